@@ -17,15 +17,7 @@ from admmnet.registry import lazily
 if TYPE_CHECKING:
     from admmnet.config.run_config import RunConfig
     from admmnet.config.toml import load_config
-    from admmnet.errors import (
-        AdmmnetError,
-        BudgetError,
-        CheckFailed,
-        PrivacyWarning,
-        RequestError,
-        RunError,
-        StopRun,
-    )
+    from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, PrivacyWarning, RequestError, RunError, StopRun
     from admmnet.estimators.network import NetworkClassifier, NetworkRegressor
     from admmnet.graph import load_topology
     from admmnet.methods.base import Method

@@ -61,13 +61,7 @@ class Registry(MutableMapping[str, T], Generic[T]):
         if it will not do.
     """
 
-    def __init__(
-        self,
-        what: str,
-        group: str,
-        own: Mapping[str, T | str],
-        adapted: Callable[[Any, str], T],
-    ) -> None:
+    def __init__(self, what: str, group: str, own: Mapping[str, T | str], adapted: Callable[[Any, str], T]) -> None:
         self.what, self.group, self.own, self._adapted = what, group, own, adapted
         self._loaded: dict[str, T] = {}
 

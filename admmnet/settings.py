@@ -161,9 +161,7 @@ class Setting:
         if self.base in (int, float):
             value = value.item() if isinstance(value, Real) and hasattr(value, "item") else value  # of numpy
             number = isinstance(value, Real) and not isinstance(value, bool)
-            usable = (
-                number and abs(value) <= sys.float_info.max and (self.base is float or value == int(value))
-            )
+            usable = number and abs(value) <= sys.float_info.max and (self.base is float or value == int(value))
             if usable and self.about.allows(self.base(value)):
                 return self.base(value)
         elif isinstance(value, self.base) and value != "":

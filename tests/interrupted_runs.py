@@ -85,12 +85,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "published": {"method": "published"},
     "above-threshold": GATED | {"gate": "above-threshold", "max_releases": 4, "epsilon": 50.0},
     "gaussian": GATED,
-    "joining": {
-        "algorithm": "ipp-admm",
-        "split": "sizes:16:1:18:16",
-        "gate_threshold": 0.25,
-        "epsilon": 20.0,
-    },
+    "joining": {"algorithm": "ipp-admm", "split": "sizes:16:1:18:16", "gate_threshold": 0.25, "epsilon": 20.0},
     "ipp published": {"algorithm": "ipp-admm", "method": "published"},
     "dvp": {"algorithm": "dvp"},
     "m-admm": {"algorithm": "m-admm"},

@@ -87,7 +87,6 @@ def test_imports_follow_the_order() -> None:
 def test_no_circle_among_modules(package: str) -> None:
     inside = {name: path for name, path in FILES.items() if room(name) == package}
     graph = {
-        name: {module_of(found) for found in imported(path)} & inside.keys() - {name}
-        for name, path in inside.items()
+        name: {module_of(found) for found in imported(path)} & inside.keys() - {name} for name, path in inside.items()
     }
     TopologicalSorter(graph).prepare()  # raises CycleError

@@ -10,18 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-HEAVY = (
-    "scipy",
-    "matplotlib",
-    "mpi4py",
-    "dp_accounting",
-    "randomgen",
-    "zmq",
-    "pandas",
-    "sklearn",
-    "torch",
-    "networkx",
-)
+HEAVY = ("scipy", "matplotlib", "mpi4py", "dp_accounting", "randomgen", "zmq", "pandas", "sklearn", "torch", "networkx")
 
 ELSEWHERE = ("ssl", "numba", "email", "html", "logging", "multiprocessing")
 """What a plain run does without, besides."""
@@ -29,9 +18,7 @@ ELSEWHERE = ("ssl", "numba", "email", "html", "logging", "multiprocessing")
 
 def loaded_by(code: str, **environment: str) -> set[str]:
     """Top-level modules that are loaded after some code ran in a fresh interpreter."""
-    script = (
-        f"import sys\n{code}\nsys.stderr.write(' '.join({{name.partition('.')[0] for name in sys.modules}}))"
-    )
+    script = f"import sys\n{code}\nsys.stderr.write(' '.join({{name.partition('.')[0] for name in sys.modules}}))"
     ended = subprocess.run(
         [sys.executable, "-c", script],
         cwd=ROOT,
@@ -66,18 +53,7 @@ def test_the_check_sees_what_is_loaded() -> None:
 
 
 def test_a_seeded_local_run_needs_nothing_heavy(tmp_path: Path) -> None:
-    words = [
-        "run",
-        "--algorithm",
-        "admm",
-        "--rounds",
-        "1",
-        "--seed",
-        "0",
-        "--quiet",
-        "-o",
-        str(tmp_path / "run"),
-    ]
+    words = ["run", "--algorithm", "admm", "--rounds", "1", "--seed", "0", "--quiet", "-o", str(tmp_path / "run")]
     code = f"from admmnet.cli import run_command_line\nassert run_command_line({words!r}) == 0"
     # notes go to standard error too, so ask for single words only
     assert loaded_by(code) & {*HEAVY, *ELSEWHERE} == set()
@@ -96,12 +72,7 @@ def test_garbage_is_collected_once_imports_are_done(command: str, tmp_path: Path
 
 def test_module_and_names() -> None:
     help_ = subprocess.run(
-        [sys.executable, "-m", "admmnet", "--help"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+        [sys.executable, "-m", "admmnet", "--help"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
     )
     assert help_.returncode == 0
     assert "Usage: admmnet" in help_.stdout

@@ -29,9 +29,7 @@ class Site(NamedTuple):
 
     def run(self, script: str, *words: str) -> Ended:
         environment = {**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
-        return start(
-            "env", *[f"{k}={v}" for k, v in environment.items()], "bash", str(self.folder / script), *words
-        )
+        return start("env", *[f"{k}={v}" for k, v in environment.items()], "bash", str(self.folder / script), *words)
 
 
 @pytest.fixture
@@ -48,9 +46,7 @@ def site(tmp_path: Path) -> Site:
     wanted = b"".join((folder / name).read_bytes() for name in ("pyproject.toml", "launch/constraints.txt"))
     sums = subprocess.run(["cksum"], input=wanted, capture_output=True, timeout=20, check=True)
     for extras in ("mpich", "mpich,test"):
-        (folder / ".venv" / f"stamp-{extras}").write_text(
-            f"{extras} {sums.stdout.decode()}"
-        )  # installed already
+        (folder / ".venv" / f"stamp-{extras}").write_text(f"{extras} {sums.stdout.decode()}")  # installed already
     return Site(folder, bin_)
 
 
@@ -66,17 +62,13 @@ def test_scripts_are_bash(script: str) -> None:
     assert start("bash", "-n", str(ROOT / "launch" / script)).err == ""
 
 
-def test_another_python_than_that_of_the_environment_is_refused(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_python_than_that_of_the_environment_is_refused(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     program(site.folder / "newer", '[ "$1" = --version ] && echo "Python 3.99.0"; exit 0')
     for python, code in ((sys.executable, 0), (str(site.folder / "newer"), 2)):
         monkeypatch.setenv("PYTHON", python)
         ended = site.run("launch/demo.sh", "--help")
         assert ended.code == code, ended.err
-    assert re.search(
-        r"\.venv has Python 3\.\d+\.\S+, PYTHON asks for Python 3\.99\.0: remove \S+ first\.$", ended.err
-    )
+    assert re.search(r"\.venv has Python 3\.\d+\.\S+, PYTHON asks for Python 3\.99\.0: remove \S+ first\.$", ended.err)
 
 
 @pytest.mark.processes
@@ -101,12 +93,7 @@ def test_the_example_of_a_hosts_file_is_one(site: Site) -> None:
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [
-        ("", "no host"),
-        ("# none\n", "no host"),
-        ("a\nb:0\n", "b:0: a line is"),
-        ("a;b\n", "a;b:1: a line is"),
-    ],
+    [("", "no host"), ("# none\n", "no host"), ("a\nb:0\n", "b:0: a line is"), ("a;b\n", "a;b:1: a line is")],
 )
 def test_wrong_hosts_files(content: str, message: str, site: Site) -> None:
     (site.folder / "hosts").write_text(content)
@@ -148,9 +135,7 @@ def test_the_slurm_job_outside_the_project(site: Site, tmp_path: Path) -> None:
 def test_the_slurm_job_asks_for_what_it_says() -> None:
     text = (ROOT / "launch" / "slurm.sbatch").read_text()
     asked = dict(
-        line.removeprefix("#SBATCH --").split("=", 1)
-        for line in text.splitlines()
-        if line.startswith("#SBATCH")
+        line.removeprefix("#SBATCH --").split("=", 1) for line in text.splitlines() if line.startswith("#SBATCH")
     )
     assert set(asked) == {"job-name", "ntasks", "cpus-per-task", "mem-per-cpu", "time", "output"}
     # Slurm reads them above the first command only
@@ -199,9 +184,7 @@ def test_nightly_fails_with_a_paper(site: Site, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
 @pytest.mark.parametrize(("first", "second"), [(0, 0), (3, 0), (0, 4)])
-def test_continuous_integration_ends_with_a_clone_without_real_sets(
-    first: int, second: int, tmp_path: Path
-) -> None:
+def test_continuous_integration_ends_with_a_clone_without_real_sets(first: int, second: int, tmp_path: Path) -> None:
     project = tmp_path / "project"
     for folder in (".ci", "launch", ".venv/bin"):
         (project / folder).mkdir(parents=True)
@@ -249,9 +232,7 @@ def test_the_unit_is_one() -> None:
 
 def test_commands_of_the_page_are_bash() -> None:
     for block in blocks("bash"):
-        checked = subprocess.run(
-            ["bash", "-n"], input=block, capture_output=True, text=True, timeout=20, check=False
-        )
+        checked = subprocess.run(["bash", "-n"], input=block, capture_output=True, text=True, timeout=20, check=False)
         assert checked.stderr == ""
 
 

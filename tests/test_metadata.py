@@ -40,10 +40,7 @@ def test_the_versions_are_those_that_are_said() -> None:
 
 
 def test_the_citation_is_of_this_version_and_on_the_page() -> None:
-    citation, page = (
-        PROJECT["tool"]["citation"],
-        (ROOT / "docs" / "references.md").read_text(encoding="utf-8"),
-    )
+    citation, page = (PROJECT["tool"]["citation"], (ROOT / "docs" / "references.md").read_text(encoding="utf-8"))
     assert citation["version"] == ABOUT["version"]
     assert citation["authors"] == ABOUT["authors"]
     for key in ("cff-version", "message", "type", "version"):
@@ -67,11 +64,7 @@ def test_the_code_compiles_without_warnings(version: tuple[int, int]) -> None:
     if python is None:
         pytest.skip("not on PATH")
     done = subprocess.run(
-        [python, "-c", COMPILE, str(ROOT / "admmnet")],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+        [python, "-c", COMPILE, str(ROOT / "admmnet")], capture_output=True, text=True, timeout=60, check=False
     )
     if done.returncode and not here and "Traceback" not in done.stderr:
         pytest.skip("a name without a Python behind it")

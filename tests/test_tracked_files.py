@@ -11,18 +11,8 @@ import pytest
 from tests.benchmarks.bench_all import SCRIPTS
 from tests.doc_pages import ROOT, name
 
-ABSOLUTE = re.compile(
-    r"(?<![\w.~$})/:*-])/(?:home|root|work|tmp|Users|usr|opt|mnt|etc|var|srv)/(?!bin/env\b)[\w.-]+"
-)
-HOSTS = (
-    "pypi org",
-    "pythonhosted org",
-    "anaconda org",
-    "npmjs org",
-    "npmjs com",
-    "proxy.golang org",
-    "crates io",
-)
+ABSOLUTE = re.compile(r"(?<![\w.~$})/:*-])/(?:home|root|work|tmp|Users|usr|opt|mnt|etc|var|srv)/(?!bin/env\b)[\w.-]+")
+HOSTS = ("pypi org", "pythonhosted org", "anaconda org", "npmjs org", "npmjs com", "proxy.golang org", "crates io")
 REGISTRIES = re.compile("|".join(re.escape(host.replace(" ", ".")) for host in HOSTS))
 
 
@@ -48,9 +38,7 @@ def test_tracked_files_hold_no_absolute_paths_and_no_registries() -> None:
             content = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             continue
-        found += [
-            (name(path), match[0]) for rule in (ABSOLUTE, REGISTRIES) for match in rule.finditer(content)
-        ]
+        found += [(name(path), match[0]) for rule in (ABSOLUTE, REGISTRIES) for match in rule.finditer(content)]
     assert found == []
 
 

@@ -57,13 +57,7 @@ def trained(folder: Path, **settings: Any) -> Path:
 def unseeded_census(folder: Path) -> Path:
     """A simulation with secret noise."""
     return trained(
-        folder / "run",
-        algorithm="pp-admm",
-        topology="path:3",
-        rounds=2,
-        seed=None,
-        data_seed=4,
-        loss="logistic",
+        folder / "run", algorithm="pp-admm", topology="path:3", rounds=2, seed=None, data_seed=4, loss="logistic"
     )
 
 

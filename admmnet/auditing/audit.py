@@ -12,15 +12,7 @@ from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from admmnet.auditing.bounds import (
-    Event,
-    Gain,
-    choose_event,
-    epsilon_gain,
-    event_bound,
-    mu_gain,
-    mu_of_scores,
-)
+from admmnet.auditing.bounds import Event, Gain, choose_event, epsilon_gain, event_bound, mu_gain, mu_of_scores
 from admmnet.auditing.evidence import World
 from admmnet.errors import RequestError, RunError
 from admmnet.privacy.budget import Totals
@@ -110,13 +102,7 @@ class Audit:
 
 
 def audit(
-    mechanism: Mechanism,
-    trials: int,
-    delta: float,
-    seed: int,
-    *,
-    confidence: float = 0.99,
-    held_out: float = 0.25,
+    mechanism: Mechanism, trials: int, delta: float, seed: int, *, confidence: float = 0.99, held_out: float = 0.25
 ) -> Audit:
     """Bound the epsilon of a mechanism from below.
 
@@ -187,9 +173,7 @@ class Drawn(NamedTuple):
 def draw(mechanism: Mechanism, world: World, seed: int, trials: Sequence[int], delta: float) -> Drawn:
     """Trials of these places: each depends on seed, world and its place alone."""
     drawn = [mechanism.draw(world, np.random.default_rng((seed, world, k))) for k in trials]
-    spent = list(
-        {id(trial.spent): trial.spent for trial in drawn}.values()
-    )  # equal histories share an object
+    spent = list({id(trial.spent): trial.spent for trial in drawn}.values())  # equal histories share an object
     published = [totals.epsilon_published(delta) for totals in spent]
     return Drawn(
         readable(mechanism.name, np.array([trial.score for trial in drawn])),
@@ -217,13 +201,7 @@ def readable(name: str, scores: Vector) -> Vector:
 
 
 def judge(
-    name: str,
-    reading: Reading,
-    out: Drawn,
-    inside: Drawn,
-    delta: float,
-    confidence: float,
-    held_out: float = 0.25,
+    name: str, reading: Reading, out: Drawn, inside: Drawn, delta: float, confidence: float, held_out: float = 0.25
 ) -> Audit:
     """Bounds of trials in both worlds, as ``audit`` describes them."""
     trials, error = len(out.scores), 1.0 - confidence

@@ -39,9 +39,7 @@ def canary(world: int, width: int) -> Vector:
     return row
 
 
-def door(
-    world: int, others: Matrix, contract: Contract, rng: np.random.Generator
-) -> tuple[Door, MemoryLedger]:
+def door(world: int, others: Matrix, contract: Contract, rng: np.random.Generator) -> tuple[Door, MemoryLedger]:
     """Door of the canary and other rows; see ``door_of``."""
     return door_of(np.vstack((canary(world, others.shape[1]), others)), contract, rng)
 

@@ -73,9 +73,7 @@ def evidence(asked: Any, answer: Answer, pair: Pair) -> float:
         return 0.0  # what the ball's gates answer is audited by itself, in `gates`
     if not isinstance(used, PerturbedMinimiser | PublishedComparison | GammaMinimiser):
         if not isinstance(used, NoisyGradient | GradientSum | MomentSum):
-            raise RequestError(
-                f"the auditor cannot read the answers of {type(used).__name__}: name another method"
-            )
+            raise RequestError(f"the auditor cannot read the answers of {type(used).__name__}: name another method")
         return _sum(used, value, pair) if released else 0.0
     if not released:
         return 0.0
@@ -95,9 +93,7 @@ def _sum(used: NoisyGradient | GradientSum | MomentSum, value: Any, pair: Pair) 
     if isinstance(used, NoisyGradient):
         most = used.most or math.inf
         out, inside = (value - data.gradient(used.here, most) for data in pair)
-        if (
-            used.rate < 1.0
-        ):  # all others are rows of zeros: it is either with the record's gradient or without
+        if used.rate < 1.0:  # all others are rows of zeros: it is either with the record's gradient or without
             q, without = used.rate, np.asarray(value)
             drawn = [math.log(q) + normal(without, noise, used.sigma) for noise in (out, inside)]
             return float(np.subtract(*(np.logaddexp(math.log1p(-q), one) for one in reversed(drawn))))
@@ -111,9 +107,7 @@ def _question(used: GradientNorm, *, yes: bool, pair: Pair) -> float:
     """Of a yes or a no: the chance of either is known in both worlds."""
     sign = 1.0 if yes else -1.0
     out, inside = (
-        float(
-            log_ndtr(sign * (float(np.linalg.norm(data.gradient(used.here))) - used.threshold) / used.sigma)
-        )
+        float(log_ndtr(sign * (float(np.linalg.norm(data.gradient(used.here))) - used.threshold) / used.sigma))
         for data in pair
     )
     return inside - out

@@ -74,9 +74,7 @@ class MaskedRounds:
         masks = {i: Masks(i, key, publics, start, self.colluders) for i, key in self._keys.items()}
         honest = range(1) if self.keys else range(self.agents - self.colluders)
         first = canary(world, WIDTH)
-        doors = [
-            door_of(_rows(first if i == 0 else 0.0 * first), self.contract, rng, masks[i]) for i in honest
-        ]
+        doors = [door_of(_rows(first if i == 0 else 0.0 * first), self.contract, rng, masks[i]) for i in honest]
         read = np.zeros(WIDTH, dtype=np.int64)
         for number in range(1, self.rounds + 1):
             known = self._known(number)

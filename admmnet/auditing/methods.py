@@ -73,9 +73,7 @@ class MethodTrials:
         counts = {i: self.records if i == 0 else OTHERS * self.records for i in GRAPH}
         config = fixed(self.config)
         if config.trust == "masked":
-            raise RequestError(
-                "trust = 'masked' is not audited here: python -m tests.benchmarks.audit masked does"
-            )
+            raise RequestError("trust = 'masked' is not audited here: python -m tests.benchmarks.audit masked does")
         method, plans, contracts = decide(config, GRAPH, LocalWorld(), [sorted(GRAPH)], Public(counts, WIDTH))
         return method, plans[0], contracts[0]
 
@@ -209,7 +207,5 @@ def settings_for(given: Mapping[str, Any]) -> RunConfig:
         If delta is left open.
     """
     if given.get("delta") == "auto":
-        raise RequestError(
-            f"delta = 'auto' does not go with audit: give a number, or leave it out for {DELTA:g}"
-        )
+        raise RequestError(f"delta = 'auto' does not go with audit: give a number, or leave it out for {DELTA:g}")
     return RunConfig(**{"seed": 0, "delta": DELTA, **given})

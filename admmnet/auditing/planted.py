@@ -53,9 +53,7 @@ def planted(bug: str | None) -> Iterator[None]:
 
 def _halved() -> list[Change]:
     """Every function that draws noise, so that it draws half."""
-    from admmnet.holder.secrets import (
-        Secret,
-    )  # whose noise it is: the boundary's rule lets this function alone
+    from admmnet.holder.secrets import Secret  # whose noise it is: the boundary's rule lets this function alone
 
     def half(draw: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *given: 0.5 * draw(*given)
@@ -73,9 +71,7 @@ def _halved() -> list[Change]:
         (sums, "discrete_gaussian", smaller(discrete_gaussian, 1)),
         (banco.OnlineSteps, "_sanitised", lambda own, g, rng: 0.5 * (g + sanitised(own, g, rng))),
     ]
-    return found + [
-        (module, "with_noise", smaller(with_noise, 1)) for module in (dp_scd, gradient, seq_dp_scd)
-    ]
+    return found + [(module, "with_noise", smaller(with_noise, 1)) for module in (dp_scd, gradient, seq_dp_scd)]
 
 
 def _forgetting() -> list[Change]:

@@ -83,18 +83,14 @@ class StepTrials:
     @cached_property
     def _decided(self) -> tuple[Method, AgentPlan, Contract]:
         kind = METHODS[self.config.algorithm]
-        strange = RequestError(
-            f"the auditor cannot read the epochs of {self.config.algorithm}: name another method"
-        )
+        strange = RequestError(f"the auditor cannot read the epochs of {self.config.algorithm}: name another method")
         if not issubclass(kind, SingleSite):
             raise strange
         config = filled(self.config, loss="hinge")  # full slope at zero
         if issubclass(kind, DPSCD | SeqDPSCD):
             config = filled(config, clip=CUT * regularisation_of(config) * self.records)
         graph, width = Graph(1), 1 if kind is BANCO else 2
-        method, plans, contracts = decide(
-            fixed(config), graph, LocalWorld(), [[0]], Public({0: self.records}, width)
-        )
+        method, plans, contracts = decide(fixed(config), graph, LocalWorld(), [[0]], Public({0: self.records}, width))
         if type(plans[0].noise.series) not in LOOKS:
             raise strange
         if self.canary == "mirror" and contracts[0].adjacency != "replace-one":
@@ -122,9 +118,7 @@ class StepTrials:
     @cached_property
     def claimed(self) -> Totals:
         """What all steps are booked with."""
-        return Totals.of(
-            [(self.series.event(self.method.known(self.records)), 1)], str(self.method.settings.method)
-        )
+        return Totals.of([(self.series.event(self.method.known(self.records)), 1)], str(self.method.settings.method))
 
     @property
     def shown(self) -> bool:
@@ -156,9 +150,7 @@ class StepTrials:
         if isinstance(self.series, SequentialSteps):
             rows[:, 0] = 1.0
         rows[0] = row
-        return Problem.of(
-            rows, np.ones(len(rows)), self.method.loss, getattr(self.series, "regularisation", 0.0)
-        )
+        return Problem.of(rows, np.ones(len(rows)), self.method.loss, getattr(self.series, "regularisation", 0.0))
 
     def draw(self, world: World, rng: np.random.Generator) -> Trial:
         """Score: the logarithm of the likelihood ratio of all steps."""
@@ -183,11 +175,7 @@ class StepTrials:
             epochs = ratios.reshape(-1, length)
             return float(logsumexp(epochs, b=sizes / self.records, axis=1).sum())
         q = self.series.batch / self.records
-        return (
-            float(np.logaddexp(math.log1p(-q), math.log(q) + ratios).sum())
-            if q < 1.0
-            else float(ratios.sum())
-        )
+        return float(np.logaddexp(math.log1p(-q), math.log(q) + ratios).sum()) if q < 1.0 else float(ratios.sum())
 
 
 def _copied(progress: Any) -> dict[str, Any]:
@@ -207,9 +195,7 @@ def _gradients(series: GradientSteps, problem: Problem, before: Any, after: Any,
     return Seen(normal(out, inside, series.sigma))
 
 
-def _duals(
-    series: DualSteps | SequentialSteps, problem: Problem, before: Any, after: Any, worlds: Any
-) -> Seen:
+def _duals(series: DualSteps | SequentialSteps, problem: Problem, before: Any, after: Any, worlds: Any) -> Seen:
     """Eqs. (48) to (50): the canary's step, of length C, in v and where it is released in its dual variable."""
     moved = np.array([after.v[1] - before["v"][1], after.dual[0] - before["dual"][0]])
     there = None
@@ -225,9 +211,7 @@ def _disjoint(series: DisjointSteps, problem: Problem, before: Any, after: Any, 
     theta, t = before["theta"], after.step
     rates = {"sqrt": 1.0 / math.sqrt(t), "inverse": 1.0 / (series.regularisation * t), "constant": 1.0}
     size = min(series.batch, problem.records - series.batch * (t - 1))
-    sum_ = size * (
-        (theta - after.theta) / (series.scale * rates[series.schedule]) - series.regularisation * theta
-    )
+    sum_ = size * ((theta - after.theta) / (series.scale * rates[series.schedule]) - series.regularisation * theta)
     out, inside = (float(np.linalg.norm(sum_ - _slope(problem, row, theta) * row)) for row in worlds)
     return Seen(0.5 * float(series.epsilon) * (out - inside))
 

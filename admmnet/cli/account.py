@@ -37,9 +37,7 @@ def show(folder: Path, more: tuple[Path, ...], against: tuple[Path, ...], as_jso
     if against:
         from admmnet.running.reading import check_account
 
-        for run in (
-            against + more
-        ):  # click takes the first of --against A B for the option's, the others for arguments
+        for run in against + more:  # click takes the first of --against A B for the option's, the others for arguments
             check_account(folder, found[0], run)
     together = _together(folders, found) if len(folders) > 1 else []
     if as_json:
@@ -49,10 +47,7 @@ def show(folder: Path, more: tuple[Path, ...], against: tuple[Path, ...], as_jso
             [{**entry(value, None, events=False), "runs": value.runs} for value in accounts.values()]
             for accounts in found
         ]
-        several = {
-            "folders": dict(zip(map(str, folders), entries, strict=True)),
-            "together": _lines(together),
-        }
+        several = {"folders": dict(zip(map(str, folders), entries, strict=True)), "together": _lines(together)}
         print(json.dumps(several if together else entries[0], indent=2))
         return
     from admmnet.cli.ledger_tables import print_accounts, print_together
@@ -72,9 +67,7 @@ def _read(folder: Path) -> dict[str, Any]:
     # an empty one was opened by a run that was then refused: nobody has spent anything
     files = sorted(file for file in folder.glob("agent-*.jsonl") if file.stat().st_size)
     if not files:
-        raise RequestError(
-            f"{folder} holds no account: it has no agent-*.jsonl; runs with --account {folder} make one"
-        )
+        raise RequestError(f"{folder} holds no account: it has no agent-*.jsonl; runs with --account {folder} make one")
     return {file.name: audit.read(file, account=True) for file in files}
 
 
@@ -90,12 +83,8 @@ def _together(folders: Sequence[Path], found: Sequence[dict[str, Any]]) -> list[
 
     for place, folder in enumerate(folders):
         if folder.resolve() in [one.resolve() for one in folders[:place]]:
-            raise RequestError(
-                f"{folder} is named twice: its costs would be added to themselves; name it once"
-            )
-        for what, first, own in zip(
-            ("agents", "relation", "mode"), _kind(found[0]), _kind(found[place]), strict=True
-        ):
+            raise RequestError(f"{folder} is named twice: its costs would be added to themselves; name it once")
+        for what, first, own in zip(("agents", "relation", "mode"), _kind(found[0]), _kind(found[place]), strict=True):
             if first != own:
                 raise RequestError(
                     f"{folders[0]} and {folder} do not add up: {what} {short(first)} there, {short(own)} here; "

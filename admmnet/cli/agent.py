@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=SettingsCommand)
 @click.argument("config", required=False, metavar="[CONFIG.toml]")
-@click.option(
-    "--id", "number", type=click.IntRange(min=0), required=True, metavar="I", help="number of the agent"
-)
+@click.option("--id", "number", type=click.IntRange(min=0), required=True, metavar="I", help="number of the agent")
 @click.option("--network", "network_file", required=True, metavar="FILE", help="the network file")
 @click.option("--secret", metavar="FILE", help="its key file (default: keys/agent-00I.secret.toml beside it)")
 @click.option("--plain", is_flag=True, help="accept links without encryption that leave the machine")
@@ -93,12 +91,7 @@ def agent(
         teller = progress if report is None else Reporter(report, answered=answered)
         with progress:
             result = run(
-                settings,
-                world=world,
-                on_start=teller.start,
-                on_round=teller.round,
-                stoppable=answered,
-                debug=debug,
+                settings, world=world, on_start=teller.start, on_round=teller.round, stoppable=answered, debug=debug
             )
     except RunError as error:
         from admmnet.transport.zmq.membership import RunEnded
@@ -112,17 +105,13 @@ def agent(
 def agent_settings(config: str | None, flags: Mapping[str, Any], network: Network) -> RunConfig:
     """Settings of an agent: as for ``run``, with the graph of the network file, which no setting may contradict."""
     if flags.get("transport") is not None:
-        raise RequestError(
-            "--transport does not go with `admmnet agent`: its neighbours are reached by ZeroMQ"
-        )
+        raise RequestError("--transport does not go with `admmnet agent`: its neighbours are reached by ZeroMQ")
     given = given_in(flags)
     if config is None and "resume" in given:
         return _resumed(given, network)
     asked = {**({} if config is None else read_values(Path(config))), **given}
     if asked.get("transport", "auto") not in ("auto", "zmq"):
-        raise RequestError(
-            f"transport = {asked['transport']!r} does not go with `admmnet agent`: leave it out"
-        )
+        raise RequestError(f"transport = {asked['transport']!r} does not go with `admmnet agent`: leave it out")
     own: dict[str, Any] = {"agents": len(network.peers)}
     if asked.get("topology_schedule") is None:
         own |= {"topology": network.topology, "topology_seed": _graph_seed(network)}
@@ -159,9 +148,7 @@ def _resumed(given: Mapping[str, Any], network: Network) -> RunConfig:
     return settings
 
 
-def open_agent(
-    network: Network, number: int, settings: RunConfig, secret: Path, parent: int | None
-) -> ZmqWorld:
+def open_agent(network: Network, number: int, settings: RunConfig, secret: Path, parent: int | None) -> ZmqWorld:
     """Connect an agent to its neighbours."""
     from admmnet.running.handshake import public_settings
 
@@ -202,9 +189,7 @@ def own_secrets(network: Network, number: int, secret: Path) -> tuple[Keys | Non
     if secrets.identity is None:
         raise RequestError(f"{secret} has no table [identity], as in older versions: {UPGRADE}")
     if secrets.keys is None and network.curve:
-        raise RequestError(
-            f"{secret} has no table [key], which curve = true needs: append this file to the old one"
-        )
+        raise RequestError(f"{secret} has no table [key], which curve = true needs: append this file to the old one")
     public = None if secrets.keys is None else secrets.keys.public
     if (network.curve and public != listed.public_key) or secrets.identity.public != listed.identity:
         raise RequestError(

@@ -68,20 +68,14 @@ class _Audit(SettingsCommand):
     },
 )
 @click.argument("name", metavar="NAME[:METHOD[:ACCOUNTANT]]")
-@click.option(
-    "--trials", type=int, default=2000, show_default=True, metavar="N", help="runs in each of the two worlds"
-)
-@click.option(
-    "--confidence", type=float, default=0.99, show_default=True, metavar="X", help="of either lower bound"
-)
+@click.option("--trials", type=int, default=2000, show_default=True, metavar="N", help="runs in each of the two worlds")
+@click.option("--confidence", type=float, default=0.99, show_default=True, metavar="X", help="of either lower bound")
 @click.option(
     "--canary",
     type=click.Choice(("mirror", "zeros")),
     help="what the canary takes the place of: its mirror image, or a row of zeros (default: by the proof's relation)",
 )
-@click.option(
-    "--records", type=int, default=1000, show_default=True, metavar="N", help="records of the audited agent"
-)
+@click.option("--records", type=int, default=1000, show_default=True, metavar="N", help="records of the audited agent")
 @click.option("--bug", metavar="NAME", help="plant a bug, to see it found: halve-noise, forget-charges")
 @click.option("--jobs", type=int, metavar="N", help="processes (default: as many as there are processors)")
 @output_flags
@@ -110,9 +104,7 @@ def audit(
     folder, seed, _ = given.pop("out"), given.pop("seed", 0), given.pop("simulate", None)
     for word in sorted(given.keys() & refused()):
         flag = f"--{word.replace('_', '-')}"
-        raise RequestError(
-            f"{flag} does not go with audit, whose records and network are its own: leave it out"
-        )
+        raise RequestError(f"{flag} does not go with audit, whose records and network are its own: leave it out")
     request = Request(name, folder, given, trials, seed, confidence, canary, records, bug)
     shown = not quiet and not as_json and sys.stderr.isatty()
     with GridProgress(shown=shown, kept="finished trials") as progress:

@@ -53,8 +53,7 @@ class _Baseline(SettingsCommand):
 @click.command(
     cls=_Baseline,
     hidden=["algorithm", *(name for name, own in common_settings().items() if own.about.scope)],
-    changes={name: {"help": words} for name, words in _WORDS.items()}
-    | {"loss": {"metavar": "logistic|hinge|squared"}},
+    changes={name: {"help": words} for name, words in _WORDS.items()} | {"loss": {"metavar": "logistic|hinge|squared"}},
 )
 @click.argument("name", metavar="NAME")
 @click.argument("config", required=False, metavar="[CONFIG.toml]")
@@ -73,9 +72,7 @@ def baseline(
         saved_algorithm(Path(flags["resume"]))
     if name not in METHODS or METHODS[name].verb != "none":
         names = single_sites()
-        raise RequestError(
-            f"no baseline is called {name!r}; {meant(name, names)}there are {', '.join(names)}"
-        )
+        raise RequestError(f"no baseline is called {name!r}; {meant(name, names)}there are {', '.join(names)}")
     if flags["algorithm"] is not None:
         raise RequestError(
             f"--algorithm does not go with baseline: the method is named once, as in admmnet baseline {name}"

@@ -27,9 +27,7 @@ BUILT_IN_TRAINING = 35_000
 @click.command(cls=SettingsCommand)
 @click.argument("config", required=False, metavar="[CONFIG.toml]")
 @click.option(
-    "--records",
-    metavar="N[,N...]",
-    help="records of every agent, or of each one (default: 35,000 over all agents)",
+    "--records", metavar="N[,N...]", help="records of every agent, or of each one (default: 35,000 over all agents)"
 )
 @click.option(
     "--sample-complexity",
@@ -92,9 +90,7 @@ def calibrate(
     graph = network_of(settings.topology or f"erdos-renyi:{agents}:0.5", agents=agents, seed=seed)
     sizes = sizes or [max(BUILT_IN_TRAINING // len(graph), 1)]
     if len(sizes) not in (1, len(graph)):
-        raise RequestError(
-            f"--records {records} names {len(sizes)} sizes for {len(graph)} agents: give one, or all"
-        )
+        raise RequestError(f"--records {records} names {len(sizes)} sizes for {len(graph)} agents: give one, or all")
     counts = {i: sizes[i % len(sizes)] for i in range(len(graph))}
     check_task(settings)
     labels = declared_task(settings), declared_classes(settings)
@@ -210,10 +206,7 @@ def _decided(config: Any, name: str) -> float | None:
 
 
 def _as_json(
-    method: Method,
-    plans: Mapping[int, AgentPlan],
-    contracts: Mapping[int, Contract],
-    asked: Asked | None = None,
+    method: Method, plans: Mapping[int, AgentPlan], contracts: Mapping[int, Contract], asked: Asked | None = None
 ) -> dict[str, Any]:
     from admmnet.privacy.ledger.form import total_line
 
@@ -294,9 +287,7 @@ def _print(
     print(
         f"{config.algorithm} ({config.method}), {counted(len(plans), 'agent')}, {counted(answer['rounds'], 'round')}"
         + "".join(
-            f", {name} {number(answer[name])}"
-            for name in ("eta", "regularisation", "beta")
-            if answer[name] is not None
+            f", {name} {number(answer[name])}" for name in ("eta", "regularisation", "beta") if answer[name] is not None
         )
     )
     if not config.budgeted:
@@ -318,9 +309,7 @@ def _print(
             f"worst case: epsilon {epsilon(entry['worst_case']['epsilon_spent'], 6)}" + _if_all_collude(entry)
         )
         total = entry["worst_case"]["rho"]
-        grid = table(
-            "", "mechanism", "pays for", "noise", "times", "rho each", "rho in all", "share", "eps alone"
-        )
+        grid = table("", "mechanism", "pays for", "noise", "times", "rho each", "rho in all", "share", "eps alone")
         grid.columns[0].justify = grid.columns[1].justify = "left"
         for charge in entry["charges"]:
             noise = _size(charge["parameters"])
@@ -337,11 +326,7 @@ def _print(
         show(console(), grid)
         if asked is not None:
             print(_said(entry["sample_complexity"]))
-    if any(
-        charge["mechanism"] == "discrete-gaussian"
-        for entry in answer["agents"]
-        for charge in entry["charges"]
-    ):
+    if any(charge["mechanism"] == "discrete-gaussian" for entry in answer["agents"] for charge in entry["charges"]):
         print(
             "noise: of discrete-gaussian that of a sum over records; of others that of a mean over an agent's records"
         )

@@ -76,25 +76,15 @@ class _Compare(SettingsCommand):
 )
 @click.argument("config", required=False, metavar="[CONFIG.toml]")
 @click.option(
-    "--algorithms",
-    metavar="NAME[:METHOD[:ACCOUNTANT]],...",
-    help="methods to compare; with --suite further ones",
+    "--algorithms", metavar="NAME[:METHOD[:ACCOUNTANT]],...", help="methods to compare; with --suite further ones"
 )
 @click.option("--suite", is_flag=True, help="the benchmark: fixed data, networks, methods, epsilons, seeds")
 @click.option("--quick", is_flag=True, help="of --suite the smallest part")
-@click.option(
-    "--epsilons", default="0.5,1,2,10", show_default=True, metavar="X,X,...", help="privacy budgets epsilon"
-)
-@click.option(
-    "--seeds", default="0:10", show_default=True, metavar="A:B|N,N,...", help="seeds, a run each; B excluded"
-)
+@click.option("--epsilons", default="0.5,1,2,10", show_default=True, metavar="X,X,...", help="privacy budgets epsilon")
+@click.option("--seeds", default="0:10", show_default=True, metavar="A:B|N,N,...", help="seeds, a run each; B excluded")
 @click.option("--resplit", is_flag=True, help="every seed also draws its own test set and shards")
-@click.option(
-    "--tune", multiple=True, metavar="[METHOD.]SETTING=X:X,...", help="choose settings on a validation part"
-)
-@click.option(
-    "--tune-seeds", type=int, default=3, show_default=True, metavar="N", help="trials of every combination"
-)
+@click.option("--tune", multiple=True, metavar="[METHOD.]SETTING=X:X,...", help="choose settings on a validation part")
+@click.option("--tune-seeds", type=int, default=3, show_default=True, metavar="N", help="trials of every combination")
 @click.option("--jobs", type=int, metavar="N", help="processes (default: as many as there are processors)")
 @click.option("--plot", metavar="FILE", help="draw the picture here, too: .png, .svg or .pdf")
 @output_flags

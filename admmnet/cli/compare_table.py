@@ -10,17 +10,7 @@ from admmnet.experiments.figures import CompareResult, Line
 from admmnet.experiments.parsing import said, short
 from admmnet.experiments.tuning import UNCOVERED
 
-COLUMNS = (
-    "method",
-    "epsilon",
-    "error in %",
-    "eps proven",
-    "eps publ.",
-    "loss",
-    "releases",
-    "MB",
-    "seconds",
-)
+COLUMNS = ("method", "epsilon", "error in %", "eps proven", "eps publ.", "loss", "releases", "MB", "seconds")
 
 
 def print_comparison(result: CompareResult) -> None:
@@ -68,9 +58,7 @@ def print_comparison(result: CompareResult) -> None:
 
 def _cells(line: Line, *, real: bool) -> tuple[str, ...]:
     error = number(line.error) if real else percent(line.error).removesuffix("%")
-    spread = (
-        "" if line.spread is None else f" +- {number(line.spread, 2) if real else f'{100 * line.spread:.2f}'}"
-    )
+    spread = "" if line.spread is None else f" +- {number(line.spread, 2) if real else f'{100 * line.spread:.2f}'}"
     return (
         line.entry.text,
         "-" if line.epsilon is None else short(line.epsilon),
@@ -99,9 +87,7 @@ def _print_tuning(result: CompareResult) -> None:
                 "chosen": said(choice.values).replace(",", ", "),
                 "of": str(len(choice.errors)),
                 "trials": str(choice.trials),
-                "validation error": (number if result.real else percent)(
-                    min(error for _, error in choice.errors)
-                ),
+                "validation error": (number if result.real else percent)(min(error for _, error in choice.errors)),
                 "eps proven": epsilon(choice.cost_proven),
                 "eps publ.": epsilon(choice.cost_published),
             }

@@ -33,10 +33,7 @@ def data() -> None:
 @data.command()
 @click.argument("file")
 @click.option(
-    "--schema",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help=".toml or .json: [data] of a run, or a schema",
+    "--schema", type=click.Path(path_type=Path), metavar="FILE", help=".toml or .json: [data] of a run, or a schema"
 )
 @click.option("--label", metavar="NAME", help="label column of a file of columns")
 @click.option("--separator", metavar="MARK|tab", help="what divides the cells of a .csv or .tsv file")
@@ -47,9 +44,7 @@ def data() -> None:
 )
 @click.option("--data-dir", metavar="DIR", help="folder of the data sets, for the name of one")
 @click.option("--no-intercept", is_flag=True, help="check that every row has a feature that is not 0")
-@click.option(
-    "--most", type=click.IntRange(min=1), default=20, metavar="K", help="faults to print (default 20)"
-)
+@click.option("--most", type=click.IntRange(min=1), default=20, metavar="K", help="faults to print (default 20)")
 def check(file: str, schema: Path | None, most: int, **flags: Any) -> None:
     """Read FILE as a run would, and print what is wrong with it, with line, column and value.
 
@@ -105,25 +100,14 @@ def _print_sound(found: Findings) -> None:
 @data.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--label", metavar="NAME", help="label column")
-@click.option(
-    "--separator", metavar="MARK|tab", help="what divides the cells, if not what line 1 has most of"
-)
+@click.option("--separator", metavar="MARK|tab", help="what divides the cells, if not what line 1 has most of")
 @click.option("--data-dir", metavar="DIR", help="folder of the data sets, for openml:ID")
 @click.option(
-    "--header-only",
-    is_flag=True,
-    help="read no record: a schema whose bounds and categories are yours to write",
+    "--header-only", is_flag=True, help="read no record: a schema whose bounds and categories are yours to write"
 )
-@click.option(
-    "--out", "-o", type=click.Path(path_type=Path), metavar="FILE.toml", help="file (default: print)"
-)
+@click.option("--out", "-o", type=click.Path(path_type=Path), metavar="FILE.toml", help="file (default: print)")
 def draft(
-    file: Path,
-    label: str | None,
-    separator: str | None,
-    data_dir: str | None,
-    header_only: bool,
-    out: Path | None,
+    file: Path, label: str | None, separator: str | None, data_dir: str | None, header_only: bool, out: Path | None
 ) -> None:
     """Propose a schema from a public sample: kinds, bounds and categories of columns, and label values.
 
@@ -157,9 +141,7 @@ def draft(
 @click.option("--schema", type=click.Path(path_type=Path), metavar="FILE", help="as for check")
 @click.option("--label", metavar="NAME", help="label column of a file of columns")
 @click.option("--separator", metavar="MARK|tab", help="what divides the cells of a .csv or .tsv file")
-@click.option(
-    "--features", type=click.IntRange(min=1), metavar="D", help="number of features of a .libsvm file"
-)
+@click.option("--features", type=click.IntRange(min=1), metavar="D", help="number of features of a .libsvm file")
 @click.option("--data-dir", metavar="DIR", help="folder of the data sets, for the name of one")
 @click.option("--balance", is_flag=True, help="of a file, too: how many records have each label")
 @click.option("--json", "as_json", is_flag=True, help="print JSON")

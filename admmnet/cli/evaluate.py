@@ -86,9 +86,7 @@ def _print_facts(facts: dict[str, Any]) -> None:
         print(f"{facts['run']} on {data['name']}: {data['rows']} rows with real targets")
         print(f"  mean squared error  {number(error['consensus'])} of targets scaled to [-1, 1]")
         print(f"                      {number(facts['variance'])} of always giving these rows' mean")
-        print(
-            f"  root (RMSE)         {number(error['rmse'])}, {number(error['root_in_units'])} in the target's unit"
-        )
+        print(f"  root (RMSE)         {number(error['rmse'])}, {number(error['root_in_units'])} in the target's unit")
         print(f"  R^2                 {number(error['r2'])}: 0 is what these rows' mean has")
         if error["consensus"] >= facts["variance"]:
             print("                      the model is no better than that mean")
@@ -118,9 +116,7 @@ def _print_facts(facts: dict[str, Any]) -> None:
     for name, values in (("positive", ("true_positive", "false_negative")),
                          ("negative", ("false_positive", "true_negative"))):  # fmt: skip
         ahead, behind = (counts[value] for value in values)
-        print(
-            f"  label {data[name]!r}: {ahead} predicted {data['positive']!r}, {behind} {data['negative']!r}"
-        )
+        print(f"  label {data[name]!r}: {ahead} predicted {data['positive']!r}, {behind} {data['negative']!r}")
 
 
 @click.command()
@@ -156,9 +152,7 @@ def predict(run: Path, agent: int | None, out: Path | None, **flags: Any) -> Non
 
 def _write(file: TextIO, found: Predictions) -> None:
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(
-        ["row", "score", "probability", "prediction", *(f"probability={name}" for name in found.classes)]
-    )
+    writer.writerow(["row", "score", "probability", "prediction", *(f"probability={name}" for name in found.classes)])
     chances = [
         ["" if value != value else value for value in column.tolist()]  # nan: none
         for column in (found.probability, *found.probabilities.T)

@@ -69,9 +69,7 @@ def _with(grid: Table, columns: list[Column], *, wrapped: bool = False) -> Table
     new = Table(box=grid.box)
     for column in columns:
         header = str(column.header)
-        new.add_column(
-            header.replace(" ", "\n") if wrapped else header, justify=column.justify, no_wrap=column.no_wrap
-        )
+        new.add_column(header.replace(" ", "\n") if wrapped else header, justify=column.justify, no_wrap=column.no_wrap)
     for row, *cells in zip(grid.rows, *(column.cells for column in columns), strict=True):
         new.add_row(*cells, style=row.style, end_section=row.end_section)
     return new

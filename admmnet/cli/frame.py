@@ -46,9 +46,7 @@ class Frame:
         """Return the picture of a sight, with ``FEW`` agents if ``whole``, else as many as the console has room for."""
         plain = not out.encoding.lower().startswith("utf")
         words, style = PHASES[sight.phase]
-        head = Text.assemble(
-            (str(self._folder), "bold"), "  ", (words, style), overflow="ellipsis", no_wrap=True
-        )
+        head = Text.assemble((str(self._folder), "bold"), "  ", (words, style), overflow="ellipsis", no_wrap=True)
         facts = Table.grid(padding=(0, 2))
         facts.add_column(style="dim", no_wrap=True)
         facts.add_column(overflow="fold")

@@ -22,9 +22,7 @@ MORE = click.argument("more", nargs=-1, type=click.Path(path_type=Path), metavar
 def behind(against: tuple[Path, ...], more: tuple[Path, ...]) -> tuple[Path, ...]:
     """Folders of ``--against A B``, of which click takes the first for the option's and the others for arguments."""
     if more and not against:
-        raise RequestError(
-            f"{more[0]}: one folder is checked at a time; what it is held against goes behind --against"
-        )
+        raise RequestError(f"{more[0]}: one folder is checked at a time; what it is held against goes behind --against")
     return against + more
 
 
@@ -98,12 +96,8 @@ def as_json(account: Any, delta: float | None, *, events: bool) -> dict[str, Any
     metavar="OTHER",
     help="other agents' folders of the same run, whose receipts are held against it: --against A B, or repeated",
 )
-@click.option(
-    "--network", "network_file", metavar="FILE", help="network file that the keys must be listed in"
-)
-@click.option(
-    "--key", type=click.Path(path_type=Path), metavar="FILE", help="key of whoever must have signed it"
-)
+@click.option("--network", "network_file", metavar="FILE", help="network file that the keys must be listed in")
+@click.option("--key", type=click.Path(path_type=Path), metavar="FILE", help="key of whoever must have signed it")
 def verify(
     run: Path, more: tuple[Path, ...], against: tuple[Path, ...], network_file: str | None, key: Path | None
 ) -> None:
@@ -123,9 +117,7 @@ def verify(
     found = [(path, read_evidence(path)) for path in (run, *against)]
     for path, evidence in found:
         if evidence is None and (against or network_file is not None):
-            raise RequestError(
-                f"{path} keeps no receipts: it is no private run, nor over zmq, nor with --receipts"
-            )
+            raise RequestError(f"{path} keeps no receipts: it is no private run, nor over zmq, nor with --receipts")
     kept = [evidence for _, evidence in found if evidence is not None]
     receipts = compare(kept) if kept else 0
     hold_summaries(folders)
@@ -146,11 +138,7 @@ def verify(
         + (f"; {receipts} receipts agree" if kept else "")
         + (f" with those of {len(against)} other folder{'s' * (len(against) > 1)}" if against else "")
         + (f"; {open_} without an end line" if open_ else "")
-        + (
-            f"; {torn} with a last line that was cut off while it was written: it counts for nothing"
-            if torn
-            else ""
-        )
+        + (f"; {torn} with a last line that was cut off while it was written: it counts for nothing" if torn else "")
     )
     for note in notes:
         print(f"  {note}")
@@ -167,9 +155,7 @@ def _tell_signature(run: Path, signed: dict[str, str] | None, key: Path | None) 
             raise CheckFailed(f"{run}: nobody has signed it: there is no {SIGNED}")
         return
     if key is not None and signed["key"] not in owners:
-        raise CheckFailed(
-            f"{run / SIGNED}: was signed with another key ({fingerprint(signed['key'])}) than {key} has"
-        )
+        raise CheckFailed(f"{run / SIGNED}: was signed with another key ({fingerprint(signed['key'])}) than {key} has")
     who = owners.get(signed["key"], f"the key {fingerprint(signed['key'])}; --key FILE checks whose that is")
     print(f"  signed on {printable(signed['time'], 40)} by {who}")
     if signed["note"]:
@@ -177,9 +163,7 @@ def _tell_signature(run: Path, signed: dict[str, str] | None, key: Path | None) 
 
 
 @ledger.command()
-@click.option(
-    "--out", "-o", required=True, type=click.Path(path_type=Path), metavar="DIR", help="folder to write"
-)
+@click.option("--out", "-o", required=True, type=click.Path(path_type=Path), metavar="DIR", help="folder to write")
 def key(out: Path) -> None:
     """Make a key to sign with: signer.secret.toml to keep, signer.public.toml to give away (docs/signoff.md)."""
     from admmnet.identity.keys import Identity
@@ -199,9 +183,7 @@ def key(out: Path) -> None:
 
 @ledger.command()
 @_RUN
-@click.option(
-    "--key", required=True, type=click.Path(path_type=Path), metavar="FILE", help="your secret key file"
-)
+@click.option("--key", required=True, type=click.Path(path_type=Path), metavar="FILE", help="your secret key file")
 @click.option("--note", default="", metavar="TEXT", help="one line that is signed, too")
 def sign(run: Path, key: Path, note: str) -> None:
     """Check a finished run folder and sign all of it: RUN/signature.json (docs/signoff.md)."""
@@ -280,13 +262,5 @@ def _write_csv(file: TextIO, accounts: dict[str, Any]) -> None:
     writer.writerow([*columns, *(f"total_{name}" for name in totals)])
     for account in accounts.values():
         for round, _, line in account.events:
-            values = [
-                line["mechanism"],
-                json.dumps(line["parameters"]),
-                line["rho"],
-                line["xi"],
-                line["rho_published"],
-            ]
-            writer.writerow(
-                [account.header["agent"], round, *values, *(line["total"].get(name) for name in totals)]
-            )
+            values = [line["mechanism"], json.dumps(line["parameters"]), line["rho"], line["xi"], line["rho_published"]]
+            writer.writerow([account.header["agent"], round, *values, *(line["total"].get(name) for name in totals)])

@@ -14,14 +14,10 @@ from admmnet.privacy.ledger.form import finite
 
 ALL_COLLUDE = "eps B"
 """Column of masked sums."""
-B_IS = (
-    "eps spent: if at most K other agents work together against one; eps B: if all others do, or masks fail"
-)
+B_IS = "eps spent: if at most K other agents work together against one; eps B: if all others do, or masks fail"
 
 
-def print_accounts(
-    accounts: Mapping[str, VerifiedLedger], delta: float | None, *, runs: bool = False
-) -> None:
+def print_accounts(accounts: Mapping[str, VerifiedLedger], delta: float | None, *, runs: bool = False) -> None:
     """Print one row a ledger, or one a lasting account of several runs."""
     grid = table(
         "ledgers",

@@ -11,9 +11,7 @@ import click
 from admmnet.errors import printable
 
 _PATH = click.Path(path_type=Path)
-_AGENT = click.option(
-    "--agent", type=int, metavar="I", help="this agent's vector, not the consensus of all agents"
-)
+_AGENT = click.option("--agent", type=int, metavar="I", help="this agent's vector, not the consensus of all agents")
 TOP = 20
 
 
@@ -25,10 +23,7 @@ def model() -> None:
 @model.command()
 @click.argument("run", type=_PATH)
 @click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help=f"the N largest coefficients (default: {TOP}; of JSON all)",
+    "--top", type=click.IntRange(min=1), metavar="N", help=f"the N largest coefficients (default: {TOP}; of JSON all)"
 )
 @_AGENT
 @click.option("--json", "as_json", is_flag=True, help="print JSON")
@@ -76,9 +71,7 @@ def _print(facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     if known in ("at most", "about"):
         print(f"            {_beyond_words(facts, count)}")
     if facts["noise"]["batches"]:
-        print(
-            "batches:    drawn at random: a repeated run scatters by them as well, often more than by the noise"
-        )
+        print("batches:    drawn at random: a repeated run scatters by them as well, often more than by the noise")
     print("unit:       " + _unit_words(facts))
 
 

@@ -35,9 +35,7 @@ def network() -> None:
     metavar="FILE",
     help="one host[:port] a line, one line an agent",
 )
-@click.option(
-    "--out", "-o", required=True, type=click.Path(path_type=Path), metavar="DIR", help="folder to write"
-)
+@click.option("--out", "-o", required=True, type=click.Path(path_type=Path), metavar="DIR", help="folder to write")
 @click.option(
     "--port",
     type=click.IntRange(1, 65535),
@@ -45,9 +43,7 @@ def network() -> None:
     metavar="N",
     help="port of a host's first agent; the next ones count up",
 )
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, metavar="N", help="seed of a random graph (default: 0)"
-)
+@click.option("--seed", type=click.IntRange(min=0), default=0, metavar="N", help="seed of a random graph (default: 0)")
 @click.option("--plain", is_flag=True, help="no CURVE keys: whoever watches the network reads messages")
 def init(topology: str, hosts: Path, out: Path, port: int, seed: int, plain: bool) -> None:
     """Write DIR/network.toml and one key file an agent for the graph TOPOLOGY (file or spec).
@@ -71,12 +67,7 @@ def init(topology: str, hosts: Path, out: Path, port: int, seed: int, plain: boo
 
 _FILE = click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
 _AGENTS = click.option(
-    "--agent",
-    "agents",
-    type=click.IntRange(min=0),
-    multiple=True,
-    metavar="I",
-    help="this agent; may be repeated",
+    "--agent", "agents", type=click.IntRange(min=0), multiple=True, metavar="I", help="this agent; may be repeated"
 )
 _OUT = click.option(
     "--out", "-o", required=True, type=click.Path(path_type=Path), metavar="DIR", help="folder to write"
@@ -178,18 +169,14 @@ def addresses_of(hosts: Path, agents: int, port: int) -> list[str]:
     if len(lines) != agents:
         few = "repeat the line of a host that runs several agents"
         remedy = few if len(lines) < agents else "leave out the hosts without one"
-        raise RequestError(
-            f"{hosts} has {counted(len(lines), 'host')} for {counted(agents, 'agent')}: {remedy}"
-        )
+        raise RequestError(f"{hosts} has {counted(len(lines), 'host')} for {counted(agents, 'agent')}: {remedy}")
     parsed = [_parse(hosts, number, line) for number, line in lines]
     taken = {(host, given) for host, given in parsed if given is not None}
     addresses, following = [], dict.fromkeys((host for host, _ in parsed), port)
     for host, given in parsed:
         while given is None:
             if following[host] > 65535:
-                raise RequestError(
-                    f"{hosts}: {host} has no ports left above --port {port}; take a smaller one"
-                )
+                raise RequestError(f"{hosts}: {host} has no ports left above --port {port}; take a smaller one")
             if (host, following[host]) not in taken:
                 given = following[host]
             following[host] += 1

@@ -78,9 +78,7 @@ class Progress:
         spent = None if largest is None else f"epsilon {epsilon(largest)} spent"
         lost = f"{len(event.lost)} agents lost" if event.lost else None
         left = f"{duration(seconds)} so far, about {duration(each * (event.rounds - done))} left"
-        return f"{self._unit} {done} of {event.rounds}: " + ", ".join(
-            filter(None, (error, spent, lost, left))
-        )
+        return f"{self._unit} {done} of {event.rounds}: " + ", ".join(filter(None, (error, spent, lost, left)))
 
     def __enter__(self) -> Progress:
         return self

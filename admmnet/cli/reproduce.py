@@ -16,9 +16,7 @@ from admmnet.papers import PAPERS
 @click.option("--data-dir", metavar="DIR", help="folder of the data sets, as for `run`")
 @click.option("--seeds", type=int, metavar="N", help="runs of each point (default: the figure's own number)")
 @click.option("--jobs", type=int, metavar="N", help="processes (default: as many as there are processors)")
-@click.option(
-    "--ipums-brazil", metavar="FILE", help="your own IPUMS extract of Brazil, for ding2020's figure 7"
-)
+@click.option("--ipums-brazil", metavar="FILE", help="your own IPUMS extract of Brazil, for ding2020's figure 7")
 @click.option("--ipums-us", metavar="FILE", help="your own IPUMS extract of the US, for ding2020's figure 7")
 @click.option("--simulate", is_flag=True, help="take your own extracts to be public: figures show them")
 @click.option("--out", "-o", required=True, metavar="DIR", help="folder; the same again goes on with it")

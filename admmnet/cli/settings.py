@@ -223,7 +223,5 @@ def settings_of(config: str | None, flags: Mapping[str, Any]) -> RunConfig:
     from admmnet.running.checkpoint.resume import resumed_config
 
     if config is not None:
-        raise RequestError(
-            f"{config} and --resume exclude each other: the run goes on with its own config.toml"
-        )
+        raise RequestError(f"{config} and --resume exclude each other: the run goes on with its own config.toml")
     return resumed_config(flags["resume"], flags)

@@ -151,19 +151,14 @@ def _tell_network(out: Console, summary: Mapping[str, Any]) -> Table:
     error = summary["test_error"]
     own = f"{figure(summary, error['mean'])} +- {figure(summary, error['std'])} over agents"
     how = summary.get("aggregate", "mean")
-    averages = {
-        "mean": "agents' average vector",
-        "screened": "average of the agents' vectors, far ones left out",
-    }
+    averages = {"mean": "agents' average vector", "screened": "average of the agents' vectors, far ones left out"}
     vector = averages.get(how, f"{how} of the agents' vectors")
     differ = f" of the consensus (the {vector}), {own}"
     _tell_error(out, summary, differ if error["std"] else " of the model that every agent holds")
     _tell_privacy(out, summary, "none; vectors are sent as they are")
     if privacy["account"] is not None:
         spent = epsilon(privacy["account_epsilon_spent"])
-        _say(
-            out, f"account:    {privacy['account']}: epsilon {spent} spent over all runs{_over_runs(privacy)}"
-        )
+        _say(out, f"account:    {privacy['account']}: epsilon {spent} spent over all runs{_over_runs(privacy)}")
     return grid
 
 
@@ -175,17 +170,12 @@ def _tell_error(out: Console, summary: Mapping[str, Any], whose: str) -> None:
         return
     shown = figure(summary, error["consensus"])
     if summary["metric"] == "error":
-        macro = (
-            "" if error.get("macro") is None else f"; macro {percent(error['macro'])} (mean over the classes)"
-        )
+        macro = "" if error.get("macro") is None else f"; macro {percent(error['macro'])} (mean over the classes)"
         _say(out, f"test error: {shown}{whose}{macro}")
     else:
         _say(out, f"test MSE:   {shown}{whose}, of targets scaled to [-1, 1]")
         root = f"root mean square {number(error['root_in_units'])} in the target's own unit"
-        _say(
-            out,
-            f"            {root}" + (f"; R^2 {number(error['r2'])}" if error.get("r2") is not None else ""),
-        )
+        _say(out, f"            {root}" + (f"; R^2 {number(error['r2'])}" if error.get("r2") is not None else ""))
     if (guess := no_better_than(summary)) is not None:
         _say(out, f"            that is no better than {guess[0]}, {figure(summary, guess[1])}")
     if (only := one_class(summary)) is not None:
@@ -247,9 +237,7 @@ def _over_runs(privacy: Mapping[str, Any]) -> str:
 def _together(colluders: int) -> str:
     if not colluders:
         return "no other agent looks (K = 0: it holds against those who listen, alone)"
-    return (
-        f"at most {colluders} other {'agent works' if colluders == 1 else 'agents work'} together against it"
-    )
+    return f"at most {colluders} other {'agent works' if colluders == 1 else 'agents work'} together against it"
 
 
 def _tell_baseline(out: Console, summary: Mapping[str, Any]) -> Table:
@@ -259,16 +247,7 @@ def _tell_baseline(out: Console, summary: Mapping[str, Any]) -> Table:
     grid = table(
         f"{summary['algorithm']} ({summary['method']}) on {summary['data']['name']}: {facts['loss']} loss{weight}, "
         f"{summary['seconds']['total']:.1f} s",
-        *(
-            "records",
-            "features",
-            "epochs",
-            "steps",
-            "batch",
-            "noise multiplier",
-            "eps proven",
-            "eps published",
-        ),
+        *("records", "features", "epochs", "steps", "batch", "noise multiplier", "eps proven", "eps published"),
         "test error" if summary["metric"] == "error" else "test MSE",
     )
     grid.add_row(

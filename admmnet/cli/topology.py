@@ -7,9 +7,7 @@ from pathlib import Path
 
 import click
 
-_SEED = click.option(
-    "--seed", type=click.IntRange(min=0), default=0, metavar="N", help="seed of a random graph"
-)
+_SEED = click.option("--seed", type=click.IntRange(min=0), default=0, metavar="N", help="seed of a random graph")
 
 
 @click.group(no_args_is_help=False)
@@ -20,9 +18,7 @@ def topology() -> None:
 @topology.command()
 @click.argument("spec")
 @_SEED
-@click.option(
-    "--out", "-o", required=True, type=click.Path(path_type=Path), metavar="FILE", help="graph file to write"
-)
+@click.option("--out", "-o", required=True, type=click.Path(path_type=Path), metavar="FILE", help="graph file to write")
 def make(spec: str, seed: int, out: Path) -> None:
     """Write the graph of SPEC to a file; its ending chooses the format."""
     from admmnet.graph import network_of, write_topology

@@ -21,9 +21,7 @@ def is_loose(delta: float, count: int, own: float) -> bool:
     return delta > (1.0 if delta <= own else 0.1) / count
 
 
-def with_delta(
-    config: RunConfig, counts: Collection[int], accounts: Mapping[int, float] | None = None
-) -> RunConfig:
+def with_delta(config: RunConfig, counts: Collection[int], accounts: Mapping[int, float] | None = None) -> RunConfig:
     """Replace ``delta = "auto"``: an agent's account's delta, else min(1e-5, 0.1 / smallest n_i).
 
     Parameters

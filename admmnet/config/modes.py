@@ -9,9 +9,7 @@ from admmnet.data.sets import OFFICIAL
 from admmnet.data.settings import AGENT, GIVEN, form_of, parse_split
 from admmnet.errors import RequestError
 
-SIMULATE = (
-    "if these records are public or made up, --simulate makes this a simulation, which protects nothing"
-)
+SIMULATE = "if these records are public or made up, --simulate makes this a simulation, which protects nothing"
 
 
 def mode_words(mode: str, *, seeded: bool, dependent: bool = False) -> str:
@@ -61,9 +59,7 @@ def check_loaded(config: RunConfig, name: str) -> None:
 def check_comparable(config: RunConfig, what: str) -> None:
     """Refuse to compare methods on records that nobody has said to be public: tuning and references read them all."""
     if config.private:
-        raise RequestError(
-            f"private does not go with {what}, which is a simulation: it shows what depends on records"
-        )
+        raise RequestError(f"private does not go with {what}, which is a simulation: it shows what depends on records")
     if not (config.public_data or config.simulate):
         raise RequestError(
             f"data = {config.data!r} is not declared public, and {what} shows what depends on records: {SIMULATE}"

@@ -218,9 +218,7 @@ def _check_scopes(config: RunConfig, known: Iterable[Setting]) -> None:
                 "holder has all records"
             )
         if own.name in config.chosen_method.lacks:
-            raise RequestError(
-                f"{own.name} does not go with algorithm = {config.algorithm!r}, which has none"
-            )
+            raise RequestError(f"{own.name} does not go with algorithm = {config.algorithm!r}, which has none")
         if own.about.scope == "zmq" and config.transport != "zmq":
             raise RequestError(
                 f"{own.name} = {value:g} goes with transport = 'zmq', not {config.transport!r}, which has no deadlines"

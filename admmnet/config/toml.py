@@ -14,9 +14,7 @@ from admmnet.methods import METHODS
 from admmnet.registry import UnknownName, meant
 from admmnet.settings import TABLES, Setting, settings_in
 
-READ_BY = (
-    *("label", "separator", "positive", "task", "features", "no_intercept", "schema", "normalise", "centre"),
-)
+READ_BY = (*("label", "separator", "positive", "task", "features", "no_intercept", "schema", "normalise", "centre"),)
 """Settings of [data] by which a file of records is read."""
 
 
@@ -61,9 +59,7 @@ def read_schema(path: Path) -> dict[str, Any]:
         except ValueError as error:
             raise RequestError(f"{path} is not a JSON file: {error}") from None
         if not isinstance(found, dict):
-            raise RequestError(
-                f"{path} holds no schema, which is a table: give one as a run's encoding.json is"
-            )
+            raise RequestError(f"{path} holds no schema, which is a table: give one as a run's encoding.json is")
         return {"schema": found}
     tables = read_toml(path)
     if not set(tables) <= set(TABLES):

@@ -48,9 +48,7 @@ def table_of(X: Any, y: Any, prefix: str, origin: str) -> Table:
     names, rows = rows_of(X, prefix)
     n, d = rows.shape
     if 0 in rows.shape:
-        raise RequestError(
-            f"{prefix}X of shape {rows.shape} is empty: give at least one record and one feature"
-        )
+        raise RequestError(f"{prefix}X of shape {rows.shape} is empty: give at least one record and one feature")
     names = names or numbered(d)
 
     def where(row: int) -> str:
@@ -152,9 +150,7 @@ def _csr(X: Any, prefix: str) -> Any:
 def _check_kind(kind: str, shape: tuple[int, ...], prefix: str) -> None:
     if len(shape) != 2:
         remedy = "X.reshape(-1, 1) if there is one feature" if len(shape) == 1 else "X.reshape(len(X), -1)"
-        raise RequestError(
-            f"{prefix}X has shape {shape}: a table (n, d), a row a record, is needed; {remedy}"
-        )
+        raise RequestError(f"{prefix}X has shape {shape}: a table (n, d), a row a record, is needed; {remedy}")
     if kind not in NUMBERS:
         raise RequestError(f"{prefix}X holds {_KINDS.get(kind, 'no numbers')}")
 

@@ -28,9 +28,7 @@ def swallowing(X: Any, names: Sequence[str]) -> str | None:
     some = X[:_ROWS]
     if len(names) < 3 or not some.shape[0]:
         return None
-    squares = np.asarray(
-        some.multiply(some).sum(axis=0) if hasattr(some, "multiply") else (some**2).sum(axis=0)
-    )
+    squares = np.asarray(some.multiply(some).sum(axis=0) if hasattr(some, "multiply") else (some**2).sum(axis=0))
     share = squares.ravel() / some.shape[0]
     j = int(np.argmax(share))
     if share[j] <= LARGEST:

@@ -81,9 +81,7 @@ def _finish(source: Source, settings: DataSettings) -> tuple[str, ...]:
     rows = every(source)
     X, _ = encoded(source, rows, settings, fit(source, rows, settings, discover=True).transform)
     said = swallowing(X, names_of(source, settings))
-    gone = (
-        f"{source.left_out} records are left out by leave_out: private runs refuse the file while it has them"
-    )
+    gone = f"{source.left_out} records are left out by leave_out: private runs refuse the file while it has them"
     return (
         *((gone,) if source.left_out else ()),
         *(() if said is None else (said,)),

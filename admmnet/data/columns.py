@@ -43,9 +43,7 @@ class Column:
     def taken(self, rows: Rows) -> Column:
         """Column of some rows, with the texts that they have."""
         levels, codes = np.unique(self.codes[rows], return_inverse=True)
-        return replace(
-            self, levels=tuple(self.levels[level] for level in levels), codes=codes.astype(np.int32)
-        )
+        return replace(self, levels=tuple(self.levels[level] for level in levels), codes=codes.astype(np.int32))
 
     def values(self, spelling: Spelling, *, missing: bool) -> Vector | None:
         """As `numbers_of` the levels; the spelling is that of texts."""
@@ -101,9 +99,7 @@ class Table:
             )
         if values is None:
             spelling = PLAIN if column.typed else self.spelling
-            self.refuse(
-                name, lambda text: None if missing and is_missing(text) else no_number(text, spelling)
-            )
+            self.refuse(name, lambda text: None if missing and is_missing(text) else no_number(text, spelling))
             raise AssertionError(f"{name}: no level was refused")
         return values
 

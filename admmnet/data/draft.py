@@ -24,31 +24,13 @@ TAIL = 0.01
 """Share of the values below and above the bounds: a few very large ones would leave all others in a corner."""
 _FEW = 20  # values of which nothing is concluded where they all differ
 _LONG = 60  # characters of a free text
-_IDENTIFIER = re.compile(
-    r"(^|[_ .-])(id|uuid|guid|index|key|nr|no|number)$|^(id|index|row|unnamed)([_ .:-]|$)", re.I
-)
-_NEGATIVE = {
-    "no",
-    "n",
-    "false",
-    "f",
-    "negative",
-    "neg",
-    "absent",
-    "none",
-    "low",
-    "healthy",
-    "benign",
-    "control",
-}
+_IDENTIFIER = re.compile(r"(^|[_ .-])(id|uuid|guid|index|key|nr|no|number)$|^(id|index|row|unnamed)([_ .:-]|$)", re.I)
+_NEGATIVE = {"no", "n", "false", "f", "negative", "neg", "absent", "none", "low", "healthy", "benign", "control"}
 _NOTHING = Schema()
 _FIGURES = re.compile(r"[-+]?\d[\d.,' \u00a0\u202f]*")
 _SPELLINGS = tuple(
     Spelling(decimal, thousands)
-    for decimal, others in (
-        (".", ("", ",", " ", "'", "\u00a0", "\u202f")),
-        (",", ("", ".", " ", "\u00a0", "\u202f")),
-    )
+    for decimal, others in ((".", ("", ",", " ", "'", "\u00a0", "\u202f")), (",", ("", ".", " ", "\u00a0", "\u202f")))
     for thousands in others
 )
 
@@ -111,9 +93,7 @@ def draft(table: Table, label: str | None, read_by: Schema = _NOTHING) -> Draft:
     return Draft(schema, f"{table.origin}: {table.rows:,} records", tuple(doubts), notes)
 
 
-def completed(
-    table: Table, schema: Schema, positive: str | None
-) -> tuple[Schema, tuple[str, ...], tuple[str, ...]]:
+def completed(table: Table, schema: Schema, positive: str | None) -> tuple[Schema, tuple[str, ...], tuple[str, ...]]:
     """Draft what a schema does not say of columns, and of two label values; say what was read, and what is left out.
 
     Nothing that is said quotes a value.
@@ -201,12 +181,7 @@ def _categorical(name: str, levels: tuple[str, ...], missing: bool) -> Categoric
     groups = tuple(first.setdefault(level.casefold(), level) for level in order)
     one_each = len(first) == len(order)
     return Categorical(
-        name,
-        name,
-        tuple(order),
-        () if one_each else groups,
-        other=True,
-        missing="indicator" if missing else None,
+        name, name, tuple(order), () if one_each else groups, other=True, missing="indicator" if missing else None
     )
 
 
@@ -228,9 +203,7 @@ def _spelling(table: Table, names: list[str], separator: str | None) -> Spelling
         return PLAIN
     # of "1,234" alone a semicolon between cells says that the comma is a decimal one
     order = sorted(_SPELLINGS, key=lambda each: each.decimal == ".") if separator == ";" else _SPELLINGS
-    return max(
-        order, key=lambda each: sum(numbers_of(x, each, missing=False) is not None for x in columns if x)
-    )
+    return max(order, key=lambda each: sum(numbers_of(x, each, missing=False) is not None for x in columns if x))
 
 
 def _levels(table: Table, name: str) -> tuple[str, ...]:
@@ -262,9 +235,7 @@ def labelled(table: Table, label: str, schema: Schema) -> tuple[Schema, str]:
     if len(found) < 2:
         raise DataError(f"{place}: every record has {next(iter(found), '')!r}; a label needs two values")
     if len({word.casefold() for word in found}) < len(found):
-        raise DataError(
-            f"{place} spells one label in several ways, {listed(list(found), 6)}: write it in one"
-        )
+        raise DataError(f"{place} spells one label in several ways, {listed(list(found), 6)}: write it in one")
     schema = replace(schema, leave_out=tuple(gone))
     without = f"; records without a label ({column_share(column, gone):.1%}) are left out" if gone else ""
     values = column.values(table.spelling, missing=True)

@@ -12,9 +12,7 @@ from admmnet.data.readers.delimited import SEPARATORS
 from admmnet.data.schema import Schema, to_table
 from admmnet.data.values import PLAIN
 
-LEFT_OUT = (
-    "simulations leave these records out; a private run counts every record: free its files of them before"
-)
+LEFT_OUT = "simulations leave these records out; a private run counts every record: free its files of them before"
 
 
 def write_draft(draft: Draft) -> str:
@@ -35,9 +33,7 @@ def write_draft(draft: Draft) -> str:
     for key, value in table.items():
         lines += _comment(LEFT_OUT) if key == "leave_out" else []
         lines += [_line(key, value)]
-    why = {
-        doubt.column: doubt.reason for doubt in draft.doubts
-    }  # the screen quotes values, the file does not
+    why = {doubt.column: doubt.reason for doubt in draft.doubts}  # the screen quotes values, the file does not
     if drop:
         lines += ["drop = ["]
         lines += [f"    {_inline(name)},  # {why.get(name, '')}".removesuffix("  # ") for name in drop]
@@ -55,10 +51,7 @@ def write_template(origin: str, names: Sequence[str], label: str | None, written
         "from a code book or other public knowledge. Uncomment the lines of one kind for every column, or drop it.",
     )
     lines += ["", _line("label", label) if label else '# label = "..."']
-    lines += [
-        '# labels = ["negative", "positive"]',
-        *(_line(key, value) for key, value in written.items()),
-    ]
+    lines += ['# labels = ["negative", "positive"]', *(_line(key, value) for key, value in written.items())]
     lines += ["drop = []"]
     for name in names:
         if name != label:
@@ -99,9 +92,7 @@ def _inline(value: Any) -> str:
         return "true" if value else "false"
     # a TOML text is a JSON text but for one control character
     return (
-        json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-        if isinstance(value, str)
-        else f"{value:.12g}"
+        json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f") if isinstance(value, str) else f"{value:.12g}"
     )
 
 

@@ -169,9 +169,7 @@ def _whole_lines(path: Path, size: int) -> Iterator[bytes]:
                 rest = []
             rest.append(piece[end:])
             if sum(map(len, rest)) > LINE:
-                raise RequestError(
-                    f"{path} has a line of more than {LINE:,} bytes: give a text file, a record a line"
-                )
+                raise RequestError(f"{path} has a line of more than {LINE:,} bytes: give a text file, a record a line")
     if any(rest):
         yield b"".join(rest)
 
@@ -231,9 +229,7 @@ def locate(names: Sequence[str], data_dir: str | None, origin: str, sha256: str 
         path = find(folder, name)
         if path is not None:
             return path
-    remedy = (
-        f"pass --data-dir DIR (or set {ENVIRONMENT}) with DIR/{names[0]} in it, plain or as .gz, .bz2 or .zip"
-    )
+    remedy = f"pass --data-dir DIR (or set {ENVIRONMENT}) with DIR/{names[0]} in it, plain or as .gz, .bz2 or .zip"
     if sha256 is not None and named is None:
         return _download(origin + PurePath(names[0]).name, sha256, folder / names[0], remedy)
     wanted = " nor ".join(str(folder / name) for name in names)
@@ -249,14 +245,10 @@ def _download(url: str, sha256: str, target: Path, remedy: str) -> Path:
         with urllib.request.urlopen(url, timeout=TIMEOUT) as answer:
             content: bytes = answer.read(_LARGEST)
     except (OSError, ValueError) as error:  # URLError, HTTPError and time-outs are OSErrors
-        raise MissingDataError(
-            f"{target.name} could not be downloaded from {url} ({error}): {remedy}"
-        ) from None
+        raise MissingDataError(f"{target.name} could not be downloaded from {url} ({error}): {remedy}") from None
     digest = hashlib.sha256(content).hexdigest()
     if digest != sha256:
-        raise MissingDataError(
-            f"{url} has sha256 {digest[:16]}..., expected {sha256[:16]}...: not kept; {remedy}"
-        )
+        raise MissingDataError(f"{url} has sha256 {digest[:16]}..., expected {sha256[:16]}...: not kept; {remedy}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         import tempfile

@@ -151,18 +151,14 @@ def text_of_column(series: Any, what: str) -> Column:
         raise RequestError(f"{what} holds complex numbers: make two columns of them, real and imaginary")
     if series.dtype == object:
         missing = series.isna().to_numpy()
-        return column_of_cells(
-            [None if gone else v for v, gone in zip(series.tolist(), missing, strict=True)], what
-        )
+        return column_of_cells([None if gone else v for v, gone in zip(series.tolist(), missing, strict=True)], what)
     codes, found = pd.factorize(series)
     levels = column_of_cells([*found.tolist(), None], what)  # the last for missing cells
     column = levels.codes[codes]  # -1 is the last
     return replace(levels, codes=column.astype(np.int32)).taken(np.arange(len(column)))
 
 
-def column_of_cells(
-    values: Sequence[Any], what: str, text: Callable[[Any, str], str] | None = None
-) -> Column:
+def column_of_cells(values: Sequence[Any], what: str, text: Callable[[Any, str], str] | None = None) -> Column:
     """Column of cells, by ``text_of`` unless told otherwise; it says whether they are numbers, or texts of such."""
     texts = [(text or text_of)(value, what) for value in values]
     words = any(isinstance(value, str) for value in values)
@@ -194,9 +190,7 @@ def text_of(value: Any, what: str) -> str:
         return str(int(number)) if number.is_integer() and abs(number) < 1e16 else repr(number)
     if isinstance(value, _DATES):
         raise _dates(what)
-    raise RequestError(
-        f"{what} holds a {type(value).__name__}: texts and numbers alone are read; drop or convert it"
-    )
+    raise RequestError(f"{what} holds a {type(value).__name__}: texts and numbers alone are read; drop or convert it")
 
 
 def _dates(what: str) -> RequestError:

@@ -42,9 +42,7 @@ class Given:
         """Numbers of records, as far as the types tell."""
         pieces = [self.pool] if self.own is None else [self.own[i] for i in sorted(self.own)]
         rows = [piece[0] if self.kind == "arrays" else piece for piece in pieces]
-        shapes = (
-            getattr(own, "shape", None) or (len(own) if isinstance(own, list | tuple) else 0,) for own in rows
-        )
+        shapes = (getattr(own, "shape", None) or (len(own) if isinstance(own, list | tuple) else 0,) for own in rows)
         return [int(shape[0]) for shape in shapes]
 
     def load(self, settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
@@ -73,21 +71,15 @@ class Given:
         source = self._source(table, settings)
         known, train, test = self._tests(source, settings)
         if settings.data_dependent and self.whole and len(np.unique(source.y)) < 2:
-            raise DataError(
-                "every record has the same label: two values are needed, or there is nothing to learn"
-            )
+            raise DataError("every record has the same label: two values are needed, or there is nothing to learn")
         fitted = fit(source, train, settings, discover=self.whole)
         if self.own is None:
             parts = dict(enumerate(dealt(source, train, settings, agents)))
         else:
             if sum(table.parts) != len(source.y):
-                raise DataError(
-                    "shards have records without a label: drop them, frame.dropna(subset=[LABEL])"
-                )
+                raise DataError("shards have records without a label: drop them, frame.dropna(subset=[LABEL])")
             ends = np.cumsum(table.parts)
-            parts = {
-                i: every(source)[end - n : end] for i, n, end in zip(order, table.parts, ends, strict=True)
-            }
+            parts = {i: every(source)[end - n : end] for i, n, end in zip(order, table.parts, ends, strict=True)}
         sparse = self.sparse and settings.project is None and _share(source) <= SPARSE
 
         def made(rows_of: Source, which: Rows) -> Encoded:
@@ -123,9 +115,7 @@ class Given:
         """Table with its labels and features; of a frame that nothing declares, as its rows suggest them."""
         schema, drafts = declared(settings), self.whole and settings.data_dependent
         if schema.rules and self.kind == "arrays":
-            raise RequestError(
-                "schema.columns goes with a data frame, run(data=frame, label=NAME), not with X and y"
-            )
+            raise RequestError("schema.columns goes with a data frame, run(data=frame, label=NAME), not with X and y")
         if self.kind == "frame" and not (schema.rules or drafts):
             accept = " or accept what is read from the rows with data_dependent=True," if self.whole else ""
             raise RequestError(
@@ -146,9 +136,7 @@ class Given:
             known = source_of(table, source.schema, settings.positive, discover=False)
             _check_names(known.features.names, source.features.names, "test: ")
         elif settings.test in ("arrays", "frame"):
-            raise RequestError(
-                "the run was begun with test records in memory: give them again, test=(X, y) or a frame"
-            )
+            raise RequestError("the run was begun with test records in memory: give them again, test=(X, y) or a frame")
         elif settings.test is not None:
             known = read_file(Path(settings.test), source.schema, settings.positive)
             _check_names(known.features.names, source.features.names, f"{settings.test}: ")
@@ -210,9 +198,7 @@ def stacked(tables: Sequence[Table]) -> Table:
                 sparse=lambda which: vstack([own[k].sparse(part) for k, part in split(which)], format="csr"),  # type: ignore[misc]
             )
     left_out = sum(table.left_out for table in tables)
-    return replace(
-        first, rows=sum(parts), read=read, where=where, features=features, parts=parts, left_out=left_out
-    )
+    return replace(first, rows=sum(parts), read=read, where=where, features=features, parts=parts, left_out=left_out)
 
 
 def _check_names(found: Sequence[str], wanted: Sequence[str], prefix: str) -> None:

@@ -77,9 +77,7 @@ class DataSet:
         seen: dict[str, Path] = {}
         for path in paths:
             if (same := seen.setdefault(content_digest(path), path)) != path:
-                raise RequestError(
-                    f"{same} and {path} hold the same: its records would count twice, remove one"
-                )
+                raise RequestError(f"{same} and {path} hold the same: its records would count twice, remove one")
         return tuple(
             f"no checksum vouches for {path}: its content has sha256 {digest}, to be compared where figures are"
             for digest, path in seen.items()
@@ -123,12 +121,7 @@ class DataSet:
         if self.alternative and not paths[0].name.startswith(PurePath(self.files[0][0]).name):
             notes += (f"{self.name}: {self.alternative}, {paths[0]}",)
         source = source_of(
-            table,
-            schema,
-            positive,
-            discover=self.discover,
-            labelled=labelled,
-            drafts=drafts and self.discover,
+            table, schema, positive, discover=self.discover, labelled=labelled, drafts=drafts and self.discover
         )
         return replace(
             source,

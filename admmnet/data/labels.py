@@ -79,7 +79,7 @@ def _found(table: Table, name: str, schema: Schema, discover: bool) -> Labels:
     if not 3 <= len(values) <= MOST_CLASSES:
         raise DataError(
             f"{table.origin}, column {name!r}: {len(values)} label values, {listed(values, 5)}; --task classes is for"
-            f" 3 to {MOST_CLASSES}: take --task binary or real, or declare {key} in [data.schema]",
+            f" 3 to {MOST_CLASSES}: take --task binary or real, or declare {key} in [data.schema]"
         )
     return Labels(_by_value(table, name, values), values, dependent=(f"the labels of {name!r}",))
 
@@ -116,16 +116,12 @@ def oriented(declared: Values, positive: str | None) -> Values:
     if positive is None:
         return declared
     if len(declared) > 2:
-        raise RequestError(
-            f"--positive {positive} goes with two labels, and {len(declared)} are declared: drop it"
-        )
+        raise RequestError(f"--positive {positive} goes with two labels, and {len(declared)} are declared: drop it")
     if same(positive, declared[1]):
         return declared
     if same(positive, declared[0]):
         return declared[1], declared[0]
-    raise RequestError(
-        f"--positive {positive} is none of the declared labels {declared[0]!r}, {declared[1]!r}"
-    )
+    raise RequestError(f"--positive {positive} is none of the declared labels {declared[0]!r}, {declared[1]!r}")
 
 
 def _other_than(positive: str, column: Column, table: Table, name: str) -> str:
@@ -142,9 +138,7 @@ def _other_than(positive: str, column: Column, table: Table, name: str) -> str:
         row = column.first(column.levels.index(third))
         fault = f"third label value {third!r} besides {positive!r} and {others[0]!r}; two are needed"
     elif is_missing(others[0]):
-        fault = (
-            "the label is missing, and two are needed; leave_out in [data.schema] names records to leave out"
-        )
+        fault = "the label is missing, and two are needed; leave_out in [data.schema] names records to leave out"
         row = column.first(column.levels.index(others[0]))
     else:
         return others[0]
@@ -172,20 +166,14 @@ def _otherwise(column: Column) -> str:
     values = sorted({canonical(level) for level in there}, key=_place)
     numbers = column.values(PLAIN, missing=True)
     if numbers is not None and (len(values) > FEW_CLASSES or bool(np.any(numbers % 1 > 0))):
-        return (
-            "take --task real for targets that are numbers, or targets = [lowest, highest] in [data.schema]"
-        )
+        return "take --task real for targets that are numbers, or targets = [lowest, highest] in [data.schema]"
     if len(values) > FEW_CLASSES:
         return f"name another column as the label: {len(values)} texts are too many for classes"
     if len(values) > 2:
         shown = listed(values, 5)
-        return (
-            f"of {len(values)} classes, {shown}, take --task classes or labels = [a, b, c] in [data.schema]"
-        )
+        return f"of {len(values)} classes, {shown}, take --task classes or labels = [a, b, c] in [data.schema]"
     known = listed(values)
-    return (
-        f"name them with --positive VALUE, one of {known}, or labels = [negative, positive] in [data.schema]"
-    )
+    return f"name them with --positive VALUE, one of {known}, or labels = [negative, positive] in [data.schema]"
 
 
 def _by_convention(table: Table, name: str) -> Vector:

@@ -67,9 +67,7 @@ def dealt(source: Source, train: Rows, settings: DataSettings, agents: int) -> t
     """Training rows of every agent, as `--split` deals them."""
     split = parse_split(settings.split)
     if split.kind == "dirichlet" and source.schema.targets is not None:
-        raise RequestError(
-            f"--split {settings.split} deals by class, and {source.name} has real targets: take iid"
-        )
+        raise RequestError(f"--split {settings.split} deals by class, and {source.name} has real targets: take iid")
     with about(source.file):
         return deal(split, train, source.y, source.column, agents, settings.data_seed)
 
@@ -82,16 +80,13 @@ def load_sparse(settings: DataSettings, most: float = 1.0) -> Records:
     """
     validate(settings)
     if settings.project is not None:
-        raise RequestError(
-            f"--project {settings.project} makes rows dense: load them with load(), not sparse"
-        )
+        raise RequestError(f"--project {settings.project} makes rows dense: load them with load(), not sparse")
     if settings.per_agent:
         raise RequestError(f"{settings.data}: sparse rows are those of one file, not of a file an agent")
     source, train, known, test = _parts(settings)
     fitted = fit(source, train, settings, discover=True)
     (X, y), (X_test, y_test) = (
-        finished_sparse(part, rows, settings, fitted.transform)
-        for part, rows in ((source, train), (known, test))
+        finished_sparse(part, rows, settings, fitted.transform) for part, rows in ((source, train), (known, test))
     )
     if X.nnz > most * X.shape[0] * X.shape[1]:
         X, X_test = X.toarray(), X_test.toarray()

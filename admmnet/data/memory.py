@@ -19,9 +19,7 @@ def overlap(one: Any, other: Any) -> bool:
         rows = {id(row) for row in one if isinstance(row, list)}
         return any(id(row) in rows for row in other)
     mine, others = _blocks(one), _blocks(other)
-    return any(np.shares_memory(mine[name], others[name]) for name in mine.keys() & others.keys()) or _equal(
-        one, other
-    )
+    return any(np.shares_memory(mine[name], others[name]) for name in mine.keys() & others.keys()) or _equal(one, other)
 
 
 def _blocks(table: Any) -> dict[Any, np.ndarray[Any, Any]]:

@@ -21,9 +21,7 @@ INTERCEPT = "intercept"
 """Name of the constant feature, the last one."""
 
 TOO_LONG = "the row is longer than 1, and rows are taken as they are: scale it, or let every row be scaled"
-ALL_ZERO = (
-    "every feature is zero, so the row cannot have norm 1; leave --no-intercept away, or remove the row"
-)
+ALL_ZERO = "every feature is zero, so the row cannot have norm 1; leave --no-intercept away, or remove the row"
 TOO_LARGE = "a feature is too large for a float64; clip the columns by low and high in [data.schema]"
 _TINY, _HUGE = 1e-140, 1e140  # beyond these the squares lose digits or overflow
 _ROUNDING = 1e-6  # above 1: norms of rows that were scaled in float32
@@ -53,9 +51,7 @@ def names_of(source: Source, settings: DataSettings) -> tuple[str, ...]:
     return names if settings.no_intercept else (*names, INTERCEPT)
 
 
-def finished(
-    source: Source, which: Rows, settings: DataSettings, transform: Transform
-) -> tuple[Matrix, Vector]:
+def finished(source: Source, which: Rows, settings: DataSettings, transform: Transform) -> tuple[Matrix, Vector]:
     """Encode some rows, scaled to norm 1, with their labels.
 
     Rows are encoded some thousand at a time, so that next to the result little is held.
@@ -73,18 +69,14 @@ def finished(
     return X, np.ascontiguousarray(transform.labels(source.y[which]))
 
 
-def finished_sparse(
-    source: Source, which: Rows, settings: DataSettings, transform: Transform
-) -> tuple[Any, Vector]:
+def finished_sparse(source: Source, which: Rows, settings: DataSettings, transform: Transform) -> tuple[Any, Vector]:
     """As `finished`, but X is a scipy CSR array, and rows that are held so never become dense."""
     from scipy.sparse import csr_array, hstack, vstack
 
     y = np.ascontiguousarray(transform.labels(source.y[which]))
     if source.features.sparse is None:
         pieces = (which[piece] for piece in steps(len(which), len(source.features.names)))
-        return vstack(
-            [csr_array(finished(source, part, settings, transform)[0]) for part in pieces], format="csr"
-        ), y
+        return vstack([csr_array(finished(source, part, settings, transform)[0]) for part in pieces], format="csr"), y
     X = source.features.sparse(which).astype(np.float64)
     if transform.scales is not None:
         if transform.clip:

@@ -55,17 +55,12 @@ def template_of(
         if file.suffix == ".parquet":
             names = names_of(file)
         else:
-            mark, names = header_of(
-                file, None if separator is None else separator_of(separator, "--separator")
-            )
+            mark, names = header_of(file, None if separator is None else separator_of(separator, "--separator"))
             read_by = Schema(separator=_unusual(file, mark))
         if label is not None and label not in names:
             raise DataError(f"{file} has no column {label!r}; it has {', '.join(names)}")
     text = write_template(str(file), names, label, to_table(read_by))
-    return text, [
-        f"the header: {len(names)} columns; no record was read",
-        "bounds and categories are yours to write",
-    ]
+    return text, [f"the header: {len(names)} columns; no record was read", "bounds and categories are yours to write"]
 
 
 def _check(file: Path) -> None:
@@ -76,9 +71,7 @@ def _check(file: Path) -> None:
             return
         raise RequestError(f"{file} has a public encoding of its own: see `admmnet data show {file}`")
     if form_of(str(file)) != ".csv":
-        raise RequestError(
-            f"{file} has no named columns: a schema is drafted for .csv, .tsv and .parquet files"
-        )
+        raise RequestError(f"{file} has no named columns: a schema is drafted for .csv, .tsv and .parquet files")
     if not file.is_file():
         raise RequestError(f"{file} does not exist: correct the path")
 

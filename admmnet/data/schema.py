@@ -135,9 +135,7 @@ def _width(features: Any, place: str) -> int:
 def _labels(values: Any, place: str) -> tuple[str, ...]:
     labels = _texts(values, place)
     if len(labels) < 2:
-        raise RequestError(
-            f"{place} must be [negative, positive], or three classes or more, got {list(labels)!r}"
-        )
+        raise RequestError(f"{place} must be [negative, positive], or three classes or more, got {list(labels)!r}")
     return labels
 
 
@@ -160,9 +158,7 @@ def _scales(values: Any, place: str) -> tuple[float, ...]:
 
 def to_table(schema: Schema) -> dict[str, Any]:
     """Write a schema as the table that `parse_schema` reads back to an equal one; JSON and TOML hold it."""
-    table = {
-        field.name: getattr(schema, field.name) for field in fields(schema) if field.name not in _UNWRITTEN
-    }
+    table = {field.name: getattr(schema, field.name) for field in fields(schema) if field.name not in _UNWRITTEN}
     table["columns"] = {rule.prefix: _entry(rule) for rule in schema.rules}
     if schema.spelling == PLAIN:
         del table["decimal"], table["thousands"]
@@ -215,9 +211,7 @@ def _categorical(name: str, column: str, weight: float, entry: Mapping[str, Any]
         categories = _texts(entry["categories"], f"{place}.categories") if "categories" in entry else None
         return Categorical(name, column, categories, (), other, weight, _stands(missing, categories, place))
     if "categories" in entry or not isinstance(groups, Mapping) or not groups:
-        raise RequestError(
-            f"{place}.groups must be a table group = [categories], given instead of categories"
-        )
+        raise RequestError(f"{place}.groups must be a table group = [categories], given instead of categories")
     pairs = [(c, str(g)) for g, members in groups.items() for c in _texts(members, f"{place}.groups.{g}")]
     declared = tuple(c for c, _ in pairs)
     _distinct(declared, f"{place}.groups")
@@ -232,9 +226,7 @@ def _stands(missing: Any, categories: tuple[str, ...] | None, place: str) -> str
     (text,) = _texts([missing], f"{place}.missing")
     if text in ("refuse", "indicator") or categories is None or text in categories:
         return text
-    raise RequestError(
-        f"{place}.missing must be 'indicator', 'refuse' or one of the categories, got {missing!r}"
-    )
+    raise RequestError(f"{place}.missing must be 'indicator', 'refuse' or one of the categories, got {missing!r}")
 
 
 def _numeric(name: str, column: str, weight: float, entry: Mapping[str, Any], place: str) -> Numeric:

@@ -18,9 +18,7 @@ from admmnet.errors import RequestError
 Part = Literal["test", "train", "all"]
 
 
-def load_new(
-    settings: DataSettings, features: Sequence[str], *, part: Part = "all", labelled: bool = True
-) -> NewRows:
+def load_new(settings: DataSettings, features: Sequence[str], *, part: Part = "all", labelled: bool = True) -> NewRows:
     """Load rows as a model's features; what the schema leaves open is refused, never read from the rows.
 
     Parameters

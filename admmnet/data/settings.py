@@ -49,16 +49,9 @@ class DataSettings:
         chosen=True,
     )
     data_dir: str | None = setting(
-        None,
-        "data",
-        "folder of the data sets, as DIR/adult/adult.data[.gz]",
-        metavar="DIR",
-        numbers=False,
-        hosts=True,
+        None, "data", "folder of the data sets, as DIR/adult/adult.data[.gz]", metavar="DIR", numbers=False, hosts=True
     )
-    data_seed: int = setting(
-        0, "data", "seed of the train/test draw and of the shards", within="[0, inf)", chosen=True
-    )
+    data_seed: int = setting(0, "data", "seed of the train/test draw and of the shards", within="[0, inf)", chosen=True)
     test: str | None = setting(
         None,
         "data",
@@ -68,9 +61,7 @@ class DataSettings:
         everyday=4,
     )
     test_fraction: float | None = setting(None, "data", "share of records kept for testing", within="(0, 1)")
-    no_test: bool = setting(
-        False, "data", "train on all records: there are no test records, and no errors", everyday=5
-    )
+    no_test: bool = setting(False, "data", "train on all records: there are no test records, and no errors", everyday=5)
     split: str = setting(
         "iid",
         "data",
@@ -80,9 +71,7 @@ class DataSettings:
         chosen=True,
     )
     label: str | None = setting(None, "data", "label column of a file of columns", metavar="NAME")
-    separator: str | None = setting(
-        None, "data", "what divides the cells of a .csv or .tsv file", metavar="MARK|tab"
-    )
+    separator: str | None = setting(None, "data", "what divides the cells of a .csv or .tsv file", metavar="MARK|tab")
     positive: str | None = setting(None, "data", "label value that counts as +1", metavar="VALUE")
     task: str = setting(
         "auto",
@@ -93,10 +82,7 @@ class DataSettings:
     features: int | None = setting(None, "data", "number of features of a .libsvm file", within="[1, inf)")
     no_intercept: bool = setting(False, "data", "do without the constant column")
     data_dependent: bool = setting(
-        False,
-        "data",
-        "accept an encoding discovered from private records, which no ledger covers",
-        numbers=False,
+        False, "data", "accept an encoding discovered from private records, which no ledger covers", numbers=False
     )
     normalise: str = setting(
         "rows",
@@ -116,15 +102,11 @@ class DataSettings:
     centre: str | None = setting(
         None, "data", "value of a real target that becomes 0: a number, or mean", metavar="X|mean"
     )
-    schema: Mapping[str, Any] = setting(
-        {}, "data", "public schema of a file: labels, columns, categories, bounds"
-    )
+    schema: Mapping[str, Any] = setting({}, "data", "public schema of a file: labels, columns, categories, bounds")
 
     def check(self) -> None:
         """Check where test records come from."""
-        given = [
-            name for name in ("no_test", "test", "test_fraction") if getattr(self, name) not in (None, False)
-        ]
+        given = [name for name in ("no_test", "test", "test_fraction") if getattr(self, name) not in (None, False)]
         if len(given) > 1:
             raise RequestError(f"{given[0]} and {given[1]} exclude each other: give one of them")
 
@@ -189,9 +171,7 @@ def parse_split(text: str) -> Split:
         return Split("sizes", shares=tuple(shares))
     if kind == "zipf" and rest:
         return Split("zipf", exponent=_positive(rest, text, "S", "zipf:1"))
-    raise RequestError(
-        f"--split must be iid, dirichlet:A, by-column:NAME, sizes:A:B:... or zipf:S, got {text!r}"
-    )
+    raise RequestError(f"--split must be iid, dirichlet:A, by-column:NAME, sizes:A:B:... or zipf:S, got {text!r}")
 
 
 def _positive(part: str, text: str, what: str, example: str) -> float:
@@ -270,9 +250,7 @@ def _check_named(settings: DataSettings) -> None:
     for name in ("label", "positive", "separator"):
         value = getattr(settings, name)
         if value is not None and name not in taken:
-            raise RequestError(
-                f"--{name} {value} goes with a csv, npz or libsvm file, not with {settings.data!r}"
-            )
+            raise RequestError(f"--{name} {value} goes with a csv, npz or libsvm file, not with {settings.data!r}")
     other = set(settings.schema) - FIXED_KEYS
     if settings.features is not None or (other and not own):
         which = "--features" if settings.features is not None else "[data.schema]"
@@ -330,6 +308,4 @@ def _check_file_settings(settings: DataSettings, split: Split) -> None:
             " without with --no-test (--test-fraction would need a share of every agent's records)"
         )
     if split.kind != "iid":
-        raise RequestError(
-            f"--split {settings.split} does not go with {AGENT} in the path: the files are the shards"
-        )
+        raise RequestError(f"--split {settings.split} does not go with {AGENT} in the path: the files are the shards")

@@ -60,18 +60,14 @@ def _of_source(source: Source, settings: DataSettings, known: DataSet) -> dict[s
 def _of_schema(schema: Schema, settings: DataSettings, table: Table) -> dict[str, Any]:
     label = table.label or schema.label
     if table.features is not None:
-        facts = _facts(
-            replace(schema, label=label, features=len(table.features.names)), settings, table.features.names
-        )
+        facts = _facts(replace(schema, label=label, features=len(table.features.names)), settings, table.features.names)
     else:
         raw = () if schema.rules else tuple(n for n in table.names if n != label and n not in schema.drop)
         facts = _facts(replace(schema, label=label), settings, raw)
         used = {rule.column for rule in schema.rules} | {label, *raw, *schema.drop}
         facts["undeclared"] = [name for name in table.names if name not in used]
         facts["absent"] = [
-            name
-            for name in sorted(name for name in used if name not in (None, "*"))
-            if name not in table.names
+            name for name in sorted(name for name in used if name not in (None, "*")) if name not in table.names
         ]
     whole = bool(schema.rules) and all(map(_complete, schema.rules)) and not facts.get("undeclared")
     if table.features is not None:
@@ -130,12 +126,7 @@ def _entry(rule: Rule) -> dict[str, Any]:
         extra.append(f"{rule.missing!r} where missing")
     if rule.weight != 1.0:
         extra.append(f"weight {rule.weight:g}")
-    return {
-        "column": rule.column,
-        "feature": rule.prefix,
-        "encoding": ", ".join([words, *extra]),
-        "features": width,
-    }
+    return {"column": rule.column, "feature": rule.prefix, "encoding": ", ".join([words, *extra]), "features": width}
 
 
 def _categorical(rule: Categorical) -> tuple[int | None, str]:
@@ -163,11 +154,7 @@ def _few(values: list[str]) -> str:
 
 def words_of(facts: dict[str, Any]) -> Iterator[str]:
     """Lines above and below the table of columns."""
-    public = (
-        "a public data set"
-        if facts["public"]
-        else "a file, whose records count as private without --simulate"
-    )
+    public = "a public data set" if facts["public"] else "a file, whose records count as private without --simulate"
     yield f"{facts['data']}: {facts['records']:,} records, {public}"
     label = facts["label"]
     if label["column"] is None and label["values"] is None:
@@ -198,8 +185,6 @@ def _label_words(label: dict[str, Any]) -> str:
         return "its values are not declared, and must be -1 and +1, or 0 and 1"
     if label["real"]:
         return f"real, {values[0]} to {values[1]}"
-    shares = (
-        {} if counts is None else {v: f" {n / max(sum(counts.values()), 1):.1%}" for v, n in counts.items()}
-    )
+    shares = {} if counts is None else {v: f" {n / max(sum(counts.values()), 1):.1%}" for v, n in counts.items()}
     signs = [" (-1)", " (+1)"] if len(values) == 2 else [""] * len(values)
     return ", ".join(f"{v}{sign}{shares.get(v, '')}" for v, sign in zip(values, signs, strict=True))

@@ -57,9 +57,7 @@ def source_of(
     taken for numbers. Without `labelled` the label column may be absent, and is not looked at.
     """
     if table.dependent and not discover:
-        raise RequestError(
-            f"{table.origin}: the width must be declared, with --features D or data.schema.features"
-        )
+        raise RequestError(f"{table.origin}: the width must be declared, with --features D or data.schema.features")
     notes: tuple[str, ...] = ()
     drafted: tuple[str, ...] = ()
     if labelled:
@@ -133,9 +131,7 @@ def without(table: Table, label: str, values: tuple[str, ...]) -> Table:
     out = {canonical(value) for value in values}
     keep = np.array([canonical(level) not in out for level in column.levels])[column.codes]
     if not keep.any():
-        raise DataError(
-            f"{table.origin}: every record has a label of leave_out, {list(values)!r}; none is left"
-        )
+        raise DataError(f"{table.origin}: every record has a label of leave_out, {list(values)!r}; none is left")
     return selected(table, keep)
 
 

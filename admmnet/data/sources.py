@@ -17,16 +17,7 @@ from admmnet.data.readers.parquet import read_parquet
 from admmnet.data.records import in_words
 from admmnet.data.schema import Schema, Task, parse_schema, separator_of
 from admmnet.data.sets import find
-from admmnet.data.settings import (
-    GIVEN,
-    GROUPS,
-    SHARDS,
-    DataSettings,
-    check_settings,
-    form_of,
-    parse_split,
-    reserved,
-)
+from admmnet.data.settings import GIVEN, GROUPS, SHARDS, DataSettings, check_settings, form_of, parse_split, reserved
 from admmnet.data.source import Source, source_of
 from admmnet.errors import RequestError
 
@@ -56,9 +47,7 @@ def validate(settings: DataSettings, agents: int | None = None) -> None:
         if path in GIVEN:
             raise RequestError(reserved(path))
         if path is not None and not Path(path).is_file():
-            raise RequestError(
-                f"{path} does not exist: correct the path (relative ones start at the working folder)"
-            )
+            raise RequestError(f"{path} does not exist: correct the path (relative ones start at the working folder)")
 
 
 def declared(settings: DataSettings) -> Schema:
@@ -76,9 +65,7 @@ def declared(settings: DataSettings) -> Schema:
         schema = replace(schema, wanted=_wanted(settings, schema))
     by_number = "targets" if schema.targets is not None else "threshold"
     if settings.positive is not None and (schema.targets or schema.threshold) is not None:
-        raise RequestError(
-            f"--positive {settings.positive} and data.schema.{by_number} exclude each other: drop one"
-        )
+        raise RequestError(f"--positive {settings.positive} and data.schema.{by_number} exclude each other: drop one")
     if schema.leave_out and not settings.named and form_of(settings.data) != ".csv":
         raise RequestError(f"data.schema.leave_out goes with csv files, not with {settings.data}")
     return schema
@@ -127,9 +114,7 @@ def declared_classes(settings: DataSettings) -> int:
     """
     schema = _labels_of(settings)
     if schema.task == "classes" and schema.labels is None:
-        raise RequestError(
-            "--task classes: declare labels = [a, b, c] in [data.schema], for no row is read here"
-        )
+        raise RequestError("--task classes: declare labels = [a, b, c] in [data.schema], for no row is read here")
     return 0 if schema.task == "real" else len(schema.classes)
 
 
@@ -144,24 +129,12 @@ def read_source(settings: DataSettings, *, labelled: bool = True) -> Source:
     # without an intercept a record in the middle of every column would have no direction
     drafts = settings.data_dependent and not settings.no_intercept
     if known is None:
-        return read_file(
-            settings.data,
-            schema,
-            settings.positive,
-            discover=True,
-            labelled=labelled,
-            drafts=drafts,
-        )
+        return read_file(settings.data, schema, settings.positive, discover=True, labelled=labelled, drafts=drafts)
     share = settings.test_fraction or known.test_share
     official = settings.test == "official" or (share is None and not settings.no_test)
     with about(settings.data):
         source = known.source(
-            settings.data_dir,
-            schema,
-            official=official,
-            labelled=labelled,
-            positive=settings.positive,
-            drafts=drafts,
+            settings.data_dir, schema, official=official, labelled=labelled, positive=settings.positive, drafts=drafts
         )
     return replace(source, file=settings.data)
 

@@ -70,9 +70,7 @@ def fit(source: Source, train: Rows, settings: DataSettings, *, discover: bool) 
         schema = replace(schema, centre=centre)
         target, read, notes = _target(schema), read + mean, notes + note
     elif settings.centre is not None or schema.centre is not None:
-        raise RequestError(
-            f"--centre goes with real targets; the labels of {source.name} are classes: drop it"
-        )
+        raise RequestError(f"--centre goes with real targets; the labels of {source.name} are classes: drop it")
     projection = None
     if settings.project is not None:
         d = len(source.features.names)
@@ -169,9 +167,7 @@ def _target(schema: Schema) -> Target:
     low, high = schema.targets
     centre = (low + high) / 2 if schema.centre is None else schema.centre
     if not low <= centre <= high:
-        raise RequestError(
-            f"--centre must lie in the range of the targets, {low:g} to {high:g}, got {centre:g}"
-        )
+        raise RequestError(f"--centre must lie in the range of the targets, {low:g} to {high:g}, got {centre:g}")
     return Target(low, high, centre)
 
 

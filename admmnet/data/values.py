@@ -13,9 +13,7 @@ from admmnet.types import Vector
 
 MISSING = frozenset({"", "?", "-", ".", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "<na>", "nat"})
 """Texts of a missing value, in lower case."""
-DATE = re.compile(
-    r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?([ T]\d.*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})([ T]\d.*)?"
-)
+DATE = re.compile(r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?([ T]\d.*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})([ T]\d.*)?")
 """A date by numbers, with or without a time."""
 _COMMA = re.compile(r"[-+]?[\d.,' ]*\d,\d[\d.,]*")
 UNIT = re.compile(r"[$€£¥]\s?[-+]?\d[\d.,' ]*|[-+]?\d[\d.,' ]*\s?([%$€£¥]|[A-Za-zµ]{1,3})")
@@ -85,9 +83,7 @@ def no_number(text: str, spelling: Spelling) -> str | None:
         what = "not finite" if text.casefold() in ("nan", "-nan") else "no number but a missing value"
         return f'{text!r} is {what}; fill it in, or declare missing = "indicator" for the column in [data.schema]'
     if DATE.fullmatch(text):
-        return (
-            f"{text!r} is no number but a date; drop the column, or make an age, a year or a duration of it"
-        )
+        return f"{text!r} is no number but a date; drop the column, or make an age, a year or a duration of it"
     if _COMMA.fullmatch(text) and spelling.decimal == ".":
         return (
             f'{text!r} is no number; declare decimal = "," in [data.schema] if the comma is a decimal one, or'

@@ -141,9 +141,7 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         """
         X, y, codes = self._encoded(X, y)
         if type_of_target(y) == "multiclass" or len(self.classes_) > 2:
-            raise ValueError(
-                f"Only binary classification is supported. The type of the target is {type_of_target(y)}."
-            )
+            raise ValueError(f"Only binary classification is supported. The type of the target is {type_of_target(y)}.")
         self._fit(X, np.where(codes == 1, 1.0, -1.0))
         self.coef_, self.intercept_ = self.coef_[None], np.array([self.intercept_])
         return self
@@ -232,9 +230,7 @@ class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]
         except (TypeError, ValueError):
             low = high = np.nan
         if not -np.inf < low < high < np.inf:
-            raise ValueError(
-                f"target_range = {self.target_range!r} must be two finite numbers, the smaller first"
-            )
+            raise ValueError(f"target_range = {self.target_range!r} must be two finite numbers, the smaller first")
         return X, np.clip((2.0 * np.asarray(y) - (low + high)) / (high - low), -1.0, 1.0)
 
     def predict(self, X: Any) -> Vector:

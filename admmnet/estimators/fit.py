@@ -125,9 +125,7 @@ def fit(
     if folder_of(account) is not None:
         target = Target(-1.0, 1.0, 0.0) if task == "real" else None
         words = {"algorithm": algorithm, **settings}
-        ran = run_on(
-            *(X, rows, np.array(y), [np.arange(records)], words), account=account, seed=seed, target=target
-        )
+        ran = run_on(*(X, rows, np.array(y), [np.arange(records)], words), account=account, seed=seed, target=target)
         told = {name: ran.privacy[name] for name in ("account", "account_epsilon_spent", "process")}
         return _fit(
             ran.theta[0],
@@ -144,11 +142,7 @@ def fit(
     plan = method.plan(0, promise)
     contract = contract_of(config, plan.charges, promise, 1)
     of_records = (Holder if seed is None and kind.private else SimulatedHolder).of(
-        [(rows, np.array(y))],
-        task=task,
-        unit=kind.unit_rows(config),
-        dependent=config.data_dependent,
-        copy=False,
+        [(rows, np.array(y))], task=task, unit=kind.unit_rows(config), dependent=config.data_dependent, copy=False
     )
     guard = MemoryLedger(contract)
     door, agent = Door(of_records, 0, loss_of(config), guard, AgentStreams(0, seed)), method.agent(0, plan)
@@ -202,9 +196,7 @@ def prepare_rows(X: ArrayLike, *, fit_intercept: bool = True) -> Features:
     """
     _, rows = rows_of(X)
     if 0 in rows.shape:
-        raise RequestError(
-            f"X has shape {rows.shape}: a table with at least one row and one column is needed"
-        )
+        raise RequestError(f"X has shape {rows.shape}: a table with at least one row and one column is needed")
     if is_sparse(rows):
         from scipy import sparse
 

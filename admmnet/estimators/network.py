@@ -69,12 +69,7 @@ class Network(Estimator):
     account: str | Path = IN_MEMORY
 
     def _train(
-        self,
-        X: Any,
-        y: Vector,
-        groups: Any = None,
-        target: Target | None = None,
-        labels: tuple[str, ...] = SIGNS,
+        self, X: Any, y: Vector, groups: Any = None, target: Target | None = None, labels: tuple[str, ...] = SIGNS
     ) -> None:
         """Run the method on rows (N, d) and labels as methods see them, and keep its model."""
         rows: Any = prepare_rows(X, fit_intercept=self.fit_intercept)
@@ -119,9 +114,7 @@ class Network(Estimator):
         if not isinstance(self.agents, Integral) or isinstance(self.agents, bool) or self.agents < 1:
             raise ValueError(f"agents = {self.agents!r}: it must be a whole number, 2 or more")
         if self.agents > n:
-            raise ValueError(
-                f"agents = {self.agents} with n_samples = {n}: each needs one; take fewer agents"
-            )
+            raise ValueError(f"agents = {self.agents} with n_samples = {n}: each needs one; take fewer agents")
         order = shuffled(n, stream(0, Stream.SHARDS))
         return [np.sort(part) for part in np.array_split(order, self.agents)]
 

@@ -94,9 +94,7 @@ def run_on(
             **settings,
         )
         try:
-            result = run(
-                config, graph=graph, world=LocalWorld(), loader=lambda *_: data, on_start=plans.append
-            )
+            result = run(config, graph=graph, world=LocalWorld(), loader=lambda *_: data, on_start=plans.append)
         finally:  # what was charged is spent, whatever came then
             ledgers = _ledgers(out) if seed is None else []
             if ledgers:

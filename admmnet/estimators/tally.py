@@ -205,9 +205,7 @@ def folder_of(account: str | Path) -> str | None:
     return str(account)
 
 
-def counted(
-    X: Any, spent: Sequence[Totals], delta: float, adjacency: str, folder: str | None
-) -> dict[str, Any] | None:
+def counted(X: Any, spent: Sequence[Totals], delta: float, adjacency: str, folder: str | None) -> dict[str, Any] | None:
     """Add a private fit on rows X to this process's tally, and warn where it shares rows with others.
 
     Parameters

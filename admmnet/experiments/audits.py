@@ -242,9 +242,7 @@ def subject_of(request: Request) -> Subject:
         raise RequestError(f"records = {request.records} is not allowed: it must lie in [20, 1e+06]")
     entry = parse_entry(request.name, "NAME")
     if not (entry.private and METHODS[entry.algorithm].covered):
-        raise RequestError(
-            f"{entry.algorithm} has no proven privacy, and so nothing to audit: name a method that has"
-        )
+        raise RequestError(f"{entry.algorithm} has no proven privacy, and so nothing to audit: name a method that has")
     forms = {"method": entry.method, "accountant": entry.accountant}
     settings = tuple(sorted((dict(request.settings) | forms).items()))
     with planted(request.bug):
@@ -254,9 +252,7 @@ def subject_of(request: Request) -> Subject:
 def _all(lab: Lab, subject: Subject, request: Request) -> tuple[Drawn, Drawn]:
     starts = range(0, request.trials, PART)
     parts = {
-        world: [
-            Part(subject, request.seed, world, first, min(PART, request.trials - first)) for first in starts
-        ]
+        world: [Part(subject, request.seed, world, first, min(PART, request.trials - first)) for first in starts]
         for world in WORLDS
     }
     found = lab.measure("trials", [part for first in zip(*parts.values(), strict=True) for part in first])
@@ -268,9 +264,7 @@ def _all(lab: Lab, subject: Subject, request: Request) -> tuple[Drawn, Drawn]:
                 raise RequestError(line["refused"])
         return Drawn.joined(
             [
-                Drawn(
-                    readable(subject.algorithm, np.array(line["scores"])), line["proven"], line["published"]
-                )
+                Drawn(readable(subject.algorithm, np.array(line["scores"])), line["proven"], line["published"])
                 for line in lines
             ]
         )

@@ -92,8 +92,7 @@ class _Session:
         """Load the data and decide everything that precedes any run; the first refusal is raised."""
         grid = self.grid
         tasks = [
-            Call("the data", survey, (replace(grid.sample, data_seed=data_seed),))
-            for data_seed in grid.data_seeds
+            Call("the data", survey, (replace(grid.sample, data_seed=data_seed),)) for data_seed in grid.data_seeds
         ]
         for case in grid.cases():
             cells = [cell for cell in grid.possible(case) if not self.store.has(cell)]
@@ -118,11 +117,7 @@ class _Session:
         self._note([] if earlier is None else earlier["tuning"])
 
     def _note(self, tuning: list[Any]) -> None:
-        content = {
-            "settings": self.grid.settings,
-            "data": [asdict(found) for found in self.surveys],
-            "tuning": tuning,
-        }
+        content = {"settings": self.grid.settings, "data": [asdict(found) for found in self.surveys], "tuning": tuning}
         write_whole(self.folder / FILE, json.dumps(content, indent=2) + "\n")
 
     def _complete(self, phase: str, cells: Sequence[Cell]) -> None:
@@ -157,9 +152,7 @@ class _Session:
             )
             for choice in priced
         ]
-        for choice, costs in zip(
-            priced, self._answers("cost of tuning", tasks) if tasks else (), strict=True
-        ):
+        for choice, costs in zip(priced, self._answers("cost of tuning", tasks) if tasks else (), strict=True):
             self.choices[choice.case] = replace(choice, cost_proven=costs[0], cost_published=costs[1])
         self._note([choice.as_dict() for choice in self.choices.values()])
 
@@ -203,9 +196,7 @@ class _Session:
     def _relations(self) -> list[str]:
         """Say which epsilons are not for replace-one, the relation of the network."""
         rows = self.rows.items()
-        weaker = {
-            cell.case.entry for cell, row in rows if cell.case.entry.private and row.adjacency == "zero-out"
-        }
+        weaker = {cell.case.entry for cell, row in rows if cell.case.entry.private and row.adjacency == "zero-out"}
         names = ", ".join(entry.text for entry in self.grid.entries if entry in weaker)
         return [
             f"the epsilons of {names} are for zero-out, a record against none; for replace-one, the relation of the "

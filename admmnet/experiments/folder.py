@@ -22,9 +22,7 @@ def write_whole(path: Path, text: str) -> None:
         beside.write_text(text, encoding="utf-8", newline="\n")
         os.replace(beside, path)
     except OSError as error:
-        raise RunError(
-            f"cannot write {path}: {error.strerror}; free some space and make the same call again"
-        ) from None
+        raise RunError(f"cannot write {path}: {error.strerror}; free some space and make the same call again") from None
 
 
 def read_about(path: Path, check: Callable[[dict[str, Any]], None]) -> dict[str, Any] | None:
@@ -40,9 +38,7 @@ def read_about(path: Path, check: Callable[[dict[str, Any]], None]) -> dict[str,
         raise RequestError(f"{folder} is no folder: {another}") from None
     except FileNotFoundError:
         if folder.is_dir() and any(found.name != f"{path.name}.new" for found in folder.iterdir()):
-            raise RequestError(
-                f"the folder {folder} is not empty and holds no {path.name}: {another}"
-            ) from None
+            raise RequestError(f"the folder {folder} is not empty and holds no {path.name}: {another}") from None
         return None
     except RequestError:  # is a ValueError, too
         raise
@@ -67,9 +63,7 @@ def locked(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
-        raise RequestError(
-            f"cannot make the folder {folder}: {error.strerror}; name another one with -o"
-        ) from None
+        raise RequestError(f"cannot make the folder {folder}: {error.strerror}; name another one with -o") from None
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

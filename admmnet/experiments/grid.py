@@ -11,17 +11,7 @@ from admmnet.config.defaults import with_delta
 from admmnet.config.modes import check_comparable
 from admmnet.config.run_config import RunConfig, find_setting
 from admmnet.errors import AdmmnetError, RequestError
-from admmnet.experiments.parsing import (
-    OWN,
-    PROCESSES,
-    Entry,
-    Values,
-    having,
-    parse_entries,
-    parse_tune,
-    said,
-    short,
-)
+from admmnet.experiments.parsing import OWN, PROCESSES, Entry, Values, having, parse_entries, parse_tune, said, short
 from admmnet.settings import settings_in
 from admmnet.version import __version__
 
@@ -186,9 +176,7 @@ class Grid:
                 continue
             raise RequestError(f"{name} = {settings[name]!r} does not go with compare: {REASONS[name]}")
         if self.comparison.resplit and "data_seed" in settings:
-            raise RequestError(
-                "--resplit and --data-seed exclude each other: with the first every seed splits anew"
-            )
+            raise RequestError("--resplit and --data-seed exclude each other: with the first every seed splits anew")
 
     def _check_tuning(self) -> None:
         count = self.comparison.tune_seeds
@@ -228,9 +216,7 @@ class Grid:
         if not self.tuned(case.entry):
             return []
         seeds = range(TRIAL_SEEDS, TRIAL_SEEDS + self.comparison.tune_seeds)
-        return [
-            Cell(case, seed, values, trial=True) for values in self.candidates[case.entry] for seed in seeds
-        ]
+        return [Cell(case, seed, values, trial=True) for values in self.candidates[case.entry] for seed in seeds]
 
     def possible(self, case: Case) -> list[Cell]:
         """Whatever may be run for a case, trials included."""

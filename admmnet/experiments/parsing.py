@@ -15,9 +15,7 @@ from admmnet.settings import settings_in
 Values = tuple[tuple[str, Any], ...]
 """Settings by name, in one order."""
 
-PROCESSES = tuple(
-    name for name, own in settings_in(RunConfig).items() if own.about.resume and name != "measure_every"
-)
+PROCESSES = tuple(name for name, own in settings_in(RunConfig).items() if own.about.resume and name != "measure_every")
 """Settings that say how agents are run, and change no vector."""
 OWN = (
     *("algorithm", "method", "accountant", "epsilon", "seed", "account", "no_account", "group_size"),

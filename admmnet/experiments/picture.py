@@ -80,9 +80,7 @@ def curves_of(lines: Sequence[Line], factor: float = 100.0) -> tuple[Curve, ...]
     curves = []
     for number, (entry, own) in enumerate(found.items()):
         place = families.index(entry.algorithm) % len(COLOURS)
-        dash = (
-            "solid" if entry.method == "proven" else "dashed" if entry.accountant == "published" else "dotted"
-        )
+        dash = "solid" if entry.method == "proven" else "dashed" if entry.accountant == "published" else "dotted"
         shift = room ** (number / (len(found) - 1) - 0.5) if len(found) > 1 else 1.0
         curves.append(
             Curve(
@@ -107,17 +105,11 @@ def rules_of(result: CompareResult) -> tuple[Rule, ...]:
     """Horizontal lines, no two alike: the larger class, the pooled optimum, and methods without privacy."""
     guess = "mean" if result.real else "larger class"
     rules = [(guess, result.larger_class), ("no privacy, pooled", result.pooled)]
-    rules += [
-        (f"{line.entry.algorithm}, no privacy", line.error) for line in result.lines if line.epsilon is None
-    ]
+    rules += [(f"{line.entry.algorithm}, no privacy", line.error) for line in result.lines if line.epsilon is None]
     looks = chain((("solid", GREY), ("dotted", INK)), (("dashed", colour) for colour in COLOURS[::-1]))
     factor = factor_of(result)
     return tuple(
-        Rule(
-            f"{label} {value:.4g}" if result.real else f"{label} {factor * value:.2f} %",
-            factor * value,
-            *look,
-        )
+        Rule(f"{label} {value:.4g}" if result.real else f"{label} {factor * value:.2f} %", factor * value, *look)
         for (label, value), look in zip(rules, looks, strict=False)
         if value is not None
     )

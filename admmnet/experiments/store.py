@@ -81,9 +81,7 @@ def _clear(run: Path) -> None:
             path.name for path in run.iterdir() if path.name.removesuffix(".new").lstrip(".") not in OF_A_RUN
         )
         if strange:
-            raise RequestError(
-                f"{run} holds {strange[0]}, which no run writes: move it elsewhere and call again"
-            )
+            raise RequestError(f"{run} holds {strange[0]}, which no run writes: move it elsewhere and call again")
         shutil.rmtree(run)
     except FileNotFoundError:
         return
@@ -164,8 +162,7 @@ class Lab:
         if failed:
             words, failure = failed[0]
             error = RunError(
-                f"{phase}: {len(failed)} failed, first {words}: {failure.message}; the same call tries "
-                "them again"
+                f"{phase}: {len(failed)} failed, first {words}: {failure.message}; the same call tries them again"
             )
             error.add_note(failure.trace)
             raise error
@@ -195,9 +192,7 @@ def _read(path: Path) -> dict[str, Result]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise RequestError(
-            f"cannot use {path}: {error.strerror}; mend that, or name another folder with -o"
-        ) from None
+        raise RequestError(f"cannot use {path}: {error.strerror}; mend that, or name another folder with -o") from None
     known: dict[str, Result] = {}
     for number, text in enumerate(whole.split(b"\n")[:-1], start=1):
         try:

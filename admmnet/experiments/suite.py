@@ -130,13 +130,7 @@ class _Call:
     def __init__(
         self, suite: Suite, folder: Path, content: dict[str, Any], more: Sequence[str], data_dir: str | None
     ) -> None:
-        self.suite, self.folder, self.content, self.more, self.data_dir = (
-            suite,
-            folder,
-            content,
-            more,
-            data_dir,
-        )
+        self.suite, self.folder, self.content, self.more, self.data_dir = (suite, folder, content, more, data_dir)
         self.failed: list[Failed] = []
         self.left_out: list[str] = []
         self.refused: dict[str, RequestError] = {}

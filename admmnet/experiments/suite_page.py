@@ -60,9 +60,7 @@ def _place(place: Mapping[str, Any], facts: Mapping[str, Any], rows: Sequence[Ma
     ]
     for row in sorted(rows, key=lambda row: (row["epsilon"] or 1e99, row["error"])):
         star = "" if row["adjacency"] == "replace-one" else " *"
-        spread = (
-            "" if row["spread"] is None or row["epsilon"] is None else f" +- {_error(row['spread'], real)}"
-        )
+        spread = "" if row["spread"] is None or row["epsilon"] is None else f" +- {_error(row['spread'], real)}"
         cells = (
             "none" if row["epsilon"] is None else short(row["epsilon"]),
             f"`{row['method']}`{star}",

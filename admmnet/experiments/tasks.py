@@ -97,9 +97,7 @@ def check(shelf: Shelf, cells: Sequence[tuple[str, RunConfig, bool]]) -> None:
             raise type(error)(f"{words}: {error}") from None
 
 
-def cost(
-    shelf: Shelf, trials: Sequence[RunConfig], finals: Sequence[RunConfig]
-) -> tuple[float | None, float | None]:
+def cost(shelf: Shelf, trials: Sequence[RunConfig], finals: Sequence[RunConfig]) -> tuple[float | None, float | None]:
     """Proven and published epsilon of all trials and one final run; None where infinite or undefined."""
     held, whole = shelf.loader(held=True), shelf.loader(held=False)
     worst = [worst_case(config, held) for config in trials], [worst_case(config, whole) for config in finals]

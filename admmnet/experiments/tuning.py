@@ -12,9 +12,7 @@ from admmnet.experiments.grid import Case
 from admmnet.experiments.parsing import Values
 from admmnet.privacy.budget import Totals
 
-UNCOVERED = (
-    "the choice reads validation errors without noise, which no figure covers; it never reads test records"
-)
+UNCOVERED = "the choice reads validation errors without noise, which no figure covers; it never reads test records"
 
 
 @dataclass(frozen=True)

@@ -54,9 +54,7 @@ class VirtualClock:
         work = self._work(round, faults)
         done = self.start + work
         size = np.where(spoke, self._payload / delays.bandwidth, 0.0)
-        arrival = np.where(
-            faults.present, done[links.sender] + self._way(round) + size[links.sender], -np.inf
-        )
+        arrival = np.where(faults.present, done[links.sender] + self._way(round) + size[links.sender], -np.inf)
         # the links by which an agent receives are the opposites of those by which it sends
         last = np.maximum.reduceat(arrival[links.back], links.start[:-1])
         return self._end(np.maximum(done, last), work, faults)

@@ -66,9 +66,7 @@ def parse_delay(text: str, *, straggle: float) -> Delays:
         if not equals or key not in _BOUNDS:
             close = difflib.get_close_matches(key, _BOUNDS, n=1)
             hint = f"; did you mean {close[0]}?" if close and key not in _BOUNDS else ""
-            raise RequestError(
-                f"{where}{entry.strip()!r} is not KEY=X with a key of {', '.join(_BOUNDS)}{hint}"
-            )
+            raise RequestError(f"{where}{entry.strip()!r} is not KEY=X with a key of {', '.join(_BOUNDS)}{hint}")
         if key in values:
             raise RequestError(f"{where}{key} is given twice; give it once")
         low, bound = _BOUNDS[key]
@@ -77,9 +75,7 @@ def parse_delay(text: str, *, straggle: float) -> Delays:
         except ValueError:
             value = math.nan
         if not low <= value <= _MOST:
-            raise RequestError(
-                f"{where}{key} = {number} is not allowed: it must be {bound} and at most {_MOST:g}"
-            )
+            raise RequestError(f"{where}{key} = {number} is not allowed: it must be {bound} and at most {_MOST:g}")
         values[key] = value
     if "slow" in values and straggle == 0.0:
         raise RequestError(f"delay = {text!r}: slow goes with straggle > 0, the share of slow rounds")

@@ -117,8 +117,7 @@ class FaultModel:
         self._losses = MessageLoss(len(self.links.sender), drop, burst, seed)
         self._masks = [] if schedule is None else [self.links.mask(edges) for edges in schedule.edges]
         self._away = np.array(
-            [(a.agent, a.first, np.iinfo(np.int64).max if a.last is None else a.last) for a in absences],
-            dtype=np.int64,
+            [(a.agent, a.first, np.iinfo(np.int64).max if a.last is None else a.last) for a in absences], dtype=np.int64
         ).reshape(-1, 3)
 
     @property

@@ -76,9 +76,7 @@ def read_schedule(path: Path, *, agents: int | None = None, seed: int = 0) -> Gr
     lines, repeat = _lines(path)
     spans = _checked_spans(path, [(number, span) for number, span, _ in lines], repeat)
     graphs = [_edges(path, number, words, seed + SEED_STEP * k) for k, (number, _, words) in enumerate(lines)]
-    sizes = {
-        size: number for (number, _, _), (_, size) in zip(lines, graphs, strict=True) if size is not None
-    }
+    sizes = {size: number for (number, _, _), (_, size) in zip(lines, graphs, strict=True) if size is not None}
     count = agents if agents is not None else max(sizes, default=None)
     wrong = [size for size in sizes if size != count]
     if wrong:
@@ -107,20 +105,14 @@ def _lines(path: Path) -> tuple[list[tuple[int, Span, list[str]]], int | None]:
     except OSError as error:
         raise RequestError(f"topology_schedule: {path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise RequestError(
-            f"topology_schedule: {path}: cannot be read: not UTF-8 text at byte {error.start}"
-        ) from None
+        raise RequestError(f"topology_schedule: {path}: cannot be read: not UTF-8 text at byte {error.start}") from None
     found, repeat = [], None
     for number, line in enumerate(text.splitlines(), start=1):
         head, *words = line.partition("#")[0].split() or [""]
         if not head:
             continue
         if head == "repeat":
-            if (
-                repeat is not None
-                or len(words) != 1
-                or not re.fullmatch(r"[1-9][0-9]{0,8}", words[0], re.ASCII)
-            ):
+            if repeat is not None or len(words) != 1 or not re.fullmatch(r"[1-9][0-9]{0,8}", words[0], re.ASCII):
                 raise RequestError(
                     f"{path}, line {number}: expected one line 'repeat ROUNDS' with a whole number of at least 1, got "
                     f"{short(line.strip())}"
@@ -134,9 +126,7 @@ def _lines(path: Path) -> tuple[list[tuple[int, Span, list[str]]], int | None]:
                 f"0-1 2-3' or '4 none', got {short(line.strip())}"
             )
         first = int(match[1])
-        found.append(
-            (number, Span(first, first if match[2] is None else int(match[3]) if match[3] else None), words)
-        )
+        found.append((number, Span(first, first if match[2] is None else int(match[3]) if match[3] else None), words))
     if not found:
         raise RequestError(f"{path}: no graph in it; write lines such as '0-9 ring:5'")
     return found, repeat
@@ -174,9 +164,7 @@ def _edges(path: Path, number: int, words: list[str], seed: int) -> tuple[Edges,
     if words[0] == "edges":
         pairs = [word.split("-") for word in words[1:]]
         if not pairs or any(len(pair) != 2 for pair in pairs):
-            raise RequestError(
-                f"{where}: expected edges such as 'edges 0-1 2-3', got {short(' '.join(words))}"
-            )
+            raise RequestError(f"{where}: expected edges such as 'edges 0-1 2-3', got {short(' '.join(words))}")
         return _collected(Collector(where), ((first, second, 0) for first, second in pairs)), None
     if len(words) != 1:
         raise RequestError(f"{where}: expected one graph, got {short(' '.join(words))}")

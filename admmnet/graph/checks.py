@@ -33,9 +33,7 @@ class Collector:
 
     def fault(self, message: str, line: int = 0) -> RequestError:
         """Error about the source, at a line if there is one."""
-        return RequestError(
-            f"{self._source}, line {line}: {message}" if line else f"{self._source}: {message}"
-        )
+        return RequestError(f"{self._source}, line {line}: {message}" if line else f"{self._source}: {message}")
 
     def agent(self, label: object, line: int = 0) -> int:
         """Take one agent by its label, an int or its decimal digits, and return its number."""
@@ -71,11 +69,7 @@ class Collector:
             missing = next(number for number in range(count) if number not in self._lines)
             raise self.fault(
                 f"agents are numbered 0..N-1 without gaps, but there is {largest} and no {missing}; "
-                + (
-                    "subtract 1 from every number"
-                    if missing == 0 and largest == count
-                    else "renumber the agents"
-                ),
+                + ("subtract 1 from every number" if missing == 0 and largest == count else "renumber the agents"),
                 self._lines[largest],
             )
         graph = Graph(count, self._edges)

@@ -95,9 +95,7 @@ def _format(path: Path) -> tuple[Callable[[str, str], Graph], Callable[[Graph], 
         return _FORMATS[path.suffix.lower()]
     except KeyError:
         suffix = short(path.suffix) if path.suffix else "none"
-        raise RequestError(
-            f"{path}: a topology file ends in {', '.join(SUFFIXES)}; its suffix is {suffix}"
-        ) from None
+        raise RequestError(f"{path}: a topology file ends in {', '.join(SUFFIXES)}; its suffix is {suffix}") from None
 
 
 def _fields(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -150,9 +148,7 @@ def _read_json(text: str, source: str) -> Graph:
         first, second = edge["source"], edge["target"]
         for end in (first, second):
             if collector.agent(end) not in nodes:
-                raise collector.fault(
-                    f"edge {first}-{second}: agent {end} is not under 'nodes'; add it there"
-                )
+                raise collector.fault(f"edge {first}-{second}: agent {end} is not under 'nodes'; add it there")
         collector.edge(first, second)
     if data.get("multigraph"):
         raise collector.fault(MULTIGRAPH)

@@ -71,9 +71,7 @@ def build_spec(spec: str, seed: int) -> Graph:
         graph = plan.make(attempt)
         if len(parts_of(graph)) == 1:
             return graph
-    raise RequestError(
-        f"topology {spec}: no connected graph with seeds {seed} to {seed + tries - 1}; {plan.remedy}"
-    )
+    raise RequestError(f"topology {spec}: no connected graph with seeds {seed} to {seed + tries - 1}; {plan.remedy}")
 
 
 def is_random(topology: str) -> bool:
@@ -255,9 +253,7 @@ def _erdos_renyi(n: int, p: float) -> _Plan:
         coin = Random(seed).random  # as gnp_random_graph of networkx draws, which tosses none where p = 1
         return Graph(n, [edge for edge in combinations(range(n), 2) if p >= 1 or coin() < p])
 
-    remedy = (
-        f"the probability P={p} is too small for {n} agents, raise it ({_threshold(n):.2g} is often enough)"
-    )
+    remedy = f"the probability P={p} is too small for {n} agents, raise it ({_threshold(n):.2g} is often enough)"
     return _Plan(n, p * n * (n - 1) / 2, make, remedy)
 
 

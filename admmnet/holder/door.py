@@ -28,9 +28,7 @@ from admmnet.solvers.batch import Steps
 from admmnet.solvers.losses import Loss, tasks_of
 from admmnet.solvers.radius import MOST, clip
 
-FAILED = (
-    "a measurement failed in its own arithmetic: nothing of it is released, and what it cost stays charged"
-)
+FAILED = "a measurement failed in its own arithmetic: nothing of it is released, and what it cost stays charged"
 """All that is said of it where records are private: why may depend on a record."""
 
 

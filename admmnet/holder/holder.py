@@ -144,9 +144,7 @@ class Holder:
         found._take(shards, Labels(task, classes, bounded), unit, copy=copy)
         return found
 
-    def _take(
-        self, shards: Sequence[tuple[Features, Vector]], labels: Labels, unit: bool, *, copy: bool
-    ) -> None:
+    def _take(self, shards: Sequence[tuple[Features, Vector]], labels: Labels, unit: bool, *, copy: bool) -> None:
         if not shards:
             raise RequestError("a holder needs the records of one agent at least")
         self.task, self.classes, self.bounded = labels
@@ -243,13 +241,9 @@ def _checked(X: Features, y: Any, kind: Labels, unit: bool, *, copy: bool) -> tu
     try:
         labels = np.array(y, dtype=np.float64, copy=True if copy else None)
     except (TypeError, ValueError):
-        raise RequestError(
-            "the labels are not all numbers: -1 and +1, numbers of classes, or targets"
-        ) from None
+        raise RequestError("the labels are not all numbers: -1 and +1, numbers of classes, or targets") from None
     if rows.ndim != 2 or 0 in rows.shape or labels.shape != rows.shape[:1]:
-        raise RequestError(
-            f"records need shapes (n, d) and (n,), n, d > 0; got {rows.shape} and {labels.shape}"
-        )
+        raise RequestError(f"records need shapes (n, d) and (n,), n, d > 0; got {rows.shape} and {labels.shape}")
     with np.errstate(over="ignore", invalid="ignore"):
         squares = squared_norms(rows)
         if not (np.isfinite(squares).all() and np.isfinite(labels).all()):
@@ -259,9 +253,7 @@ def _checked(X: Features, y: Any, kind: Labels, unit: bool, *, copy: bool) -> tu
             "a row has norm above 1, and every bound rests on norms of at most 1: scale each row by itself to norm 1"
         )
     if unit and not unit_rows(squares, rows.shape[1]):
-        raise RequestError(
-            "a row has norm below 1, and this method's bound needs 1: scale each row by itself"
-        )
+        raise RequestError("a row has norm below 1, and this method's bound needs 1: scale each row by itself")
     kind.check(labels)
     _freeze(rows, labels)
     return rows, labels

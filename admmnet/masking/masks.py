@@ -95,9 +95,7 @@ class Masks:
         Number of the last attempt that was answered; none is answered twice.
     """
 
-    def __init__(
-        self, agent: int, key: MaskKey, publics: Mapping[int, bytes], start: bytes, colluders: int
-    ) -> None:
+    def __init__(self, agent: int, key: MaskKey, publics: Mapping[int, bytes], start: bytes, colluders: int) -> None:
         self.agent, self.answered, self.colluders = agent, 0, colluders
         self._key, self._publics, self._start = key, publics, start
         self._pairs: dict[int, bytes] = {}
@@ -122,9 +120,7 @@ class Masks:
             )
         check_participants(participants, colluders)
         if self.agent not in participants or any(i not in self._publics for i in participants):
-            raise RequestError(
-                f"agent {self.agent} is asked for a masked sum of agents without keys or itself"
-            )
+            raise RequestError(f"agent {self.agent} is asked for a masked sum of agents without keys or itself")
 
     def words(self, attempt: Attempt, context: bytes, size: int) -> Integers:
         """Sum of the agent's masks, shape (size,), modulo 2^64: over all participants they add up to zero.

@@ -63,22 +63,16 @@ def _adapted(found: Any, _: str) -> type[Method]:
     if not (isinstance(found, type) and issubclass(found, Method)):
         raise TypeError("it is no subclass of Method")
     kind = found.Settings
-    if not (
-        isinstance(kind, type) and issubclass(kind, MethodSettings) and "__dataclass_fields__" in vars(kind)
-    ):
+    if not (isinstance(kind, type) and issubclass(kind, MethodSettings) and "__dataclass_fields__" in vars(kind)):
         raise TypeError("its Settings are no dataclass that extends MethodSettings")
     common = settings_in(MethodSettings)
     names = {name for base in kind.__mro__ if base not in MethodSettings.__mro__ for name in vars(base)}
     for name, own in settings_in(kind).items():
         who = f"{kind.__name__}.{name}"
         if name in (names if name in common else TAKEN):
-            raise TypeError(
-                f"{who} has the name of something else, a setting of every run or a flag: rename it"
-            )
+            raise TypeError(f"{who} has the name of something else, a setting of every run or a flag: rename it")
         if own.base not in FLAGGED and name not in common:
-            raise TypeError(
-                f"{who} is of no type that a flag can have: use bool, int, float or str, or None beside it"
-            )
+            raise TypeError(f"{who} is of no type that a flag can have: use bool, int, float or str, or None beside it")
         if own.about.table not in TABLES:
             raise TypeError(f"{who} is in the table [{own.about.table}]: take one of {', '.join(TABLES)}")
     return found

@@ -297,9 +297,7 @@ class Method:
         agent.contact = contact
         if not lost.isdisjoint(agent.neighbours):
             gone = np.array([j in lost for j in agent.neighbours])
-            agent.contact = Contact(
-                *((~gone,) * 3 if contact is None else (mask & ~gone for mask in contact))
-            )
+            agent.contact = Contact(*((~gone,) * 3 if contact is None else (mask & ~gone for mask in contact)))
             self.lose(agent, gone)
 
     def lose(self, agent: Agent, gone: Mask) -> None:

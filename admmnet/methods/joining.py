@@ -58,9 +58,7 @@ def relays_of(graph: Graph, core: frozenset[int]) -> frozenset[int]:
                 hops[j], before[j], parts[j] = hops[i] + 1, i, parts[i]
                 waiting.append(j)
     joined, relays = {part: part for part in parts.values()}, set[int]()
-    bridges = sorted(
-        (hops[i] + hops[j], min(i, j), max(i, j)) for i, j in graph.edges if parts[i] != parts[j]
-    )
+    bridges = sorted((hops[i] + hops[j], min(i, j), max(i, j)) for i, j in graph.edges if parts[i] != parts[j])
     for _, *ends in bridges:
         one, other = (joined[parts[i]] for i in ends)
         if one != other:
@@ -129,9 +127,7 @@ class JoiningState(ConsensusState):
         met = self.met
         if contact is not None:
             contact = Contact(*(mask[met] for mask in contact))
-        return ConsensusState(self.theta, self.dual, self.heard[met]).linear_term(
-            eta, proximal, contact, rule
-        )
+        return ConsensusState(self.theta, self.dual, self.heard[met]).linear_term(eta, proximal, contact, rule)
 
     def absorb(
         self,
@@ -190,9 +186,7 @@ class JoiningADMM(PPADMM):
         if self.all_speak:
             return super().penalty()
         wanted = [self.wanted_convexity(i) for i in sorted(self.core)]
-        return typical_penalty(
-            wanted, [sum(j in self.first for j in self.facts.graph[i]) for i in sorted(self.first)]
-        )
+        return typical_penalty(wanted, [sum(j in self.first for j in self.facts.graph[i]) for i in sorted(self.first)])
 
     def averaged(self) -> frozenset[int]:
         """Core: who else will speak is not known."""

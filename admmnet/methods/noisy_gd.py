@@ -60,9 +60,7 @@ class NoisyGD(SumMethod):
 
     def __init__(self, settings: MethodSettings, facts: Facts) -> None:
         if settings.loss == "auto":
-            settings = filled(
-                settings, loss=(loss := self.losses[facts.task]), loss_width=WIDTHS.get(loss, "auto")
-            )
+            settings = filled(settings, loss=(loss := self.losses[facts.task]), loss_width=WIDTHS.get(loss, "auto"))
         super().__init__(settings, facts)
         step = 1.0 / (self.loss.curvature_bound() + float(self.settings.regularisation))
         self.settings = filled(self.settings, step_size=step)
@@ -72,9 +70,7 @@ class NoisyGD(SumMethod):
     def _wanted(self) -> float:
         """T of eq. (73), not held to its range: how many rounds the noise lets the descent use."""
         vectors = max(1, self.size // self.facts.width)
-        noise = (
-            2.0 * self.loss.lipschitz() / self.records * math.sqrt(self.size * self.inverse_budgets)
-        )  # (72)
+        noise = 2.0 * self.loss.lipschitz() / self.records * math.sqrt(self.size * self.inverse_budgets)  # (72)
         return math.sqrt(4.0 * REACH[self.facts.task] * vectors / (float(self.settings.step_size) * noise))
 
     def notes(self, drowned: float) -> tuple[str, ...]:

@@ -66,9 +66,7 @@ class PPSettings(NoisySettings):
     def check(self) -> None:
         """Refuse what the published form does not have."""
         if self.release is not None and self.method == "published":
-            raise RequestError(
-                f"release = {self.release!r} goes with pp-admm and ipp-admm, method = 'proven'"
-            )
+            raise RequestError(f"release = {self.release!r} goes with pp-admm and ipp-admm, method = 'proven'")
         if self.noise_share != EPSILON3_SHARE and self.method != "published":
             raise RequestError(
                 f"noise_share = {self.noise_share:g} goes with method = 'published', which alone splits epsilon1"
@@ -113,9 +111,7 @@ class PPADMM(PerturbedConsensus):
     gated: ClassVar[bool] = False
 
     def __init__(self, settings: MethodSettings, facts: Facts) -> None:
-        self.rule = (
-            PublishedRule(settings, facts, gated=self.gated) if settings.method == "published" else None
-        )
+        self.rule = PublishedRule(settings, facts, gated=self.gated) if settings.method == "published" else None
         super().__init__(settings, facts)
         self._calibrated = cache(self._calibrate)
 

@@ -107,9 +107,7 @@ class PublishedRule:
         target = Target(epsilon, delta, str(self._settings.accountant), form="published")
         return Kind(self._facts.counts[agent], self._facts.graph.degree(agent), target)
 
-    def _settle(
-        self, kinds: list[Kind], asked: float | None
-    ) -> tuple[float, dict[Kind, Calibrated[PublishedNoise]]]:
+    def _settle(self, kinds: list[Kind], asked: float | None) -> tuple[float, dict[Kind, Calibrated[PublishedNoise]]]:
         """Raise lambda until it holds: the noise depends on it, and the least one on the noise."""
         weight = asked
         for _ in range(100):
@@ -193,11 +191,6 @@ class PublishedRule:
         question = replace(question, noise_share=self.noise_share)
         first = question.cost(known)
         later = question.cost(known._replace(marks=frozenset({PublishedComparison.MARK}))).now
-        charges = [
-            (first.now[1], 1),
-            (later[1], rounds - 1),
-            (first.now[0], rounds),
-            (first.later[0], c),
-        ]
+        charges = [(first.now[1], 1), (later[1], rounds - 1), (first.now[0], rounds), (first.later[0], c)]
         noise = PublishedNoise(part.sigma1, sigma2, gate)
         return Draft(noise, tuple((event, count) for event, count in charges if count))

@@ -22,14 +22,7 @@ from admmnet.methods.convexity import PURE_RADIUS, balanced_convexity
 from admmnet.methods.pp_admm import INEXACT_SHARE, PUBLISHED_ROUNDS
 from admmnet.methods.settings import Given, MethodSettings, NoisySettings
 from admmnet.privacy.budget import Charges
-from admmnet.privacy.calibrate import (
-    Calibrated,
-    Draft,
-    NothingFound,
-    Target,
-    calibrate,
-    pure_epsilon,
-)
+from admmnet.privacy.calibrate import Calibrated, Draft, NothingFound, Target, calibrate, pure_epsilon
 from admmnet.privacy.conversion import loose_rho
 from admmnet.privacy.events import NoRecords
 from admmnet.solvers.losses import Logistic

@@ -25,9 +25,7 @@ class MethodSettings(ProblemSettings, PrivacySettings):
     chosen_method: ClassVar[Any]
     """The method's class; set where the settings' class is made for it."""
 
-    algorithm: str = setting(
-        "ipp-admm", "algorithm", "method", metavar="NAME|MODULE:CLASS", everyday=1, chosen=True
-    )
+    algorithm: str = setting("ipp-admm", "algorithm", "method", metavar="NAME|MODULE:CLASS", everyday=1, chosen=True)
     method: str | None = setting(
         None,
         "algorithm",
@@ -78,9 +76,7 @@ class MethodSettings(ProblemSettings, PrivacySettings):
             object.__setattr__(self, "accountant", self.method)
         published = self.method == "published"
         if not self.budgeted and not published:
-            raise RequestError(
-                f"algorithm {self.algorithm} has no privacy, and so no proven form: drop method"
-            )
+            raise RequestError(f"algorithm {self.algorithm} has no privacy, and so no proven form: drop method")
         if self.method not in self.chosen_method.forms:
             raise RequestError(
                 f"method = {self.method!r} is not allowed with algorithm = {self.algorithm!r}: it has the form "
@@ -136,10 +132,7 @@ class ConsensusSettings(MethodSettings):
     """What methods have whose agents agree through duals."""
 
     eta: float | Auto = setting(
-        "auto",
-        "algorithm",
-        "ADMM penalty; auto: by the rule, 0.5 if published, 0.001 for admm",
-        within="(0, 1e+09]",
+        "auto", "algorithm", "ADMM penalty; auto: by the rule, 0.5 if published, 0.001 for admm", within="(0, 1e+09]"
     )
     proximal: float | Auto = setting(
         "auto", "algorithm", "weight of a self-term; auto: by the rule, 0 if published", within="[0, 1e+09]"

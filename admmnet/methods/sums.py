@@ -131,9 +131,7 @@ class SumMethod(Method):
             If a sum over all records would not fit 64 bits on it.
         """
         known, unit = self.known(1), self.unit()
-        mu = 2.0 * math.sqrt(
-            2.0 * max(self.facts.nominal.values())
-        )  # more than (P5) makes of any of the budgets
+        mu = 2.0 * math.sqrt(2.0 * max(self.facts.nominal.values()))  # more than (P5) makes of any of the budgets
         parts = len(self.facts.counts) - self.colluders if self.masked else 1
         least = unit.moved(known) * math.sqrt(self.attempts / parts) / mu
         grid = math.ldexp(FINEST, math.floor(math.log2(least)))

@@ -54,9 +54,7 @@ def require_method(settings: MethodSettings, task: LabelKind, labels: str, data:
         learnt = " or ".join(LEARNS[one] for one in LEARNS if one in kind.tasks)
         others = learners(task)
         remedy = f"take {others}" if others else "no method that is installed learns them"
-        raise RequestError(
-            f"algorithm = {settings.algorithm!r} learns {learnt}, and {data} has {labels}: {remedy}"
-        )
+        raise RequestError(f"algorithm = {settings.algorithm!r} learns {learnt}, and {data} has {labels}: {remedy}")
 
 
 def accepts(settings: MethodSettings, loss: str) -> bool:

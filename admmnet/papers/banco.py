@@ -107,9 +107,7 @@ def figures(lab: Lab, request: Request, scale: Any) -> list[Figure]:
     ]
 
 
-def _passes(
-    sources: Sequence[DataSource], scale: Any, seeds: int, steps: int
-) -> list[tuple[LocalJob, dict[str, Any]]]:
+def _passes(sources: Sequence[DataSource], scale: Any, seeds: int, steps: int) -> list[tuple[LocalJob, dict[str, Any]]]:
     """Passes with their facts."""
     found = []
     for source, epsilon, seed in product(sources, scale.epsilons, range(seeds)):
@@ -134,8 +132,7 @@ def _path(rows: RowTable, method: str) -> dict[float, Sample]:
         return own.by("steps", "excess")
     paths = [part.by("steps", "excess") for _, part in own.split("rate")]
     return {
-        steps: min((path[steps] for path in paths), key=lambda s: s.mean)
-        for steps in sorted(own.distinct("steps"))
+        steps: min((path[steps] for path in paths), key=lambda s: s.mean) for steps in sorted(own.distinct("steps"))
     }
 
 
@@ -223,9 +220,7 @@ def _slope(path: Mapping[float, Sample]) -> float:
 
 
 def _at(values: Mapping[Place, str]) -> str:
-    return ", ".join(
-        f"{value} ({data}, epsilon {short(epsilon)})" for (data, epsilon), value in values.items()
-    )
+    return ", ".join(f"{value} ({data}, epsilon {short(epsilon)})" for (data, epsilon), value in values.items())
 
 
 def _said(ratios: Mapping[Place, float]) -> str:

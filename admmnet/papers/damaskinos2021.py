@@ -44,11 +44,7 @@ DELTA = 1e-3
 EPOCHS = {"ridge": 50, "logistic": 10, "svm": 10}
 """Passes of the methods with privacy and of SGD, as the paper's."""
 FORMS = {
-    PUBLISHED: {
-        "DP-SGD": "dp-sgd:published",
-        "DP-SCD": "dp-scd:published",
-        "seqDP-SCD": "seq-dp-scd:published",
-    },
+    PUBLISHED: {"DP-SGD": "dp-sgd:published", "DP-SCD": "dp-scd:published", "seqDP-SCD": "seq-dp-scd:published"},
     PROVEN: {
         "DP-SGD": "dp-sgd",
         "DP-SCD": "dp-scd",
@@ -131,12 +127,7 @@ def _problems(scale: Any, request: Request) -> list[Application]:
     size = {"records": scale.ridge, "test": scale.ridge // 5}
     draws = [
         replace(
-            made(
-                f"synthetic ridge, draw {number}" if number > 1 else "synthetic ridge",
-                "ridge",
-                **size,
-                draw=draw,
-            ),
+            made(f"synthetic ridge, draw {number}" if number > 1 else "synthetic ridge", "ridge", **size, draw=draw),
             stands_for="YearPredictionMSD",
         )
         for number, draw in enumerate(scale.draws, start=1)
@@ -175,8 +166,7 @@ def _contenders(problem: Application, scale: Any) -> list[Contender]:
     wide = dict.fromkeys((*batches, *scale.large))
     coordinate = tuple(settings(batch=b, clip=c) for b, c in product(wide, clips))
     gradient = tuple(
-        settings(batch=b, clip=c, learning_rate=rate)
-        for b, c, rate in product(batches, SGD_CLIPS[problem.name], tried)
+        settings(batch=b, clip=c, learning_rate=rate) for b, c, rate in product(batches, SGD_CLIPS[problem.name], tried)
     )
     rates = tuple(settings(learning_rate=rate) for rate in SGD_RATES)
     rates += tuple(settings(learning_rate=rate, batch=b) for rate, b in product(tried, batches))
@@ -286,11 +276,7 @@ def trade_off(points: Sequence[Row], problems: Sequence[Application]) -> Figure:
         _trade_off_findings,
         _trade_off_tables,
         lambda found: [
-            [
-                _trade_off_panel(own.where(problem=one.name, draw=1), one, reading)
-                for one in problems
-                if one.draw == 1
-            ]
+            [_trade_off_panel(own.where(problem=one.name, draw=1), one, reading) for one in problems if one.draw == 1]
             for reading, own in found.split("reading")
         ],
         lambda found: (
@@ -347,8 +333,7 @@ def _trade_off_findings(rows: RowTable) -> list[Finding]:
     found = []
     for (reading, problem), own in rows.split("reading", "problem"):
         errors = {
-            (method, draw): part.by("epsilon", "test_error")
-            for (method, draw), part in own.split("method", "draw")
+            (method, draw): part.by("epsilon", "test_error") for (method, draw), part in own.split("method", "draw")
         }
         methods, draws = own.distinct("method"), own.distinct("draw")
 
@@ -373,9 +358,7 @@ def _trade_off_findings(rows: RowTable) -> list[Finding]:
         parts = {rival: against(rival, "seqDP-SCD") for rival in ("DP-SCD", "DP-SGD") if rival in methods}
         measured = (f"error of {rival} against seqDP-SCD: {part.words}" for rival, part in parts.items())
         claim = f"{problem}: seqDP-SCD is the worst ({reading})"
-        found.append(
-            Finding(claim, verdict_on(total(parts.values())), "; ".join(measured), _WHY_SEQ[reading])
-        )
+        found.append(Finding(claim, verdict_on(total(parts.values())), "; ".join(measured), _WHY_SEQ[reading]))
     return found
 
 

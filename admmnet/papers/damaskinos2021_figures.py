@@ -7,16 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from admmnet.experiments.statistics import Contest, counted, duel, paired, steadier, total
-from admmnet.papers.report import (
-    Figure,
-    Finding,
-    curves,
-    heights,
-    told,
-    verdict_of,
-    verdict_on,
-    verdict_on_sizes,
-)
+from admmnet.papers.report import Figure, Finding, curves, heights, told, verdict_of, verdict_on, verdict_on_sizes
 from admmnet.papers.sources import DataSource
 from admmnet.papers.tables import Row, RowTable, four, grid_table, seeds_of, short
 from admmnet.report.figure import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SKY, Curve, Look, Panel
@@ -143,9 +134,7 @@ def _convergence_tables(rows: RowTable) -> str:
     parts = []
     for reading, own in rows.split("reading"):
         private = _ends(own).known("epsilon")
-        text = grid_table(
-            private, "method", "epsilon", "distance", lambda s: f"{s.mean:.3g} ± {s.spread:.2g}"
-        )
+        text = grid_table(private, "method", "epsilon", "distance", lambda s: f"{s.mean:.3g} ± {s.spread:.2g}")
         parts.append(f"Objective minus optimum after the last epoch, {reading}:\n\n{text}")
     return "\n\n".join(parts)
 
@@ -189,8 +178,7 @@ def batches_and_clips(rows: Sequence[Row], problem: Application) -> Figure:
 def _minima(rows: RowTable) -> dict[int, float]:
     """Logarithm of the batch size of least error, by seed."""
     best = {
-        seed: min(own, key=lambda row: float(row["test_error"]))
-        for seed, own in rows.known("test_error").split("seed")
+        seed: min(own, key=lambda row: float(row["test_error"])) for seed, own in rows.known("test_error").split("seed")
     }
     return {seed: math.log(row["batch"]) for seed, row in best.items()}
 
@@ -202,9 +190,7 @@ def _batch_findings(rows: RowTable, reading: str) -> list[Finding]:
     place = {clip: min(one, key=lambda batch: one[batch].mean) for clip, one in series.items()}
     least = {clip: one[place[clip]] for clip, one in series.items()}
     best = min(least, key=lambda clip: least[clip].mean)
-    widths = {
-        clip: sum(s.mean <= FLAT * least[clip].mean for s in one.values()) for clip, one in series.items()
-    }
+    widths = {clip: sum(s.mean <= FLAT * least[clip].mean for s in one.values()) for clip, one in series.items()}
     sizes = len(series[best])
     widths_words = "; batch sizes within 5 % of a curve's least: " + ", ".join(
         f"C {short(clip)}: {count} of {len(series[clip])}" for clip, count in widths.items()

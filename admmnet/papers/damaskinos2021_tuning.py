@@ -31,9 +31,7 @@ def _tuning_finding(rows: RowTable, reading: str) -> Finding:
     own, other = costs.values()
     pairs = [(own[problem], other[problem], problem) for problem in own if problem in other]
     known = [(a, b, problem) for a, b, problem in pairs if a is not None and b is not None]
-    tried = {
-        problem: [rows.where(method=m, problem=problem)[0]["tried"] for m in costs] for _, _, problem in known
-    }
+    tried = {problem: [rows.where(method=m, problem=problem)[0]["tried"] for m in costs] for _, _, problem in known}
     like = [(a, b) for a, b, problem in known if tried[problem][0] < tried[problem][1]]
     return Finding(
         f"having no learning rate to tune saves privacy ({reading})",
@@ -68,9 +66,7 @@ def _tuning_table(rows: RowTable) -> str:
         cells = [str(row[name]) for name in heads]
         lines.append([*cells, errors, "-" if cost is None else f"{cost:.3g}"])
     text = markdown([*heads.values(), "error: best, middle, worst", "epsilon proven"], lines)
-    return (
-        f"Errors on the held-out quarter; proven epsilon of all trials and one final run, composed:\n\n{text}"
-    )
+    return f"Errors on the held-out quarter; proven epsilon of all trials and one final run, composed:\n\n{text}"
 
 
 def learning_rates(rows: Sequence[Row]) -> Figure:
@@ -80,9 +76,7 @@ def learning_rates(rows: Sequence[Row]) -> Figure:
         "Learning rates of SGD and DP-SGD",
         rows,
         "the trials of figure 1 at the epsilon nearest 1, one of each setting, measured on the held-out quarter.",
-        lambda found: [
-            finding for reading, own in found.split("reading") for finding in _rate_findings(own, reading)
-        ],
+        lambda found: [finding for reading, own in found.split("reading") for finding in _rate_findings(own, reading)],
         _rate_table,
     )
 
@@ -133,8 +127,6 @@ def _rate_table(rows: RowTable) -> str:
     parts = []
     for (problem, reading), own in rows.where(method="DP-SGD").split("problem", "reading"):
         named = own.changed("setting", lambda row: f"L {short(row['batch'])}, C {short(row['clip'])}")
-        text = grid_table(
-            named, "setting", "learning_rate", "error", lambda s: f"{s.mean:.4g}", "learning rate"
-        )
+        text = grid_table(named, "setting", "learning_rate", "error", lambda s: f"{s.mean:.4g}", "learning rate")
         parts.append(f"Error of DP-SGD, {problem}, {reading}:\n\n{text}")
     return "\n\n".join(parts)

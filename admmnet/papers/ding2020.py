@@ -144,12 +144,7 @@ def _compared(lab: Lab, scale: Any, sources: Sequence[DataSource]) -> tuple[RowT
         for method, epsilon in product(methods, scale.epsilons if first else scale.epsilons_others):
             runs.append((method, method + form, epsilon, settings(epsilon=epsilon, delta=DELTA)))
         for name, method, budget, fixed in runs:
-            facts: dict[str, Any] = {
-                "data": source.title,
-                "reading": reading,
-                "method": name,
-                "epsilon": budget,
-            }
+            facts: dict[str, Any] = {"data": source.title, "reading": reading, "method": name, "epsilon": budget}
             candidates = _candidates(scale, scale.etas if first else scale.etas_others, reading, name)
             own = Contender(facts, method, source, fixed, candidates)
             contenders[scale.seeds if first else scale.seeds_others].append(own)

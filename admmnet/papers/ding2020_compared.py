@@ -68,8 +68,7 @@ def _idle(rows: RowTable, every: RowTable, reading: str) -> str:
         return ""
     own, best, larger = plain[reading].mean, min(s.mean for s in plain.values()), every[0]["larger_class"]
     private = min(
-        (s.mean for m in METHODS for s in rows.where(method=m).by("epsilon", "test_error").values()),
-        default=1.0,
+        (s.mean for m in METHODS for s in rows.where(method=m).by("epsilon", "test_error").values()), default=1.0
     )
     if min(own, private) <= min(best + 3.0 * CLOSE, larger - CLOSE):
         return ""
@@ -93,9 +92,7 @@ def trade_off(rows: Sequence[Row], source: DataSource) -> Figure:
         "ln(1/delta)) reads back as epsilon + rho (column epsilon_published).",
         _order_findings,
         lambda found: _by_reading(found, needed=True),
-        lambda found: _in_pairs(
-            [_error_panel(own, SHORT[reading]) for reading, own in found.split("reading")]
-        ),
+        lambda found: _in_pairs([_error_panel(own, SHORT[reading]) for reading, own in found.split("reading")]),
         lambda found: f"{seeds_of(found)}. Each panel has its own scale.",
         2.7,
     )
@@ -128,11 +125,7 @@ def _order_findings(rows: RowTable) -> list[Finding]:
         ]
         for claim, first, second in (*claims, ("IPP-ADMM needs still less than PP-ADMM", OWN[1:], OWN[:1])):
             ahead = _contests(own, first, second, "test_error")
-            why = (
-                _WHY[reading]
-                if second == RIVALS
-                else "Its gate costs part of the budget." * (first == OWN[1:])
-            )
+            why = _WHY[reading] if second == RIVALS else "Its gate costs part of the budget." * (first == OWN[1:])
             found.append(
                 told(
                     f"{claim} ({SHORT[reading]})",

@@ -115,8 +115,7 @@ def effect_of(number: int, rows: Sequence[Row], source: DataSource) -> Figure:
         rows,
         "the paper varies this parameter on Adult and says no epsilon. Rows: all else as in the paper; eta = 0.02 and "
         "epsilon3/epsilon1 = 0.5, with which something is learned; the same with noise that the proven accountant asks "
-        "for (the epsilon is then proven)."
-        + (" beta = 1e-6, as the paper's figure 1." if number == 1 else ""),
+        "for (the epsilon is then proven)." + (" beta = 1e-6, as the paper's figure 1." if number == 1 else ""),
         lambda found: _effect_findings(number, found),
         _effect_tables,
         lambda found: [

@@ -155,9 +155,7 @@ def _write(request: Request, module: Any, figures: Sequence[Figure], measured: i
         "no picture was drawn: matplotlib is not installed; run: pip install 'admmnet[plot]', and make the same "
         f"call again: what is in {RESULTS} is not repeated"
     )
-    return Reproduced(
-        folder, folder / REPORT, tuple(pictures), tuple(verdicts), measured, None if able else undrawn
-    )
+    return Reproduced(folder, folder / REPORT, tuple(pictures), tuple(verdicts), measured, None if able else undrawn)
 
 
 def _made_by(request: Request) -> str:
@@ -166,8 +164,7 @@ def _made_by(request: Request) -> str:
     text = f"Made by `admmnet reproduce {request.paper}{flag}{seeds}`, admmnet {__version__}."
     if request.scale != "full":
         text += (
-            f" **This is the {request.scale} scale: few seeds, few points. It shows that it runs, not who is "
-            "right.**"
+            f" **This is the {request.scale} scale: few seeds, few points. It shows that it runs, not who is right.**"
         )
     return (
         f"{text} Every figure below is computed from the CSV files beside this text. All runs are seeded simulations. "

@@ -154,8 +154,6 @@ def verdict_on(found: Contest) -> Verdict:
     return verdict_of(found.below, found.places, found.above)
 
 
-def told(
-    claim: str, found: Contest, lead: str, why: str = "", *, end: str = "", decided: bool = True
-) -> Finding:
+def told(claim: str, found: Contest, lead: str, why: str = "", *, end: str = "", decided: bool = True) -> Finding:
     """Finding on the claim that one thing is below another, measured in words between ``lead`` and ``end``."""
     return Finding(claim, verdict_on(found) if decided else "not decided", f"{lead}{found.words}{end}", why)

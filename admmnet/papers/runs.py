@@ -72,9 +72,7 @@ class RunJob(Job):
         config = self.config()
         with tempfile.TemporaryDirectory() as folder:
             ended = run(
-                replace(config, out=f"{folder}/run"),
-                world=LocalWorld(),
-                loader=loader(self.source, held=self.trial),
+                replace(config, out=f"{folder}/run"), world=LocalWorld(), loader=loader(self.source, held=self.trial)
             )
             curves = _curves(ended.folder / "metrics.csv", baseline=config.baseline)
         summary, privacy = ended.summary, ended.summary["privacy"]
@@ -107,8 +105,7 @@ def _curves(path: Path, *, baseline: bool) -> dict[str, list[float]]:
                 if (row["agent"] == "-1") == (name == "error"):
                     found[name].setdefault(int(row["round"]), []).append(float(row[column]))
     return {
-        f"{name}_by_round": [fmean(values) for _, values in sorted(rounds.items())]
-        for name, rounds in found.items()
+        f"{name}_by_round": [fmean(values) for _, values in sorted(rounds.items())] for name, rounds in found.items()
     }
 
 
@@ -143,9 +140,7 @@ class Final(NamedTuple):
     result: Result
 
 
-def compared(
-    lab: Lab, phase: str, contenders: Sequence[Contender], *, trials: int, seeds: int
-) -> list[Final]:
+def compared(lab: Lab, phase: str, contenders: Sequence[Contender], *, trials: int, seeds: int) -> list[Final]:
     """Choose each contender's settings on the held-out quarter of the training records, and run those on all seeds.
 
     A single candidate is taken untried; a contender of whom every candidate is refused has no run.

@@ -140,9 +140,7 @@ class LocalJob(Job):
 
         order, noise = (np.random.default_rng([self.seed, k]) for k in (2, 3))
         if self.rate is None:
-            online = OnlineSteps(
-                self.epsilon, constant="poster" if self.method == "banco-poster" else "tight"
-            )
+            online = OnlineSteps(self.epsilon, constant="poster" if self.method == "banco-poster" else "tight")
             online.run(problem, order, noise, lambda p: observe(p.step, p.w))
         else:
             steps = DisjointSteps(FREE, 1, np.array(self.epsilon), "constant", self.rate)

@@ -11,16 +11,7 @@ from typing import Any, NamedTuple
 from admmnet.experiments.statistics import Sample, duel, steadier, total
 from admmnet.experiments.store import Lab
 from admmnet.papers.driver import Request
-from admmnet.papers.report import (
-    Figure,
-    Finding,
-    curves,
-    heights,
-    told,
-    verdict_of,
-    verdict_on,
-    verdict_on_sizes,
-)
+from admmnet.papers.report import Figure, Finding, curves, heights, told, verdict_of, verdict_on, verdict_on_sizes
 from admmnet.papers.single_pass import OptimumJob, SongJob
 from admmnet.papers.sources import DataSource, first_found, made, named, stand_ins
 from admmnet.papers.tables import Row, RowTable, four, grid_table, seeds_of, short
@@ -63,19 +54,14 @@ def figures(lab: Lab, request: Request, scale: Any) -> list[Figure]:
     if request.scale == "tiny":
         sizes = {"records": 600, "test": 100, "norm": 8.0}
         sources = [
-            first_found(
-                replace(made(f"tiny problem {name}", "logistic", **sizes, features=d), stands_for=paper)
-            )
+            first_found(replace(made(f"tiny problem {name}", "logistic", **sizes, features=d), stands_for=paper))
             for name, d, paper in (("A", 15, "MNIST"), ("B", 9, "KDDCup99"))
         ]
     else:
         sources = song_sources(request.data_dir)
     sets = [Shown(*one) for one in zip(sources, (10, 5), (15, 9), strict=True)]
     sphere = first_found(made("synthetic sphere", "sphere", records=scale.sphere))
-    passes = [
-        (one.source, batch, "sqrt", factor)
-        for one, factor, batch in product(sets, (1.0, 10.0), scale.batches)
-    ]
+    passes = [(one.source, batch, "sqrt", factor) for one, factor, batch in product(sets, (1.0, 10.0), scale.batches)]
     passes += [(sphere, 5, schedule, 1.0) for schedule in STEPS]
     privacy = (("non-private", None), ("private", ALPHA))
     wanted = {
@@ -101,10 +87,7 @@ def figures(lab: Lab, request: Request, scale: Any) -> list[Figure]:
     ends = [row for source in sources for row in _end(paths.where(data=source.title))]
     modest = {one.source.title: one.modest for one in sets}
     shown = [
-        row
-        for title in modest
-        for row in paths.where(data=title, factor=1.0)
-        if row["batch"] in (1, modest[title])
+        row for title in modest for row in paths.where(data=title, factor=1.0) if row["batch"] in (1, modest[title])
     ]
     return [over_samples(shown, sets), over_batches(ends, sets), over_steps(paths.where(data=sphere.title))]
 
@@ -112,10 +95,7 @@ def figures(lab: Lab, request: Request, scale: Any) -> list[Figure]:
 def song_sources(folder: str | None) -> list[DataSource]:
     """MNIST and KDD Cup 99 as the paper prepares them, or the synthetic census in as many dimensions."""
     found = []
-    for title, data, dimensions, most in (
-        ("MNIST, digit 1", "mnist:1", 15, None),
-        ("KDDCup99", "kddcup99", 9, 50_000),
-    ):
+    for title, data, dimensions, most in (("MNIST, digit 1", "mnist:1", 15, None), ("KDDCup99", "kddcup99", 9, 50_000)):
         how: dict[str, Any] = {"project": dimensions, "normalise": "public", "no_intercept": True}
         stand_in = named(f"synthetic census, {dimensions} dimensions", "census", folder, **how)
         own = replace(named(title, data, folder, **how), most=most)
@@ -260,9 +240,7 @@ def _loss(series: Mapping[float, Sample]) -> Sample:
 
 def _batch_findings(rows: RowTable, data: str) -> list[Finding]:
     """What figure 2 says of a data set."""
-    both = {
-        factor: rows.where(factor=factor, method="private").by("batch", "objective") for factor in (1, 10)
-    }
+    both = {factor: rows.where(factor=factor, method="private").by("batch", "objective") for factor in (1, 10)}
     usual, quick = both.values()
     best = {factor: min(s, key=lambda b: s[b].mean) for factor, s in both.items()}
     better = total(

@@ -82,12 +82,7 @@ def markdown(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 
 def grid_table(
-    rows: RowTable,
-    line: str,
-    column: str,
-    value: str,
-    show: Callable[[Sample], str],
-    head: str = "epsilon",
+    rows: RowTable, line: str, column: str, value: str, show: Callable[[Sample], str], head: str = "epsilon"
 ) -> str:
     """Table of summed-up values: a line for each value of one column, a column for each of another."""
     columns = rows.distinct(column)

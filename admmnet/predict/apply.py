@@ -17,15 +17,7 @@ from numpy.typing import NDArray
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import read_schema
 from admmnet.data import BUILT_IN, DataSettings, NewRows, Part, load_new
-from admmnet.data.figures import (
-    constant_figure,
-    decided,
-    figure,
-    macro_error,
-    only_class,
-    regression_figures,
-    scores,
-)
+from admmnet.data.figures import constant_figure, decided, figure, macro_error, only_class, regression_figures, scores
 from admmnet.data.labels import canonical, oriented, same
 from admmnet.data.records import in_words
 from admmnet.data.settings import AGENT, FIXED_KEYS, form_of, path_for
@@ -79,9 +71,7 @@ class NewData:
 def _check(model: Model, new: NewData) -> None:
     """Refuse what is no model, or no request for rows."""
     if not isinstance(model, Model):
-        raise RequestError(
-            f"model is a {type(model).__name__}: give a Model, such as read_model(FOLDER) returns"
-        )
+        raise RequestError(f"model is a {type(model).__name__}: give a Model, such as read_model(FOLDER) returns")
     if not isinstance(new, NewData):
         raise RequestError(f"new is a {type(new).__name__}: give NewData(data=FILE)")
 
@@ -125,9 +115,7 @@ def _settings(model: Model, new: NewData) -> DataSettings:
         raise RequestError("--no-intercept: the model has an intercept; drop the flag")
     raw = len(model.feature_names) - (not run.no_intercept)
     if run.project is None and new.features not in (None, raw):
-        raise RequestError(
-            f"--features {new.features}: the model has {raw} besides the intercept; drop the flag"
-        )
+        raise RequestError(f"--features {new.features}: the model has {raw} besides the intercept; drop the flag")
     own = _relation(run, new.data) == "pool"
     built_in = new.data in BUILT_IN
     csv = not built_in and form_of(new.data) == ".csv"

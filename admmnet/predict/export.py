@@ -78,9 +78,7 @@ def export_model(model: Model, out: Path, agent: int | None = None) -> None:
     if out.suffix not in forms:
         raise RequestError(f"-o {out}: the file must end in .json or .npz")
     if not out.parent.is_dir() or out.is_dir():
-        raise RequestError(
-            f"-o {out}: there is no such folder, or it is one: name a file in a folder that exists"
-        )
+        raise RequestError(f"-o {out}: there is no such folder, or it is one: name a file in a folder that exists")
     if model.folder.resolve() in out.resolve().parents:
         raise RequestError(f"-o {out} lies in the run folder, whose files are sealed: name a file elsewhere")
     write_whole({out: forms[out.suffix](content(model, agent))})

@@ -132,9 +132,7 @@ def _require_steady(run: _Run) -> None:
     config = run.model.config
     trouble = config.drop or config.offline or config.topology_schedule
     if trouble:
-        raise _NoFigure(
-            "messages were lost, agents were away, or the graph changed: no bound is known for that"
-        )
+        raise _NoFigure("messages were lost, agents were away, or the graph changed: no bound is known for that")
     if run.value("aggregate") != "mean":
         raise _NoFigure(f"no bound is known with --aggregate {run.value('aggregate')}")
     gated = run.value("algorithm") == "ipp-admm" and run.value("gate") not in ("auto", "joining", "off")
@@ -187,9 +185,7 @@ def _releases(run: _Run, agent: int) -> tuple[dict[int, tuple[float, float]], fl
                 case Gaussian():
                     output += event.sigma**2
                     if not objective:  # --release output: its sensitivity is (2 G/n + 2 beta) / m
-                        reach = 2.0 * _loss(run).lipschitz() / run.records(agent) + 2.0 * float(
-                            run.value("beta")
-                        )
+                        reach = 2.0 * _loss(run).lipschitz() / run.records(agent) + 2.0 * float(run.value("beta"))
                         m = reach / event.sensitivity
         if not (objective or output):
             continue
@@ -233,9 +229,7 @@ def _descent(run: _Run) -> float:
     """Eqs. (103), (104): noise of the sums through the accelerated steps, at the worst curvature."""
     totals, step = _sums(run), float(run.value("step_size"))
     curvatures = np.linspace(0.0, _loss(run).curvature_bound(), CURVATURES)
-    response = step * descent_response(
-        len(totals), step * (curvatures + float(run.model.config.regularisation))
-    )
+    response = step * descent_response(len(totals), step * (curvatures + float(run.model.config.regularisation)))
     return float(np.max(np.square(response).T @ np.array(totals)))
 
 
@@ -324,10 +318,7 @@ Bound = Callable[[_Run], "float | Vector"]
 DUALS = "noise on the dual variables comes back through the records: no bound is known for that"
 BOUNDS: dict[str, tuple[Bound, str]] = {
     **dict.fromkeys(
-        [
-            *("pp-admm", "ipp-admm", "dvp", "m-admm", "r-admm"),
-            *("dvp-gaussian", "m-admm-gaussian", "r-admm-gaussian"),
-        ],
+        [*("pp-admm", "ipp-admm", "dvp", "m-admm", "r-admm"), *("dvp-gaussian", "m-admm-gaussian", "r-admm-gaussian")],
         (_consensus, "(102)"),
     ),
     "noisy-gd": (_descent, "(104)"),

@@ -13,14 +13,7 @@ import numpy as np
 from admmnet.privacy import moments, proven, published, subsampled
 from admmnet.privacy.conversion import ORDERS, epsilon, loose_epsilon
 from admmnet.privacy.discrete import discrete_epsilon, excess, most_excess
-from admmnet.privacy.events import (
-    DiscreteGaussian,
-    Event,
-    GammaNormVector,
-    Gaussian,
-    NoRecords,
-    SubsampledGaussian,
-)
+from admmnet.privacy.events import DiscreteGaussian, Event, GammaNormVector, Gaussian, NoRecords, SubsampledGaussian
 
 SLACK = 1e-12
 """Relative slack of every comparison with a budget: k charges of budget/k exceed it in floating point."""
@@ -87,9 +80,7 @@ class Totals:
         """Add the cost of an event, ``count`` times."""
         masked = isinstance(event, DiscreteGaussian) and event.parts > 1
         if isinstance(event, DiscreteGaussian) and event.parts > 1:
-            self.colluders = (
-                event.colluders if self.colluders is None else min(self.colluders, event.colluders)
-            )
+            self.colluders = event.colluders if self.colluders is None else min(self.colluders, event.colluders)
         if masked or self.unmasked is not None:
             self.unmasked = copy(self.unmasked or self)
             self.unmasked.add(event.alone if isinstance(event, DiscreteGaussian) else event, count)

@@ -114,9 +114,7 @@ class Target:
     def _within(self, total: Totals) -> bool:
         """Whether totals stay in the rectangle of (mu^2, kappa): Theorems 5(b) and 19, (P11)."""
         guard = Spend(self.epsilon, self.delta, None, self.kappa)
-        return total.mu_squared <= guard.limit * (1.0 + SLACK) and total.kappa_alone <= guard.kappa * (
-            1.0 + SLACK
-        )
+        return total.mu_squared <= guard.limit * (1.0 + SLACK) and total.kappa_alone <= guard.kappa * (1.0 + SLACK)
 
     def nominal_rho(self) -> float:
         """Return the largest zCDP budget that fits, eq. (P2), or what the published arithmetic takes, eq. (P4).
@@ -147,15 +145,11 @@ class Target:
         epsilon, used = self.epsilon, spent.epsilon_proven(self.delta)
         if self.order is None:
             fresh_mu = discrete_mu(epsilon, self.delta, self.kappa)
-            needed = discrete_epsilon(
-                math.hypot(math.sqrt(spent.mu_squared), fresh_mu), spent.kappa, self.delta
-            )
+            needed = discrete_epsilon(math.hypot(math.sqrt(spent.mu_squared), fresh_mu), spent.kappa, self.delta)
             return self._raise_it(used, needed, "by the mu^2 that it adds up")
         at = best_order(spent.curve, self.delta) if self.order is None else self.order
         fresh = Target(epsilon, self.delta).nominal_rho() * float(ORDERS[at])
-        needed = (
-            epsilon + float(spent.curve[at]) + fresh - allowance(at, epsilon, self.delta)
-        )  # (P2) at one order
+        needed = epsilon + float(spent.curve[at]) + fresh - allowance(at, epsilon, self.delta)  # (P2) at one order
         return self._raise_it(used, needed, "at the order fixed when it was opened")
 
     def _raise_it(self, used: float, needed: float, where: str) -> str:
@@ -208,10 +202,7 @@ def gaussian_mu_left(target: Target, coordinates: int = 2**20) -> float:
     near = excess(coordinates, 1.0 / FINEST_GRID) <= room
     if (spent is None or not spent.rho) and target.order is None and not near:
         return math.sqrt(2.0 * Target(epsilon, delta).nominal_rho()) * _BELOW
-    fresh = (
-        discrete_mu(epsilon, delta, target.kappa if target.order is None else most_excess(epsilon, delta))
-        ** 2
-    )
+    fresh = discrete_mu(epsilon, delta, target.kappa if target.order is None else most_excess(epsilon, delta)) ** 2
     if target.order is None:
         left = fresh - (0.0 if spent is None else spent.mu_squared) if near else 0.0
     else:
@@ -225,9 +216,7 @@ def gaussian_mu_left(target: Target, coordinates: int = 2**20) -> float:
 _BELOW = 1.0 - 1e-11
 
 
-def calibrate(
-    make: Callable[[float], Draft[N] | None], target: Target, start: float | None = None
-) -> Calibrated[N]:
+def calibrate(make: Callable[[float], Draft[N] | None], target: Target, start: float | None = None) -> Calibrated[N]:
     """Noise of the largest nominal budget that keeps the promise, to 1e-10 relative and never above.
 
     Parameters

@@ -79,12 +79,7 @@ class Contract:
 
     @classmethod
     def planned(
-        cls,
-        epsilon: float,
-        delta: float,
-        charges: Charges,
-        form: str = "proven",
-        colluders: int | None = None,
+        cls, epsilon: float, delta: float, charges: Charges, form: str = "proven", colluders: int | None = None
     ) -> Contract:
         """Contract of a plan by itself."""
         promise = Promise(epsilon, delta, colluders=colluders)
@@ -190,8 +185,7 @@ def _keeps(filter: Count | Spend, form: str, totals: Totals) -> bool:
         return filter.affords(totals, ())
     pairs = [(totals, _sum(filter, form, False)), (totals.unmasked, _sum(filter, form, True))]
     return all(
-        spent.rho <= worst.rho * (1.0 + ROUNDING)
-        and bool(np.all(spent.curve <= worst.curve * (1.0 + ROUNDING)))
+        spent.rho <= worst.rho * (1.0 + ROUNDING) and bool(np.all(spent.curve <= worst.curve * (1.0 + ROUNDING)))
         for spent, worst in pairs
         if spent is not None
     )

@@ -84,9 +84,7 @@ def excess(size: int, s: float, parts: int = 1) -> float:
     """
     part = s * s / parts
     if not part >= 1.0:
-        raise ValueError(
-            f"the noise of each of {parts} parts needs a parameter of at least 1, got {math.sqrt(part):g}"
-        )
+        raise ValueError(f"the noise of each of {parts} parts needs a parameter of at least 1, got {math.sqrt(part):g}")
     return size * (1.0 / (24.0 * s * s) + 2.01 * (parts - 1) * math.exp(-(math.pi**2) * part))
 
 

@@ -108,9 +108,7 @@ class DiscreteGaussian:
     @property
     def alone(self) -> DiscreteGaussian:
         """The same to those who know all masks, or enough of them: the agent's own noise is what is left."""
-        return DiscreteGaussian(
-            self.sensitivity, self.sigma / math.sqrt(self.parts), self.grid, self.dimension
-        )
+        return DiscreteGaussian(self.sensitivity, self.sigma / math.sqrt(self.parts), self.grid, self.dimension)
 
 
 @dataclass(frozen=True)
@@ -319,9 +317,7 @@ def from_parameters(mechanism: str, values: dict[str, Any]) -> Event:
         )
     checked = {name: _checked(mechanism, name, known[name].type, value) for name, value in values.items()}
     event = EVENTS[mechanism](**checked)
-    if isinstance(event, Gaussian) and (event.objective_sensitivity is None) != (
-        event.objective_sigma is None
-    ):
+    if isinstance(event, Gaussian) and (event.objective_sensitivity is None) != (event.objective_sigma is None):
         raise RequestError("gaussian: objective_sensitivity and objective_sigma come together or not at all")
     if isinstance(event, DiscreteGaussian):
         _check_discrete(event)
@@ -337,9 +333,7 @@ def _check_discrete(event: DiscreteGaussian) -> None:
         raise RequestError(
             f"discrete-gaussian: grid must be a power of two and at most sigma = {event.sigma!r}, got {event.grid!r}"
         )
-    least = event.grid * math.sqrt(
-        event.dimension
-    )  # rounding alone moves every number by half a step in either world
+    least = event.grid * math.sqrt(event.dimension)  # rounding alone moves every number by half a step in either world
     if event.sensitivity < least:
         raise RequestError(
             f"discrete-gaussian: sensitivity must be at least grid sqrt(dimension) = {least!r}, got "

@@ -77,9 +77,7 @@ def covers(planned: Event, event: Event) -> bool:
     if type(planned) is not type(event):
         return False
     (equal, most), (own, numbers) = _bounds(planned), _bounds(event)
-    return equal == own and all(
-        number <= bound * (1.0 + SLACK) for number, bound in zip(numbers, most, strict=True)
-    )
+    return equal == own and all(number <= bound * (1.0 + SLACK) for number, bound in zip(numbers, most, strict=True))
 
 
 @lru_cache(maxsize=SHARED)

@@ -107,8 +107,6 @@ class PrivacySettings:
             # 03 would be a budget that no agent looks up
             number = agent.isdecimal() and agent == str(int(agent))
             if not number or not isinstance(table, dict) or not set(table) <= {"epsilon", "delta"}:
-                raise RequestError(
-                    f"{where} must be a table of an agent's number with the keys epsilon and delta"
-                )
+                raise RequestError(f"{where} must be a table of an agent's number with the keys epsilon and delta")
             for key, value in table.items():
                 known[key].check(value, f"{where} {key}")

@@ -109,9 +109,9 @@ def _minorant(x: Vector, y: Vector) -> tuple[Vector, Vector]:
     """Corners of the largest convex function below these points, x rising."""
     kept: list[int] = []
     for i in range(len(x)):
-        while len(kept) > 1 and (y[i] - y[kept[-2]]) * (x[kept[-1]] - x[kept[-2]]) <= (
-            y[kept[-1]] - y[kept[-2]]
-        ) * (x[i] - x[kept[-2]]):
+        while len(kept) > 1 and (y[i] - y[kept[-2]]) * (x[kept[-1]] - x[kept[-2]]) <= (y[kept[-1]] - y[kept[-2]]) * (
+            x[i] - x[kept[-2]]
+        ):
             kept.pop()
         kept.append(i)
     return x[kept], y[kept]
@@ -217,21 +217,15 @@ def _loss_epsilon(event: SubsampledGaussian, delta: float) -> float:
     return math.exp(math.ceil(math.log(worst) * _LEVELS) / _LEVELS) if 0.0 < worst < math.inf else worst
 
 
-def _composed(
-    forward: Profile, backward: Profile, steps: int, mean: float, delta: float, reduced: float
-) -> float:
+def _composed(forward: Profile, backward: Profile, steps: int, mean: float, delta: float, reduced: float) -> float:
     """Epsilon at the reduced delta of so many steps with these profiles, rounded upwards on a grid of losses."""
     distance = float(forward(np.zeros(1))[0])
     if steps * distance <= delta:  # total variation adds up
         return 0.0
     up, down = (_reach(profile, _TAIL * delta / steps) for profile in (forward, backward))
     width = 2.0 * distance / _FINE
-    width = max(
-        width, (up + down) / _MOST_STEP_POINTS, (2.0 * mean + 16.0 * math.sqrt(2.0 * mean)) / _MOST_POINTS
-    )
-    least, masses, beyond = connected(
-        forward, backward, width, math.ceil(up / width), math.ceil(down / width)
-    )
+    width = max(width, (up + down) / _MOST_STEP_POINTS, (2.0 * mean + 16.0 * math.sqrt(2.0 * mean)) / _MOST_POINTS)
+    least, masses, beyond = connected(forward, backward, width, math.ceil(up / width), math.ceil(down / width))
     pmf = _library(".pld.pld_pmf").create_pmf(dict(enumerate(masses.tolist(), least)), width, beyond, True)
     try:
         return float(pmf.self_compose(steps, min(1e-15, _TAIL * delta)).get_epsilon_for_delta(reduced))
@@ -239,9 +233,7 @@ def _composed(
         return math.inf
 
 
-def connected(
-    forward: Profile, backward: Profile, width: float, up: int, down: int
-) -> tuple[int, Vector, float]:
+def connected(forward: Profile, backward: Profile, width: float, up: int, down: int) -> tuple[int, Vector, float]:
     """Pair on a grid of losses whose profile is no less than the given ones, and the same on the grid.
 
     "Connect the dots", Doroshenko et al. 2022, Algorithm 1. Masses at negative losses are computed from the profile
@@ -305,9 +297,7 @@ def noise_multiplier(
     while excess(high) > 0.0:
         low, high = high, high + 0.7
         if high > 14.0:
-            raise BudgetError(
-                f"epsilon = {epsilon:g} affords no step at all; raise --epsilon or lower --epochs"
-            )
+            raise BudgetError(f"epsilon = {epsilon:g} affords no step at all; raise --epsilon or lower --epochs")
     while excess(low) <= 0.0 and low > -9.0:
         low, high = low - 0.7, low
     if excess(low) <= 0.0:

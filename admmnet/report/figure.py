@@ -39,11 +39,7 @@ LABEL, TICK = 8.0, 7.0
 """Sizes of letters in points."""
 FEW = 12
 """Points up to which each has a marker and a bar; of more, five are marked and the spread is a band."""
-RC: dict[str, Any] = {
-    "svg.hashsalt": "admmnet",
-    "font.family": "DejaVu Sans",
-    "axes.unicode_minus": True,
-}
+RC: dict[str, Any] = {"svg.hashsalt": "admmnet", "font.family": "DejaVu Sans", "axes.unicode_minus": True}
 """Nothing random in a file, and the letters that come with matplotlib, whatever the user's own settings are."""
 
 
@@ -251,8 +247,7 @@ def draw(picture: Picture) -> Figure:
     legend = _legend(figure, shared, width - 0.2, one=picture.beside)
     size = [0.0, 0.0] if legend is None else legend.get_window_extent().size / figure.dpi
     head, words = (
-        least + line * len(text.splitlines())
-        for least, line, text in ((0.12, 0.17, title), (0.06, 0.15, note))
+        least + line * len(text.splitlines()) for least, line, text in ((0.12, 0.17, title), (0.06, 0.15, note))
     )
     foot = words + (0.0 if picture.beside else size[1] + 0.06)
     right = (size[0] + 0.1) / width if picture.beside else 0.0
@@ -350,9 +345,7 @@ def _curve(axes: Any, curve: Curve, ylog: bool, number: int, curves: int) -> Non
         low = np.maximum(low, y / 3.0)
     if few:
         bars = np.maximum([y - low, high - y], 0.0)
-        axes.errorbar(
-            x, y, yerr=bars, fmt="none", ecolor=colour, elinewidth=1.0, capsize=2.0, alpha=0.7, zorder=2
-        )
+        axes.errorbar(x, y, yerr=bars, fmt="none", ecolor=colour, elinewidth=1.0, capsize=2.0, alpha=0.7, zorder=2)
     else:
         axes.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0.0, zorder=2)
 

@@ -46,8 +46,7 @@ def labels(runs: Sequence[Series]) -> list[str]:
         found = [_label(chosen, run, mixed=mixed, seeds=len(seeds)) for run in runs]
     if len(set(found)) < len(runs):
         found = [
-            f"{words}, {run.path.name}" if words else run.path.name
-            for words, run in zip(found, runs, strict=True)
+            f"{words}, {run.path.name}" if words else run.path.name for words, run in zip(found, runs, strict=True)
         ]
     if len(set(found)) < len(runs):
         found = [f"{words} ({number})" for number, words in enumerate(found, start=1)]
@@ -76,9 +75,7 @@ def _settings(run: Series) -> dict[str, Setting]:
 
 def _follows(name: str, other: str, runs: Sequence[Series]) -> bool:
     """Whether runs with one value of the other setting have one value of this."""
-    return len({(_value(other, run), _value(name, run)) for run in runs}) == len(
-        {_value(other, run) for run in runs}
-    )
+    return len({(_value(other, run), _value(name, run)) for run in runs}) == len({_value(other, run) for run in runs})
 
 
 def _value(name: str, run: Series) -> Hashable:
@@ -109,9 +106,7 @@ def _label(names: Sequence[str], run: Series, *, mixed: bool, seeds: int) -> str
 
 def heading(run: Series) -> str:
     """What a run is, in one line."""
-    name = run.algorithm + (
-        ", published" if run.private and run.settings.get("method") == "published" else ""
-    )
+    name = run.algorithm + (", published" if run.private and run.settings.get("method") == "published" else "")
     parts = [f"{name} on {_data(run)}"]
     if not run.baseline:
         parts.append(f"{run.size:,}\u00a0agents")
@@ -140,9 +135,7 @@ def _rounds(run: Series) -> str:
     done = int((run.network.releases == run.network.releases).sum())
     planned = run.settings.get("rounds")
     unit = "epochs" if run.baseline else "rounds"
-    return (
-        f"{done} of {planned} {unit}" if isinstance(planned, int) and not run.baseline else f"{done} {unit}"
-    )
+    return f"{done} of {planned} {unit}" if isinstance(planned, int) and not run.baseline else f"{done} {unit}"
 
 
 def common_heading(runs: Sequence[Series]) -> str:

@@ -11,18 +11,7 @@ from numpy.typing import NDArray
 
 from admmnet.report.figure import BLACK, BLUE, DASHES, INK, LABEL, RED, SKY, TICK, rgb
 from admmnet.report.layout import layout
-from admmnet.report.series import (
-    LOST,
-    OFFLINE,
-    REFUSED,
-    RELAYED,
-    SILENT,
-    SPOKE,
-    UNKNOWN,
-    USED_UP,
-    Floats,
-    Series,
-)
+from admmnet.report.series import LOST, OFFLINE, REFUSED, RELAYED, SILENT, SPOKE, UNKNOWN, USED_UP, Floats, Series
 
 STATE_COLOURS = {
     SPOKE: BLUE,
@@ -151,15 +140,8 @@ def network(
         for node, place, shade in zip(nodes, places, shades, strict=True):
             # dark numbers on light colours, white ones on dark colours
             ink = INK if shade[:3] @ (0.299, 0.587, 0.114) > 0.55 else "white"
-            axes.text(
-                *place, str(node), ha="center", va="center_baseline", fontsize=font, color=ink, zorder=3
-            )
+            axes.text(*place, str(node), ha="center", va="center_baseline", fontsize=font, color=ink, zorder=3)
     for node in lost:
-        below = {
-            "xytext": (0.0, -0.75 * size**0.5),
-            "textcoords": "offset points",
-            "ha": "center",
-            "va": "top",
-        }
+        below = {"xytext": (0.0, -0.75 * size**0.5), "textcoords": "offset points", "ha": "center", "va": "top"}
         axes.annotate("lost", places[index[node]], color=INK, fontsize=TICK, zorder=4, **below)
     axes.set_aspect("equal", adjustable="datalim")

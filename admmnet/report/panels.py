@@ -12,25 +12,8 @@ from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
 from admmnet.report import figure, painting
-from admmnet.report.figure import (
-    BLUE,
-    COLOURS,
-    DASHES,
-    GREY,
-    INK,
-    MARKERS,
-    Band,
-    Curve,
-    Look,
-    Panel,
-    Rule,
-)
-from admmnet.report.series import (
-    STATES,
-    UNKNOWN,
-    Floats,
-    Series,
-)
+from admmnet.report.figure import BLUE, COLOURS, DASHES, GREY, INK, MARKERS, Band, Curve, Look, Panel, Rule
+from admmnet.report.series import STATES, UNKNOWN, Floats, Series
 from admmnet.running.yardsticks import WORDS, yardsticks
 
 PANELS = ("error", "loss", "privacy", "gap", "broadcasts", "graph")
@@ -50,8 +33,7 @@ MEDIAN = Look(GREY, "", "dotted", 0.9)
 def available(run: Series) -> tuple[str, ...]:
     """Names of the panels for which a run has figures."""
     drawn = {
-        name: any(part is not None and np.isfinite(part).any() for part in figures(name, run))
-        for name in OVERLAID
+        name: any(part is not None and np.isfinite(part).any() for part in figures(name, run)) for name in OVERLAID
     }
     drawn["broadcasts"] = not run.baseline and bool((run.state != UNKNOWN).any())
     # of a large graph a histogram of epsilon is drawn, if there is any
@@ -126,9 +108,7 @@ def panel(name: str, runs: Sequence[Series], words: Sequence[str] = ()) -> Panel
     (run,) = runs
     if name == "broadcasts":
         found = set(np.unique(run.state).tolist()) - {UNKNOWN}
-        patches = tuple(
-            (STATES[state], colour) for state, colour in painting.STATE_COLOURS.items() if state in found
-        )
+        patches = tuple((STATES[state], colour) for state, colour in painting.STATE_COLOURS.items() if state in found)
         paint = partial(painting.broadcasts, run=run)
         return Panel("", units[0], "agent", whole="xy", paint=paint, patches=patches, own_legend=True)
     if run.size <= painting.MOST_DRAWN:
@@ -140,11 +120,7 @@ def panel(name: str, runs: Sequence[Series], words: Sequence[str] = ()) -> Panel
         top = max([*spent.values(), *run.targets[np.isfinite(run.targets)].tolist()], default=1.0)
         return graph_panel(network, spent, label="epsilon spent", lost=sorted(run.lost_at), top=top)
     return Panel(
-        "",
-        "epsilon spent in the end (dashed: target)",
-        "agents",
-        whole="y",
-        paint=partial(painting.histogram, run=run),
+        "", "epsilon spent in the end (dashed: target)", "agents", whole="y", paint=partial(painting.histogram, run=run)
     )
 
 
@@ -190,16 +166,11 @@ def _odometers(run: Series, x: NDArray[Any], spent: Floats) -> tuple[Curve, ...]
         words = "proven" if run.size == 1 else "an agent, proven"
         found = [Curve(words, Look(BLUE, "", width=1.0), x, column) for column in spent.T]
     else:
-        found = [
-            Curve("largest, proven", Look(BLUE, "", width=1.5), x, spent.max(axis=1)),
-            *_spread(x, spent),
-        ]
+        found = [Curve("largest, proven", Look(BLUE, "", width=1.5), x, spent.max(axis=1)), *_spread(x, spent)]
     claimed = finite_columns(run.epsilon_published)
     if claimed.shape[1]:
         found.append(
-            Curve(
-                "largest, the paper's", Look(figure.GREEN, "", "dotted", 1.1), run.rounds, claimed.max(axis=1)
-            )
+            Curve("largest, the paper's", Look(figure.GREEN, "", "dotted", 1.1), run.rounds, claimed.max(axis=1))
         )
     return tuple(found)
 
@@ -210,10 +181,7 @@ def _spread(x: NDArray[Any], values: Floats) -> tuple[Curve, ...]:
     if not known.any() or values.shape[1] < 2:
         return ()
     low, first, median, third, high = np.percentile(values[known], (0, 25, 50, 75, 100), axis=1)
-    bands = (
-        Band(low, high, RANGE, "all agents"),
-        Band(first, third, MIDDLE, "middle half of the agents"),
-    )
+    bands = (Band(low, high, RANGE, "all agents"), Band(first, third, MIDDLE, "middle half of the agents"))
     return (Curve("median agent", MEDIAN, x[known], median, bands=bands),)
 
 
@@ -251,9 +219,7 @@ def targets(runs: Sequence[Series]) -> tuple[Rule, ...]:
     found = [run.targets[np.isfinite(run.targets)] for run in runs if np.isfinite(run.targets).any()]
     ends = (np.min, np.max) if len(runs) == 1 else (np.max,)
     values = sorted({float(end(part)) for part in found for end in ends})
-    return tuple(
-        Rule("target" if len(runs) == 1 else "target of epsilon", value, "dashed", INK) for value in values
-    )
+    return tuple(Rule("target" if len(runs) == 1 else "target of epsilon", value, "dashed", INK) for value in values)
 
 
 def finite_columns(values: Floats) -> Floats:
@@ -284,7 +250,5 @@ def graph_panel(
     """
     edges = list(graph.edges())
     shown = edges if most_edges is None or len(edges) <= most_edges else []
-    paint = partial(
-        painting.network, graph=graph, edges=shown, values=values or {}, label=label, lost=lost, top=top
-    )
+    paint = partial(painting.network, graph=graph, edges=shown, values=values or {}, label=label, lost=lost, top=top)
     return Panel("", "", "", paint=paint)

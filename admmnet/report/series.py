@@ -158,10 +158,7 @@ class Series:
 
     def at(self, places: NDArray[np.intp]) -> Series:
         """Return the same run at some of its rounds."""
-        rows = {
-            name: getattr(self, name)[places]
-            for name in ("rounds", "state", "epsilon_spent", "epsilon_published")
-        }
+        rows = {name: getattr(self, name)[places] for name in ("rounds", "state", "epsilon_spent", "epsilon_published")}
         return replace(self, network=self.network.at(places), agents=self.agents.at(places), **rows)
 
 
@@ -251,9 +248,7 @@ def _metrics(path: Path, size: int, *, finished: bool) -> tuple[NDArray[np.int64
     cube = rows.reshape(-1, 1 + size, len(columns))
     rounds = cube[:, 0, 0]
     if (cube[:, :, 0] != rounds[:, None]).any() or (cube[:, :, 1] != np.arange(-1, size)).any():
-        raise CheckFailed(
-            f"{path}: its rows are not the network and agents 0 to {size - 1} of every round in order"
-        )
+        raise CheckFailed(f"{path}: its rows are not the network and agents 0 to {size - 1} of every round in order")
     if (np.diff(rounds) <= 0).any() or (rounds != np.floor(rounds)).any() or (rounds < 0).any():
         raise CheckFailed(f"{path}: its rounds are not ascending whole numbers")
     return rounds.astype(np.int64), cube[:, :, 2:], columns[2:]
@@ -270,9 +265,7 @@ def _figures(rows: Floats, columns: tuple[str, ...]) -> Figures:
     return Figures(**{name: rows[..., place] for place, name in enumerate(columns)})
 
 
-def _odometers(
-    ledgers: tuple[VerifiedLedger, ...], rounds: NDArray[np.int64], size: int
-) -> tuple[Floats, Floats]:
+def _odometers(ledgers: tuple[VerifiedLedger, ...], rounds: NDArray[np.int64], size: int) -> tuple[Floats, Floats]:
     """Running totals (T, N): proven, and by the paper's arithmetic.
 
     The last line of a round counts. Where a resumed run repeats rounds, that is the repetition's line, whose

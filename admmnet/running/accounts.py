@@ -35,9 +35,7 @@ def delta_for_all(
     if config.account is not None or world.name == "zmq":  # each host chooses whether it has an account
         folder = None if config.account is None else Path(config.account)
         own = {i: None if folder is None else delta_of(folder, i) for i in owners[world.rank]}
-        told = gather_owned(
-            world, owners, own, lambda i, delta: delta is None or _is_delta(delta), "account's delta"
-        )
+        told = gather_owned(world, owners, own, lambda i, delta: delta is None or _is_delta(delta), "account's delta")
         found = {i: delta for i, delta in told.items() if delta is not None}
     return with_delta(config, list(counts.values()), found)
 
@@ -153,8 +151,7 @@ def _same_records(folder: Path, config: RunConfig) -> dict[str, Any]:
             elif key == "data":
                 why = "if these are the same records in another form, give them as they were"
             raise RequestError(
-                f"the account {folder} was opened with {key} = {before[key]!r}, this run has {value!r}: {why}; "
-                f"{remedy}"
+                f"the account {folder} was opened with {key} = {before[key]!r}, this run has {value!r}: {why}; {remedy}"
             )
     return then
 

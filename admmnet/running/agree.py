@@ -21,9 +21,7 @@ MAXIMA = {
 """Key of ``privacy`` to that of ``per_agent`` whose largest figure it is."""
 
 
-def contradictions(
-    path: Path, summary: Mapping[str, Any], accounts: Mapping[str, VerifiedLedger]
-) -> list[str]:
+def contradictions(path: Path, summary: Mapping[str, Any], accounts: Mapping[str, VerifiedLedger]) -> list[str]:
     """Return what summary.json at ``path`` says otherwise than the ledgers that verify, by file, and metrics.csv."""
     return [f"{path}: {fault}" for fault in _faults(path, summary, accounts)]
 
@@ -86,10 +84,7 @@ def _entry_faults(account: VerifiedLedger, entry: Mapping[str, Any], releases: i
         ("epsilon_spent", total["epsilon_spent"] if contract.covered else None),
         ("epsilon_proven", finite(most.epsilon) if most is not None and contract.covered else None),
         ("rho_proven", finite(most.rho) if most is not None else None),
-        (
-            "epsilon_if_all_collude",
-            finite(alone.epsilon) if alone is not None and header.get("trust") else None,
-        ),
+        ("epsilon_if_all_collude", finite(alone.epsilon) if alone is not None and header.get("trust") else None),
         ("epsilon_group", finite(contract.group()) if header.get("group_size") else None),
         ("epsilon_published", total["epsilon_published"]),
         ("epsilon_spent_if_all_collude", total.get("epsilon_if_all_collude")),
@@ -103,9 +98,7 @@ def _entry_faults(account: VerifiedLedger, entry: Mapping[str, Any], releases: i
         yield f"agent {agent}: refused_at is {refused!r:.60}, its ledger has a charge of round {last}"
 
 
-def _not_lost(
-    summary: Mapping[str, Any], account: VerifiedLedger, lost_at: Any, *, given: bool
-) -> Iterator[str]:
+def _not_lost(summary: Mapping[str, Any], account: VerifiedLedger, lost_at: Any, *, given: bool) -> Iterator[str]:
     """Evidence against the loss of an agent: it gave its figures, or did all rounds, or none could be lost."""
     rounds, moment = whole(summary.get("rounds")), whole(lost_at)
     done = account.finished and (rounds is None or moment is None or moment < rounds - 1)

@@ -98,10 +98,7 @@ def agreed(world: World, read: Callable[[], Read], loader: object, *, stoppable:
         config, given = found
         told = _told(config, given, call) if compared else {}
         # as the others read it
-        return {
-            "own": sorted((given and given.own) or ()),
-            "told": json.loads(json.dumps(told, default=repr)),
-        }
+        return {"own": sorted((given and given.own) or ()), "told": json.loads(json.dumps(told, default=repr))}
 
     (config, given), answers = told_by_all(world, read, say, quoting=True)
     if compared:
@@ -124,9 +121,7 @@ def _told(config: RunConfig, given: Given | None, call: dict[str, Any]) -> dict[
     told |= settings | {"out": config.out, "resume": config.resume} | call
     if given is None:
         return told
-    pieces = (
-        {"": given.pool} if given.own is None else {f"shards[{i}]: ": own for i, own in given.own.items()}
-    )
+    pieces = {"": given.pool} if given.own is None else {f"shards[{i}]: ": own for i, own in given.own.items()}
     if given.whole:
         told["records"] = _shapes(given.kind, pieces)
     if given.test is not None:

@@ -44,9 +44,7 @@ class Asked(NamedTuple):
     on_round: Any
 
 
-def taken(
-    config: RunConfig | None, settings: Mapping[str, Any], asked: Asked
-) -> tuple[RunConfig, Given | None]:
+def taken(config: RunConfig | None, settings: Mapping[str, Any], asked: Asked) -> tuple[RunConfig, Given | None]:
     """Settings of the arguments of ``run``, and the records that they hold; no number of a record is looked at.
 
     Raises
@@ -139,11 +137,7 @@ def _edges(graph: Any, settings: Mapping[str, Any], config: RunConfig | None) ->
     import networkx as nx
 
     if not isinstance(graph, Graph | nx.Graph):
-        hint = (
-            f"; topology={os.fspath(graph)!r} names a file or a spec"
-            if isinstance(graph, str | os.PathLike)
-            else ""
-        )
+        hint = f"; topology={os.fspath(graph)!r} names a file or a spec" if isinstance(graph, str | os.PathLike) else ""
         raise RequestError(f"graph is {article(type(graph).__name__)}: it must be a networkx.Graph{hint}")
     said = settings if config is None else {**vars(config), **settings}
     for name in ("topology", "topology_schedule"):
@@ -261,17 +255,13 @@ def _for_shards(config: RunConfig, shards: Mapping[int, Any], graph: Any, whole:
             f"algorithm = {config.algorithm!r} has one holder of all records: give them as X=X, y=y, not as shards"
         )
     if config.split not in ("iid", SHARDS):
-        raise RequestError(
-            f"split = {config.split!r} deals records to agents, and shards are dealt already: drop it"
-        )
+        raise RequestError(f"split = {config.split!r} deals records to agents, and shards are dealt already: drop it")
     config = config.changed(split=SHARDS)  # accounts and resumed runs know by it how records were dealt
     if not whole:
         return config
     for name, count in (("a graph of", None if graph is None else len(graph)), ("agents =", config.agents)):
         if count not in (None, len(shards)):
-            raise RequestError(
-                f"shards has {len(shards)} entries, and {name} {count}: give one shard an agent"
-            )
+            raise RequestError(f"shards has {len(shards)} entries, and {name} {count}: give one shard an agent")
     return config.changed(agents=len(shards))
 
 

@@ -45,9 +45,7 @@ class Attempts:
         self._number += 1
         return self._number, self.participants
 
-    def judge(
-        self, round: int, total: Total | None, spoken: Collection[int] = ()
-    ) -> tuple[Total | None, bool]:
+    def judge(self, round: int, total: Total | None, spoken: Collection[int] = ()) -> tuple[Total | None, bool]:
         """Return the sum, None of a void attempt, and whether another attempt is due.
 
         In a sum without somebody the masks of that agent's partners stay: it is noise. The next attempt is without it.

@@ -42,19 +42,12 @@ def answer(
 
 
 def write_end(
-    plan: Plan,
-    observer: Observer,
-    theta: Matrix,
-    summary: Mapping[str, Any],
-    folder: Path,
-    transport: Transport,
+    plan: Plan, observer: Observer, theta: Matrix, summary: Mapping[str, Any], folder: Path, transport: Transport
 ) -> None:
     """Write the model, the encoding, the manifest and the summary."""
     observer.close()
     names = plan.data.labels if plan.data.task == "classes" else ()
-    files = {
-        "model.npz": run_folder.model_bytes(theta, plan.data.feature_names, names, plan.method.aggregate)
-    }
+    files = {"model.npz": run_folder.model_bytes(theta, plan.data.feature_names, names, plan.method.aggregate)}
     deviation = plan.method.deviation()
     if deviation is not None:
         files["noise.npy"] = run_folder.noise_bytes(deviation, names)

@@ -35,8 +35,7 @@ def contract_of(config: MethodSettings, charges: Charges, target: Target, agents
         charges, target, colluders, config.group_size, agents, adaptive=kind.adaptive, covered=kind.covered
     )
     if not (
-        contract.sound()
-        and (target.accountant != "proven" or kind.adaptive or target.allows(target.worst(charges)))
+        contract.sound() and (target.accountant != "proven" or kind.adaptive or target.allows(target.worst(charges)))
     ):
         raise RequestError(
             f"algorithm = {config.algorithm!r} plans to charge more than epsilon = {target.epsilon:g} at "
@@ -47,21 +46,12 @@ def contract_of(config: MethodSettings, charges: Charges, target: Target, agents
 
 @lru_cache(maxsize=64)  # agents with the same facts share a contract
 def _contract(
-    charges: Charges,
-    target: Target,
-    colluders: int | None,
-    group: int,
-    agents: int,
-    *,
-    adaptive: bool,
-    covered: bool,
+    charges: Charges, target: Target, colluders: int | None, group: int, agents: int, *, adaptive: bool, covered: bool
 ) -> Contract:
     parts = 1 if colluders is None else agents - colluders
     relations = [relation_of(event) for event, _ in charges]
     relation = next((one for one in relations if one != "replace-one"), "replace-one")
-    draws = sum(
-        count for event, count in charges if not isinstance(event, DiscreteGaussian | NoRecords | Unprotected)
-    )
+    draws = sum(count for event, count in charges if not isinstance(event, DiscreteGaussian | NoRecords | Unprotected))
     draws = MOST_DRAWS if adaptive else draws
     promise = Promise(
         target.epsilon,

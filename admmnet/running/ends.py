@@ -69,9 +69,7 @@ def last_words(folder: Path | None, *, alone: bool = False) -> str:
         go_on = "it kept no checkpoint to go on from (--checkpoint-every K)"
     else:
         go_on = (
-            f"go on with `--resume {folder}` at every agent"
-            if alone
-            else f"go on with `admmnet run --resume {folder}`"
+            f"go on with `--resume {folder}` at every agent" if alone else f"go on with `admmnet run --resume {folder}`"
         )
     return f"the ledgers hold everything that was sent{figure}; {go_on}"
 

@@ -123,17 +123,10 @@ def run(
                 from admmnet.running.spawn import run_spawned
 
                 return run_spawned(
-                    config,
-                    on_start=on_start,
-                    on_round=on_round,
-                    stoppable=stoppable,
-                    debug=debug,
-                    loader=loader,
+                    config, on_start=on_start, on_round=on_round, stoppable=stoppable, debug=debug, loader=loader
                 )
             with blaming(config.chosen_method, RunError):
-                return execute(
-                    config, world, loader, on_start or (lambda plan: None), on_round, stoppable=stoppable
-                )
+                return execute(config, world, loader, on_start or (lambda plan: None), on_round, stoppable=stoppable)
         except RequestError as error:
             if given is not None:
                 error.args = (in_python(str(error)),)

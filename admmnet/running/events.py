@@ -66,9 +66,7 @@ class RoundEvent:
     @classmethod
     def of_json(cls, said: Mapping[str, Any]) -> RoundEvent:
         """Return the event that another process has told."""
-        numbered = {
-            name: {int(i): value for i, value in said[name].items()} for name in ("epsilon", "releases")
-        }
+        numbered = {name: {int(i): value for i, value in said[name].items()} for name in ("epsilon", "releases")}
         return cls(**{**said, **numbered, "lost": tuple(said["lost"])})
 
 
@@ -121,9 +119,7 @@ class Listener:
             failure.shared, failure.by_caller = self._agreeing, True  # type: ignore[attr-defined]
             raise failure
         if verdict == FAILED:
-            elsewhere = RunError(
-                "on_round failed at the process that writes the run folder: the run ends there"
-            )
+            elsewhere = RunError("on_round failed at the process that writes the run folder: the run ends there")
             elsewhere.shared = True
             raise elsewhere
         if verdict == STOP and not self._transport.world.shared_folder:

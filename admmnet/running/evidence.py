@@ -75,9 +75,7 @@ def read_evidence(folder: Path) -> Evidence | None:
     summary = load_json(path.read_bytes()) if path.exists() else {}
     if not (folder / FOLDER).exists():
         if summary.get("identities") is not None:
-            raise CheckFailed(
-                f"{folder / FOLDER}: is missing, though summary.json says that receipts were kept"
-            )
+            raise CheckFailed(f"{folder / FOLDER}: is missing, though summary.json says that receipts were kept")
         if not summary and _must_keep(folder):
             raise CheckFailed(f"{folder / FOLDER}: is missing, though the run keeps receipts: it was removed")
         return None
@@ -162,9 +160,7 @@ def _kept(path: Path, starts: dict[str, dict[str, Any]], *, finished: bool) -> I
             raise fault(str(error)) from None
         key = starts.get(run, {}).get("keys", {}).get(str(receipt.agent))
         if key is None or receipt.agent == keeper:
-            raise fault(
-                f"is of a start, or an agent, that {IDENTITIES} does not list, or of the keeper itself"
-            )
+            raise fault(f"is of a start, or an agent, that {IDENTITIES} does not list, or of the keeper itself")
         before, previous, _ = chains.get((run, receipt.agent), (None, NOTHING, True))
         wrong = fault_of(receipt, before, previous)
         if wrong is None and before is not None and receipt.round != before.round + 1:
@@ -180,9 +176,7 @@ def _kept(path: Path, starts: dict[str, dict[str, Any]], *, finished: bool) -> I
         turns[run, receipt.agent] += 1
     for (_, agent), (receipt, _, signed) in chains.items():
         if not signed:
-            raise CheckFailed(
-                f"{path}: the last receipt of agent {agent}, of round {receipt.round}, is not signed"
-            )
+            raise CheckFailed(f"{path}: the last receipt of agent {agent}, of round {receipt.round}, is not signed")
 
 
 def compare(folders: Sequence[Evidence]) -> int:
@@ -199,9 +193,7 @@ def compare(folders: Sequence[Evidence]) -> int:
     for other in others:
         common = first.starts.keys() & other.starts.keys()
         if not common:
-            raise RequestError(
-                f"{other.path} and {first.path} are not of one run: no start of one is in the other"
-            )
+            raise RequestError(f"{other.path} and {first.path} are not of one run: no start of one is in the other")
         for run in common:
             _same_keys(first, other, run)
     kept = sorted((found for folder in folders for found in folder.kept), key=lambda one: one.receipt.round)
@@ -299,7 +291,5 @@ def hold_keys(folder: Evidence, network: Network, file: str) -> list[str]:
                     f"{folder.path / FOLDER / IDENTITIES}: the key of agent {agent} is none that {file} lists for it"
                 )
             if key in peer.revoked:
-                notes[f"the key of agent {agent} was revoked: somebody else may have made what it signed"] = (
-                    None
-                )
+                notes[f"the key of agent {agent} was revoked: somebody else may have made what it signed"] = None
     return list(notes)

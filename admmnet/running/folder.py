@@ -195,9 +195,7 @@ class MetricsFile:
         self._columns = len(PUBLIC_COLUMNS + TRAINING_COLUMNS if training else PUBLIC_COLUMNS)
         kept = _earlier(path, start)
         columns = (PUBLIC_COLUMNS + TRAINING_COLUMNS)[: self._columns] + (CLOCK_COLUMNS if clock else ())
-        write_whole(
-            {path: (",".join(columns) + "\n" + "".join(kept)).encode()}
-        )  # a crash here loses no round
+        write_whole({path: (",".join(columns) + "\n" + "".join(kept)).encode()})  # a crash here loses no round
         self._file: TextIO = path.open("a", encoding="utf-8", newline="\n")
 
     def write(self, round: int, agents: Sequence[int], rows: Matrix, seconds: Vector | None = None) -> None:
@@ -229,10 +227,7 @@ def _earlier(path: Path, start: int) -> list[str]:
 
 
 def model_bytes(
-    theta: Matrix,
-    feature_names: Sequence[str],
-    classes: Sequence[str] = (),
-    aggregate: str = "mean",
+    theta: Matrix, feature_names: Sequence[str], classes: Sequence[str] = (), aggregate: str = "mean"
 ) -> bytes:
     """model.npz: theta (N, d) of released vectors, their mean by ``aggregate``, the d features' names; no pickle.
 
@@ -257,9 +252,7 @@ def noise_bytes(deviation: Vector, classes: Sequence[str] = ()) -> bytes:
     return content.getvalue()
 
 
-def finish(
-    folder: Path, files: Mapping[str, bytes], summary: Mapping[str, Any], lost: Collection[int]
-) -> None:
+def finish(folder: Path, files: Mapping[str, bytes], summary: Mapping[str, Any], lost: Collection[int]) -> None:
     """Write the last files of a run, the manifest of all, and the summary, which says that the run has finished.
 
     Raises

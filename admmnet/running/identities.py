@@ -61,9 +61,7 @@ def agree(world: World, owners: Sequence[Sequence[int]]) -> Members:
     def named() -> str:
         for agents, said in zip(owners, nonces, strict=True):
             if not valid(agents[0], said):
-                raise RunError(
-                    f"agent {agents[0]} has drawn no number for the name of the run: start the run again"
-                )
+                raise RunError(f"agent {agents[0]} has drawn no number for the name of the run: start the run again")
         parts = [f"{i} {keys[i]}" for i in sorted(keys)]
         return hashlib.sha256(statement("run", *nonces, *parts)).hexdigest()
 

@@ -101,9 +101,7 @@ def loaded(config: RunConfig, world: World, loader: Loader | None) -> tuple[RunC
         usual = load_whole if kind.verb == "none" else load
         data = (loader or usual)(config.request, count, owners[world.rank])
     if not isinstance(data, Records):
-        raise RequestError(
-            f"the loader returned a {type(data).__name__}: it must return admmnet.data.Records"
-        )
+        raise RequestError(f"the loader returned a {type(data).__name__}: it must return admmnet.data.Records")
     check_loaded(config, data.name)
     if config.simulation and not config.named and (said := swallowed(data)) is not None:
         data = replace(data, notes=(*data.notes, said))

@@ -163,12 +163,7 @@ def _silence(opened: ExitStack) -> None:
 
 
 def _receipts(
-    plan: Plan,
-    transport: Transport,
-    members: Members | None,
-    agents: list[Node],
-    folder: Path,
-    start: int,
+    plan: Plan, transport: Transport, members: Members | None, agents: list[Node], folder: Path, start: int
 ) -> Receipts | None:
     """Receipts of a start of the run, where it keeps any."""
     world = transport.world
@@ -181,24 +176,18 @@ def _receipts(
 
 def _members(plan: Plan, transport: Transport) -> Members | None:
     """Agents' keys and the name of this start, where receipts or masks need them."""
-    if plan.method.verb == "none" or not (
-        plan.config.trust == "masked" or wanted(plan.config, transport.world)
-    ):
+    if plan.method.verb == "none" or not (plan.config.trust == "masked" or wanted(plan.config, transport.world)):
         return None
     return agree(transport.world, transport.layout.owners)
 
 
-def _masks(
-    plan: Plan, transport: Transport, members: Members | None
-) -> tuple[dict[int, Masks], Attempts | None]:
+def _masks(plan: Plan, transport: Transport, members: Members | None) -> tuple[dict[int, Masks], Attempts | None]:
     """Masks of this process's agents, and the attempts in which they are used; none where sums are not masked."""
     method, world = plan.method, transport.world
     colluders = plan.config.colluders
     if not isinstance(method, SumMethod) or colluders is None or members is None:
         return {}, None
-    settings = hashlib.sha256(
-        json.dumps(public_settings(plan.config, digests=False), sort_keys=True).encode()
-    )
+    settings = hashlib.sha256(json.dumps(public_settings(plan.config, digests=False), sort_keys=True).encode())
     masks = agree_on_masks(world, transport.layout.owners, members, settings.hexdigest(), colluders)
     return masks, Attempts(len(plan.graph), colluders, method.attempts - method.rounds, method.largest)
 

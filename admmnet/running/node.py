@@ -135,9 +135,7 @@ class Node:
         return self.method.model(self.agent)
 
 
-def taking_part(
-    blocks: list[list[Node]], faults: RoundFaults | None, lost: Collection[int]
-) -> list[list[Node]]:
+def taking_part(blocks: list[list[Node]], faults: RoundFaults | None, lost: Collection[int]) -> list[list[Node]]:
     """Agents of each block that are online in a round, with the faults around them.
 
     Edges to agents that are ``lost`` for good are absent: docs/trouble.md says why, and what becomes of the duals.

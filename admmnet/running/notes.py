@@ -26,9 +26,7 @@ def host_notes(hosts: int) -> tuple[str, ...]:
     """Who reads along where ranks are on several hosts."""
     if hosts == 1:
         return ()
-    return (
-        f"the ranks span {hosts} hosts: MPI sends everything in clear, whoever watches the network reads it",
-    )
+    return (f"the ranks span {hosts} hosts: MPI sends everything in clear, whoever watches the network reads it",)
 
 
 def notes_of(config: RunConfig, data: Records) -> tuple[str, ...]:

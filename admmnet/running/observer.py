@@ -208,9 +208,7 @@ class Observer:
     def settle(self) -> None:
         """Give every process what the writer has, once, after the last round."""
         agents, whole, transport = len(self._data.counts), self._whole, self._transport
-        theta, rows = (
-            known if whole else np.empty((agents, known.shape[1])) for known in (self.theta, self._all)
-        )
+        theta, rows = (known if whole else np.empty((agents, known.shape[1])) for known in (self.theta, self._all))
         self.theta, self._all = edge.tell(transport, theta, theta.shape[1]), transport.tell(rows)
         self.rows, self.network = self._all[:, :6], transport.tell(self.network)
         self._said = {**dict(enumerate(self.theta)), **self._heard}
@@ -302,11 +300,7 @@ class Observer:
         before = np.column_stack([self.rows[:, 0], np.zeros(len(theta)), self.rows[:, 3], self._all[:, 6]])
         rows = self.kept(edge.collect(self._transport, mine), before)
         self.theta = theta
-        self.rows[:, 0], self.rows[:, 2], self.rows[:, 3] = (
-            rows[:, 0],
-            self.rows[:, 2] + rows[:, 1],
-            rows[:, 2],
-        )
+        self.rows[:, 0], self.rows[:, 2], self.rows[:, 3] = (rows[:, 0], self.rows[:, 2] + rows[:, 1], rows[:, 2])
         self.network[0] = test_errors(self._data, consensus[None])[0]
         self.network[2] += rows[:, 1].sum()
         self.network[3] = self._average(rows[:, 3])

@@ -141,9 +141,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
         method, agents, contracts = decide(config, graph, world, owners, public, accounts)
         hosts = require_room(world, method, len(agents))
         config, keeps = only_filled(config, config_of(method)), config.checkpoint_every is not None
-        run_on_all(
-            world, lambda: rehearse(method, agents, contracts, holders, loss_of(config), checkpoints=keeps)
-        )
+        run_on_all(world, lambda: rehearse(method, agents, contracts, holders, loss_of(config), checkpoints=keeps))
         faults = None if alone else run_on_all(world, lambda: faults_of(config, graph))
     except BaseException:
         for account in accounts.values():
@@ -236,19 +234,14 @@ def _planned(
         parts = 1 if config.trust == "local" else len(method.facts.counts) - (config.colluders or 0)
         worst = target.worst(first.charges)
         if not first.charges:  # of an agent that is never asked: the account is open to any plan
-            worst.curve, worst.mu_squared = (
-                Target(target.epsilon, target.delta).nominal_rho() * ORDERS,
-                math.inf,
-            )
+            worst.curve, worst.mu_squared = (Target(target.epsilon, target.delta).nominal_rho() * ORDERS, math.inf)
         account.filter = Spend.of(target.epsilon, target.delta, worst, parts)
         target = replace(target, account=account.filter)
     elif account is not None and target.order is None:
         _only_gaussian(method, agent, target, account)
     plan = method.plan(agent, target)
     if not isinstance(plan, AgentPlan):
-        raise RequestError(
-            f"{defined(type(method), 'plan')}: returns {type(plan).__name__}: it must be an AgentPlan"
-        )
+        raise RequestError(f"{defined(type(method), 'plan')}: returns {type(plan).__name__}: it must be an AgentPlan")
     contract = contract_of(config, plan.charges, target, len(method.facts.counts))
     if account is not None and account.adjacency not in (None, contract.adjacency):
         raise RequestError(
@@ -272,9 +265,7 @@ def _only_gaussian(method: Method, agent: int, target: Target, account: AccountF
         Naming what the plan would charge.
     """
     fresh = method.plan(agent, replace(target, spent=None, account=None))
-    other = sorted(
-        {event.mechanism for event, _ in fresh.charges if not Totals.of([(event, 1)], "").gaussian_only}
-    )
+    other = sorted({event.mechanism for event, _ in fresh.charges if not Totals.of([(event, 1)], "").gaussian_only})
     if other:
         raise RequestError(
             f"the account {account.path} was opened by a plan of Gaussian noise alone and adds up mu^2, which "

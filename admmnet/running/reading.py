@@ -60,9 +60,7 @@ class RunFolder:
         return f"RunFolder({str(self.path)!r}, {state}, ledgers={len(self.ledgers)})"
 
 
-def read_run(
-    path: str | Path, *, ledgers_alone: bool = False, events: bool = True, processes: int = 1
-) -> RunFolder:
+def read_run(path: str | Path, *, ledgers_alone: bool = False, events: bool = True, processes: int = 1) -> RunFolder:
     """Read a run folder, or one agent's part of it, and verify everything in it, or its ledgers alone.
 
     Without ``events`` what every single one says is not kept. So many ``processes`` may share the work.
@@ -198,11 +196,7 @@ def _read_part(path: Path) -> tuple[int, int] | None:
         return None
     part = _read_json(path)
     keys = ("agent", "agents")
-    if (
-        not isinstance(part, dict)
-        or set(part) != set(keys)
-        or any(type(part[key]) is not int for key in keys)
-    ):
+    if not isinstance(part, dict) or set(part) != set(keys) or any(type(part[key]) is not int for key in keys):
         raise CheckFailed(f'{path}: is not of the form {{"agent": 3, "agents": 5}}')
     if not 0 <= part["agent"] < part["agents"]:
         raise CheckFailed(f"{path}: there is no agent {part['agent']} among {part['agents']}")
@@ -232,15 +226,11 @@ def _check_digests(
     An agent that was lost on the way has no digest there, and its ledger, as a rule, no end.
     """
     lost = lost_of(summary)
-    missing = {
-        name for name in set(ledgers) - set(summary["ledgers"]) if ledgers[name].header["agent"] not in lost
-    }
+    missing = {name for name in set(ledgers) - set(summary["ledgers"]) if ledgers[name].header["agent"] not in lost}
     if whole:  # a part's summary lists the ledgers of the others, which are elsewhere
         missing |= set(summary["ledgers"]) - set(ledgers)
     if missing:
-        raise CheckFailed(
-            f"{path / 'summary.json'}: ledgers and digests do not match: {', '.join(sorted(missing))}"
-        )
+        raise CheckFailed(f"{path / 'summary.json'}: ledgers and digests do not match: {', '.join(sorted(missing))}")
     for name, account in ledgers.items():
         if name not in summary["ledgers"]:
             continue

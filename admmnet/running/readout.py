@@ -62,9 +62,7 @@ class TailAverage:
         return last if self._heard is None else self._heard / self._times
 
 
-def average(
-    transport: Transport, graph: Graph, nodes: Sequence[Node], round: int
-) -> tuple[Vector | None, Integers]:
+def average(transport: Transport, graph: Graph, nodes: Sequence[Node], round: int) -> tuple[Vector | None, Integers]:
     """Average the agents' released vectors by one sum along a tree, eqs. (93), (94): the same bits everywhere.
 
     Agents that are lost, and those whose method leaves them out, are not in it.
@@ -86,8 +84,7 @@ def average(
         Numbers that every agent has sent.
     """
     parts = {
-        node.id: _fixed_point(clip(node.theta, MOST)) if node.method.in_average(node.agent) else None
-        for node in nodes
+        node.id: _fixed_point(clip(node.theta, MOST)) if node.method.in_average(node.agent) else None for node in nodes
     }
     trees = cache(partial(spanning_tree, graph))
     total = transport.reduce(parts, trees, round, 2 * nodes[0].method.size)

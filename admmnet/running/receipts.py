@@ -70,9 +70,7 @@ def kept_by(own: Collection[int], graph: Graph) -> list[tuple[int, int]]:
     return [(i, j) for i in own for j in sorted(graph[i]) if j not in here or i == min(here & set(graph[j]))]
 
 
-def lost_receipts(
-    folder: Path, starts: Sequence[Mapping[str, Any]], until: int, agents: Collection[int]
-) -> str | None:
+def lost_receipts(folder: Path, starts: Sequence[Mapping[str, Any]], until: int, agents: Collection[int]) -> str | None:
     """What is not there, of ``agents`` who kept receipts up to a checkpoint from which the next start went on.
 
     The last of ``starts`` was followed by one from round ``until``.
@@ -105,12 +103,7 @@ class Receipts:
     """Receipts of one start of a run, of this process's agents and by them; rounds follow one another."""
 
     def __init__(
-        self,
-        members: Members,
-        graph: Graph,
-        transport: Transport,
-        ledgers: Mapping[int, Ledger],
-        folder: Path,
+        self, members: Members, graph: Graph, transport: Transport, ledgers: Mapping[int, Ledger], folder: Path
     ) -> None:
         self._members, self._transport, self._ledgers = members, transport, ledgers
         self._hashes = dict.fromkeys(transport.agents, NOTHING)
@@ -133,16 +126,12 @@ class Receipts:
             "what somebody did who could change what MPI sends",
         )
 
-    def signed(
-        self, round: int, said: Mapping[int, Vector | None], total: bytes = NOTHING
-    ) -> dict[int, bytes]:
+    def signed(self, round: int, said: Mapping[int, Vector | None], total: bytes = NOTHING) -> dict[int, bytes]:
         """Return the receipts of this process's agents, whose charges are in their ledgers, as they are sent."""
         words, run = {}, self._members.run
         for i, previous in self._hashes.items():
             digest, lines, rho = self._ledgers[i].head
-            receipt = Receipt(
-                round, i, lines, rho, bytes.fromhex(digest), digest_of(said.get(i)), total, previous
-            )
+            receipt = Receipt(round, i, lines, rho, bytes.fromhex(digest), digest_of(said.get(i)), total, previous)
             signed = receipt.statement(run)
             self._hashes[i] = hash_of(signed)
             words[i] = to_words(receipt, self._members.own[i].sign(signed))
@@ -218,9 +207,7 @@ class Receipts:
             statement = pending[-1].statement(self._members.run)
             if verify(self._members.keys[j], chain.signature, statement):
                 lines = [receipt.line(self._members.run, None) for receipt in pending[:-1]]
-                batches.setdefault(i, []).extend(
-                    [*lines, pending[-1].line(self._members.run, chain.signature)]
-                )
+                batches.setdefault(i, []).extend([*lines, pending[-1].line(self._members.run, chain.signature)])
             elif judging and j not in self._transport.lost:
                 chain.broken = True
                 unsigned.append((i, j, pending[-1].round))

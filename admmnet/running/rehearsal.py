@@ -158,11 +158,7 @@ def _check(method: Method, name: str, vector: NDArray[Any] | None) -> None:
         return
     right = isinstance(vector, np.ndarray) and vector.shape == (size,) and vector.dtype == kind
     if not right or vector is None or not np.isfinite(vector).all():
-        found = (
-            f"{vector.dtype} of shape {vector.shape}"
-            if isinstance(vector, np.ndarray)
-            else type(vector).__name__
-        )
+        found = f"{vector.dtype} of shape {vector.shape}" if isinstance(vector, np.ndarray) else type(vector).__name__
         raise RequestError(
             f"{defined(type(method), name)}: returns {found}: it must be {'None, or ' if name == 'propose' else ''}"
             f"finite {kind} of shape ({size},)"
@@ -176,9 +172,7 @@ def _door(
     holder, member = holders[agent]
     records = holder.counts[member]
     width = method.facts.width
-    rows: Any = (
-        np.zeros((records, width)) if records * width < MOST_DENSE else _sparse(records, width)
-    )
+    rows: Any = np.zeros((records, width)) if records * width < MOST_DENSE else _sparse(records, width)
     labels = np.zeros(records) if holder.task != "binary" else np.ones(records)
     facts: dict[str, Any] = {"task": holder.task, "classes": holder.classes, "bounded": holder.bounded}
     behind = type(holder).of([(rows, labels)], dependent=holder.dependent, copy=False, **facts)

@@ -15,9 +15,7 @@ from admmnet.transport import Parcel, World
 KEPT = 4_000_000
 """Most numbers in all shards that the reader keeps for the optimum without privacy, which needs them all."""
 PLAIN = tuple(
-    field.name
-    for field in fields(Records)
-    if field.name not in ("shards", "counts", "X_test", "y_test", "target")
+    field.name for field in fields(Records) if field.name not in ("shards", "counts", "X_test", "y_test", "target")
 )
 
 
@@ -71,14 +69,11 @@ def _records(parcel: Parcel) -> Records:
         raise RunError("the first process of this machine could not read the records")
     words, arrays = dict(parcel.words), iter(parcel.arrays)
     shards = {
-        agent: (_rows(arrays, tuple(shape), sparse=sparse), next(arrays))
-        for agent, shape, sparse in words.pop("rows")
+        agent: (_rows(arrays, tuple(shape), sparse=sparse), next(arrays)) for agent, shape, sparse in words.pop("rows")
     }
     X_test, y_test = shards.pop(-1)
     target, counts = words.pop("target"), dict(words.pop("counts"))
-    plain: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in words.items()
-    }
+    plain: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in words.items()}
     return Records(
         shards=shards,
         counts=counts,

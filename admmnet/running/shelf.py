@@ -122,10 +122,7 @@ def read_all(files: Sequence[Path], *, keep: bool = True, processes: int = 1) ->
     """
     order = sorted(range(len(files)), key=lambda k: (_records(files[k]), k))
     count = min(processes, len(files), 1 + sum(path.stat().st_size for path in files) // WORTH)
-    parts = [
-        [files[k] for k in order[len(order) * p // count : len(order) * (p + 1) // count]]
-        for p in range(count)
-    ]
+    parts = [[files[k] for k in order[len(order) * p // count : len(order) * (p + 1) // count]] for p in range(count)]
     if count == 1:
         answers = [_read_part(parts[0], keep)]
     else:
@@ -148,12 +145,7 @@ def _read_part(files: Iterable[Path], keep: bool) -> list[list[Read] | str]:
         try:
             found.append(
                 [
-                    Read(
-                        path,
-                        own.lines[0][0],
-                        hashlib.sha256(content(own)).hexdigest(),
-                        audit.check(own, keep=keep),
-                    )
+                    Read(path, own.lines[0][0], hashlib.sha256(content(own)).hexdigest(), audit.check(own, keep=keep))
                     for own in strands(path)
                 ]
             )

@@ -71,9 +71,7 @@ def check_signature(folder: Path) -> dict[str, str] | None:
         raise CheckFailed(f"{path}: its signature is not that of its key: it was changed")
     there = (folder / MANIFEST).exists()
     if not there or (manifest_digest(folder), grown_digest(folder)) != (said["manifest"], said["grown"]):
-        raise CheckFailed(
-            f"{path}: signs another folder: {MANIFEST} or a file was changed after it was signed"
-        )
+        raise CheckFailed(f"{path}: signs another folder: {MANIFEST} or a file was changed after it was signed")
     return said
 
 

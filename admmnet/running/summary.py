@@ -89,15 +89,10 @@ def summarise(
         said.entries.pop(i, None)
     living = [said.entries[i] for i in sorted(said.entries)]
     silent = [i for i in sorted(graph) if i not in said.entries]
-    missing = [
-        dict.fromkeys(living[0]) | _lost_entry(i, transport.lost.get(i), graph, data, observer)
-        for i in silent
-    ]
+    missing = [dict.fromkeys(living[0]) | _lost_entry(i, transport.lost.get(i), graph, data, observer) for i in silent]
     entries = sorted(living + missing, key=lambda entry: int(entry["agent"]))
     slowest = np.max(said.seconds, axis=0).tolist()
-    errors = np.delete(
-        observer.rows[:, 0], silent
-    )  # the last known ones of lost agents are of earlier models
+    errors = np.delete(observer.rows[:, 0], silent)  # the last known ones of lost agents are of earlier models
     privacy = privacy_of(agents[0].ledger.contract, config, living, planned=not transport.lost)
     facts, remarks = agents[0].closing() if len(graph) == 1 else Closing()
     consensus = mean_of(observer.theta, method.aggregate)
@@ -140,11 +135,7 @@ def summarise(
         "per_agent": entries,
         "bytes_sent": int(observer.network[2]),
         **_frames(said.frames),
-        "seconds": {
-            "total": slowest[0],
-            **({"solve": slowest[1]} if simulation else {}),
-            "exchange": slowest[2],
-        },
+        "seconds": {"total": slowest[0], **({"solve": slowest[1]} if simulation else {}), "exchange": slowest[2]},
         **({} if observer.clock is None else {"virtual_seconds": observer.clock.summary()}),
         "ledgers": said.digests,
         "manifest": MANIFEST,
@@ -152,11 +143,7 @@ def summarise(
         "notes": [
             *notes,
             *((f"on_round stopped the run after {rounds} of {method.rounds} rounds",) if stopped else ()),
-            *(
-                (f"{method.name} {PAID_AHEAD}",)
-                if stopped and method.private and method.verb == "none"
-                else ()
-            ),
+            *((f"{method.name} {PAID_AHEAD}",) if stopped and method.private and method.verb == "none" else ()),
             *remarks,
             *_lost_notes(transport, silent),
             *(f"{said}; most neighbours of that agent do not say so" for said in transport.accusations()),
@@ -364,9 +351,7 @@ def _account(totals: Totals | None, contract: Contract) -> dict[str, float | Non
     }
 
 
-def _lost_entry(
-    agent: int, round: int | None, graph: Graph, data: Records, observer: Observer
-) -> dict[str, Any]:
+def _lost_entry(agent: int, round: int | None, graph: Graph, data: Records, observer: Observer) -> dict[str, Any]:
     """What is known of an agent that was lost, or that gave no figures of its own."""
     return {
         "agent": agent,

@@ -212,9 +212,7 @@ class Watcher:
         held = is_held(self.folder)  # before the summary, which is written before the lock is given up
         settings = _read(self.folder / "config.toml", load_toml)
         if at(settings, "algorithm", "algorithm") is None:
-            raise RequestError(
-                f"{self.folder} is no run folder: it has no config.toml that names an algorithm"
-            )
+            raise RequestError(f"{self.folder} is no run folder: it has no config.toml that names an algorithm")
         summary = _read(self.folder / "summary.json", load_json)
         written = self._metrics.read()
         ended = summary is not None or held is False

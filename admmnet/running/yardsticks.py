@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-WORDS = {
-    "larger_class": "always the larger class",
-    "mean": "always the mean",
-    "pooled": "no privacy, pooled",
-}
+WORDS = {"larger_class": "always the larger class", "mean": "always the mean", "pooled": "no privacy, pooled"}
 """Names of the references of a summary."""
 
 
@@ -23,9 +19,7 @@ def one_class(summary: Mapping[str, Any]) -> str | None:
     """Sentence on a model that gives every test record the same class; None of any other, and of older runs."""
     said = summary.get("test_error")
     only = said.get("one_class") if isinstance(said, Mapping) else None
-    return (
-        f"one class only: this model says {only!r} for every test record" if isinstance(only, str) else None
-    )
+    return f"one class only: this model says {only!r} for every test record" if isinstance(only, str) else None
 
 
 def _number(table: object, name: str) -> float | None:

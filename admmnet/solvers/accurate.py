@@ -161,16 +161,7 @@ def _search(
 
 
 def accurate_gradient(
-    X: Matrix,
-    y: Vector,
-    loss: Loss,
-    g: Vector,
-    m: float,
-    hi: Vector,
-    lo: Vector,
-    *,
-    row_norm: float,
-    rows: int,
+    X: Matrix, y: Vector, loss: Loss, g: Vector, m: float, hi: Vector, lo: Vector, *, row_norm: float, rows: int
 ) -> tuple[Vector, float]:
     """Gradient of J at hi + lo, and a bound on the norm of its error.
 

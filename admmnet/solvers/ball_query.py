@@ -128,14 +128,7 @@ class BallQuery:
         theta = yield Solve(self._solver, -mu * center, mu, beta)
         return theta, float(np.linalg.norm(theta - center))
 
-    def _next(
-        self,
-        mu: float,
-        distance: float,
-        outside: _Tried | None,
-        inside: _Tried | None,
-        turn: int,
-    ) -> float:
+    def _next(self, mu: float, distance: float, outside: _Tried | None, inside: _Tried | None, turn: int) -> float:
         """Aim just inside the ball: interpolate 1/s, nearly linear in mu, with a bisection every third turn."""
         aim = 1.0 / (self.radius - min(0.25 * self.gap / (mu * self.radius), 0.1 * self.radius))
         if outside and inside:

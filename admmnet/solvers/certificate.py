@@ -125,9 +125,7 @@ def scores(X: Matrix, theta: Vector) -> Vector:
     return found
 
 
-def gradient(
-    X: Matrix, y: Vector, theta: Vector, loss: Loss, scores: Vector | None = None
-) -> tuple[Vector, float]:
+def gradient(X: Matrix, y: Vector, theta: Vector, loss: Loss, scores: Vector | None = None) -> tuple[Vector, float]:
     """Gradient of the mean loss, (1/n) sum_k w_k x_k with w_k = phi'(x_k . theta, y_k).
 
     The scores are left in ``scores``, shape (n,), where it is given.
@@ -157,9 +155,7 @@ def gradient(
     return total, math.sqrt(squares / len(y))
 
 
-def hessian(
-    X: Matrix, y: Vector, theta: Vector, loss: Loss, *, single: bool = False, spread: float = 0.0
-) -> Matrix:
+def hessian(X: Matrix, y: Vector, theta: Vector, loss: Loss, *, single: bool = False, spread: float = 0.0) -> Matrix:
     """Hessian of the mean loss, (1/n) sum_k phi''(x_k . theta, y_k) x_k x_k^T, shape (d, d).
 
     `single` multiplies in single precision: twice as fast, off by (b + 4) 2^-24 max_k phi'' ||x_k||^2 at most

@@ -72,13 +72,7 @@ class TableLoss:
 
     @classmethod
     def of(
-        cls,
-        slope: Slope,
-        name: str,
-        *,
-        residual: bool = False,
-        steepest: float = math.inf,
-        sharpest: float = math.inf,
+        cls, slope: Slope, name: str, *, residual: bool = False, steepest: float = math.inf, sharpest: float = math.inf
     ) -> TableLoss:
         """Tabulate a slope, which is called on the grid once a label.
 
@@ -101,9 +95,7 @@ class TableLoss:
         labels = (0.0,) if residual else (-1.0, 1.0)
         found = [_asked(slope, _NODES, y) for y in labels]
         if residual and not np.allclose(_asked(slope, _NODES + 1.0, 1.0), found[0], rtol=1e-6, atol=1e-9):
-            raise RequestError(
-                "slope(u + 1, 1) is not slope(u, 0), though residual says that it depends on u - y"
-            )
+            raise RequestError("slope(u + 1, 1) is not slope(u, 0), though residual says that it depends on u - y")
         G = max(float(np.max(np.abs(s))) for s in found)
         if not _LEAST <= G <= _MOST:
             raise RequestError(f"its steepest slope is {G:g}: scale it to between {_LEAST:g} and {_MOST:g}")
@@ -113,12 +105,8 @@ class TableLoss:
         farthest = np.maximum(np.abs(_NODES[:-1]), np.abs(_NODES[1:])) + residual  # targets are at most 1
         for y, s, own in zip(labels, found, table._slopes, strict=True):
             _hold(np.abs(s), y, "the slope", steepest, "the gradient bound that it states")
-            _hold(
-                np.diff(s) / STEP, y, "the curvature", sharpest, "the one that it states", 2.0 * unit / STEP
-            )
-            _hold(
-                farthest * np.diff(own) / STEP, y, "|u| phi''", limit, "2 c + G + 1/2, which solves rely on"
-            )
+            _hold(np.diff(s) / STEP, y, "the curvature", sharpest, "the one that it states", 2.0 * unit / STEP)
+            _hold(farthest * np.diff(own) / STEP, y, "|u| phi''", limit, "2 c + G + 1/2, which solves rely on")
         return table
 
     def derivative(self, u: Vector, y: Vector) -> Vector:
@@ -226,6 +214,4 @@ def _hold(values: Vector, y: float, what: str, most: float, bound: str, slack: f
     """Refuse values of cells or nodes above a bound."""
     at = int(np.argmax(values))
     if not values[at] <= most * (1.0 + 1e-9) + slack:
-        raise RequestError(
-            f"for y = {y:g} {what} is {values[at]:g} at u = {_NODES[at]:g}, above {most:g}, {bound}"
-        )
+        raise RequestError(f"for y = {y:g} {what} is {values[at]:g} at u = {_NODES[at]:g}, above {most:g}, {bound}")

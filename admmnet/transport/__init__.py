@@ -132,9 +132,7 @@ class Transport(Protocol):
             silence; given everywhere or nowhere.
         """
 
-    def reduce(
-        self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int, size: int
-    ) -> Total | None:
+    def reduce(self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int, size: int) -> Total | None:
         """Sum vectors of integers over all agents, modulo 2^64, along the edges of a tree: up to its root, and down.
 
         Parameters

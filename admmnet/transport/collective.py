@@ -14,16 +14,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
-from admmnet.errors import (
-    AdmmnetError,
-    BudgetError,
-    CheckFailed,
-    RequestError,
-    RunError,
-    Terminated,
-    printable,
-    says,
-)
+from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError, Terminated, printable, says
 from admmnet.transport import World
 
 T = TypeVar("T")
@@ -44,11 +35,7 @@ def run_on_all(world: World, step: Callable[[], T], *, quoting: bool = False) ->
 
 
 def told_by_all(
-    world: World,
-    step: Callable[[], T],
-    say: Callable[[T], Mapping[str, Any] | None],
-    *,
-    quoting: bool = False,
+    world: World, step: Callable[[], T], say: Callable[[T], Mapping[str, Any] | None], *, quoting: bool = False
 ) -> tuple[T, list[Any]]:
     """As ``run_on_all``, and what every process says of its result, in the same exchange.
 
@@ -69,9 +56,7 @@ def told_by_all(
 
 def _shared(world: World, rank: int, answer: Any) -> AdmmnetError:
     """Error of another process, of the same kind."""
-    error: AdmmnetError = RunError(
-        f"process {rank} ended the run, and its reason is no error of this program"
-    )
+    error: AdmmnetError = RunError(f"process {rank} ended the run, and its reason is no error of this program")
     if isinstance(answer, list | tuple) and len(answer) == 2 and isinstance(answer[1], str):
         kind = _KINDS.get(answer[0], RunError) if type(answer[0]) is int else RunError
         # where one user has started all, it is one voice that speaks
@@ -82,11 +67,7 @@ def _shared(world: World, rank: int, answer: Any) -> AdmmnetError:
 
 
 def gather_owned(
-    world: World,
-    owners: Sequence[Sequence[int]],
-    mine: Mapping[int, T],
-    valid: Callable[[int, Any], bool],
-    what: str,
+    world: World, owners: Sequence[Sequence[int]], mine: Mapping[int, T], valid: Callable[[int, Any], bool], what: str
 ) -> dict[int, T]:
     """Every agent's value of a fact, called ``what``, taken from the process that owns the agent.
 

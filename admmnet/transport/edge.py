@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from admmnet.types import Matrix, Vector
 
 
-def exchange(
-    transport: Transport, outgoing: Outgoing, round: int, width: int, words: Words | None = None
-) -> Inbox:
+def exchange(transport: Transport, outgoing: Outgoing, round: int, width: int, words: Words | None = None) -> Inbox:
     """Exchange a round's vectors of ``width`` coordinates; a neighbour that sends anything else is rejected."""
     inbox = transport.exchange(outgoing, round, words)
     for agent, vectors in inbox.items():
@@ -81,7 +79,5 @@ def fault_of(vector: Vector, width: int) -> str | None:
         )
     square = float(np.vdot(vector, vector))  # unlike @ it warns of nothing
     if not square <= MOST * MOST * (1.0 + 1e-9):  # nan fails, too
-        return (
-            "numbers that are not finite or beyond 2^40: no agent that runs this program does; ask its owner"
-        )
+        return "numbers that are not finite or beyond 2^40: no agent that runs this program does; ask its owner"
     return None

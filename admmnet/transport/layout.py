@@ -121,15 +121,11 @@ class Hosting(ABC):
         self.agents = owners[world.rank]
         self._owner = {i: rank for rank, own in enumerate(owners) for i in own}
         self._neighbours = {i: graph[i] for i in self.agents}
-        self._crossing = [
-            (i, j) for i in self.agents for j in self._neighbours[i] if self._owner[j] != world.rank
-        ]
+        self._crossing = [(i, j) for i in self.agents for j in self._neighbours[i] if self._owner[j] != world.rank]
         ranks = sorted({self._owner[j] for _, j in self._crossing})
         # agents whose vectors go to, and come from, each neighbouring process, in ascending order
         self._to = {rank: sorted({i for i, j in self._crossing if self._owner[j] == rank}) for rank in ranks}
-        self._from = {
-            rank: sorted({j for _, j in self._crossing if self._owner[j] == rank}) for rank in ranks
-        }
+        self._from = {rank: sorted({j for _, j in self._crossing if self._owner[j] == rank}) for rank in ranks}
 
     def accusations(self) -> tuple[str, ...]:
         """See ``Transport.accusations``: where one loss ends all, there are none."""
@@ -150,10 +146,7 @@ class Hosting(ABC):
     def _deliver(self, vectors: dict[int, Vector], words: Words | None = None) -> Inbox:
         """Give every agent of this process copies of its neighbours' vectors, and their words."""
         return Inbox(
-            {
-                i: {j: vectors[j].copy() for j in around if j in vectors}
-                for i, around in self._neighbours.items()
-            },
+            {i: {j: vectors[j].copy() for j in around if j in vectors} for i, around in self._neighbours.items()},
             {}
             if words is None
             else {i: {j: words[j] for j in around if j in words} for i, around in self._neighbours.items()},

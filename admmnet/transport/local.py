@@ -48,9 +48,7 @@ class LocalTransport(Hosting):
         """See ``Transport.exchange``."""
         return self._deliver({i: sent for i, sent in outgoing.items() if sent is not None}, words)
 
-    def reduce(
-        self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int, size: int
-    ) -> Total | None:
+    def reduce(self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int, size: int) -> Total | None:
         """See ``Transport.reduce``: sums modulo 2^64 are the same in any order, so no tree need be walked."""
         from admmnet.transport.sweep import Partial, check  # here: the command line starts faster
 

@@ -187,9 +187,7 @@ class MPITransport(Hosting):
         arrays = np.split(buffer, np.cumsum(coming)[:-1])
         return {j: array for j, array in zip(senders, arrays, strict=True) if array.size}
 
-    def reduce(
-        self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int, size: int
-    ) -> Total | None:
+    def reduce(self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int, size: int) -> Total | None:
         """See ``Transport.reduce``; a message bears the number of the agent at the lower end of its edge."""
         tree = trees(frozenset())
         if tree is None:

@@ -43,10 +43,7 @@ def lie(claim: Callable[[int, int], list[list[Any]]]) -> None:
 
         return gathering
 
-    for module, name in (
-        ("admmnet.transport.mpi", "MPIWorld"),
-        ("admmnet.transport.zmq.transport", "ZmqWorld"),
-    ):
+    for module, name in (("admmnet.transport.mpi", "MPIWorld"), ("admmnet.transport.zmq.transport", "ZmqWorld")):
         world = getattr(import_module(module), name)
         world.gather = armed(world.gather)
 

@@ -14,9 +14,7 @@ MODULE = "tests.attacks.attacked_run"
 AGENTS = 3
 
 
-def attacked(
-    monkeypatch: pytest.MonkeyPatch, transport: str, attack: str, *words: str, defended: bool
-) -> Ended:
+def attacked(monkeypatch: pytest.MonkeyPatch, transport: str, attack: str, *words: str, defended: bool) -> Ended:
     """Run the command line under attack, with what stops the attack or without it."""
     monkeypatch.setenv("ADMMNET_ATTACK", attack)
     monkeypatch.setenv("ADMMNET_DEFENCE", "on" if defended else "off")

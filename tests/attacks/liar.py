@@ -32,15 +32,7 @@ class Liar:
         self.kept: dict[int, bytes] = {}  # what a lie remembers of each neighbour
         self.run = ""  # name of the start, which is in what it signs
 
-    def word(
-        self,
-        kind: Kind,
-        value: Any,
-        *,
-        origin: int = 0,
-        round: int = 0,
-        channel: int = 0,
-    ) -> None:
+    def word(self, kind: Kind, value: Any, *, origin: int = 0, round: int = 0, channel: int = 0) -> None:
         """Send both neighbours a frame of ``origin``'s, signed as well as this process can."""
         payload = value if isinstance(value, bytes) else json.dumps(value).encode()
         place: Fields = {"channel": channel, "origin": origin, "round": round}

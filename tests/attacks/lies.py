@@ -147,10 +147,7 @@ LIES: dict[str, Lie] = {
             "vectors more",
             "20,000 vectors of channels, origins and rounds that do not exist",
             all_of(
-                *(
-                    says(Kind.VECTOR, bytes(8), channel=n % 6000, origin=n % 977, round=n % 7)
-                    for n in range(20_000)
-                )
+                *(says(Kind.VECTOR, bytes(8), channel=n % 6000, origin=n % 977, round=n % 7) for n in range(20_000))
             ),
         ),
         ("bye", "says farewell and goes on", says(Kind.BYE, b"")),
@@ -204,11 +201,7 @@ LIES |= {
         ("vector nan", "vectors of nan", into(Kind.VECTOR, floats(lambda peer, said: said * np.nan))),
         ("vector inf", "vectors of infinity", into(Kind.VECTOR, floats(lambda peer, said: said + np.inf))),
         ("vector big", "vectors of 1e300", into(Kind.VECTOR, floats(lambda peer, said: said * 0 + 1e300))),
-        (
-            "vector short",
-            "vectors of a number too few",
-            into(Kind.VECTOR, floats(lambda peer, said: said[:-1])),
-        ),
+        ("vector short", "vectors of a number too few", into(Kind.VECTOR, floats(lambda peer, said: said[:-1]))),
         (
             "vector long",
             "vectors of a million numbers more",
@@ -227,11 +220,7 @@ LIES |= {
         ("hang", "no vector; it waits for agent 2", withheld({"for": [2], "sent": 0})),
         ("hang nobody", "no vector; it waits for agent 99", withheld({"for": [99], "sent": 0})),
         ("hang itself", "no vector; it waits for itself", withheld({"for": [0], "sent": 0})),
-        (
-            "hang all",
-            "no vector; it waits for 100,000 agents",
-            withheld({"for": list(range(10**5)), "sent": 0}),
-        ),
+        ("hang all", "no vector; it waits for 100,000 agents", withheld({"for": list(range(10**5)), "sent": 0})),
         ("hang sent", "no vector; it has sent 10^18 frames", withheld({"for": [2], "sent": 10**18})),
         ("hang type", "no vector; excuses of no shape", withheld({"for": {"a": None}, "sent": "x"})),
     )
@@ -239,11 +228,7 @@ LIES |= {
 LIES |= {
     name: Lie(what, change=change, settings={"algorithm": "noisy-gd"})
     for name, what, change in (
-        (
-            "sum short",
-            "a partial sum of another length",
-            into(Kind.UP, integers(lambda peer, said: said[:-1])),
-        ),
+        ("sum short", "a partial sum of another length", into(Kind.UP, integers(lambda peer, said: said[:-1]))),
         ("sum none", "a partial sum without a number", into(Kind.UP, lambda peer, data: b"")),
         (
             "sum others",
@@ -275,12 +260,8 @@ def claims(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Change what it says of the number of its records."""
 
     def claim(value: Any) -> Any:
-        counted = (
-            isinstance(value, list) and len(value) == 1 and isinstance(value[0], list) and value[0][0] == 0
-        )
-        known = (
-            counted and type(value[0][1]) is int and value[0][1] > 1000
-        )  # 8,750 records; widths are smaller
+        counted = isinstance(value, list) and len(value) == 1 and isinstance(value[0], list) and value[0][0] == 0
+        known = counted and type(value[0][1]) is int and value[0][1] > 1000  # 8,750 records; widths are smaller
         return [[0, change(value[0][1])]] if known else value
 
     return claim
@@ -301,7 +282,5 @@ LIES |= {
 }
 LIES |= FALSE_RECEIPTS
 LIES["count capped"] = replace(
-    LIES["count huge"],
-    what="that it has 10^15 records, where the network file has `records = 20000`",
-    records=20_000,
+    LIES["count huge"], what="that it has 10^15 records, where the network file has `records = 20000`", records=20_000
 )

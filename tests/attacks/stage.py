@@ -71,9 +71,7 @@ def make_network(folder: Path, records: int | None = None) -> Path:
         assert run_command_line([str(word) for word in words]) == 0
     file = folder / "net" / "network.toml"
     network = read_network(file)
-    write_network(
-        replace(network, peers=tuple(replace(peer, records=records) for peer in network.peers)), file
-    )
+    write_network(replace(network, peers=tuple(replace(peer, records=records) for peer in network.peers)), file)
     return file
 
 

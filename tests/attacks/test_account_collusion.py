@@ -19,12 +19,7 @@ DELTA = 1e-5
 def settings(folder: Path, colluders: int, out: str, **others: Any) -> dict[str, Any]:
     if not (folder / "people.npz").exists():
         write_people(folder / "people.npz", 2000, 1, width=5)
-    given: dict[str, Any] = {
-        "data": str(folder / "people.npz"),
-        "private": True,
-        "no_test": True,
-        "delta": DELTA,
-    }
+    given: dict[str, Any] = {"data": str(folder / "people.npz"), "private": True, "no_test": True, "delta": DELTA}
     given |= {"algorithm": "noisy-gd", "trust": "masked", "colluders": colluders, "topology": "complete:5"}
     return given | {"account": str(folder / "account"), "rounds": 5, "out": str(folder / out)} | others
 
@@ -49,9 +44,7 @@ def test_a_run_with_more_parts_is_refused(tmp_path: Path) -> None:
     assert last.summary["privacy"]["account_epsilon_if_all_collude"] == pytest.approx(together(tmp_path))
 
 
-def test_without_the_limit_the_first_run_promises_too_little(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_limit_the_first_run_promises_too_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run(**settings(tmp_path, 3, "first", epsilon=0.5))
     promised = Spend(1.0, DELTA, None, 1e-12, 2).most(alone=True).epsilon
     filter = Spend.raised

@@ -53,8 +53,7 @@ def settings(tmp_path: Path) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize(
-    ("attack", "transport"),
-    [("counts of others", "mpi"), ("counts of others", "zmq"), ("counts of its own", "mpi")],
+    ("attack", "transport"), [("counts of others", "mpi"), ("counts of others", "zmq"), ("counts of its own", "mpi")]
 )
 def test_noise_is_made_for_the_records_that_are_there(
     attack: str, transport: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

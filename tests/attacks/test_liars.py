@@ -20,16 +20,7 @@ from tests.attacks.stage import HONEST, Left, perform
 pytestmark = pytest.mark.processes
 
 FEW = (
-    *(
-        "abort 0",
-        "abort text",
-        "accuse 1",
-        "accuse as 3",
-        "share as 2",
-        "rows as 2",
-        "rows nan",
-        "vector nan",
-    ),
+    *("abort 0", "abort text", "accuse 1", "accuse as 3", "share as 2", "rows as 2", "rows nan", "vector nan"),
     *("receipt none", "receipt unsigned", "receipt twice"),
     *("vector twice", "hang nobody", "hello junk", "again", "count capped"),
 )
@@ -39,15 +30,7 @@ REFUSED = {"count negative", "count text", "count of 2", "count capped", "share 
 TO_ONE = {name for name in LIES if name.startswith("sum ")}
 """Lies that one neighbour alone hears, its parent in the tree: it has no majority then, and may have to leave."""
 UNHEARD = {
-    *(
-        "accuse 1",
-        "accuse 2",
-        "accuse both",
-        "accuse nobody",
-        "accuse negative",
-        "accuse itself",
-        "accuse late",
-    ),
+    *("accuse 1", "accuse 2", "accuse both", "accuse nobody", "accuse negative", "accuse itself", "accuse late"),
     *("accuse text", "acknowledge", "bye", "hello"),
 }
 """Lies that change nothing: the model is that of a run without them."""
@@ -99,9 +82,7 @@ def note(name: str, on_loss: str, left: list[Left], honest: dict[str, bytes]) ->
         "codes": [agent.code for agent in others],
         "lost": rounds,
         "same": all(agent.code == 0 and agent.model == honest for agent in others),
-        "said": next(
-            (line for agent in others for line in agent.err.splitlines() if line.startswith("admmnet:")), ""
-        ),
+        "said": next((line for agent in others for line in agent.err.splitlines() if line.startswith("admmnet:")), ""),
     }
     with Path(os.environ["ADMMNET_TRIED"]).open("a") as file:
         file.write(json.dumps(row) + "\n")
@@ -130,9 +111,7 @@ def test_the_others_go_on(name: str, honest: dict[str, bytes], tmp_path: Path) -
     assert len({str(left[i].model) for i in HONEST if left[i].code == 0}) <= 1
 
 
-@pytest.mark.parametrize(
-    "name", ["abort 0", "accuse 1", "vector nan", "rows short", "hang nobody", "abort text"]
-)
+@pytest.mark.parametrize("name", ["abort 0", "accuse 1", "vector nan", "rows short", "hang nobody", "abort text"])
 def test_under_stop_all_end_and_name_it(name: str, honest: dict[str, bytes], tmp_path: Path) -> None:
     left = perform(tmp_path, name, on_loss="stop")
     note(name, "stop", left, honest)
@@ -150,11 +129,6 @@ def test_two_vectors_of_one_round_convict_whoever_signed_them(
     folders = [str(left[i].folder) for i in HONEST]
     for folder in folders:
         assert run_command_line(["ledger", "verify", folder]) == 0
-    assert (
-        run_command_line(["ledger", "verify", folders[0], "--against", folders[1]]) == 0
-    )  # 2 is no neighbour of 0
+    assert run_command_line(["ledger", "verify", folders[0], "--against", folders[1]]) == 0  # 2 is no neighbour of 0
     assert run_command_line(["ledger", "verify", folders[0], "--against", folders[2]]) == 1
-    assert (
-        "agent 0 has signed two different receipts of round 2, of different vectors"
-        in capsys.readouterr().err
-    )
+    assert "agent 0 has signed two different receipts of round 2, of different vectors" in capsys.readouterr().err

@@ -55,9 +55,7 @@ def test_cross_validation_at_epsilon_one_half_is_told_to_be_more_than_twice_that
 
 
 @pytest.mark.parametrize(("refit", "fits", "epsilon"), [(False, 48, 4.30), (True, 49, 4.35)])
-def test_a_grid_search_is_told_to_be_more_than_eight_times_that(
-    refit: bool, fits: int, epsilon: float
-) -> None:
+def test_a_grid_search_is_told_to_be_more_than_eight_times_that(refit: bool, fits: int, epsilon: float) -> None:
     messages = told(lambda X, y: search(refit).fit(X, y))
     assert len(messages) == 5 * 12 - 1 + refit
     assert messages[-1].startswith(f"{fits} fits on shared rows: ")

@@ -51,9 +51,7 @@ def test_a_silent_colluder_reads_the_sum_of_a_void_attempt(rule: bool) -> None:
 
 
 @RULES
-def test_after_a_loss_the_honest_still_have_all_the_noise(
-    rule: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_a_loss_the_honest_still_have_all_the_noise(rule: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Six agents, two collude, one is lost: with parts for six the three others have 3/4 of the variance.
 
     Over 3,000 numbers the estimate is off by 2.6 %: a false alarm, or a miss, at five deviations, 6e-7.
@@ -105,9 +103,7 @@ def _bound(network: Crew, asked: Asked) -> str:
 
 
 @RULES
-def test_an_agent_that_is_told_another_model_is_heard_by_nobody(
-    rule: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_agent_that_is_told_another_model_is_heard_by_nobody(rule: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """At zero the logistic loss needs half the noise: the neighbours of who is told zero would lack the rest."""
     if not rule:
         monkeypatch.setattr(OnGrid, "context", lambda self, known: b"")
@@ -140,17 +136,13 @@ def _pair_words(network: Crew, colluder: int, agent: int, asked: Asked) -> Integ
 
 
 @RULES
-def test_an_agent_that_is_told_of_others_is_heard_by_nobody(
-    rule: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_agent_that_is_told_of_others_is_heard_by_nobody(rule: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Told of a hundred participants agent 0 adds a hundredth of the noise, and has the same two partners."""
     if not rule:
         monkeypatch.setattr(masks, "_digest", lambda participants: b"")
     network = Crew(100, width=3000)
     few, many = network.asked((0, 1, 2, 99)), network.asked(range(100))
-    assert (
-        partners_of(0, few.attempt.participants, 1) == partners_of(0, many.attempt.participants, 1) == (1, 99)
-    )
+    assert partners_of(0, few.attempt.participants, 1) == partners_of(0, many.attempt.participants, 1) == (1, 99)
     sent = network.answer(0, many) + network.answer(1, few) + network.answer(2, few)
     # 99 colludes: it shares masks with 0, told of many, and with 2, told of few
     sent = sent - _pair_words(network, 99, 0, many) - _pair_words(network, 99, 2, few)
@@ -178,9 +170,7 @@ def test_no_context_is_answered_twice(rule: bool, monkeypatch: pytest.MonkeyPatc
 
 
 @RULES
-def test_a_start_that_goes_on_has_no_mask_of_the_one_before(
-    rule: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_start_that_goes_on_has_no_mask_of_the_one_before(rule: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that kept its keys would send other noise under the same masks."""
     if not rule:
         kept = {i: MaskKey() for i in range(5)}
@@ -190,9 +180,7 @@ def test_a_start_that_goes_on_has_no_mask_of_the_one_before(
     asked = before.asked(range(5))
     difference = after.answer(0, asked) - before.answer(0, asked)
     assert readable(np.asarray(difference * GRID), 2.0 * SIGMA + 2.0 * RECORDS) == (not rule)
-    assert (
-        RUN
-    )  # the name of the start is the same here; that it differs, too, is tests/running/test_identities.py
+    assert RUN  # the name of the start is the same here; that it differs, too, is tests/running/test_identities.py
 
 
 def test_words_of_an_agent_are_uniform_whatever_its_records() -> None:

@@ -33,11 +33,7 @@ def deep(name: str) -> Callable[[Path], None]:
 
 
 def account(folder: Path) -> None:
-    run(
-        RunConfig(
-            topology="path:2", rounds=1, seed=0, account=str(folder / "account"), out=str(folder / "one")
-        )
-    )
+    run(RunConfig(topology="path:2", rounds=1, seed=0, account=str(folder / "account"), out=str(folder / "one")))
     deep("account/records.json")(folder)
 
 
@@ -72,11 +68,7 @@ CASES: dict[str, tuple[Callable[[Path], None], tuple[str, ...], int]] = {
     "schema": (deep("a.json"), ("data", "check", "b.csv", "--schema", "a.json"), 2),
     "account": (account, (*RUN, "--account", "account"), 2),
     "account's file": (deep("account/agent-000.jsonl"), ("account", "show", "account"), 1),
-    "account's first line": (
-        deep("account/agent-000.jsonl"),
-        (*RUN, "--delta", "auto", "--account", "account"),
-        1,
-    ),
+    "account's first line": (deep("account/agent-000.jsonl"), (*RUN, "--delta", "auto", "--account", "account"), 1),
     "summary": (finished("summary.json"), ("ledger", "verify", "one"), 1),
     "manifest": (finished("manifest.json"), ("ledger", "verify", "one"), 1),
     "part": (finished("part.json"), ("ledger", "verify", "one"), 1),

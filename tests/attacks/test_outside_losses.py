@@ -262,9 +262,7 @@ def test_processes_with_other_tables_refuse_each_other(differ: bool, tmp_path: P
 
 
 @pytest.mark.processes
-def test_agents_in_processes_of_their_own_read_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_agents_in_processes_of_their_own_read_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("m5.py").write_text("import numpy as np\n\ndef slope(u, y):\n    return np.tanh(u - y)\n")
     given: dict[str, Any] = {"loss": "m5.py:slope", "rounds": 1, "seed": 0, "topology": "path:2"}

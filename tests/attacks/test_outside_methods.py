@@ -173,9 +173,7 @@ def test_mode_and_seed_are_not_a_methods_to_change(name: str, what: str, tmp_pat
 
 def test_a_loss_derived_from_ours_is_booked_without_its_theorem(tmp_path: Path) -> None:
     result = run(**private(tmp_path, algorithm="pp-admm", loss="strangers:Soft", epsilon=5.0))
-    assert not any(
-        getattr(event, "logistic", False) for ledger in result.ledgers for _, event, _ in ledger.events
-    )
+    assert not any(getattr(event, "logistic", False) for ledger in result.ledgers for _, event, _ in ledger.events)
     assert run_command_line(["ledger", "verify", str(result.folder)]) == 0
 
 

@@ -172,9 +172,7 @@ def test_a_line_comes_back_while_strangers_come_and_come(tmp_path: Path) -> None
             lines = len(proxies[1].tapes)
             for proxy in proxies:
                 proxy.mend()
-            proxies[1].carried(
-                lambda tapes: any(len(back) > GREETING + WELCOME + 30 for _, back in tapes[lines:])
-            )
+            proxies[1].carried(lambda tapes: any(len(back) > GREETING + WELCOME + 30 for _, back in tapes[lines:]))
             crew.members[1].tell()
             assert set(crew.finish().values()) == {0}, crew.report()
         finally:
@@ -190,9 +188,7 @@ def test_replays_of_a_session(tmp_path: Path) -> None:
         crew.start().said(1, "waiting")
         tape = bytes(proxies[1].tapes[0][0])
         for _ in range(max(4, MANY // 50)):
-            answer = replay(
-                crew.spec["addresses"]["1"], tape, (GREETING, GREETING), (202, GREETING + WELCOME)
-            )
+            answer = replay(crew.spec["addresses"]["1"], tape, (GREETING, GREETING), (202, GREETING + WELCOME))
             assert answer == GREETING + WELCOME
         crew.members[1].tell()
         assert set(crew.finish().values()) == {0}, crew.report()

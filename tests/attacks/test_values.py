@@ -69,12 +69,9 @@ def run_words(folder: Path, fault: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize(
-    ("transport", "fault"),
-    [*(("local", fault) for fault in FAULTS), ("mpi", "npz label"), ("zmq", "csv cell")],
+    ("transport", "fault"), [*(("local", fault) for fault in FAULTS), ("mpi", "npz label"), ("zmq", "csv cell")]
 )
-def test_no_value_is_told(
-    transport: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_value_is_told(transport: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = attacked(monkeypatch, transport, "values", *run_words(tmp_path, fault), defended=True)
     assert ended.code == 2, ended.err
     assert SECRET not in ended.out + ended.err
@@ -109,9 +106,7 @@ def test_a_simulation_tells_all(transport: str, tmp_path: Path, monkeypatch: pyt
     assert f"{BAD}.csv, line 3, column 'a': {SECRET!r} is no number" in ended.err
 
 
-@pytest.mark.parametrize(
-    ("transport", "debug"), [("local", ()), ("local", ("--debug",)), ("mpi", ("--debug",))]
-)
+@pytest.mark.parametrize(("transport", "debug"), [("local", ()), ("local", ("--debug",)), ("mpi", ("--debug",))])
 def test_what_a_bug_quotes_is_not_told(
     transport: str, debug: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,10 +27,7 @@ RUNS = 20 * int(os.environ.get("ADMMNET_AUDITS", "0"))
 AGENTS, SIZE, WIDTH, CONVEXITY, LENGTH = 5, 7000, 105, 0.0035, 1.33e7
 ETA = CONVEXITY / 4.0  # of a ring: 2 eta |B_i| = 4 eta
 
-pytestmark = [
-    pytest.mark.skipif(not RUNS, reason="set ADMMNET_AUDITS=N for 20 N runs a world"),
-    pytest.mark.timeout(0),
-]
+pytestmark = [pytest.mark.skipif(not RUNS, reason="set ADMMNET_AUDITS=N for 20 N runs a world"), pytest.mark.timeout(0)]
 
 
 class Lying(LocalTransport):
@@ -101,9 +98,7 @@ def test_no_whole_run_ends(tmp_path: Path) -> None:
     assert ends(tmp_path, RUNS) == [[False] * RUNS] * 2
 
 
-def test_without_the_public_radius_whole_runs_tell_the_record(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_public_radius_whole_runs_tell_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     unclipped(monkeypatch.setattr)
     out, inside = (np.array(one, dtype=float) for one in ends(tmp_path, min(RUNS, 40)))
     assert out.sum() == 0

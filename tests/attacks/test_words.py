@@ -99,13 +99,7 @@ def entry(agent: int, **figures: Any) -> dict[str, Any]:
 
 
 def word(*entries: Any, **other: Any) -> dict[str, Any]:
-    return {
-        "agents": list(entries),
-        "digests": [],
-        "seconds": [1.0, 0.0, 1.0],
-        "frames": {"late": 1},
-        **other,
-    }
+    return {"agents": list(entries), "digests": [], "seconds": [1.0, 0.0, 1.0], "frames": {"late": 1}, **other}
 
 
 def summary_of(answer: Any) -> Said:
@@ -150,9 +144,7 @@ def test_figures_that_cannot_be_read_are_left_out(answer: Any) -> None:
         assert all(value is None or type(value) in (int, float) for value in figures.values())
 
 
-@pytest.mark.parametrize(
-    "said", ["/etc", "runs/../../x", "../runs/20260101-101010-pp-admm", "runs/x", 7, None]
-)
+@pytest.mark.parametrize("said", ["/etc", "runs/../../x", "../runs/20260101-101010-pp-admm", "runs/x", 7, None])
 def test_the_first_process_chooses_no_other_folder(said: Any) -> None:
     class Second(Heard):
         rank = 1

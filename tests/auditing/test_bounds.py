@@ -175,9 +175,7 @@ def test_scores_that_never_vary_tell_nothing() -> None:
 
 @pytest.mark.parametrize("lost", [math.nan, -math.inf, 1e200])
 def test_trials_whose_numbers_overflow_are_a_failure(lost: float) -> None:
-    with pytest.raises(
-        RunError, match=r"1 of 40 trials have no score, the first is .*: its numbers overflowed"
-    ):
+    with pytest.raises(RunError, match=r"1 of 40 trials have no score, the first is .*: its numbers overflowed"):
         audit(Scored(lambda world, k: lost if world == 1 and k == 7 else float(world)), 40, DELTA, 0)
 
 
@@ -197,8 +195,6 @@ def test_the_same_seed_gives_the_same_audit() -> None:
         (40, 0.1, {"held_out": 0.0}, "held_out"),
     ],
 )
-def test_numbers_out_of_range_are_refused(
-    trials: int, delta: float, more: dict[str, float], named: str
-) -> None:
+def test_numbers_out_of_range_are_refused(trials: int, delta: float, more: dict[str, float], named: str) -> None:
     with pytest.raises(RequestError, match=named):
         audit(Plain("normal", 1.0, 1.0), trials, delta, 0, **more)

@@ -71,11 +71,7 @@ OTHERS: dict[str, tuple[Mechanism, int]] = {
 def short_of(name: str) -> float:
     """How far a plan may stay below its promise: eq. (P11) of discrete noise, the search for sampled steps."""
     return (
-        1e-3
-        if name in ("dp-sgd", "dp-scd", "seq-dp-scd")
-        else 1e-4
-        if name in ("gradient-sums", "moments")
-        else 1e-6
+        1e-3 if name in ("dp-sgd", "dp-scd", "seq-dp-scd") else 1e-4 if name in ("gradient-sums", "moments") else 1e-6
     )
 
 
@@ -150,9 +146,7 @@ def test_what_a_bug_replaces_is_put_back() -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["pp-admm", "m-admm", "noisy-gd"])
-def test_the_auditor_keeps_the_agent_where_the_canary_counts(
-    algorithm: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_auditor_keeps_the_agent_where_the_canary_counts(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
     points: list[float] = []
 
     def seen(asked: Any, answer: Any, pair: Any) -> float:
@@ -176,12 +170,7 @@ def test_who_is_outside_of_the_core_is_asked_and_joins() -> None:
 
 def test_published_dp_scd_shows_more_than_it_claims() -> None:
     """Noise on the dual variables shows who is in a batch: what is read exceeds the claim, and not what is proven."""
-    settings: dict[str, Any] = {
-        "method": "published",
-        "accountant": "published",
-        "epsilon": 1.0,
-        "delta": 1e-3,
-    }
+    settings: dict[str, Any] = {"method": "published", "accountant": "published", "epsilon": 1.0, "delta": 1e-3}
     found = audit(of("dp-scd", records=40, batch=1, epochs=1, **settings), 300, 1e-3, 1)
     assert found.published is not None
     assert found.lower_gaussian is not None

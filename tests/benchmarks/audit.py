@@ -74,9 +74,7 @@ def main() -> int:
     parser.add_argument("words", nargs="*")
     asked = parser.parse_args()
     holds = True
-    print(
-        "| what | trials a world | by counting | Gaussian reading | proven | published |\n|---|---|---|---|---|---|"
-    )
+    print("| what | trials a world | by counting | Gaussian reading | proven | published |\n|---|---|---|---|---|---|")
     for name, own, records, trials in METHODS:
         settings = {"epsilon": 4.0, "delta": DELTA} | own
         told = ", ".join(f"{word} {value}" for word, value in own.items())

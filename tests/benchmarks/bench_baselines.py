@@ -64,9 +64,7 @@ def plain_dp_scd(X: Matrix, y: Vector) -> Vector:
     for _ in range(N // L):
         batch = coins.random(N) < L / N
         rows = X[batch]
-        zeta = (y[batch] - alpha[batch] - rows @ v / scale) / (
-            1.0 + L * np.linalg.norm(rows, axis=1) ** 2 / scale
-        )
+        zeta = (y[batch] - alpha[batch] - rows @ v / scale) / (1.0 + L * np.linalg.norm(rows, axis=1) ** 2 / scale)
         zeta = zeta / np.maximum(1.0, np.abs(zeta) / CLIP)
         alpha[batch] += zeta
         v = v + rows.T @ zeta + CLIP * noise.standard_normal(D)
@@ -171,9 +169,7 @@ def liblinear(p: Problem, tolerance: float, dual: bool, seed: int) -> Vector:
     hinge = p.loss.name == "hinge"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = (
-            LinearSVC(loss="hinge", **common) if hinge else LogisticRegression(solver="liblinear", **common)
-        )
+        model = LinearSVC(loss="hinge", **common) if hinge else LogisticRegression(solver="liblinear", **common)
         return np.asarray(model.fit(p.X, p.y).coef_[0], dtype=np.float64)
 
 

@@ -30,16 +30,11 @@ DEGREE, REGULARISATION, NOISE, BETA = 4, 1e-4, (1e-3, 1e-3), 1e-6
 BLOCK = 128
 
 
-def solved(
-    sizes: Sequence[int], d: int, eta: float, rounds: int, block: int = BLOCK, loss: Loss = LOSS
-) -> Work:
+def solved(sizes: Sequence[int], d: int, eta: float, rounds: int, block: int = BLOCK, loss: Loss = LOSS) -> Work:
     """Work of agents with these numbers of records, drawn and stacked block by block."""
     rng, agents = np.random.default_rng(1), len(sizes)
     starts = [*range(0, agents, block), agents]
-    blocks = [
-        (slice(a, b), BlockSolver([unit_rows(rng, n, d) for n in sizes[a:b]], loss))
-        for a, b in pairwise(starts)
-    ]
+    blocks = [(slice(a, b), BlockSolver([unit_rows(rng, n, d) for n in sizes[a:b]], loss)) for a, b in pairwise(starts)]
 
     def solve(g: Matrix, m: Vector) -> list[Any]:  # an error in place of a Solution has no theta: it raises
         found = []

@@ -111,13 +111,7 @@ def measured(points: Sequence[Point]) -> dict[Point, tuple[float, float]]:
             launch = [mpirun_path(), "-n", str(ranks)] if ranks > 1 else []
             environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
             with tempfile.TemporaryDirectory() as folder:
-                words = [
-                    "-m",
-                    "tests.benchmarks.bench_curves",
-                    "point",
-                    *map(str, (agents, n, d)),
-                    f"{folder}/run",
-                ]
+                words = ["-m", "tests.benchmarks.bench_curves", "point", *map(str, (agents, n, d)), f"{folder}/run"]
                 ended = subprocess.run(
                     [*launch, sys.executable, *words],
                     env=environment,
@@ -137,9 +131,7 @@ def terms(agents: int, n: int, d: int, ranks: int) -> Vector:
     block, several, alone = automatic_block(agents, ranks), ranks > 1, agents <= 64
     own = min(agents, math.ceil(math.ceil(agents / block) / ranks) * block)  # of the rank that has most
     messages = several * min(ranks - 1, 4.0 * own)
-    return np.array(
-        [own * n * d, own * alone, own * (not alone), own * d * d * alone, several * agents * 9, messages]
-    )
+    return np.array([own * n * d, own * alone, own * (not alone), own * d * d * alone, several * agents * 9, messages])
 
 
 def fitted(found: dict[Point, tuple[float, float]]) -> Vector:
@@ -160,10 +152,7 @@ def predicted(model: Vector, agents: int, n: int, d: int, ranks: int, hosts: int
 
 
 def read(file: Path) -> dict[Point, tuple[float, float]]:
-    return {
-        (N, n, d, ranks): (seconds, reading)
-        for N, n, d, ranks, seconds, reading in json.loads(file.read_text())
-    }
+    return {(N, n, d, ranks): (seconds, reading) for N, n, d, ranks, seconds, reading in json.loads(file.read_text())}
 
 
 def draw(found: dict[Point, tuple[float, float]], model: Vector, folder: Path) -> None:
@@ -182,9 +171,7 @@ def draw(found: dict[Point, tuple[float, float]], model: Vector, folder: Path) -
             Curve(label, Look(colour, marker, dashes.get(label, "solid")), x, [1e3 * value for value in y])
             for label, (colour, marker, y) in lines.items()
         )
-        fixed = [
-            f"{letter} = {points[0][k]:,}" for k, letter in enumerate(("N", "n", "d")) if places[name] != k
-        ]
+        fixed = [f"{letter} = {points[0][k]:,}" for k, letter in enumerate(("N", "n", "d")) if places[name] != k]
         panels.append(Panel(", ".join(fixed), name, "ms a round", curves, xlog=True, ylog=True))
     note = "Processor time of the rank that takes most; pp-admm, 4 neighbours, least of 3 runs; one rank, or as told."
     picture = Picture("What a round costs", (tuple(panels[:2]), tuple(panels[2:])), note)
@@ -199,9 +186,7 @@ def report(found: dict[Point, tuple[float, float]], model: Vector) -> None:
     print(f"fit: {np.median(off):.0%} off at the median of {len(seen)} points, {max(off):.0%} at most")
     for where in HELD_OUT:
         seconds, said = found[where][0], float(model @ terms(*where))
-        print(
-            f"held out {where}: {1e3 * seconds:.2f} ms, the model says {1e3 * said:.2f}, {said / seconds - 1.0:+.0%}"
-        )
+        print(f"held out {where}: {1e3 * seconds:.2f} ms, the model says {1e3 * said:.2f}, {said / seconds - 1.0:+.0%}")
     print(row("hosts x ranks", *(f"{N:,} agents" for N in (1000, 10_000))), row(*["---"] * 3), sep="\n")
     for hosts, ranks in ((1, 1), (1, 2), (1, 16), (4, 16), (16, 16)):
         cells = [f"{1e3 * predicted(model, N, 1000, 100, ranks, hosts):,.0f} ms" for N in (1000, 10_000)]
@@ -210,9 +195,7 @@ def report(found: dict[Point, tuple[float, float]], model: Vector) -> None:
 
 def main() -> None:
     """Measure, or read what was measured, and print; draw if asked."""
-    parser = argparse.ArgumentParser(
-        description="Scaling curves of a round, and a model of it for a cluster."
-    )
+    parser = argparse.ArgumentParser(description="Scaling curves of a round, and a model of it for a cluster.")
     parser.add_argument("point", nargs="*", help="what a process of this script's own is told")
     parser.add_argument(
         "--figures", type=Path, help="read points from this file; where there is none, measure and write"

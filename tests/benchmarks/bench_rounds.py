@@ -99,9 +99,7 @@ def passes(repeats: int) -> None:
         "read once": timed(lambda X, y: X.max(), records),
         "gradient": timed(lambda X, y: gradient(X, y, theta, LOSS), records),
         "losses, anywhere": timed(lambda X, y: known[id(X)].mean_loss(theta), records),
-        "losses, at the answer": timed(
-            lambda X, y: known[id(X)].mean_loss(known[id(X)].state.theta), records
-        ),
+        "losses, at the answer": timed(lambda X, y: known[id(X)].mean_loss(known[id(X)].state.theta), records),
     }
     kernel = fused()
     if kernel is not None:

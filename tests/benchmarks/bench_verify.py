@@ -21,10 +21,7 @@ from admmnet.privacy.ledger.form import Header
 from admmnet.privacy.ledger.segments import Segment
 
 BLOCK, RECORDS = 128, 100
-EVENTS = (
-    ObjectivePerturbation(2.0 / RECORDS, 1.0, 1.0, 0.25, 1.05, RECORDS, logistic=True),
-    Gaussian(6e-4, 0.22),
-)
+EVENTS = (ObjectivePerturbation(2.0 / RECORDS, 1.0, 1.0, 0.25, 1.05, RECORDS, logistic=True), Gaussian(6e-4, 0.22))
 
 
 def write(folder: Path, agents: int, rounds: int) -> None:
@@ -65,9 +62,7 @@ def main() -> None:
         command = [sys.executable, "-m", "admmnet", "ledger", "verify", str(folder)]
         subprocess.run(command, check=True, timeout=1800)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print(
-        f"{used.ru_utime + used.ru_stime:.1f} s of processor time, largest process {used.ru_maxrss / 1000:.0f} MB"
-    )
+    print(f"{used.ru_utime + used.ru_stime:.1f} s of processor time, largest process {used.ru_maxrss / 1000:.0f} MB")
 
 
 if __name__ == "__main__":

@@ -39,9 +39,7 @@ def sparse_file() -> None:
             seconds = time.perf_counter() - begin
             found.append((seconds, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024))
     seconds, beyond = found[1][0], found[1][1] - found[0][1]
-    print(
-        f"sparse file of {size:.1f} MB, {ROWS:,} x {WIDTH:,}, pp-admm: {seconds:.1f} s, {beyond:.0f} MiB over import"
-    )
+    print(f"sparse file of {size:.1f} MB, {ROWS:,} x {WIDTH:,}, pp-admm: {seconds:.1f} s, {beyond:.0f} MiB over import")
     assert seconds < 10.0
     assert beyond < 200.0
 

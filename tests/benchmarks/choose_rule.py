@@ -103,9 +103,7 @@ def case(data: str, split: str, agents: int, records: int, seed: int, folder: st
         parts = tuple(np.array_split(rows[np.argsort(y[rows], kind="stable")], agents))
     else:
         shares = ":".join(f"{64.0 ** (i / (agents - 1)):g}" for i in range(agents))
-        words = {"sizes": f"sizes:{shares}", "dirichlet": f"dirichlet:{0.1 if agents < 100 else 1}"}.get(
-            split, split
-        )
+        words = {"sizes": f"sizes:{shares}", "dirichlet": f"dirichlet:{0.1 if agents < 100 else 1}"}.get(split, split)
         parts = deal(parse_split(words), rows, y, _no_column, agents, seed)
     graph = load_topology(f"erdos-renyi:{agents}:0.5", seed=seed)
     return Case(graph, [(X[part], y[part]) for part in parts], X[judging], y[judging])
@@ -132,12 +130,7 @@ def error(at: Case, rule: Rule, epsilon: float, seed: int) -> tuple[float, float
     N, d = len(at.shards), at.X.shape[1]
     counts, target = {i: len(y) for i, (_, y) in enumerate(at.shards)}, Target(epsilon, DELTA)
     width: dict[str, Any] = {} if rule.loss == "logistic" else {"loss_width": rule.width}
-    values: dict[str, Any] = {
-        "epsilon": epsilon,
-        "delta": DELTA,
-        "rounds": int(rule.rounds),
-        "loss": rule.loss,
-    }
+    values: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "rounds": int(rule.rounds), "loss": rule.loss}
     config = fixed(RunConfig(algorithm=rule.algorithm, beta=BETA, **values, **width))
     constants: dict[str, Any] = {"SPREAD": rule.spread, "COUPLING": rule.coupling, "MARGIN": rule.margin}
     with (
@@ -158,9 +151,7 @@ def error(at: Case, rule: Rule, epsilon: float, seed: int) -> tuple[float, float
     for _ in range(int(rule.rounds)):
         draws, said = rng.standard_normal((2, N, d)), {}
         for i, (state, plan) in enumerate(zip(states, plans, strict=True)):
-            linear = (
-                state.linear_term(plan.eta, plan.proximal) / plan.weight + plan.noise.sigma1 * draws[0, i]
-            )
+            linear = state.linear_term(plan.eta, plan.proximal) / plan.weight + plan.noise.sigma1 * draws[0, i]
             theta = solvers[i].solve(linear, plan.convexity, BETA).theta
             said[i] = theta + plan.noise.sigma2 * draws[1, i]
         for i, state in enumerate(states):
@@ -189,11 +180,7 @@ def summary(path: Path, against: str) -> None:
     groups += [(str(v), k, v) for k, values in enumerate((SETS, SPLITS, AGENTS, EPSILONS)) for v in values]
     print(f"{len(found[against])} settings; with {against}, S and error above the larger class's:")
     print(
-        sorted(
-            (round(line["noise"], 4), line["setting"])
-            for line in lines
-            if line["errors"][against] > line["larger"]
-        )
+        sorted((round(line["noise"], 4), line["setting"]) for line in lines if line["errors"][against] > line["larger"])
     )
     print(row("rule", *(name for name, *_ in groups)))
     print("|" + "---|" * (1 + len(groups)))
@@ -214,9 +201,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Errors of rules on validation parts.")
     parser.add_argument("file", type=Path, help="JSON lines; what is there is kept")
     parser.add_argument("--data-dir", help="folder of the data sets")
-    parser.add_argument(
-        "--rules", nargs="+", default=[], help="departures from the package's rule; 'chosen' is that"
-    )
+    parser.add_argument("--rules", nargs="+", default=[], help="departures from the package's rule; 'chosen' is that")
     parser.add_argument("--seeds", type=int, default=2, help="data seeds, from 0")
     parser.add_argument("--sets", nargs="+", default=SETS, help="data sets")
     parser.add_argument("--splits", nargs="+", default=SPLITS)

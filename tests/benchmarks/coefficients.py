@@ -29,11 +29,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
 RING: dict[str, Any] = {"topology": "ring:5"}
 MASKED: dict[str, Any] = {"trust": "masked", "colluders": 1}
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
-    **{
-        f"{name} {task}": (task, {"algorithm": name, **RING})
-        for name in ("noisy-gd", "ssp")
-        for task in SCHEMAS
-    },
+    **{f"{name} {task}": (task, {"algorithm": name, **RING}) for name in ("noisy-gd", "ssp") for task in SCHEMAS},
     **{f"{name} masked": ("binary", {"algorithm": name, **MASKED, **RING}) for name in ("noisy-gd", "ssp")},
     **{
         name: ("binary", {"algorithm": name, **RING})
@@ -48,10 +44,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         f"pp-admm {answer}": ("binary", {"algorithm": "pp-admm", "answer": answer, **RING})
         for answer in ("last", "tail", "gossip")
     },
-    **{
-        f"pp-admm {spec}": ("binary", {"algorithm": "pp-admm", "topology": spec})
-        for spec in ("star:6", "path:6")
-    },
+    **{f"pp-admm {spec}": ("binary", {"algorithm": "pp-admm", "topology": spec}) for spec in ("star:6", "path:6")},
     "pp-admm zipf": ("binary", {"algorithm": "pp-admm", "split": "zipf:1", **RING}),
     **{name: ("binary", {"algorithm": name}) for name in ("dp-sgd", "dp-scd", "song-sgd")},
     "dp-sgd real": ("real", {"algorithm": "dp-sgd"}),

@@ -100,9 +100,7 @@ def consensus(
     return Work(seconds, passes, refreshes, rounds * len(degree)), theta
 
 
-def summary_of(
-    loader: Any = None, on_start: Any = None, on_round: Any = None, **settings: Any
-) -> dict[str, Any]:
+def summary_of(loader: Any = None, on_start: Any = None, on_round: Any = None, **settings: Any) -> dict[str, Any]:
     """Summary of a run whose folder is thrown away; the calls are those of `admmnet.run`."""
     with tempfile.TemporaryDirectory() as folder:
         config = RunConfig(out=f"{folder}/run", **settings)

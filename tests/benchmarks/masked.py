@@ -71,9 +71,7 @@ def error(folder: str, seeds: int) -> None:
         for seed in range(100, 100 + seeds):
             with tempfile.TemporaryDirectory() as place:
                 found.append(
-                    once(
-                        place, data="adult", data_dir=folder, seed=seed, data_seed=seed, epsilon=1.0, **given
-                    )
+                    once(place, data="adult", data_dir=folder, seed=seed, data_seed=seed, epsilon=1.0, **given)
                 )
         errors = 100 * np.array([one["test_error"]["consensus"] for one in found])
         a = max(one["privacy"]["epsilon_proven"] for one in found)
@@ -139,13 +137,7 @@ def pooled(folder: str, seeds: int) -> None:
 
 def cost(repeats: int = 3) -> None:
     """Print rounds of 100 agents and 105 numbers with masks over the same without, the least of some repeats."""
-    given: dict[str, Any] = {
-        "data": "census",
-        "algorithm": "noisy-gd",
-        "agents": 100,
-        "rounds": 40,
-        "seed": 0,
-    }
+    given: dict[str, Any] = {"data": "census", "algorithm": "noisy-gd", "agents": 100, "rounds": 40, "seed": 0}
     times: dict[int | None, float] = {}
     for colluders in (None, 1, 10, 50) * repeats:
         masked = {} if colluders is None else {"trust": "masked", "colluders": colluders}

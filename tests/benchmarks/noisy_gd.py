@@ -85,10 +85,7 @@ def choose(folder: str, names: list[str]) -> None:
                         )
                         for reach in REACHES
                     ]
-                    print(
-                        row(name, label, agents, epsilon, *(f"{100 * error:.2f}" for error in errors)),
-                        flush=True,
-                    )
+                    print(row(name, label, agents, epsilon, *(f"{100 * error:.2f}" for error in errors)), flush=True)
 
 
 def speed(folder: str) -> None:
@@ -107,17 +104,11 @@ def speed(folder: str) -> None:
 
     def whole() -> None:
         with tempfile.TemporaryDirectory() as place:
-            given: dict[str, Any] = {
-                "algorithm": "noisy-gd",
-                "data": "adult",
-                "data_dir": folder,
-                "rounds": 100,
-            }
+            given: dict[str, Any] = {"algorithm": "noisy-gd", "data": "adult", "data_dir": folder, "rounds": 100}
             run(seed=0, delta=1e-4, out=f"{place}/run", **given)
 
     times = least(
-        {name: wall_seconds(work) for name, work in (("products", products), ("sums", sums), ("run", whole))},
-        3,
+        {name: wall_seconds(work) for name, work in (("products", products), ("sums", sums), ("run", whole))}, 3
     )
     print(f"100 products of 7,000 x {X.shape[1]}: {times['products']:.3f} s")
     print(f"100 gradient sums: {times['sums'] / times['products']:.2f} times that")

@@ -38,8 +38,7 @@ def sections(report: str) -> Iterator[tuple[str, str]]:
     for section in re.split(r"^## ", report, flags=re.MULTILINE)[1:]:
         title, _, body = section.partition("\n")
         rows = [
-            row(cell(m["claim"]), cell(m["measured"]), f"**{m['verdict'].lower()}**")
-            for m in FINDING.finditer(body)
+            row(cell(m["claim"]), cell(m["measured"]), f"**{m['verdict'].lower()}**") for m in FINDING.finditer(body)
         ]
         if rows:
             yield title, "\n".join(("| claim | measured | |", "|---|---|---|", *rows))

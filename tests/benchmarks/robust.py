@@ -61,10 +61,7 @@ def lying(lie: Lie | None, seed: int) -> Iterator[None]:
         own = outgoing.get(LIAR)
         if lie is not None and own is not None:
             whole, rest = np.split(own, 2)
-            outgoing = {
-                **outgoing,
-                LIAR: readout._fixed_point(lie(whole + readout.GRID * rest, stream)),
-            }
+            outgoing = {**outgoing, LIAR: readout._fixed_point(lie(whole + readout.GRID * rest, stream))}
         return reduce(self, outgoing, trees, round, size)
 
     LocalTransport.exchange, LocalTransport.reduce = exchanging, reducing  # type: ignore[method-assign]
@@ -104,9 +101,7 @@ def main() -> None:
         for split, aggregate in product(splits, AGGREGATES):
             own = {"algorithm": given.algorithm, "split": split, "aggregate": aggregate}
             own |= {"offline": f"{LIAR}:0-"} if name == WITHOUT else {}
-            errors, named = zip(
-                *(error_of_the_others(lie, seed, **common, **own) for seed in seeds), strict=True
-            )
+            errors, named = zip(*(error_of_the_others(lie, seed, **common, **own) for seed in seeds), strict=True)
             found = 100.0 * np.array(errors)
             spread = found.std(ddof=1) / math.sqrt(len(found))
             cells.append(f"{found.mean():.2f} ({spread:.2f}), named {sum(named)}")

@@ -52,9 +52,7 @@ def network_files(folder: Path, opened: ExitStack) -> dict[tuple[int, int], Prox
         for i, j in permutations(range(AGENTS), 2)
     }
     for i in range(AGENTS):
-        peers = tuple(
-            p if p.agent == i else replace(p, address=proxies[i, p.agent].address) for p in network.peers
-        )
+        peers = tuple(p if p.agent == i else replace(p, address=proxies[i, p.agent].address) for p in network.peers)
         write_network(replace(network, peers=peers), folder / "net" / f"network-{i}.toml")
     return proxies
 

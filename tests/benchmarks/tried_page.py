@@ -40,9 +40,7 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 
 def main(path: str) -> None:
-    rows = {
-        (row["name"], row["on_loss"]): row for row in map(json.loads, Path(path).read_text().splitlines())
-    }
+    rows = {(row["name"], row["on_loss"]): row for row in map(json.loads, Path(path).read_text().splitlines())}
     head, _, rest = PAGE.read_text().partition(BEGIN)
     _, _, tail = rest.partition(END)
     PAGE.write_text(head + BEGIN + table(list(rows.values())) + END + tail)

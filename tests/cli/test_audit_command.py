@@ -45,9 +45,7 @@ def result(folder: Path) -> dict[str, Any]:
     return found
 
 
-def test_a_sound_method_passes_and_half_its_noise_does_not(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_sound_method_passes_and_half_its_noise_does_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert audited(tmp_path / "a", *SMALL, "--jobs", "1", "--json", trials=150) == 0
     told = json.loads(capsys.readouterr().out)
     assert told == result(tmp_path / "a")
@@ -85,9 +83,7 @@ def test_an_ended_audit_goes_on_and_processes_change_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(Lab, "_keep", killed)
         assert audited(ended, *SMALL, "--jobs", "1", "--quiet") == 3
-    told = (
-        "\nadmmnet: ended by SIGTERM; finished trials are kept, and the same call goes on with the others\n"
-    )
+    told = "\nadmmnet: ended by SIGTERM; finished trials are kept, and the same call goes on with the others\n"
     assert capsys.readouterr().err == told
     assert json.loads((ended / "audit.json").read_text())["result"] is None
 
@@ -102,22 +98,16 @@ def test_an_ended_audit_goes_on_and_processes_change_nothing(
     assert result(ended) == result(whole)
 
 
-@pytest.mark.parametrize(
-    ("name", "reading"), [("r-admm-gaussian", "scores"), ("r-admm", "none"), ("ipp-admm", "none")]
-)
+@pytest.mark.parametrize(("name", "reading"), [("r-admm-gaussian", "scores"), ("r-admm", "none"), ("ipp-admm", "none")])
 def test_scores_are_read_as_normal_where_all_noise_is(name: str, reading: str) -> None:
     """A round that r-admm computes from released vectors alone adds none."""
-    assert (
-        MethodTrials(RunConfig(algorithm=name, epsilon=4.0, delta=1e-5, rounds=4, seed=0)).reading == reading
-    )
+    assert MethodTrials(RunConfig(algorithm=name, epsilon=4.0, delta=1e-5, rounds=4, seed=0)).reading == reading
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_the_canary_may_leave_instead(tmp_path: Path) -> None:
     found = [
-        run_audit(
-            Request("ssp", str(tmp_path / word), {"epsilon": 4.0}, 250, canary=word, records=40), jobs=1
-        ).audit
+        run_audit(Request("ssp", str(tmp_path / word), {"epsilon": 4.0}, 250, canary=word, records=40), jobs=1).audit
         for word in ("mirror", "zeros")
     ]
     assert found[0].lower_gaussian is not None
@@ -144,10 +134,7 @@ def test_help_lists_what_can_be_audited_alone(capsys: pytest.CaptureFixture[str]
     [
         (("admm",), "admm has no proven privacy"),
         (("primal-dp-scd:published",), "primal-dp-scd has no proven privacy"),
-        (
-            ("ppadmm",),
-            "NAME 'ppadmm' is not allowed: algorithm = 'ppadmm' is not allowed: did you mean pp-admm?",
-        ),
+        (("ppadmm",), "NAME 'ppadmm' is not allowed: algorithm = 'ppadmm' is not allowed: did you mean pp-admm?"),
         (("pp-admm:foo",), "NAME 'pp-admm:foo' is not allowed: 'foo' must be proven or published"),
         (("tests.cli.test_audit_command:Epochs",), "the auditor cannot read the epochs of"),
         (("pp-admm", "--data", "census"), "--data does not go with audit"),
@@ -173,13 +160,9 @@ def test_what_makes_no_sense_is_refused_before_anything_is_written(
     assert not (tmp_path / "a").exists()
 
 
-def test_numbers_that_overflow_are_a_failure_and_no_finding(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_numbers_that_overflow_are_a_failure_and_no_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("--learning-rate", "1e9", "--regularisation", "1", "--batch", "20", "--epochs", "40")
-    ended = audited(
-        tmp_path / "a", *words, "--records", "20", "--epsilon", "4", "--bug", "halve-noise", name="dp-sgd"
-    )
+    ended = audited(tmp_path / "a", *words, "--records", "20", "--epsilon", "4", "--bug", "halve-noise", name="dp-sgd")
     error = capsys.readouterr().err
     assert ended == 3
     assert "have no score, the first is nan: its numbers overflowed" in error
@@ -202,10 +185,7 @@ def test_a_part_depends_on_its_place_alone() -> None:
     worlds: tuple[World, World] = (0, 1)
     for world in worlds:
         whole = Part(subject, 7, world, 0, 6)(None)["scores"]
-        assert (
-            whole
-            == Part(subject, 7, world, 0, 2)(None)["scores"] + Part(subject, 7, world, 2, 4)(None)["scores"]
-        )
+        assert whole == Part(subject, 7, world, 0, 2)(None)["scores"] + Part(subject, 7, world, 2, 4)(None)["scores"]
         assert whole != Part(subject, 8, world, 0, 6)(None)["scores"]
 
 

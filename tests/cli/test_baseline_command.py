@@ -48,9 +48,7 @@ def test_table_and_json(name: str, people: str, tmp_path: Path, admmnet: Admmnet
     assert (f", {relation}" if private else "privacy:    none") in printed.out
     assert printed.err.count("note: ") == len(summary["notes"]) > 0
     assert ("a seeded run is a simulation" in printed.err) == private
-    again = admmnet.ok(
-        "baseline", name, tmp_path / "run" / "config.toml", "--json", "-o", tmp_path / "two"
-    ).out
+    again = admmnet.ok("baseline", name, tmp_path / "run" / "config.toml", "--json", "-o", tmp_path / "two").out
     figures = json.loads(again)
     assert figures == json.loads((tmp_path / "two" / "summary.json").read_text())
     for key in ("test_error", "privacy", "ledgers", "steps", "baseline"):
@@ -73,16 +71,7 @@ def test_help_shows_its_own_flags_alone(admmnet: Admmnet) -> None:
     assert "--batch" not in shown
     shown = admmnet.ok("baseline", "dp-scd", "--help").out
     assert "--learning-rate" not in shown
-    for flag in (
-        "--batch",
-        "--epochs",
-        "--clip",
-        "--no-dual-noise",
-        "--dry-run",
-        "--epsilon",
-        "--data",
-        "-o",
-    ):
+    for flag in ("--batch", "--epochs", "--clip", "--no-dual-noise", "--dry-run", "--epsilon", "--data", "-o"):
         assert flag in shown, flag
     for flag in ("--topology", "--agents", "--rounds", "--gate", "--answer", "--transport", "--algorithm"):
         assert f"  {flag}" not in shown, flag
@@ -187,9 +176,7 @@ def test_a_dry_run_writes_nothing(
     words = ("baseline", "dp-scd", "--data", people, *COMMON, "--dry-run")
     told = admmnet.ok(*words).out
     assert "subsampled-gaussian" in told
-    assert re.search(
-        r"budget \(8, 0\.001\) by the proven accountant; worst case: epsilon 7\.99\d+ proven", told
-    )
+    assert re.search(r"budget \(8, 0\.001\) by the proven accountant; worst case: epsilon 7\.99\d+ proven", told)
     facts = json.loads(admmnet.ok(*words, "--json").out)
     summary = json.loads((finished / "summary.json").read_text())
     assert facts["noise_multiplier"] == summary["baseline"]["noise_multiplier"]
@@ -230,9 +217,7 @@ def test_help_loads_nothing_heavy() -> None:
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
-def test_only_what_is_used_is_imported(
-    words: tuple[str, ...], used: set[str], people: str, tmp_path: Path
-) -> None:
+def test_only_what_is_used_is_imported(words: tuple[str, ...], used: set[str], people: str, tmp_path: Path) -> None:
     given = ["baseline", *words, "--data", people, "--seed", "0", "--json", "-o", str(tmp_path / "run")]
     # notes go to standard error, too, before the names of the modules
     code = f"from admmnet.cli import run_command_line\nassert run_command_line({given!r}) == 0"

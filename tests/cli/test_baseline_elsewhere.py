@@ -67,8 +67,7 @@ def test_evaluate_and_predict_real_targets(tmp_path: Path, admmnet: Admmnet) -> 
     y = 40.0 + 6.0 * X[:, 0] + stream.standard_normal(200)
     np.savez(tmp_path / "ages.npz", X=X, y=y)
     (tmp_path / "run.toml").write_text(
-        f"[data]\ndata = '{tmp_path / 'ages.npz'}'\n[data.schema]\ntargets = [0, 100]\n"
-        "[problem]\nloss = 'squared'\n"
+        f"[data]\ndata = '{tmp_path / 'ages.npz'}'\n[data.schema]\ntargets = [0, 100]\n[problem]\nloss = 'squared'\n"
     )
     printed = admmnet("baseline", "sdca", tmp_path / "run.toml", "--seed", "0", "-o", tmp_path / "run")
     assert printed.code == 0, printed.err
@@ -89,23 +88,10 @@ def test_evaluate_and_predict_real_targets(tmp_path: Path, admmnet: Admmnet) -> 
 
 def test_compare_takes_baselines(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
     out = tmp_path / "grid"
-    words = (
-        "compare",
-        "--jobs",
-        "1",
-        "--algorithms",
-        "dp-scd,dp-scd:published,dp-sgd,sgd,pp-admm",
-        "-o",
-        out,
-    )
+    words = ("compare", "--jobs", "1", "--algorithms", "dp-scd,dp-scd:published,dp-sgd,sgd,pp-admm", "-o", out)
     grid = ("--epsilons", "8", "--seeds", "0:2", "--data", people, "--simulate", "--delta", "1e-3")
     mixed = ("--topology", "ring:4", "--rounds", "3", "--epochs", "2")
-    tune = (
-        "--tune",
-        "learning_rate=1:4,pp-admm.eta=0.1,sgd.learning_rate=0.2,clip=0.01",
-        "--tune-seeds",
-        "1",
-    )
+    tune = ("--tune", "learning_rate=1:4,pp-admm.eta=0.1,sgd.learning_rate=0.2,clip=0.01", "--tune-seeds", "1")
     printed = admmnet(*words, *grid, *mixed, *tune)
     assert printed.code == 0, printed.err
     with (out / "compare.csv").open(encoding="utf-8") as file:
@@ -151,13 +137,7 @@ def test_compare_of_baselines_alone(people: str, tmp_path: Path, admmnet: Admmne
         (("--algorithms", "pp-admm", "--batch", "5"), "but with dp-scd"),
         (("--algorithms", "pp-admm,dp-scd", "--loss", "hinge"), "pp-admm at epsilon 8: loss = 'hinge'"),
         (("--algorithms", "pp-admm,dp-scd", "--tune", "pp-admm.batch=5"), "batch = 5 does not go with"),
-        (
-            (
-                "--algorithms",
-                "sgd:proven",
-            ),
-            "sgd has no privacy",
-        ),
+        (("--algorithms", "sgd:proven"), "sgd has no privacy"),
         (("--algorithms", "dp-scd", "--tune", "batch=10:1000"), "batch = 1000 is not allowed"),
     ],
 )

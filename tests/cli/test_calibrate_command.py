@@ -157,8 +157,7 @@ def test_the_charges_are_the_worst_case(name: str, calibrate: Calibrate) -> None
 @pytest.mark.usefixtures("_no_data")
 def test_no_two_rows_are_called_alike(name: str, calibrate: Calibrate) -> None:
     told = [
-        charge["pays_for"]
-        for charge in calibrate.json(*METHODS[name], "--records", "7000")["agents"][0]["charges"]
+        charge["pays_for"] for charge in calibrate.json(*METHODS[name], "--records", "7000")["agents"][0]["charges"]
     ]
     assert len(set(told)) == len(told)
     assert told == PAYS_FOR.get(name, told)
@@ -171,24 +170,14 @@ def test_gaussian_noise_of_another_package_is_no_gates() -> None:
 
 @pytest.mark.usefixtures("_no_data")
 def test_the_table_says_what_the_json_says(calibrate: Calibrate) -> None:
-    words = (
-        "--records",
-        "300,5000,5000",
-        "--topology",
-        "path:3",
-        "--gate",
-        "above-threshold",
-        "--epsilon",
-        "3",
-    )
+    words = ("--records", "300,5000,5000", "--topology", "path:3", "--gate", "above-threshold", "--epsilon", "3")
     code, out, err = calibrate(*words)
     assert (code, err) == (0, "")
     answer = calibrate.json(*words)
     assert out.startswith(f"ipp-admm (proven), 3 agents, {answer['rounds']} rounds, eta {answer['eta']:.4g}")
     titles = re.findall(r"^agents? (.*): (\d+) records, degree (\d+), convexity (\S+) ", out, re.MULTILINE)
     assert titles == [
-        (str(e["agent"]), str(e["records"]), str(e["degree"]), f"{e['convexity']:.4g}")
-        for e in answer["agents"]
+        (str(e["agent"]), str(e["records"]), str(e["degree"]), f"{e['convexity']:.4g}") for e in answer["agents"]
     ]
     assert out.count("worst case: epsilon 3") == 3
     rows = [re.split(r"\s{2,}", line.strip()) for line in out.splitlines() if re.match(ROWS, line)]
@@ -199,10 +188,7 @@ def test_the_table_says_what_the_json_says(calibrate: Calibrate) -> None:
         held = charge["mechanism"] == "above-threshold"
         noise = 2 * values["sensitivity"] / values["epsilon_query"] if held else values["sigma"]
         each = charge["rho"] / charge["times"]
-        assert row[:4] == [
-            *(charge["mechanism"], charge["pays_for"]),
-            *(f"{noise:.4g}", str(charge["times"])),
-        ]
+        assert row[:4] == [*(charge["mechanism"], charge["pays_for"]), *(f"{noise:.4g}", str(charge["times"]))]
         assert row[4:6] == [f"{each:.4g}", f"{charge['rho']:.4g}"]
         assert row[7] == epsilon(charge["epsilon_alone"])  # rounded up
     for entry in answer["agents"]:
@@ -252,9 +238,7 @@ def test_records_say_how_many_agents_there_are(calibrate: Calibrate) -> None:
 @pytest.mark.usefixtures("_no_data")
 @pytest.mark.parametrize("records", ["0", "-5", "many", "7e3", "700,", "", "700,0"])
 def test_wrong_records(records: str, calibrate: Calibrate) -> None:
-    assert f"--records {records!r} is not allowed: it must be whole numbers" in calibrate.refused(
-        "--records", records
-    )
+    assert f"--records {records!r} is not allowed: it must be whole numbers" in calibrate.refused("--records", records)
 
 
 @pytest.mark.usefixtures("_no_data")

@@ -60,9 +60,7 @@ def test_no_words_at_all(tmp_path: Path, admmnet: Admmnet, monkeypatch: pytest.M
 
 
 def test_closing_table(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
-    printed = admmnet.ok(
-        "run", "--data", people, "--topology", "ring:5", *PUBLISHED, "-o", str(tmp_path / "run")
-    )
+    printed = admmnet.ok("run", "--data", people, "--topology", "ring:5", *PUBLISHED, "-o", str(tmp_path / "run"))
     rows = [line.split() for line in printed.out.splitlines()]
     assert [row[0] for row in rows if row and row[0].isdecimal()] == ["0", "1", "2", "3", "4"]
     (network,) = (row for row in rows if row and row[0] == "network")
@@ -82,9 +80,7 @@ def test_json_is_the_summary(people: str, tmp_path: Path, admmnet: Admmnet) -> N
 
 def test_quiet(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
     for name, words in (("one", ()), ("two", ("--json",))):
-        printed = admmnet.ok(
-            "run", "--data", people, *PUBLISHED, "--quiet", *words, "-o", str(tmp_path / name)
-        )
+        printed = admmnet.ok("run", "--data", people, *PUBLISHED, "--quiet", *words, "-o", str(tmp_path / name))
         assert printed[1:] == ("", "")
 
 
@@ -134,9 +130,7 @@ def test_a_config_file_and_flags_over_it(people: str, tmp_path: Path, admmnet: A
     assert (summary["rounds"], summary["topology"], summary["data"]["test"]) == (3, "star:4", 40)
     assert (summary["privacy"]["epsilon_target"], summary["privacy"]["delta"]) == (2.0, 1e-5)
     budgets = [
-        json.loads((tmp_path / f"run/ledger/agent-00{i}.jsonl").read_text().splitlines()[0])["budget"][
-            "epsilon"
-        ]
+        json.loads((tmp_path / f"run/ledger/agent-00{i}.jsonl").read_text().splitlines()[0])["budget"]["epsilon"]
         for i in range(4)
     ]
     assert budgets == [2.0, 2.0, 2.0, 0.5]
@@ -157,18 +151,7 @@ def test_resolved_settings_reproduce_the_run(
     algorithm: str, own: tuple[str, ...], people: str, tmp_path: Path, admmnet: Admmnet
 ) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
-    words = (
-        "--algorithm",
-        algorithm,
-        "--method",
-        "published",
-        "--rounds",
-        "4",
-        "--seed",
-        "4",
-        "--epsilon",
-        "1e4",
-    )
+    words = ("--algorithm", algorithm, "--method", "published", "--rounds", "4", "--seed", "4", "--epsilon", "1e4")
     admmnet.ok("run", "--data", people, *words, *own, "--agents", "6", "-o", str(one))
     admmnet.ok("run", str(one / "config.toml"), "--quiet", "-o", str(two))
     assert (one / "config.toml").read_text() == (two / "config.toml").read_text()
@@ -254,9 +237,7 @@ def test_topology_make_and_show(ending: str, tmp_path: Path, admmnet: Admmnet) -
     made = admmnet.ok("topology", "make", "erdos-renyi:8:0.4", "--seed", "3", "-o", path).out
     facts = json.loads(admmnet.ok("topology", "show", path, "--json").out)
     assert f"8 agents, {facts['edges']} edges" in made
-    assert facts == json.loads(
-        admmnet.ok("topology", "show", "erdos-renyi:8:0.4", "--seed", "3", "--json").out
-    )
+    assert facts == json.loads(admmnet.ok("topology", "show", "erdos-renyi:8:0.4", "--seed", "3", "--json").out)
     table = admmnet.ok("topology", "show", path).out
     assert re.search(r"^  edges +" + str(facts["edges"]) + "$", table, re.MULTILINE)
 
@@ -312,9 +293,7 @@ def test_a_made_topology_is_run(people: str, tmp_path: Path, admmnet: Admmnet) -
     path = str(tmp_path / "graph.edges")
     admmnet.ok("topology", "make", "star:3", "-o", path)
     summary = json.loads(
-        admmnet.ok(
-            "run", "--data", people, "--topology", path, *PUBLISHED, "--json", "-o", str(tmp_path / "run")
-        ).out
+        admmnet.ok("run", "--data", people, "--topology", path, *PUBLISHED, "--json", "-o", str(tmp_path / "run")).out
     )
     assert summary["agents"] == 3
     assert summary["topology"] == path

@@ -24,14 +24,7 @@ PUBLISHED = ("--method", "published", "--algorithm", "pp-admm")
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Working folder with the files that the cases name."""
     monkeypatch.chdir(tmp_path)
-    for name in (
-        "PMI_SIZE",
-        "PMI_RANK",
-        "PMIX_RANK",
-        "OMPI_COMM_WORLD_SIZE",
-        "OMPI_COMM_WORLD_RANK",
-        "ADMMNET_DATA",
-    ):
+    for name in ("PMI_SIZE", "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "ADMMNET_DATA"):
         monkeypatch.delenv(name, raising=False)
     rows = [f"{a:.3f},{b:.3f},{int(a > b)}" for a, b in np.random.default_rng(3).standard_normal((60, 2))]
     texts = {
@@ -162,10 +155,7 @@ RUNS: list[tuple[str, str]] = [
     ("--topology one.edges", "subtract 1 from every number"),
     ("--topology names.edges", "agents are numbered 0..N-1, got 'ann'"),
     ("--topology single.adjlist", "at least 2 agents"),
-    (
-        "--topology gone.edges",
-        "gone.edges: no such file: correct the path",
-    ),
+    ("--topology gone.edges", "gone.edges: no such file: correct the path"),
     ("--topology graph.png", "graph.png"),
     ("--topology ring:1", "ring:1"),
     ("--topology rings:9", "did you mean ring:9?"),
@@ -223,9 +213,7 @@ def test_a_wrong_command(words: str, fragment: str, capsys: pytest.CaptureFixtur
 
 @pytest.mark.parametrize("epsilon", ["1e-320", "1e-200", "1e-163"])
 @pytest.mark.parametrize("algorithm", ["pp-admm", "ipp-admm"])
-def test_a_budget_that_affords_nothing(
-    algorithm: str, epsilon: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_budget_that_affords_nothing(algorithm: str, epsilon: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("--algorithm", algorithm, "--method", "published", "--epsilon", epsilon, "--rounds", "2")
     told = refused(capsys, "run", "--data", DATA, "--label", "y", *PRIVATE, *words, "-o", "new", code=4)
     assert "epsilon" in told
@@ -233,9 +221,7 @@ def test_a_budget_that_affords_nothing(
 
 
 @pytest.mark.parametrize("epsilon", ["1e-160", "1e-155", "1e-100", "1e-20"])
-def test_noise_beyond_all_numbers_is_no_internal_error(
-    epsilon: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_noise_beyond_all_numbers_is_no_internal_error(epsilon: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = (
         "run",
         "--data",
@@ -260,21 +246,8 @@ def test_noise_beyond_all_numbers_is_no_internal_error(
 
 @pytest.mark.parametrize("algorithm", ["admm", "pp-admm", "ipp-admm", "dvp", "m-admm", "r-admm"])
 def test_a_solve_that_misses_beta(algorithm: str, capsys: pytest.CaptureFixture[str]) -> None:
-    words = (
-        "--algorithm",
-        algorithm,
-        "--method",
-        "published",
-        "--beta",
-        "1e-17",
-        "--rounds",
-        "2",
-        "-o",
-        "new",
-    )
-    if (
-        algorithm != "admm"
-    ):  # where records are protected, no solve may depend on them: refused before the first
+    words = ("--algorithm", algorithm, "--method", "published", "--beta", "1e-17", "--rounds", "2", "-o", "new")
+    if algorithm != "admm":  # where records are protected, no solve may depend on them: refused before the first
         for mode in (PRIVATE, ("--seed", "0")):
             told = refused(capsys, "run", "--data", DATA, "--label", "y", *mode, *words, code=2)
             assert told.startswith("admmnet: beta = 1e-17 is below")
@@ -288,21 +261,7 @@ def test_a_solve_that_misses_beta(algorithm: str, capsys: pytest.CaptureFixture[
 
 
 def test_two_agents_are_enough(capsys: pytest.CaptureFixture[str]) -> None:
-    words = (
-        "run",
-        "--data",
-        DATA,
-        "--label",
-        "y",
-        *PUBLISHED,
-        *PRIVATE,
-        "--agents",
-        "2",
-        "--rounds",
-        "1",
-        "-o",
-        "new",
-    )
+    words = ("run", "--data", DATA, "--label", "y", *PUBLISHED, *PRIVATE, "--agents", "2", "--rounds", "1", "-o", "new")
     assert run_command_line(words) == 0, capsys.readouterr().err
 
 
@@ -331,20 +290,7 @@ def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize("mode", [("--seed", "1"), PRIVATE], ids=["seeded", "private"])
 def test_a_disk_that_fills_up_in_a_later_round(mode: tuple[str, ...], folder: Path) -> None:
-    words = [
-        "run",
-        "--data",
-        DATA,
-        "--label",
-        "y",
-        *PUBLISHED,
-        "--rounds",
-        "40",
-        *mode,
-        "--quiet",
-        "-o",
-        "new",
-    ]
+    words = ["run", "--data", DATA, "--label", "y", *PUBLISHED, "--rounds", "40", *mode, "--quiet", "-o", "new"]
     code = f"""
 import resource, sys
 sys.path.insert(0, {str(ROOT)!r})
@@ -370,9 +316,7 @@ def test_debug_shows_where(capsys: pytest.CaptureFixture[str]) -> None:
         assert told.splitlines()[-1].startswith("admmnet: ")
 
 
-def test_an_unexpected_error_says_so(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unexpected_error_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def fail(*_: object) -> None:
         raise ZeroDivisionError("by nothing")
 

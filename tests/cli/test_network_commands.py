@@ -82,9 +82,7 @@ def publics(out: Path, agents: int) -> tuple[list[str | None], list[str | None]]
     )
 
 
-def test_init_writes_a_network_and_a_key_pair_an_agent(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_init_writes_a_network_and_a_key_pair_an_agent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_hosts(tmp_path, "alpha", "beta", "alpha")
     code, out = init(tmp_path, "path:3")
     assert code == 0
@@ -156,9 +154,7 @@ def change(*words: str) -> int:
     return run_command_line(["network", *words])
 
 
-def test_new_keys_leave_those_of_before_in_the_list(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_new_keys_leave_those_of_before_in_the_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_hosts(tmp_path, "alpha", "beta", "gamma")
     _, out = init(tmp_path, "path:3")
     first = read_network(out / "network.toml")
@@ -194,15 +190,11 @@ def test_new_keys_leave_those_of_before_in_the_list(
         assert message in capsys.readouterr().err
 
 
-def test_an_older_network_file_is_given_signing_keys(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_older_network_file_is_given_signing_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_hosts(tmp_path, "alpha", "beta")
     _, out = init(tmp_path, "path:2")
     before, file = read_network(out / "network.toml"), out / "network.toml"
-    file.write_text(
-        "".join(line for line in file.read_text().splitlines(keepends=True) if "identity" not in line)
-    )
+    file.write_text("".join(line for line in file.read_text().splitlines(keepends=True) if "identity" not in line))
     old = secret_path(out, 0)
     content = old.read_text().partition("[identity]")[0]
     old.write_text(content)
@@ -265,9 +257,7 @@ def agent(*words: str) -> int:
     return run_command_line(["agent", *words])
 
 
-def test_the_agent_command_refuses_before_it_opens_a_socket(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_agent_command_refuses_before_it_opens_a_socket(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_hosts(tmp_path, "10.0.0.1", "10.0.0.2")
     _, out = init(tmp_path, "path:2")
     network = ("--network", str(out / "network.toml"))
@@ -314,9 +304,7 @@ def test_what_agents_must_agree_on(tmp_path: Path) -> None:
     assert not set(values) & theirs - {"data", "test", "resume"}
     assert {"seed", "epsilon", "rounds", "budgets", "schema", "on_loss", "admmnet"} <= set(values)
     assert values["data"] == "census"
-    resumed = [
-        public_settings(replace(config, resume=folder))["resume"] for folder in (None, "here", "there")
-    ]
+    resumed = [public_settings(replace(config, resume=folder))["resume"] for folder in (None, "here", "there")]
     assert resumed == [False, True, True]  # one agent that begins anew would answer questions nobody asked
     own = RunConfig(data=str(tmp_path / "{agent}.csv"), test=str(tmp_path / "test.csv"))
     assert public_settings(own)["data"] == "a file of each agent's own"

@@ -43,9 +43,7 @@ def officer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     return tmp_path / "officer"
 
 
-def test_a_key_is_made_once_and_is_its_owners_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_key_is_made_once_and_is_its_owners_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ledger("key", "-o", tmp_path / "officer") == 0
     secret, public = (tmp_path / "officer" / f"signer.{name}.toml" for name in ("secret", "public"))
     assert stat.S_IMODE(secret.stat().st_mode) == 0o600
@@ -56,9 +54,7 @@ def test_a_key_is_made_once_and_is_its_owners_alone(
     assert "cannot write the key file" in capsys.readouterr().err
 
 
-def test_a_signed_folder_says_by_whom_and_what(
-    folder: Path, officer: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_signed_folder_says_by_whom_and_what(folder: Path, officer: Path, capsys: pytest.CaptureFixture[str]) -> None:
     secret, public = officer / "signer.secret.toml", officer / "signer.public.toml"
     assert ledger("verify", folder, "--key", public) == 1
     assert "nobody has signed it" in capsys.readouterr().err
@@ -137,9 +133,7 @@ def test_another_folder_under_the_same_signature(
     assert "signs another folder" in capsys.readouterr().err
 
 
-def test_what_cannot_be_signed(
-    folder: Path, officer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_signed(folder: Path, officer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     secret, public = officer / "signer.secret.toml", officer / "signer.public.toml"
     (tmp_path / "empty.toml").write_text("")
     for words, message in [

@@ -42,9 +42,7 @@ def watched(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, 
 
 
 @pytest.mark.parametrize("more", [{"seed": 0}, PRIVATE, {"seed": 0, "method": "published"}])
-def test_a_running_run_is_seen_as_its_events_tell_it(
-    more: dict[str, Any], people: str, tmp_path: Path
-) -> None:
+def test_a_running_run_is_seen_as_its_events_tell_it(more: dict[str, Any], people: str, tmp_path: Path) -> None:
     seen: list[tuple[RoundEvent, Sight]] = []
     watcher = Watcher(tmp_path / "run")
 
@@ -69,10 +67,7 @@ def test_a_running_run_is_seen_as_its_events_tell_it(
 def test_rounds_without_figures_count(people: str, tmp_path: Path) -> None:
     """Where every fourth round is measured alone, the ledgers tell how far the run is."""
     done: list[int] = []
-    watcher, config = (
-        Watcher(tmp_path / "run"),
-        small(people, tmp_path / "run", rounds=8, measure_every=4, seed=0),
-    )
+    watcher, config = (Watcher(tmp_path / "run"), small(people, tmp_path / "run", rounds=8, measure_every=4, seed=0))
     run(config, on_round=lambda event: done.append(watcher.look().done))
     assert done == [1, 1, 2, 3, 5, 5, 6, 8]
     assert sorted(watcher.look().errors) == [0, 4, 7]
@@ -182,9 +177,7 @@ def test_the_newest_run_is_watched_by_default(
     assert (code, out.split()[:2]) == (0, ["runs/a", "finished"])
 
 
-def test_a_folder_of_one_host_has_one_ledger(
-    private: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_of_one_host_has_one_ledger(private: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(private, tmp_path / "part")
     for path in (tmp_path / "part/ledger").iterdir():
         if path.name != "agent-002.jsonl":
@@ -236,9 +229,7 @@ def test_no_text_of_a_folder_steers_the_terminal(
     assert "ring?[2J[red]" in out
 
 
-def test_looking_does_not_keep_a_run_out(
-    people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_looking_does_not_keep_a_run_out(people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lock is tried again while somebody may be looking; another run keeps it, and this one out."""
     (tmp_path / "config.toml").write_text("")
     assert is_held(tmp_path) is False

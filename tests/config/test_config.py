@@ -162,9 +162,7 @@ def test_a_graph_seed_needs_a_random_graph(tmp_path: Path) -> None:
     for topology in (None, *random):
         assert RunConfig(topology=topology, topology_seed=3).topology_seed == 3
     for topology in ("mine.edges", *(spec for spec in SPECS if spec not in random)):
-        with pytest.raises(
-            RequestError, match=f"topology_seed = 3 goes with a random graph, not .*{topology}"
-        ):
+        with pytest.raises(RequestError, match=f"topology_seed = 3 goes with a random graph, not .*{topology}"):
             RunConfig(topology=topology, topology_seed=3)
     # what a run writes down can be run again, with another seed, too
     config, _ = located(RunConfig(topology="ring:5", seed=7), LocalWorld())
@@ -174,12 +172,7 @@ def test_a_graph_seed_needs_a_random_graph(tmp_path: Path) -> None:
 
 def test_defaults_are_the_contracts() -> None:
     config = RunConfig()
-    assert (config.algorithm, config.data, config.epsilon, config.delta) == (
-        "ipp-admm",
-        "census",
-        1.0,
-        "auto",
-    )
+    assert (config.algorithm, config.data, config.epsilon, config.delta) == ("ipp-admm", "census", 1.0, "auto")
     assert (config.data_seed, config.seed, config.transport) == (0, None, "auto")
     assert RunConfig(method="published").accountant == "published"
     assert RunConfig(method="published", accountant="proven").accountant == "proven"
@@ -226,10 +219,7 @@ def test_every_setting_has_a_home_and_help() -> None:
         ("[privacy.agents.3]\nepsilon = 0\n", ["[privacy.agents.3] epsilon = 0", "above 0"]),
         ("[privacy.agents]\n3 = 1\n", ["[privacy.agents.3]"]),
         ("[data]\ntest = 'a.csv'\ntest_fraction = 0.2\n", ["test", "test_fraction", "exclude"]),
-        (
-            "[algorithm]\nrounds = 3\n[privacy]\nmax_releases = 4\n",
-            ["max_releases = 4", "at most rounds = 3"],
-        ),
+        ("[algorithm]\nrounds = 3\n[privacy]\nmax_releases = 4\n", ["max_releases = 4", "at most rounds = 3"]),
         (
             "[network]\ntransport = 'local'\nheartbeat_deadline = 3\n",
             ["heartbeat_deadline = 3 goes with transport = 'zmq', not 'local'"],
@@ -284,8 +274,7 @@ def test_flags_are_parsed_by_their_settings_type(name: str, text: str, value: ob
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
-    [("rounds", "1e2"), ("rounds", "x"), ("seed", "auto"), ("epsilon", "nan"), ("delta", "inf")],
+    ("name", "text"), [("rounds", "1e2"), ("rounds", "x"), ("seed", "auto"), ("epsilon", "nan"), ("delta", "inf")]
 )
 def test_flags_of_another_type_are_refused(name: str, text: str) -> None:
     with pytest.raises(RequestError, match=rf"{name} = '?{text}'? is not allowed"):
@@ -293,9 +282,7 @@ def test_flags_of_another_type_are_refused(name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "setting",
-    [own for own in settings_of("ipp-admm").values() if own.base is float],
-    ids=lambda own: own.name,
+    "setting", [own for own in settings_of("ipp-admm").values() if own.base is float], ids=lambda own: own.name
 )
 def test_no_number_lets_nan_or_infinity_pass(setting: Any) -> None:
     for value in (math.nan, math.inf, -math.inf, 10**400, -(10**400)):

@@ -76,14 +76,7 @@ def test_no_function_has_access_to_a_record() -> None:
     for function in (fixed, with_delta, decide, *functions):
         words = str(inspect.signature(function))
         assert not any(word in words for word in ("Records", "Matrix", "Vector", "ndarray", "LocalSolver"))
-    assert [field.name for field in fields(Facts)] == [
-        "graph",
-        "counts",
-        "width",
-        "nominal",
-        "task",
-        "classes",
-    ]
+    assert [field.name for field in fields(Facts)] == ["graph", "counts", "width", "nominal", "task", "classes"]
     imported = {value.__name__ for _, value in inspect.getmembers(convexity, inspect.ismodule)}
     assert imported <= {"math"}
 
@@ -143,13 +136,7 @@ def test_other_records_of_the_same_number_change_no_setting(algorithm: str, tmp_
 
 
 def test_explicit_settings_are_kept() -> None:
-    words: dict[str, Any] = {
-        "eta": 0.0123,
-        "proximal": 0.4,
-        "rounds": 7,
-        "regularisation": 0.03,
-        "beta": 1e-6,
-    }
+    words: dict[str, Any] = {"eta": 0.0123, "proximal": 0.4, "rounds": 7, "regularisation": 0.03, "beta": 1e-6}
     decision = decided(nx.path_graph(3), **words)
     for name, value in words.items():
         assert getattr(fixed(RunConfig(**words)), name) == value, name
@@ -189,9 +176,7 @@ def test_fixed_replaces_what_depends_on_settings_alone() -> None:
 
 
 def test_fixed_leaves_nothing_automatic_that_a_method_would_read() -> None:
-    network = [
-        method for method in METHODS.values() if issubclass(method, ConsensusMethod)
-    ]  # others need facts
+    network = [method for method in METHODS.values() if issubclass(method, ConsensusMethod)]  # others need facts
     pairs = [(method, form) for method in network for form in method.forms]
     assert len(pairs) == 17
     later = {"eta", "proximal", "gate_threshold", "gate", "gamma"}  # these need facts, or the loss
@@ -255,18 +240,14 @@ def test_a_method_that_noise_drowns_says_so_beforehand(algorithm: str) -> None:
         own = fixed(RunConfig(algorithm=algorithm, epsilon=epsilon, delta=1e-4, method=form))
         rho = {i: Target(epsilon, 1e-4).nominal_rho() for i in range(agents)}
         nominal = rho if form == "proven" else {}
-        found = METHODS[algorithm](
-            own, Facts(nx.cycle_graph(agents), dict.fromkeys(rho, records), 82, nominal)
-        )
+        found = METHODS[algorithm](own, Facts(nx.cycle_graph(agents), dict.fromkeys(rho, records), 82, nominal))
         assert isinstance(found, ConsensusMethod)
         return found
 
     assert method(7000, 5, 10.0).notes(0.0) == ()
     few = method(200, 20, 0.5)
     (note,) = few.notes(0.0)
-    assert note.startswith(
-        "take noisy-gd, which needs less noise, or raise --epsilon: noise is expected to drown"
-    )
+    assert note.startswith("take noisy-gd, which needs less noise, or raise --epsilon: noise is expected to drown")
     assert "noisy-gd" in note
     assert method(200, 20, 0.5, "published").notes(0.0) == ()
     # four times the agents of a fourth of the records double the noise, and so does about half the budget

@@ -50,9 +50,7 @@ def test_private_excludes_what_makes_a_simulation(other: dict[str, Any]) -> None
         Config(private=True, **other)
 
 
-@pytest.mark.parametrize(
-    "pair", [("no_test", "test"), ("no_test", "test_fraction"), ("no_account", "account")]
-)
+@pytest.mark.parametrize("pair", [("no_test", "test"), ("no_test", "test_fraction"), ("no_account", "account")])
 def test_words_that_exclude_each_other(pair: tuple[str, str]) -> None:
     values: dict[str, Any] = {"test": "test.csv", "test_fraction": 0.5, "account": "here"}
     with pytest.raises(RequestError, match=f"{pair[0]} and {pair[1]} exclude each other"):
@@ -78,10 +76,7 @@ ACCOUNT = "--account DIR (which adds up what all runs on these records spend) or
         ({"algorithm": "admm"}, ["admm has no privacy", FILE, "--no-account"]),
         (PRIVATE | {"algorithm": "sgd"}, ["sgd has no privacy"]),
         ({"no_test": True, "algorithm": "dp-sgd"}, [f"it needs {ACCOUNT}"]),
-        (
-            {"no_test": True, "method": "published"},
-            ["it needs --no-account (an account adds up proven costs alone)"],
-        ),
+        ({"no_test": True, "method": "published"}, ["it needs --no-account (an account adds up proven costs alone)"]),
     ],
 )
 def test_what_is_missing_is_named_at_once(settings: dict[str, Any], parts: list[str]) -> None:
@@ -116,13 +111,8 @@ def test_what_is_said_suffices(settings: dict[str, Any]) -> None:
 def test_the_library_refuses_as_the_command_does(people: str, tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="so this run is private"):
         run(small(people, tmp_path / "run"))
-    with pytest.raises(
-        RequestError, match="so this run is private"
-    ):  # also where a loader brings the records
-        run(
-            small(people, tmp_path / "run"),
-            loader=lambda settings, agents, mine: load(settings, agents, mine),
-        )
+    with pytest.raises(RequestError, match="so this run is private"):  # also where a loader brings the records
+        run(small(people, tmp_path / "run"), loader=lambda settings, agents, mine: load(settings, agents, mine))
     assert not (tmp_path / "run").exists()
 
 

@@ -163,9 +163,7 @@ def test_it_is_listed_where_names_are(told: Told) -> None:
         (".a:b", "package.module:Name"),
     ],
 )
-def test_a_broken_package_is_named_in_one_line_and_breaks_nothing_else(
-    name: str, cause: str, told: Told
-) -> None:
+def test_a_broken_package_is_named_in_one_line_and_breaks_nothing_else(name: str, cause: str, told: Told) -> None:
     code, _, err = told("run", "--algorithm", name)
     assert code == 2
     assert err.count("\n") == 1
@@ -373,9 +371,7 @@ def test_processes_compare_the_tables_of_their_losses() -> None:
 
 
 def test_keywords_make_a_run(tmp_path: Path) -> None:
-    result = run(
-        algorithm="mine", momentum=0.75, rounds=1, topology="ring:3", seed=0, out=str(tmp_path / "run")
-    )
+    result = run(algorithm="mine", momentum=0.75, rounds=1, topology="ring:3", seed=0, out=str(tmp_path / "run"))
     assert load_config(result.folder / "config.toml").momentum == 0.75
 
 
@@ -389,9 +385,7 @@ def test_losses_and_topologies() -> None:
     graphs = {tuple(load_topology("coins:8:0.6", seed=seed).edges) for seed in range(4)}
     assert len(graphs) > 1
     assert RunConfig(topology="stranger:coins:8:0.6", topology_seed=3).topology_seed == 3
-    assert (
-        len(load_topology("stranger:gaps:5")) == 5
-    )  # draws in parts may have any labels: the next one is tried
+    assert len(load_topology("stranger:gaps:5")) == 5  # draws in parts may have any labels: the next one is tried
     for wrong in ("wheel:x", "wheel:0", "wheels:7", "wheel", "coins:8:2.5:1"):
         with pytest.raises(RequestError, match="topology"):
             load_topology(wrong)

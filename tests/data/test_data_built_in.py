@@ -28,9 +28,7 @@ def logistic(X: Matrix, y: Vector, regularisation: float) -> Vector:
         loss = float(np.mean(np.logaddexp(0, -margin))) + regularisation / 2 * float(theta @ theta)
         return loss, X.T @ slope / len(y) + regularisation * theta
 
-    theta: Vector = minimize(
-        value, np.zeros(X.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 80}
-    ).x
+    theta: Vector = minimize(value, np.zeros(X.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 80}).x
     return theta
 
 
@@ -119,9 +117,7 @@ ROWS = [
 
 def small_adult(write: Write, rows: list[str], tests: list[str]) -> str:
     write("adult/adult.data", "\n".join(rows) + "\n\n")
-    path = write(
-        "adult/adult.test.gz", "|1x3 Cross validator\n" + "\n".join(f"{row}." for row in tests) + "\n\n"
-    )
+    path = write("adult/adult.test.gz", "|1x3 Cross validator\n" + "\n".join(f"{row}." for row in tests) + "\n\n")
     return str(Path(path).parents[1])
 
 
@@ -162,9 +158,7 @@ def test_adult_rows_outside_the_code_book(old: str, new: str, words: str, write:
 @pytest.mark.parametrize(
     "name", ["adult", "phishing", "kddcup99", "mnist:0", "skin", "year-prediction-msd", "ipums:a.csv"]
 )
-def test_a_set_that_is_not_there_says_what_to_do(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_set_that_is_not_there_says_what_to_do(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for folder in (str(tmp_path / "data"), None):
         if folder is None and name == "adult":

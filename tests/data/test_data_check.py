@@ -79,9 +79,7 @@ def test_a_missing_label_column_is_the_one_fault() -> None:
     ],
 )
 def test_every_fault_of_other_files(name: str, places: list[str]) -> None:
-    assert [fault.partition(": ")[0] for fault in faults(data=name)] == [
-        f"{name}, {place}" for place in places
-    ]
+    assert [fault.partition(": ")[0] for fault in faults(data=name)] == [f"{name}, {place}" for place in places]
 
 
 def test_the_last_step_of_a_run_is_taken_too() -> None:

@@ -68,9 +68,7 @@ def test_a_task_against_the_declaration_is_refused(write: Write) -> None:
     assert "--task real contradicts [data.schema], which declares 3 classes" in refusal(
         path, schema=SCHEMA, task="real"
     )
-    assert "--task classes does not go with 'census', whose labels are two classes" in refusal(
-        "census", task="classes"
-    )
+    assert "--task classes does not go with 'census', whose labels are two classes" in refusal("census", task="classes")
     assert "--positive b goes with two classes, not with --task classes" in refusal(
         path, label="y", task="classes", positive="b"
     )
@@ -82,9 +80,7 @@ def test_a_task_against_the_declaration_is_refused(write: Write) -> None:
 
 def test_faults_of_classes_name_row_and_values(write: Write) -> None:
     path = write("t.csv", CSV + "9,d\n")
-    with pytest.raises(
-        DataError, match="line 8, column 'y': undeclared label 'd'; the labels are 'a', 'b', 'c'"
-    ):
+    with pytest.raises(DataError, match="line 8, column 'y': undeclared label 'd'; the labels are 'a', 'b', 'c'"):
         every(path, schema=SCHEMA, test=path)
     assert "labels must be different values" in refusal(path, schema=SCHEMA | {"labels": [1, "1.0", 2]})
     two = write("u.csv", "x,y\n1,a\n2,b\n")

@@ -13,9 +13,7 @@ from admmnet.config.toml import load_config, read_schema
 
 COLUMNS: dict[str, Any] = {"a": {"kind": "numeric", "low": 0, "high": 40}}
 SCHEMA: dict[str, Any] = {"label": "y", "labels": ["no", "yes"], "drop": ["b"], "columns": COLUMNS}
-BARE = (
-    "label = 'y'\nlabels = ['no', 'yes']\ndrop = ['b']\n[columns.a]\nkind = 'numeric'\nlow = 0\nhigh = 40\n"
-)
+BARE = "label = 'y'\nlabels = ['no', 'yes']\ndrop = ['b']\n[columns.a]\nkind = 'numeric'\nlow = 0\nhigh = 40\n"
 QUICK = ("--rounds", "2", "--seed", "1", "--quiet")
 
 
@@ -30,9 +28,7 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("encoding.json").write_text(json.dumps(SCHEMA))
 
 
-@pytest.mark.parametrize(
-    ("file", "more"), [("bare.toml", {}), ("run.toml", {"positive": "no"}), ("encoding.json", {})]
-)
+@pytest.mark.parametrize(("file", "more"), [("bare.toml", {}), ("run.toml", {"positive": "no"}), ("encoding.json", {})])
 def test_the_three_kinds_of_schema_files(file: str, more: dict[str, str]) -> None:
     assert read_schema(Path(file)) == {"schema": SCHEMA, **more}
 

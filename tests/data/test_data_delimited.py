@@ -17,15 +17,7 @@ from tests.data.conftest import Write
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
 @pytest.mark.parametrize(
     "text",
-    [
-        "a\nb\nc",
-        "a\nb\n",
-        "\ufeffa\r\n\r\n\nb\r\n",
-        "a\n\n \nb\n\n  \n\n",
-        "\n\na\n",
-        "één\nβ\n",
-        "a" * 50 + "\nb",
-    ],
+    ["a\nb\nc", "a\nb\n", "\ufeffa\r\n\r\n\nb\r\n", "a\n\n \nb\n\n  \n\n", "\n\na\n", "één\nβ\n", "a" * 50 + "\nb"],
 )
 def test_blocks_are_the_lines_of_the_file(text: str, size: int, write: Write) -> None:
     path = Path(write("t.txt", text))

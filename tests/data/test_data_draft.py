@@ -86,10 +86,7 @@ def test_label_values(
 
 @pytest.mark.parametrize(
     ("values", "words"),
-    [
-        (["a"], "every record has 'a'"),
-        ([f"w{k}" for k in range(30)], "30 values, 'w0', 'w1', 'w2', 'w3', ..."),
-    ],
+    [(["a"], "every record has 'a'"), ([f"w{k}" for k in range(30)], "30 values, 'w0', 'w1', 'w2', 'w3', ...")],
 )
 def test_no_label(write: Write, values: list[str], words: str) -> None:
     text = "x,y\n" + "".join(f"{k / 8},{value}\n" for k, value in enumerate(values * 2))
@@ -102,11 +99,7 @@ def test_no_label(write: Write, values: list[str], words: str) -> None:
     ("values", "reason", "example"),
     [
         ([f"{k}.5 %" for k in range(60)], "numbers with a unit", "such as '0.5 %': write them without"),
-        (
-            ["1", "2", "3", "inf"],
-            "numbers that are not finite",
-            "'inf': fill them in, or leave these cells empty",
-        ),
+        (["1", "2", "3", "inf"], "numbers that are not finite", "'inf': fill them in, or leave these cells empty"),
         (
             [f"{k}.5" for k in range(60)] + ["<5", "high"],
             "numbers and words",

@@ -23,9 +23,7 @@ def test_csv_of_numbers(name: str, write: Write) -> None:
     records = every(path, label="y", test=path, no_intercept=True)
     assert records.feature_names == ("a", "b")
     assert records.preprocessing == "public-bounds"
-    np.testing.assert_allclose(
-        records.X_test, [[0.6, 0.8], [1.0, 0.0], [0.0, 1.0], [5 / 13, 12 / 13]], rtol=1e-15
-    )
+    np.testing.assert_allclose(records.X_test, [[0.6, 0.8], [1.0, 0.0], [0.0, 1.0], [5 / 13, 12 / 13]], rtol=1e-15)
     np.testing.assert_array_equal(records.y_test, [1, -1, 1, -1])
     np.testing.assert_array_equal(records.shards[0][0], records.X_test)
     with_one = every(path, label="y", test=path)
@@ -45,9 +43,7 @@ def test_quotes_blank_lines_at_the_end_and_other_line_ends(write: Write) -> None
     text = '\ufeff"a", b,y\r\n"3",4,1\r\n1, 0,-1\r\n0,2,1\r\n5,12,-1\r\n\r\n'
     quoted = every(write("b.csv", text), label="y", test=write("b.csv", text))
     np.testing.assert_array_equal(plain.X_test, quoted.X_test)
-    unquoted = every(
-        write("c.csv", text.replace('"', "")), label="y", test=write("c.csv", text.replace('"', ""))
-    )
+    unquoted = every(write("c.csv", text.replace('"', "")), label="y", test=write("c.csv", text.replace('"', "")))
     np.testing.assert_array_equal(plain.X_test, unquoted.X_test)
 
 
@@ -102,9 +98,7 @@ def test_csv_refusals(text: str, words: list[str], write: Write) -> None:
         ("t.npz", b"\x93NUMPY\x01\x00", {}, "is not a sound npz file"),
     ],
 )
-def test_files_that_are_refused(
-    name: str, content: bytes, others: dict[str, Any], words: str, tmp_path: Path
-) -> None:
+def test_files_that_are_refused(name: str, content: bytes, others: dict[str, Any], words: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
     assert words in refusal(str(tmp_path / name), **others)
 
@@ -123,9 +117,7 @@ def test_positive_value(write: Write) -> None:
         path, label="y", positive="si", schema={"labels": ["no", "yes"]}
     )
     assert "no row has the label 'si'" in refusal(path, label="y", positive="si")
-    assert "line 3, column 'y': undeclared label 'yes'" in refusal(
-        path, label="y", schema={"labels": ["no", "ja"]}
-    )
+    assert "line 3, column 'y': undeclared label 'yes'" in refusal(path, label="y", schema={"labels": ["no", "ja"]})
 
 
 @pytest.mark.parametrize("name", ["t.libsvm", "t.svm.gz"])
@@ -208,9 +200,7 @@ def test_npz_refusals(arrays: dict[str, Any], words: str, tmp_path: Path) -> Non
         every(str(tmp_path / "t.npz"), features=2)
 
 
-@pytest.mark.parametrize(
-    ("name", "words"), [("t.npz", "is not a sound npz file"), ("idx.zip", "cannot be unpacked")]
-)
+@pytest.mark.parametrize(("name", "words"), [("t.npz", "is not a sound npz file"), ("idx.zip", "cannot be unpacked")])
 def test_an_encrypted_archive(name: str, words: str, tmp_path: Path) -> None:
     path = tmp_path / name
     with zipfile.ZipFile(path, "w") as archive:
@@ -224,9 +214,7 @@ def test_an_encrypted_archive(name: str, words: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["t.csv.gz", "t.svm.gz", "t.npz", "idx.gz", "idx.zip"])
-def test_a_packed_file_that_grows_without_bound(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_packed_file_that_grows_without_bound(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is refused at a public bound, long before it is whole in memory."""
     monkeypatch.setattr(files, "UNPACKED", 1 << 20)
     path, zeros = tmp_path / name, b"0" * (1 << 22)

@@ -62,8 +62,7 @@ def test_private_runs_tell_nothing_of_what_a_file_holds(
     rows = "".join(f"{k % 5},{'good' if k % 2 else 'bad'}\n" for k in range(40))
     text = "@relation r\n@attribute size numeric\n@attribute class {good,bad}\n@data\n" + rows
     schema = write(
-        "s.toml",
-        'label = "class"\nlabels = ["bad", "good"]\n[columns.size]\nkind = "numeric"\nlow = 0\nhigh = 5\n',
+        "s.toml", 'label = "class"\nlabels = ["bad", "good"]\n[columns.size]\nkind = "numeric"\nlow = 0\nhigh = 5\n'
     )
     data = ["--data", "openml:8", "--data-dir", below(write("openml/8.arff", text)), "--schema", schema]
     words = [*words, "--epsilon", "9", "--delta", "1e-3", "--rounds", "2", "--agents", "2", "--no-test"]
@@ -96,8 +95,7 @@ def test_one_download_of_what_has_a_checksum(tmp_path: Path, monkeypatch: pytest
     assert "a9a has sha256" in refusal("a9a")  # no file of the page's own
     assert not list(tmp_path.rglob("a9a*"))
     digests = {
-        f"a9a/{name}": hashlib.sha256(text.encode()).hexdigest()
-        for name, text in (("a9a", TRAIN), ("a9a.t", TEST))
+        f"a9a/{name}": hashlib.sha256(text.encode()).hexdigest() for name, text in (("a9a", TRAIN), ("a9a.t", TEST))
     }
     monkeypatch.setitem(sets.KNOWN, "a9a", replace(sets.KNOWN["a9a"], sha256=digests))
     asked.clear()
@@ -186,9 +184,7 @@ def test_openml_as_arff(write: Write) -> None:
     assert whole.feature_names == ("loan amount", INTERCEPT)
 
 
-def test_openml_from_a_look_to_predictions(
-    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_openml_from_a_look_to_predictions(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = "".join(f"{k},{'car' if k % 3 else 'boat'},{'good' if k % 2 else 'bad'}\n" for k in range(40))
     head = "@relation r\n@attribute size numeric\n@attribute kind {car,boat}\n@attribute class {good,bad}\n@data\n"
     folder, out = below(write("openml/9.arff", head + rows)), str(tmp_path / "run")
@@ -208,9 +204,7 @@ def test_openml_as_a_sample(write: Write, tmp_path: Path, capsys: pytest.Capture
     folder, out = below(write("openml/31.arff", ARFF)), str(tmp_path / "s.toml")
     words = ["data", "draft", "openml:31", "--label", "class", "--data-dir", folder]
     assert run_command_line([*words, "-o", out]) == 0
-    *check, _, schema = (
-        capsys.readouterr().out.splitlines()[-1].removeprefix("read it, then: admmnet ").split()
-    )
+    *check, _, schema = capsys.readouterr().out.splitlines()[-1].removeprefix("read it, then: admmnet ").split()
     assert schema == out
     assert run_command_line([*check, "--schema", out]) == 0
     assert "4 records of" in capsys.readouterr().out

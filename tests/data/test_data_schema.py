@@ -108,10 +108,7 @@ def test_columns_are_declared_or_dropped(write: Write) -> None:
     with pytest.raises(RequestError, match=r"does not declare 'id'; add each to .*data\.schema\.drop"):
         every(path, schema={k: v for k, v in SCHEMA.items() if k != "drop"})
     with pytest.raises(RequestError, match="has no column 'height'"):
-        every(
-            path,
-            schema=SCHEMA | {"columns": {"height": {"kind": "numeric", "low": 0, "high": 1}}, "drop": ["*"]},
-        )
+        every(path, schema=SCHEMA | {"columns": {"height": {"kind": "numeric", "low": 0, "high": 1}}, "drop": ["*"]})
 
 
 @pytest.mark.parametrize(
@@ -168,12 +165,7 @@ def test_schema_refusals(change: dict[str, Any], words: str) -> None:
         {"features": 4, "targets": [-1, 0.1], "centre": 0, "scales": [1 / 3, 2]},
         {"label": "y", "threshold": 0, "leave_out": ["9", "99"], "drop": ["*"]},
         {"label": "y", "columns": {"a": {"kind": "categorical"}, "b": {"kind": "numeric"}}, "drop": ["*"]},
-        {
-            "columns": {
-                "a": {"kind": "numeric", "low": 0.1, "high": 1 / 3},
-                "n": {"kind": "numeric", "scale": "none"},
-            }
-        },
+        {"columns": {"a": {"kind": "numeric", "low": 0.1, "high": 1 / 3}, "n": {"kind": "numeric", "scale": "none"}}},
     ],
     ids=["empty", "all-kinds", "adult", "census", "width", "targets", "threshold", "open", "exact"],
 )
@@ -186,9 +178,7 @@ def test_records_carry_what_was_discovered(write: Write) -> None:
     path = write("t.csv", table(ROWS))
     assert every(path, schema=SCHEMA).encoding is None
     columns = {"age": {"kind": "numeric"}, "ward": {"kind": "categorical"}}
-    found = every(
-        path, schema={"label": "sick", "drop": ["*"], "columns": columns}, positive="yes", test=path
-    )
+    found = every(path, schema={"label": "sick", "drop": ["*"], "columns": columns}, positive="yes", test=path)
     assert found.encoding is not None
     assert found.encoding["labels"] == ["no", "yes"]
     again = every(path, schema=found.encoding, test=path)
@@ -256,10 +246,7 @@ def test_own_files_read_nothing_from_rows(
         ({"label": "y"}, "--label y goes with a csv"),
         ({"positive": "y"}, "--positive y goes with"),
         ({"features": 3}, "--features goes with a file"),
-        (
-            {"split": "even"},
-            "--split must be iid, dirichlet:A, by-column:NAME, sizes:A:B:... or zipf:S, got 'even'",
-        ),
+        ({"split": "even"}, "--split must be iid, dirichlet:A, by-column:NAME, sizes:A:B:... or zipf:S, got 'even'"),
         ({"data": "x.csv", "features": 3}, "--features goes with libsvm and npz"),
         ({"data": "x.npz", "label": "y"}, "--label y goes with a csv file"),
         ({"data": "x.svm", "features": 0}, "features = 0 is not allowed"),

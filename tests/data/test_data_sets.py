@@ -179,9 +179,7 @@ def test_phishing_uci_forms(write: Write) -> None:
 
 
 def test_skin(write: Write) -> None:
-    folder = str(
-        Path(write("skin/Skin_NonSkin.txt", "74\t85\t123\t1\n0\t255\t51\t2\n1\t2\t3\t1\n")).parents[1]
-    )
+    folder = str(Path(write("skin/Skin_NonSkin.txt", "74\t85\t123\t1\n0\t255\t51\t2\n1\t2\t3\t1\n")).parents[1])
     records = every("skin", data_dir=folder, test_fraction=0.4)
     X = np.vstack([records.shards[0][0], records.X_test])
     raw = np.sort(X / X[:, -1:], axis=0)
@@ -215,10 +213,7 @@ def test_a_declaration_is_sound(known: DataSet) -> None:
 @pytest.mark.parametrize(
     ("others", "words"),
     [
-        (
-            {"data": "mnist:10"},
-            "unknown data 'mnist:10': did you mean mnist:1\\? the names are .*mnist:DIGIT",
-        ),
+        ({"data": "mnist:10"}, "unknown data 'mnist:10': did you mean mnist:1\\? the names are .*mnist:DIGIT"),
         ({"data": "mnist", "task": "binary"}, "'mnist', whose labels are 10 classes: drop --task"),
         ({"data": "ipums:usa.txt"}, "FILE must be an extract in csv form"),
         ({"data": "ipums:a-{agent}.csv"}, "is one extract, without {agent}"),

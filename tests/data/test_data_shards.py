@@ -104,11 +104,7 @@ def test_by_column_keeps_a_value_together() -> None:
     [
         ("iid", N, f"{N} agents and 752 training records"),
         ("dirichlet:0.001", 50, "--split dirichlet:0.001 left one of 50 agents without records"),
-        (
-            "sizes:1:2:3",
-            4,
-            "--split sizes: has 3 shares for 4 agents: give one share an agent, or --agents 3",
-        ),
+        ("sizes:1:2:3", 4, "--split sizes: has 3 shares for 4 agents: give one share an agent, or --agents 3"),
         ("sizes:1:1e9", 2, "--split sizes: leaves agent 0 without records"),
         ("zipf:400", 3, "--split zipf: leaves agent 1 without records"),
         ("by-column:city", 10, "--split by-column:city: 9 values among the training records for 10 agents"),

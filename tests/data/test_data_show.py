@@ -60,10 +60,7 @@ def test_a_file_shows_what_is_declared_and_no_record(write: Write) -> None:
     assert (facts["records"], facts["features"], facts["declared"], facts["public"]) == (20, 10, False, False)
     assert facts["label"]["values"] == ["no", "yes"]
     assert "records" not in facts["label"]
-    assert facts_of(DataSettings(data=path, schema=SCHEMA), balance=True)["label"]["records"] == {
-        "no": 10,
-        "yes": 10,
-    }
+    assert facts_of(DataSettings(data=path, schema=SCHEMA), balance=True)["label"]["records"] == {"no": 10, "yes": 10}
     X = load(DataSettings(data=path, schema=SCHEMA, no_test=True), 1, [0])
     assert len(X.feature_names) == facts["features"]
 
@@ -83,35 +80,19 @@ def test_what_is_not_declared_and_what_is_not_there(write: Write) -> None:
     [
         (
             "census",
-            [
-                "48,842 records, a public data set",
-                "label income: low (-1) 75.9%, high (+1) 24.1%",
-                "features: 109",
-            ],
+            ["48,842 records, a public data set", "label income: low (-1) 75.9%, high (+1) 24.1%", "features: 109"],
         ),
-        (
-            "t.csv --schema s.toml",
-            ["left out: id", "label y: no (-1), yes (+1)", "the encoding is not declared whole"],
-        ),
+        ("t.csv --schema s.toml", ["left out: id", "label y: no (-1), yes (+1)", "the encoding is not declared whole"]),
         ("t.csv --schema s.toml --balance", ["label y: no (-1) 50.0%, yes (+1) 50.0%"]),
         ("t.csv", ["label: none is named", "not declared: a private run takes it for a number"]),
         (
             "n.npz",
-            [
-                "x1 to x3",
-                "numbers as they are",
-                "must be -1 and +1, or 0 and 1",
-                "all of the encoding is declared",
-            ],
+            ["x1 to x3", "numbers as they are", "must be -1 and +1, or 0 and 1", "all of the encoding is declared"],
         ),
     ],
 )
 def test_the_command(
-    words: str,
-    told: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    words: str, told: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     import tomli_w
 
@@ -127,9 +108,7 @@ def test_the_command(
     assert json.loads(capsys.readouterr().out)["data"] == words.split()[0]
 
 
-@pytest.mark.parametrize(
-    ("scale", "what"), [(1000.0, "feature 'b'"), (1.0, None), (0.001, None), (1e-5, None)]
-)
+@pytest.mark.parametrize(("scale", "what"), [(1000.0, "feature 'b'"), (1.0, None), (0.001, None), (1e-5, None)])
 def test_one_feature_that_swallows_the_others(scale: float, what: str | None) -> None:
     stream = np.random.default_rng(0)
     X = np.column_stack([stream.random((50, 1)), scale * stream.random((50, 1)), np.ones((50, 1))])
@@ -152,9 +131,7 @@ def test_a_simulation_says_so_and_a_private_run_says_what_is_public(tmp_path: Pa
 
     def notes(data: str, **settings: Any) -> str:
         out = str(tmp_path / f"run{len(list(tmp_path.iterdir()))}")
-        return " ".join(
-            run(RunConfig(data=str(tmp_path / data), out=out, **quick, **settings)).summary["notes"]
-        )
+        return " ".join(run(RunConfig(data=str(tmp_path / data), out=out, **quick, **settings)).summary["notes"])
 
     assert "feature 'x2' makes up" in notes("n.npz", seed=1)
     assert "makes up" not in notes("n.npz", **private)

@@ -73,11 +73,7 @@ def test_what_is_no_number_is_named(text: str, words: str) -> None:
         ("t.csv", "a\tb\ty\n1\t2\t1\n", "line 1 has no commas but 2 tabs: give --separator tab"),
         ("c.tsv", "a,b,y\n1,2,1\n", "line 1 has no tabs but 2 commas: give --separator ','"),
         ("e.csv", "sep=;\na;y\n1;1\n", "line 1 is 'sep=;', which only spreadsheets read: remove that line"),
-        (
-            "n.csv",
-            "39,7.5,1\n41,2,0\n",
-            "line 1 looks like a record, for it holds the number 39: write a line",
-        ),
+        ("n.csv", "39,7.5,1\n41,2,0\n", "line 1 looks like a record, for it holds the number 39: write a line"),
         ("d.csv", "A,2024-01-01,yes\nB,2024-01-02,no\n", "for it holds the date 2024-01-01"),
         ("w.csv", "A,yes\nB,no\nA,no\nB,yes\n", "for it holds nothing that does not occur again below"),
     ],
@@ -88,9 +84,7 @@ def test_other_forms_are_recognised(write: Write, name: str, text: str, words: s
 
 @pytest.mark.parametrize("header", ["0,1,y", "1,2,y", "2019,2020,y", "x1,x2,y", "a,b,y"])
 def test_headers_that_count_are_headers(write: Write, header: str) -> None:
-    records = load(
-        DataSettings(data=write("t.csv", f"{header}\n3,2,1\n1,4,0\n"), label="y", no_test=True), 1, [0]
-    )
+    records = load(DataSettings(data=write("t.csv", f"{header}\n3,2,1\n1,4,0\n"), label="y", no_test=True), 1, [0])
     assert records.feature_names == (*header.split(",")[:2], "intercept")
 
 
@@ -155,11 +149,7 @@ def test_parquet(write: Write) -> None:
     schema = {"label": "y", "columns": columns, "drop": ["d", "l"]}
     records = load(DataSettings(data="p.parquet", no_test=True, schema=schema), 1, [0])
     X = records.shards[0][0]
-    rows: list[list[float]] = [
-        [0.1, 0, 0.05, 1, 0, 1, 0, 0],
-        [0, 1, 0, 0, 1, 0, 1, 0],
-        [0.3, 0, 0.2, 0, 1, 0, 0, 1],
-    ]
+    rows: list[list[float]] = [[0.1, 0, 0.05, 1, 0, 1, 0, 0], [0, 1, 0, 0, 1, 0, 1, 0], [0.3, 0, 0.2, 0, 1, 0, 0, 1]]
     np.testing.assert_allclose(X[:, :-1] / X[:, -1:], rows, rtol=1e-15)
     assert "p.parquet, column 'l' holds list<" in refusal(
         "p.parquet", schema=schema | {"drop": ["d"]} | {"columns": columns | {"l": NUMBER}}
@@ -184,19 +174,14 @@ def rows_in(data: str, schema: dict[str, Any]) -> np.ndarray[Any, Any]:
     return np.asarray(load(DataSettings(data=data, no_test=True, schema=schema), 1, [0]).shards[0][0])
 
 
-def test_spellings_are_those_of_texts_in_parquet_files_and_frames(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_spellings_are_those_of_texts_in_parquet_files_and_frames(capsys: pytest.CaptureFixture[str]) -> None:
     pd = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     frame = pd.DataFrame(german())
     frame.to_parquet("g.parquet")
     plain = frame.assign(pay=[float(x.replace(".", "").replace(",", ".")) for x in frame.pay])
     plain.to_csv("plain.csv", index=False)
-    for words in (
-        "data draft g.parquet --label sick -o s.toml",
-        "data check g.parquet --schema s.toml",
-    ):
+    for words in ("data draft g.parquet --label sick -o s.toml", "data check g.parquet --schema s.toml"):
         assert run_command_line(words.split()) == 0, capsys.readouterr().err
     assert "its numbers are read as 1.234,5" in capsys.readouterr().out
     schema = read_schema(Path("s.toml"))["schema"]
@@ -243,9 +228,7 @@ def test_real_targets_in_another_spelling_are_drafted() -> None:
     table = Table(("v", "y"), 31, lambda name: Column(texts, codes), lambda row: "", "t")
     assert draft(table, "y").schema.targets == (0.0, 1100.0)
     typed = Column(tuple(f"{k}.5" for k in range(31)), codes, typed=True)
-    mixed = Table(
-        ("v", "y"), 31, lambda name: Column(texts, codes) if name == "v" else typed, lambda row: "", "t"
-    )
+    mixed = Table(("v", "y"), 31, lambda name: Column(texts, codes) if name == "v" else typed, lambda row: "", "t")
     assert draft(mixed, "y").schema.targets == (0.0, 31.0)
 
 

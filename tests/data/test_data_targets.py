@@ -86,9 +86,7 @@ def test_what_goes_with_classes_alone(write: Write) -> None:
     assert "--split dirichlet:1 deals by class, and t.csv has real targets" in refusal(
         path, schema=SCHEMA, test=path, split="dirichlet:1"
     )
-    assert "--positive 1 and data.schema.targets exclude each other" in refusal(
-        path, schema=SCHEMA, positive="1"
-    )
+    assert "--positive 1 and data.schema.targets exclude each other" in refusal(path, schema=SCHEMA, positive="1")
 
 
 def test_a_threshold_makes_classes(write: Write) -> None:
@@ -102,9 +100,7 @@ def test_a_threshold_makes_classes(write: Write) -> None:
     assert new.labels == ("at most 2.5", "above 2.5")
     zero = every(path, schema=schema | {"threshold": 0}, test=path)
     np.testing.assert_array_equal(zero.y_test, [-1, 1, 1, -1, 1])
-    assert "--positive 1 and data.schema.threshold exclude each other" in refusal(
-        path, schema=schema, positive="1"
-    )
+    assert "--positive 1 and data.schema.threshold exclude each other" in refusal(path, schema=schema, positive="1")
 
 
 def test_records_that_are_left_out(write: Write) -> None:

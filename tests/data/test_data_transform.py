@@ -110,9 +110,7 @@ def test_columns_read_the_training_records_and_say_so(npz: str, tmp_path: Path) 
 def test_what_was_found_encodes_new_rows_alike(npz: str) -> None:
     request = DataSettings(data=npz, normalise="columns", project=3)
     records = load(request, 1, [0])
-    with pytest.raises(
-        RequestError, match=r"--normalise columns would be read from the rows: declare scales"
-    ):
+    with pytest.raises(RequestError, match=r"--normalise columns would be read from the rows: declare scales"):
         load_new(request, records.feature_names)
     table = json.loads(json.dumps(records.encoding))
     again = DataSettings(data=npz, normalise="columns", project=3, schema=table)
@@ -143,9 +141,7 @@ def test_public_scales(npz: str, write: Write) -> None:
     rows_of(every(npz, normalise="public", schema={"scales": 10}), unit(np.clip(X / 10, -1, 1)))
     message = refusal(npz, normalise="public")
     assert "t.npz has no public bound for feature 'x1'" in message
-    assert "holds 2 numbers, t.npz has 5 features" in refusal(
-        npz, normalise="public", schema={"scales": [1, 2]}
-    )
+    assert "holds 2 numbers, t.npz has 5 features" in refusal(npz, normalise="public", schema={"scales": [1, 2]})
     columns: dict[str, Any] = {"a": {"kind": "numeric", "low": 0, "high": 4, "weight": 2}}
     path = write("t.csv", "a,b,y\n1,2,1\n4,5,-1\n2,8,1\n3,1,1\n")
     schema = {"label": "y", "drop": ["b"], "columns": columns}

@@ -30,9 +30,7 @@ def people(path: Path, rows: int = 80, seed: int = 0) -> Path:
     for k in range(rows):
         age = stream.integers(20, 90)
         income = "" if k % 9 == 0 else f"{stream.lognormal(10):.2f}"
-        lines.append(
-            f"P{k:04},{age},{income},{'ABC'[k % 3]},2024-01-{1 + k % 28:02},{'yes' if age > 60 else 'no'}"
-        )
+        lines.append(f"P{k:04},{age},{income},{'ABC'[k % 3]},2024-01-{1 + k % 28:02},{'yes' if age > 60 else 'no'}")
     path.write_text("\n".join(lines) + "\n")
     return path
 
@@ -99,9 +97,7 @@ def test_pyarrow_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("kind", ["plain", "semicolons", "no header"])
-def test_three_commands_from_a_messy_file_to_a_private_model(
-    kind: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_three_commands_from_a_messy_file_to_a_private_model(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     path = people(Path("people.csv"), 120)
     text, label = path.read_text(), "sick"
     if kind == "semicolons":

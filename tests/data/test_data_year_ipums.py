@@ -23,9 +23,7 @@ def songs(n: int = 40) -> str:
     rng = np.random.default_rng(1)
     rows = rng.normal(0, 50, (n, 90))
     years = rng.integers(1922, 2012, n)
-    return "".join(
-        f"{year}," + ",".join(f"{v:.5f}" for v in row) + "\n" for year, row in zip(years, rows, strict=True)
-    )
+    return "".join(f"{year}," + ",".join(f"{v:.5f}" for v in row) + "\n" for year, row in zip(years, rows, strict=True))
 
 
 FILE = "year-prediction-msd/YearPredictionMSD.txt"
@@ -34,9 +32,7 @@ FILE = "year-prediction-msd/YearPredictionMSD.txt"
 def test_year_prediction(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     text = songs()
     folder = str(Path(write(FILE, text)).parents[1])
-    with pytest.raises(
-        RequestError, match=r"holds 40 records, the official split needs 515345.*--test-fraction"
-    ):
+    with pytest.raises(RequestError, match=r"holds 40 records, the official split needs 515345.*--test-fraction"):
         every("year-prediction-msd", data_dir=folder)
     records = every("year-prediction-msd", data_dir=folder, test_fraction=0.25)
     assert records.task == "real"
@@ -56,9 +52,7 @@ def test_year_prediction(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_year_prediction_packed(tmp_path: Path, write: Write) -> None:
-    plain = every(
-        "year-prediction-msd", data_dir=str(Path(write(FILE, songs())).parents[1]), test_fraction=0.25
-    )
+    plain = every("year-prediction-msd", data_dir=str(Path(write(FILE, songs())).parents[1]), test_fraction=0.25)
     for kind in ("gz", "zip"):
         folder = tmp_path / kind / "year-prediction-msd"
         folder.mkdir(parents=True)
@@ -167,9 +161,7 @@ def test_ipums_threshold_and_own_columns(write: Write) -> None:
     new = load_new(settings, load(settings, 1, [0]).feature_names)
     np.testing.assert_array_equal(new.y, [1, -1, -1])
     own = {"drop": ["*"], "threshold": 0, "columns": {"SEX": {"kind": "categorical", "categories": [1, 2]}}}
-    settings = DataSettings(
-        data=f"ipums:{folder}/ipums/usa_00001.csv", test_fraction=0.5, label="INCTOT", schema=own
-    )
+    settings = DataSettings(data=f"ipums:{folder}/ipums/usa_00001.csv", test_fraction=0.5, label="INCTOT", schema=own)
     assert load(settings, 1, [0]).feature_names == ("SEX=1", "SEX=2", INTERCEPT)
 
 

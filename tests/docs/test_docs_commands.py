@@ -76,11 +76,7 @@ def test_documented_commands_parse(file: str, words: list[str]) -> None:
 
 def test_the_check_of_commands_refuses_what_does_not_exist() -> None:
     assert len(documented_commands()) > 15
-    for line in (
-        "admmnet run --epsilom 1",
-        "mpirun -n 5 python -m admmnet --no-such 1",
-        "admmnet ledger show RUN --x",
-    ):
+    for line in ("admmnet run --epsilom 1", "mpirun -n 5 python -m admmnet --no-such 1", "admmnet ledger show RUN --x"):
         with pytest.raises(click.UsageError):
             check_command(command_words(line) or [])
     with pytest.raises(AssertionError, match="no command"):
@@ -154,9 +150,7 @@ def test_every_exit_code_has_its_row() -> None:
     assert codes <= set(map(int, rows))
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in PAGES if blocks(path, "toml") and path not in EXAMPLES], ids=name
-)
+@pytest.mark.parametrize("path", [path for path in PAGES if blocks(path, "toml") and path not in EXAMPLES], ids=name)
 def test_config_examples_load(path: Path, tmp_path: Path) -> None:
     own = (block for block in blocks(path, "toml") if "[build-system]" not in block)
     for number, block in enumerate(own):

@@ -61,9 +61,7 @@ def equations(source: str) -> list[str]:
         if re.search(r"\d{4}, $", source[: match.start()]):
             continue
         numbers += re.findall(r"P?\d+", match[1])
-        for letter, first, last in re.findall(
-            r"\((P?)(\d+)\)(?:\s+to\s+|\s*[-\u2013]\s*)\(P?(\d+)\)", match[1]
-        ):
+        for letter, first, last in re.findall(r"\((P?)(\d+)\)(?:\s+to\s+|\s*[-\u2013]\s*)\(P?(\d+)\)", match[1]):
             numbers += [f"{letter}{n}" for n in range(int(first), int(last) + 1)]
     return numbers
 
@@ -83,9 +81,7 @@ def test_citations_are_read_in_every_form() -> None:
 
 
 def test_cited_equations_are_on_their_page() -> None:
-    found = re.findall(
-        r"^[^\w\n(|]{0,6}\((P?\d+)\)[\s*`:]|\\tag\{(P?\d+)\}", page("algorithms.md"), re.MULTILINE
-    )
+    found = re.findall(r"^[^\w\n(|]{0,6}\((P?\d+)\)[\s*`:]|\\tag\{(P?\d+)\}", page("algorithms.md"), re.MULTILINE)
     defined = [first or second for first, second in found]
     assert max(Counter(defined).values()) == 1
     assert {str(n) for n in range(1, 16)} <= set(defined)

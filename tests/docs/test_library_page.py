@@ -32,9 +32,7 @@ def test_ten_lines_make_a_private_model_of_arrays(
     summary = ran(ARRAYS)["result"].summary
     assert (summary["mode"], summary["agents"], summary["data"]["test"]) == ("private", 5, 150)
     assert summary["privacy"]["epsilon_proven"] <= 1.0
-    majority = summary["references"][
-        "larger_class"
-    ]  # 0.447; 20 runs had 0.12 on average, deviation 0.04: 8 of these
+    majority = summary["references"]["larger_class"]  # 0.447; 20 runs had 0.12 on average, deviation 0.04: 8 of these
     assert summary["test_error"]["consensus"] < majority
     said = capsys.readouterr().out
     assert "private: what the records decide leaves with noise alone" in said

@@ -127,9 +127,7 @@ def test_a_fault_stops_the_build(tmp_path: Path) -> None:
     shutil.copy(ROOT / "README.md", tmp_path)
     (tmp_path / "admmnet").symlink_to(ROOT / "admmnet")
     with (tmp_path / "docs" / "quickstart.md").open("a", encoding="utf-8") as page:
-        page.write(
-            "[a](../nowhere.md) [b](cli.md#no-such) `[c](../code.md)`\n\n```text\n[d](../fence.md)\n```\n"
-        )
+        page.write("[a](../nowhere.md) [b](cli.md#no-such) `[c](../code.md)`\n\n```text\n[d](../fence.md)\n```\n")
     (tmp_path / "docs" / "unlisted.md").write_text("# Unlisted\n", encoding="utf-8")
     done = build(tmp_path / ".mkdocs" / "mkdocs.yml", tmp_path / "site")
     assert done.returncode != 0

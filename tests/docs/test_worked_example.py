@@ -38,23 +38,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package, built from the page and installed in a folder of its own."""
     source, site = tmp_path_factory.mktemp("descents"), tmp_path_factory.mktemp("site")
     shown = re.findall(
-        r"`(\S+)`[^`\n]*:\n\n```\w+\n(.*?)^```",
-        section("contributing.md", "Adding a method"),
-        re.DOTALL | re.MULTILINE,
+        r"`(\S+)`[^`\n]*:\n\n```\w+\n(.*?)^```", section("contributing.md", "Adding a method"), re.DOTALL | re.MULTILINE
     )
     assert [name for name, _ in shown] == ["descents.py", "pyproject.toml"]
     for name, text in shown:
         (source / name).write_text(text)
-    pip = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--no-index",
-        "--no-build-isolation",
-    ]
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
     subprocess.run([*pip, "--target", str(site), str(source)], check=True, timeout=120)
     return site
 
@@ -76,9 +65,7 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_learns_and_its_ledgers_verify(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_learns_and_its_ledgers_verify(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = run(algorithm=name, epsilon=EPSILON, seed=SEED, checkpoint_every=7, out=str(tmp_path / "run"))
     rounds = 60 if name == "linear-admm" else 30
     assert all(ledger.finished and len(ledger.events) == rounds for ledger in result.ledgers)
@@ -94,19 +81,8 @@ def test_it_learns_and_its_ledgers_verify(
 
 def test_it_is_calibrated_compared_and_helped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "gaussian" in told(capsys, "calibrate", "--algorithm", "linear-admm", "--rounds", "5")
-    words = (
-        "--algorithms",
-        "linear-admm,pp-admm,noisy-descent",
-        "--epsilons",
-        "4",
-        "--seeds",
-        "0:1",
-        "--jobs",
-        "1",
-    )
-    out = told(
-        capsys, "compare", *words, "--topology", "ring:3", "--rounds", "2", "-o", str(tmp_path / "grid")
-    )
+    words = ("--algorithms", "linear-admm,pp-admm,noisy-descent", "--epsilons", "4", "--seeds", "0:1", "--jobs", "1")
+    out = told(capsys, "compare", *words, "--topology", "ring:3", "--rounds", "2", "-o", str(tmp_path / "grid"))
     assert all(name in out for name in NAMES)
     helped = told(capsys, "run", "--help")
     assert "linear-admm" in helped
@@ -114,9 +90,7 @@ def test_it_is_calibrated_compared_and_helped(tmp_path: Path, capsys: pytest.Cap
     assert "--momentum" in told(capsys, "baseline", "noisy-descent", "--help")
 
 
-@pytest.mark.parametrize(
-    "method", [{"algorithm": NAMES[0], "rounds": 6}, {"algorithm": NAMES[1], "epochs": 6}]
-)
+@pytest.mark.parametrize("method", [{"algorithm": NAMES[0], "rounds": 6}, {"algorithm": NAMES[1], "epochs": 6}])
 def test_state_of_its_own_survives(method: dict[str, Any], tmp_path: Path) -> None:
     place = Place(tmp_path)
     write_people(tmp_path / "people.npz")
@@ -169,11 +143,7 @@ def test_a_method_that_strays_is_held(change: str, tmp_path: Path, monkeypatch: 
     config = RunConfig(algorithm="linear-admm", epsilon=EPSILON, topology="ring:4", seed=SEED, rounds=8)
     config = config.changed(out=str(tmp_path / "run"))
     if change != "more":
-        told = (
-            "Free is no measurement"
-            if change == "foreign"
-            else r"descents\.py:\d+, .* no planned event covers"
-        )
+        told = "Free is no measurement" if change == "foreign" else r"descents\.py:\d+, .* no planned event covers"
         with pytest.raises(RequestError, match=told):
             run(config)
         return
@@ -188,17 +158,7 @@ def test_ranks_find_it(site: Path, tmp_path: Path) -> None:
     from tests.processes.launch import mpirun
 
     name = f"{site / 'descents.py'}:LinearADMM"
-    words = (
-        "run",
-        "--algorithm",
-        name,
-        "--topology",
-        "ring:4",
-        "--rounds",
-        "2",
-        "--seed",
-        "0",
-    )
+    words = ("run", "--algorithm", name, "--topology", "ring:4", "--rounds", "2", "--seed", "0")
     ended = mpirun(2, "-m", "admmnet", *words, "--quiet", "-o", str(tmp_path / "ranks"))
     assert ended.code == 0, ended.err
     assert run_command_line([*words, "--quiet", "-o", str(tmp_path / "one")]) == 0

@@ -98,9 +98,7 @@ def test_open_fits_learn_the_rule(words: dict[str, Any]) -> None:
 def test_fixed_batches_of_hidden_dual_variables_cost_what_shown_ones_do() -> None:
     X, y = people()
     cost = {
-        (name, sampling): fit(X, y, seed=0, algorithm=name, sampling=sampling, batch=10).privacy[
-            "noise_multiplier"
-        ]
+        (name, sampling): fit(X, y, seed=0, algorithm=name, sampling=sampling, batch=10).privacy["noise_multiplier"]
         for name in ("dp-scd", "dp-sgd")
         for sampling in ("poisson", "fixed")
     }

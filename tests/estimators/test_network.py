@@ -102,9 +102,7 @@ def test_groups_are_the_agents(X: Matrix, tmp_path: Any) -> None:
         how: dict[str, Any] = {"algorithm": "pp-admm", "rounds": 4, "delta": 1e-3, **given}
         model = NetworkClassifier(random_state=0, **how).fit(X, y, groups=groups)
         assert model.groups_.tolist() == names
-        result = run(
-            shards=shards, no_test=True, loss="logistic", seed=0, out=tmp_path / next(iter(given)), **how
-        )
+        result = run(shards=shards, no_test=True, loss="logistic", seed=0, out=tmp_path / next(iter(given)), **how)
         np.testing.assert_array_equal(model.theta_, result.theta[0])
     other = NetworkRegressor(random_state=0).fit(X, X[:, 0], groups=list(groups))
     assert other.groups_.tolist() == names

@@ -163,9 +163,7 @@ def test_single_site_fits_add_up(fresh_tally: Tally) -> None:
     together = read(event, event)
     assert two.privacy["process"]["epsilon"] == pytest.approx(together)
     epsilon = math.ceil(1e3 * together) / 1e3
-    assert str(told[0].message).startswith(
-        f"2 fits on shared rows: epsilon {epsilon:g} together (delta 1e-05,"
-    )
+    assert str(told[0].message).startswith(f"2 fits on shared rows: epsilon {epsilon:g} together (delta 1e-05,")
     fit(X + 1.0, y, algorithm="dp-sgd", epsilon=0.5)  # other rows
 
 
@@ -225,9 +223,7 @@ def test_what_a_model_keeps_when_it_is_saved_does_not_depend_on_earlier_fits() -
 def test_an_account_is_a_folder_or_the_process(account: Any) -> None:
     X, y = people()
     for model in (NetworkClassifier(account=account), DPSGDClassifier(account=account)):
-        with pytest.raises(
-            RequestError, match=f"account = {account} is not allowed: it must be a folder, or"
-        ):
+        with pytest.raises(RequestError, match=f"account = {account} is not allowed: it must be a folder, or"):
             model.fit(X, y)
 
 
@@ -246,9 +242,7 @@ def test_an_account_in_a_folder_adds_up_single_site_fits(tmp_path: Path) -> None
     assert two.privacy_["process"]["fits"] == 2
     assert one.privacy_["account_epsilon_spent"] < two.privacy_["account_epsilon_spent"] <= 1.5
     with (
-        pytest.warns(
-            PrivacyWarning, match="no model from this fit with account = .*all of epsilon 1.5 is spent"
-        ),
+        pytest.warns(PrivacyWarning, match="no model from this fit with account = .*all of epsilon 1.5 is spent"),
         pytest.raises(BudgetError, match="raise --epsilon"),
     ):
         DPSGDClassifier(account=folder, epsilon=1.5).fit(X, y)
@@ -271,13 +265,9 @@ def test_regression_and_simulations_have_folders_too(tmp_path: Path) -> None:
         fit(X, np.sign(y), algorithm="sdca", account=tmp_path / "sdca")
 
 
-@pytest.mark.parametrize(
-    "model", [NetworkClassifier(rounds=2), DPSGDClassifier()], ids=lambda m: type(m).__name__
-)
+@pytest.mark.parametrize("model", [NetworkClassifier(rounds=2), DPSGDClassifier()], ids=lambda m: type(m).__name__)
 @pytest.mark.parametrize("records", [300, 301])
-def test_folds_in_one_account_are_told_before_they_become_nan(
-    model: Any, records: int, tmp_path: Path
-) -> None:
+def test_folds_in_one_account_are_told_before_they_become_nan(model: Any, records: int, tmp_path: Path) -> None:
     X, y = people(records)
     model = clone(model).set_params(account=tmp_path / "account")
     with pytest.warns() as told:
@@ -287,8 +277,6 @@ def test_folds_in_one_account_are_told_before_they_become_nan(
     assert kinds == [PrivacyWarning] * 4 + [FitFailedWarning]
     words = str(told[0].message)
     assert str(tmp_path / "account") in words
-    assert (
-        "folds of a cross validation are other records than the whole: account='process' counts them" in words
-    )
+    assert "folds of a cross validation are other records than the whole: account='process' counts them" in words
     with pytest.warns(PrivacyWarning), pytest.raises((RequestError, BudgetError)):
         cross_val_score(model, X, y, error_score="raise")

@@ -42,17 +42,7 @@ def command(capsys: pytest.CaptureFixture[str]) -> Compare:
 
 
 def grid(people: str, out: Path) -> list[str]:
-    words = [
-        "--algorithms",
-        "admm,pp-admm",
-        "--epsilons",
-        "5,50",
-        "--seeds",
-        "0:2",
-        *FLAGS,
-        "--loss",
-        "logistic",
-    ]
+    words = ["--algorithms", "admm,pp-admm", "--epsilons", "5,50", "--seeds", "0:2", *FLAGS, "--loss", "logistic"]
     return [*words, "--data", people, "-o", str(out)]
 
 
@@ -152,9 +142,7 @@ def test_tuning_is_told(command: Compare, people: str, tmp_path: Path) -> None:
         (("--jobs", "many"), 2, "--jobs"),
     ],
 )
-def test_refusals(
-    words: tuple[str, ...], code: int, what: str, command: Compare, people: str, tmp_path: Path
-) -> None:
+def test_refusals(words: tuple[str, ...], code: int, what: str, command: Compare, people: str, tmp_path: Path) -> None:
     printed = command(*grid(people, tmp_path / "grid"), *words)
     assert (printed.code, printed.out) == (code, "")
     assert what in printed.err

@@ -87,11 +87,7 @@ def test_lines_are_means_and_sample_deviations(made: CompareResult) -> None:
         (line.entry.algorithm, line.epsilon, seed) for line in made.lines for seed in (0, 1)
     ]
     for line in made.lines:
-        rows = [
-            row
-            for row in made.rows
-            if (row.algorithm, row.epsilon_target) == (line.entry.algorithm, line.epsilon)
-        ]
+        rows = [row for row in made.rows if (row.algorithm, row.epsilon_target) == (line.entry.algorithm, line.epsilon)]
         errors = [float(row.test_error or 0.0) for row in rows]
         assert line.seeds == 2
         assert line.error == pytest.approx(fmean(errors), rel=1e-12)
@@ -108,10 +104,7 @@ def test_lines_are_means_and_sample_deviations(made: CompareResult) -> None:
     [
         ("admm-1", {"algorithm": "admm"}),
         ("pp-admm-proven-proven-50-1", {"algorithm": "pp-admm", "epsilon": 50.0}),
-        (
-            "ipp-admm-published-published-5-1",
-            {"algorithm": "ipp-admm", "method": "published", "epsilon": 5.0},
-        ),
+        ("ipp-admm-published-published-5-1", {"algorithm": "ipp-admm", "method": "published", "epsilon": 5.0}),
     ],
 )
 def test_a_cell_is_bitwise_the_run(
@@ -188,12 +181,7 @@ def test_lists_may_grow(made: CompareResult, people: str, tmp_path: Path) -> Non
     folder = copied(made, tmp_path)
     before = states(folder)
     result = again(
-        made,
-        people,
-        folder,
-        algorithms=("pp-admm:published", *METHODS),
-        epsilons=(50.0, 5.0, 7.0),
-        seeds=range(3),
+        made, people, folder, algorithms=("pp-admm:published", *METHODS), epsilons=(50.0, 5.0, 7.0), seeds=range(3)
     )
     assert len(result.rows) == 3 + 3 * 3 * 3
     assert {name: state for name, state in states(folder).items() if name in before} == before
@@ -271,12 +259,7 @@ def test_one_call_at_a_time(made: CompareResult, people: str, tmp_path: Path) ->
     ],
 )
 def test_refusals_come_before_any_run(
-    others: dict[str, Any],
-    kind: type[Exception],
-    what: str,
-    made: CompareResult,
-    people: str,
-    tmp_path: Path,
+    others: dict[str, Any], kind: type[Exception], what: str, made: CompareResult, people: str, tmp_path: Path
 ) -> None:
     with pytest.raises(kind, match=what):
         again(made, people, tmp_path / "grid", **others)
@@ -306,9 +289,7 @@ def test_resplit_draws_anew_for_every_seed(made: CompareResult, people: str, tmp
     result = again(made, people, tmp_path / "grid", resplit=True, algorithms=("admm",), seeds=(0, 7))
     assert [survey.data_seed for survey in result.surveys] == [0, 7]
     assert result.surveys[0].digest != result.surveys[1].digest
-    own = run(
-        RunConfig(**COMMON, data=people, data_seed=7, seed=7, algorithm="admm", out=str(tmp_path / "run"))
-    )
+    own = run(RunConfig(**COMMON, data=people, data_seed=7, seed=7, algorithm="admm", out=str(tmp_path / "run")))
     assert result.rows[1].test_error == own.summary["test_error"]["consensus"]
     assert result.rows[1].train_loss == own.summary["train_loss"]
     assert result.pooled == fmean(survey.pooled or 0.0 for survey in result.surveys)

@@ -54,9 +54,7 @@ class Work:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_answers_and_failures_of_every_task(
-    jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_answers_and_failures_of_every_task(jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     tasks = [Work("a"), Work("b", "refuse"), Work("c"), Work("d", "break"), Work("e")]
     with Pool(jobs) as pool:
@@ -121,12 +119,7 @@ def telling(people: str, out: Path) -> Iterator[tuple[subprocess.Popen[str], lis
     """A long grid in a process group of its own that has finished a run, and the numbers of its processes."""
     module = [sys.executable, "-m", "tests.experiments.test_pool", *command(people, out, "--seeds", "0:200")]
     process = subprocess.Popen(
-        module,
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
+        module, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     try:
         assert process.stdout is not None
@@ -217,9 +210,7 @@ if __name__ == "__main__":
     sys.exit(tell())
 
 
-@pytest.mark.skipif(
-    "forkserver" not in multiprocessing.get_all_start_methods(), reason="they are spawned here"
-)
+@pytest.mark.skipif("forkserver" not in multiprocessing.get_all_start_methods(), reason="they are spawned here")
 def test_processes_come_from_one_server_and_have_our_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     parents = set()
     for told in ("once", "twice"):  # the server started with the environment of before

@@ -42,9 +42,7 @@ def measure(out: Path, data: str, **others: Any) -> module.SuiteResult:
     return run_suite(str(out), data_dir=data, jobs=1, **{"suite": SMALL, **others})
 
 
-def test_rows_page_and_a_method_from_outside(
-    data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_page_and_a_method_from_outside(data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "bench"
     made = measure(out, data)
     rows = {(row["method"], row["epsilon"]): row for row in made.content["rows"]}
@@ -113,9 +111,7 @@ def test_what_cannot_be_downloaded_is_left_out(tmp_path: Path, monkeypatch: pyte
 def test_what_is_refused_or_left_out(data: str, tmp_path: Path) -> None:
     out = tmp_path / "bench"
     measure(out, data, suite=Suite((Place("pixels", "skin", "ring:4", ("admm",)),), (5.0,), (0,)))
-    with pytest.raises(
-        RequestError, match=r"^\S+json was made by another suite: name another folder with -o$"
-    ):
+    with pytest.raises(RequestError, match=r"^\S+json was made by another suite: name another folder with -o$"):
         measure(out, data)
     elsewhere = tmp_path / "other"
     with pytest.raises(MissingDataError, match=r"pixels: there is no .*Skin_NonSkin.txt"):
@@ -138,9 +134,7 @@ def test_what_is_refused_or_left_out(data: str, tmp_path: Path) -> None:
         (("--suite", "--algorithms", "nothing"), "nothing"),
     ],
 )
-def test_words(
-    words: tuple[str, ...], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_words(words: tuple[str, ...], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command_line(("compare", *words, "-o", str(tmp_path / "bench"))) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "bench").exists()
@@ -179,8 +173,6 @@ def test_the_file_of_the_documentation() -> None:
         if (row["place"], row["method"], row["epsilon"]) == ("census, 5 agents", "ssp", 1.0)
     )
     topology = FULL.places[0].topology
-    config = RunConfig(
-        algorithm="ssp", epsilon=1.0, delta=FULL.delta, topology=topology, topology_seed=0, seed=0
-    )
+    config = RunConfig(algorithm="ssp", epsilon=1.0, delta=FULL.delta, topology=topology, topology_seed=0, seed=0)
     # within what another machine's last bits may turn
     assert run(config).summary["test_error"]["consensus"] == pytest.approx(row["errors"][0], abs=1e-3)

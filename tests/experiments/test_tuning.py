@@ -124,9 +124,7 @@ def test_the_runs_have_the_chosen_settings_on_all_training_records(done: Compare
             assert json.loads((folder / "summary.json").read_text())["data"]["train"] == 240
 
 
-def test_test_records_are_never_read_for_the_choice(
-    done: CompareResult, files: dict[str, str], tmp_path: Path
-) -> None:
+def test_test_records_are_never_read_for_the_choice(done: CompareResult, files: dict[str, str], tmp_path: Path) -> None:
     poisoned = tuned(tmp_path / "grid", files["train"], files["poisoned"])
     assert [(choice.values, choice.errors) for choice in poisoned.choices] == [
         (choice.values, choice.errors) for choice in done.choices
@@ -191,9 +189,7 @@ def test_composition_by_hand() -> None:
     noisy.add(Gaussian(1.0, 4.0))
     other.add(Gaussian(1.0, 3.0), 2)
     mu = (1 / 16 + 2 / 9) ** 0.5
-    assert composed((noisy, other)).epsilon_proven(1e-5) == pytest.approx(
-        gaussian_epsilon(mu, 1e-5), rel=1e-9
-    )
+    assert composed((noisy, other)).epsilon_proven(1e-5) == pytest.approx(gaussian_epsilon(mu, 1e-5), rel=1e-9)
     other.add(ObjectivePerturbation(0.1, 1.0, 1.0, 0.25, 1.0, 20, gated=False))
     both = composed((noisy, other))
     assert both.rho == pytest.approx(noisy.rho + other.rho, rel=1e-15)
@@ -206,9 +202,7 @@ def test_composition_by_hand() -> None:
 # going on
 
 
-def test_trials_are_not_repeated_and_seeds_may_grow(
-    done: CompareResult, files: dict[str, str], tmp_path: Path
-) -> None:
+def test_trials_are_not_repeated_and_seeds_may_grow(done: CompareResult, files: dict[str, str], tmp_path: Path) -> None:
     folder = Path(shutil.copytree(done.folder, tmp_path / "grid"))
     before = {path: path.stat().st_mtime_ns for path in folder.glob("*/*/summary.json")}
     (gone,) = (path for path in before if path.parent.name.endswith("published-5-eta=0.01,rounds=3-1000001"))
@@ -252,9 +246,7 @@ def test_one_value_is_taken_and_nothing_is_tried(files: dict[str, str], tmp_path
 def test_every_split_is_tuned_by_itself(files: dict[str, str], tmp_path: Path) -> None:
     settings = SETTINGS | {"data": files["train"]}
     others = {"algorithms": ("pp-admm", "admm"), "epsilons": (50.0,), "tune": TUNE[:1], "resplit": True}
-    result = compare(
-        Comparison(**(WANTED | {"out": str(tmp_path / "grid"), "settings": settings} | others)), jobs=1
-    )
+    result = compare(Comparison(**(WANTED | {"out": str(tmp_path / "grid"), "settings": settings} | others)), jobs=1)
     assert [(choice.case.entry.text, choice.case.data_seed) for choice in result.choices] == [
         *(("pp-admm", 0), ("admm", 0)),
         *(("pp-admm", 1), ("admm", 1)),

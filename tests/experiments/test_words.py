@@ -9,14 +9,7 @@ import pytest
 
 from admmnet.errors import RequestError
 from admmnet.experiments.grid import Comparison, Grid
-from admmnet.experiments.parsing import (
-    Entry,
-    parse_entries,
-    parse_entry,
-    parse_epsilons,
-    parse_seeds,
-    parse_tune,
-)
+from admmnet.experiments.parsing import Entry, parse_entries, parse_entry, parse_epsilons, parse_seeds, parse_tune
 
 
 @pytest.mark.parametrize(
@@ -43,17 +36,9 @@ def test_seeds_and_epsilons() -> None:
 @pytest.mark.parametrize(
     ("parse", "flag", "texts"),
     [
-        (
-            parse_entry,
-            "--algorithms",
-            ["", "sgdm", "pp-admm:", "pp-admm:exact", "pp-admm:proven:proven:proven"],
-        ),
+        (parse_entry, "--algorithms", ["", "sgdm", "pp-admm:", "pp-admm:exact", "pp-admm:proven:proven:proven"]),
         (parse_entry, "--algorithms", ["PP-ADMM", "admm:proven"]),
-        (
-            parse_seeds,
-            "--seeds",
-            ["", "4:4", "5:3", "0:1:2", "a", "1.5", "-1:3", "-1", "0,,1", "0:999999999"],
-        ),
+        (parse_seeds, "--seeds", ["", "4:4", "5:3", "0:1:2", "a", "1.5", "-1:3", "-1", "0,,1", "0:999999999"]),
         (parse_entries, "pp-admm twice", [("pp-admm", "admm", "pp-admm:proven")]),
         (parse_entries, "no method", [()]),
     ],
@@ -66,9 +51,7 @@ def test_other_words_are_refused(parse: Callable[[Any], object], flag: str, text
 
 def test_tuned_settings_make_a_grid_with_own_values_over_common_ones() -> None:
     entries = parse_entries(["pp-admm", "ipp-admm", "ipp-admm:published"])
-    tried = parse_tune(
-        ["eta=0.1:auto, rounds=2:3", "ipp-admm.eta=7", "ipp-admm:published.rounds=9"], entries, {}
-    )
+    tried = parse_tune(["eta=0.1:auto, rounds=2:3", "ipp-admm.eta=7", "ipp-admm:published.rounds=9"], entries, {})
     assert tried[entries[0]] == (
         (("eta", 0.1), ("rounds", 2)),
         (("eta", 0.1), ("rounds", 3)),
@@ -151,11 +134,7 @@ def test_resplit_ties_the_split_to_the_seed() -> None:
         ({"seeds": (1_000_000,), "tune": ("eta=1:2",)}, "are the trials'"),
         ({"tune": ("gate_share=0.5:2",)}, "gate_share = 2.0 is not allowed"),
         (
-            {
-                "algorithms": ("ipp-admm",),
-                "tune": ("max_releases=2:9",),
-                "settings": {"rounds": 5, "gate": "ball"},
-            },
+            {"algorithms": ("ipp-admm",), "tune": ("max_releases=2:9",), "settings": {"rounds": 5, "gate": "ball"}},
             "with max_releases=9: max_releases = 9 is not allowed",
         ),
     ],

@@ -225,10 +225,7 @@ def test_two_random_graphs_of_a_schedule_differ(lines: Lines) -> None:
     [
         ("", "no graph in it; write lines such as '0-9 ring:5'"),
         ("1- ring:5", "line 1: rounds 1- leave a gap: expected them to start with 0"),
-        (
-            "0-4 ring:5\n4- ring:5",
-            "line 2: rounds 4- overlap with the line before: expected them to start with 5",
-        ),
+        ("0-4 ring:5\n4- ring:5", "line 2: rounds 4- overlap with the line before: expected them to start with 5"),
         ("0-4 ring:5\n6- ring:5", "rounds 6- leave a gap"),
         ("0- ring:5\n5- ring:5", "line 1: rounds 0- have an open end"),
         ("5-0 ring:5", "leave a gap"),
@@ -268,9 +265,7 @@ def test_schedules_of_another_size_or_too_short(lines: Lines, tmp_path: Path) ->
         read_schedule(lines("0- edges 0-1 1-2 2-3"), agents=3)
     with pytest.raises(RequestError, match="not connected"):
         read_schedule(lines("0- edges 0-1 1-2"), agents=4)
-    with pytest.raises(
-        RequestError, match=r"ends with round 9, the run has rounds 0 to 11: leave .* 'repeat 10'"
-    ):
+    with pytest.raises(RequestError, match=r"ends with round 9, the run has rounds 0 to 11: leave .* 'repeat 10'"):
         read_schedule(lines("0-9 ring:5")).check_rounds(12)
     read_schedule(lines("0-9 ring:5")).check_rounds(10)
     with pytest.raises(RequestError, match="no such file"):
@@ -297,10 +292,7 @@ def test_no_trouble_is_none() -> None:
     ("settings", "told"),
     [
         ({"drop": 0.5, "drop_burst": 1.5}, "drop_burst = 1.5 is not allowed with drop = 0.5: .* at least 2"),
-        (
-            {"drop": 0.3, "drop_burst": 1.42857},
-            "drop_burst = 1.42857 .* bursts of 1.42857 .* at least 1.429$",
-        ),
+        ({"drop": 0.3, "drop_burst": 1.42857}, "drop_burst = 1.42857 .* bursts of 1.42857 .* at least 1.429$"),
         ({"offline": "7:1"}, "there is no agent 7"),
         ({"drop": 0.1, "answer": "gossip"}, "answer = 'gossip' does not go with simulated trouble"),
         ({"delay": "compute=-1"}, "compute = -1 is not allowed: it must be at least 0"),

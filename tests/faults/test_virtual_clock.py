@@ -177,10 +177,7 @@ def test_an_absent_edge_is_not_waited_for_and_a_lost_message_is() -> None:
     ("text", "expected"),
     [
         ("compute=0.05", Delays(compute=0.05)),
-        (
-            "compute=0.05,latency=0.02,jitter=0.5,bandwidth=1e6,slow=20",
-            Delays(0.05, 0.02, 0.5, 1e6, 20.0),
-        ),
+        ("compute=0.05,latency=0.02,jitter=0.5,bandwidth=1e6,slow=20", Delays(0.05, 0.02, 0.5, 1e6, 20.0)),
         (" latency = 1 , jitter=0", Delays(latency=1.0)),
     ],
 )

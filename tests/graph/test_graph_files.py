@@ -12,14 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from admmnet.errors import RequestError
-from admmnet.graph import (
-    SPECS,
-    SUFFIXES,
-    check_topology,
-    describe,
-    load_topology,
-    write_topology,
-)
+from admmnet.graph import SPECS, SUFFIXES, check_topology, describe, load_topology, write_topology
 from tests.graph_checks import refusal, same
 
 
@@ -65,10 +58,7 @@ def networkx_writer(suffix: str) -> Callable[[nx.Graph, Path], None]:
 
 
 TRIANGLE = [(0, 1), (0, 2), (1, 2)]
-GRAPHML = (
-    '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
-    '<graph edgedefault="undirected">{}</graph></graphml>'
-)
+GRAPHML = '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph edgedefault="undirected">{}</graph></graphml>'
 
 
 def node_link(nodes: Iterable[object], pairs: Iterable[tuple[object, object]], **more: object) -> str:
@@ -109,22 +99,10 @@ REFUSED = [
     ("twice.edges", "0 1\n1 2\n0 1\n", "line 3: parallel edge 0-1: line 1 has it already"),
     ("back.edges", "0 1\n1 2\n2 1\n", "line 3: parallel edge 2-1: line 2 has it already"),
     ("parts.edges", "0 1\n2 3\n", "not connected, it has 2 parts: {0, 1}, {2, 3}; add edges that join them"),
-    (
-        "many.edges",
-        "".join(f"{2 * i} {2 * i + 1}\n" for i in range(50)),
-        "50 parts: {0, 1}, {2, 3}, {4, 5}, ...;",
-    ),
-    (
-        "big.edges",
-        "".join(f"{i} {i + 1}\n" for i in range(40) if i != 20),
-        "parts: {0, 1, 2, 3, ... 21 agents}",
-    ),
+    ("many.edges", "".join(f"{2 * i} {2 * i + 1}\n" for i in range(50)), "50 parts: {0, 1}, {2, 3}, {4, 5}, ...;"),
+    ("big.edges", "".join(f"{i} {i + 1}\n" for i in range(40) if i != 20), "parts: {0, 1, 2, 3, ... 21 agents}"),
     ("one.edges", "1 2\n2 3\n", "there is 3 and no 0; subtract 1 from every number"),
-    (
-        "gap.edges",
-        "0 1\n1 4\n4 2\n",
-        "line 2: agents are numbered 0..N-1 without gaps, but there is 4 and no 3",
-    ),
+    ("gap.edges", "0 1\n1 4\n4 2\n", "line 2: agents are numbered 0..N-1 without gaps, but there is 4 and no 3"),
     ("name.edges", "0 1\n1 b\n", "line 2: agents are numbered 0..N-1, got 'b'"),
     ("zero.edges", "0 1\n1 02\n", "line 2: agents are numbered 0..N-1, got '02'"),
     ("minus.edges", "-1 0\n", "line 1: agents are numbered 0..N-1, got '-1'"),
@@ -158,11 +136,7 @@ REFUSED = [
     ("broken.graphml", "<graphml", "cannot be read as GraphML"),
     ("empty.graphml", "", "cannot be read as GraphML"),
     ("other.graphml", "<svg/>", "cannot be read as GraphML"),
-    (
-        "named.graphml",
-        GRAPHML.format('<node id="n0"/><node id="n1"/>'),
-        "agents are numbered 0..N-1, got 'n0'",
-    ),
+    ("named.graphml", GRAPHML.format('<node id="n0"/><node id="n1"/>'), "agents are numbered 0..N-1, got 'n0'"),
     (
         "twice.graphml",
         GRAPHML.format('<edge id="e" source="0" target="1"/><edge id="e" source="1" target="0"/>'),

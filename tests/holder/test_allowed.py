@@ -256,9 +256,7 @@ def test_a_linear_term_of_another_length_is_refused(name: str) -> None:
 
 def test_a_convexity_is_booked_at_most_as_it_is_solved_with() -> None:
     dear = replace(ASKED["gamma"], booked=0.6)
-    with pytest.raises(
-        RequestError, match=r"booked convexity 0\.6 must be positive and at most the solve's, 0\.5"
-    ):
+    with pytest.raises(RequestError, match=r"booked convexity 0\.6 must be positive and at most the solve's, 0\.5"):
         ask(door_of(Book()), dear)
     book = Book()
     ask(door_of(book), replace(ASKED["gamma"], booked=0.25))

@@ -112,11 +112,7 @@ class Code:
         """Whether it stands under ``if TYPE_CHECKING``, or in an annotation."""
         while node in self.parents:
             child, node = node, self.parents[node]
-            if (
-                isinstance(node, ast.If)
-                and isinstance(node.test, ast.Name)
-                and node.test.id == "TYPE_CHECKING"
-            ):
+            if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
                 return child in node.body
             if child in (getattr(node, "annotation", None), getattr(node, "returns", None)):
                 return True
@@ -132,9 +128,7 @@ def reached(node: ast.AST) -> str | None:
         return node.attr
     if isinstance(node, ast.Call):
         called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        words = [
-            one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)
-        ]
+        words = [one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
         if called in REACHERS and words:
             return words[0]
     return None
@@ -162,8 +156,7 @@ def private_names() -> frozenset[str]:
 # the rules
 
 BEHIND = tuple(
-    f"admmnet.holder.{name}"
-    for name in ("secrets", "measurements.base.measurement", "measurements.base.KINDS")
+    f"admmnet.holder.{name}" for name in ("secrets", "measurements.base.measurement", "measurements.base.KINDS")
 )
 
 
@@ -215,11 +208,7 @@ def simulated(path: str, tree: ast.Module) -> Iterator[Breach]:
         if not (named or reached(node) == "SimulatedHolder") or code.for_checkers_only(node):
             continue
         call = code.parents[node]
-        if (
-            isinstance(call, ast.Call)
-            and getattr(call.func, "id", "") == "isinstance"
-            and call.args[1] is node
-        ):
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "isinstance" and call.args[1] is node:
             continue
         yield Breach(path, function, "uses SimulatedHolder")
 

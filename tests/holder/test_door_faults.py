@@ -128,9 +128,7 @@ def test_a_vector_that_asked_nothing_is_noted_at_no_cost() -> None:
     assert book.charged == list(COSTS["output"]), "what asked is in the ledger by what it asked"
 
 
-def test_a_method_is_sent_the_answers_and_a_fault_names_agent_and_round(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_method_is_sent_the_answers_and_a_fault_names_agent_and_round(monkeypatch: pytest.MonkeyPatch) -> None:
     node = node_of(Book(), (ASKED["output"], replace(ASKED["gaussian gate"], threshold=1e3)), None)
     node.propose(0)
     method = node.method

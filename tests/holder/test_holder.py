@@ -89,8 +89,7 @@ NO_SPARSE_TABLE = ("one row", "words", "rows of two lengths")
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"),
-    [*product(REFUSED, KINDS), *((name, "sparse") for name in REFUSED if name not in NO_SPARSE_TABLE)],
+    ("name", "kind"), [*product(REFUSED, KINDS), *((name, "sparse") for name in REFUSED if name not in NO_SPARSE_TABLE)]
 )
 def test_what_the_theorems_do_not_cover_is_refused(name: str, kind: Any) -> None:
     X, y, told = REFUSED[name]

@@ -175,9 +175,7 @@ def test_a_series_of_more_steps_is_not_that_of_the_plan() -> None:
     dearer = [replace(series, steps=14), replace(series, batch=8), replace(series, noise_multiplier=7.9)]
     for other in (*dearer, replace(series, sampling="poisson")):
         guard = limited(series, "count")
-        with pytest.raises(
-            Uncovered, match="which no planned event covers; the plan has subsampled-gaussian"
-        ):
+        with pytest.raises(Uncovered, match="which no planned event covers; the plan has subsampled-gaussian"):
             asked(door(Holder, guard), other)
         assert guard.events == 0
     for other in dearer[1:]:  # 14 steps of 5 batches are 3 partitions, as 13 are: they cost the same

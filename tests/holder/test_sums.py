@@ -84,9 +84,7 @@ def test_a_gradient_sum_is_the_sum_and_its_noise(case: str, sparse: bool) -> Non
     answer = ask(door(loss, task, Book(), sparse=sparse), GradientSum(here, SIGMA, GRID))
     noise = discrete_gaussian(AgentStreams(3, 8)[Purpose.OUTPUT], SIGMA / GRID, size)
     assert answer.value.dtype == np.int64
-    np.testing.assert_allclose(
-        (answer.value - noise) * GRID, gradients(loss, task, here).sum(axis=0), atol=1e-7
-    )
+    np.testing.assert_allclose((answer.value - noise) * GRID, gradients(loss, task, here).sum(axis=0), atol=1e-7)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -132,19 +130,12 @@ def test_a_far_point_is_scaled_back_and_costs_what_it_costs_there() -> None:
     assert isinstance(event, DiscreteGaussian)
     assert event.sensitivity == pytest.approx(2.0, rel=1e-3)
     near = np.full(D, 0.1)
-    assert (
-        ask(door(Logistic(), "binary", Book()), GradientSum(near, SIGMA, GRID)).used.here.tobytes()
-        == near.tobytes()
-    )
+    assert ask(door(Logistic(), "binary", Book()), GradientSum(near, SIGMA, GRID)).used.here.tobytes() == near.tobytes()
 
 
 def test_what_is_refused() -> None:
     facts, here = known(Logistic(), "binary"), np.zeros(D)
-    for grid, words in (
-        (3e-9, "power of two"),
-        (2.0**-20, r"2\^30 to 2\^44 steps"),
-        (2.0**-60, r"2\^30 to 2\^44"),
-    ):
+    for grid, words in ((3e-9, "power of two"), (2.0**-20, r"2\^30 to 2\^44 steps"), (2.0**-60, r"2\^30 to 2\^44")):
         with pytest.raises(RequestError, match=words):
             GradientSum(here, SIGMA, grid).within(facts)
         with pytest.raises(RequestError, match=words):

@@ -42,16 +42,7 @@ PLACES = {
         "config/modes.py",
         *(
             f"running/{name}.py"
-            for name in (
-                "loading",
-                "plan",
-                "contract",
-                "node",
-                "entrance",
-                "loop",
-                "rounds",
-                "checkpoint/state",
-            )
+            for name in ("loading", "plan", "contract", "node", "entrance", "loop", "rounds", "checkpoint/state")
         ),
     ],
 }
@@ -82,9 +73,7 @@ def counted() -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
     for place, patterns in PLACES.items():
         files = sorted(path for pattern in patterns for path in (ROOT / "admmnet").glob(pattern))
-        lines = {
-            path.relative_to(ROOT / "admmnet").as_posix(): code_lines(path.read_text()) for path in files
-        }
+        lines = {path.relative_to(ROOT / "admmnet").as_posix(): code_lines(path.read_text()) for path in files}
         found[place] = {name: count for name, count in lines.items() if count and name not in FREE}
     return found
 

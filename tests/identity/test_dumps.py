@@ -19,16 +19,11 @@ print(code, before, ctypes.CDLL(None).prctl(3, 0, 0, 0, 0), resource.getrlimit(r
 
 @pytest.mark.skipif(sys.platform != "linux", reason="prctl is of Linux")
 @pytest.mark.parametrize(
-    ("words", "dumpable"),
-    [(["agent", "--id", "0", "--network", "none.toml"], 0), (["ledger", "show", "none"], 1)],
+    ("words", "dumpable"), [(["agent", "--id", "0", "--network", "none.toml"], 0), (["ledger", "show", "none"], 1)]
 )
 def test_an_agent_cannot_be_dumped(words: list[str], dumpable: int) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", ASK.format(words=words)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
+        [sys.executable, "-c", ASK.format(words=words)], capture_output=True, text=True, timeout=60, check=True
     )
     code, before, after, limit = map(int, done.stdout.split())
     assert (code, before, after) == (2, 1, dumpable)

@@ -49,9 +49,7 @@ def test_a_signature_holds_for_its_statement_and_its_key_alone() -> None:
 
 
 @given(PARTS, PARTS)
-def test_no_two_statements_have_the_same_bytes(
-    one: list[bytes | str | int], other: list[bytes | str | int]
-) -> None:
+def test_no_two_statements_have_the_same_bytes(one: list[bytes | str | int], other: list[bytes | str | int]) -> None:
     same = [(type(part), part) for part in one] == [(type(part), part) for part in other]
     assert (statement("topic", *one) == statement("topic", *other)) is same
 

@@ -67,9 +67,7 @@ def test_what_is_charged_says_who_takes_part_and_k_of_the_contract() -> None:
     assert asked(at) is REFUSED
 
 
-@pytest.mark.parametrize(
-    "contract", [planned(agents=4), planned(agents=1, colluders=0)], ids=["more", "bare"]
-)
+@pytest.mark.parametrize("contract", [planned(agents=4), planned(agents=1, colluders=0)], ids=["more", "bare"])
 def test_more_participants_or_colluders_than_were_planned_are_not_covered(contract: Contract) -> None:
     at, ledger = door(contract, contract.promise.colluders if contract.promise else None)
     at.attempt(1, U)

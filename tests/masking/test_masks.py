@@ -26,9 +26,7 @@ def total(masks: dict[int, Masks], colluders: int = 1, attempt: int = 1, size: i
 @pytest.mark.parametrize("colluders", [0, 1, 2, 3])
 def test_masks_add_up_to_zero_and_each_alone_does_not(colluders: int) -> None:
     assert not total(crew(5, colluders=colluders), colluders).any()
-    assert all(
-        one.words(Attempt(1, U, colluders), b"", 7).all() for one in crew(5, colluders=colluders).values()
-    )
+    assert all(one.words(Attempt(1, U, colluders), b"", 7).all() for one in crew(5, colluders=colluders).values())
 
 
 def _block(key: bytes, counter: int) -> bytes:
@@ -54,9 +52,7 @@ def test_a_pair_s_words_are_chacha20_under_a_key_of_the_context() -> None:
     assert stream(b"k" * 32, b"context", 20).tolist() == list(wanted)
 
 
-@pytest.mark.parametrize(
-    "changed", ["attempt", "colluders", "participants", "context", "run", "settings", "keys"]
-)
+@pytest.mark.parametrize("changed", ["attempt", "colluders", "participants", "context", "run", "settings", "keys"])
 def test_who_was_told_something_else_has_other_masks(changed: str) -> None:
     keys = {i: MaskKey() for i in range(5)}
     publics = {i: key.public for i, key in keys.items()}

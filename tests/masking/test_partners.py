@@ -31,9 +31,7 @@ def test_no_k_agents_cut_off_others(size: int, colluders: int) -> None:
     assert graph.number_of_edges() == least
 
 
-@pytest.mark.parametrize(
-    ("participants", "colluders"), [((0, 1), 1), ((0,), 0), ((0, 1, 2), -1), ((2, 1, 0), 1)]
-)
+@pytest.mark.parametrize(("participants", "colluders"), [((0, 1), 1), ((0,), 0), ((0, 1, 2), -1), ((2, 1, 0), 1)])
 def test_what_hides_nobody_is_refused(participants: tuple[int, ...], colluders: int) -> None:
     with pytest.raises(RequestError):
         partners_of(0, participants, colluders)

@@ -32,11 +32,7 @@ def spending(contract: Contract, times: Sequence[float]) -> Contract:
         for n, (event, _) in zip(times, contract.filter.planned, strict=True)
     )
     epsilon = need - allowance(order, 0.0, delta)
-    return replace(
-        contract,
-        promise=replace(contract.promise, epsilon=epsilon),
-        filter=Spend(epsilon, delta, order),
-    )
+    return replace(contract, promise=replace(contract.promise, epsilon=epsilon), filter=Spend(epsilon, delta, order))
 
 
 ENDINGS: dict[str, Callable[[Contract, Sequence[float]], Contract]] = {"count": counted, "spend": spending}

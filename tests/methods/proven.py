@@ -44,12 +44,7 @@ class ProvenNetwork(Network):
     """Eqs. (3), (4) with a self-term (p_i/2) ||theta - theta_i||^2 for every agent, and the weights (60)."""
 
     def __init__(
-        self,
-        path: Path,
-        eta: float,
-        regularisation: float,
-        proximal: tuple[float, ...],
-        split: str = "iid",
+        self, path: Path, eta: float, regularisation: float, proximal: tuple[float, ...], split: str = "iid"
     ) -> None:
         super().__init__(shards_of(path, 5, split), nx.path_graph(5), eta, regularisation, weighted=True)
         self.proximal = proximal

@@ -56,11 +56,6 @@ def shards_of(path: Path, agents: int, split: str = "iid") -> Shards:
 def play(path: Path, folder: Path, **settings: Any) -> tuple[RunResult, list[dict[int, Vector | None]]]:
     """Run a seeded simulation on a ring of five; return its result and what was sent in every round."""
     world = RecordingWorld()
-    values: dict[str, Any] = {
-        "topology": "ring:5",
-        "seed": 11,
-        "method": "published",
-        "answer": "last",
-    } | settings
+    values: dict[str, Any] = {"topology": "ring:5", "seed": 11, "method": "published", "answer": "last"} | settings
     result = run(RunConfig(data=str(path), out=str(folder), **values), world=world)
     return result, world.sent

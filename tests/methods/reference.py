@@ -54,8 +54,7 @@ class Local:
     def hessian(self, theta: Vector) -> Matrix:
         p = sigmoid(self.X @ theta)
         return np.asarray(
-            (self.X * (self.weight * p * (1 - p))[:, None]).T @ self.X / len(self.y)
-            + self.share * np.eye(len(theta))
+            (self.X * (self.weight * p * (1 - p))[:, None]).T @ self.X / len(self.y) + self.share * np.eye(len(theta))
         )
 
     def clipped(self, theta: Vector, loss_clip: float, penalty_clip: float) -> float:
@@ -111,9 +110,7 @@ class Network:
 
     def hear(self, said: dict[int, Vector | None]) -> None:
         """Who is silent keeps its last words; then eq. (4)."""
-        self.theta = [
-            self.theta[i] if (vector := said[i]) is None else vector for i in range(len(self.theta))
-        ]
+        self.theta = [self.theta[i] if (vector := said[i]) is None else vector for i in range(len(self.theta))]
         self.dual = [
             dual + self.eta / 2 * np.sum([self.theta[i] - self.theta[j] for j in self.graph[i]], axis=0)
             for i, dual in enumerate(self.dual)
@@ -123,9 +120,7 @@ class Network:
 class PublishedNoise:
     """Equations (8) to (14) for one agent at rho_total = epsilon^2 / (4 ln(1/delta))."""
 
-    def __init__(
-        self, n: int, epsilon: float, delta: float, releases: int, gate_share: float, clip: float
-    ) -> None:
+    def __init__(self, n: int, epsilon: float, delta: float, releases: int, gate_share: float, clip: float) -> None:
         rho_total = epsilon**2 / (4 * math.log(1 / delta))
         each = (1 - gate_share) * rho_total / releases
         rho1, self.rho2 = (1 - SPLIT) * each, SPLIT * each

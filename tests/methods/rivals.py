@@ -92,9 +92,7 @@ class RivalNetwork(Network):
     def convexity(self, i: int) -> float:
         return self.locals[i].share + 2 * self.eta * len(self.graph[i]) + self.strengths.proximal[i]
 
-    def argmin(
-        self, i: int, linear: Vector, eta: float, moved: Vector, phi: float, *, loss: bool = True
-    ) -> Vector:
+    def argmin(self, i: int, linear: Vector, eta: float, moved: Vector, phi: float, *, loss: bool = True) -> Vector:
         """Minimise f_i + linear . theta + eta sum_j ||(theta_i + theta_j)/2 + moved - theta||^2 + self-term + ridge.
 
         Without the loss, as in (33), gamma takes the self-term's place.

@@ -147,10 +147,7 @@ def lying(exchange: Any) -> Any:
 
     def told(self: LocalTransport, outgoing: Outgoing, round: int, *words: Any) -> Inbox:
         return exchange(  # type: ignore[no-any-return]
-            self,
-            {i: v if i != LIAR or v is None else np.full_like(v, 1e4) for i, v in outgoing.items()},
-            round,
-            *words,
+            self, {i: v if i != LIAR or v is None else np.full_like(v, 1e4) for i, v in outgoing.items()}, round, *words
         )
 
     return told
@@ -193,9 +190,7 @@ def test_a_run_says_what_it_took(tmp_path: Path) -> None:
     assert len(np.unique(plain.theta, axis=0)) == 1
 
 
-def test_who_stands_far_is_named_in_summary_table_and_report(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_stands_far_is_named_in_summary_table_and_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from admmnet.cli.tables import run_text
     from admmnet.report.html.facts import read_facts
     from admmnet.report.html.incidents import incidents
@@ -211,9 +206,7 @@ def test_who_stands_far_is_named_in_summary_table_and_report(
         (note,) = (note for note in found.summary["notes"] if "as far from the middle of all" in note)
         assert note.startswith(f"agent {LIAR}: its vectors stand ")
         assert "(far off)" in run_text(found.summary, tmp_path / aggregate)
-        (incident,) = (
-            line for line in incidents(read_facts(tmp_path / aggregate, "it")) if "Far from" in line
-        )
+        (incident,) = (line for line in incidents(read_facts(tmp_path / aggregate, "it")) if "Far from" in line)
         assert f"agent {LIAR}." in incident
     noisy = run(**common | {"algorithm": "noisy-gd"}, out=str(tmp_path / "sums"))
     assert noisy.summary["far_from_others"] == {}

@@ -126,9 +126,7 @@ def test_duals_sum_to_zero_in_all_trouble(kind: str, speaks: float, tmp_path: Pa
 def test_a_contact_is_what_the_weather_says() -> None:
     trouble = FaultModel(RING, drop=0.5, absences=[Absence(1, 0, 0)], seed=4)
     faults = trouble.at(0)
-    where = {
-        (i, j): e for e, (i, j) in enumerate(zip(trouble.links.sender, trouble.links.receiver, strict=True))
-    }
+    where = {(i, j): e for e, (i, j) in enumerate(zip(trouble.links.sender, trouble.links.receiver, strict=True))}
     for i in RING:
         contact = faults.contact(i) or Contact(*(np.ones(2, dtype=bool),) * 3)
         for row, j in enumerate(sorted(RING[i])):
@@ -218,9 +216,7 @@ def gaps(
     found = []
     for round in range(rounds):
         turn(agents, trouble, round, lambda agent: minimiser(agent, solvers))
-        found.append(
-            max(sum(f.value(agent.state.theta) for f in locals_) - least for agent in agents.values())
-        )
+        found.append(max(sum(f.value(agent.state.theta) for f in locals_) - least for agent in agents.values()))
     return found
 
 

@@ -73,9 +73,7 @@ def test_replayed_from_the_equations(settings: dict[str, Any], problem: Path, tm
             q = round(share * n) / n
             b = plan.agents[i].noise * own[Purpose.OBJECTIVE].standard_normal(SIZE)
             slopes = -y * sigmoid(-y * (X @ theta[i]))
-            clipped = slopes * np.minimum(
-                1.0, C / np.maximum(np.abs(slopes) * np.linalg.norm(X, axis=1), 1e-300)
-            )
+            clipped = slopes * np.minimum(1.0, C / np.maximum(np.abs(slopes) * np.linalg.norm(X, axis=1), 1e-300))
             if q < 1.0:
                 clipped = clipped * (own[Purpose.BATCH].random(n) < q)
             noisy = X.T @ clipped / n + b

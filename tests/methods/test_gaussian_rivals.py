@@ -37,9 +37,7 @@ def noise_of(plan: Plan) -> list[RivalNoise]:
         own = plan.agents[i]
         assert isinstance(own.noise, GaussianNoise)
         whole = own.regularisation + 2.0 * own.eta * degree + own.proximal
-        found.append(
-            RivalNoise(1.0 / own.noise.sigma1, own.noise.sigma2, own.noise.convexity - whole / own.weight)
-        )
+        found.append(RivalNoise(1.0 / own.noise.sigma1, own.noise.sigma2, own.noise.convexity - whole / own.weight))
     return found
 
 
@@ -97,9 +95,7 @@ def check_events(folder: Path, plan: Plan, noise: list[RivalNoise], algorithm: s
     for i, book in enumerate(record.ledgers.values()):
         n, own = int(book.header["records"]), plan.agents[i].noise
         reading = [t for t in range(rounds) if algorithm != "r-admm" or t % 2 == 0]
-        expected = {
-            t: ["objective-perturbation", "gaussian"] if t in reading else ["none"] for t in range(rounds)
-        }
+        expected = {t: ["objective-perturbation", "gaussian"] if t in reading else ["none"] for t in range(rounds)}
         assert [(t, event.mechanism) for t, event, _ in book.events] == [
             (t, kind) for t, kinds in expected.items() for kind in kinds
         ]
@@ -112,13 +108,7 @@ def check_events(folder: Path, plan: Plan, noise: list[RivalNoise], algorithm: s
 
 
 def test_the_ridge_ends_where_the_tight_bound_does(problem: Path, tmp_path: Path) -> None:
-    words = {
-        "algorithm": "dvp-gaussian",
-        "epsilon": 12.0,
-        "eta": 1e-4,
-        "proximal": 0.0,
-        "inexact_share": 1e-9,
-    }
+    words = {"algorithm": "dvp-gaussian", "epsilon": 12.0, "eta": 1e-4, "proximal": 0.0, "inexact_share": 1e-9}
     plan, _ = play(problem, tmp_path / "run", **words)
     for own in plan.agents.values():
         event = own.charges[0][0]
@@ -153,6 +143,4 @@ def test_reuses_a_release_every_other_round(problem: Path, tmp_path: Path) -> No
 def test_the_papers_arithmetic_has_no_such_noise() -> None:
     with pytest.raises(RequestError, match="add accountant = 'proven'"):
         RunConfig(algorithm="m-admm-gaussian", method="published")
-    assert (
-        RunConfig(algorithm="m-admm-gaussian", method="published", accountant="proven").accountant == "proven"
-    )
+    assert RunConfig(algorithm="m-admm-gaussian", method="published", accountant="proven").accountant == "proven"

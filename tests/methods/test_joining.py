@@ -111,13 +111,7 @@ def test_whoever_is_asked_hears_a_speaker() -> None:
 def test_equal_sizes_are_pp_admm_bit_for_bit_without_a_word_or_a_cost(problem: Path, tmp_path: Path) -> None:
     found = dict[str, RunResult]()
     for name in ("pp-admm", "ipp-admm"):
-        settings: dict[str, Any] = {
-            "algorithm": name,
-            "epsilon": 2.0,
-            "rounds": 5,
-            "seed": 1,
-            "topology": "ring:5",
-        }
+        settings: dict[str, Any] = {"algorithm": name, "epsilon": 2.0, "rounds": 5, "seed": 1, "topology": "ring:5"}
         found[name] = run(RunConfig(data=str(problem), out=str(tmp_path / name), **settings))
     one, two = found.values()
     assert one.theta.tobytes() == two.theta.tobytes()
@@ -223,9 +217,7 @@ def test_a_run_is_what_the_equations_say(threshold: float, problem: Path, tmp_pa
     else:
         assert None in joined
         assert set(joined) & set(ASKED_IN), joined
-    assert [entry["releases"] for entry in entries] == [
-        sum(spoken[i] is not None for spoken in sent) for i in range(8)
-    ]
+    assert [entry["releases"] for entry in entries] == [sum(spoken[i] is not None for spoken in sent) for i in range(8)]
 
 
 @pytest.mark.parametrize("proximal", ["auto", 0.3])
@@ -251,9 +243,7 @@ def test_no_agent_exceeds_its_budget_and_three_questions(
             n = plan.data.counts[i]
             assert {event.sensitivity for event in questions} == {2.0 / n * (1.0 + 1e-9 + 2e-5)}
             if name == "no":
-                assert entry["rho"] == pytest.approx(
-                    sum(e.sensitivity**2 / e.sigma**2 / 2 for e in questions)
-                )
+                assert entry["rho"] == pytest.approx(sum(e.sensitivity**2 / e.sigma**2 / 2 for e in questions))
                 # relays say something in every round; in those of a question the question is what is booked
                 assert len(relayed) == (10 - len(ASKED_IN) if i in (2, 4, 5) else 0)
             else:
@@ -265,9 +255,7 @@ def test_agents_that_are_solved_together_say_the_same(problem: Path, tmp_path: P
     split = "sizes:" + ":".join(map(str, SIZES))
     values: dict[str, Any] = ZIPF | {"topology": TOPOLOGY, "split": split, "gate_threshold": 0.155}
     one, four = (
-        run(
-            RunConfig(data=str(problem), out=str(tmp_path / str(block)), block=block, answer="last", **values)
-        )
+        run(RunConfig(data=str(problem), out=str(tmp_path / str(block)), block=block, answer="last", **values))
         for block in (1, 4)
     )
     joined = [[entry["joined_at"] for entry in found.summary["per_agent"]] for found in (one, four)]
@@ -313,9 +301,7 @@ def test_settings_of_another_gate_are_refused(settings: dict[str, Any], words: s
 # trouble
 
 
-@pytest.mark.parametrize(
-    "faults", [{}, {"drop": 0.4}, {"drop": 0.3, "absences": [Absence(3, 2, 6)]}], ids=str
-)
+@pytest.mark.parametrize("faults", [{}, {"drop": 0.4}, {"drop": 0.3, "absences": [Absence(3, 2, 6)]}], ids=str)
 def test_duals_add_up_to_zero_whoever_joins_and_whatever_is_lost(faults: dict[str, Any]) -> None:
     """Eq. (86): an edge moves both ends' duals by opposite amounts, or neither's."""
     graph, first = nx.convert_node_labels_to_integers(nx.petersen_graph()), frozenset({0, 1, 2, 3})

@@ -153,17 +153,12 @@ def test_parts_of_the_noise_add_up_to_no_less_than_the_event_s(colluders: int, a
         ({"colluders": 4}, "at least 6 agents"),
         ({"colluders": None}, "needs colluders"),
         ({"trust": "local"}, "colluders goes with trust = 'masked'"),
-        (
-            {"trust": "local", "colluders": None, "spare_attempts": 1},
-            "spare_attempts goes with trust = 'masked'",
-        ),
+        ({"trust": "local", "colluders": None, "spare_attempts": 1}, "spare_attempts goes with trust = 'masked'"),
         ({"colluders": -1}, "at least 0"),
         ({"trust": "blind"}, "one of local, masked"),
     ],
 )
-def test_what_cannot_work_is_refused_with_words(
-    people: str, tmp_path: Path, given: dict[str, Any], words: str
-) -> None:
+def test_what_cannot_work_is_refused_with_words(people: str, tmp_path: Path, given: dict[str, Any], words: str) -> None:
     with pytest.raises(RequestError, match=words):
         go(people, tmp_path / "run", **given)
 
@@ -175,9 +170,7 @@ def test_methods_whose_vectors_are_seen_one_by_one_have_no_masks(algorithm: str,
     assert "trust" in capsys.readouterr().err
 
 
-def test_a_resumed_run_has_other_masks_and_the_same_bits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resumed_run_has_other_masks_and_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place, words = Place(tmp_path), Masks.words
     write_people(place.data, 160, 2, width=3, noise=0.5)
     seen: list[bytes] = []
@@ -263,22 +256,9 @@ def test_both_epsilons_are_said_wherever_one_is(people: str, tmp_path: Path, cap
     capsys.readouterr()
     assert run_command_line(["calibrate", *words, "--records", "80", "--features", "6"]) == 0
     assert "if all others collude or masks fail" in capsys.readouterr().out
-    compared = [
-        "--algorithms",
-        "noisy-gd",
-        "--epsilons",
-        "1",
-        "--seeds",
-        "0:1",
-        "--data",
-        people,
-        "--simulate",
-    ]
+    compared = ["--algorithms", "noisy-gd", "--epsilons", "1", "--seeds", "0:1", "--data", people, "--simulate"]
     assert run_command_line(["compare", *words[2:], *compared, "-o", str(tmp_path / "grid")]) == 0
-    assert (
-        "A, if at most 2 other agents collude, is epsilon 1; B, if all do or masks fail, "
-        in capsys.readouterr().out
-    )
+    assert "A, if at most 2 other agents collude, is epsilon 1; B, if all do or masks fail, " in capsys.readouterr().out
     assert "epsilon_if_all_collude" in (tmp_path / "grid" / "compare.csv").read_text().splitlines()[0]
 
 
@@ -337,8 +317,7 @@ def test_the_header_of_a_ledger_says_against_how_many_its_sums_were_masked(
         del lines[0]["colluders"]
     path.write_bytes(chained(lines))
     with pytest.raises(
-        CheckFailed,
-        match="is not a replace-one header" if told is None else f"colluders is 1, the header's is {told}",
+        CheckFailed, match="is not a replace-one header" if told is None else f"colluders is 1, the header's is {told}"
     ):
         audit.read(path)
 
@@ -350,9 +329,7 @@ def test_a_method_that_plans_other_masks_than_its_run_promises_gets_no_answer(
     """The door masks by the contract, against K = 3, and that is not what these methods have planned."""
     for name, value in change.items():
         monkeypatch.setattr(SumMethod, name, value)
-    with pytest.raises(
-        RequestError, match="at least 6 agents" if change["colluders"] else "no planned event covers"
-    ):
+    with pytest.raises(RequestError, match="at least 6 agents" if change["colluders"] else "no planned event covers"):
         go(people, tmp_path / "run", colluders=3, rounds=3)
     for ledger in (tmp_path / "run" / "ledger").glob("*"):
         assert not audit.read(ledger).events
@@ -376,8 +353,6 @@ def test_an_account_says_the_least_k_of_its_runs_and_its_own_second_epsilon(
     said = run_text(second.summary, second.folder)
     assert f"spent over all runs, {words}; {epsilon(whole)} if all others work together" in said
     assert run_command_line(["account", "show", str(tmp_path / "account")]) == 0
-    assert re.search(
-        rf"eps spent +K +eps B(.|\n)* 1 +{re.escape(epsilon(whole, 5))} ", capsys.readouterr().out
-    )
+    assert re.search(rf"eps spent +K +eps B(.|\n)* 1 +{re.escape(epsilon(whole, 5))} ", capsys.readouterr().out)
     assert run_command_line(["account", "show", str(tmp_path / "account"), "--json"]) == 0
     assert [entry["colluders"] for entry in json.loads(capsys.readouterr().out)] == 5 * [1]

@@ -46,14 +46,7 @@ def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_agent_keeps_its_own_budget(problem: Path, tmp_path: Path) -> None:
     budgets = {"1": {"epsilon": 0.5}, "3": {"delta": 1e-6}}
-    words = {
-        "algorithm": "pp-admm",
-        "rounds": 4,
-        "epsilon": 2.0,
-        "eta": 0.1,
-        "budgets": budgets,
-        "delta": 1e-4,
-    }
+    words = {"algorithm": "pp-admm", "rounds": 4, "epsilon": 2.0, "eta": 0.1, "budgets": budgets, "delta": 1e-4}
     result, plan, said = play(problem, tmp_path / "run", **words)
     Replay(problem, plan).check(said)
     books = read_run(tmp_path / "run").ledgers.values()
@@ -230,10 +223,7 @@ def test_pp_admm_that_cannot_pay_solves_and_draws_nothing(
 
 METHODS = [
     *(("pp-admm", release, "auto") for release in ("objective", "output")),
-    *(
-        ("ipp-admm", *pair)
-        for pair in product(("objective", "output"), ("off", "gaussian", "above-threshold"))
-    ),
+    *(("ipp-admm", *pair) for pair in product(("objective", "output"), ("off", "gaussian", "above-threshold"))),
 ]
 
 

@@ -56,9 +56,7 @@ def test_pp_admm(split: str, release: str, strength: dict[str, float], problem: 
         n, m = len(f.y), replay.network.convexity(i) / f.weight
         for _, event in book:
             if isinstance(event, ObjectivePerturbation):
-                expected = ObjectivePerturbation(
-                    2 / n, event.sigma, 1.0, 0.25, event.convexity, n, logistic=True
-                )
+                expected = ObjectivePerturbation(2 / n, event.sigma, 1.0, 0.25, event.convexity, n, logistic=True)
                 assert event == expected
                 assert event.convexity == pytest.approx(m, rel=1e-14)
             else:
@@ -119,9 +117,7 @@ def test_a_threshold_is_held_until_a_yes_and_no_is_free(problem: Path, tmp_path:
         if spoken[i] is None and round not in {r for r, _ in replay.events[i]}
     ]
     still_asking = [
-        (i, round)
-        for i, round in silent
-        if sum(s[i] is not None for s in said[:round]) < GATED["max_releases"]
+        (i, round) for i, round in silent if sum(s[i] is not None for s in said[:round]) < GATED["max_releases"]
     ]
     assert len(still_asking) > 3, "rounds in which a held threshold said no and cost nothing"
     for i, book in enumerate(charges(tmp_path / "run")):

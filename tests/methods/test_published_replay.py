@@ -28,10 +28,7 @@ def reference(
     problem: Path, epsilon: float, releases: int, gate_share: float = 0.0, clip: float = 0.0
 ) -> tuple[Network, list[PublishedNoise], float]:
     shards = shards_of(problem, 5)
-    noise = [
-        PublishedNoise(len(y), epsilon, DELTA, releases, gate_share, clip)
-        for _, (X, y) in sorted(shards.items())
-    ]
+    noise = [PublishedNoise(len(y), epsilon, DELTA, releases, gate_share, clip) for _, (X, y) in sorted(shards.items())]
     regularisation = 5 * max(one.floor_over_agents for one in noise)
     return Network(shards, nx.cycle_graph(5), ETA, regularisation), noise, regularisation / 5 + 2 * ETA * 2
 
@@ -104,9 +101,7 @@ def test_ipp_admm(
                     other = f.clipped(said_before, *clips) - f.clipped(theta_hat, *clips) >= level
                     differ[what] += other != speaks
                 if speaks:
-                    released[i] = theta_hat + streams.normal(
-                        i, Purpose.OUTPUT, noise[i].sigma2(BETA, m), SIZE
-                    )
+                    released[i] = theta_hat + streams.normal(i, Purpose.OUTPUT, noise[i].sigma2(BETA, m), SIZE)
                     spoke[i] += 1
             assert_close(spoken[i], released[i], f"{round=} {i=}")
         network.hear(released)

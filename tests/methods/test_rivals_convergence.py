@@ -18,13 +18,7 @@ from admmnet.types import Vector
 from .recording import play, shards_of, write_problem
 from .reference import Local, pooled_optimum, weights_of
 
-WORDS: dict[str, Any] = {
-    "eta": 0.01,
-    "regularisation": 0.01,
-    "beta": 1e-12,
-    "epsilon": 1e6,
-    "loss": "logistic",
-}
+WORDS: dict[str, Any] = {"eta": 0.01, "regularisation": 0.01, "beta": 1e-12, "epsilon": 1e6, "loss": "logistic"}
 
 
 @pytest.fixture(scope="module")

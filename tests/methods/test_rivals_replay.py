@@ -33,13 +33,7 @@ def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def play(problem: Path, folder: Path, **settings: Any) -> tuple[Plan, Said]:
     """Run a seeded simulation on a path of five, whose ends have one neighbour and its middle two."""
     world, plans = RecordingWorld(), list[Plan]()
-    values: dict[str, Any] = {
-        "topology": "path:5",
-        "seed": SEED,
-        "beta": BETA,
-        "rounds": 5,
-        "loss": "logistic",
-    }
+    values: dict[str, Any] = {"topology": "path:5", "seed": SEED, "beta": BETA, "rounds": 5, "loss": "logistic"}
     values |= settings
     run(RunConfig(data=str(problem), out=str(folder), **values), world=world, on_start=plans.append)
     return plans[0], world.sent
@@ -202,11 +196,7 @@ def test_other_losses_are_theirs_too(algorithm: str, problem: Path, tmp_path: Pa
             m = network.convexity(i) / f.weight + part.phi
             e = network.streams.gamma_norm(i, part.rate, SIZE) * (-1.0 if algorithm == "m-admm" else 1.0)
             u = f.X @ first
-            slope = (
-                np.clip(u - f.y, -1.0, 1.0)
-                if loss == "huber"
-                else -f.y * np.clip((1.5 - f.y * u) / 1.0, 0.0, 1.0)
-            )
+            slope = np.clip(u - f.y, -1.0, 1.0) if loss == "huber" else -f.y * np.clip((1.5 - f.y * u) / 1.0, 0.0, 1.0)
             gradient = f.X.T @ slope / len(f.y) + m * first + e  # duals and neighbours are 0 yet
             assert np.linalg.norm(gradient) < 60.0 * part.sigma2 * (1.0 + m), (loss, i)
             assert np.linalg.norm(e) > 1e4 * part.sigma2

@@ -43,9 +43,7 @@ BASE: dict[str, Any] = {
 N, D, DELTA = 1000, 6, 1e-4
 SAMPLED: list[dict[str, Any]] = [
     {"algorithm": algorithm, "sampling": sampling, "dual_noise": noisy}
-    for algorithm, sampling, noisy in product(
-        ("dp-scd", "dp-sgd"), ("poisson", "fixed", "shuffled"), (False, True)
-    )
+    for algorithm, sampling, noisy in product(("dp-scd", "dp-sgd"), ("poisson", "fixed", "shuffled"), (False, True))
     if algorithm == "dp-scd" or not noisy
 ] + [{"algorithm": "seq-dp-scd", "sampling": s} for s in ("fixed", "shuffled")]
 ONE_PASS: list[dict[str, Any]] = [
@@ -149,9 +147,7 @@ def test_relations_and_the_noise_of_each_sampling() -> None:
     for sampling in ("poisson", "fixed"):
         assert found(sampling=sampling, dual_noise=True) == ("shown", 1.0, "zero-out")
     # shown batches and partitions are not amplified: they need more noise
-    noise = [
-        planned(**words).noise.multiplier for words in ({}, {"dual_noise": True}, {"sampling": "shuffled"})
-    ]
+    noise = [planned(**words).noise.multiplier for words in ({}, {"dual_noise": True}, {"sampling": "shuffled"})]
     assert noise[0] < 0.8 * min(noise[1:])
 
 

@@ -46,9 +46,7 @@ def descended(X: Matrix, y: Vector, loss: Any, step: float, rounds: int, ridge: 
 
 
 @pytest.mark.parametrize("split", ["iid", "dirichlet:0.3", "sizes:1:2:4:8"])
-def test_without_noise_it_is_descent_on_all_records_whatever_the_split(
-    people: str, tmp_path: Path, split: str
-) -> None:
+def test_without_noise_it_is_descent_on_all_records_whatever_the_split(people: str, tmp_path: Path, split: str) -> None:
     result = go(people, tmp_path / "run", rounds=20, split=split)
     X, y = pooled(people)
     wanted = descended(X, y, get_loss("smoothed-hinge", 1.0), 2.0, 20)
@@ -70,9 +68,7 @@ def test_moments_give_ridge_regression(people: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["noisy-gd", "ssp"])
-def test_every_agent_spends_its_own_promise_and_all_hold_one_model(
-    people: str, tmp_path: Path, algorithm: str
-) -> None:
+def test_every_agent_spends_its_own_promise_and_all_hold_one_model(people: str, tmp_path: Path, algorithm: str) -> None:
     promised = {0: 0.5, 1: 1.0, 2: 2.0, 3: 1.0}
     table = {str(i): {"epsilon": epsilon} for i, epsilon in promised.items()}
     result = go(people, tmp_path / "run", algorithm=algorithm, epsilon=1.0, budgets=table, delta=1e-4)
@@ -84,9 +80,7 @@ def test_every_agent_spends_its_own_promise_and_all_hold_one_model(
         lines = (tmp_path / f"run/ledger/agent-00{i}.jsonl").read_text().splitlines()
         charges = [line for line in map(json.loads, lines) if line.get("mechanism") == "discrete-gaussian"]
         assert len(charges) == result.summary["rounds"]
-        spent = sum(
-            (event["sensitivity"] / event["sigma"]) ** 2 for event in (c["parameters"] for c in charges)
-        )
+        spent = sum((event["sensitivity"] / event["sigma"]) ** 2 for event in (c["parameters"] for c in charges))
         limit = gaussian_mu(epsilon, 1e-4) ** 2
         assert limit * (1 - 1e-3) < spent <= limit
     assert run_command_line(("ledger", "verify", str(tmp_path / "run"))) == 0

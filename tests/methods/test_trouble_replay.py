@@ -51,10 +51,7 @@ class Troubled:
         ({"drop": 0.4}, {"drop": 0.4}),
         ({"drop": 0.5, "drop_burst": 4.0, "trouble_seed": 3}, {"drop": 0.5, "burst": 4.0, "seed": 3}),
         ({"offline": "3:2-5,1:4-"}, {"absences": [Absence(3, 2, 5), Absence(1, 4, None)]}),
-        (
-            {"offline": "3:2-5,0:9", "drop": 0.2},
-            {"absences": [Absence(3, 2, 5), Absence(0, 9, 9)], "drop": 0.2},
-        ),
+        ({"offline": "3:2-5,0:9", "drop": 0.2}, {"absences": [Absence(3, 2, 5), Absence(0, 9, 9)], "drop": 0.2}),
         ({"turns": True, "drop": 0.2}, {"drop": 0.2}),
     ],
     ids=str,
@@ -68,14 +65,7 @@ def test_every_step_is_equations_34_to_36(
         settings |= {"topology_schedule": str(tmp_path / "turns.txt"), "topology": None}
         turns = [{(0, 1), (2, 3)}, set(), {(1, 2), (3, 4), (0, 4)}, {(1, 2), (3, 4), (0, 4)}]
     result, said = play(
-        problem,
-        tmp_path / "run",
-        algorithm="admm",
-        rounds=12,
-        eta=ETA,
-        regularisation=0.02,
-        beta=1e-12,
-        **settings,
+        problem, tmp_path / "run", algorithm="admm", rounds=12, eta=ETA, regularisation=0.02, beta=1e-12, **settings
     )
     model = FaultModel(graph, **{"seed": 11} | trouble)  # the seed of play's noise is trouble's, too
     links = list(zip(model.links.sender.tolist(), model.links.receiver.tolist(), strict=True))

@@ -107,9 +107,7 @@ def test_the_same_call_repeats_nothing_and_writes_the_same_bytes(paper: str, mad
     assert again.figures == first.figures
 
 
-def test_an_interrupted_call_goes_on_and_comes_to_the_same(
-    made: Made, begun: tuple[Path, list[bytes]]
-) -> None:
+def test_an_interrupted_call_goes_on_and_comes_to_the_same(made: Made, begun: tuple[Path, list[bytes]]) -> None:
     """With two processes, too."""
     half, lines = begun
     # what a killed process leaves: whole lines, and the beginning of one
@@ -150,9 +148,7 @@ def test_what_a_run_measures_is_what_the_run_says(made: Made, tmp_path: Path) ->
     assert wanted
     source = problem(sizes[500], "logistic", records=500, features=4, test=200, norm=6.0)
     for number, line in enumerate(wanted[:2]):
-        config = RunConfig(
-            algorithm="pp-admm", seed=1, out=str(tmp_path / str(number)), **line["job"]["settings"]
-        )
+        config = RunConfig(algorithm="pp-admm", seed=1, out=str(tmp_path / str(number)), **line["job"]["settings"])
         summary = run(config, loader=lambda _, agents, mine: load(source, agents)).summary
         assert summary["test_error"]["consensus"] == line["result"]["test_error"]
         assert summary["privacy"]["epsilon_proven"] == line["result"]["epsilon_proven"]

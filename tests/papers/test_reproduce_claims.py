@@ -128,9 +128,7 @@ def test_steadier_and_almost_as_fast_must_be_shown() -> None:
     half = {("DP-SCD", 0.1): (3.0, 3.02, 2.98, 3.0), ("SGD", None): (0.4,) * 4}
     chance = verdicts(damaskinos.convergence(course(ends | half), RIDGE))
     assert chance["less noise makes DP-SCD more stable (r)"] == "not decided"
-    assert (
-        chance["at epsilon 1 DP-SCD converges almost as fast as SGD without privacy (r)"] == "does not hold"
-    )
+    assert chance["at epsilon 1 DP-SCD converges almost as fast as SGD without privacy (r)"] == "does not hold"
 
 
 def batches(curves: Mapping[float, Sequence[float]]) -> list[Row]:
@@ -216,13 +214,7 @@ def test_what_keeps_its_theorem_is_not_refuted_by_an_oracle() -> None:
         (0.1, 0.09, "holds", "holds"),
         (0.6, 0.01, "does not hold", "does not hold"),
     ):
-        excess = {
-            "BANCO": own,
-            "BANCO, poster's constant": own,
-            banco.BEST: best,
-            banco.UNTUNED: 1.0,
-            banco.PAID: 1.0,
-        }
+        excess = {"BANCO": own, "BANCO, poster's constant": own, banco.BEST: best, banco.UNTUNED: 1.0, banco.PAID: 1.0}
         found = verdicts(banco.over_steps("figure1", "", rates({"set": excess}, 1.0), ""))
         assert (found[claim], found["its excess loss keeps the bound of Theorem 1"]) == (said, kept)
 

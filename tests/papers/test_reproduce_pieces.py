@@ -38,10 +38,7 @@ def test_sums_leave_out_what_is_undefined() -> None:
     assert found == Sample(2.0, math.sqrt(2.0), 2.0, 2)
     assert Sample.of([None]) is None
     rows = RowTable([{"x": 2, "y": 1.0}, {"x": 1, "y": 4.0}, {"x": None, "y": 9.0}])
-    assert rows.by("x", "y") == {
-        1: Sample(4.0, 0.0, 4.0, 1),
-        2: Sample(1.0, 0.0, 1.0, 1),
-    }
+    assert rows.by("x", "y") == {1: Sample(4.0, 0.0, 4.0, 1), 2: Sample(1.0, 0.0, 1.0, 1)}
 
 
 @pytest.mark.parametrize(
@@ -165,9 +162,7 @@ def test_made_records_are_unit_rows_the_same_for_any_number_of_holders() -> None
 
 def test_a_source_is_known_by_its_records_alone() -> None:
     here = surveyed(DataSource("a", (("data", "census"), ("data_seed", 1)), data_dir=None))
-    there = surveyed(
-        DataSource("b", (("data", "census"), ("data_seed", 1)), data_dir="elsewhere", stands_for="c")
-    )
+    there = surveyed(DataSource("b", (("data", "census"), ("data_seed", 1)), data_dir="elsewhere", stands_for="c"))
     other = surveyed(DataSource("a", (("data", "census"), ("data_seed", 2))))
     assert here.key() == there.key() != other.key()
     assert here.digest != other.digest

@@ -15,21 +15,12 @@ def _targets() -> str:
     return "\n".join(lines) + "\n"
 
 
-FILES = {
-    "turns.txt": "0-1 edges 0-1 2-3\n2 edges 1-2\n3 edges 0-3\nrepeat 4\n",
-    "targets.csv": _targets(),
-}
+FILES = {"turns.txt": "0-1 edges 0-1 2-3\n2 edges 1-2\n3 edges 0-3\nrepeat 4\n", "targets.csv": _targets()}
 """Files that settings name, with what is in them."""
 PLACES = (*FILES, "account")
 """Values that are a file or a folder of the test."""
 
-COMMON: dict[str, Any] = {
-    "data": "census",
-    "data_seed": 0,
-    "loss": "logistic",
-    "transport": "local",
-    "seed": 7,
-}
+COMMON: dict[str, Any] = {"data": "census", "data_seed": 0, "loss": "logistic", "transport": "local", "seed": 7}
 COMMON |= {"epsilon": 5.0, "delta": 1e-4, "test_fraction": 0.98}  # leaves 977 records for training
 NETWORK = COMMON | {"topology": "ring:4", "split": "iid", "rounds": 6, "answer": "last", "block": 1}
 

@@ -14,15 +14,7 @@ import pytest
 from admmnet import RequestError, RunConfig, run
 from admmnet.cli import run_command_line
 from admmnet.predict.apply import Model, NewData, evaluate, predict, read_model
-from tests.trained_models import (
-    CAPTURE,
-    SCHEMA,
-    Refused,
-    by_hand,
-    people,
-    table_of,
-    trained_on_people,
-)
+from tests.trained_models import CAPTURE, SCHEMA, Refused, by_hand, people, table_of, trained_on_people
 
 # labels
 
@@ -33,9 +25,7 @@ def test_labels_are_needed_for_errors_alone(people_run: Path, tmp_path: Path, re
     bare = predict(read_model(people_run), NewData(data=str(new)))
     odd = tmp_path / "odd.csv"
     lines = new.read_text(encoding="utf-8").splitlines()
-    odd.write_text(
-        "\n".join([lines[0] + ",sick", *(f"{line},who knows" for line in lines[1:])]), encoding="utf-8"
-    )
+    odd.write_text("\n".join([lines[0] + ",sick", *(f"{line},who knows" for line in lines[1:])]), encoding="utf-8")
     np.testing.assert_array_equal(predict(read_model(people_run), NewData(data=str(odd))).score, bare.score)
     message = refused("evaluate", people_run, "--data", odd)
     assert "odd.csv, line 2, column 'sick': undeclared label 'who knows'" in message
@@ -78,13 +68,7 @@ def test_evaluate_prints_what_json_holds(people_run: Path, tmp_path: Path, capsy
     figures = ["error", "majority_error", "one_class", "log_loss", "confusion", "per_agent"]
     assert list(facts) == ["run", "task", "metric", "data", *figures]
     assert list(facts["error"]) == ["consensus", "mean", "std"]
-    assert facts["data"] == {
-        "name": "new.csv",
-        "part": "all",
-        "rows": 40,
-        "negative": "no",
-        "positive": "yes",
-    }
+    assert facts["data"] == {"name": "new.csv", "part": "all", "rows": 40, "negative": "no", "positive": "yes"}
     assert [entry["agent"] for entry in facts["per_agent"]] == [0, 1]
     assert run_command_line(words) == 0
     said = capsys.readouterr()
@@ -156,12 +140,8 @@ def test_probabilities_of_extreme_scores_are_finite(people_run: Path, tmp_path: 
 def test_words_of_the_commands(people_run: Path, refused: Refused) -> None:
     assert "Missing option '--data'" in refused("evaluate", people_run)
     for words in (("evaluate", "nothing-here", "--data", "census"), ("model", "show", "nothing-here")):
-        assert "there is nothing of the name nothing-here: name the folder of a finished run" in refused(
-            *words
-        )
-    assert "'--part': 'half' is not one of" in refused(
-        "evaluate", people_run, "--data", "census", "--part", "half"
-    )
+        assert "there is nothing of the name nothing-here: name the folder of a finished run" in refused(*words)
+    assert "'--part': 'half' is not one of" in refused("evaluate", people_run, "--data", "census", "--part", "half")
 
 
 def test_unfinished_and_damaged_folders(people_run: Path, tmp_path: Path, refused: Refused) -> None:

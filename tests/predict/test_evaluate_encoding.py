@@ -15,14 +15,7 @@ from admmnet import RequestError
 from admmnet.data.sets import census
 from admmnet.predict.apply import NewData, evaluate, predict, read_model
 from tests.people_runs import summary_of
-from tests.trained_models import (
-    OPEN,
-    Refused,
-    by_hand,
-    people,
-    table_of,
-    trained,
-)
+from tests.trained_models import OPEN, Refused, by_hand, people, table_of, trained
 
 
 def test_a_file_of_census_columns_is_encoded_as_census(census_run: Path, tmp_path: Path) -> None:
@@ -139,9 +132,7 @@ categories = ["a", "b", "c"]
 
 def test_columns_of_a_plain_file_go_by_name(tmp_path: Path, refused: Refused) -> None:
     train, new = tmp_path / "train.csv", tmp_path / "new.csv"
-    train.write_text(
-        "a,b,y\n" + "".join(f"{k % 7},{1 + k % 5},{k % 2}\n" for k in range(40)), encoding="utf-8"
-    )
+    train.write_text("a,b,y\n" + "".join(f"{k % 7},{1 + k % 5},{k % 2}\n" for k in range(40)), encoding="utf-8")
     folder = trained(tmp_path / "run", data=str(train), label="y", no_intercept=True)
     model = read_model(folder)
     new.write_text("b,a\n4,3\n12,5\n", encoding="utf-8")
@@ -156,9 +147,7 @@ def test_columns_of_a_plain_file_go_by_name(tmp_path: Path, refused: Refused) ->
 
 def test_a_data_set_of_other_features(people_run: Path, census_run: Path, refused: Refused) -> None:
     message = refused("evaluate", people_run, "--data", "census")
-    assert (
-        "census: feature 2 is 'age-bin=[17,20)', in the model it is 'ward=a' (109 and 5 features)" in message
-    )
+    assert "census: feature 2 is 'age-bin=[17,20)', in the model it is 'ward=a' (109 and 5 features)" in message
     message = refused("predict", people_run, "--data", "nothing-here")
     assert "unknown data 'nothing-here'" in message
     assert "nothing-here.csv does not exist" in refused("predict", people_run, "--data", "nothing-here.csv")
@@ -205,13 +194,9 @@ def test_npz_and_libsvm(tmp_path: Path, refused: Refused) -> None:
     np.savez(tmp_path / "new.npz", X=X[:, :2])
     assert "X has 2 columns, expected 3" in refused("predict", folder, "--data", tmp_path / "new.npz")
     np.savez(tmp_path / "new.npz", X=np.where(X[4, 1] == X, np.nan, X))
-    assert "new.npz, row 5, column x2: nan is not finite" in refused(
-        "predict", folder, "--data", tmp_path / "new.npz"
-    )
+    assert "new.npz, row 5, column x2: nan is not finite" in refused("predict", folder, "--data", tmp_path / "new.npz")
     np.savez(tmp_path / "new.npz", y=y)
-    assert "must hold the array X, its keys are: y" in refused(
-        "predict", folder, "--data", tmp_path / "new.npz"
-    )
+    assert "must hold the array X, its keys are: y" in refused("predict", folder, "--data", tmp_path / "new.npz")
     (tmp_path / "new.svm").write_text("1 4:2\n", encoding="utf-8")
     assert "line 1, index 4: above the width 3" in refused("predict", folder, "--data", tmp_path / "new.svm")
 

@@ -13,13 +13,7 @@ from admmnet.cli import run_command_line
 from admmnet.data import DataSettings, load
 from admmnet.predict.apply import NewData, evaluate, read_model
 from tests.people_runs import summary_of
-from tests.trained_models import (
-    CAPTURE,
-    SCHEMA,
-    Refused,
-    people,
-    trained,
-)
+from tests.trained_models import CAPTURE, SCHEMA, Refused, people, trained
 
 
 @pytest.fixture(scope="module")

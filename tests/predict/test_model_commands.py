@@ -18,15 +18,7 @@ from admmnet.predict.model import read_model
 from admmnet.predict.noise import noise_of
 from tests.doc_pages import ROOT, blocks
 from tests.people_runs import seal
-from tests.trained_models import (
-    CAPTURE,
-    SCHEMA,
-    Refused,
-    people,
-    table_of,
-    trained,
-    trained_on_people,
-)
+from tests.trained_models import CAPTURE, SCHEMA, Refused, people, table_of, trained, trained_on_people
 
 PAGE = ROOT / "docs" / "model.md"
 
@@ -34,9 +26,7 @@ PAGE = ROOT / "docs" / "model.md"
 @pytest.fixture(scope="module")
 def people_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("people")
-    return trained_on_people(
-        folder, algorithm="pp-admm", rounds=4, epsilon=20.0, schema=SCHEMA, topology="ring:3"
-    )
+    return trained_on_people(folder, algorithm="pp-admm", rounds=4, epsilon=20.0, schema=SCHEMA, topology="ring:3")
 
 
 # show
@@ -86,17 +76,8 @@ def test_agents_classes_targets_and_no_noise(tmp_path: Path, capsys: CAPTURE) ->
     kinds = np.array(["ape", "bee", "cat"])[np.digitize(X[:, 0], [-0.5, 0.5])]
     np.savez(tmp_path / "classes.npz", X=X, y=kinds)
     np.savez(tmp_path / "real.npz", X=X, y=50.0 + 10.0 * X[:, 0])
-    given: dict[str, Any] = {
-        "topology": "ring:3",
-        "epsilon": 50.0,
-        "delta": 1e-3,
-        "seed": 0,
-        "algorithm": "ssp",
-    }
-    schemas = {
-        "classes": {"labels": ["ape", "bee", "cat"], "features": 3},
-        "real": {"targets": [0, 80], "features": 3},
-    }
+    given: dict[str, Any] = {"topology": "ring:3", "epsilon": 50.0, "delta": 1e-3, "seed": 0, "algorithm": "ssp"}
+    schemas = {"classes": {"labels": ["ape", "bee", "cat"], "features": 3}, "real": {"targets": [0, 80], "features": 3}}
     for name, schema in schemas.items():
         run(RunConfig(**given, data=str(tmp_path / f"{name}.npz"), schema=schema, out=str(tmp_path / name)))
     assert run_command_line(["model", "show", str(tmp_path / "classes"), "--agent", "1"]) == 0
@@ -127,9 +108,7 @@ def test_ledgers_that_are_elsewhere_or_do_not_hold(people_run: Path, tmp_path: P
     ledger.unlink()
     assert run_command_line(["model", "show", str(folder)]) == 0
     said = capsys.readouterr().out
-    assert (
-        "no figure: the noise follows from all agents' ledgers, and those of 1 are not in this folder" in said
-    )
+    assert "no figure: the noise follows from all agents' ledgers, and those of 1 are not in this folder" in said
     assert "beyond" not in said
 
 
@@ -247,10 +226,7 @@ def test_models_of_other_labels(kind: str, tmp_path: Path, capsys: CAPTURE) -> N
     run(RunConfig(**given, data=str(data), out=str(tmp_path / "run")))
     for ending in ("json", "npz"):
         assert (
-            run_command_line(
-                ["model", "export", str(tmp_path / "run"), "-o", str(tmp_path / f"model.{ending}")]
-            )
-            == 0
+            run_command_line(["model", "export", str(tmp_path / "run"), "-o", str(tmp_path / f"model.{ending}")]) == 0
         )
     page = by_the_page(tmp_path / "model.json")
     told = predicted(tmp_path / "run", data, capsys)
@@ -259,9 +235,7 @@ def test_models_of_other_labels(kind: str, tmp_path: Path, capsys: CAPTURE) -> N
         np.testing.assert_allclose(found, [float(row["prediction"]) for row in told], rtol=1e-12)
     else:
         assert found == [row["prediction"] for row in told]
-    np.testing.assert_allclose(
-        page["scores"](X).max(axis=1), [float(row["score"]) for row in told], rtol=1e-12
-    )
+    np.testing.assert_allclose(page["scores"](X).max(axis=1), [float(row["score"]) for row in told], rtol=1e-12)
     with np.load(tmp_path / "model.npz", allow_pickle=False) as archive:
         for name, value in page["model"].items():
             assert (name in archive) == (value is not None)
@@ -284,14 +258,10 @@ def test_the_export_holds_what_show_says(people_run: Path, tmp_path: Path, capsy
 
 
 def test_what_cannot_be_exported(people_run: Path, tmp_path: Path, refused: Refused) -> None:
-    assert "must end in .json or .npz" in refused(
-        "model", "export", people_run, "-o", tmp_path / "model.onnx"
-    )
+    assert "must end in .json or .npz" in refused("model", "export", people_run, "-o", tmp_path / "model.onnx")
     assert "lies in the run folder" in refused("model", "export", people_run, "-o", people_run / "m.json")
     assert "no such folder" in refused("model", "export", people_run, "-o", tmp_path / "none" / "m.json")
-    assert "name the folder of a finished run" in refused(
-        "model", "export", tmp_path, "-o", tmp_path / "m.json"
-    )
+    assert "name the folder of a finished run" in refused("model", "export", tmp_path, "-o", tmp_path / "m.json")
     projected = trained(tmp_path / "projected", project=5)
     said = refused("model", "export", projected, "-o", tmp_path / "m.json")
     assert "--project 5" in said

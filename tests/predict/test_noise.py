@@ -27,11 +27,7 @@ from admmnet.types import Integers, Matrix, Total, Vector
 
 WIDTH, SEEDS, MARGIN = 24, 30, 0.3
 HALF = WIDTH // 2
-LABELS: dict[str, dict[str, Any]] = {
-    "binary": {},
-    "classes": {"labels": ["a", "b", "c"]},
-    "real": {"targets": [-1, 1]},
-}
+LABELS: dict[str, dict[str, Any]] = {"binary": {}, "classes": {"labels": ["a", "b", "c"]}, "real": {"targets": [-1, 1]}}
 
 
 @pytest.fixture(scope="module")
@@ -54,12 +50,7 @@ def made(files: dict[str, str], folder: Path, seed: int, task: str = "binary", *
     network: dict[str, Any] = {"topology": "ring:5"}
     if settings["algorithm"] in ("dp-sgd", "dp-scd", "song-sgd", "seq-dp-scd", "banco", "sdca"):
         network = {}
-    given = {
-        "data": files[task],
-        "schema": {"features": WIDTH, **LABELS[task]},
-        "epsilon": 3.0,
-        "delta": 1e-4,
-    }
+    given = {"data": files[task], "schema": {"features": WIDTH, **LABELS[task]}, "epsilon": 3.0, "delta": 1e-4}
     run(RunConfig(**(network | given | settings), seed=seed, test_fraction=0.1, out=str(folder)))
     return read_model(folder)
 
@@ -90,9 +81,7 @@ BATCHES = ("dp-scd",)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: " ".join(map(str, case.values())))
-def test_the_spread_over_seeds_is_what_is_stated(
-    case: dict[str, Any], files: dict[str, str], tmp_path: Path
-) -> None:
+def test_the_spread_over_seeds_is_what_is_stated(case: dict[str, Any], files: dict[str, str], tmp_path: Path) -> None:
     models = [made(files, tmp_path / f"{seed}", seed, **case) for seed in range(SEEDS)]
     stated = noise_of(models[0])
     assert stated.deviation is not None, stated.reason
@@ -107,9 +96,7 @@ def test_the_spread_over_seeds_is_what_is_stated(
 
 
 @pytest.mark.parametrize("answer", ["last", "tail", "gossip"])
-def test_an_agent_s_own_vector_has_no_more_than_is_stated(
-    answer: str, files: dict[str, str], tmp_path: Path
-) -> None:
+def test_an_agent_s_own_vector_has_no_more_than_is_stated(answer: str, files: dict[str, str], tmp_path: Path) -> None:
     settings: dict[str, Any] = {"algorithm": "pp-admm", "rounds": 12, "answer": answer}
     models = [made(files, tmp_path / f"{seed}", seed, **settings) for seed in range(SEEDS)]
     for agent in (None, 3):
@@ -176,12 +163,7 @@ def test_where_no_bound_is_known_it_says_so(
 
 @pytest.mark.parametrize("algorithm", ["admm", "sgd"])
 def test_a_method_without_privacy_adds_none(algorithm: str, files: dict[str, str], tmp_path: Path) -> None:
-    made_of = {
-        "data": files["binary"],
-        "schema": {"features": WIDTH},
-        "seed": 0,
-        "out": str(tmp_path / "run"),
-    }
+    made_of = {"data": files["binary"], "schema": {"features": WIDTH}, "seed": 0, "out": str(tmp_path / "run")}
     run(RunConfig(algorithm=algorithm, **made_of))
     found = noise_of(read_model(tmp_path / "run"))
     assert found.deviation is not None
@@ -196,9 +178,7 @@ def test_the_response_of_the_descent_is_that_of_its_steps() -> None:
         for t in range(steps):
             after = point - contraction * point + (1.0 if t == kicked else 0.0)
             theta, point = after, after + t / (t + 3.0) * (after - theta)
-        np.testing.assert_allclose(
-            descent_response(steps, contraction)[kicked], theta, rtol=1e-12, atol=1e-14
-        )
+        np.testing.assert_allclose(descent_response(steps, contraction)[kicked], theta, rtol=1e-12, atol=1e-14)
 
 
 def test_the_first_order_of_a_ridge_solution_is_its_jacobian() -> None:

@@ -27,9 +27,7 @@ LIMIT = Spend(1.0, 1e-4, ORDER)
 def header_of(limit: Spend = LIMIT, agent: int = 0, records: int = 70) -> Header:
     """Header of a run that adds up what its account does."""
     contract = Contract(Promise(1.0, 1e-4), limit, limit)
-    return Header(
-        agent, (1,), records, contract, "pp-admm", "seeded", "public-bounds", "0", mode="simulation"
-    )
+    return Header(agent, (1,), records, contract, "pp-admm", "seeded", "public-bounds", "0", mode="simulation")
 
 
 HEADER = header_of()
@@ -80,9 +78,7 @@ def told(capsys: pytest.CaptureFixture[str]) -> str:
     return lines[0]
 
 
-def opened(
-    folder: Path, agent: int = 0, records: int = 70, epsilon: float = 1.0, delta: float = 1e-4
-) -> AccountFile:
+def opened(folder: Path, agent: int = 0, records: int = 70, epsilon: float = 1.0, delta: float = 1e-4) -> AccountFile:
     return AccountFile(folder, agent, records, epsilon, delta)
 
 

@@ -25,9 +25,7 @@ from admmnet.privacy.ledger.lines import digest
 from .published_agents import PublishedAgent, published
 
 FACTS = PublishedAgent(7000, 2, 1.0, 1e-4)
-PP = RunConfig(
-    algorithm="pp-admm", method="published", accountant="published", rounds=3, eta=0.5, beta=10.0**-3.5
-)
+PP = RunConfig(algorithm="pp-admm", method="published", accountant="published", rounds=3, eta=0.5, beta=10.0**-3.5)
 IPP = PP.changed(algorithm="ipp-admm", accountant="proven", max_releases=2, gate_share=0.1)
 MASKS = (0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80)
 
@@ -67,9 +65,7 @@ def header_of(contract: Contract, algorithm: str = "pp-admm", noise: str = "seed
     return Header(0, (1, 4), 7000, contract, algorithm, noise, "public-bounds", "0.1.0", mode="simulation")
 
 
-def under(
-    charges: Charges, epsilon: float = 1.0, accountant: str = "published", form: str = "published"
-) -> Contract:
+def under(charges: Charges, epsilon: float = 1.0, accountant: str = "published", form: str = "published") -> Contract:
     """Contract whose plan is these charges, whatever they come to."""
     promise = Promise(epsilon, 1e-4, accountant)
     return Contract(promise, Count.of(charges, epsilon, 1e-4), form=form)
@@ -142,7 +138,5 @@ def forged(header: Header, events: list[tuple[int, Event]]) -> bytes:
     for round_, event in events:
         totals.add(event)
         lines.append(event_line(round_, event, totals, contract, ""))
-    lines.append(
-        {"kind": "end", "events": len(events), "total": total_line(totals, contract), "previous": ""}
-    )
+    lines.append({"kind": "end", "events": len(events), "total": total_line(totals, contract), "previous": ""})
     return chained(lines)

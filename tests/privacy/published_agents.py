@@ -34,9 +34,7 @@ class PublishedAgent(NamedTuple):
     delta: float
 
 
-def published(
-    agents: Sequence[PublishedAgent], settings: RunConfig, of: int = 5
-) -> tuple[float, list[Planned]]:
+def published(agents: Sequence[PublishedAgent], settings: RunConfig, of: int = 5) -> tuple[float, list[Planned]]:
     """Regularisation of the problem and the noise of every agent; the last stands ``of`` agents in all."""
     everyone = [*agents, *[agents[-1]] * (of - len(agents))]
     budgets = {str(i): {"epsilon": own.epsilon, "delta": own.delta} for i, own in enumerate(everyone)}

@@ -114,9 +114,7 @@ def test_a_torn_last_line_is_dropped(tmp_path: Path) -> None:
         assert path.read_bytes() == whole
         spend(account, 0.1)
         account.close()
-        assert audit.read(path, account=True).totals.rho == pytest.approx(
-            0.3 * nominal_rho(1.0, 1e-4), rel=1e-12
-        )
+        assert audit.read(path, account=True).totals.rho == pytest.approx(0.3 * nominal_rho(1.0, 1e-4), rel=1e-12)
     for kept in (data, data[:-1]):  # a charge that lost its newline alone was a charge
         path.write_bytes(kept)
         path.with_suffix(".lock").unlink()

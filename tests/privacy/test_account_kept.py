@@ -64,9 +64,7 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
 
 @pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_ledger_that_is_not_what_was_written_takes_no_charge(
-    fault: str, kept: bool, tmp_path: Path
-) -> None:
+def test_a_ledger_that_is_not_what_was_written_takes_no_charge(fault: str, kept: bool, tmp_path: Path) -> None:
     spoil, how = FAULTS[fault]
     path = tmp_path / "agent-000.jsonl"
     ledger = Ledger(path, HEADER, durable=False, kept=kept)
@@ -250,16 +248,10 @@ def test_an_account_that_began_anew_is_told(place: Place, capsys: pytest.Capture
     place.run("first", epsilon=2.0)
     shutil.rmtree(place.account)
     place.run("second", epsilon=1.0)  # the same records, the first run forgotten
-    assert (
-        run_command_line(["account", "show", str(place.account), "--against", str(place.folder / "first")])
-        == 1
-    )
+    assert run_command_line(["account", "show", str(place.account), "--against", str(place.folder / "first")]) == 1
     assert "lacks charges of" in told(capsys)
     run(RunConfig(data=place.data, topology="path:3", rounds=1, seed=0, out=str(place.folder / "alone")))
-    assert (
-        run_command_line(["account", "show", str(place.account), "--against", str(place.folder / "alone")])
-        == 1
-    )
+    assert run_command_line(["account", "show", str(place.account), "--against", str(place.folder / "alone")]) == 1
     assert "its run used no account" in told(capsys)
 
 

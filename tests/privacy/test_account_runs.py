@@ -104,10 +104,7 @@ def test_other_records_or_another_delta_are_refused(
     message = told(capsys)
     assert name in message
     assert "name another folder with --account" in message
-    assert (
-        "it starts from zero, and what the same records spend in both adds up: admmnet account show"
-        in message
-    )
+    assert "it starts from zero, and what the same records spend in both adds up: admmnet account show" in message
     assert not (place.folder / "second").exists()
     assert place.file().read_bytes() == before
 
@@ -129,9 +126,7 @@ def test_accounts_go_with_proven_methods(place: Place, capsys: pytest.CaptureFix
 # a run that fails
 
 
-def test_a_run_that_fails_has_its_charges_in_the_account(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_fails_has_its_charges_in_the_account(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     real, calls = LocalSolver.solve, 0
 
     def solve(self: LocalSolver, *args: Any) -> Solution:

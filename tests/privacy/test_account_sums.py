@@ -76,14 +76,9 @@ def two_forms(place: Place) -> list[str]:
     return [str(place.account), str(other)]
 
 
-def test_folders_are_shown_by_themselves_and_together(
-    place: Place, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_folders_are_shown_by_themselves_and_together(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     folders = two_forms(place)
-    books = [
-        [audit.read(Path(folder) / f"agent-00{i}.jsonl", account=True) for folder in folders]
-        for i in range(3)
-    ]
+    books = [[audit.read(Path(folder) / f"agent-00{i}.jsonl", account=True) for folder in folders] for i in range(3)]
     capsys.readouterr()
     assert run_command_line(["account", "show", *folders, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -136,10 +131,7 @@ def test_folders_that_do_not_add_up_are_refused(place: Place, capsys: pytest.Cap
                   data=place.data, delta=1e-4))  # fmt: skip
     capsys.readouterr()
     for one, other in ((single, place.folder / "relation"), (place.folder / "relation", single)):
-        kinds = [
-            audit.read(folder / "agent-000.jsonl", account=True).header["adjacency"]
-            for folder in (one, other)
-        ]
+        kinds = [audit.read(folder / "agent-000.jsonl", account=True).header["adjacency"] for folder in (one, other)]
         assert kinds[0] != kinds[1]
         assert run_command_line(["account", "show", str(one), str(other)]) == 2
         assert f"relation '{kinds[0]}' there, '{kinds[1]}' here" in told(capsys)

@@ -17,21 +17,7 @@ from admmnet.privacy.events import Event, Unprotected
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.form import encode, total_line
 
-from .ledgers import (
-    HEADER,
-    IPP,
-    MASKS,
-    PP,
-    chained,
-    fails,
-    fault,
-    forged,
-    header_of,
-    noise_of,
-    parsed,
-    under,
-    write,
-)
+from .ledgers import HEADER, IPP, MASKS, PP, chained, fails, fault, forged, header_of, noise_of, parsed, under, write
 
 LARGE = bool(os.environ.get("ADMMNET_TEST_LARGE"))
 

@@ -79,10 +79,7 @@ from .ledgers import (
         (put(1, kind="end"), "line 2: is not the end of the 0 events"),
         (put(3, events=1), "line 4: is not the end of the 2 events"),
         (put(3, events=2.0), "line 4: is not the end of the 2 events"),
-        (
-            lambda lines: lines[3]["total"].update(rho=lines[3]["total"]["rho"] * (1 + 3e-16)),
-            "line 4: is not the end",
-        ),
+        (lambda lines: lines[3]["total"].update(rho=lines[3]["total"]["rho"] * (1 + 3e-16)), "line 4: is not the end"),
         (lambda lines: lines.insert(2, dict(lines[3])), "line 3: is not the end of the 1 events"),
         (lambda lines: lines.append(dict(lines[3])), "line 5: stands behind the end line"),
         (lambda lines: lines.append(dict(lines[1])), "line 5: stands behind the end line"),
@@ -133,9 +130,7 @@ from .ledgers import (
         (put(0, kind="event"), "line 1: is not a header"),
     ],
 )
-def test_what_does_not_fit_is_found_though_all_hashes_are_right(
-    path: Path, change: Change, words: str
-) -> None:
+def test_what_does_not_fit_is_found_though_all_hashes_are_right(path: Path, change: Change, words: str) -> None:
     lines = parsed(write(path))
     assert chained(lines) == path.read_bytes()
     change(lines)
@@ -283,9 +278,7 @@ def test_costs_beyond_all_numbers_are_found(path: Path, tiny: float) -> None:
         ),
     ]
     null = {"rho": None, "xi": 0.0, "epsilon_spent": None, "epsilon_published": None}
-    cases = itertools.product(
-        events, ("proven", "published"), (line["total"], null), ({}, {"rho_published": None})
-    )
+    cases = itertools.product(events, ("proven", "published"), (line["total"], null), ({}, {"rho_published": None}))
     for (mechanism, parameters), accountant, total, claim in cases:
         header = HEADER.line() | {"accountant": accountant}
         own = {"mechanism": mechanism, "parameters": parameters, "rho": None, "total": total}

@@ -57,9 +57,7 @@ def plans(draw: st.DrawFn) -> Plan:
         }
     setting = setting_of(rounds, draw(st.sampled_from(["proven", "published"])), **others)
     records, degree = draw(st.integers(50, 10**6)), draw(st.integers(1, 8))
-    facts = PublishedAgent(
-        records, degree, draw(st.floats(0.05, 20.0)), draw(st.sampled_from([1e-6, 1e-4, 1e-2]))
-    )
+    facts = PublishedAgent(records, degree, draw(st.floats(0.05, 20.0)), draw(st.sampled_from([1e-6, 1e-4, 1e-2])))
     return Plan(facts, setting, agents)
 
 

@@ -14,9 +14,7 @@ from tests.planned import Planned
 
 from .published_agents import PublishedAgent, published
 
-PP = RunConfig(
-    algorithm="pp-admm", method="published", accountant="proven", rounds=30, eta=0.5, beta=10.0**-3.5
-)
+PP = RunConfig(algorithm="pp-admm", method="published", accountant="proven", rounds=30, eta=0.5, beta=10.0**-3.5)
 IPP = PP.changed(algorithm="ipp-admm", max_releases=15, gate_share=0.1)
 BOTH = pytest.mark.parametrize("setting", [PP, IPP], ids=["pp-admm", "ipp-admm"])
 
@@ -24,8 +22,7 @@ BOTH = pytest.mark.parametrize("setting", [PP, IPP], ids=["pp-admm", "ipp-admm"]
 def ratios(found: list[Planned], agents: list[PublishedAgent]) -> list[float]:
     """Worst case over promise, agent by agent."""
     return [
-        plan.worst_case.epsilon_proven(facts.delta) / facts.epsilon
-        for facts, plan in zip(agents, found, strict=True)
+        plan.worst_case.epsilon_proven(facts.delta) / facts.epsilon for facts, plan in zip(agents, found, strict=True)
     ]
 
 

@@ -130,9 +130,7 @@ def test_noise_agrees_with_a_calibration_of_its_own() -> None:
         assert nominal_rho(eps, 1e-5) <= rho * (1 + 1e-9)
         share = 0.0 if gate == "off" else 0.25
         if gate == "above-threshold":  # pure epsilon costs less than its rho says: there is more to share
-            rho = float(
-                brentq(lambda r, e=eps: certified(0.75 * r, 1e-5, 0.25 * r, 12) - e, 1e-9, 50.0, xtol=1e-14)
-            )
+            rho = float(brentq(lambda r, e=eps: certified(0.75 * r, 1e-5, 0.25 * r, 12) - e, 1e-9, 50.0, xtol=1e-14))
         setting = with_gate(gate, share)
         noise = calibrated(n, 1e4 / n, eps, 1e-5, setting)  # kappa 2.5e-5: the linear part alone
         each = rho * (1 - share) / 12 * 0.999
@@ -140,9 +138,7 @@ def test_noise_agrees_with_a_calibration_of_its_own() -> None:
         assert noise.noise.sigma2 == pytest.approx(2e-8 / (1e4 / n) / math.sqrt(2 * each / 999), rel=2e-3)
         if gate == "gaussian":
             gap = gate_gap(LossFacts.of(n, 20, loss_of(setting)), 5.0)
-            assert noise.noise.gate.spread == pytest.approx(
-                (10 / n + gap) / math.sqrt(2 * rho * share / 12), rel=2e-3
-            )
+            assert noise.noise.gate.spread == pytest.approx((10 / n + gap) / math.sqrt(2 * rho * share / 12), rel=2e-3)
 
 
 # the gate
@@ -241,10 +237,7 @@ def test_what_is_not_gaussian_is_not_converted_as_if_it_were() -> None:
 
 FORMS = [
     *(PP.changed(release=release) for release in ("objective", "output")),
-    *(
-        RunConfig(algorithm=name, accountant="proven", rounds=12, beta=1e-8)
-        for name in ("dvp", "m-admm", "r-admm")
-    ),
+    *(RunConfig(algorithm=name, accountant="proven", rounds=12, beta=1e-8) for name in ("dvp", "m-admm", "r-admm")),
 ]
 
 

@@ -225,15 +225,11 @@ def test_the_papers_condition_is_enforced(algorithm: str) -> None:
 @pytest.mark.parametrize("papers", [False, True])
 def test_curvature_that_costs_a_whole_round_is_refused(algorithm: str, papers: bool) -> None:
     own = setting(algorithm, 12, papers=papers)
-    with pytest.raises(
-        RequestError, match=r"epsilon = 0\.1 leaves .* a round, .* curvature alone .* --epsilon"
-    ) as e:
+    with pytest.raises(RequestError, match=r"epsilon = 0\.1 leaves .* a round, .* curvature alone .* --epsilon") as e:
         calibrated(1000, convexity(1000, 0.4), 0.1, 1e-4, own)
     rho = loose_rho(0.1, 1e-4) if papers else nominal_rho(0.1, 1e-4)
     told = float(str(e.value).split(" leaves ")[1].split()[0])
-    assert told == pytest.approx(math.sqrt(2 * rho / reading(own)), rel=0.02), (
-        "what the budget leaves, in fact"
-    )
+    assert told == pytest.approx(math.sqrt(2 * rho / reading(own)), rel=0.02), "what the budget leaves, in fact"
     assert noise_at(rho, 1000, convexity(1000, 0.4), own) is None
     assert noise_at(rho, 1000, convexity(1000, 1e-4), own) is not None
 

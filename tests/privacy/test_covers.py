@@ -110,9 +110,7 @@ def gamma_pair(rng: np.random.Generator) -> Pair:
     def made(slope: float, kappa: float, sensitivity: float) -> GammaNorm:
         curvature = 0.25 * (0.5 * sensitivity * records) ** 2
         convexity = curvature / (records * kappa)
-        return GammaNorm(
-            sensitivity, slope / sensitivity, dimension, curvature, convexity, records, None, logistic
-        )
+        return GammaNorm(sensitivity, slope / sensitivity, dimension, curvature, convexity, records, None, logistic)
 
     moved = spread(rng, 1e-5, 1e-2)
     return made(slope, kappa, moved), made(below(rng, slope), below(rng, kappa), below(rng, moved))

@@ -25,10 +25,7 @@ def p_value(drawn: np.ndarray, s: float) -> float:
     observed = np.append(seen, len(drawn) - seen.sum())
     wanted = np.append(expected[inner], expected[~inner].sum())
     if wanted[-1] < 5:  # the rest joins its neighbour
-        observed, wanted = (
-            np.append(observed[:-2], observed[-2:].sum()),
-            np.append(wanted[:-2], wanted[-2:].sum()),
-        )
+        observed, wanted = (np.append(observed[:-2], observed[-2:].sum()), np.append(wanted[:-2], wanted[-2:].sum()))
     return float(stats.chisquare(observed, wanted).pvalue)
 
 
@@ -54,10 +51,7 @@ def test_floating_point_and_integers_agree_where_floating_point_decides() -> Non
     fast = discrete._with_probability(rng, gamma, lambda k: Fraction(float(gamma[k])))
     rng.bit_generator.state = words
     first = discrete._words(rng, len(gamma))
-    slow = [
-        discrete._Uniform(rng, int(w)).below_exp(Fraction(float(g)))
-        for w, g in zip(first, gamma, strict=True)
-    ]
+    slow = [discrete._Uniform(rng, int(w)).below_exp(Fraction(float(g))) for w, g in zip(first, gamma, strict=True)]
     assert fast.tolist() == slow
 
 

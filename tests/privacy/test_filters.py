@@ -14,14 +14,7 @@ from admmnet import RunConfig
 from admmnet.privacy.budget import Charges, Totals, excess_of
 from admmnet.privacy.contract import Contract, MemoryLedger, Promise
 from admmnet.privacy.discrete import discrete_epsilon, discrete_mu, excess, most_excess
-from admmnet.privacy.events import (
-    DiscreteGaussian,
-    Event,
-    Gaussian,
-    Laplace,
-    NoRecords,
-    ObjectivePerturbation,
-)
+from admmnet.privacy.events import DiscreteGaussian, Event, Gaussian, Laplace, NoRecords, ObjectivePerturbation
 from admmnet.privacy.filters import Count, Spend, Uncovered, alone_of
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.proven import cost
@@ -258,9 +251,7 @@ def test_alone_is_the_sum_of_what_each_costs_alone(agents: int, colluders: int, 
     each: Charges = ((alone_of(event), times), (Gaussian(0.05, 1.0), 2))
     alone, filter = Totals.of(each, "proven"), contract.filter
     assert alone.unmasked is None
-    assert alone.mu_squared == pytest.approx(
-        times * (agents - colluders) * (0.1 / 1.5) ** 2 + 2 * 0.05**2, rel=1e-12
-    )
+    assert alone.mu_squared == pytest.approx(times * (agents - colluders) * (0.1 / 1.5) ** 2 + 2 * 0.05**2, rel=1e-12)
     found, masked = contract.most(alone=True), contract.most()
     assert found is not None
     assert masked is not None
@@ -281,9 +272,7 @@ def test_alone_is_the_sum_of_what_each_costs_alone(agents: int, colluders: int, 
     assert not contract.keeps(beyond)
     limit = Spend.of(5.0, 1e-4, spent, agents - colluders)
     assert limit.affords(spent, ())
-    assert not limit.affords(
-        spent.plus([DiscreteGaussian(2.0, 1.5, 2.0**-42, 50, agents, colluders)] * 50), ()
-    )
+    assert not limit.affords(spent.plus([DiscreteGaussian(2.0, 1.5, 2.0**-42, 50, agents, colluders)] * 50), ())
     adaptive = Contract(Promise(5.0, 1e-4, colluders=colluders), limit)
     every, one = adaptive.most(), adaptive.most(alone=True)
     assert every is not None

@@ -113,20 +113,10 @@ WRONG: list[tuple[str, Sampler, list[int], list[str]]] = [
     ("d-1", radial(lambda d: max(d - 1.0, 0.5)), DIMENSIONS, ["shape", "scale"]),
     ("d+1", radial(lambda d: d + 1.0), DIMENSIONS, ["shape", "scale"]),
     # right in the mean of the squared length, and wrong in law
-    (
-        "not normalised",
-        scaled_normal(lambda rng, d: rng.standard_gamma(d) / math.sqrt(d)),
-        DIMENSIONS,
-        ["shape"],
-    ),
+    ("not normalised", scaled_normal(lambda rng, d: rng.standard_gamma(d) / math.sqrt(d)), DIMENSIONS, ["shape"]),
     # density exp(-a ||z||_1)
     ("laplace", lambda rng, rate, d: np.asarray(rng.laplace(size=d) / rate), [105], ["shape", "scale"]),
-    (
-        "laplace",
-        lambda rng, rate, d: np.asarray(rng.laplace(size=d) / rate),
-        [2],
-        ["shape", "scale", "angle"],
-    ),
+    ("laplace", lambda rng, rate, d: np.asarray(rng.laplace(size=d) / rate), [2], ["shape", "scale", "angle"]),
     # equal variance of every coordinate, (d + 1) / a^2
     ("normal", scaled_normal(lambda rng, d: math.sqrt(d + 1)), DIMENSIONS, ["shape"]),
     ("cube", radial(draw=lambda rng, d: rng.uniform(-1.0, 1.0, d)), [2], ["angle"]),
@@ -139,11 +129,7 @@ WRONG: list[tuple[str, Sampler, list[int], list[str]]] = [
 
 @pytest.mark.parametrize(
     ("sampler", "size", "tests"),
-    [
-        pytest.param(sampler, d, tests, id=f"{name}-{d}")
-        for name, sampler, sizes, tests in WRONG
-        for d in sizes
-    ],
+    [pytest.param(sampler, d, tests, id=f"{name}-{d}") for name, sampler, sizes, tests in WRONG for d in sizes],
 )
 def test_another_law_is_found(sampler: Sampler, size: int, tests: list[str]) -> None:
     found = p_values(drawn(sampler, np.random.default_rng(8), 3.0, size), 3.0)

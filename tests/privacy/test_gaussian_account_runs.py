@@ -25,9 +25,7 @@ def test_an_account_goes_on_with_sums_alone(place: Place, capsys: pytest.Capture
     assert {type(event) for _, event, _ in book.events} == {DiscreteGaussian}
     assert book.totals.epsilon_proven(1e-4) == pytest.approx(1.0, rel=2e-4)
     assert book.totals.epsilon_proven(1e-4) <= 1.0
-    assert {book.header["account_filter"]["order"] for book in read_run(first.folder).ledgers.values()} == {
-        None
-    }
+    assert {book.header["account_filter"]["order"] for book in read_run(first.folder).ledgers.values()} == {None}
     assert run_command_line(place.words("second", "--algorithm", "noisy-gd")) == 4
     assert "nothing is left for another run; raise --epsilon to 1.4" in told(capsys)
     assert run_command_line(place.words("third", "--algorithm", "pp-admm", "--epsilon", "3")) == 2

@@ -16,12 +16,7 @@ from admmnet.privacy.calibrate import Target, gaussian_mu_left
 from admmnet.privacy.contract import Contract, MemoryLedger, Promise
 from admmnet.privacy.conversion import ORDERS, best_order, gaussian_epsilon, gaussian_mu
 from admmnet.privacy.conversion import epsilon as epsilon_of
-from admmnet.privacy.discrete import (
-    discrete_epsilon,
-    discrete_mu,
-    excess,
-    most_excess,
-)
+from admmnet.privacy.discrete import discrete_epsilon, discrete_mu, excess, most_excess
 from admmnet.privacy.events import DiscreteGaussian, Event, Gaussian, Laplace
 from admmnet.privacy.filters import Count, Spend
 from admmnet.privacy.ledger import audit
@@ -201,9 +196,7 @@ def test_a_gaussian_plan_opens_an_account_without_order(place: Place) -> None:
     assert book.header["account_filter"]["order"] is None
     assert book.totals.epsilon_proven(1e-4) == pytest.approx(1.0, rel=2e-4)
     before = place.file().read_bytes()
-    with pytest.raises(
-        RequestError, match=r"opened by a plan of Gaussian noise alone.*objective-perturbation"
-    ):
+    with pytest.raises(RequestError, match=r"opened by a plan of Gaussian noise alone.*objective-perturbation"):
         place.run("second", epsilon=2.0)
     assert place.file().read_bytes() == before
     with pytest.raises(BudgetError, match="nothing is left"):

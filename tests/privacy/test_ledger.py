@@ -96,15 +96,7 @@ def test_every_byte_is_the_contracts(ledger: Ledger, path: Path) -> None:
 
 def test_what_is_infinite_or_undefined_is_null(path: Path) -> None:
     header = Header(
-        0,
-        (1,),
-        10,
-        Contract(form="published"),
-        "admm",
-        "seeded",
-        "public-bounds",
-        "0.1.0",
-        mode="simulation",
+        0, (1,), 10, Contract(form="published"), "admm", "seeded", "public-bounds", "0.1.0", mode="simulation"
     )
     ledger = Ledger(path, header, durable=False)
     ledger.charge(0, Unprotected())
@@ -191,9 +183,7 @@ def test_a_folder_that_is_not_there_is_a_request(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("durable", [True, False])
-def test_commit_waits_for_the_disk_in_private_runs(
-    path: Path, durable: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commit_waits_for_the_disk_in_private_runs(path: Path, durable: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[bytes] = []
     folders: list[str] = []
     real = os.fsync

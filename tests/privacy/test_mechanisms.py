@@ -26,13 +26,9 @@ def laplace(rng: np.random.Generator, scale: float) -> Vector:
 
 
 @pytest.mark.parametrize("seed", [3, None], ids=["seeded", "private"])
-@pytest.mark.parametrize(
-    ("draw", "law", "other"), [(gaussian, "norm", "laplace"), (laplace, "laplace", "norm")]
-)
+@pytest.mark.parametrize(("draw", "law", "other"), [(gaussian, "norm", "laplace"), (laplace, "laplace", "norm")])
 @pytest.mark.parametrize("scale", [1e-6, 0.7, 5e3])
-def test_noise_has_its_law_and_scale(
-    draw: Draw, law: str, other: str, scale: float, seed: int | None
-) -> None:
+def test_noise_has_its_law_and_scale(draw: Draw, law: str, other: str, scale: float, seed: int | None) -> None:
     draws = draw(AgentStreams(2, seed)[Purpose.OBJECTIVE], scale)
     assert shape_p(draws, law, scale) > ALPHA
     assert scale_p(draws, law, scale) > ALPHA
@@ -59,9 +55,7 @@ def test_scales_that_hide_nothing_are_refused(scale: float) -> None:
         laplace_noise(rng, scale)
 
 
-@pytest.mark.parametrize(
-    "sigma", [*np.geomspace(1e-12, 1e9, 40).tolist(), 0.5, 1.0, 4.0, math.nextafter(1.0, 0.0)]
-)
+@pytest.mark.parametrize("sigma", [*np.geomspace(1e-12, 1e9, 40).tolist(), 0.5, 1.0, 4.0, math.nextafter(1.0, 0.0)])
 def test_released_values_stand_on_a_public_grid(sigma: float) -> None:
     x = np.random.default_rng(11).normal(scale=3.0 * sigma, size=500)
     rounded = round_to_grid(x, sigma)

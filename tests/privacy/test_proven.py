@@ -60,9 +60,7 @@ def test_the_ledgers_rho_covers_the_curve(rho0: float) -> None:
         rho, xi, curve = cost(event)
         k = event.curvature / (event.records * event.convexity)
         assert xi == 0.0
-        assert rho == pytest.approx(
-            event.sensitivity**2 / (2.0 * event.sigma**2) + 2.6 * k * k, rel=1e-14, abs=0.0
-        )
+        assert rho == pytest.approx(event.sensitivity**2 / (2.0 * event.sigma**2) + 2.6 * k * k, rel=1e-14, abs=0.0)
         assert np.all(curve <= ORDERS * rho * (1.0 + 1e-12)), kappa
         nearest = max(nearest, float(np.max((curve - ORDERS * rho0) / ORDERS)) / (2.6 * k * k))
     # the constant is not generous: 2.5 would not do

@@ -133,9 +133,7 @@ def test_another_split_of_epsilon1_has_the_same_published_epsilon(gated: bool, s
     assert plan.noise.sigma1 == pytest.approx(usual.sigma1 * 0.99 / share, rel=1e-11)
     # read back from the events alone, as `ledger verify` does
     assert plan.worst_case.epsilon_published(DELTA) == pytest.approx(usual.final_epsilon, rel=1e-11)
-    assert plan.worst_case.epsilon_proven(DELTA) < calibrate(1.0, 2, gated=gated)[
-        1
-    ].worst_case.epsilon_proven(DELTA)
+    assert plan.worst_case.epsilon_proven(DELTA) < calibrate(1.0, 2, gated=gated)[1].worst_case.epsilon_proven(DELTA)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)

@@ -66,9 +66,7 @@ def test_streams_never_repeat(seeds: Sequence[int | None]) -> None:
     assert np.unique(words).size == words.size
 
 
-def test_private_streams_are_chacha20_under_256_bits_of_the_operating_system(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_private_streams_are_chacha20_under_256_bits_of_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
     def randbits(bits: int) -> int:

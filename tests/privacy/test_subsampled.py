@@ -53,9 +53,7 @@ CASES = [  # epsilon, delta, rate, steps
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)
-@pytest.mark.parametrize(
-    ("reading", "case"), [("rdp", CASES[0]), *(("pld", case) for case in CASES)], ids=str
-)
+@pytest.mark.parametrize(("reading", "case"), [("rdp", CASES[0]), *(("pld", case) for case in CASES)], ids=str)
 def test_calibrated_noise_fits_and_one_percent_less_does_not(
     reading: str, case: tuple[float, float, float, int], sampling: str
 ) -> None:
@@ -175,9 +173,7 @@ def test_fixed_batches_cost_no_more_than_in_dp_accounting() -> None:
     orders = np.array([2.0, 11.0])
     for sigma, batch in ((1.0, 10), (2.0, 100), (0.8, 300)):
         accountant = RdpAccountant(orders, dp_accounting.NeighboringRelation.REPLACE_ONE)
-        step = dp_accounting.SampledWithoutReplacementDpEvent(
-            1000, batch, dp_accounting.GaussianDpEvent(sigma)
-        )
+        step = dp_accounting.SampledWithoutReplacementDpEvent(1000, batch, dp_accounting.GaussianDpEvent(sigma))
         accountant.compose(step, 5)
         curve = subsampled.curve(SubsampledGaussian(sigma, batch / 1000, 5, "fixed"))
         ours = curve[[TWO, ELEVEN]]
@@ -252,8 +248,7 @@ def test_whole_batches_are_gaussians(sampling: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("steps", "delta"),
-    [*itertools.product([1, 100, 10**4], [1e-3, 1e-6, 1e-9, 1e-12]), (10**6, 1e-6), (10**6, 1e-12)],
+    ("steps", "delta"), [*itertools.product([1, 100, 10**4], [1e-3, 1e-6, 1e-9, 1e-12]), (10**6, 1e-6), (10**6, 1e-12)]
 )
 def test_composition_never_reads_below_the_exact_gaussian(steps: int, delta: float) -> None:
     """At a rate just below 1 the transform is used, and the answer is known: the Gaussian's, times 1 - 1e-9."""
@@ -266,9 +261,7 @@ def test_composition_never_reads_below_the_exact_gaussian(steps: int, delta: flo
             assert read <= exact * 1.0006
 
 
-@pytest.mark.parametrize(
-    ("sigma", "rate", "steps", "delta"), [(1.1, 0.02, 400, 1e-5), (6.66, 0.003, 5000, 1e-3)]
-)
+@pytest.mark.parametrize(("sigma", "rate", "steps", "delta"), [(1.1, 0.02, 400, 1e-5), (6.66, 0.003, 5000, 1e-3)])
 def test_poisson_reading_lies_between_dp_accountings_estimates(
     sigma: float, rate: float, steps: int, delta: float
 ) -> None:
@@ -292,9 +285,7 @@ def test_poisson_reading_lies_between_dp_accountings_estimates(
 
 
 def test_amplification_is_not_claimed_where_it_is_not_proven() -> None:
-    read = {
-        sampling: READ["pld"](SubsampledGaussian(1.5, 0.01, 300, sampling), 1e-5) for sampling in SAMPLINGS
-    }
+    read = {sampling: READ["pld"](SubsampledGaussian(1.5, 0.01, 300, sampling), 1e-5) for sampling in SAMPLINGS}
     assert read["poisson"] < read["fixed"] < 0.5 * min(read["shown"], read["shuffled"])
 
 
@@ -331,9 +322,7 @@ def test_published_arithmetic_is_that_of_poisson_batches_with_noise_over_clip() 
     assert subsampled.epsilon_proven(fixed, 1e-5) > 1.3 * claim
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "noise", "steps", "factor"), [(1.0, 2.27, 350, 4.8), (0.1, 20.02, 350, 3.4)]
-)
+@pytest.mark.parametrize(("epsilon", "noise", "steps", "factor"), [(1.0, 2.27, 350, 4.8), (0.1, 20.02, 350, 3.4)])
 def test_moments_are_those_of_the_authors(epsilon: float, noise: float, steps: int, factor: float) -> None:
     """Batches of 1,000 of Adult's 35,000 records, ten epochs, delta = 1e-3.
 

@@ -106,11 +106,7 @@ class Browser:
     def resize(self, width: int, height: int = 900) -> None:
         """Give the window another size."""
         self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=width < 600,
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
 
     def run(self, script: str) -> Any:
@@ -158,9 +154,7 @@ class Browser:
     def requests(self) -> list[str]:
         """Addresses that were asked for since the page was opened."""
         return [
-            event["params"]["request"]["url"]
-            for event in self.events
-            if event["method"] == "Network.requestWillBeSent"
+            event["params"]["request"]["url"] for event in self.events if event["method"] == "Network.requestWillBeSent"
         ]
 
 

@@ -34,11 +34,7 @@ CASES: dict[str, Callable[[int], dict[str, Any]]] = {
     "out": lambda rank: {"out": f"folder-{rank}"},
     "test": lambda rank: {"no_test": True} if rank else {"test": TEST},
     "test contents": lambda rank: {"test": (TEST[0] * (1 + rank), TEST[1])},
-    "private test contents": lambda rank: {
-        **PRIVATE,
-        "no_test": False,
-        "test": (TEST[0] * (1 + rank), TEST[1]),
-    },
+    "private test contents": lambda rank: {**PRIVATE, "no_test": False, "test": (TEST[0] * (1 + rank), TEST[1])},
     "contents": lambda rank: {"X": X * (1 + rank)},
     "width": lambda rank: {"X": X[:, : 3 - rank]},
     "transport": lambda rank: {"transport": "local" if rank else "mpi"},

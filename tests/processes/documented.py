@@ -43,22 +43,13 @@ class Change(NamedTuple):
     why: str
 
 
-REAL = Unrun(
-    r".*--data adult:age\b", "no built-in set stands in for it: a test of its own reads the real one"
-)
+REAL = Unrun(r".*--data adult:age\b", "no built-in set stands in for it: a test of its own reads the real one")
 UNRUN = (
-    Unrun(
-        r"(ADMMNET_DATA=DIR )?launch/test\.sh|ruff check|mypy$|python -m pytest",
-        "they run this test, among all",
-    ),
+    Unrun(r"(ADMMNET_DATA=DIR )?launch/test\.sh|ruff check|mypy$|python -m pytest", "they run this test, among all"),
     Unrun(r"\. \.venv/bin/activate$", "changes the shell that it is typed into, and nothing else"),
     Unrun(r"(python -m )?pip install", "needs a network; the extras it names are checked"),
-    Unrun(
-        r"(OPENBLAS_NUM_THREADS=1 )?python (-m )?tests.benchmarks", "minutes each; their flags are checked"
-    ),
-    Unrun(
-        r"ADMMNET_DATA=DIR launch/nightly\.sh", "half an hour; tests/test_launch.py runs it with stand-ins"
-    ),
+    Unrun(r"(OPENBLAS_NUM_THREADS=1 )?python (-m )?tests.benchmarks", "minutes each; their flags are checked"),
+    Unrun(r"ADMMNET_DATA=DIR launch/nightly\.sh", "half an hour; tests/test_launch.py runs it with stand-ins"),
     Unrun(r"admmnet compare --suite\b", "many minutes; tests/experiments/test_suite.py measures a small one"),
     Unrun(r"admmnet reproduce\b", "minutes each; its flags are checked in tests/docs/test_docs_commands.py"),
     REAL,
@@ -95,9 +86,7 @@ CHANGES = (
     Change("", r"\bRUN(-[A-Z])?\b", _to(r"made\1"), "a run folder that was made before"),
     Change("", r"mpirun -n 5\b", _to("mpirun -n 2"), "two ranks do what five do"),
     Change("", r"--transport zmq\b", _to("--transport zmq --agents 2"), "two processes do what five do"),
-    Change(
-        "", r"--algorithms ([^, ]+,[^, ]+),\S+ (?!.*--tune)", _to(r"--algorithms \1 "), "two methods of many"
-    ),
+    Change("", r"--algorithms ([^, ]+,[^, ]+),\S+ (?!.*--tune)", _to(r"--algorithms \1 "), "two methods of many"),
     Change("", r"--data NAME\|FILE", _to("--data census"), "a data set that is always there"),
     Change("", r"--data adult\b(?!:)", _adult, "the real set where there is one, else one that is built in"),
     Change("", r"--data mnist\b(?!:)(.*)", _digits, "two rounds of the real set where there is one"),
@@ -109,12 +98,7 @@ CHANGES = (
         _to(r"\1 --seeds 0:1 --epsilons 1 --jobs 1"),
         "a grid of hours, at its first point, in one process",
     ),
-    Change(
-        "docs/reproduction.md",
-        r"(?<=,)([\w.-]+=[\w.-]+)(:[\w.-]+)+",
-        _to(r"\1"),
-        "one value of all but the first",
-    ),
+    Change("docs/reproduction.md", r"(?<=,)([\w.-]+=[\w.-]+)(:[\w.-]+)+", _to(r"\1"), "one value of all but the first"),
     Change("", r"=[\w.-]+(:[\w.-]+){2,}(?=[, ])", _first_two, "two values of what is tuned"),
     Change("docs/compare.md", r"(--tune .*)$", _to(r"\1 --tune-seeds 1"), "one trial of each"),
     Change("docs/reproduction.md", r"(--tune .*)$", _to(r"\1 --tune-seeds 1"), "one trial of each"),

@@ -31,9 +31,7 @@ def main(how: str, transport: str, folder: str) -> None:
         "seed": 0,
     }
     try:
-        result = run(
-            **settings, transport=transport, out=folder, on_round=None if how == "first" and rank else hear
-        )
+        result = run(**settings, transport=transport, out=folder, on_round=None if how == "first" and rank else hear)
     except Exception as error:
         if how == "uncaught":
             raise

@@ -66,18 +66,7 @@ def test_every_process_is_told_what_differs(case: str, folder: Path) -> None:
     ],
 )
 def test_ranks_with_other_flags_end(words: list[str], told: str, tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "admmnet",
-        "run",
-        "--seed",
-        "0",
-        "-o",
-        str(tmp_path / "run"),
-        "--rounds",
-        "3",
-    ]
+    command = [sys.executable, "-m", "admmnet", "run", "--seed", "0", "-o", str(tmp_path / "run"), "--rounds", "3"]
     ended = start(mpirun_path(), "-n", "1", *command, ":", "-n", "1", *command, *words)
     assert ended.code == 2, ended.err
     assert len(ended.messages) == 1, ended.err

@@ -22,20 +22,7 @@ from tests.doc_pages import ROOT, name
 from tests.real_sets import ENVIRONMENT, FOLDER, need
 from tests.run_folders import made, unfinished
 
-from .documented import (
-    CHANGES,
-    GIVEN,
-    MORE,
-    NIGHTLY,
-    PAGES,
-    REAL,
-    UNRUN,
-    Step,
-    changed,
-    python_of,
-    shell_steps,
-    unrun,
-)
+from .documented import CHANGES, GIVEN, MORE, NIGHTLY, PAGES, REAL, UNRUN, Step, changed, python_of, shell_steps, unrun
 from .launch import Ended
 from .zmq_crew import free_ports
 
@@ -225,9 +212,7 @@ def with_partners(folder: Path, command: str) -> Ended:
     for key in (folder / "net" / "keys").iterdir():
         shutil.copy(key, folder)
     partners = [
-        f"{command} -o runs/partner-{other}".replace("--id 1", f"--id {other}").replace(
-            "agent-001", f"agent-00{other}"
-        )
+        f"{command} -o runs/partner-{other}".replace("--id 1", f"--id {other}").replace("agent-001", f"agent-00{other}")
         for other in (0, 2)
     ]
     with (
@@ -243,9 +228,7 @@ def with_partners(folder: Path, command: str) -> Ended:
 def carried_out(folder: Path, step: Step) -> Ended:
     command = changed(step)
     if command.startswith("printf") and step.page in ("README.md", name(MORE)):
-        return Ended(
-            0, "", ""
-        )  # its hosts are made up, or its ports taken; prepare() has written this machine's
+        return Ended(0, "", "")  # its hosts are made up, or its ports taken; prepare() has written this machine's
     if "admmnet agent --id 1 " in command and "\n" not in command:
         return with_partners(folder, command)
     if "--resume runs/long" in command:
@@ -282,9 +265,7 @@ def test_the_commands_of_a_page(path: Path, run_folder: Path, tmp_path: Path) ->
         assert result.code == 0, f"{page}: its Python\n{result.out}\n{result.err}"
 
 
-@pytest.mark.parametrize(
-    "step", [step for page in PAGES for step in shell_steps(page) if unrun(step) is REAL]
-)
+@pytest.mark.parametrize("step", [step for page in PAGES for step in shell_steps(page) if unrun(step) is REAL])
 def test_a_command_on_real_targets(step: Step, tmp_path: Path) -> None:
     need("adult")
     succeeds(tmp_path, step)
@@ -331,8 +312,6 @@ def test_benchmarks_that_pages_show_exist_and_know_their_flags() -> None:
     assert shown
     for command, match in shown:
         text = (ROOT / "tests" / "benchmarks" / f"{match[1]}.py").read_text(encoding="utf-8")
-        for flag in re.findall(
-            r"\s(--?[a-z][\w-]*)", re.sub(r"\s+# .*", "", command).split("benchmarks", 1)[1]
-        ):
+        for flag in re.findall(r"\s(--?[a-z][\w-]*)", re.sub(r"\s+# .*", "", command).split("benchmarks", 1)[1]):
             assert f'"{flag}"' in text or 'f"--{name}"' in text, flag
         assert '__name__ == "__main__"' in text

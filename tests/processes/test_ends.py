@@ -53,10 +53,7 @@ def signalled(
         "out": str(folder / "run"),
         **more,
     }
-    flags = [
-        f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}")
-        for name, value in settings.items()
-    ]
+    flags = [f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}") for name, value in settings.items()]
     words = ["library", json.dumps(settings)] if library else ["run", *flags]
     command = [*COMMANDS[transport], "-m", "tests.processes.signalled_run", *words]
     arrived = os.open(folder / "arrived", os.O_RDWR)  # never at its end
@@ -92,9 +89,7 @@ def test_the_end_says_what_was_spent_and_how_to_go_on(
     assert ended.code == code, ended.err
     (message,) = ended.messages
     assert message.startswith(f"admmnet: {how}; the ledgers hold everything that was sent: epsilon ")
-    assert message.endswith(
-        f", the largest of 3 agents; go on with `admmnet run --resume {tmp_path / 'run'}`"
-    )
+    assert message.endswith(f", the largest of 3 agents; go on with `admmnet run --resume {tmp_path / 'run'}`")
     assert "Traceback" not in ended.err
     assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
     books = read_run(tmp_path / "run").ledgers.values()
@@ -102,9 +97,7 @@ def test_the_end_says_what_was_spent_and_how_to_go_on(
     said = float(message.split("epsilon ")[1].split(" so far")[0])
     assert spent <= said <= spent * (1.0 + 1e-3)
     # and the command that it names goes on
-    assert (
-        run_command_line(["run", "--resume", str(tmp_path / "run"), "--transport", "local", "--quiet"]) == 0
-    )
+    assert run_command_line(["run", "--resume", str(tmp_path / "run"), "--transport", "local", "--quiet"]) == 0
 
 
 @pytest.mark.parametrize("transport", COMMANDS)
@@ -154,9 +147,7 @@ def test_spent_is_read_from_the_last_whole_line(tmp_path: Path) -> None:
     file = tmp_path / "ledger" / "agent-000.jsonl"
     file.write_bytes(line(kind="header"))
     assert "epsilon 0 so far; " in last_words(tmp_path)
-    file.write_bytes(
-        line(kind="header") + line(kind="event", total={"epsilon_spent": 0.12341}) + line(kind="resume")
-    )
+    file.write_bytes(line(kind="header") + line(kind="event", total={"epsilon_spent": 0.12341}) + line(kind="resume"))
     assert "epsilon 0.1235 so far; " in last_words(tmp_path)  # never less than it is
     with file.open("ab") as torn:
         torn.write(line(kind="event", total={"epsilon_spent": 9.0})[:-3])

@@ -23,10 +23,7 @@ pytestmark = pytest.mark.processes
 TURNS = "0 edges 0-1 2-3\n1 edges 1-2 3-4\n2 ring:5\nrepeat 3\n"
 PUBLISHED: dict[str, Any] = {"method": "published"}
 STORM: dict[str, Any] = {"drop": 0.3, "drop_burst": 3.0, "offline": "3:2-4,1:5-", "rounds": 8}
-CLOCK: dict[str, Any] = {
-    "delay": "compute=0.05,latency=0.02,jitter=0.5,bandwidth=1e6",
-    "straggle": 0.2,
-}
+CLOCK: dict[str, Any] = {"delay": "compute=0.05,latency=0.02,jitter=0.5,bandwidth=1e6", "straggle": 0.2}
 MASKED: dict[str, Any] = {"trust": "masked", "colluders": 1}
 WIDE_FILE: dict[str, Any] = {"data": "wide.libsvm"}
 """Rows stay sparse."""

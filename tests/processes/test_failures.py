@@ -81,15 +81,11 @@ sys.exit(run_command_line(["run", *sys.argv[1:]]))
 
 
 def test_a_rank_whose_rows_are_no_numbers_is_named_once(tmp_path: Path) -> None:
-    words = (
-        f"--algorithm pp-admm --topology ring:3 --epsilon 5 --seed 0 --rounds 2 --quiet -o {tmp_path / 'run'}"
-    )
+    words = f"--algorithm pp-admm --topology ring:3 --epsilon 5 --seed 0 --rounds 2 --quiet -o {tmp_path / 'run'}"
     ended = mpirun(3, "-c", NO_FIGURE, *words.split(), deadline=QUICK)
     assert ended.code == 3
     assert len(ended.messages) == 1, ended.err
-    assert ended.messages[0].startswith(
-        "admmnet: agent 2: among its figures it sent numbers that are not finite"
-    )
+    assert ended.messages[0].startswith("admmnet: agent 2: among its figures it sent numbers that are not finite")
 
 
 NO_MODEL = """
@@ -105,9 +101,7 @@ sys.exit(run_command_line(["run", *sys.argv[1:]]))
 
 
 def test_the_writers_own_rows_are_checked_by_the_others(tmp_path: Path) -> None:
-    words = (
-        f"--algorithm pp-admm --topology ring:3 --epsilon 5 --seed 0 --rounds 4 --quiet -o {tmp_path / 'run'}"
-    )
+    words = f"--algorithm pp-admm --topology ring:3 --epsilon 5 --seed 0 --rounds 4 --quiet -o {tmp_path / 'run'}"
     ended = mpirun(3, "-c", NO_MODEL, *words.split(), deadline=QUICK)
     assert ended.code == 3
     (said,) = set(ended.messages)

@@ -67,23 +67,18 @@ def test_it_loads_without_complaint_or_request(
     assert chromium.run("[...document.images, ...document.querySelectorAll('iframe, object')].length") == 0
 
 
-def test_what_it_is_tested_for_would_be_seen(
-    chromium: Browser, pages: dict[str, Path], tmp_path: Path
-) -> None:
+def test_what_it_is_tested_for_would_be_seen(chromium: Browser, pages: dict[str, Path], tmp_path: Path) -> None:
     """A page that asks for something, or fails, is told from a good one; its policy refuses both."""
     file = tmp_path / "bad.html"
     text = pages["gated"].read_text(encoding="utf-8")
-    file.write_text(
-        text.replace("<main", "<img src='https://example.invalid/a.png'><main", 1), encoding="utf-8"
-    )
+    file.write_text(text.replace("<main", "<img src='https://example.invalid/a.png'><main", 1), encoding="utf-8")
     chromium.open(file)
     assert any("Content Security Policy" in line for line in chromium.complaints())
     file.write_text(text.replace("<main", "<script>alert(1)</script><main", 1), encoding="utf-8")
     chromium.open(file)
     assert any("Content Security Policy" in line for line in chromium.complaints())
     file.write_text(
-        re.sub("<meta http-equiv=[^>]*>", "", text).replace('"use strict";', "nothing();", 1),
-        encoding="utf-8",
+        re.sub("<meta http-equiv=[^>]*>", "", text).replace('"use strict";', "nothing();", 1), encoding="utf-8"
     )
     chromium.open(file)
     assert any("nothing is not defined" in line for line in chromium.complaints())
@@ -154,9 +149,7 @@ def test_sorting_by_mouse_and_keyboard(chromium: Browser, pages: dict[str, Path]
         assert column(chromium, "Agent")[-1] == "2"
 
 
-def test_an_agent_is_chosen_in_table_graph_field_and_by_keys(
-    chromium: Browser, pages: dict[str, Path]
-) -> None:
+def test_an_agent_is_chosen_in_table_graph_field_and_by_keys(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["gated"])
     assert chosen(chromium) == ("0", "0", "0")
     click(chromium, "document.querySelectorAll('.sortable tbody tr')[3].querySelector('td')")

@@ -195,8 +195,7 @@ def digests(folder: Path, account: Path) -> dict[str, str]:
     """What must be the same, whole or interrupted."""
     files = [*folder.glob("ledger/*.jsonl"), *account.glob("agent-*.jsonl"), folder / "metrics.csv"]
     found = {
-        f"{file.parent.name == 'ledger'} {file.name}": hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in files
+        f"{file.parent.name == 'ledger'} {file.name}": hashlib.sha256(file.read_bytes()).hexdigest() for file in files
     }
     with np.load(folder / "model.npz") as model:
         return found | {"theta": hashlib.sha256(model["theta"].tobytes()).hexdigest()}
@@ -260,9 +259,7 @@ def runs(pid: int) -> bool:
 
 
 def crew_messages(log: Path) -> list[tuple[int, int, str]]:
-    return [
-        message for agent in range(AGENTS) for message in messages(log / f"sent-{agent}.jsonl") if message[2]
-    ]
+    return [message for agent in range(AGENTS) for message in messages(log / f"sent-{agent}.jsonl") if message[2]]
 
 
 @pytest.mark.timeout(120 + 60 * KILLS)

@@ -55,9 +55,7 @@ def test_every_page_loads_quietly_and_fits(width: int, chromium: Browser, addres
     for page in [name.replace(".md", ".html") for name in in_nav()]:
         chromium.open(address + page, width)
         assert chromium.complaints() == [], page
-        assert [
-            url for url in chromium.requests() if not url.startswith((address, "data:", "blob:"))
-        ] == [], page
+        assert [url for url in chromium.requests() if not url.startswith((address, "data:", "blob:"))] == [], page
         across = chromium.run("document.documentElement.scrollWidth")
         assert across <= width, (page, across)
 

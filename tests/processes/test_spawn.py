@@ -42,10 +42,7 @@ def config(**values: float | str) -> RunConfig:
 
 
 def starter(
-    *programs: str,
-    on_round: OnRound | None = None,
-    start: Callable[[], None] = lambda: None,
-    **values: float | str,
+    *programs: str, on_round: OnRound | None = None, start: Callable[[], None] = lambda: None, **values: float | str
 ) -> Starter:
     commands = [[sys.executable, "-c", HEAD + program] for program in programs]
     return Starter(commands, config(**values), lambda said: start(), on_round)
@@ -63,14 +60,7 @@ def test_every_round_is_passed_on_once_whoever_reports_it() -> None:
     events = [RoundEvent(t, 3, 0.25, None, {0: 0.5}, {0: t, 1: 2}, (1,)) for t in range(3)]
     said = [json.dumps({"start": True}), *(json.dumps(event.to_json()) for event in events)]
     words = f"[say(text) for text in {said}]"
-    in_time(
-        starter(
-            words,
-            words,
-            start=lambda: seen.append("start"),
-            on_round=seen.append,
-        ).run
-    )
+    in_time(starter(words, words, start=lambda: seen.append("start"), on_round=seen.append).run)
     assert seen == ["start", *events]
 
 
@@ -131,11 +121,7 @@ with terminating():
 
 
 def test_a_signal_reaches_all_and_ends_them() -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", AS_A_PROGRAM],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    process = subprocess.Popen([sys.executable, "-c", AS_A_PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stdout.readline() == b"started\n"
     children = children_of(process.pid)
@@ -192,10 +178,7 @@ LOST = "admmnet: agent 1 was lost in round 3: it ended\n"
     ],
 )
 def test_the_end_that_explains_most(
-    ends: Sequence[tuple[int, str]],
-    kind: type[BaseException],
-    message: str,
-    capsys: pytest.CaptureFixture[str],
+    ends: Sequence[tuple[int, str]], kind: type[BaseException], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(kind) as caught:
         judge(*ends)

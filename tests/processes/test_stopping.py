@@ -46,9 +46,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(("transport", "how"), [("mpi", "stop"), ("mpi", "first"), ("zmq", "stop")])
-def test_every_process_ends_in_the_round_of_stop_run(
-    transport: str, how: str, local: Path, tmp_path: Path
-) -> None:
+def test_every_process_ends_in_the_round_of_stop_run(transport: str, how: str, local: Path, tmp_path: Path) -> None:
     """The same rounds, ledgers and figures as in one process, although only the writer was called, or has on_round."""
     seen = [[0, [0, 1, 2], "3"], *([rank, [], "3"] for rank in range(1, RANKS[transport]))]
     assert ended(how, transport, tmp_path / "run") == seen

@@ -25,9 +25,7 @@ from .launch import DEADLINE, ROOT, mpirun
 
 pytestmark = pytest.mark.processes
 WORDS = ["run", "--algorithm", "pp-admm", "--rounds", "3", "--agents", "3", "--seed", "0", "-o"]
-LINE = re.compile(
-    r"round [12] of 3: test error \d+\.\d%, epsilon [\d.]+ spent, \d+ s so far, about \d+ s left"
-)
+LINE = re.compile(r"round [12] of 3: test error \d+\.\d%, epsilon [\d.]+ spent, \d+ s so far, about \d+ s left")
 
 
 def on_terminal(columns: int, *words: str) -> tuple[int, str]:
@@ -81,12 +79,7 @@ def test_closing_table_and_ledgers_fit_80_columns(tmp_path: Path) -> None:
         assert "\u2026" not in said
         assert "not shown on 80 columns: " in said
         assert (
-            max(
-                len(line)
-                for line in re.split(r"[\r\n]+", said)
-                if re.match(r" +\d ", line) or "\u2500" in line
-            )
-            <= 80
+            max(len(line) for line in re.split(r"[\r\n]+", said) if re.match(r" +\d ", line) or "\u2500" in line) <= 80
         )
 
 
@@ -115,9 +108,7 @@ def test_lines_come_ever_more_seldom(
     assert [line.split()[1] for line in lines] == ["3", "6", "12"]
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"), [(0.4, "0 s"), (59.4, "59 s"), (61, "1 min 1 s"), (7300, "2 h 1 min")]
-)
+@pytest.mark.parametrize(("seconds", "words"), [(0.4, "0 s"), (59.4, "59 s"), (61, "1 min 1 s"), (7300, "2 h 1 min")])
 def test_times_have_two_units_at_most(seconds: float, words: str) -> None:
     assert progress.duration(seconds) == words
 

@@ -25,14 +25,7 @@ def wrong(transport: str, number: str, folder: Path, *words: str) -> Ended:
 
 @pytest.mark.parametrize(
     ("transport", "number"),
-    [
-        ("local", "nan"),
-        ("local", "-inf"),
-        ("local", "1e300"),
-        ("local", "1.2e12"),
-        ("mpi", "nan"),
-        ("zmq", "1e300"),
-    ],
+    [("local", "nan"), ("local", "-inf"), ("local", "1e300"), ("local", "1.2e12"), ("mpi", "nan"), ("zmq", "1e300")],
 )
 def test_the_sender_is_named(transport: str, number: str, tmp_path: Path) -> None:
     ended = wrong(transport, number, tmp_path)

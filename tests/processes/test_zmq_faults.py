@@ -30,9 +30,7 @@ def counts(crew: Crew, rank: int) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("how", "curve"), [(signal.SIGKILL, True), (signal.SIGSTOP, False)], ids=["killed-curve", "stopped-ipc"]
 )
-def test_a_dead_agent_is_named_within_the_heartbeat_deadline(
-    how: signal.Signals, curve: bool, tmp_path: Path
-) -> None:
+def test_a_dead_agent_is_named_within_the_heartbeat_deadline(how: signal.Signals, curve: bool, tmp_path: Path) -> None:
     with Crew(tmp_path, RING, 4, curve=curve, own={2: WAIT}) as crew:
         crew.start().said(2, "waiting")
         for rank in (1, 3):
@@ -144,10 +142,7 @@ def test_abort_ends_all_with_its_code(code: int, heard: int, tmp_path: Path) -> 
 
 def test_an_abort_is_read_when_who_aborted_has_long_left(tmp_path: Path) -> None:
     # all are in round 3 when 0 aborts: one that is behind could read of it in round 2
-    own: dict[int, dict[str, Any]] = {
-        0: {"acts": {"3": [["wait"], ["abort", 4]]}},
-        1: {"acts": {"3": [["wait"]]}},
-    }
+    own: dict[int, dict[str, Any]] = {0: {"acts": {"3": [["wait"], ["abort", 4]]}}, 1: {"acts": {"3": [["wait"]]}}}
     with Crew(tmp_path, path(3), 3, own=own) as crew:
         crew.start().said(0, "waiting")
         crew.said(1, "waiting")

@@ -58,10 +58,7 @@ def test_a_line_that_is_cut_and_comes_back_loses_nothing(tmp_path: Path) -> None
 
 def test_a_line_comes_back_while_its_process_computes(tmp_path: Path) -> None:
     """Somebody must open the door then: else the neighbour would take a slow process for a dead one."""
-    with between(tmp_path, {"2": [["wait"]]}, curve=True, deadlines=deadlines(heartbeat=20.0)) as (
-        crew,
-        proxies,
-    ):
+    with between(tmp_path, {"2": [["wait"]]}, curve=True, deadlines=deadlines(heartbeat=20.0)) as (crew, proxies):
         crew.start().said(1, "waiting")
         for proxy in proxies:
             proxy.cut()

@@ -58,9 +58,7 @@ def network_of(folder: Path, agents: int, *plain: str) -> tuple[str, str]:
 
 def local_run(folder: Path, agents: int) -> Path:
     """Folder of the same seeded run in one process."""
-    assert (
-        run_command_line(["run", *SEEDED, "--topology", f"path:{agents}", "-o", str(folder / "local")]) == 0
-    )
+    assert run_command_line(["run", *SEEDED, "--topology", f"path:{agents}", "-o", str(folder / "local")]) == 0
     return folder / "local"
 
 
@@ -111,9 +109,7 @@ def test_a_ledger_that_its_owner_rolled_back_is_found_by_its_neighbours(
         (tmp_path / "1" / name).unlink()
     ledger = tmp_path / "1" / "ledger" / "agent-001.jsonl"
     ledger.write_bytes(b"".join(ledger.read_bytes().splitlines(keepends=True)[:-3]))
-    assert (
-        run_command_line(["ledger", "verify", folders[1]]) == 0
-    )  # by itself it looks like an interrupted run
+    assert run_command_line(["ledger", "verify", folders[1]]) == 0  # by itself it looks like an interrupted run
     assert run_command_line(["ledger", "verify", folders[0], "--against", folders[1]]) == 1
     error = capsys.readouterr().err
     assert str(ledger) in error
@@ -156,9 +152,7 @@ def test_an_agent_that_claims_more_records_than_it_is_allowed_is_named(tmp_path:
 def test_every_host_goes_on_from_its_own_checkpoint(tmp_path: Path) -> None:
     network, local = network_of(tmp_path, 2), local_run(tmp_path, 2)
     quick = (*network, *SEEDED, "--checkpoint-every", "1", "--heartbeat-deadline", "2")
-    begun = start_all(
-        [["--id", str(i), *quick, "-o", str(tmp_path / str(i))] for i in range(2)], fault="kill:1:2"
-    )
+    begun = start_all([["--id", str(i), *quick, "-o", str(tmp_path / str(i))] for i in range(2)], fault="kill:1:2")
     assert [code for code, _ in begun] == [3, -9], begun
     resumed = [["--id", str(i), *network, "--resume", str(tmp_path / str(i)), "--quiet"] for i in range(2)]
     assert start_all(resumed) == [(0, "")] * 2

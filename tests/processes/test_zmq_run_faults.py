@@ -146,16 +146,7 @@ def test_the_last_value_of_a_lost_agent_is_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize("lost", [0, 1])
 def test_a_joining_gate_goes_on_without_a_core_member_or_a_relay(lost: int, tmp_path: Path) -> None:
     """On a ring the core 0, 2, 4 has the relay 1 or 3 between its parts; each of those two is asked."""
-    words = (
-        "--algorithm",
-        "ipp-admm",
-        "--split",
-        "sizes:16:1:16:1:18",
-        "--topology",
-        "ring:5",
-        "--epsilon",
-        "20",
-    )
+    words = ("--algorithm", "ipp-admm", "--split", "sizes:16:1:16:1:18", "--topology", "ring:5", "--epsilon", "20")
     ended = faulty(f"kill:{lost}:2", tmp_path / "run", *words, "--gate-threshold", "0.25", *CONTINUE)
     assert (ended.code, ended.messages) == (0, []), ended.err
     folder = read_run(tmp_path / "run")
@@ -294,8 +285,6 @@ def test_the_end_of_the_starter_is_the_end_of_all(
     else:
         code, how = (3, "ended by SIGTERM") if number == signal.SIGTERM else (130, "interrupted")
         assert process.returncode == code, error
-        assert error.strip().startswith(
-            f"admmnet: {how}; the ledgers hold everything that was sent: epsilon "
-        )
+        assert error.strip().startswith(f"admmnet: {how}; the ledgers hold everything that was sent: epsilon ")
     assert_unfinished_but_sound(tmp_path / "run")
     assert list(sockets.iterdir()) == []  # sockets and settings are gone, whoever had to remove them

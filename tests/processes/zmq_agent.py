@@ -44,9 +44,7 @@ def open_world(spec: dict[str, Any], rank: int) -> ZmqWorld:
     edges = tuple((i, j) for i, j in own.get("edges", spec["edges"]))
     keys = own.get("keys", spec["keys"][rank])
     if keys is not None and keys["public"] != public[rank]:  # an intruder says that it is agent `rank`
-        peers = tuple(
-            replace(p, public_key=keys["public"] if p.agent == rank else p.public_key) for p in peers
-        )
+        peers = tuple(replace(p, public_key=keys["public"] if p.agent == rank else p.public_key) for p in peers)
     member = Membership(
         Network("test", edges, peers, curve=keys is not None),
         rank,
@@ -134,9 +132,7 @@ def time_rounds(world: ZmqWorld, spec: dict[str, Any]) -> list[list[float]]:
     for round in range(spec["rounds"]):
         begin, cpu = time.perf_counter(), time.process_time()
         if spec["receipts"] and round % 2:
-            receipts.take(
-                round // 2, transport.exchange(outgoing, round, receipts.signed(round // 2, outgoing))
-            )
+            receipts.take(round // 2, transport.exchange(outgoing, round, receipts.signed(round // 2, outgoing)))
         else:
             transport.exchange(outgoing, round)
         times.append([time.perf_counter() - begin, time.process_time() - cpu])

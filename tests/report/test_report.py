@@ -61,8 +61,7 @@ def test_it_needs_nothing_from_outside(seeded: Path, private: Path) -> None:
         assert href is None or href.startswith(("#", "data:image/png;base64,")) or href == "data:,"
     for text in (found.style, *(raw for kind, raw in found.scripts if not kind)):
         assert not re.search(
-            r"\burl\(|@import|fetch\(|XMLHttp|WebSocket|import\(|innerHTML|insertAdjacent|document\.write|eval\(",
-            text,
+            r"\burl\(|@import|fetch\(|XMLHttp|WebSocket|import\(|innerHTML|insertAdjacent|document\.write|eval\(", text
         )
         assert re.findall(r"https?://[^\"\s]*", text) in ([], ["http://www.w3.org/2000/svg"])
 
@@ -80,9 +79,7 @@ def test_its_policy_names_its_own_script_and_style_alone(seeded: Path) -> None:
     assert "connect-src" not in rules
 
 
-def test_without_matplotlib_it_says_what_is_missing(
-    seeded: Path, plain: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_matplotlib_it_says_what_is_missing(seeded: Path, plain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, versus = page(seeded), page(seeded, plain)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for found, drawn in ((page(seeded), whole), (page(seeded, plain), versus)):
@@ -115,9 +112,7 @@ def test_links_lead_to_parts_of_the_page(seeded: Path, private: Path) -> None:
     names = [attributes["id"] for _, attributes in found.tags if "id" in attributes]
     assert len(names) == len(set(names))
     links = {str(attributes["href"])[1:] for tag, attributes in found.tags if tag == "a"}
-    labels = {
-        str(attributes["aria-labelledby"]) for _, attributes in found.tags if "aria-labelledby" in attributes
-    }
+    labels = {str(attributes["aria-labelledby"]) for _, attributes in found.tags if "aria-labelledby" in attributes}
     assert links | labels <= set(names)
     assert len(links) > 15
 
@@ -141,9 +136,7 @@ def test_figures_are_those_of_the_ledgers(published: Path) -> None:
             mechanism, parameters, rho, xi, claim = run["ledger"]["kinds"][kind]
             assert (first, last, times, count) == (round_, round_, 1, 1)
             assert (mechanism, parameters) == (line["mechanism"], line["parameters"])
-            assert (rho, xi, claim) == pytest.approx(
-                (line["rho"], line["xi"], line["rho_published"]), rel=1e-8
-            )
+            assert (rho, xi, claim) == pytest.approx((line["rho"], line["xi"], line["rho_published"]), rel=1e-8)
             sums = line["total"]
             expected = (sums["rho"], sums["epsilon_spent"], sums["epsilon_published"])
             assert run["ledger"]["totals"][place] == pytest.approx(expected, rel=1e-6)
@@ -153,13 +146,7 @@ def test_figures_are_those_of_the_ledgers(published: Path) -> None:
 
 def test_without_script_tables_and_words_are_there(seeded: Path) -> None:
     found = page(seeded)
-    for said in (
-        "The ledgers verify",
-        "Epsilon promised",
-        "What that means",
-        "Relation: replace-one",
-        "topology",
-    ):
+    for said in ("The ledgers verify", "Epsilon promised", "What that means", "Relation: replace-one", "topology"):
         assert said in found.text
     assert "JavaScript, which is off here" in found.text
     rows = [attributes for tag, attributes in found.tags if tag == "tr" and "data-a" in attributes]
@@ -241,9 +228,7 @@ def test_what_is_not_covered(seeded: Path, private: Path, tmp_path: Path) -> Non
     assert any("Delta is above 0.1" in line for line in uncovered(read_facts(loose, "run")))
     assert "64-bit floating point" in " ".join(uncovered(read_facts(seeded, "run")))
     for algorithm in ("noisy-gd", "ssp"):  # whose theorems speak of the integers that leave
-        told = " ".join(
-            uncovered(read_facts(made(tmp_path / algorithm, algorithm=algorithm, rounds=None), "run"))
-        )
+        told = " ".join(uncovered(read_facts(made(tmp_path / algorithm, algorithm=algorithm, rounds=None), "run")))
         assert "64-bit floating point" not in told
         assert "their noise is discrete" in told
     folder = copy(private, tmp_path / "run")

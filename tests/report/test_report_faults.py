@@ -63,10 +63,7 @@ def test_a_fault_is_on_top_and_the_page_is_made(private: Path, tmp_path: Path) -
     ("change", "fault"),
     [
         (lambda s: s["per_agent"][1].update(epsilon_spent=0.1), r"agent 1: epsilon_spent is 0\.1"),
-        (
-            lambda s: s["per_agent"][1].update(epsilon_proven=0.1),
-            r"agent 1: epsilon_proven is 0\.1, its ledger says",
-        ),
+        (lambda s: s["per_agent"][1].update(epsilon_proven=0.1), r"agent 1: epsilon_proven is 0\.1, its ledger says"),
         (lambda s: s["privacy"].update(epsilon_proven=0.1), r"privacy\.epsilon_proven is 0\.1, the"),
         (lambda s: s["per_agent"][1].update(epsilon_target=0.1), r"agent 1: epsilon_target is 0\.1"),
         (lambda s: s["per_agent"][1].update(delta=1e-9), "agent 1: delta is 1e-09"),
@@ -101,15 +98,11 @@ def test_requests_that_are_wrong(seeded: Path, tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "run.html"):
         with pytest.raises(RequestError, match=r"is a folder: name a page in it, such as .*/report\.html"):
             invoke(seeded, "-o", folder, "--quiet")
-    with pytest.raises(
-        RequestError, match="gone is no run folder: there is nothing of that name; name a folder"
-    ):
+    with pytest.raises(RequestError, match="gone is no run folder: there is nothing of that name; name a folder"):
         make_report([tmp_path / "gone"])
 
 
-def test_the_command_says_what_it_wrote(
-    seeded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_says_what_it_wrote(seeded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     invoke(seeded, "-o", tmp_path / "a.html")
     assert re.fullmatch(r".*a\.html: 1 run, 0\.\d\d MB\n", capsys.readouterr().out)
     assert (tmp_path / "a.html").read_text(encoding="utf-8") == make_report([seeded]).html
@@ -126,9 +119,7 @@ def test_text_from_files_is_text(seeded: Path, tmp_path: Path) -> None:
         assert [t for t, _ in attacked.tags].count(tag) == [t for t, _ in honest.tags].count(tag)
     assert re.sub(r"\s+", " ", HOSTILE) in attacked.text
     assert attacked.data["runs"][0]["name"] == name
-    assert [raw for kind, raw in attacked.scripts if not kind] == [
-        raw for kind, raw in honest.scripts if not kind
-    ]
+    assert [raw for kind, raw in attacked.scripts if not kind] == [raw for kind, raw in honest.scripts if not kind]
     (raw,) = (raw for kind, raw in attacked.scripts if kind)
     assert not set("<>&\u2028") & set(raw)
 

@@ -86,9 +86,7 @@ def cut_or_overlapping(figure: Any) -> list[str]:
         if box.x0 < page.x0 or box.x1 > page.x1 or box.y0 < page.y0 or box.y1 > page.y1
     ]
     pairs = combinations(found, 2)
-    return wrong + [
-        f"{one!r} on {other!r}" for (one, a), (other, b) in pairs if a.padded(-1).overlaps(b.padded(-1))
-    ]
+    return wrong + [f"{one!r} on {other!r}" for (one, a), (other, b) in pairs if a.padded(-1).overlaps(b.padded(-1))]
 
 
 @pytest.mark.parametrize(
@@ -121,9 +119,7 @@ def test_the_check_sees_overlaps_and_cut_words(folders: dict[str, Path]) -> None
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_equal_runs_and_graphs_give_equal_files(
-    suffix: str, folders: dict[str, Path], tmp_path: Path
-) -> None:
+def test_equal_runs_and_graphs_give_equal_files(suffix: str, folders: dict[str, Path], tmp_path: Path) -> None:
     first, second = tmp_path / f"a{suffix}", tmp_path / f"b{suffix}"
     for show in (
         lambda path: plot_run(folders["published"], file=path),
@@ -136,9 +132,7 @@ def test_equal_runs_and_graphs_give_equal_files(
 
 
 def test_no_place_stays_empty(folders: dict[str, Path]) -> None:
-    privacy, broadcasts, graph = plot_run(folders["private"]).axes[
-        :3
-    ]  # behind them, the graph's scale of colours
+    privacy, broadcasts, graph = plot_run(folders["private"]).axes[:3]  # behind them, the graph's scale of colours
     places = [axes.get_subplotspec() for axes in (privacy, broadcasts, graph)]
     assert [list(place.colspan) for place in places if place] == [[0], [1], [0, 1]]
     assert all(axes.get_visible() and axes.has_data() for axes in plot_run(folders["private"]).axes[:3])
@@ -215,9 +209,7 @@ def test_every_shape_of_graph_is_drawn(spec: str, tmp_path: Path) -> None:
 
 def test_runs_are_named_by_what_differs(folders: dict[str, Path], tmp_path: Path) -> None:
     def named(*kinds: str) -> list[str]:
-        return [
-            words.replace("\u00a0", " ") for words in labels([read_series(folders[kind]) for kind in kinds])
-        ]
+        return [words.replace("\u00a0", " ") for words in labels([read_series(folders[kind]) for kind in kinds])]
 
     assert named("seeded", "private") == ["offline 3:1-2", "private noise"]
     assert named("published", "open") == ["ipp-admm", "admm"]
@@ -228,10 +220,7 @@ def test_runs_are_named_by_what_differs(folders: dict[str, Path], tmp_path: Path
     assert named("seeded", "seeded") == ["seeded (1)", "seeded (2)"]
     other = made(tmp_path / "other", offline="3:1-2", eta=0.01, rounds=4)
     runs: list[Series] = [read_series(folders["seeded"]), read_series(other)]
-    assert [words.replace("\u00a0", " ").partition(",")[0] for words in labels(runs)] == [
-        "rounds 6",
-        "rounds 4",
-    ]
+    assert [words.replace("\u00a0", " ").partition(",")[0] for words in labels(runs)] == ["rounds 6", "rounds 4"]
     assert "eta 0.01" in labels(runs)[1].replace("\u00a0", " ")
 
 
@@ -243,9 +232,7 @@ def test_any_words_can_be_drawn(suffix: str, folders: dict[str, Path], tmp_path:
     assert out.read_bytes().startswith(STARTS[suffix])
 
 
-def test_wrong_requests_are_refused(
-    folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wrong_requests_are_refused(folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seeded, private, empty = folders["seeded"], folders["private"], tmp_path / "empty"
     cases: list[tuple[str, tuple[Path, ...], dict[str, Any]]] = [
         ("1 to 8 runs, got 9", (seeded,) * 9, {}),
@@ -294,9 +281,7 @@ def test_the_command(folders: dict[str, Path], tmp_path: Path, capsys: pytest.Ca
 
 def test_curves_rules_and_bars_are_what_they_are_given(tmp_path: Path) -> None:
     few = Curve("few", Look(BLUE, "s"), (1.0, 10.0), (2.0, 1.0), (0.5, 0.0))
-    many = Curve(
-        "many", Look("#000000", "^", "dashed"), range(1, 31), [1.0 + k for k in range(30)], [0.5] * 30
-    )
+    many = Curve("many", Look("#000000", "^", "dashed"), range(1, 31), [1.0 + k for k in range(30)], [0.5] * 30)
     rule = Rule("a rule", 1.5)
     panel = Panel("one", "x", "y", (few, many), (rule,), xlog=True, ylog=True, ticks=(1.0, 10.0))
     picture = Picture("A title " * 20, ((panel, panel), (panel,)), "A note. " * 30)
@@ -306,9 +291,7 @@ def test_curves_rules_and_bars_are_what_they_are_given(tmp_path: Path) -> None:
     bars, _ = axes.collections
     assert [[y for _, y in segment] for segment in bars.get_segments()] == [[1.5, 2.5], [1.0, 1.0]]
     assert line(axes, "few").get_markevery() is None
-    assert (
-        len(line(axes, "many").get_markevery()) == 5
-    )  # of many points, some are marked, and the spread is a band
+    assert len(line(axes, "many").get_markevery()) == 5  # of many points, some are marked, and the spread is a band
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["1", "10"]
     assert cut_or_overlapping(figure) == []
     save(tmp_path / "a.png", picture, colours=64)

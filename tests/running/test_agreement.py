@@ -91,10 +91,7 @@ FRAME = pd.DataFrame({"a": X[:, 0], "b": ["u", "v"] * 10, "y": y})
         (Given("frame", FRAME), Given("frame", FRAME[::-1])),
         (Given("frame", FRAME), Given("frame", FRAME.replace("u", "w"))),
         (Given("frame", FRAME), Given("frame", FRAME.rename(columns={"a": "c"}))),
-        (
-            Given("arrays", own={0: (X, y), 1: (X, y)}),
-            Given("arrays", own={0: (X, y), 1: (X, 1 - y)}),
-        ),
+        (Given("arrays", own={0: (X, y), 1: (X, y)}), Given("arrays", own={0: (X, y), 1: (X, 1 - y)})),
     ],
 )
 def test_other_records_are_found(one: Given, other: Given) -> None:
@@ -112,9 +109,7 @@ def test_other_records_are_found(one: Given, other: Given) -> None:
     ],
 )
 def test_the_same_records_held_otherwise_are_the_same(one: Any, other: Any) -> None:
-    digests = [
-        told(Given("arrays", pair), seed=0)["records"]["contents with sha256"] for pair in (one, other)
-    ]
+    digests = [told(Given("arrays", pair), seed=0)["records"]["contents with sha256"] for pair in (one, other)]
     assert digests[0] == digests[1]
 
 
@@ -131,9 +126,7 @@ def test_long_values_are_shown_where_they_differ() -> None:
     assert "process 1 was given topology = ..." in text
 
 
-@pytest.mark.parametrize(
-    "other", [{"told": {}}, {"own": 1}, {"own": ["1"]}, {"own": [-1]}, {"own": [True]}, {}]
-)
+@pytest.mark.parametrize("other", [{"told": {}}, {"own": 1}, {"own": ["1"]}, {"own": [-1]}, {"own": [True]}, {}])
 def test_a_host_that_does_not_say_whose_shards_it_has_is_named(other: dict[str, Any]) -> None:
     class Hosts(Pair):
         name = "zmq"

@@ -43,10 +43,7 @@ def test_a_sum_without_somebody_is_void_and_the_next_is_without_it() -> None:
     assert attempts.judge(7, of(0, 1, 3, 4)) == (None, True)
     assert attempts.begin(7) == (2, (0, 1, 3, 4))
     assert attempts.judge(7, of(0, 3, 4)) == (None, False)  # no spare attempt is left
-    assert attempts.judge(8, None) == (
-        None,
-        False,
-    )  # nobody spoke: nothing is learned of who is there, nor charged
+    assert attempts.judge(8, None) == (None, False)  # nobody spoke: nothing is learned of who is there, nor charged
     assert attempts.participants == (0, 3, 4)
     assert "2 masked sums were void, the first in round 7" in attempts.notes()[0]
     assert attempts.judge(9, None, spoken=(0,)) == (None, False)
@@ -145,9 +142,7 @@ def test_masks_of_an_agreement_cancel() -> None:
     assert sorted(other_process(words_of((2, 3)))) == [0, 1]
 
 
-@pytest.mark.parametrize(
-    "lie", ["another key", "another signature", "an earlier start", "no text", "nothing"]
-)
+@pytest.mark.parametrize("lie", ["another key", "another signature", "an earlier start", "no text", "nothing"])
 def test_a_key_that_its_agent_has_not_signed_for_this_start_is_refused(lie: str) -> None:
     told = words_of((2, 3))
     changed: Any = {

@@ -253,8 +253,7 @@ def test_an_account_that_was_cut_is_noticed(seed: int | None, lines: int, place:
         assert file.read_bytes().startswith(b"".join(whole))
         return
     with pytest.raises(
-        RequestError,
-        match=r"agent-001\.jsonl (lacks charges of the run that is to be resumed|is missing, or empty)",
+        RequestError, match=r"agent-001\.jsonl (lacks charges of the run that is to be resumed|is missing, or empty)"
     ):
         place.resume(folder)
 

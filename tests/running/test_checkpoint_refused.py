@@ -124,9 +124,7 @@ def test_a_checkpoint_that_somebody_has_changed_is_damaged(
 def test_other_records_are_refused_in_seeded_runs(place: Place) -> None:
     folder = place.interrupted("cut", 4)
     write_people(place.data, seed=5)
-    with pytest.raises(
-        RequestError, match="the records of agent 0 are not those that the interrupted run had"
-    ):
+    with pytest.raises(RequestError, match="the records of agent 0 are not those that the interrupted run had"):
         place.resume(folder)
 
 
@@ -155,10 +153,7 @@ def test_what_is_no_interrupted_run(place: Place, capsys: pytest.CaptureFixture[
         assert name in told("--resume", str(cut), *words)
     assert "exclude each other" in told(str(cut / "config.toml"), "--resume", str(cut))
     assert not (cut / "summary.json").exists()
-    assert (
-        run_command_line(["run", "--quiet", "--resume", str(cut), "--seed", "3", "--checkpoint-every", "1"])
-        == 0
-    )
+    assert run_command_line(["run", "--quiet", "--resume", str(cut), "--seed", "3", "--checkpoint-every", "1"]) == 0
     assert_same(whole, cut)
 
 
@@ -219,9 +214,7 @@ def test_a_folder_belongs_to_one_run_at_a_time(place: Place) -> None:
     assert (read_run(folder).summary or {})["rounds"] == ROUNDS
 
 
-def test_a_run_that_finishes_while_another_one_resumes_it(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_finishes_while_another_one_resumes_it(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = place.interrupted("run", 3)
     config = resumed_config(folder)
     place.resume(folder)

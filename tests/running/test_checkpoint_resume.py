@@ -58,9 +58,7 @@ def test_interrupted_after_every_round(every: int, place: Place) -> None:
 
 @pytest.mark.parametrize("call", range(9, 28, 3))
 @pytest.mark.parametrize("account", [False, True])
-def test_interrupted_within_a_round(
-    call: int, account: bool, place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_within_a_round(call: int, account: bool, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some agents' charges stand in ledger and account, others' do not: none is written twice."""
     settings: dict[str, Any] = {"account": "first"} if account else {}
     whole = place.whole("whole", **settings)
@@ -83,9 +81,7 @@ def test_interrupted_within_a_round(
             assert file.read_bytes() == (place.folder / "second" / file.name).read_bytes()
 
 
-def test_a_replay_that_comes_out_otherwise_ends_the_run(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_replay_that_comes_out_otherwise_ends_the_run(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A library that draws other numbers, say: the gate says no where it said yes."""
     settings = {"algorithm": "ipp-admm", "gate": "above-threshold", "gate_threshold": -1e3, "epsilon": 50.0}
     folder = place.interrupted("cut", 5, checkpoint_every=4, **settings)

@@ -67,10 +67,7 @@ def test_events_say_what_the_run_folder_says(algorithm: str, people: str, tmp_pa
     for event in seen:
         last |= spent.get(event.round, {})
         mine = [row for row in rows(result.folder) if int(row["round"]) == event.round]
-        assert (event.test_error, event.train_loss) == (
-            float(mine[0]["test_error"]),
-            float(mine[0]["train_loss"]),
-        )
+        assert (event.test_error, event.train_loss) == (float(mine[0]["test_error"]), float(mine[0]["train_loss"]))
         assert event.releases == {int(row["agent"]): int(row["releases"]) for row in mine[1:]}
         assert event.epsilon == ({} if algorithm == "admm" else last)
         assert event.lost == ()

@@ -76,14 +76,7 @@ def make(folder: Path, **more: Any) -> Ran:
         kept.append(agree(*words))
         return kept[0]
 
-    given = {
-        "algorithm": "pp-admm",
-        "topology": "path:3",
-        "rounds": ROUNDS,
-        "seed": 0,
-        "receipts": True,
-        **more,
-    }
+    given = {"algorithm": "pp-admm", "topology": "path:3", "rounds": ROUNDS, "seed": 0, "receipts": True, **more}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop, "agree", remembering)
         run(RunConfig(out=str(folder), **given))
@@ -189,9 +182,7 @@ def test_an_agent_that_lied_about_its_cost(ran: Ran) -> None:
     ("change", "word"),
     [({"said": b"x" * 32}, "vectors"), ({"ledger": b"x" * 32}, "ledgers"), ({"total": b"x" * 32}, "sums")],
 )
-def test_different_words_for_different_neighbours(
-    change: dict[str, Any], word: str, ran: Ran, tmp_path: Path
-) -> None:
+def test_different_words_for_different_neighbours(change: dict[str, Any], word: str, ran: Ran, tmp_path: Path) -> None:
     """Of one round only: from there on the chains differ, too, but the first difference is what is told."""
     told = ran.of(1, keeper=0)
     told[7] = told[7]._replace(**change)
@@ -226,10 +217,7 @@ SUMMARIES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "lost": (lambda s: s["per_agent"][0].update(lost_at=3), "agent 0: lost_at is 3, but its ledger ends"),
     "target": (lambda s: s["per_agent"][0].update(epsilon_target=0.1), "agent 0: epsilon_target is 0.1"),
     "records": (lambda s: s["per_agent"][2].update(records=99999), "agent 2: records is 99999"),
-    "rounds": (
-        lambda s: s.update(rounds=7),
-        f"rounds is 7, the ledger of agent 1 has a charge of round {ROUNDS - 1}",
-    ),
+    "rounds": (lambda s: s.update(rounds=7), f"rounds is 7, the ledger of agent 1 has a charge of round {ROUNDS - 1}"),
 }
 
 
@@ -274,9 +262,7 @@ def changed_key(folder: Path) -> None:
 def test_changed_keys_are_found(ran: Ran, tmp_path: Path) -> None:
     shutil.copytree(ran.folder, tmp_path / "other")
     changed_key(tmp_path / "other")
-    with pytest.raises(
-        CheckFailed, match=r"agent-001.jsonl: line .*: the receipt of agent 2 is not signed by agent 2"
-    ):
+    with pytest.raises(CheckFailed, match=r"agent-001.jsonl: line .*: the receipt of agent 2 is not signed by agent 2"):
         evidence_of(tmp_path / "other")
     (tmp_path / "other" / "receipts" / "agent-001.jsonl").unlink()
     with pytest.raises(CheckFailed, match="list different keys of agent 2"):

@@ -36,10 +36,7 @@ def edit_line(number: int, old: str, new: str) -> Callable[[Path], None]:
 
 
 def edit_lines(change: Callable[[list[bytes]], list[bytes]]) -> Callable[[Path], None]:
-    return lambda path: (
-        path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True)))),
-        None,
-    )[1]
+    return lambda path: (path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True)))), None)[1]
 
 
 LEDGER_FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
@@ -148,14 +145,7 @@ def test_parts_that_are_none(part: Path, finished: Path) -> None:
     (part / PART).unlink()
     with pytest.raises(CheckFailed, match=r"agent-002.jsonl.*expected agent 0"):
         read_run(part)
-    for content in (
-        "",
-        "[]",
-        "{}",
-        '{"agent": 2}',
-        '{"agent": "2", "agents": 4}',
-        '{"agent": 4, "agents": 4}',
-    ):
+    for content in ("", "[]", "{}", '{"agent": 2}', '{"agent": "2", "agents": 4}', '{"agent": 4, "agents": 4}'):
         (part / PART).write_text(content)
         with pytest.raises(CheckFailed, match=r"part\.json"):
             read_run(part)

@@ -183,9 +183,7 @@ def test_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_ledgers_of_a_run_that_died_while_they_were_made(tmp_path: Path) -> None:
     """Several processes make them at once: any may be missing, as long as nothing was charged."""
-    result = run(
-        RunConfig(algorithm="pp-admm", topology="ring:5", rounds=1, seed=0, out=str(tmp_path / "run"))
-    )
+    result = run(RunConfig(algorithm="pp-admm", topology="ring:5", rounds=1, seed=0, out=str(tmp_path / "run")))
     for name in ("summary.json", "manifest.json"):
         (result.folder / name).unlink()
     for file in sorted((result.folder / "ledger").iterdir()):

@@ -25,9 +25,7 @@ Lie = Callable[[int, Any, int], Any]
 class Table(LocalWorld):
     """One of several processes in threads; the first may tell each of the others something else."""
 
-    def __init__(
-        self, rank: int, size: int, shared: list[Any], meet: threading.Barrier, lie: Lie | None
-    ) -> None:
+    def __init__(self, rank: int, size: int, shared: list[Any], meet: threading.Barrier, lie: Lie | None) -> None:
         self.rank, self.size = rank, size
         self._shared, self._meet, self._lie, self._gathers = shared, meet, lie, 0
 
@@ -60,9 +58,7 @@ def test_all_have_one_name_and_the_same_keys() -> None:
     assert all(isinstance(one, Members) for one in members)
     first = members[0]
     assert isinstance(first, Members)
-    assert [(one.run, one.keys) for one in members if isinstance(one, Members)] == [
-        (first.run, first.keys)
-    ] * 3
+    assert [(one.run, one.keys) for one in members if isinstance(one, Members)] == [(first.run, first.keys)] * 3
     assert [sorted(one.own) for one in members if isinstance(one, Members)] == [[0], [1], [2]]
     assert first.own[0].public == first.keys[0]
     assert first.own[0].secret not in repr(first)
@@ -91,9 +87,7 @@ def test_what_is_no_number_ends_the_run(told: Any) -> None:
         return told if isinstance(said, str) else said
 
     errors = at_table(3, lie)[1:]
-    assert all(
-        isinstance(error, RunError) and "agent 0 has drawn no number" in str(error) for error in errors
-    )
+    assert all(isinstance(error, RunError) and "agent 0 has drawn no number" in str(error) for error in errors)
 
 
 def test_a_network_file_lists_the_keys() -> None:

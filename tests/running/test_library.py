@@ -108,20 +108,14 @@ def test_shards_are_treated_as_files_of_agents_are(tmp_path: Path) -> None:
         data=tmp_path / "own-{agent}.npz", test=tmp_path / "test.npz", topology=tmp_path / "path.edges",
         agents=3, out=tmp_path / "file", **PLAIN,
     )  # fmt: skip
-    kinds: list[Any] = [
-        SHARDS,
-        dict(enumerate(SHARDS)),
-        [(sparse.csr_array(rows), labels) for rows, labels in SHARDS],
-    ]
+    kinds: list[Any] = [SHARDS, dict(enumerate(SHARDS)), [(sparse.csr_array(rows), labels) for rows, labels in SHARDS]]
     for k, shards in enumerate(kinds):
         result = run(shards=shards, test=TEST, graph=path, out=tmp_path / f"run-{k}", **PLAIN)
         same(result, file)
         assert [entry["records"] for entry in result.summary["per_agent"]] == [100, 70, 70]
     frames = [FRAME[part] for part in PARTS]
     one = run(shards=frames, schema=SCHEMA, test=FRAME[::3], out=tmp_path / "frames", **PLAIN)
-    other = run(
-        shards=dict(enumerate(frames)), schema=SCHEMA, test=FRAME[::3], out=tmp_path / "more", **PLAIN
-    )
+    other = run(shards=dict(enumerate(frames)), schema=SCHEMA, test=FRAME[::3], out=tmp_path / "more", **PLAIN)
     same(one, other)
 
 
@@ -184,9 +178,7 @@ def test_truth_values_are_labels_that_need_no_declaration(tmp_path: Path) -> Non
     assert header["preprocessing"] == "public-bounds"
     frame.to_csv(tmp_path / "new.csv", index=False)
     assert (
-        evaluate(read_model(result.folder), NewData(data=str(tmp_path / "new.csv")), public=True)["data"][
-            "positive"
-        ]
+        evaluate(read_model(result.folder), NewData(data=str(tmp_path / "new.csv")), public=True)["data"]["positive"]
         == "True"
     )
 
@@ -220,35 +212,15 @@ def test_a_private_run_on_shards(tmp_path: Path) -> None:
     again = run(shards=SHARDS, test=TEST, out=tmp_path / "again", **SECRET)
     assert (again.theta != result.theta).any()
     account = tmp_path / "account"
-    run(
-        X=X,
-        y=y,
-        agents=3,
-        no_test=True,
-        account=account,
-        algorithm="pp-admm",
-        rounds=2,
-        out=tmp_path / "paid",
-    )
+    run(X=X, y=y, agents=3, no_test=True, account=account, algorithm="pp-admm", rounds=2, out=tmp_path / "paid")
     with pytest.raises(AdmmnetError, match="account"):
-        run(
-            X=X,
-            y=y,
-            agents=3,
-            no_test=True,
-            account=account,
-            algorithm="pp-admm",
-            rounds=2,
-            out=tmp_path / "more",
-        )
+        run(X=X, y=y, agents=3, no_test=True, account=account, algorithm="pp-admm", rounds=2, out=tmp_path / "more")
 
 
 def test_labels_that_are_read_from_private_rows_are_refused(tmp_path: Path) -> None:
     words = np.where(y, "yes", "no")
     how: dict[str, Any] = {"X": X, "y": words, "no_test": True, **SECRET}
-    with pytest.raises(
-        RequestError, match=r"label.*would be discovered from the private records.*data_dependent=True"
-    ):
+    with pytest.raises(RequestError, match=r"label.*would be discovered from the private records.*data_dependent=True"):
         run(positive="yes", out=tmp_path / "run", **how)
     run(schema={"labels": ["no", "yes"]}, out=tmp_path / "run", **how)
 
@@ -299,14 +271,8 @@ def test_a_run_on_arrays_goes_on(tmp_path: Path) -> None:
     for wrong, words in (
         ({}, "stands for records that a program gave"),
         ({"shards": SHARDS}, "give them again, test="),
-        (
-            {"shards": [(rows + 1.0, labels) for rows, labels in SHARDS], "test": TEST},
-            "not those that the interrupted",
-        ),
-        (
-            {"shards": SHARDS, "test": TEST, "graph": nx.complete_graph(3)},
-            "topology = 'edges:0-1,0-2,1-2' differs",
-        ),
+        ({"shards": [(rows + 1.0, labels) for rows, labels in SHARDS], "test": TEST}, "not those that the interrupted"),
+        ({"shards": SHARDS, "test": TEST, "graph": nx.complete_graph(3)}, "topology = 'edges:0-1,0-2,1-2' differs"),
         ({"data": FRAME, "label": "won"}, "differs from the interrupted"),
         (
             {"shards": SHARDS, "test": (TEST[0] + 1.0, TEST[1])},

@@ -279,17 +279,11 @@ ELSEWHERE: dict[str, tuple[Callable[[Any], Any], str]] = {
     "no graph": (lambda m: write_topology(PAIR, "x.edges"), "it is a list, and must be a networkx.Graph"),
     "no path": (lambda m: write_topology(nx.path_graph(3), NONE), "path is a NoneType"),
     "model of nothing": (lambda m: read_model(NONE), "None is no run folder: give its path"),
-    "model nowhere": (
-        lambda m: read_model("nowhere"),
-        "nothing of the name nowhere: name the folder",
-    ),
+    "model nowhere": (lambda m: read_model("nowhere"), "nothing of the name nowhere: name the folder"),
     "new data of nothing": (lambda m: NewData(data=NONE), "data is a NoneType: give the path of a file"),
     "new data in memory": (lambda m: NewData(data=ROWS), "data is a ndarray: give the path of a file"),
     "config of rows": (lambda m: NewData(data="t.csv", config=ROWS), "config is a ndarray: give the path"),
-    "a path for a model": (
-        lambda m: predict(TEXT, NewData(data="t.csv")),
-        "model is a str: .*read_model.FOLDER",
-    ),
+    "a path for a model": (lambda m: predict(TEXT, NewData(data="t.csv")), "model is a str: .*read_model.FOLDER"),
     "rows for a file": (lambda m: predict(m, ROWS), "new is a ndarray: give NewData.data=FILE"),
     "evaluated rows": (lambda m: evaluate(m, ROWS), "new is a ndarray: give NewData.data=FILE"),
 }

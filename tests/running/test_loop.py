@@ -118,9 +118,7 @@ def test_charges_are_on_the_disk_before_anything_is_sent(
     assert ends <= synced  # the end lines too
 
 
-def test_nothing_is_sent_when_the_disk_refuses(
-    people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_sent_when_the_disk_refuses(people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[int] = []
     real, calls = os.fsync, 0
 
@@ -141,14 +139,7 @@ def test_nothing_is_sent_when_the_disk_refuses(
 
 def test_without_privacy_there_is_no_epsilon(people: str, tmp_path: Path) -> None:
     summary = run(settings(people, tmp_path / "run", algorithm="admm", seed=1)).summary
-    figures = (
-        "epsilon_target",
-        "delta",
-        "epsilon_proven",
-        "epsilon_spent",
-        "epsilon_published",
-        "rho_proven",
-    )
+    figures = ("epsilon_target", "delta", "epsilon_proven", "epsilon_spent", "epsilon_published", "rho_proven")
     assert {summary["privacy"][name] for name in figures} == {None}
     assert all(header["budget"] == {"epsilon": None, "delta": None} for header in headers(tmp_path / "run"))
 

@@ -105,13 +105,7 @@ def test_removed_renamed_planted_and_linked_files(copied: Path, tmp_path: Path) 
                 read_run(copied)
         path.unlink()
         away.rename(path)
-    for name in (
-        "part.json",
-        "receipts/agent-009.jsonl",
-        "checkpoint/x",
-        "ledger/.agent-000.jsonl.new",
-        "ledger/a/b",
-    ):
+    for name in ("part.json", "receipts/agent-009.jsonl", "checkpoint/x", "ledger/.agent-000.jsonl.new", "ledger/a/b"):
         path = copied / name
         path.parent.mkdir(exist_ok=True)
         path.write_bytes((copied / "ledger/agent-000.jsonl").read_bytes())
@@ -126,13 +120,7 @@ def test_a_manifest_has_one_form(copied: Path) -> None:
     path = copied / MANIFEST
     value, good = json.loads(path.read_bytes()), path.read_bytes()
     del value["files"]["model.npz"]
-    for data in (
-        b"",
-        b"[]",
-        b"[" * 5000,
-        json.dumps(value).encode(),
-        good.replace(b'"schema": 1', b'"schema": 2'),
-    ):
+    for data in (b"", b"[]", b"[" * 5000, json.dumps(value).encode(), good.replace(b'"schema": 1', b'"schema": 2')):
         path.write_bytes(data)
         with pytest.raises(CheckFailed, match="form that admmnet writes"):
             check_manifest(copied, ())
@@ -159,17 +147,11 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "degree": (lambda s: s["per_agent"][2].update(degree=1), "agent 2: degree is 1"),
     "no entry": (lambda s: s["per_agent"].pop(2), "agent 2: records is None"),
     "no entries": (lambda s: s.update(per_agent=None), "agent 0: records is None"),
-    "largest": (
-        lambda s: s["privacy"].update(epsilon_proven=0.5),
-        "privacy.epsilon_proven is 0.5, the largest",
-    ),
+    "largest": (lambda s: s["privacy"].update(epsilon_proven=0.5), "privacy.epsilon_proven is 0.5, the largest"),
     "largest rho": (lambda s: s["privacy"].update(rho_spent=0.0), "privacy.rho_spent is 0.0, the largest"),
     "mode": (lambda s: s.update(mode="private"), "mode is 'private', the ledgers say 'simulation'"),
     "algorithm": (lambda s: s.update(algorithm="admm"), "algorithm is 'admm', the ledgers say 'pp-admm'"),
-    "lost": (
-        lambda s: s["per_agent"][2].update(lost_at=1),
-        "agent 2: lost_at is 1, but its ledger ends whole",
-    ),
+    "lost": (lambda s: s["per_agent"][2].update(lost_at=1), "agent 2: lost_at is 1, but its ledger ends whole"),
     "lost, zmq": (
         lambda s: (
             s["per_agent"][2].update(lost_at=1),
@@ -199,9 +181,7 @@ def test_of_a_lost_agent_the_beginning_is_covered(copied: Path) -> None:
     with path.open("ab") as file:
         file.write(b'{"round":1}\n')
     check_manifest(copied, (1,))
-    with pytest.raises(
-        CheckFailed, match=r"agent-001.jsonl grows, which is no file of an agent that was lost"
-    ):
+    with pytest.raises(CheckFailed, match=r"agent-001.jsonl grows, which is no file of an agent that was lost"):
         check_manifest(copied, (2,))
     path.write_bytes(b'{"round":1}\n')
     with pytest.raises(CheckFailed, match=r"receipts/agent-001\.jsonl: has 12 bytes"):
@@ -220,9 +200,7 @@ def test_a_manifest_is_not_believed_that_any_file_grows(name: str, copied: Path)
         check_manifest(copied, (2,))
 
 
-def test_folders_of_older_versions_are_held_to_their_digests(
-    copied: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_folders_of_older_versions_are_held_to_their_digests(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
     summary = summary_of(copied)
     del summary["manifest"]
     put_summary(copied, summary)
@@ -252,9 +230,7 @@ def test_a_disk_that_fills_at_the_very_end(
     with monkeypatch.context() as patch:
         original: Any = Path.open if step == "draft" else Path.replace
         patch.setattr(Path, "open" if step == "draft" else "replace", full)
-        with pytest.raises(
-            RunError, match=rf"cannot write .*{name}.*No space left.*free some space"
-        ) as caught:
+        with pytest.raises(RunError, match=rf"cannot write .*{name}.*No space left.*free some space") as caught:
             run(config)
     assert caught.value.exit_code == 3
     folder = tmp_path / "run"

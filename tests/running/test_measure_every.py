@@ -22,14 +22,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "clock": {"seed": 0, "delay": "compute=1,jitter=0.5,latency=0.1", "drop": 0.3},
     "blocks": {"seed": 0, "topology": "torus:4x5", "block": 4},
     "sums": {"seed": 0, "algorithm": "noisy-gd"},
-    "one site": {
-        "seed": 0,
-        "algorithm": "dp-sgd",
-        "batch": 20,
-        "topology": None,
-        "epochs": 8,
-        "rounds": None,
-    },
+    "one site": {"seed": 0, "algorithm": "dp-sgd", "batch": 20, "topology": None, "epochs": 8, "rounds": None},
 }
 
 
@@ -92,9 +85,7 @@ def test_no_loss_is_computed_in_between(people: str, tmp_path: Path, monkeypatch
     assert counts[0] - counts[1] == 6 * 2 * 5  # rounds 1 to 6, own and consensus, five agents
 
 
-def test_models_are_not_observed_in_between(
-    people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_models_are_not_observed_in_between(people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures are nine numbers an agent; models go with them, or before them, in rounds 0, 3, 6 and 7 of eight."""
     widths: list[int] = []
     report = LocalTransport.report
@@ -105,10 +96,7 @@ def test_models_are_not_observed_in_between(
 
     monkeypatch.setattr(LocalTransport, "report", counted)
     test = write_people(tmp_path / "test.npz", 50)
-    for name, mode in (
-        ("seeded", {"seed": 0}),
-        ("private", {"private": True, "no_account": True, "test": test}),
-    ):
+    for name, mode in (("seeded", {"seed": 0}), ("private", {"private": True, "no_account": True, "test": test})):
         widths.clear()
         d = run(settings(people, tmp_path / name, measure_every=3, **mode)).theta.shape[1]
         whole = [d, 9] if "seed" in mode else [d + 9]
@@ -116,9 +104,7 @@ def test_models_are_not_observed_in_between(
 
 
 @pytest.mark.parametrize("kind", ["pp-admm", "clock", "blocks"])
-def test_a_run_that_is_stopped_in_between_ends_with_its_figures(
-    kind: str, people: str, tmp_path: Path
-) -> None:
+def test_a_run_that_is_stopped_in_between_ends_with_its_figures(kind: str, people: str, tmp_path: Path) -> None:
     def stop(event: RoundEvent) -> None:
         if event.round == 4:
             raise StopRun
@@ -154,8 +140,6 @@ def test_the_command_has_it(people: str, tmp_path: Path, capsys: pytest.CaptureF
     assert run_command_line([*words, "--measure-every", "5", "-o", str(tmp_path / "run")]) == 0
     assert sorted({int(row["round"]) for row in rows(tmp_path / "run")}) == [0, 5, 6]
     assert run_command_line([*words, "--measure-every", "0", "-o", str(tmp_path / "none")]) == 2
-    assert (
-        "measure_every = 0 is not allowed: it must be a whole number, at least 1" in capsys.readouterr().err
-    )
+    assert "measure_every = 0 is not allowed: it must be a whole number, at least 1" in capsys.readouterr().err
     with pytest.raises(RequestError, match="measure_every"):
         settings(people, tmp_path / "none", seed=0, measure_every=2.5)

@@ -65,8 +65,7 @@ def test_the_schema_alone_encodes_files_of_agents(form: str, tmp_path: Path) -> 
             path.write_text("".join(f"{k} 1:{a} 2:{b} 3:{c}\n" for k, (a, b, c) in zip(y, X, strict=True)))
         else:
             rows = [
-                f"{n},{'ab'[n % 2]},{a},{['no', 'yes'][k]}"
-                for n, (k, (a, _, _)) in enumerate(zip(y, X, strict=True))
+                f"{n},{'ab'[n % 2]},{a},{['no', 'yes'][k]}" for n, (k, (a, _, _)) in enumerate(zip(y, X, strict=True))
             ]
             path.write_text("\n".join(["id,ward,size,y", *rows]) + "\n")
     given = DataSettings(data=str(tmp_path / f"{{agent}}.{form}"), schema=schema)
@@ -147,12 +146,7 @@ def test_an_unseeded_simulation(people: str, tmp_path: Path) -> None:
     ],
 )
 def test_the_last_line_says_the_mode(
-    words: tuple[str, ...],
-    last: str,
-    privacy: str,
-    people: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...], last: str, privacy: str, people: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     common = ("run", "--data", people, "--algorithm", "pp-admm", "--topology", "ring:4", "--rounds", "2")
     assert run_command_line([*common, "--epsilon", "20", *words, "-o", str(tmp_path / "run")]) == 0
@@ -165,23 +159,10 @@ def test_the_last_line_says_the_mode(
     assert ("would be (epsilon, delta)" in html) is ("--seed" in words)
 
 
-def test_a_private_run_that_read_its_encoding_says_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_private_run_that_read_its_encoding_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "read.csv"
     data.write_text("x,y\n" + "".join(f"{k / 7:.3f},{'no' if k % 3 else 'yes'}\n" for k in range(60)))
-    words = (
-        "--label",
-        "y",
-        "--algorithm",
-        "pp-admm",
-        "--topology",
-        "ring:3",
-        "--rounds",
-        "2",
-        "--epsilon",
-        "20",
-    )
+    words = ("--label", "y", "--algorithm", "pp-admm", "--topology", "ring:3", "--rounds", "2", "--epsilon", "20")
     common = ("run", "--data", str(data), *words, "--no-test", "--no-account", "--data-dependent")
     assert run_command_line([*common, "-o", str(tmp_path / "run")]) == 0
     last = "private but for what was read from the records (see its notes), which no epsilon covers"
@@ -297,9 +278,7 @@ def test_ledgers_of_an_older_form_are_refused(people: str, tmp_path: Path) -> No
     assert lines[0]["schema"] == 3
     for older in (1, 2, 2.0, 4, None):
         path.write_bytes(chained([lines[0] | {"schema": older}, *lines[1:]]))
-        with pytest.raises(
-            CheckFailed, match=rf"line 1: schema {older} is not the one this version reads, 3: "
-        ):
+        with pytest.raises(CheckFailed, match=rf"line 1: schema {older} is not the one this version reads, 3: "):
             audit.read(path)
 
 
@@ -333,14 +312,7 @@ def test_a_mixed_header_is_refused(tmp_path: Path) -> None:
 def test_accounts_of_before(older: dict[str, Any], refused: bool, people: str, tmp_path: Path) -> None:
     account = tmp_path / "account"
     account.mkdir()
-    base = {
-        "data": people,
-        "data_seed": 0,
-        "split": "iid",
-        "test": people,
-        "test_fraction": None,
-        "agents": 4,
-    }
+    base = {"data": people, "data_seed": 0, "split": "iid", "test": people, "test_fraction": None, "agents": 4}
     (account / "records.json").write_text(json.dumps(base | older))
     config = small(people, tmp_path / "run", no_test=True, account=str(account))
     if refused:

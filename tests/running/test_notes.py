@@ -68,13 +68,7 @@ def breast_cancer() -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("census", "agents", "epsilon", "said"),
-    [
-        (False, 5, 1.0, True),
-        (False, 5, 2.0, False),
-        (True, 5, 0.5, True),
-        (True, 20, 0.5, True),
-        (True, 5, 2.0, False),
-    ],
+    [(False, 5, 1.0, True), (False, 5, 2.0, False), (True, 5, 0.5, True), (True, 20, 0.5, True), (True, 5, 2.0, False)],
 )
 def test_what_noise_is_said_to_cost_it_costs(
     census: bool, agents: int, epsilon: float, said: bool, tmp_path: Path

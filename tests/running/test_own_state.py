@@ -65,9 +65,7 @@ class Own:
     heard: Matrix
 
     def linear_term(self, eta: float, proximal: float, contact: Contact | None, rule: Rule) -> Vector:
-        return (
-            2.0 * self.dual - eta * (len(self.heard) * self.theta + rule(self.heard)) - proximal * self.theta
-        )
+        return 2.0 * self.dual - eta * (len(self.heard) * self.theta + rule(self.heard)) - proximal * self.theta
 
     def absorb(
         self,
@@ -175,9 +173,7 @@ REFUSED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_state_that_no_checkpoint_can_hold_is_refused(
-    name: str, jotting: type[Jotting], place: Place
-) -> None:
+def test_state_that_no_checkpoint_can_hold_is_refused(name: str, jotting: type[Jotting], place: Place) -> None:
     jotting.first = REFUSED[name]
     with pytest.raises(RequestError, match=r"Jotted\.jotted .* tuple of these"):
         place.whole("run", algorithm="jotting", checkpoint_every=1)
@@ -246,9 +242,7 @@ def test_an_outside_method_of_the_network_goes_on(after: int, place: Place) -> N
     assert (run_theta(whole) != run_theta(plain)).any()
 
 
-def test_methods_with_agents_and_states_of_their_own_run(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_methods_with_agents_and_states_of_their_own_run(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(METHODS, Stranger.name, Stranger)
     ours, theirs = (run_theta(place.whole(name, algorithm=name)) for name in ("pp-admm", "stranger"))
     assert (ours == theirs).all()
@@ -259,13 +253,7 @@ def test_methods_with_agents_and_states_of_their_own_run(
 SITES: dict[str, dict[str, Any]] = {
     "averaged": {"algorithm": "averaged-sgd", "batch": 20, "epochs": 5},
     "dp-scd": {"algorithm": "dp-scd", "batch": 20, "epochs": 5},
-    "dp-scd noise": {
-        "algorithm": "dp-scd",
-        "batch": 20,
-        "epochs": 5,
-        "dual_noise": True,
-        "sampling": "fixed",
-    },
+    "dp-scd noise": {"algorithm": "dp-scd", "batch": 20, "epochs": 5, "dual_noise": True, "sampling": "fixed"},
     "seq-dp-scd": {"algorithm": "seq-dp-scd", "batch": 20, "epochs": 5, "loss": "hinge"},
     "primal": {"algorithm": "primal-dp-scd", "method": "published", "epochs": 5},
     "dp-sgd shuffled": {"algorithm": "dp-sgd", "batch": 20, "epochs": 5, "sampling": "shuffled"},
@@ -316,9 +304,7 @@ def test_an_interrupted_seeded_run_goes_on_in_its_account(site: OneSite) -> None
     whole = site.whole("whole", account=str(site.folder / "a"), **own)
     cut = site.interrupted("cut", 2, checkpoint_every=1, account=str(site.folder / "b"), **own)
     assert_same(whole, site.resume(cut))
-    assert (site.folder / "a/agent-000.jsonl").read_bytes() == (
-        site.folder / "b/agent-000.jsonl"
-    ).read_bytes()
+    assert (site.folder / "a/agent-000.jsonl").read_bytes() == (site.folder / "b/agent-000.jsonl").read_bytes()
 
 
 def run_theta(folder: Path) -> Any:

@@ -46,9 +46,7 @@ UNDECLARED = {
 
 
 @pytest.mark.parametrize("what", UNDECLARED)
-def test_a_discovered_encoding_needs_consent(
-    what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_discovered_encoding_needs_consent(what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = tmp_path / "mine.toml"
     config.write_text(UNDECLARED[what])
     words = ["run", str(config), "--data", write_table(tmp_path), "--rounds", "2", "--topology", "ring:3"]
@@ -75,9 +73,7 @@ def test_a_bad_value_in_an_agents_own_file_is_not_shown(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for agent in range(2):
-        (tmp_path / f"{agent}.csv").write_text(
-            "a,y\n0.5,1\n0.25,-1\n" + ("HIV+,1\n" if agent else "0.75,1\n")
-        )
+        (tmp_path / f"{agent}.csv").write_text("a,y\n0.5,1\n0.25,-1\n" + ("HIV+,1\n" if agent else "0.75,1\n"))
     (tmp_path / "test.csv").write_text("a,y\n0.5,1\n0.25,-1\n")
     (tmp_path / "run.toml").write_text(
         '[data]\ndata = "{agent}.csv"\ntest = "test.csv"\n[data.schema]\nlabel = "y"\nlabels = ["-1", "1"]\n'

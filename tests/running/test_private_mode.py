@@ -232,9 +232,7 @@ def keys_of(value: Any) -> set[str]:
     return set().union(*(keys_of(item) for item in value)) if isinstance(value, list) else set()
 
 
-def computed_from_records(
-    folder: Path, people: str, *, no_test: bool = True, split: str = "iid"
-) -> dict[str, Vector]:
+def computed_from_records(folder: Path, people: str, *, no_test: bool = True, split: str = "iid") -> dict[str, Vector]:
     """Row values, and losses, gradients and gaps at everything that was released."""
     with np.load(folder / "model.npz") as archive:
         theta, consensus = archive["theta"], archive["consensus"]
@@ -320,7 +318,7 @@ def test_nothing_but_what_was_released_is_told(name: str, people: str, tmp_path:
     assert header == ["round", "agent", "test_error", "releases", "bytes_sent"]
     files = {path.name for path in run.folder.iterdir()}
     assert files == {
-        *("config.toml", "manifest.json", "summary.json", "metrics.csv", "model.npz", "ledger", "receipts"),
+        *("config.toml", "manifest.json", "summary.json", "metrics.csv", "model.npz", "ledger", "receipts")
     }
     assert not any(word in run.printed for word in FORBIDDEN)
 

@@ -39,9 +39,7 @@ def cut(config: RunConfig) -> None:
 def senders(folder: Path) -> dict[str, list[tuple[int, int]]]:
     """Of every file of receipts (agent, round) of its lines."""
     return {
-        path.name: [
-            (receipt.agent, receipt.round) for _, receipt, _ in map(of_line, path.read_bytes().splitlines())
-        ]
+        path.name: [(receipt.agent, receipt.round) for _, receipt, _ in map(of_line, path.read_bytes().splitlines())]
         for path in sorted((folder / "receipts").glob("agent-*.jsonl"))
     }
 
@@ -58,8 +56,7 @@ def test_a_run_keeps_receipts_of_every_agent_once_in_a_process(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("more", "expected"),
-    [({"seed": 0}, False), ({"private": True, "no_test": True, "no_account": True}, True)],
+    ("more", "expected"), [({"seed": 0}, False), ({"private": True, "no_test": True, "no_account": True}, True)]
 )
 def test_private_runs_keep_receipts_and_simulations_on_request(
     more: Mapping[str, Any], expected: bool, tmp_path: Path
@@ -127,13 +124,9 @@ def test_sums_leave_receipts(tmp_path: Path) -> None:
         algorithm="noisy-gd", topology="path:3", rounds=10, seed=0, receipts=True, out=str(tmp_path / "run")
     )
     run(config, world=LocalWorld())
-    files = [
-        path.read_bytes().splitlines() for path in sorted((tmp_path / "run" / "receipts").glob("agent-*"))
-    ]
+    files = [path.read_bytes().splitlines() for path in sorted((tmp_path / "run" / "receipts").glob("agent-*"))]
     found = [of_line(line)[1] for lines in files for line in lines]
-    assert sorted((receipt.agent, receipt.round) for receipt in found) == [
-        (i, t) for i in range(3) for t in range(10)
-    ]
+    assert sorted((receipt.agent, receipt.round) for receipt in found) == [(i, t) for i in range(3) for t in range(10)]
     for number in range(10):
         said = {(receipt.said, receipt.total) for receipt in found if receipt.round == number}
         assert len(said) == 1  # one point, one sum

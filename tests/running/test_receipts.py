@@ -122,27 +122,12 @@ LIES: dict[str, tuple[Callable[[Two, bytes, bytes], bytes | None], str]] = {
     "cut": (lambda two, words, before: words[:-1], "is none"),
     "too long": (lambda two, words, before: words + b"x", "is none"),
     "of before": (lambda two, words, before: before, "is of round 2"),
-    "of another round": (
-        lambda two, words, before: signed_anew(two, words, round=9),
-        "is of round 9 and agent 1",
-    ),
-    "of another agent": (
-        lambda two, words, before: signed_anew(two, words, agent=0),
-        "is of round 3 and agent 0",
-    ),
-    "of other numbers": (
-        lambda two, words, before: signed_anew(two, words, said=NOTHING),
-        "of something else",
-    ),
+    "of another round": (lambda two, words, before: signed_anew(two, words, round=9), "is of round 9 and agent 1"),
+    "of another agent": (lambda two, words, before: signed_anew(two, words, agent=0), "is of round 3 and agent 0"),
+    "of other numbers": (lambda two, words, before: signed_anew(two, words, said=NOTHING), "of something else"),
     "a ledger that shrinks": (lambda two, words, before: signed_anew(two, words, lines=2), "has 2 lines"),
-    "a cost that shrinks": (
-        lambda two, words, before: signed_anew(two, words, rho=0.1),
-        "a total rho of 0.1",
-    ),
-    "a cost that is none": (
-        lambda two, words, before: signed_anew(two, words, rho=np.nan),
-        "a total rho of nan",
-    ),
+    "a cost that shrinks": (lambda two, words, before: signed_anew(two, words, rho=0.1), "a total rho of 0.1"),
+    "a cost that is none": (lambda two, words, before: signed_anew(two, words, rho=np.nan), "a total rho of nan"),
     "less than nothing": (lambda two, words, before: signed_anew(two, words, rho=-1.0), "a total rho of -1"),
     "no ledger": (lambda two, words, before: signed_anew(two, words, lines=0), "has 0 lines"),
     "another past": (lambda two, words, before: signed_anew(two, words, previous=NOTHING), "does not follow"),
@@ -194,10 +179,7 @@ def test_one_good_signature_covers_those_before_it(tmp_path: Path) -> None:
     two = Two(tmp_path)
     for number in range(BATCH):
         two.round(
-            number,
-            lambda words: (
-                words if struct.unpack_from("<I", words) == (BATCH - 1,) else words[:-64] + bytes(64)
-            ),
+            number, lambda words: words if struct.unpack_from("<I", words) == (BATCH - 1,) else words[:-64] + bytes(64)
         )
     assert two.benches[0].faults == []
     assert len(two.lines(0)) == BATCH
@@ -217,9 +199,7 @@ def test_different_sums_end_the_run_and_both_are_kept(tmp_path: Path) -> None:
 
     def sum_up(i: int) -> None:
         two.receipts[i].summed(0, {i: np.zeros(2)}, right)
-        with pytest.raises(
-            RunError, match=f"agent {i} and its neighbour {1 - i} were given different sums in round 1"
-        ):
+        with pytest.raises(RunError, match=f"agent {i} and its neighbour {1 - i} were given different sums in round 1"):
             two.receipts[i].summed(1, {i: np.zeros(2)}, wrong if i else right)
         two.receipts[i].close()
 

@@ -110,9 +110,7 @@ def settings(**others: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_told_with_its_line(
-    mistake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mistake_is_told_with_its_line(mistake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong, right, said = MISTAKES[mistake]
     assert wrong in SOURCE
     write(tmp_path, SOURCE.replace(wrong, right), monkeypatch)
@@ -140,13 +138,10 @@ def test_the_command_says_what_is_wrong(
     assert re.search(said, capsys.readouterr().err)
 
 
-def test_without_a_rehearsal_it_ends_the_run_with_the_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_rehearsal_it_ends_the_run_with_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the first and last rounds do not show ends a later one, and is told as the author's, too."""
     late = STEP.replace(
-        "        return",
-        "        if agent.releases == 6:\n            raise ValueError('late')\n        return",
+        "        return", "        if agent.releases == 6:\n            raise ValueError('late')\n        return"
     )
     write(tmp_path, SOURCE.replace(STEP, late), monkeypatch)
     with pytest.raises(RunError, match=r"m5\.py:21, moved: ValueError: late"):
@@ -162,14 +157,10 @@ def test_the_rehearsal_is_what_tells_it_before(tmp_path: Path, monkeypatch: pyte
     assert (tmp_path / "run" / "ledger").exists()
 
 
-@pytest.mark.parametrize(
-    "name", ["pp-admm", "ipp-admm", "noisy-gd", "ssp", "dp-dsgd", "r-admm", "dvp", "admm"]
-)
+@pytest.mark.parametrize("name", ["pp-admm", "ipp-admm", "noisy-gd", "ssp", "dp-dsgd", "r-admm", "dvp", "admm"])
 @pytest.mark.parametrize("private", [False, True])
 def test_our_own_methods_pass(name: str, private: bool, capsys: pytest.CaptureFixture[str]) -> None:
     mode = ["--private", "--no-test"] if private else ["--seed", "0"]
     if private and name == "admm":
         return
-    assert run_command_line(["rehearse", name, "--data", "census", *mode, "--agents", "7"]) == 0, (
-        capsys.readouterr()
-    )
+    assert run_command_line(["rehearse", name, "--data", "census", *mode, "--agents", "7"]) == 0, capsys.readouterr()

@@ -52,9 +52,7 @@ def test_a_notebook_shows_text_and_no_markup(result: RunResult) -> None:
     assert str(result.folder) in shown
 
 
-def test_ledgers_frame_and_picture(
-    result: RunResult, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_ledgers_frame_and_picture(result: RunResult, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert [ledger.header["agent"] for ledger in result.ledgers] == [0, 1, 2, 3, 4]
     assert result.theta.shape == (5, result.summary["data"]["features"])
     monkeypatch.setitem(sys.modules, "pandas", None)
@@ -69,7 +67,5 @@ def test_ledgers_frame_and_picture(
 
 
 def test_the_frame_is_metrics_csv(result: RunResult, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(
-        sys.modules, "pandas", SimpleNamespace(read_csv=lambda path: path.read_text().count("\n"))
-    )
+    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(read_csv=lambda path: path.read_text().count("\n")))
     assert result.to_dataframe() == 1 + 3 * 6  # a head, and a row an agent and round

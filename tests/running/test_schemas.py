@@ -89,15 +89,10 @@ def test_every_key_is_described_and_none_is_let_in_besides(name: str) -> None:
 
 def test_mechanisms_and_their_parameters_are_those_of_the_code() -> None:
     shown = schema("ledger")["$defs"]["mechanisms"]
-    code = {
-        name: {field.name: field.default is MISSING for field in fields(event)}
-        for name, event in EVENTS.items()
-    }
+    code = {name: {field.name: field.default is MISSING for field in fields(event)} for name, event in EVENTS.items()}
     # agents and colluders have defaults, and are always written
     told = {
-        name: {
-            key: key in form["required"] and key not in ("agents", "colluders") for key in form["properties"]
-        }
+        name: {key: key in form["required"] and key not in ("agents", "colluders") for key in form["properties"]}
         for name, form in shown.items()
     }
     assert told == code

@@ -134,26 +134,19 @@ EDITS: dict[str, tuple[Callable[[list[bytes]], Any], str]] = {
     "swapped": (swap, "does not follow from any line before"),
     "changed": (change, r"does not follow from any line before .* too early is agent \d's"),
     "cheaper": (cheapen, r"line 6: agent \d: rho is .*, recomputed "),
-    "removed": (
-        lambda lines: lines.pop(6),
-        r"does not follow from any line before .* too early is agent \d's",
-    ),
+    "removed": (lambda lines: lines.pop(6), r"does not follow from any line before .* too early is agent \d's"),
     "doubled": (lambda lines: lines.insert(7, lines[6]), "line 8: does not follow from any line before"),
     "two of an agent": (lambda lines: lines.insert(1, lines[0]), "line 2: stands there twice"),
     "an end lost": (lambda lines: lines.pop(), "sha256 is not the one in summary.json"),
     "a private header": (
-        lambda lines: lines.append(
-            lines[0].replace(b'"simulation"', b'"private"').replace(b'"agent":0', b'"agent":9')
-        ),
+        lambda lines: lines.append(lines[0].replace(b'"simulation"', b'"private"').replace(b'"agent":0', b'"agent":9')),
         "only ledgers of simulations share a file",
     ),
 }
 
 
 @pytest.mark.parametrize("edit", EDITS)
-def test_edits_are_found_whatever_the_manifest_says(
-    edit: str, folders: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_edits_are_found_whatever_the_manifest_says(edit: str, folders: tuple[Path, Path], tmp_path: Path) -> None:
     folder = Path(shutil.copytree(folders[1], tmp_path / "run"))
     path = folder / "ledger" / "block-0.jsonl"
     lines = path.read_bytes().splitlines()
@@ -241,9 +234,7 @@ def test_watching_follows_a_file_that_is_written(few: Place) -> None:
     assert seen == 7
 
 
-@pytest.mark.parametrize(
-    "more", [{"private": True, "seed": None, **PRIVATE}, {"receipts": True}, {"block": 1}]
-)
+@pytest.mark.parametrize("more", [{"private": True, "seed": None, **PRIVATE}, {"receipts": True}, {"block": 1}])
 def test_others_keep_a_file_an_agent(more: dict[str, Any], few: Place) -> None:
     """Private runs, those with receipts or accounts, and blocks of one agent."""
     folder = few.whole("run", **SETTINGS | more)

@@ -118,9 +118,7 @@ def test_end_to_end(name: str, people: str, tmp_path: Path) -> None:
     assert [row["agent"] for row in rows] == ["-1", "0"] * summary["rounds"]
     assert [int(row["round"]) for row in rows[::2]] == list(range(summary["rounds"]))
     assert float(rows[-1]["test_error"]) == wrong
-    assert (
-        int(rows[-1]["releases"]) == entry["releases"] == (summary["steps"] if private else summary["rounds"])
-    )
+    assert int(rows[-1]["releases"]) == entry["releases"] == (summary["steps"] if private else summary["rounds"])
     assert float(rows[-1]["train_loss"]) == pytest.approx(summary["train_loss"], rel=1e-9)
     assert all(float(row["objective"]) >= float(row["train_loss"]) for row in rows)
 
@@ -237,9 +235,7 @@ def test_private_noise_is_never_the_same(name: str, people: str, tmp_path: Path)
 def test_diagnostics_are_those_of_simulations(people: str, tmp_path: Path) -> None:
     seeded = made("sdca", people, tmp_path / "one").summary
     assert 0.0 <= seeded["baseline"]["diagnostics"]["duality_gap"] <= 1e-6
-    assert (
-        "diagnostics" in made("sgd", people, tmp_path / "two", seed=None, simulate=True).summary["baseline"]
-    )
+    assert "diagnostics" in made("sgd", people, tmp_path / "two", seed=None, simulate=True).summary["baseline"]
 
 
 def test_what_reads_private_records_is_refused(people: str, tmp_path: Path) -> None:
@@ -261,11 +257,7 @@ def ages(folder: Path) -> dict[str, Any]:
     X = stream.standard_normal((300, 3))
     y = 40.0 + 6.0 * X[:, 0] - 3.0 * X[:, 1] + stream.standard_normal(300)
     np.savez(folder / "ages.npz", X=X, y=y)
-    return {
-        "data": str(folder / "ages.npz"),
-        "schema": {"targets": [0.0, 100.0], "centre": 40.0},
-        "loss": "squared",
-    }
+    return {"data": str(folder / "ages.npz"), "schema": {"targets": [0.0, 100.0], "centre": 40.0}, "loss": "squared"}
 
 
 @pytest.mark.parametrize("algorithm", ["sdca", "dp-scd", "dp-sgd"])

@@ -43,9 +43,7 @@ def test_one_process_makes_no_copy_of_its_agents_figures_and_equal_ones_once(
 
     monkeypatch.setattr(LocalWorld, "gather", gather)
     people = write_people(tmp_path / "people.npz")
-    entries = run(small(people, tmp_path / "run", topology="ring:3", no_test=True, seed=0)).summary[
-        "per_agent"
-    ]
+    entries = run(small(people, tmp_path / "run", topology="ring:3", no_test=True, seed=0)).summary["per_agent"]
     assert not [value for value in told if isinstance(value, dict) and "digests" in value]
     assert entries[0]["epsilon_spent"] is not None
     assert len({id(entry["epsilon_spent"]) for entry in entries}) == 1

@@ -99,9 +99,7 @@ def test_the_pooled_optimum_is_one(files: dict[str, str], tmp_path: Path) -> Non
     ssp = made(files["classes"], tmp_path / "run", "ssp", **CLASSES)
     assert ssp.summary["references"]["pooled"] == wrong
     copied = str(shutil.copy(files["classes"], tmp_path / "test.npz"))
-    private = made(
-        files["classes"], tmp_path / "own", "ssp", **CLASSES, seed=None, test=copied, no_account=True
-    )
+    private = made(files["classes"], tmp_path / "own", "ssp", **CLASSES, seed=None, test=copied, no_account=True)
     assert private.summary["mode"] == "private"
     assert private.summary["references"]["pooled"] is None
     assert private.summary["references"]["larger_class"] is not None
@@ -132,8 +130,7 @@ def test_a_saved_model_of_classes(files: dict[str, str], tmp_path: Path) -> None
     assert found.prediction == tuple(NAMES[k] for k in np.argmax(found.probabilities, axis=1))
     np.testing.assert_array_equal(found.probability, found.probabilities.max(axis=1))
     least = predict(
-        read_model(made(files["classes"], tmp_path / "ssp", "ssp", **CLASSES).folder),
-        NewData(data=files["classes"]),
+        read_model(made(files["classes"], tmp_path / "ssp", "ssp", **CLASSES).folder), NewData(data=files["classes"])
     )
     assert not least.probable
     with pytest.raises(RequestError, match=r"learned three classes or more, and real\.npz has real targets"):
@@ -147,12 +144,9 @@ def config_file(folder: Path, task: dict[str, Any]) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "loss"),
-    [("pp-admm", "squared"), ("pp-admm", "huber"), ("admm", "squared"), ("song-sgd", "squared")],
+    ("algorithm", "loss"), [("pp-admm", "squared"), ("pp-admm", "huber"), ("admm", "squared"), ("song-sgd", "squared")]
 )
-def test_one_message_names_the_methods(
-    files: dict[str, str], tmp_path: Path, algorithm: str, loss: str
-) -> None:
+def test_one_message_names_the_methods(files: dict[str, str], tmp_path: Path, algorithm: str, loss: str) -> None:
     words = "learns two classes, and .* has real targets: take .*noisy-gd, ssp.*dp-sgd"
     with pytest.raises(RequestError, match=words):
         made(files["real"], tmp_path / "run", algorithm, loss=loss, topology=None, **REAL)

@@ -66,9 +66,7 @@ def test_an_interrupted_run_goes_on(seed: int | None, faults: dict[str, Any], pl
         assert_same(place.whole("whole", **settings), folder)
 
 
-def test_charges_are_on_the_disk_before_anything_is_summed(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_charges_are_on_the_disk_before_anything_is_summed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     real, rounds = LocalTransport.reduce, list[int]()
 
     def watched(self: LocalTransport, outgoing: Any, trees: Any, round: int, size: int) -> Any:
@@ -93,13 +91,8 @@ def test_lost_messages_are_repeated_and_change_nothing_but_bytes(place: Place) -
     assert summary_of(place.folder / "again")["bytes_sent"] == two
 
 
-@pytest.mark.parametrize(
-    ("faults", "void"),
-    [({"offline": "2:1-3"}, 3), ({"offline": "0:5-"}, 2)],
-)
-def test_a_round_that_misses_an_agent_is_void_and_charged(
-    faults: dict[str, Any], void: int, place: Place
-) -> None:
+@pytest.mark.parametrize(("faults", "void"), [({"offline": "2:1-3"}, 3), ({"offline": "0:5-"}, 2)])
+def test_a_round_that_misses_an_agent_is_void_and_charged(faults: dict[str, Any], void: int, place: Place) -> None:
     folder = place.whole("run", **TREE, **faults)
     rows = rows_of(folder)
     errors = rows[rows["agent"] == -1]["test_error"]

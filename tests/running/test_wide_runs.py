@@ -93,11 +93,7 @@ def test_sparse_runs_equal_dense_ones(
 def test_rows_stay_sparse_from_a_public_width_on_whatever_they_hold(tmp_path: Path) -> None:
     for filled in (1, 200):
         file = write_wide(tmp_path / f"{filled}.libsvm", rows=6, width=WIDE - 2, filled=filled)
-        for features, sparse in (
-            (WIDE - 2, False),
-            (WIDE - 1, True),
-            (WIDE, True),
-        ):  # the intercept is one more
+        for features, sparse in ((WIDE - 2, False), (WIDE - 1, True), (WIDE, True)):  # the intercept is one more
             records = load(DataSettings(data=file, features=features), 2, [0, 1])
             assert [is_sparse(X) for X, _ in records.shards.values()] == [sparse, sparse]
             assert is_sparse(records.X_test) is sparse
@@ -110,9 +106,7 @@ def test_files_of_agents_of_a_run_without_a_seed_and_what_reads_the_model(tmp_pa
         write_wide(tmp_path / f"own{agent}.libsvm", rows=20 + agent, width=WIDE, seed=agent)
     values = COMMON | {"data": str(tmp_path / "own{agent}.libsvm"), "features": WIDE, "no_test": True}
     found = run(
-        RunConfig(
-            **values | {"algorithm": "pp-admm", "seed": None}, no_account=True, out=str(tmp_path / "run")
-        )
+        RunConfig(**values | {"algorithm": "pp-admm", "seed": None}, no_account=True, out=str(tmp_path / "run"))
     )
     assert found.summary["mode"] == "private"
     assert [entry["records"] for entry in found.summary["per_agent"]] == [20, 21, 22]
@@ -155,9 +149,7 @@ def test_arrays_stay_as_they_are_given(tmp_path: Path, monkeypatch: pytest.Monke
     np.testing.assert_allclose(found[0].theta, found[1].theta, rtol=0.0, atol=1e-9)
 
 
-def test_what_does_not_fit_is_refused_before_rows_are_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_does_not_fit_is_refused_before_rows_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = write_wide(tmp_path / "narrow.libsvm", rows=90, width=100)
     monkeypatch.setattr(rows, "free_memory", lambda: 90_899.0)
     told = r"narrow.libsvm: 90 dense rows of d = 101 features take 0.0 GB, and 0.0 GB .*\.libsvm, .* d = 300"
@@ -180,9 +172,7 @@ def test_moments_that_do_not_fit_are_refused_before_any_is_made(
     with monkeypatch.context() as patch:
         patch.setattr(room, "free_memory", lambda: needed - 1.0)
         patch.setattr(sums, "_products", lambda *_: pytest.fail("moments were made"))
-        with pytest.raises(
-            RequestError, match=r"ssp needs 0.0 GB for moments of d = 351 features, .* noisy-gd"
-        ):
+        with pytest.raises(RequestError, match=r"ssp needs 0.0 GB for moments of d = 351 features, .* noisy-gd"):
             run(RunConfig(**values))
     monkeypatch.setattr(room, "free_memory", lambda: needed + 1.0)
     assert run(RunConfig(**values)).theta.any()
@@ -193,9 +183,7 @@ def test_free_memory_is_a_number_of_bytes() -> None:
 
 
 @pytest.mark.parametrize("name", ["logistic", "squared"])
-def test_the_optimum_of_wide_records_is_the_one_of_narrow_ones(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_optimum_of_wide_records_is_the_one_of_narrow_ones(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = unit_rows(np.random.default_rng(1), 40, WIDE)
     task: Any = "real" if name == "squared" else "binary"
     found = []

@@ -46,9 +46,7 @@ def exact(solver: LocalSolver, center: Vector, radius: float) -> tuple[float, Ve
         theta: Vector = found.x
         distance = float(np.linalg.norm(theta - center))
         theta = center + (theta - center) * min(1.0, radius / max(distance, 1e-300))
-        best = max(
-            best, (solver.mean_loss(center) - solver.mean_loss(theta), theta), key=lambda pair: pair[0]
-        )
+        best = max(best, (solver.mean_loss(center) - solver.mean_loss(theta), theta), key=lambda pair: pair[0])
     return best
 
 
@@ -76,10 +74,7 @@ def test_both_cases_occur() -> None:
 def test_no_minimum_but_at_the_boundary() -> None:
     solver = problem(flip=0.0)  # separable: the loss falls for ever
     for radius in (1.0, 5.0, 50.0):
-        ours, (theirs, theta) = (
-            BallQuery(solver, radius, TIGHT).fall(np.zeros(5)),
-            exact(solver, np.zeros(5), radius),
-        )
+        ours, (theirs, theta) = (BallQuery(solver, radius, TIGHT).fall(np.zeros(5)), exact(solver, np.zeros(5), radius))
         assert np.linalg.norm(theta) == pytest.approx(radius, rel=1e-3)
         assert theirs - TIGHT <= ours <= theirs + 1e-6
 

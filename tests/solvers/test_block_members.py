@@ -97,9 +97,7 @@ def test_a_restored_block_goes_on_with_the_same_bits(shape: tuple[list[int], int
     stored = block_state(block)
     other = BlockSolver(records, LOSS)
     restore_block(other, stored)
-    for one, two in zip(
-        rounds(block, everyone, everyone, m=m), rounds(other, everyone, everyone, m=m), strict=True
-    ):
+    for one, two in zip(rounds(block, everyone, everyone, m=m), rounds(other, everyone, everyone, m=m), strict=True):
         for a, b in zip(one, two, strict=True):
             assert a.theta.tobytes() == b.theta.tobytes()
             assert a[1:] == b[1:]
@@ -115,10 +113,7 @@ def test_the_stack_is_the_only_copy_of_the_records() -> None:
     tracemalloc.start()
     try:
         start = tracemalloc.get_traced_memory()[0]
-        made = [
-            BlockSolver([problem(n, d, seed=count * k + i) for i in range(count)], LOSS)
-            for k in range(blocks)
-        ]
+        made = [BlockSolver([problem(n, d, seed=count * k + i) for i in range(count)], LOSS) for k in range(blocks)]
         gc.collect()
         size = 8 * n * d * count * blocks
         for t in range(3):

@@ -67,9 +67,7 @@ def rounds(
 @every_loss
 @every_shape
 @pytest.mark.parametrize("m", [1e-3, 0.3])
-def test_certificates_are_honest_round_after_round(
-    m: float, shape: tuple[list[int], int], loss: Loss
-) -> None:
+def test_certificates_are_honest_round_after_round(m: float, shape: tuple[list[int], int], loss: Loss) -> None:
     records, count = shards(shape), len(shape[0])
     block = BlockSolver(records, loss)
     for t in range(4):
@@ -149,9 +147,7 @@ def test_a_members_bits_survive_any_place_in_memory() -> None:
         block = BlockSolver([*others[:place], (X, y), *others[place:]], LOSS)
         G = pull(100, 11, 0.1, 1)
         G[place] = linear_term(11, 0.1)
-        answers.add(
-            solved(block.solve(range(100), G, fill(100, 0.01), fill(100, 1e-9)))[place].theta.tobytes()
-        )
+        answers.add(solved(block.solve(range(100), G, fill(100, 0.01), fill(100, 1e-9)))[place].theta.tobytes())
     assert len(answers) == 1
 
 
@@ -176,9 +172,7 @@ def test_a_beta_near_rounding_is_met_in_a_padded_stack() -> None:
         G, m = pull(3, 20, 0.1, 0), 0.01
         for beta in (1e-12, 1e-13, 3e-14, 1e-15):
             block = BlockSolver(records, loss)
-            for (X, y), g, answer in zip(
-                records, G, block.solve(range(3), G, fill(3, m), fill(3, beta)), strict=True
-            ):
+            for (X, y), g, answer in zip(records, G, block.solve(range(3), G, fill(3, m), fill(3, beta)), strict=True):
                 if isinstance(answer, Solution):
                     check(X, y, g, m, beta, answer, loss)
                 else:  # the local solver, whose margin is for fewer rows, is at its end, too

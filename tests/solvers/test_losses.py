@@ -14,9 +14,7 @@ from admmnet.solvers.losses import LOSSES, Huber, Logistic, Loss, SmoothedHinge,
 from admmnet.types import Vector
 
 UNIT = 2.0**-53
-SCORES = np.concatenate(
-    [np.linspace(-700.0, 700.0, 2801), np.linspace(-3.0, 3.0, 601), [-1e-12, 0.0, 1e-300]]
-)
+SCORES = np.concatenate([np.linspace(-700.0, 700.0, 2801), np.linspace(-3.0, 3.0, 601), [-1e-12, 0.0, 1e-300]])
 EXTREME = np.array([-np.inf, -1e308, -750.0, -710.0, 710.0, 750.0, 1e308, np.inf])
 ONE_SCORE = {name: loss for name, loss in LOSSES.items() if name != "softmax"}
 every_loss = pytest.mark.parametrize("loss", ONE_SCORE.values(), ids=list(ONE_SCORE))
@@ -202,15 +200,10 @@ def test_smooth_says_whether_the_curvature_jumps(loss: Loss, label: float) -> No
 
 @pytest.mark.parametrize(
     ("name", "width"),
-    [
-        *(("smoothed-hinge", width) for width in (0.5, 1.0)),
-        *(("huber", width) for width in (0.5, 1.0, 1.5, 2.0)),
-    ],
+    [*(("smoothed-hinge", width) for width in (0.5, 1.0)), *(("huber", width) for width in (0.5, 1.0, 1.5, 2.0))],
 )
 @pytest.mark.parametrize("share", [0.5, 0.55, 0.7, 0.9, 1.0])
-def test_the_best_constant_score_is_on_the_side_of_the_majority(
-    name: str, width: float, share: float
-) -> None:
+def test_the_best_constant_score_is_on_the_side_of_the_majority(name: str, width: float, share: float) -> None:
     """docs/losses.md, What the losses estimate: the minimiser for labels that are +1 with probability share."""
     loss, u = get_loss(name, width), np.linspace(-3.0, 3.0, 600_001)
     mean = share * loss.value(u, labels(1.0, u)) + (1.0 - share) * loss.value(u, labels(-1.0, u))

@@ -10,13 +10,7 @@ from admmnet.solvers.certificate import gradient, hessian, met_curvature, roundi
 from admmnet.solvers.losses import Loss
 from admmnet.types import Matrix, Vector
 
-from .problems import (
-    LOSS,
-    every_loss,
-    exact_norm,
-    linear_term,
-    problem,
-)
+from .problems import LOSS, every_loss, exact_norm, linear_term, problem
 
 
 @pytest.mark.parametrize("block", [7, 60, 10_000])
@@ -30,9 +24,7 @@ def test_gradient_and_hessian_match_differences(block: int, monkeypatch: pytest.
         return float(LOSS.value(X @ point, y).mean())
 
     slopes = [(mean(theta + e) - mean(theta - e)) / (2 * h) for e in steps]
-    bends = [
-        (gradient(X, y, theta + e, LOSS)[0] - gradient(X, y, theta - e, LOSS)[0]) / (2 * h) for e in steps
-    ]
+    bends = [(gradient(X, y, theta + e, LOSS)[0] - gradient(X, y, theta - e, LOSS)[0]) / (2 * h) for e in steps]
     found, rms = gradient(X, y, theta, LOSS)
     np.testing.assert_allclose(found, slopes, atol=1e-9)
     assert rms == pytest.approx(float(np.sqrt(np.mean(LOSS.derivative(X @ theta, y) ** 2))), rel=1e-12)

@@ -13,15 +13,7 @@ from admmnet.solvers.losses import Huber, Loss, SmoothedHinge, Squared
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Matrix, Vector
 
-from .problems import (
-    EVERY,
-    LOSS,
-    Kinked,
-    check,
-    every_loss,
-    linear_term,
-    problem,
-)
+from .problems import EVERY, LOSS, Kinked, check, every_loss, linear_term, problem
 
 
 @every_loss
@@ -236,9 +228,7 @@ def test_where_the_fast_steps_stop_the_sure_ones_go_on(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("fault", [np.linalg.LinAlgError, FloatingPointError, ZeroDivisionError])
-def test_faults_of_the_arithmetic_do_not_come_out(
-    fault: type[Exception], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_faults_of_the_arithmetic_do_not_come_out(fault: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = problem(200, 5)
     solver, g = LocalSolver(X, y, LOSS), linear_term(5, 0.1)
 

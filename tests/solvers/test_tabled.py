@@ -97,9 +97,7 @@ def points(loss: TableLoss, label: float) -> tuple[Vector, Vector]:
     rng = np.random.default_rng(1)
     bend = loss.curvature(NODES[:-1] + 0.5 * STEP, filled(NODES[:-1], 0.0 if loss.residual else label))
     bends = NODES[np.flatnonzero(np.diff(bend))[:: max(1, np.count_nonzero(np.diff(bend)) // 100)] + 1]
-    nodes = np.concatenate(
-        [NODES[32768 - 300 : 32768 + 300], [-REACH, REACH, -100.0, 100.0], bends, bends + STEP]
-    )
+    nodes = np.concatenate([NODES[32768 - 300 : 32768 + 300], [-REACH, REACH, -100.0, 100.0], bends, bends + STEP])
     beside = [np.nextafter(nodes, side) for side in (-np.inf, np.inf)]
     away = np.geomspace(1e-300, 1e6, 200)
     u = np.concatenate([nodes, *beside, away, -away, rng.uniform(-130, 130, 700), rng.standard_normal(700)])
@@ -274,11 +272,7 @@ def raising(u: Vector, y: Vector) -> Vector:
 
 
 REFUSED: dict[str, tuple[Callable[..., object], dict[str, object], str]] = {
-    "raising": (
-        raising,
-        {},
-        r"slope\(u, y\) for y = -1 of 65537 scores raises ZeroDivisionError: record by zero",
-    ),
+    "raising": (raising, {}, r"slope\(u, y\) for y = -1 of 65537 scores raises ZeroDivisionError: record by zero"),
     "of one number": (lambda u, y: math.exp(u), {}, "raises TypeError"),
     "shape": (lambda u, y: u[:-1], {}, r"has the shape \(65536,\): one number a score"),
     "scalar": (lambda u, y: 0.0, {}, r"has the shape \(\)"),
@@ -301,11 +295,7 @@ REFUSED: dict[str, tuple[Callable[..., object], dict[str, object], str]] = {
         {"sharpest": 1.0},
         r"for y = -1 the curvature is 3.99.* at u = \S+, above 1, the",
     ),
-    "far": (
-        lambda u, y: np.clip(u - 100.0, -1.0, 1.0),
-        {},
-        r"\|u\| phi'' is 10\d at u = \S+, above 3.5, 2 c",
-    ),
+    "far": (lambda u, y: np.clip(u - 100.0, -1.0, 1.0), {}, r"\|u\| phi'' is 10\d at u = \S+, above 3.5, 2 c"),
     "one sign": (
         lambda u, y: -y,
         {},
@@ -314,11 +304,7 @@ REFUSED: dict[str, tuple[Callable[..., object], dict[str, object], str]] = {
     "long tail": (lambda u, y: -1.0 / (1.0 + np.exp(0.01 * u)), {}, "for y = -1 the slope has one sign"),
     "flat": (lambda u, y: 0.0 * u, {}, "steepest slope is 0: scale"),
     "huge": (lambda u, y: 1e9 * np.tanh(u), {}, r"steepest slope is 1e\+09: scale"),
-    "no residual": (
-        lambda u, y: np.tanh(u + y),
-        {"residual": True},
-        r"slope\(u \+ 1, 1\) is not slope\(u, 0\)",
-    ),
+    "no residual": (lambda u, y: np.tanh(u + y), {"residual": True}, r"slope\(u \+ 1, 1\) is not slope\(u, 0\)"),
 }
 
 
@@ -329,9 +315,7 @@ def test_what_is_no_loss_is_refused_with_its_place(kind: str) -> None:
         TableLoss.of(slope, kind, **given)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "own", [Logistic(), SmoothedHinge(), SmoothedHinge(0.01), SmoothedHinge(3.0)], ids=str
-)
+@pytest.mark.parametrize("own", [Logistic(), SmoothedHinge(), SmoothedHinge(0.01), SmoothedHinge(3.0)], ids=str)
 def test_an_authors_rounding_is_no_fall_and_breaks_no_bound(own: Logistic | SmoothedHinge) -> None:
     found = TableLoss.of(own.derivative, own.name, steepest=own.lipschitz(), sharpest=own.curvature_bound())
     assert found.lipschitz() == own.lipschitz()

@@ -135,8 +135,7 @@ def test_accurate_gradients_of_sparse_rows_are_those_of_dense_ones() -> None:
     theta, rest, g = linear_term(20, 1e3), linear_term(20, 1e-14, 3), linear_term(20, 0.1)
     for rows in (1, 7, 50):
         one, two = (
-            accurate_gradient(Z, y, LOSS, g, 0.1, theta, rest, row_norm=1.0, rows=rows)
-            for Z in (X, X.toarray())
+            accurate_gradient(Z, y, LOSS, g, 0.1, theta, rest, row_norm=1.0, rows=rows) for Z in (X, X.toarray())
         )
         assert one[0].tobytes() == two[0].tobytes()
         assert one[1] == two[1]
@@ -168,9 +167,7 @@ def test_every_wide_solve_within_the_radius_ends_with_its_certificate(
                 assert certain(facts, m, beta, float(np.linalg.norm(g)))
                 theta, certified = solver.solve(g, m, beta)[:2]
                 assert certified <= beta
-                r, error = accurate_gradient(
-                    X, y, loss, g, m, theta, np.zeros(d), row_norm=solver.row_norm, rows=n
-                )
+                r, error = accurate_gradient(X, y, loss, g, m, theta, np.zeros(d), row_norm=solver.row_norm, rows=n)
                 assert float(np.linalg.norm(r)) - error <= certified
                 data, rms = gradient(X, y, theta, loss)
                 norm = float(np.linalg.norm(data + m * theta + g))
@@ -216,9 +213,7 @@ def test_beta_below_rounding_is_refused_and_warm_solves_cost_nothing() -> None:
 
 
 @pytest.mark.parametrize("above", [1.02, 1.5, 4.0])
-def test_beta_just_above_rounding_is_met_by_the_fast_steps(
-    above: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_beta_just_above_rounding_is_met_by_the_fast_steps(above: float, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = sparse_problem(300, 50)
     g, m = linear_term(50, 0.1), 0.01
     solver = WideSolver(X, y, LOSS)

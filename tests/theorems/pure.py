@@ -123,9 +123,7 @@ def score_marks(record: Record, loss: Loss) -> Array:
 
 def marks(round: Round, records: Sequence[Record]) -> Array:
     """Points of a one-dimensional model around which something changes."""
-    found = [
-        score_marks(r, round.loss) / float(r.x[0]) for r in (*round.others, *records) if abs(r.x[0]) > 1e-6
-    ]
+    found = [score_marks(r, round.loss) / float(r.x[0]) for r in (*round.others, *records) if abs(r.x[0]) > 1e-6]
     return np.concatenate([*found, np.zeros(1)])
 
 

@@ -265,9 +265,7 @@ def plane_divergences(
     gap = sum(lips[:2]) / n / sigma
     lam = max(lams)
     shift = sum(w * x for (w, _), x in zip(others, lips[2:], strict=True)) / n
-    half = (
-        sigma * (gap + lam * gap + math.sqrt((1 + lam) * lam * gap**2 + 60.0)) + max(lips[:2]) / n + shift
-    ) / m
+    half = (sigma * (gap + lam * gap + math.sqrt((1 + lam) * lam * gap**2 + 60.0)) + max(lips[:2]) / n + shift) / m
     axis = np.linspace(-half, half, size + 1)
     x, y = axis[:, None], axis[None, :]
     cell = 2.0 * math.log(axis[1] - axis[0])

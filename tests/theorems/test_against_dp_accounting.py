@@ -14,15 +14,7 @@ import pytest
 
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.conversion import LAMBDAS, ORDERS, epsilon, gaussian_epsilon
-from admmnet.privacy.events import (
-    AboveThreshold,
-    Event,
-    GammaNorm,
-    Gaussian,
-    Laplace,
-    NoRecords,
-    ObjectivePerturbation,
-)
+from admmnet.privacy.events import AboveThreshold, Event, GammaNorm, Gaussian, Laplace, NoRecords, ObjectivePerturbation
 from admmnet.privacy.proven import cost
 
 DELTAS = [1e-9, 1e-6, 1e-4, 1e-2]
@@ -75,11 +67,7 @@ def test_mixed_events(oracle: Any) -> None:
     mixed: list[tuple[Event, int, Any]] = [
         (Gaussian(0.2, 1.1), 7, oracle.GaussianDpEvent(5.5)),
         (AboveThreshold(0.1, 0.05, 0.08), 3, randomised_response(oracle, 0.13)),
-        (
-            GammaNorm(2e-3, 100.0, 9, 0.25, 1e-2, 1000),
-            4,
-            randomised_response(oracle, 0.2 + math.log1p(0.025)),
-        ),
+        (GammaNorm(2e-3, 100.0, 9, 0.25, 1e-2, 1000), 4, randomised_response(oracle, 0.2 + math.log1p(0.025))),
         (NoRecords(), 5, oracle.NoOpDpEvent()),
         (objective, 5, oracle.ZCDpEvent(cost(objective).rho)),
     ]

@@ -88,9 +88,7 @@ def worst_pair(
 
         def share(p: Vector, y: list[float] = y) -> float:
             here, rows = split(p)
-            one, other = (
-                record_gradient(loss, task, here, x, label) for x, label in zip(rows, y, strict=True)
-            )
+            one, other = (record_gradient(loss, task, here, x, label) for x, label in zip(rows, y, strict=True))
             return -float(np.linalg.norm(one - other)) / diameter(known, here)
 
         start = rng.standard_normal(size + 2 * D)
@@ -139,9 +137,7 @@ def test_figures_of_the_page() -> None:
 # down to the integers
 
 
-def integers(
-    asked: Any, loss: Loss, task: LabelKind, X: Matrix, y: Vector, monkeypatch: pytest.MonkeyPatch
-) -> Vector:
+def integers(asked: Any, loss: Loss, task: LabelKind, X: Matrix, y: Vector, monkeypatch: pytest.MonkeyPatch) -> Vector:
     """What is released, without its noise."""
     monkeypatch.setattr(sums, "discrete_gaussian", lambda rng, s, size: np.zeros(size, dtype=np.int64))
     book: Any = Book()
@@ -198,9 +194,7 @@ def test_rounding_stays_below_its_bound(case: str) -> None:
                 exact, unsure = (p.T @ wide).ravel().astype(float), 1e-12
             else:
                 at = here
-                mean, unsure = accurate_gradient(
-                    X, y, loss, np.zeros(d), 0.0, here, np.zeros(d), row_norm=1.0, rows=n
-                )
+                mean, unsure = accurate_gradient(X, y, loss, np.zeros(d), 0.0, here, np.zeros(d), row_norm=1.0, rows=n)
                 exact, unsure = n * mean, n * unsure
             bound = gradient_rounding(known, norm) + unsure
             for rows in (X, scipy.sparse.csr_matrix(X)):
@@ -288,9 +282,7 @@ def test_two_adaptive_rounds_by_enumeration() -> None:
     def view(records: tuple[tuple[float, float], ...]) -> Matrix:
         first = np.roll(law, answer(records, 0))
         second = {sign: np.roll(law, answer(records, sign)) for sign in (1, -1)}
-        return np.array(
-            [p * second[1 if j > 0 else -1] for j, p in zip(range(-reach, reach + 1), first, strict=True)]
-        )
+        return np.array([p * second[1 if j > 0 else -1] for j, p in zip(range(-reach, reach + 1), first, strict=True)])
 
     mu_squared = max(
         (asked[0].sensitivity(known) / (s * grid)) ** 2 + (asked[sign].sensitivity(known) / (s * grid)) ** 2
@@ -310,9 +302,7 @@ def test_two_adaptive_rounds_by_enumeration() -> None:
 
 def test_a_loss_derived_from_softmax_is_booked_with_its_own_bound() -> None:
     loss, here, x = Sharp(), np.zeros(K * D), np.eye(D)[0]
-    gradients = [
-        record_gradient(loss, "classes", here, sign * x, float(y)) for y in range(K) for sign in (-1, 1)
-    ]
+    gradients = [record_gradient(loss, "classes", here, sign * x, float(y)) for y in range(K) for sign in (-1, 1)]
     apart = max(float(np.linalg.norm(one - two)) for one, two in itertools.combinations(gradients, 2))
     assert apart > 2.0 * math.sqrt(2.0)  # beyond anything that softmax itself does
     assert apart <= diameter(facts(loss, "classes"), here)

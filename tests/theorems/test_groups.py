@@ -79,8 +79,7 @@ def test_the_chain_of_three_laws() -> None:
             p, q, r = (law / law.sum() for law in np.exp(spread * stream.standard_normal(shape)))
             orders = 1.0 + LAMBDAS[(LAMBDAS > 1e-2) & (LAMBDAS < 1e2)]
             first, second, both = (
-                max(renyi(one, other, alpha) / alpha for alpha in orders)
-                for one, other in ((p, q), (q, r), (p, r))
+                max(renyi(one, other, alpha) / alpha for alpha in orders) for one, other in ((p, q), (q, r), (p, r))
             )
             bound = (math.sqrt(max(first, 0.0)) + math.sqrt(max(second, 0.0))) ** 2
             assert both <= bound * (1.0 + 1e-9)

@@ -15,9 +15,7 @@ from admmnet.masking import partners_of
 Words = tuple[int, ...]
 
 
-def law(
-    graph: nx.Graph, honest: tuple[int, ...], values: dict[int, int], speaking: set[int]
-) -> Counter[Words]:
+def law(graph: nx.Graph, honest: tuple[int, ...], values: dict[int, int], speaking: set[int]) -> Counter[Words]:
     """Messages of the honest agents that speak, the colluders' masks taken off, over all masks modulo 4."""
     pairs = [tuple(sorted(pair)) for pair in graph.subgraph(honest).edges]
     found: Counter[Words] = Counter()

@@ -55,9 +55,7 @@ def test_rounding_stays_below_its_bound(loss: Loss, n: int, d: int) -> None:
         y = np.where(rng.random(n) < 0.5, -1.0, 1.0)
         for size in (1.0, radius):
             theta = X[0] * size
-            exact, unsure = accurate_gradient(
-                X, y, loss, np.zeros(d), 0.0, theta, np.zeros(d), row_norm=1.0, rows=n
-            )
+            exact, unsure = accurate_gradient(X, y, loss, np.zeros(d), 0.0, theta, np.zeros(d), row_norm=1.0, rows=n)
             bound = gradient_error(facts, size) + unsure
             for solver in (LocalSolver(X, y, loss), BlockSolver([(X, y)], loss).members[0]):
                 assert np.linalg.norm(solver.data_gradient(theta) - exact) <= bound

@@ -70,9 +70,7 @@ def test_quadrature_is_exact_for_gaussians() -> None:
     exact = (1.0 + lams) * 0.5 * ratio**2
     assert np.all(np.abs(value - exact) <= 1e-9 * exact + 1e-12 / lams)
     assert np.all(error <= 1e-7 * exact + 1e-12 / lams)
-    up, left = (
-        PlaneRecord(np.array(z), straight(np.float64(1.0) * np.ones(()))) for z in ([0.0, 1.0], [-0.6, 0.8])
-    )
+    up, left = (PlaneRecord(np.array(z), straight(np.float64(1.0) * np.ones(()))) for z in ([0.0, 1.0], [-0.6, 0.8]))
     found, _ = plane_divergences(20.0, 0.3, 0.05, up, left, [], [0.5, 3.0])
     rho0 = 0.5 * (0.6**2 + 0.2**2) / (20.0 * 0.05) ** 2
     np.testing.assert_allclose(found, np.array([[1.5, 1.5], [4.0, 4.0]]) * rho0, rtol=1e-9)
@@ -152,9 +150,7 @@ class Search(Box):
             records.append(Records(mid, half, box[:, at + 2] * sigma / m, steep))
         weight = (n - 1.0) * np.clip(box[:, 15], 0.0, 1.0)
         found = np.zeros(len(points))
-        found[inside] = checked_ratios(
-            Models(n, m, sigma, records[0], records[1], ((weight, records[2]),)), orders
-        )
+        found[inside] = checked_ratios(Models(n, m, sigma, records[0], records[1], ((weight, records[2]),)), orders)
         return found
 
 

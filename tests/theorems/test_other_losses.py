@@ -21,17 +21,7 @@ from admmnet.solvers.ball_query import BallQuery
 from admmnet.solvers.losses import Huber, Loss, SmoothedHinge, get_loss
 from admmnet.solvers.newton import LocalSolver
 
-from .quadrature import (
-    SCALE,
-    TOLERANCE,
-    Array,
-    Box,
-    Models,
-    PlaneRecord,
-    Records,
-    Trial,
-    plane_divergences,
-)
+from .quadrature import SCALE, TOLERANCE, Array, Box, Models, PlaneRecord, Records, Trial, plane_divergences
 
 PLANE_TOLERANCE = 1e-2
 KINDS = ("smoothed-hinge", "huber")
@@ -70,10 +60,7 @@ def of_loss(kind: str, width: Array, x: Array, y: Array) -> Kinked:
 def constants(kind: str, width: Array) -> tuple[Array, Array]:
     """G and c1 as the package states them."""
     losses = [get_loss(kind, float(w)) for w in width]
-    return (
-        np.array([loss.lipschitz() for loss in losses]),
-        np.array([loss.curvature_bound() for loss in losses]),
-    )
+    return (np.array([loss.lipschitz() for loss in losses]), np.array([loss.curvature_bound() for loss in losses]))
 
 
 class Search(Box):
@@ -88,9 +75,7 @@ class Search(Box):
 
     def draw(self, count: int) -> Array:
         rng = self.rng
-        columns = [
-            rng.uniform(*ends, count) for ends in ((-2.0, 0.0), (-2.0, 0.7), (-3.0, 2.5), (0.0, 340.0))
-        ]
+        columns = [rng.uniform(*ends, count) for ends in ((-2.0, 0.0), (-2.0, 0.7), (-3.0, 2.5), (0.0, 340.0))]
         for _ in range(3):
             columns += [rng.uniform(0.05, 1.3, count), rng.uniform(-1.0, 1.0, count)]  # a fifth has |x| = 1
         return np.column_stack([*columns, rng.uniform(-1.0, 1.0, count)])

@@ -63,10 +63,7 @@ def test_certified_minimisers_never_move_farther_than_the_sensitivity() -> None:
     models, beta = random_models(np.random.default_rng(4), 5000)
     moved = moves(models, beta)
     bound = np.array(
-        [
-            sensitivities(int(n), m, b)[0]
-            for n, m, b in zip(models.n, models.m.tolist(), beta.tolist(), strict=True)
-        ]
+        [sensitivities(int(n), m, b)[0] for n, m, b in zip(models.n, models.m.tolist(), beta.tolist(), strict=True)]
     )
     assert np.all(moved <= bound * (1.0 + 1e-9))
     assert np.max(moved / bound) > 0.99
@@ -97,8 +94,7 @@ def test_logistic_regression_in_the_plane_reaches_nearly_all_of_it() -> None:
     rest = np.tile([0.0, 1e-3], (n - 1, 1))
     g = m * np.array([400.0, 0.0])  # the minimiser is near (-400, 0)
     points = [
-        LocalSolver(np.vstack((row, rest)), np.ones(n), Logistic()).solve(g, m, 1e-10).theta
-        for row in (x, other)
+        LocalSolver(np.vstack((row, rest)), np.ones(n), Logistic()).solve(g, m, 1e-10).theta for row in (x, other)
     ]
     moved, bound = float(np.linalg.norm(points[0] - points[1])), sensitivities(n, m, 1e-10)[0]
     assert 0.95 < moved / bound <= 1.0

@@ -40,9 +40,7 @@ class Scd(NamedTuple):
         for coins in itertools.product((0, 1), repeat=self.steps * len(self.x)):
             heads = sum(coins)
             log = heads * math.log(self.rate) + (len(coins) - heads) * math.log1p(-self.rate)
-            total = np.logaddexp(
-                total, log + self._given(moves, np.reshape(coins, (self.steps, len(self.x))))
-            )
+            total = np.logaddexp(total, log + self._given(moves, np.reshape(coins, (self.steps, len(self.x)))))
         return total
 
     def _given(self, moves: list[Array], coins: NDArray[np.int_]) -> Array:
@@ -68,9 +66,7 @@ def divergences(model: Scd, record: int, alphas: list[float], points: int) -> tu
     """Divergences of D from D without the record and back, shape (alphas, 2), and the quadrature's error."""
     reach = model.clip * (8.0 * model.sigma + max(alphas) + 1.0)
     axis = np.linspace(-reach, reach, points)
-    moves = [
-        axis.reshape([-1 if k == step else 1 for k in range(model.steps)]) for step in range(model.steps)
-    ]
+    moves = [axis.reshape([-1 if k == step else 1 for k in range(model.steps)]) for step in range(model.steps)]
     p, q = model.log_density(moves), model.without(record).log_density(moves)
     cell = model.steps * math.log(axis[1] - axis[0])
     found, error = np.zeros((len(alphas), 2)), 0.0
@@ -93,15 +89,11 @@ def subsampled_gaussian(alpha: float, sigma: float, rate: float) -> float:
 
     def moment(power: float) -> float:
         def integrand(v: float) -> float:
-            return math.exp(power * log_ratio(v) - 0.5 * (v / sigma) ** 2) / (
-                sigma * math.sqrt(2.0 * math.pi)
-            )
+            return math.exp(power * log_ratio(v) - 0.5 * (v / sigma) ** 2) / (sigma * math.sqrt(2.0 * math.pi))
 
         reach = 10.0 * sigma + abs(power)
         return float(
-            quad(integrand, -reach, reach, epsabs=0.0, epsrel=1e-11, limit=300, points=[0.0, max(power, 0)])[
-                0
-            ]
+            quad(integrand, -reach, reach, epsabs=0.0, epsrel=1e-11, limit=300, points=[0.0, max(power, 0)])[0]
         )
 
     return max(math.log(moment(alpha)), math.log(moment(1.0 - alpha))) / (alpha - 1.0)
@@ -112,9 +104,7 @@ ALPHAS, TOLERANCE = [1.5, 2.0, 4.0, 8.0], 2e-3
 
 @pytest.mark.parametrize(("steps", "points", "trials"), [(1, 2001, 20), (2, 321, 12), (3, 65, 3)])
 @pytest.mark.parametrize("rate", [0.1, 0.5])
-def test_joint_divergence_stays_below_the_composition(
-    steps: int, points: int, trials: int, rate: float
-) -> None:
+def test_joint_divergence_stays_below_the_composition(steps: int, points: int, trials: int, rate: float) -> None:
     rng, ratios, alphas = np.random.default_rng(steps), [], ALPHAS[: 5 - steps]
     for _ in range(trials):
         x = rng.uniform(0.3, 1.0, 2) * rng.choice([-1.0, 1.0], 2)

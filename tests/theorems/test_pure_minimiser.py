@@ -58,10 +58,7 @@ def drawn(rng: np.random.Generator, algorithm: str, method: str, loss: str, d: i
             # curvature that costs nothing, something, much of a round
             kappa = words["epsilon"] / math.sqrt(rounds) * np.exp(rng.uniform(-6.0, 1.0))
             m = get_loss(loss, words.get("loss_width", "auto")).curvature_bound() / (n * kappa)
-            words |= {
-                "eta": float(m / (2 * graph.degree(agent))),
-                "regularisation": float(rng.choice([0, m])),
-            }
+            words |= {"eta": float(m / (2 * graph.degree(agent))), "regularisation": float(rng.choice([0, m]))}
             words |= {"proximal": float(rng.choice([0.0, 0.3 * m]))} if method == "proven" else {}
         try:
             planned, plans = decided(RunConfig(**words), [n] * len(graph), graph, d)
@@ -134,9 +131,7 @@ def apart(round: Round, first: Record, second: Record, theta: Array) -> float:
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize(("method", "loss"), FORMS, ids=["-".join(form) for form in FORMS])
-def test_on_the_line_no_round_costs_more_than_its_event_states(
-    algorithm: str, method: str, loss: str
-) -> None:
+def test_on_the_line_no_round_costs_more_than_its_event_states(algorithm: str, method: str, loss: str) -> None:
     rng, ratios, plain, renyi = np.random.default_rng(11), [], [], []
     for _ in range(10 * SCALE):
         found = drawn(rng, algorithm, method, loss, 1)
@@ -184,9 +179,7 @@ def plane_points(rng: np.random.Generator, round: Round, target: Array) -> Array
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize(("method", "loss"), FORMS, ids=["-".join(form) for form in FORMS])
-def test_in_the_plane_no_round_costs_more_than_its_event_states(
-    algorithm: str, method: str, loss: str
-) -> None:
+def test_in_the_plane_no_round_costs_more_than_its_event_states(algorithm: str, method: str, loss: str) -> None:
     rng, ratios = np.random.default_rng(12), []
     for found in [drawn(rng, algorithm, method, loss, 2) for _ in range(20 * SCALE)]:
         pairs: list[tuple[Record, Record, Array]] = []
@@ -223,9 +216,7 @@ def test_densities_in_the_plane_are_densities(algorithm: str) -> None:
     for theta_ in rng.normal(size=(20, 2)):  # the Hessian is the gradient's derivative
         steps = 1e-5 * np.eye(2)
         up, down = (round.gradient(theta_ + sign * steps, record) for sign in (1.0, -1.0))
-        np.testing.assert_allclose(
-            round.hessian(theta_[None, :], record)[0], (up - down) / 2e-5, rtol=1e-6, atol=1e-9
-        )
+        np.testing.assert_allclose(round.hessian(theta_[None, :], record)[0], (up - down) / 2e-5, rtol=1e-6, atol=1e-9)
 
 
 # (L)

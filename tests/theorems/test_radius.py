@@ -49,9 +49,7 @@ LOSSES: tuple[Loss, ...] = (Logistic(), *HINGES, Huber(), Huber(0.2))
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
-@pytest.mark.parametrize(
-    ("n", "d", "m", "beta"), [(7000, 105, 0.0035, 1e-8), (50, 10, 0.5, 1e-9), (1, 1, 1e5, 1e-8)]
-)
+@pytest.mark.parametrize(("n", "d", "m", "beta"), [(7000, 105, 0.0035, 1e-8), (50, 10, 0.5, 1e-9), (1, 1, 1e5, 1e-8)])
 @pytest.mark.parametrize("tail", [0.0, 0.3])
 def test_at_the_radius_the_worst_margin_is_a_quarter_of_beta(
     loss: Loss, n: int, d: int, m: float, beta: float, tail: float
@@ -61,9 +59,7 @@ def test_at_the_radius_the_worst_margin_is_a_quarter_of_beta(
     assert 0.249 * beta < worst_margin(facts, m, beta, S + tail) <= 0.25 * beta
     least = least_beta(facts, m, tail)
     assert linear_radius(facts, m, least, tail) >= facts.G
-    with pytest.raises(
-        RequestError, match=r"beta = .* is below .*raise beta to .* or more, or eta or proximal"
-    ):
+    with pytest.raises(RequestError, match=r"beta = .* is below .*raise beta to .* or more, or eta or proximal"):
         linear_radius(facts, m, 0.99 * least, tail)
 
 
@@ -102,13 +98,8 @@ def test_noise_within_its_tail_is_untouched_bit_for_bit() -> None:
     for size in (1, 10, 300):
         one, two = (np.random.default_rng(4) for _ in range(2))
         for _ in range(50):
-            assert (
-                clipped_gaussian_noise(one, 0.7, size).tobytes() == gaussian_noise(two, 0.7, size).tobytes()
-            )
-            assert (
-                clipped_gamma_norm_noise(one, 3.0, size).tobytes()
-                == gamma_norm_noise(two, 3.0, size).tobytes()
-            )
+            assert clipped_gaussian_noise(one, 0.7, size).tobytes() == gaussian_noise(two, 0.7, size).tobytes()
+            assert clipped_gamma_norm_noise(one, 3.0, size).tobytes() == gamma_norm_noise(two, 3.0, size).tobytes()
 
 
 @pytest.mark.parametrize("size", [1, 2, 10, 105, 1000])
@@ -133,11 +124,7 @@ def test_gaps_grow_only_where_centres_need_it() -> None:
     small, large = LossFacts.of(7000, 105, Logistic()), LossFacts.of(10**6, 10**4, Logistic())
     assert gate_gap(small, 5.0) == 0.02 * 2.0 * 1.0 * 5.0 / 7000
     assert centre_radius(small, 5.0, gate_gap(small, 5.0)) > 1e7
-    assert (
-        centre_radius(large, 5.0, 0.02 * 10.0 / 10**6)
-        < 1000.0
-        <= centre_radius(large, 5.0, gate_gap(large, 5.0))
-    )
+    assert centre_radius(large, 5.0, 0.02 * 10.0 / 10**6) < 1000.0 <= centre_radius(large, 5.0, gate_gap(large, 5.0))
     with pytest.raises(RequestError, match="no gate can be certified"):
         gate_gap(LossFacts.of(10**9, 10**5, Logistic()), 5.0)
 
@@ -193,9 +180,7 @@ def no_fast_way(self: LocalSolver, g: Vector, m: float, beta: float) -> tuple[fl
 
 
 @pytest.mark.parametrize("loss", [*LOSSES, SmoothedHinge(1e-3)], ids=repr)
-def test_every_solve_within_the_radius_ends_with_its_certificate(
-    loss: Loss, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_solve_within_the_radius_ends_with_its_certificate(loss: Loss, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hostile records and linear terms, by the fast way or without it; certificates checked in twice the precision."""
     rng, ratios, solves = np.random.default_rng(11), [], 0
     for _ in range(60):
@@ -215,13 +200,9 @@ def test_every_solve_within_the_radius_ends_with_its_certificate(
                     patch.setattr(LocalSolver, "_quickly", no_fast_way)
                 theta, certified = solver.solve(g, m, beta)[:2]
             rest = np.zeros(d)
-            r, error = accurate_gradient(
-                solver.X, solver.y, loss, g, m, theta, rest, row_norm=solver.row_norm, rows=n
-            )
+            r, error = accurate_gradient(solver.X, solver.y, loss, g, m, theta, rest, row_norm=solver.row_norm, rows=n)
             assert float(np.linalg.norm(r)) - error <= certified <= beta
-            ratios.append(
-                rounding(solver, g, m, theta) / worst_margin(facts, m, beta, float(np.linalg.norm(g)))
-            )
+            ratios.append(rounding(solver, g, m, theta) / worst_margin(facts, m, beta, float(np.linalg.norm(g))))
             solves += 1
     assert solves >= 250
     assert 0.9 < max(ratios) <= 1.0  # the bound is a bound, and no guess
@@ -354,9 +335,7 @@ OTHERS = ("phishing", "skin")
     + [(case, "adult") for case in (NORMAL if os.environ.get("ADMMNET_TEST_LARGE") else ("pp-admm", "dvp"))]
     + [("ipp-admm", data) for data in OTHERS],
 )
-def test_normal_runs_stay_far_within(
-    case: str, data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_normal_runs_stay_far_within(case: str, data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hundred times, with ten times the whole linear term in place of the noise's tail."""
     words = NORMAL[case]
     folder = folder_of(data)

@@ -90,9 +90,7 @@ def receivers_own_what_they_hear(world: World) -> None:
     for i, messages in first.items():
         assert all((vector == -1.0 - i).all() for vector in messages.values())
     assert all((outgoing[i] == 100.0 + i).all() for i in transport.agents)
-    assert_inbox(
-        transport.exchange(outgoing, 1), transport, graph, {j: v + 100.0 for j, v in expected.items()}
-    )
+    assert_inbox(transport.exchange(outgoing, 1), transport, graph, {j: v + 100.0 for j, v in expected.items()})
     transport.close()
 
 
@@ -184,9 +182,7 @@ def agents_may_lie_anywhere(world: World) -> None:
     for block in (1, 4):
         transport = world.connect(graph, block)
         assert all(len(part) <= block for own in transport.layout.blocks for part in own)
-        crossing = sum(
-            (i in own) != (j in own) for own in transport.layout.owners[:-1] for i, j in graph.edges
-        )
+        crossing = sum((i in own) != (j in own) for own in transport.layout.owners[:-1] for i, j in graph.edges)
         assert crossing <= 2 * (world.size - 1)
         exchange_rounds(transport, graph, spoken_at, 4)
         everything = np.random.default_rng(1).standard_normal((23, 3))
@@ -216,8 +212,7 @@ def members_agree_on_keys_and_on_the_name_of_the_run(world: World) -> None:
     assert sorted(first.keys) == list(range(7))
     assert first.source == ("network" if world.name == "zmq" else "run")
     assert (
-        world.gather([first.run, first.keys])
-        == [[first.run, {str(i): k for i, k in first.keys.items()}]] * world.size
+        world.gather([first.run, first.keys]) == [[first.run, {str(i): k for i, k in first.keys.items()}]] * world.size
     )
     for i, identity in first.own.items():
         assert verify(first.keys[i], identity.sign(b"words"), b"words")
@@ -234,13 +229,7 @@ def processes_of_a_machine_give_each_other_arrays(world: World) -> None:
     assert machine.ranks == tuple(range(world.size))  # of these tests
     sys.modules[type(machine).__module__].__dict__["PIECE"] = 1_000_003  # so that a large array takes several
     large = np.arange(400_000.0).reshape(1000, 400)
-    given: list[np.ndarray] = [
-        np.roll(ODD, 2),
-        large,
-        large[::3, ::2],
-        np.arange(5, dtype=np.int32),
-        np.zeros((0, 3)),
-    ]
+    given: list[np.ndarray] = [np.roll(ODD, 2), large, large[::3, ::2], np.arange(5, dtype=np.int32), np.zeros((0, 3))]
     if world.rank == 0:
         for rank in machine.ranks[1:]:
             for words in ({"for": rank}, None):

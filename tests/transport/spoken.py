@@ -30,15 +30,10 @@ def exchange_rounds(transport: Transport, graph: nx.Graph, say: Say, rounds: int
         assert_inbox(transport.exchange(outgoing, round), transport, graph, {j: say(round, j) for j in graph})
 
 
-def assert_inbox(
-    inbox: Inbox, transport: Transport, graph: nx.Graph, outgoing: Mapping[int, Vector | None]
-) -> None:
+def assert_inbox(inbox: Inbox, transport: Transport, graph: nx.Graph, outgoing: Mapping[int, Vector | None]) -> None:
     assert sorted(inbox) == list(transport.agents)
     for i, messages in inbox.items():
-        assert sorted(messages) == sorted(j for j in graph[i] if outgoing[j] is not None), (
-            i,
-            sorted(messages),
-        )
+        assert sorted(messages) == sorted(j for j in graph[i] if outgoing[j] is not None), (i, sorted(messages))
         for j, vector in messages.items():
             sent = outgoing[j]
             assert sent is not None

@@ -30,10 +30,7 @@ def exact_total(vectors: Iterable[Integers]) -> list[int]:
 
 
 def sum_rounds(
-    transport: Transport,
-    graph: nx.Graph,
-    trees: Callable[[int], Tree | None],
-    speak: Callable[[int, int], bool],
+    transport: Transport, graph: nx.Graph, trees: Callable[[int], Tree | None], speak: Callable[[int, int], bool]
 ) -> None:
     for round in range(6):
         size = 1 + 3 * (round % 3)

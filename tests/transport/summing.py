@@ -203,11 +203,7 @@ class Network:
             if process.missing is None or not process.missing():
                 moves.append(partial(self._let, process))
             if process.missing is not None:  # it waits, so it looks at what comes
-                moves += [
-                    partial(self._deliver, j, process)
-                    for j in process.around
-                    if self.under_way[j, process.rank]
-                ]
+                moves += [partial(self._deliver, j, process) for j in process.around if self.under_way[j, process.rank]]
                 dead = [p for p in self.processes if p.ended and p.killed and p.rank in process.around]
                 moves += [partial(self._notice, process, p) for p in dead if p.rank not in process.lost]
         return moves

@@ -25,10 +25,7 @@ class Neighbour:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
         here, self.keys = Keys.fresh(), Keys.fresh()
-        peers = (
-            Peer(0, f"tcp://127.0.0.1:{self.port}", here.public),
-            Peer(1, "ipc://unused", self.keys.public),
-        )
+        peers = (Peer(0, f"tcp://127.0.0.1:{self.port}", here.public), Peer(1, "ipc://unused", self.keys.public))
         self.server, self.lines = here.public, list[zmq.Socket[bytes]]()
         self.sockets = Sockets(peers[0], {1: peers[1]}, here, Deadlines(20.0, 100.0, 20.0, 1.0))
         assert self.sockets.door is not None
@@ -100,9 +97,7 @@ def test_a_key_opens_few_lines_while_nothing_is_read(neighbour: Neighbour) -> No
     until(lambda: len(neighbour.how(CUT)) == 5 - door.LINES)  # the others stand
 
 
-def test_lines_that_say_nothing_are_no_neighbours(
-    neighbour: Neighbour, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lines_that_say_nothing_are_no_neighbours(neighbour: Neighbour, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of those with a key, too, only so many stand, and the newest do."""
     monkeypatch.setattr(neighbour.door, "_room", 4)
     for come in range(1, 11):
@@ -118,9 +113,7 @@ def test_what_lies_unread_is_counted_over_the_lines_of_a_key(
 ) -> None:
     monkeypatch.setattr(door, "UNREAD", 2**20)
     neighbour.open(2, b"x")
-    until(
-        lambda: neighbour.read() >= 0 and len(neighbour.door.heard) == 2
-    )  # one may be heard before the other
+    until(lambda: neighbour.read() >= 0 and len(neighbour.door.heard) == 2)  # one may be heard before the other
     until(lambda: all(neighbour.door._read.values()))  # the door knows that all is read
     for line in neighbour.lines:
         for _ in range(12):  # 0.75 MiB
@@ -139,8 +132,7 @@ def test_a_neighbour_that_was_heard_stays_where_the_kernel_counts_nothing(
     neighbour.open(1, b"x")
     until(lambda: neighbour.read() == 1)
     strangers = [
-        socket.create_connection(("127.0.0.1", neighbour.port), timeout=20)
-        for _ in range(door.STRANGERS + 40)
+        socket.create_connection(("127.0.0.1", neighbour.port), timeout=20) for _ in range(door.STRANGERS + 40)
     ]
     until(lambda: neighbour.door.turned_away >= 39)
     assert neighbour.how(CUT) == []

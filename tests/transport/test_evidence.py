@@ -50,13 +50,9 @@ def test_more_evidence_brings_nobody_back(
 
 @settings(deadline=None, max_examples=300)
 @given(networks())
-def test_neighbours_that_live_to_each_other_agree(
-    network: tuple[nx.Graph, list[Accusation], list[int]],
-) -> None:
+def test_neighbours_that_live_to_each_other_agree(network: tuple[nx.Graph, list[Accusation], list[int]]) -> None:
     graph, accusations, gone = network
-    living = {
-        rank: seen(graph, rank, accusations, set(gone) - {rank}).living() for rank in set(graph) - set(gone)
-    }
+    living = {rank: seen(graph, rank, accusations, set(gone) - {rank}).living() for rank in set(graph) - set(gone)}
     for i, j in graph.edges():
         if i in living and j in living and j in living[i] and i in living[j]:
             assert living[i] == living[j]
@@ -98,9 +94,7 @@ RING = nx.cycle_graph(6)
         (nx.path_graph(5), [(1, 2)], {2, 3, 4}),  # what is behind a lost one is cut off
     ],
 )
-def test_majorities_as_process_0_sees_them(
-    graph: nx.Graph, accusations: list[Accusation], expected: set[int]
-) -> None:
+def test_majorities_as_process_0_sees_them(graph: nx.Graph, accusations: list[Accusation], expected: set[int]) -> None:
     assert lost(graph, 0, accusations) == expected
 
 

@@ -62,9 +62,7 @@ def test_with_a_process_an_agent_each_has_its_own_number(spec: str) -> None:
 
 @pytest.mark.parametrize("agents", [65, 100, 333, 1000])
 def test_blocks_do_not_depend_on_the_processes(agents: int) -> None:
-    graph = scrambled(
-        nx.random_regular_graph(4, agents, seed=1) if agents % 2 == 0 else nx.cycle_graph(agents), 2
-    )
+    graph = scrambled(nx.random_regular_graph(4, agents, seed=1) if agents % 2 == 0 else nx.cycle_graph(agents), 2)
     block = automatic_block(agents, 1)
     whole = sorted(part for own in layout(graph, block, 1).blocks for part in own)
     assert sorted(i for part in whole for i in part) == list(range(agents))

@@ -119,11 +119,7 @@ def test_after_a_hole_everything_comes_again() -> None:
     assert mailbox.judge(next_, "one") is Verdict.GAP
     assert mailbox.judge(last, "one") is Verdict.GAP
     assert mailbox.received[1] == 0
-    assert [mailbox.judge(frame, "one") for frame in (lost, next_, last)] == [
-        Verdict.NOW,
-        Verdict.EARLY,
-        Verdict.NOW,
-    ]
+    assert [mailbox.judge(frame, "one") for frame in (lost, next_, last)] == [Verdict.NOW, Verdict.EARLY, Verdict.NOW]
 
 
 @pytest.mark.parametrize("kind", Kind)

@@ -58,10 +58,7 @@ def test_order_and_comments_do_not_matter(tmp_path: Path) -> None:
     write_network(network, tmp_path / "network.toml")
     head, *agents = (tmp_path / "network.toml").read_text().split("[[agents]]")
     (tmp_path / "network.toml").write_text(
-        "# ours\n"
-        + head.replace("[0, 1], [0, 2]", "[2, 0], [1, 0]")
-        + "[[agents]]"
-        + "\n[[agents]]".join(agents[::-1])
+        "# ours\n" + head.replace("[0, 1], [0, 2]", "[2, 0], [1, 0]") + "[[agents]]" + "\n[[agents]]".join(agents[::-1])
     )
     assert read_network(tmp_path / "network.toml") == network
 
@@ -108,32 +105,12 @@ FAULTS = {
     "same identity": (SIGNING[1], SIGNING[0], "agents 0 and 1 have the same signing key"),
     "short identity": (SIGNING[1], SIGNING[1][:-1], "is no signing key: it must be 64 hexadecimal digits"),
     "identity of a kind": (f'"{SIGNING[1]}"', "[3]", "is no signing key"),
-    "still a former one": (
-        "agent = 1\n",
-        f'agent = 1\nformer = ["{SIGNING[1]}"]\n',
-        "its identity is listed among",
-    ),
-    "was revoked": (
-        "agent = 1\n",
-        f'agent = 1\nrevoked = ["{SIGNING[1]}"]\n',
-        "its identity is listed among",
-    ),
-    "another's former": (
-        "agent = 1\n",
-        f'agent = 1\nformer = ["{SIGNING[0]}"]\n',
-        "have the same signing key",
-    ),
+    "still a former one": ("agent = 1\n", f'agent = 1\nformer = ["{SIGNING[1]}"]\n', "its identity is listed among"),
+    "was revoked": ("agent = 1\n", f'agent = 1\nrevoked = ["{SIGNING[1]}"]\n', "its identity is listed among"),
+    "another's former": ("agent = 1\n", f'agent = 1\nformer = ["{SIGNING[0]}"]\n', "have the same signing key"),
     "no list": ("agent = 1\n", "agent = 1\nformer = 3\n", "must be lists"),
-    "no former key": (
-        "agent = 1\n",
-        "agent = 1\nformer = [[]]\n",
-        "former or revoked '[]' is no signing key",
-    ),
-    "no records": (
-        "agent = 1\n",
-        "agent = 1\nrecords = 0\n",
-        "records = 0 must be a whole number, at least 1",
-    ),
+    "no former key": ("agent = 1\n", "agent = 1\nformer = [[]]\n", "former or revoked '[]' is no signing key"),
+    "no records": ("agent = 1\n", "agent = 1\nrecords = 0\n", "records = 0 must be a whole number, at least 1"),
     "half a record": ("agent = 1\n", "agent = 1\nrecords = 1.5\n", "records = 1.5 must be"),
     "key without curve": ("curve = true", "curve = false", "would not be used"),
     "ipc": ("tcp://b:5570", "ipc:///run/b", "curve = true is for tcp"),
@@ -309,18 +286,14 @@ def test_wrong_key_files(tmp_path: Path) -> None:
 
 
 def test_connections_come_from_the_neighbours_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
-    def resolved(
-        host: str, port: None, *, family: int, type: int
-    ) -> list[tuple[int, int, int, str, tuple[str, int]]]:
+    def resolved(host: str, port: None, *, family: int, type: int) -> list[tuple[int, int, int, str, tuple[str, int]]]:
         known = {"10.0.0.7": ["10.0.0.7"], "node-a": ["10.0.0.8", "10.0.0.9"], "::1": ["::1"]}
         if host not in known or (":" in host) != (family == socket.AF_INET6):
             raise socket.gaierror
         return [(family, type, 6, "", (number, 0)) for number in known[host]]
 
     monkeypatch.setattr(socket, "getaddrinfo", resolved)
-    own, number, name = (
-        Peer(i, f"tcp://{host}:1") for i, host in enumerate(("10.0.0.1", "10.0.0.7", "node-a"))
-    )
+    own, number, name = (Peer(i, f"tcp://{host}:1") for i, host in enumerate(("10.0.0.1", "10.0.0.7", "node-a")))
     assert numbers_of(own, [number, name]) == ["10.0.0.7", "10.0.0.8", "10.0.0.9"]
     # one that is not known, and all may come
     assert numbers_of(own, [number, Peer(3, "tcp://nowhere:1")]) == []

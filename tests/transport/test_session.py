@@ -28,9 +28,7 @@ class Alone(Membership):
         peers = [Peer(i, f"ipc://{folder}/{i}", None, who.public) for i, who in enumerate((own, other))]
         limits = Deadlines(connect=5.0, heartbeat=100.0, round=100.0, shutdown=0.1)
         network = Network("path:2", ((0, 1),), tuple(peers), curve=False)
-        super().__init__(
-            network, 0, settings=settings or {}, keys=None, identity=own, deadlines=limits, on_loss="stop"
-        )
+        super().__init__(network, 0, settings=settings or {}, keys=None, identity=own, deadlines=limits, on_loss="stop")
         self.other = other
         self.blamed: list[str] = []
         self.again = 0
@@ -83,8 +81,7 @@ EXCUSE = {"for": [0], "sent": 1}
 
 
 @pytest.mark.parametrize(
-    ("value", "refused"),
-    [(EXCUSE, 0), ({**EXCUSE, "x": [{}] * 3}, 1), ({"for": [0]}, 1), ({**EXCUSE, "for": [1]}, 1)],
+    ("value", "refused"), [(EXCUSE, 0), ({**EXCUSE, "x": [{}] * 3}, 1), ({"for": [0]}, 1), ({**EXCUSE, "for": [1]}, 1)]
 )
 def test_an_excuse_says_what_it_must_and_nothing_else(alone: Alone, value: Any, refused: int) -> None:
     alone._arrive(encode(Frame(Kind.WAITING, LINK, 1, payload=as_json(value))), None)
@@ -101,9 +98,7 @@ def test_an_excuse_says_what_it_must_and_nothing_else(alone: Alone, value: Any, 
     ],
     ids=lambda frame: frame.kind.name,
 )
-def test_what_is_refused_anyhow_is_not_read(
-    alone: Alone, frame: Frame, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_refused_anyhow_is_not_read(alone: Alone, frame: Frame, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[Frame] = []
     monkeypatch.setattr("admmnet.transport.zmq.session.content", read.append)
     alone._arrive(encode(frame._replace(payload=b"{}")), None)
@@ -170,8 +165,6 @@ def test_a_start_is_agreed_once_all_have_signed_the_name_of_the_run(alone: Alone
     theirs.begin({0: as_json("0"), 1: as_json("1")})
     assert theirs.run == alone.words.run
     word = theirs.sign(Kind.SHARE, NONCES, 1, 1, as_json(None))
-    news = Frame(
-        Kind.SHARE, LINK, 1, NONCES, origin=1, round=1, sequence=2, payload=as_json(None), words=word
-    )
+    news = Frame(Kind.SHARE, LINK, 1, NONCES, origin=1, round=1, sequence=2, payload=as_json(None), words=word)
     alone._arrive(encode(news), None)
     assert alone._missing() == []

@@ -178,9 +178,7 @@ def test_vectors_of_two_lengths_in_one_process_are_refused() -> None:
     graph = nx.path_graph(3)
     transport = LocalWorld().connect(graph)
     parts = {0: np.ones(3, dtype=np.int64), 1: np.ones(4, dtype=np.int64), 2: None}
-    with pytest.raises(
-        RunError, match=r"agent 1 gives 4 numbers in place of 3: it does not run the same model"
-    ):
+    with pytest.raises(RunError, match=r"agent 1 gives 4 numbers in place of 3: it does not run the same model"):
         transport.reduce(parts, lambda lost: spanning_tree(graph, lost), 0, 3)
 
 

@@ -36,9 +36,7 @@ CASES = int(os.environ.get("ADMMNET_FUZZ", "450"))
 """Of all properties together."""
 fuzz = settings(max_examples=-(-CASES // PROPERTIES), deadline=None, suppress_health_check=list(HealthCheck))
 LINK = bytes(range(16))
-FRAME = Frame(
-    Kind.VECTOR, LINK, 3, origin=5, round=7, sequence=9, acknowledged=8, payload=payload_of(np.ones(3))
-)
+FRAME = Frame(Kind.VECTOR, LINK, 3, origin=5, round=7, sequence=9, acknowledged=8, payload=payload_of(np.ones(3)))
 DATA = encode(FRAME)
 
 doubles = st.lists(st.integers(0, 2**64 - 1), max_size=40).map(

@@ -25,9 +25,7 @@ def words_of(place: int, numbers: dict[int, bytes] | None = None) -> Words:
 def signed(words: Words, kind: Kind, origin: int, channel: int = GATHERS, turn: int = 5) -> Frame:
     payload = as_json({"x": 1})
     signature = words.sign(kind, channel, origin, turn, payload)
-    return Frame(
-        kind, bytes(16), 2, channel=channel, origin=origin, round=turn, payload=payload, words=signature
-    )
+    return Frame(kind, bytes(16), 2, channel=channel, origin=origin, round=turn, payload=payload, words=signature)
 
 
 @pytest.mark.parametrize("kind", SIGNED)

@@ -12,9 +12,7 @@ from admmnet.data.columns import Column, Table, column_of, refuse
 from admmnet.data.files import read_lines
 from admmnet.errors import DataError, RequestError
 
-_ATTRIBUTE = re.compile(
-    r"@attribute\s+('(?:[^'\\]|\\.)+'|\"(?:[^\"\\]|\\.)+\"|[^'\"\s]\S*)\s+\S.*", re.IGNORECASE
-)
+_ATTRIBUTE = re.compile(r"@attribute\s+('(?:[^'\\]|\\.)+'|\"(?:[^\"\\]|\\.)+\"|[^'\"\s]\S*)\s+\S.*", re.IGNORECASE)
 
 
 def read_arff(path: Path) -> Table:
@@ -29,12 +27,8 @@ def read_arff(path: Path) -> Table:
     heads = [line.strip() for line in lines[:data] if line.strip().lower().startswith("@attribute")]
     names = tuple(_name(path, head) for head in heads)
     if len(set(names)) < len(names) or not names:
-        raise DataError(
-            f"{path} declares {len(names)} attributes, {len(set(names))} of them different: mend it"
-        )
-    at = [
-        k for k, line in enumerate(lines) if k > data and line.strip() and not line.lstrip().startswith("%")
-    ]
+        raise DataError(f"{path} declares {len(names)} attributes, {len(set(names))} of them different: mend it")
+    at = [k for k, line in enumerate(lines) if k > data and line.strip() and not line.lstrip().startswith("%")]
     if not at:
         raise RequestError(f"{path} has a header and no records: give a file with at least one record")
     if lines[at[0]].lstrip().startswith("{"):

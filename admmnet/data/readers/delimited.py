@@ -80,12 +80,7 @@ def read_csv(path: Path, refuse: Refuse = refuse, form: Form = COMMAS) -> Table:
         return column_of([cell.strip() for cell in cells[place[name] :: len(names)]])
 
     return Table(
-        names,
-        len(good),
-        read,
-        lambda row: f"{path}, line {starts[good[row]]}",
-        str(path),
-        spelling=form.spelling,
+        names, len(good), read, lambda row: f"{path}, line {starts[good[row]]}", str(path), spelling=form.spelling
     )
 
 
@@ -97,9 +92,7 @@ def form_of_text(path: Path, separator: str | None = None) -> tuple[str, bool]:
     _, (first, *records) = _quoted(path, lines, separator)
     if _looks_like_record(first, *records[:1]) is not None:
         return separator, False
-    return separator, not _recurs(
-        [name.strip() for name in first], [cell for each in records for cell in each]
-    )
+    return separator, not _recurs([name.strip() for name in first], [cell for each in records for cell in each])
 
 
 def header_of(path: Path, separator: str | None = None) -> tuple[str, tuple[str, ...]]:
@@ -110,9 +103,7 @@ def header_of(path: Path, separator: str | None = None) -> tuple[str, tuple[str,
     return separator, _header(path, records, starts, Form(separator))
 
 
-def read_delimited(
-    paths: Sequence[Path], names: Sequence[str], separator: str, skip: tuple[str, ...] = ()
-) -> Table:
+def read_delimited(paths: Sequence[Path], names: Sequence[str], separator: str, skip: tuple[str, ...] = ()) -> Table:
     """Read files of categories and short numbers, without quotes or a header, whose records follow each other.
 
     Every distinct cell of a column is kept once, and four bytes a cell. Lines at the top that begin with one of `skip`
@@ -223,9 +214,7 @@ def _codes(lines: list[str], indices: list[Index[str]], separator: str, where: W
     distinct = Index[str]()
     which = np.fromiter(map(distinct.__getitem__, lines), np.int32, len(lines))
     width = len(indices)
-    cells, _ = _cells(
-        list(distinct), width, separator, lambda code: where(int(np.argmax(which == code))), refuse
-    )
+    cells, _ = _cells(list(distinct), width, separator, lambda code: where(int(np.argmax(which == code))), refuse)
     codes = np.empty((width, len(distinct)), dtype=np.int32)
     for k, index in enumerate(indices):
         codes[k] = np.fromiter(map(index.__getitem__, cells[k::width]), np.int32, len(distinct))
@@ -355,6 +344,4 @@ def _fault(path: Path, start: int, lines: Sequence[str], width: int) -> DataErro
             if not sound:
                 place = f"{where(row)}, column {k + 1}"
                 return DataError(f"{place}: {cell!r} is no finite number; mend or remove the line")
-    return DataError(
-        f"{path}, lines {start + 1} to {start + len(lines)}: not {width} numbers a line; mend them"
-    )
+    return DataError(f"{path}, lines {start + 1} to {start + len(lines)}: not {width} numbers a line; mend them")

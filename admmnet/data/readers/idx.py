@@ -33,9 +33,7 @@ def read_images(paths: Sequence[Path], label: str, classes: int) -> Table:
             )
         if answers.max() >= classes:
             at = int(np.argmax(answers >= classes))
-            raise DataError(
-                f"{label_path}, record {at + 1}: label {answers[at]}, expected 0 to {classes - 1}"
-            )
+            raise DataError(f"{label_path}, record {at + 1}: label {answers[at]}, expected 0 to {classes - 1}")
     height, width = images[0].shape[1:]
     flat = [pictures.reshape(len(pictures), -1) for pictures in images]
     starts = np.cumsum([0, *map(len, flat)]).tolist()

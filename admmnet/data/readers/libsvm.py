@@ -81,9 +81,7 @@ def read_libsvm(path: Path, width: int | None, refuse: Refuse = refuse, *more: P
 class _Pairs:
     """Rows in compressed form: row i holds the pairs from starts[i] to starts[i + 1], features counted from 0."""
 
-    def __init__(
-        self, starts: NDArray[np.intp], indices: NDArray[np.intp], values: Vector, width: int
-    ) -> None:
+    def __init__(self, starts: NDArray[np.intp], indices: NDArray[np.intp], values: Vector, width: int) -> None:
         self.starts, self.indices, self.values, self.width = starts, indices, values, width
 
     def dense(self, which: Rows) -> Matrix:

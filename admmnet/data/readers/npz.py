@@ -9,16 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.data.columns import (
-    Column,
-    Features,
-    Refuse,
-    Table,
-    column_of,
-    column_of_numbers,
-    numbered,
-    refuse,
-)
+from admmnet.data.columns import Column, Features, Refuse, Table, column_of, column_of_numbers, numbered, refuse
 from admmnet.data.files import grows, most_unpacked
 from admmnet.errors import DataError, RequestError
 from admmnet.types import Matrix

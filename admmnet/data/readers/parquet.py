@@ -82,8 +82,4 @@ def _checked(path: Path, names: tuple[str, ...]) -> tuple[str, ...]:
 
 def _text(value: Any, what: str) -> str:
     """Text of a cell as a csv file would have it; empty for a missing one."""
-    return (
-        str(value)
-        if isinstance(value, (datetime.date, datetime.time, datetime.timedelta))
-        else text_of(value, what)
-    )
+    return str(value) if isinstance(value, (datetime.date, datetime.time, datetime.timedelta)) else text_of(value, what)

@@ -79,12 +79,7 @@ SETS = (
         name="acsincome",
         read=_read,
         select=_adults,
-        schema={
-            "label": "PINCP",
-            "labels": list(_LABELS),
-            "drop": [STATE, "PWGTP"],
-            "columns": COLUMNS,
-        },
+        schema={"label": "PINCP", "labels": list(_LABELS), "drop": [STATE, "PWGTP"], "columns": COLUMNS},
         files=(("acsincome/psam_p[0-9][0-9].csv", "2018/1-Year/psam_p[0-9][0-9].csv"),),
         origin="the Census Bureau's ACS PUMS of 2018, 1-Year, persons, one file a state (folktables gets them)",
         relabel=_income,

@@ -167,9 +167,7 @@ SCHEMA: dict[str, Any] = {
 def read_census(paths: Sequence[Path] = ()) -> Table:
     """Generate the records."""
     columns = _people()
-    return Table(
-        tuple(columns), RECORDS, columns.__getitem__, lambda row: f"census, record {row + 1}", "census"
-    )
+    return Table(tuple(columns), RECORDS, columns.__getitem__, lambda row: f"census, record {row + 1}", "census")
 
 
 def _people() -> dict[str, Column]:

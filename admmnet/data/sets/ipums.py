@@ -109,11 +109,7 @@ def _public(table: Table, declared: Schema, labelled: bool) -> Schema:
     drop = tuple(name for name in header if name not in {rule.column for rule in schema.rules} | {label})
     one = declared.labels is None and declared.targets is None and declared.threshold is None
     return replace(
-        declared,
-        rules=schema.rules,
-        label=label,
-        drop=drop,
-        threshold=schema.threshold if one else declared.threshold,
+        declared, rules=schema.rules, label=label, drop=drop, threshold=schema.threshold if one else declared.threshold
     )
 
 

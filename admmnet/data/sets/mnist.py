@@ -15,9 +15,7 @@ def _digits(digit: str | None = None) -> DataSet:
         read=partial(read_images, label="digit", classes=10),
         schema={"labels": list("0123456789") if digit is None else ["other", digit], "features": 784},
         files=tuple(
-            (f"mnist/{part}-{kind}-ubyte",)
-            for part in ("train", "t10k")
-            for kind in ("images-idx3", "labels-idx1")
+            (f"mnist/{part}-{kind}-ubyte",) for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")
         ),
         origin="the MNIST database: train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz and the two of t10k",
         relabel=None if digit is None else lambda label: digit if label == digit else "other",

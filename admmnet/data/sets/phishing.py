@@ -17,9 +17,7 @@ _ATTRIBUTES = (
 )  # fmt: skip
 """Of the UCI form; each is -1, 0 or 1."""
 _FEATURES = 68
-_NOTES = (
-    "phishing: only 5,849 of its 11,055 records are distinct, so train and test share some: errors look low",
-)
+_NOTES = ("phishing: only 5,849 of its 11,055 records are distinct, so train and test share some: errors look low",)
 
 SETS = (
     DataSet(
@@ -37,9 +35,7 @@ SETS = (
         schema={
             "label": "Result",
             "labels": ["-1", "1"],
-            "columns": {
-                name: {"kind": "numeric", "low": -1, "high": 1, "scale": "centred"} for name in _ATTRIBUTES
-            },
+            "columns": {name: {"kind": "numeric", "low": -1, "high": 1, "scale": "centred"} for name in _ATTRIBUTES},
         },
         # the data rows alone, or the original with its header
         files=(("phishing/phishing_uci.csv", "phishing/Training Dataset.arff"),),

@@ -16,15 +16,9 @@ SETS = (
     DataSet(
         name="skin",
         read=partial(read_delimited, names=("blue", "green", "red", "label"), separator="\t"),
-        schema={
-            "label": "label",
-            "labels": ["2", "1"],
-            "columns": {"blue": _BYTE, "green": _BYTE, "red": _BYTE},
-        },
+        schema={"label": "label", "labels": ["2", "1"], "columns": {"blue": _BYTE, "green": _BYTE, "red": _BYTE}},
         files=(("skin/Skin_NonSkin.txt",),),
         origin="the UCI archive (Skin Segmentation): Skin_NonSkin.txt",
-        notes=(
-            "skin: only 51,444 of its 245,057 records are distinct, so train and test share most: errors look low",
-        ),
+        notes=("skin: only 51,444 of its 245,057 records are distinct, so train and test share most: errors look low",),
     ),
 )

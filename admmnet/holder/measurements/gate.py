@@ -19,15 +19,7 @@ from admmnet.holder.measurements.minimiser import candidate, checked, held, nois
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import AboveThreshold, Gaussian, Laplace
 from admmnet.rng import Purpose
-from admmnet.solvers.radius import (
-    LARGEST_ROW,
-    MOST,
-    LossFacts,
-    centre_radius,
-    clip,
-    gaussian_tail,
-    norm_radius,
-)
+from admmnet.solvers.radius import LARGEST_ROW, MOST, LossFacts, centre_radius, clip, gaussian_tail, norm_radius
 from admmnet.types import Vector
 
 

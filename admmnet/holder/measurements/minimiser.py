@@ -71,9 +71,7 @@ def booked_convexity(convexity: float, booked: float | None) -> float:
     """
     least = convexity if booked is None else booked
     if not 0.0 < least <= convexity:
-        raise RequestError(
-            f"booked convexity {least!r} must be positive and at most the solve's, {convexity!r}"
-        )
+        raise RequestError(f"booked convexity {least!r} must be positive and at most the solve's, {convexity!r}")
     return least
 
 

@@ -126,9 +126,7 @@ class OnGrid(Plain):
         """Sum, round to the grid, add noise; all noise is drawn in one piece, after the sum."""
         yield from ()  # no solve is needed
         steps = np.rint(self.total(secret, known) / self.grid).astype(np.int64)
-        noise = discrete_gaussian(
-            secret.streams[Purpose.OUTPUT], self.own_sigma(known) / self.grid, len(steps)
-        )
+        noise = discrete_gaussian(secret.streams[Purpose.OUTPUT], self.own_sigma(known) / self.grid, len(steps))
         if secret.masks is not None and known.attempt is not None:
             noise = noise + secret.masks.words(known.attempt, self.context(known), len(steps))
         return Released(steps + noise, self)  # modulo 2^64
@@ -226,9 +224,7 @@ def gradient_rounding(known: Known, norm: float) -> float:
     n, d, loss = known.records, known.width, known.loss
     G, c = loss.lipschitz(), loss.curvature_bound()
     if not math.isfinite(c):
-        raise RequestError(
-            f"the {loss.name} loss has kinks, at which rounding decides a gradient: take a smooth one"
-        )
+        raise RequestError(f"the {loss.name} loss has kinks, at which rounding decides a gradient: take a smooth one")
     own = max(8.0 * G, 2.0 * known.classes + 16.0 if known.task == "classes" else 0.0)
     return 1.01 * _U * n * _R * (_R * c * d * norm + (n + 2) * G + own) + 1e-150 * n
 

@@ -94,9 +94,7 @@ class OnlineSteps(Series):
         check_gradients(known, "banco")
         check_choice("constant", self.constant, ("tight", "poster"))
         if (self.epsilon is None) == (self.sigma is None):
-            raise RequestError(
-                "banco takes either epsilon, for Laplace-type noise, or sigma, for Gaussian noise"
-            )
+            raise RequestError("banco takes either epsilon, for Laplace-type noise, or sigma, for Gaussian noise")
         if self.epsilon is not None:
             check_positive("epsilon", self.epsilon)
         if self.sigma is not None and self.sigma != 0.0:

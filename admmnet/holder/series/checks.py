@@ -38,8 +38,6 @@ def check_noise(noise_multiplier: float, clip: float) -> None:
         remedy = f"take it from the calibration, or 0 for a run without privacy; else {LEAST:g} to {MOST:g}"
         raise RequestError(f"noise_multiplier = {noise_multiplier!r} is not allowed: {remedy}")
     if not clip >= LEAST or (MOST < clip < math.inf):
-        raise RequestError(
-            f"clip = {clip!r} is not allowed: it must be positive, {LEAST:g} to {MOST:g}, or inf"
-        )
+        raise RequestError(f"clip = {clip!r} is not allowed: it must be positive, {LEAST:g} to {MOST:g}, or inf")
     if noise_multiplier and not clip < math.inf:
         raise RequestError("clip = inf bounds nothing, so no noise can hide a record: give a finite clip")

@@ -20,9 +20,7 @@ from admmnet.privacy.events import Event, Unprotected
 from admmnet.types import Vector
 
 _FIRST_VIOLATION = 0.1  # to which hinge passes go before the first look at the gap, at most
-_PARTIAL = (
-    0.7  # share of it to which passes over some of the records go, so that the full pass after them meets it
-)
+_PARTIAL = 0.7  # share of it to which passes over some of the records go, so that the full pass after them meets it
 
 
 @dataclass(slots=True, kw_only=True)

@@ -244,9 +244,7 @@ class SingleSite(Method):
         try:
             return largest(lambda pure: self._fits(pure, target, known), target.epsilon, target.epsilon)
         except BudgetError:
-            raise BudgetError(
-                f"epsilon = {target.epsilon:g} affords no pass at all; raise --epsilon"
-            ) from None
+            raise BudgetError(f"epsilon = {target.epsilon:g} affords no pass at all; raise --epsilon") from None
 
     def _sigma(self, target: Target, known: Known) -> float:
         """Gaussian noise against a sensitivity of 2."""

@@ -37,11 +37,5 @@ class DPSGD(SingleSite):
         """Eq. (54)."""
         own = self.settings
         return GradientSteps(
-            self.weight,
-            int(own.batch),
-            float(own.learning_rate),
-            self.steps,
-            own.sampling,
-            float(own.clip),
-            noise,
+            self.weight, int(own.batch), float(own.learning_rate), self.steps, own.sampling, float(own.clip), noise
         )

@@ -37,12 +37,7 @@ class PrimalDPSCD(SingleSite):
 
     def defaults(self) -> dict[str, Any]:
         """Small batches of features."""
-        return {
-            "regularisation": self.weight,
-            "batch": min(5, self.features),
-            "epochs": PASSES,
-            "clip": 0.1,
-        }
+        return {"regularisation": self.weight, "batch": min(5, self.features), "epochs": PASSES, "clip": 0.1}
 
     def series(self, noise: float) -> Series:
         """Eqs. (51), (52)."""

@@ -54,9 +54,7 @@ class SDCA(SingleSite):
         gap = found.facts["baseline"].get("diagnostics", {}).get("duality_gap", 0.0)
         if gap <= GAP:
             return found
-        words = (
-            f"sdca stopped at a duality gap of {gap:.3g}, above {GAP:g}: raise --epochs or --regularisation"
-        )
+        words = f"sdca stopped at a duality gap of {gap:.3g}, above {GAP:g}: raise --epochs or --regularisation"
         return found._replace(notes=(words,))
 
     @property

@@ -26,9 +26,7 @@ class Batched(MethodSettings):
 class Passing(MethodSettings):
     """Passes."""
 
-    epochs: int | Auto = setting(
-        "auto", "baseline", "passes over the records", within="[1, 1e+06]", chosen=True
-    )
+    epochs: int | Auto = setting("auto", "baseline", "passes over the records", within="[1, 1e+06]", chosen=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,9 +45,7 @@ class Clipped(MethodSettings):
 class Descending(MethodSettings):
     """Gradient steps."""
 
-    learning_rate: float | Auto = setting(
-        "auto", "baseline", "step size of gradient descent", within="(0, 1e+09]"
-    )
+    learning_rate: float | Auto = setting("auto", "baseline", "step size of gradient descent", within="(0, 1e+09]")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -78,9 +78,7 @@ class AccountFile:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = Lock(self.path.with_suffix(".lock"))
         except BlockingIOError:
-            raise RequestError(
-                f"the account {self.path} is in use by another run; wait for its end"
-            ) from None
+            raise RequestError(f"the account {self.path} is in use by another run; wait for its end") from None
         except OSError as error:
             raise self._cannot_open(error) from None
         try:
@@ -130,13 +128,7 @@ class AccountFile:
         return self._chain.previous == NOTHING
 
     def _continue(
-        self,
-        lines: list[bytes],
-        agent: int,
-        records: int,
-        delta: float,
-        since: str | None,
-        mode: str | None,
+        self, lines: list[bytes], agent: int, records: int, delta: float, since: str | None, mode: str | None
     ) -> str:
         """Take over what the file holds; return the digest of its last line."""
         if not self.path.stat().st_size:

@@ -192,9 +192,7 @@ def check(strand: Strand, *, account: bool = False, keep: bool = True) -> Verifi
             raise CheckFailed("the beginning of a line stands behind the end line")
         checks.hold_budget(payer, totals)
         finished, kept = finished and not strand.torn, (tuple(starts), tuple(resumed), head)
-        return VerifiedLedger(
-            header, reading, tuple(events), count, last, totals, finished, strand.torn, *kept
-        )
+        return VerifiedLedger(header, reading, tuple(events), count, last, totals, finished, strand.torn, *kept)
     except CheckFailed as error:
         raise CheckFailed(f"{strand.path}: line {number}: {whose}{error}") from None
 

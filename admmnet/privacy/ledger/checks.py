@@ -92,17 +92,7 @@ def header_of(line: dict[str, Any], *, account: bool = False) -> tuple[dict[str,
         if not good(line.get(name)):
             raise CheckFailed(f"{name} = {shown(line.get(name))} is out of range")
     contract = _contract(line)
-    names = (
-        "agent",
-        "records",
-        "algorithm",
-        "noise",
-        "preprocessing",
-        "mode",
-        "account",
-        "loss",
-        "loss_digest",
-    )
+    names = ("agent", "records", "algorithm", "noise", "preprocessing", "mode", "account", "loss", "loss_digest")
     given: dict[str, Any] = {name: line.get(name) for name in (*names, "weight")}
     header = Header(neighbours=line["neighbours"], contract=contract, version=line["admmnet"], **given).line()
     # agents of a network have neighbours, and replace-one
@@ -135,9 +125,7 @@ def _contract(line: dict[str, Any]) -> Contract:
         line.get("colluders"),
     )
     try:
-        filters = (
-            filter_of(line.get(name), promise.epsilon, promise.delta) for name in ("filter", "account_filter")
-        )
+        filters = (filter_of(line.get(name), promise.epsilon, promise.delta) for name in ("filter", "account_filter"))
         run, account = filters
     except AdmmnetError as error:
         raise CheckFailed(f"filter: {error}") from None
@@ -156,9 +144,7 @@ def run_header(line: dict[str, Any], before: dict[str, Any]) -> tuple[dict[str, 
         if own[name] != asked[name]:
             raise CheckFailed(f"{name} is {shown(asked[name])}, the account's is {shown(own[name])}")
     first, filter = before["account_filter"], header["account_filter"]
-    if (first["order"], first["parts"]) != (filter["order"], filter["parts"]) or filter["kappa"] > first[
-        "kappa"
-    ]:
+    if (first["order"], first["parts"]) != (filter["order"], filter["parts"]) or filter["kappa"] > first["kappa"]:
         raise CheckFailed(f"account_filter is {shown(filter)}, the account's is {shown(first)}")
     return header, contract
 
@@ -241,9 +227,7 @@ def _event(line: dict[str, Any], records: int) -> tuple[int, Event]:
 
 def _compare(line: dict[str, Any], expected: dict[str, Any], where: str = "") -> None:
     if list(line) != list(expected):
-        raise CheckFailed(
-            f"{where or 'line'} has the keys {shown(list(line))}, expected {', '.join(expected)}"
-        )
+        raise CheckFailed(f"{where or 'line'} has the keys {shown(list(line))}, expected {', '.join(expected)}")
     for key, right in expected.items():
         wrong, name = line[key], f"{where}{key}"
         if isinstance(right, dict) and isinstance(wrong, dict):

@@ -42,8 +42,7 @@ def agents_table(run: RunFacts, prefix: str) -> Raw:
         head.append(tag("th", button, scope="col", aria_sort=order, **look))
     books = {book.name: book for book in run.books}
     rows = [
-        _agent_row(run, agent, books.get(agent.book or ""), columns, place)
-        for place, agent in enumerate(run.agents)
+        _agent_row(run, agent, books.get(agent.book or ""), columns, place) for place, agent in enumerate(run.agents)
     ]
     label = f"{prefix}-agents-title"
     inside = tag("thead", tag("tr", *head)), tag("tbody", *rows)

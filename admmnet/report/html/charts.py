@@ -93,9 +93,7 @@ def overlaid(runs: Sequence[RunFacts]) -> tuple[Raw, list[dict[str, Any]]]:
         for number, metric in enumerate(metrics):
             same = [run for run in own if name != "error" or (run.series and run.series.metric == metric)]
             made.append(chart(name, same, f"versus-{name}-{number}", len(runs), several=True))
-    return tag("div", *(figure for figure, _ in made), class_="charts", id="versus"), [
-        found for _, found in made
-    ]
+    return tag("div", *(figure for figure, _ in made), class_="charts", id="versus"), [found for _, found in made]
 
 
 def network(run: RunFacts, key: str) -> tuple[Raw, dict[str, Any] | None]:
@@ -111,19 +109,14 @@ def network(run: RunFacts, key: str) -> tuple[Raw, dict[str, Any] | None]:
     missing = None
     if len(edges) > MAX_EDGES:
         missing = tag("p", "The graph has too many edges to draw; its nodes are shown alone.")
-    spent = (
-        {agent.agent: agent.spent for agent in run.agents if agent.spent is not None} if run.private else {}
-    )
+    spent = {agent.agent: agent.spent for agent in run.agents if agent.spent is not None} if run.private else {}
     tops = [agent.epsilon_target for agent in run.agents if agent.epsilon_target is not None]
     top = max([*spent.values(), *tops], default=1.0) if run.private else None
     panel = panels.graph_panel(
         graph, spent, label="epsilon spent" if run.private else "", top=top, most_edges=MAX_EDGES
     )
     svg, found = drawn(panel, key, 4.4, 3.8, f"Graph of {len(graph)} agents and {len(edges)} edges")
-    found |= {
-        "nodes": sorted(graph),
-        "edges": [end for edge in edges for end in edge] if missing is None else None,
-    }
+    found |= {"nodes": sorted(graph), "edges": [end for edge in edges for end in edge] if missing is None else None}
     told = tag("div", missing, tag("h4", aria_live="polite"), tag("dl"))
     return tag("div", tag("div", svg, class_="network"), told, class_="drawing", id=key), found
 

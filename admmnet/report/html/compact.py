@@ -80,13 +80,7 @@ def ledgers(books: Iterable[Book], share: int = 1) -> dict[str, Any]:
 
 
 def _kind(line: dict[str, Any]) -> Hashable:
-    return (
-        line["mechanism"],
-        tuple(line["parameters"].items()),
-        line["rho"],
-        line["xi"],
-        line["rho_published"],
-    )
+    return (line["mechanism"], tuple(line["parameters"].items()), line["rho"], line["xi"], line["rho_published"])
 
 
 def _total(line: dict[str, Any]) -> tuple[float | None, ...]:
@@ -95,10 +89,7 @@ def _total(line: dict[str, Any]) -> tuple[float | None, ...]:
 
 
 def _lines(account: VerifiedLedger, kinds: Index[Any]) -> list[_Row]:
-    return [
-        _Row(round_, round_, ((kinds[_kind(line)], 1),), 1, _total(line))
-        for round_, _, line in account.events
-    ]
+    return [_Row(round_, round_, ((kinds[_kind(line)], 1),), 1, _total(line)) for round_, _, line in account.events]
 
 
 def _by_round(account: VerifiedLedger) -> list[tuple[int, list[dict[str, Any]]]]:
@@ -120,9 +111,7 @@ def _rounds(account: VerifiedLedger, kinds: Index[Any], block: int) -> list[_Row
         counts: dict[int, int] = {}
         for _, lines in part:
             for line in lines:
-                kind = kinds[
-                    _kind(line) if block == 1 else (line["mechanism"], (), math.nan, math.nan, math.nan)
-                ]
+                kind = kinds[_kind(line) if block == 1 else (line["mechanism"], (), math.nan, math.nan, math.nan)]
                 counts[kind] = counts.get(kind, 0) + 1
         low, high = min(round_ for round_, _ in part), max(round_ for round_, _ in part)
         row = _Row(low, high, tuple(counts.items()), 1, _total(part[-1][1][-1]))

@@ -28,10 +28,7 @@ def _side_by_side(rows: list[tuple[str, list[Any]]], runs: tuple[RunFacts, ...])
     heads = [""] + [tag("a", run.name, href=f"#r{k}") for k, run in enumerate(runs)]
     return table(
         heads,
-        (
-            tag("tr", tag("th", name, scope="row"), *(tag("td", value) for value in values))
-            for name, values in rows
-        ),
+        (tag("tr", tag("th", name, scope="row"), *(tag("td", value) for value in values)) for name, values in rows),
         class_="versus",
     )
 
@@ -41,10 +38,7 @@ def _figures(runs: tuple[RunFacts, ...]) -> list[tuple[str, list[Any]]]:
     rows: list[tuple[str, list[Any]]] = [
         ("Ledgers", [_state(run) for run in runs]),
         ("Method", [f"{run.header.get('algorithm', '?')} ({run.header.get('method', '?')})" for run in runs]),
-        (
-            "Data",
-            [str(run.said("data", "name") or at(run.settings or {}, "data", "data") or "?") for run in runs],
-        ),
+        ("Data", [str(run.said("data", "name") or at(run.settings or {}, "data", "data") or "?") for run in runs]),
         ("Agents", [f"{run.part[1] if run.part else len(run.agents):,}" for run in runs]),
         ("Rounds or epochs", [figure(real(run.said("rounds")), 9) for run in runs]),
         (
@@ -54,10 +48,7 @@ def _figures(runs: tuple[RunFacts, ...]) -> list[tuple[str, list[Any]]]:
                 for run, promise in zip(runs, promises, strict=True)
             ],
         ),
-        (
-            "Epsilon claimed (paper)",
-            [_sure(run, promise.claimed) for run, promise in zip(runs, promises, strict=True)],
-        ),
+        ("Epsilon claimed (paper)", [_sure(run, promise.claimed) for run, promise in zip(runs, promises, strict=True)]),
         ("Delta", [figure(promise.delta) for promise in promises]),
         ("Epsilon spent (odometer)", [_sure(run, run.largest("spent")) for run in runs]),
         ("Relation", [str(run.header["adjacency"]) if run.private else sections.DASH for run in runs]),

@@ -57,9 +57,7 @@ def _far(run: RunFacts) -> list[str]:
     names = sorted(int(name) for name in far if name.isdecimal()) if isinstance(far, dict) else []
     if not names:
         return []
-    shown = ", ".join(f"agent {name}" for name in names[:8]) + (
-        f", and {len(names) - 8} more" if names[8:] else ""
-    )
+    shown = ", ".join(f"agent {name}" for name in names[:8]) + (f", and {len(names) - 8} more" if names[8:] else "")
     return [
         f"Far from the others: {shown}. The vectors that they sent in the last round stand much further from the "
         "middle than the others do. They err or lie, or their records are unlike the others'."

@@ -52,18 +52,14 @@ def make_report(paths: Sequence[Path]) -> Report:
 def _names(paths: Sequence[Path]) -> list[str]:
     """Names of the folders; of several with the same name, their paths."""
     names = [path.resolve().name for path in paths]
-    return [
-        str(path) if names.count(name) > 1 or not name else name
-        for path, name in zip(paths, names, strict=True)
-    ]
+    return [str(path) if names.count(name) > 1 or not name else name for path, name in zip(paths, names, strict=True)]
 
 
 def _page(runs: tuple[RunFacts, ...]) -> str:
     here = files("admmnet.report.html")
     body, content = _body(runs)
     style, script, template = (
-        here.joinpath(name).read_text(encoding="utf-8").strip()
-        for name in ("page.css", "page.js", "template.html")
+        here.joinpath(name).read_text(encoding="utf-8").strip() for name in ("page.css", "page.js", "template.html")
     )
     title = f"admmnet report: {runs[0].name}" if len(runs) == 1 else f"admmnet report: {len(runs)} runs"
     # filled in one pass, so that a name with braces in it stays a name
@@ -98,9 +94,7 @@ def _run_data(run: RunFacts, share: int) -> dict[str, Any]:
         "private": run.private,
         "agents": [agent.agent for agent in run.agents],
         "spent": [compact.short(agent.spent) for agent in run.agents],
-        "results": [
-            None if agent.book is None else sections.book_words(books[agent.book]) for agent in run.agents
-        ],
+        "results": [None if agent.book is None else sections.book_words(books[agent.book]) for agent in run.agents],
         "files": [agent.book for agent in run.agents],
         "ledger": compact.ledgers(run.books, share),
     }
@@ -119,11 +113,7 @@ def _body(runs: tuple[RunFacts, ...]) -> tuple[Raw, dict[str, Any]]:
         sections.banner(runs),
     )
     versus, common = (None, []) if one else charts.overlaid(runs)
-    parts = (
-        []
-        if one
-        else [tag("section", tag("h2", "Comparison"), comparison(runs), tag("h3", "Charts"), versus)]
-    )
+    parts = [] if one else [tag("section", tag("h2", "Comparison"), comparison(runs), tag("h3", "Charts"), versus)]
     values = []
     for k, run in enumerate(runs):
         part, found = _run(run, k, share=len(runs))
@@ -131,10 +121,7 @@ def _body(runs: tuple[RunFacts, ...]) -> tuple[Raw, dict[str, Any]]:
         values.append(found)
     footer = tag(
         "footer",
-        tag(
-            "p",
-            f"Made by admmnet {__version__} from run folders alone; this page loads nothing and sends nothing.",
-        ),
+        tag("p", f"Made by admmnet {__version__} from run folders alone; this page loads nothing and sends nothing."),
     )
     body = join((header, tag("main", *parts, id="content"), footer), "\n")
     return body, {"runs": values, "versus": common, "released": dict(words.RELEASED), "states": STATES}
@@ -147,11 +134,7 @@ def _run(run: RunFacts, place: int, share: int) -> tuple[Raw, dict[str, Any]]:
     holder = "Holder" if run.baseline else "Agents"
     parts = [
         ("summary", "Summary", sections.summary(run, several=not alone)),
-        (
-            "meaning",
-            "What the epsilon means" if run.private else "What this means for privacy",
-            sections.meaning(run),
-        ),
+        ("meaning", "What the epsilon means" if run.private else "What this means for privacy", sections.meaning(run)),
         ("charts", "Charts", _charts(run, drawn)),
         ("agents", holder, agents_table(run, prefix)),
         ("ledger", "Ledger, line by line", _ledger(run, prefix)),
@@ -163,9 +146,7 @@ def _run(run: RunFacts, place: int, share: int) -> tuple[Raw, dict[str, Any]]:
         network, values["graph"] = charts.network(run, f"{prefix}-network")
         parts.insert(3, ("graph", "Graph", _graph(run, network)))
     links = tag(
-        "nav",
-        *(tag("a", title, href=f"#{prefix}-{key}") for key, title, _ in parts),
-        aria_label=f"Parts of {run.name}",
+        "nav", *(tag("a", title, href=f"#{prefix}-{key}") for key, title, _ in parts), aria_label=f"Parts of {run.name}"
     )
     content = [
         tag(
@@ -181,9 +162,7 @@ def _run(run: RunFacts, place: int, share: int) -> tuple[Raw, dict[str, Any]]:
     if alone:
         return tag("div", inside, id=prefix), values
     head = tag(
-        "summary",
-        tag("h2", run.name),
-        tag("span", f"{sections.subtitle(run)} · {words.mode_of(run)}", class_="lead"),
+        "summary", tag("h2", run.name), tag("span", f"{sections.subtitle(run)} · {words.mode_of(run)}", class_="lead")
     )
     return tag("details", head, inside, id=prefix, class_="whole"), values
 
@@ -201,9 +180,7 @@ def _charts(run: RunFacts, drawn: Raw) -> Raw:
 
 def _graph(run: RunFacts, drawn: Raw) -> Raw:
     colours = ", its colour the epsilon it has spent by its ledger. White: not known" if run.private else ""
-    words_ = (
-        f"A node is an agent{colours}. Choose one here or in the table; with the keyboard, by the arrow keys."
-    )
+    words_ = f"A node is an agent{colours}. Choose one here or in the table; with the keyboard, by the arrow keys."
     return join((tag("p", words_), drawn))
 
 

@@ -123,9 +123,7 @@ def subtitle(run: RunFacts) -> str:
     """Return a run in one line: method, data, graph, rounds."""
     head, data = run.header, at(run.summary, "data")
     settings = run.settings or {}
-    algorithm = (
-        head.get("algorithm") or run.said("algorithm") or at(settings, "algorithm", "algorithm") or "?"
-    )
+    algorithm = head.get("algorithm") or run.said("algorithm") or at(settings, "algorithm", "algorithm") or "?"
     method = head.get("method") or run.said("method")
     name = at(data, "name") or at(settings, "data", "data") or "unknown data"
     where = "one holder" if run.baseline else graph_words(run)
@@ -161,19 +159,13 @@ def cards(run: RunFacts) -> Raw:
             ]
         )
         if run.header.get("trust") == "masked":
-            privacy[-1] = (
-                *privacy[-1][:2],
-                f"against {words.colluders_of(run)} at most; {privacy[-1][2]}",
-            )
+            privacy[-1] = (*privacy[-1][:2], f"against {words.colluders_of(run)} at most; {privacy[-1][2]}")
             unmasked = real(run.said("privacy", "epsilon_if_all_collude")) or run.largest("unmasked")
             privacy.append(("Epsilon if all collude", above(unmasked), f"{proven}, without masks; {delta}"))
         holder = "" if run.baseline or len(run.agents) < 2 else "largest agent; "
         privacy.append(("Epsilon spent", above(spent), f"{holder}odometer reading, no promise"))
         if run.faults:
-            privacy = [
-                (name, value, "by the ledgers that do verify; do not rely on it")
-                for name, value, _ in privacy
-            ]
+            privacy = [(name, value, "by the ledgers that do verify; do not rely on it") for name, value, _ in privacy]
     error = at(run.summary, "test_error")
     consensus = real(at(error, "consensus"))
     over = "of the model that every agent holds"
@@ -190,9 +182,7 @@ def cards(run: RunFacts) -> Raw:
     ]
     if run.private and run.header:
         noise = (
-            ("seeded", "a simulation: protects nothing")
-            if run.seeded
-            else ("secret", "keyed by the operating system")
+            ("seeded", "a simulation: protects nothing") if run.seeded else ("secret", "keyed by the operating system")
         )
         items.insert(len(privacy), ("Noise", *noise))
     shown_ = []
@@ -227,10 +217,7 @@ def summary(run: RunFacts, *, several: bool) -> Raw:
         ("Accountant", _accountant(run)),
         ("Carried by", said("transport") or DASH),
         ("Bytes sent", DASH if whole(said("bytes_sent")) is None else f"{said('bytes_sent'):,}"),
-        (
-            "Wall time",
-            DASH if real(at(said("seconds"), "total")) is None else f"{said('seconds')['total']:g} s",
-        ),
+        ("Wall time", DASH if real(at(said("seconds"), "total")) is None else f"{said('seconds')['total']:g} s"),
     ]
     pure = real(at(said("baseline"), "pure_epsilon"))
     if pure is not None:
@@ -241,13 +228,9 @@ def summary(run: RunFacts, *, several: bool) -> Raw:
         (
             _faults(run) if several or len(run.faults) > SHOWN else "",
             cards(run),
-            tag("div", tag("h4", "What went otherwise"), bullets(happened), class_="aside")
-            if happened
-            else "",
+            tag("div", tag("h4", "What went otherwise"), bullets(happened), class_="aside") if happened else "",
             pairs(rows),
-            join((tag("h4", "Notes of the run"), bullets(notes)))
-            if isinstance(notes, list) and notes
-            else "",
+            join((tag("h4", "Notes of the run"), bullets(notes))) if isinstance(notes, list) and notes else "",
         )
     )
 
@@ -277,10 +260,7 @@ def meaning(run: RunFacts) -> Raw:
     said = [join((tag("h4", name), tag("p", paragraph))) for name, paragraph in words.meaning(run)]
     heading = "Not covered" if run.private else "Also to know"
     return tag(
-        "div",
-        tag("div", *said),
-        tag("div", tag("h4", heading), bullets(words.uncovered(run))),
-        class_="columns prose",
+        "div", tag("div", *said), tag("div", tag("h4", heading), bullets(words.uncovered(run))), class_="columns prose"
     )
 
 
@@ -318,12 +298,7 @@ def verification(run: RunFacts) -> Raw:
     return join(
         (
             tag("p", "sha256 of summary.json: ", tag("code", digest, class_="digest")),
-            tag(
-                "details",
-                tag("summary", f"Every ledger ({len(rows):,})"),
-                files,
-                open=len(rows) <= 20,
-            ),
+            tag("details", tag("summary", f"Every ledger ({len(rows):,})"), files, open=len(rows) <= 20),
             tag("h4", "What this cannot show"),
             bullets(words.unverified()),
         )
@@ -336,9 +311,7 @@ def settings(run: RunFacts) -> Raw:
         return tag("p", "There is no config.toml.")
     idle = None
     if run.header and not run.private:
-        idle = tag(
-            "p", "This method has no privacy: what stands under privacy, such as epsilon, had no effect."
-        )
+        idle = tag("p", "This method has no privacy: what stands under privacy, such as epsilon, had no effect.")
     parts = [
         tag("div", tag("h4", name), pairs((key, shown(value)) for key, value in values.items()))
         for name, values in run.settings.items()

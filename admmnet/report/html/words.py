@@ -100,9 +100,7 @@ def meaning(run: RunFacts) -> list[tuple[str, str]]:
     )
     warning = [("Do not rely on this", fault)] if run.faults else []
     if not run.header:
-        return [
-            ("Nothing can be said", "No ledger of this run verifies, so nothing is said about its privacy.")
-        ]
+        return [("Nothing can be said", "No ledger of this run verifies, so nothing is said about its privacy.")]
     if not run.private:
         words = (
             f"This run had no privacy. {run.header['algorithm']} uses the records without noise: whoever sees what "
@@ -334,9 +332,7 @@ def uncovered(run: RunFacts) -> list[str]:
     if run.seeded and run.private:
         found.append("This run is a simulation: its seed makes the noise again. It protects no record.")
     elif run.mode == "simulation":
-        found.append(
-            "This run is a simulation: training losses were computed from the records, and are shown."
-        )
+        found.append("This run is a simulation: training losses were computed from the records, and are shown.")
     if whole(run.said("data", "test")) != 0:
         found.append(
             "Test records are taken to be public. Every error on this page was measured on them, and nobody was "

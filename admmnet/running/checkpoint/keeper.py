@@ -28,21 +28,8 @@ from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.holder.rows import is_sparse
 from admmnet.methods.base import Method
 from admmnet.privacy.ledger.file import Place
-from admmnet.running.checkpoint.packing import (
-    damaged,
-    digest,
-    pack,
-    read_archive,
-    unpack,
-    write_archive,
-)
-from admmnet.running.checkpoint.state import (
-    State,
-    block_state,
-    node_state,
-    restore_block,
-    restore_node,
-)
+from admmnet.running.checkpoint.packing import damaged, digest, pack, read_archive, unpack, write_archive
+from admmnet.running.checkpoint.state import State, block_state, node_state, restore_block, restore_node
 from admmnet.running.node import Node
 from admmnet.running.readout import TailAverage
 from admmnet.settings import settings_in
@@ -142,11 +129,7 @@ class Keeper:
         return every is not None and not done % every and (self._rounds is None or done < self._rounds)
 
     def save(
-        self,
-        done: int,
-        blocks: Sequence[Sequence[Node]],
-        tail: TailAverage,
-        clock: VirtualClock | None = None,
+        self, done: int, blocks: Sequence[Sequence[Node]], tail: TailAverage, clock: VirtualClock | None = None
     ) -> None:
         """Write a checkpoint after ``done`` rounds, if one is due.
 
@@ -172,11 +155,7 @@ class Keeper:
                 states[f"block {min(node.id for node in block)}"] = block_state(solver)
         states["network"] = {"count": np.asarray(tail.count)}
         if clock is not None:
-            states["network"] |= {
-                "start": clock.start,
-                "worked": clock.worked,
-                "ends": np.array(clock.ends),
-            }
+            states["network"] |= {"start": clock.start, "worked": clock.worked, "ends": np.array(clock.ends)}
         index, stacks = pack(states)
         meta = {
             "schema": SCHEMA,

@@ -46,9 +46,7 @@ def resumed_config(folder: str | Path, flags: Mapping[str, Any] | None = None) -
             )
     free = {name: value for name, value in given.items() if name in may}
     transport = free.get("transport", saved.transport)  # another one's own settings fall away
-    fallen = {
-        name: own.default for name, own in known.items() if own.about.scope not in ("", "network", transport)
-    }
+    fallen = {name: own.default for name, own in known.items() if own.about.scope not in ("", "network", transport)}
     free = fallen | free
     return replace(saved, out=str(folder), resume=str(folder), **free)
 
@@ -69,9 +67,7 @@ def resuming(config: RunConfig) -> RunConfig:
         return replace(config, out=str(folder))  # from `resumed_config`
     plain = RunConfig()
     given = {name: getattr(config, name) for name in known}
-    given = {
-        name: value for name, value in given.items() if value != getattr(plain, name, known[name].default)
-    }
+    given = {name: value for name, value in given.items() if value != getattr(plain, name, known[name].default)}
     return resumed_config(folder, given)
 
 

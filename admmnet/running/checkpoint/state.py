@@ -65,9 +65,7 @@ def kept_state(state: Any) -> State:
     """
     kind = type(state).__name__
     if not is_dataclass(state) or isinstance(state, type):
-        raise RequestError(
-            f"the agents' state is of kind {kind}: a checkpoint keeps the fields of a dataclass"
-        )
+        raise RequestError(f"the agents' state is of kind {kind}: a checkpoint keeps the fields of a dataclass")
     found: State = {}
     for field in fields(state):
         try:
@@ -149,9 +147,7 @@ def restore_node(node: Node, state: State, *, seeded: bool) -> None:
 
 def _fields(state: Any) -> State:
     return {
-        field.name: np.asarray(value)
-        for field in fields(state)
-        if (value := getattr(state, field.name)) is not None
+        field.name: np.asarray(value) for field in fields(state) if (value := getattr(state, field.name)) is not None
     }
 
 
@@ -171,9 +167,7 @@ def _words(words: Iterable[str]) -> Array:
 
 def states_taken(states: Mapping[str, Any]) -> State:
     """All fields of some states, by the state's name and the field's."""
-    return {
-        key: value for name, state in states.items() for key, value in _under(name, _fields(state)).items()
-    }
+    return {key: value for name, state in states.items() for key, value in _under(name, _fields(state)).items()}
 
 
 def put_states(states: Mapping[str, Any], saved: State) -> None:
@@ -227,9 +221,4 @@ def _stream(stream: np.random.Generator) -> NDArray[np.uint64]:
 def _set_stream(stream: np.random.Generator, words: Sequence[Any]) -> None:
     high, low, inc_high, inc_low, has, rest = (int(word) for word in words)
     state = {"state": high * 2**64 + low, "inc": inc_high * 2**64 + inc_low}
-    stream.bit_generator.state = {
-        "bit_generator": "PCG64",
-        "state": state,
-        "has_uint32": has,
-        "uinteger": rest,
-    }
+    stream.bit_generator.state = {"bit_generator": "PCG64", "state": state, "has_uint32": has, "uinteger": rest}

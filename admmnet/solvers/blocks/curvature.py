@@ -148,9 +148,7 @@ class Curvature:
         if self.state.inverse is None or not len(index):
             return
         terms = self.state.terms[index]
-        scaled = terms * (self.state.weights[index] * self.state.m[index, None])[:, :, None].astype(
-            np.float32
-        )
+        scaled = terms * (self.state.weights[index] * self.state.m[index, None])[:, :, None].astype(np.float32)
         for place, i in enumerate(index.tolist()):
             self.state.inverse[i] += scaled[place].T @ terms[place]
         self.drop(index)
@@ -174,9 +172,7 @@ class Curvature:
                 assert self.state.inverse is not None
                 mixed = np.float32(ratio[place] - 1.0) * self.state.inverse[i]
                 mixed.flat[:: len(mixed) + 1] += np.float32(1.0)
-                self.state.inverse[i] = np.float32(ratio[place]) * np.linalg.solve(
-                    mixed, self.state.inverse[i]
-                )
+                self.state.inverse[i] = np.float32(ratio[place]) * np.linalg.solve(mixed, self.state.inverse[i])
                 if self.state.root is not None:
                     self.state.root[i] /= np.sqrt(ratio[place])
             else:

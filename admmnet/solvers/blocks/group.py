@@ -132,13 +132,7 @@ class Group:
         return found
 
     def _together(
-        self,
-        found: dict[int, Solution | RunError],
-        index: Indices,
-        place: Indices,
-        g: Matrix,
-        m: Vector,
-        beta: Vector,
+        self, found: dict[int, Solution | RunError], index: Indices, place: Indices, g: Matrix, m: Vector, beta: Vector
     ) -> None:
         front = self._start(StackRows.of(index), place, g, m, beta)
         self.curve.move(front.rows, m)
@@ -280,9 +274,7 @@ class Group:
         """Compute Hessians that are due."""
         index = front.rows.members
         stuck = front.search & (front.searches >= _SEARCHES)
-        due = (
-            stuck | (front.rows.pick(self.state.waste) > front.rows.pick(self.state.patience))
-        ) & ~front.fresh
+        due = (stuck | (front.rows.pick(self.state.waste) > front.rows.pick(self.state.patience))) & ~front.fresh
         if not due.any():
             return
         able = self.curve.able(front.rows, front.m)
@@ -337,12 +329,7 @@ class Group:
         hides are marked as lost.
         """
         some = np.flatnonzero(front.search)
-        rows, theta, r, m = (
-            StackRows.of(front.rows.members[some]),
-            front.theta[some],
-            front.r[some],
-            front.m[some],
-        )
+        rows, theta, r, m = (StackRows.of(front.rows.members[some]), front.theta[some], front.r[some], front.m[some])
         p = step[some]
         turned = ~(np.vecdot(p, r) < 0.0)
         p[turned] = -r[turned] / (m + rows.pick(self.stack.kappa))[turned, None]

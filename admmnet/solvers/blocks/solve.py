@@ -114,8 +114,7 @@ class BlockSolver:
         """Block over the same records with a history of its own, made once."""
         if self._twin is None:
             parts: list[tuple[list[int], Stack | LocalSolver]] = [
-                (places.tolist(), group.stack)
-                for places, group in zip(self._places, self._groups, strict=True)
+                (places.tolist(), group.stack) for places, group in zip(self._places, self._groups, strict=True)
             ]
             parts += [([i], solver.fresh()) for i, solver in self._alone.items()]
             self._twin = BlockSolver.__new__(BlockSolver)

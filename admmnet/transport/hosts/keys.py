@@ -46,13 +46,9 @@ def check_key(key: object, where: str) -> str:
     """Return a Z85 key of 32 bytes; if it is none, the error names `where` but not the key."""
     if isinstance(key, str) and len(key) == 40 and set(key) <= set(Z85):
         words = [key[start : start + 5] for start in range(0, 40, 5)]
-        if all(
-            sum(85**k * Z85.index(letter) for k, letter in enumerate(word[::-1])) < 2**32 for word in words
-        ):
+        if all(sum(85**k * Z85.index(letter) for k, letter in enumerate(word[::-1])) < 2**32 for word in words):
             return key
-    raise RequestError(
-        f"{where} is no key: it must be 40 letters of Z85, as `admmnet network init` writes it"
-    )
+    raise RequestError(f"{where} is no key: it must be 40 letters of Z85, as `admmnet network init` writes it")
 
 
 def secret_path(folder: Path, agent: int) -> Path:
@@ -109,9 +105,7 @@ def read_signer(path: Path) -> Identity:
     tables = _private(path)
     table = tables.get("signer", tables.get("identity"))
     if not isinstance(table, dict) or "secret" not in table:
-        raise RequestError(
-            f"{path} holds no secret of a signer: `admmnet ledger key` makes one, signer.secret.toml"
-        )
+        raise RequestError(f"{path} holds no secret of a signer: `admmnet ledger key` makes one, signer.secret.toml")
     return _identity(path, table.get("public"), table["secret"])
 
 
@@ -119,9 +113,7 @@ def signer_in(path: Path, tables: dict[str, Any]) -> str:
     """Public signing key of a signer or an agent, from the tables of its file."""
     table = tables.get("signer", tables.get("identity"))
     if not isinstance(table, dict):
-        raise RequestError(
-            f"{path} is no network file, and has no key of a signer or agent ([signer], [identity])"
-        )
+        raise RequestError(f"{path} is no network file, and has no key of a signer or agent ([signer], [identity])")
     return check_identity(table.get("public"), f"{path}: public")
 
 

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
 _TCP = re.compile(r"tcp://(?P<host>\[[0-9a-fA-F:.%\w]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})")
 _ANYWHERE = (ipaddress.ip_address("0.0.0.0"), ipaddress.ip_address("::"))
-UPGRADE = (
-    "`admmnet network rotate --keep-curve FILE -o DIR` gives signing keys to all and keeps the CURVE keys"
-)
+UPGRADE = "`admmnet network rotate --keep-curve FILE -o DIR` gives signing keys to all and keeps the CURVE keys"
 """What to do with a network file of an older version."""
 _TABLES = ("network", "agents")
 _NETWORK_KEYS = ("topology", "topology_seed", "curve", "edges")
@@ -198,9 +196,7 @@ def make_network(
             raise collector.fault(f"edges: expected two agents such as [0, 1], got {list(edge)}")
         for end in edge:
             if collector.agent(end) not in known:
-                raise collector.fault(
-                    f"edge {edge[0]}-{edge[1]}: agent {end} has no address under [[agents]]"
-                )
+                raise collector.fault(f"edge {edge[0]}-{edge[1]}: agent {end} has no address under [[agents]]")
         collector.edge(*edge)
     graph = collector.graph()
     ordered = tuple(sorted(listed, key=lambda peer: peer.agent))
@@ -213,16 +209,12 @@ def _check_peer(peer: Peer, curve: bool, source: str) -> None:
     if peer.identity is not None:
         check_identity(peer.identity, f"{where}: identity {printable(str(peer.identity), 80)!r}")
         if peer.identity in (*peer.former, *peer.revoked):
-            raise RequestError(
-                f"{where}: its identity is listed among the former or revoked ones: make new keys"
-            )
+            raise RequestError(f"{where}: its identity is listed among the former or revoked ones: make new keys")
     for key in (*peer.former, *peer.revoked):
         check_identity(key, f"{where}: former or revoked {printable(str(key), 80)!r}")
     if not curve:
         if peer.public_key is not None:
-            raise RequestError(
-                f"{where}: public_key would not be used with curve = false; remove one of them"
-            )
+            raise RequestError(f"{where}: public_key would not be used with curve = false; remove one of them")
         return
     if peer.address.startswith("ipc://"):
         raise RequestError(f"{where}: curve = true is for tcp addresses; {peer.address} stays on the machine")
@@ -266,16 +258,12 @@ def _peer(source: str, place: int, entry: object) -> Peer:
     _known(source, f"[[agents]] number {place}: ", entry, _AGENT_KEYS)
     agent, address, key = entry.get("agent"), entry.get("address"), entry.get("public_key")
     if not isinstance(agent, int) or isinstance(agent, bool) or agent < 0:
-        raise RequestError(
-            f"{source}: [[agents]] number {place}: agent = {agent!r} must be a whole number, at least 0"
-        )
+        raise RequestError(f"{source}: [[agents]] number {place}: agent = {agent!r} must be a whole number, at least 0")
     if address is None:
         raise RequestError(f"{source}: agent {agent} has no address")
     records, lists = entry.get("records"), [entry.get(name, []) for name in ("former", "revoked")]
     if records is not None and (type(records) is not int or records < 1):
-        raise RequestError(
-            f"{source}: agent {agent}: records = {records!r} must be a whole number, at least 1"
-        )
+        raise RequestError(f"{source}: agent {agent}: records = {records!r} must be a whole number, at least 1")
     if not all(isinstance(keys, list) for keys in lists):
         raise RequestError(f"{source}: agent {agent}: former and revoked must be lists of signing keys")
     former, revoked = map(tuple, lists)

@@ -63,9 +63,7 @@ class Door:
         self._new: Counter[str] = Counter()  # lines that a key has opened since all was read
         self.waiting: list[list[bytes]] = []  # questions of those that have opened as many as they may
         self._strangers: dict[int, None] = {}  # descriptors, oldest first
-        self._silent: dict[
-            int, None
-        ] = {}  # those of them that showed a key and had said nothing when others came
+        self._silent: dict[int, None] = {}  # those of them that showed a key and had said nothing when others came
         # of every line, oldest first: bytes that it had brought when all of it was last read
         self._read: dict[int, int] = {}
         self.heard: dict[int, str | None] = {}

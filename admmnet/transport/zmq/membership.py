@@ -74,9 +74,7 @@ class Membership(Start):
         self.ended: AdmmnetError | None = None
         self.shared_folder, self._on_loss, self._closing = shared_folder, on_loss, False
         self._news = self._evident = 0.0  # when a process was lost last, and when anything was said of one
-        self._failing: dict[
-            int, float
-        ] = {}  # accused neighbours, and since when they have failed without a break
+        self._failing: dict[int, float] = {}  # accused neighbours, and since when they have failed without a break
 
     # waiting
 
@@ -120,10 +118,7 @@ class Membership(Start):
                 self._failing.pop(peer, None)
                 continue
             self.lose(peer, fault)
-            since, limit = (
-                self._failing.setdefault(peer, now),
-                2 * self.deadlines.round + self.deadlines.heartbeat,
-            )
+            since, limit = (self._failing.setdefault(peer, now), 2 * self.deadlines.round + self.deadlines.heartbeat)
             if peer in suspects and peer not in self.lost and now - since > limit:
                 self.fail(
                     RunError(
@@ -174,9 +169,7 @@ class Membership(Start):
         if frame.kind in (Kind.SHARE, Kind.ROWS):
             topic = topic_of(frame)
             if topic is not None and frame.round <= self.mailbox.last(topic):
-                self.pass_on(
-                    frame
-                )  # else once this process is so far itself: no neighbour can be ahead of it by two
+                self.pass_on(frame)  # else once this process is so far itself: no neighbour can be ahead of it by two
             if topic == DRAWN:
                 self.draw()
         elif frame.kind is Kind.WAITING:
@@ -185,9 +178,7 @@ class Membership(Start):
                 link.waiting_at = time.monotonic()
         elif frame.kind is Kind.AGAIN:
             now = time.monotonic()
-            if (
-                now > link.answered_at + 0.5 * self.deadlines.pulse
-            ):  # else each word would cost this process many
+            if now > link.answered_at + 0.5 * self.deadlines.pulse:  # else each word would cost this process many
                 link.answered_at = now
                 self.resend(peer, frame.acknowledged)
         elif frame.kind is Kind.OBITUARY:
@@ -210,9 +201,7 @@ class Membership(Start):
 
     def _heard(self, frame: Frame, value: Any) -> None:
         """Take in an accusation of a process by a neighbour of its."""
-        known = (
-            isinstance(value, dict) and type(value.get("process")) is int and value["process"] in self.names
-        )
+        known = isinstance(value, dict) and type(value.get("process")) is int and value["process"] in self.names
         if not known or not isinstance(value.get("reason"), str):
             raise BadFrame("payload")
         process, reason = value["process"], value["reason"]

@@ -250,9 +250,7 @@ class Session(ABC):
         elif verdict is Verdict.FULL:
             self._cut(peer, f"it sent more than {self.mailbox.room} bytes that nobody can need yet")
         elif verdict is Verdict.AHEAD:
-            self.lose(
-                peer, f"it sent a frame of turn {frame.round}, at which nobody can be yet ({frame.kind.name})"
-            )
+            self.lose(peer, f"it sent a frame of turn {frame.round}, at which nobody can be yet ({frame.kind.name})")
         return verdict in (Verdict.NOW, Verdict.EARLY, Verdict.KNOWN) and topic_of(frame) is not None
 
     def _sent(self, peer: int, value: Any) -> int:

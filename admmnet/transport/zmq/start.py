@@ -133,9 +133,7 @@ class Start(Session):
             if not begun:
                 name = self.names[process]
                 self.end(
-                    RunError(
-                        f"the process of {name} {how} before the first round: nothing was charged; start again"
-                    )
+                    RunError(f"the process of {name} {how} before the first round: nothing was charged; start again")
                 )
             if process in self.links:
                 self.lose(process, f"its process {how}")

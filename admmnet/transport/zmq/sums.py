@@ -78,13 +78,7 @@ class Sums:
         return total.total(len(self._graph))
 
     def _attempt(
-        self,
-        begun: int,
-        turn: int,
-        outgoing: Mapping[int, Integers | None],
-        trees: Trees,
-        ups: Box,
-        downs: Box,
+        self, begun: int, turn: int, outgoing: Mapping[int, Integers | None], trees: Trees, ups: Box, downs: Box
     ) -> tuple[int, Partial, Sequence[int]] | None:
         """One attempt: its number, the total and who needs it; None when it is over without one.
 
@@ -93,9 +87,7 @@ class Sums:
         member, lost = self._member, frozenset(self._lost)
         attempt = len(member.lost)
         tree = trees(lost)
-        if (
-            tree is None
-        ):  # void, which has to be agreed upon like any total: others may not know of a loss yet
+        if tree is None:  # void, which has to be agreed upon like any total: others may not know of a loss yet
             tree, outgoing = spanning_tree(self._graph, lost), {}
         if tree is None:
             raise RunError("the agents left are not connected: no sum can reach them")
@@ -110,9 +102,7 @@ class Sums:
             return self._told(downs, begun, giver)
 
         def missing(place: tuple[int, int]) -> set[int]:
-            return (
-                set() if over() or (place in ups and not _older(ups[place].payload, attempt)) else {place[0]}
-            )
+            return set() if over() or (place in ups and not _older(ups[place].payload, attempt)) else {place[0]}
 
         for piece in sweep.pieces:
             found = Partial.of(piece.agents, outgoing)
@@ -130,9 +120,7 @@ class Sums:
             if piece.above is not None:
                 payload = _message(attempt, found)
                 check_size(len(payload), f"the sum of agent {piece.top}", Kind.UP)
-                member.send(
-                    piece.above, Kind.UP, channel=self._channel, origin=piece.top, round=turn, payload=payload
-                )
+                member.send(piece.above, Kind.UP, channel=self._channel, origin=piece.top, round=turn, payload=payload)
         if giver is None:
             return attempt, found.whole(tree), takers
         member.wait(lambda: set() if over() else {giver})
@@ -154,9 +142,7 @@ class Sums:
         """Whether a total is taken from a process: from above in the tree, after a loss from any neighbour."""
         return process == giver or len(self._member.lost) != begun
 
-    def _told(
-        self, downs: Box, begun: int, giver: int | None = None
-    ) -> tuple[int, Partial, Sequence[int]] | None:
+    def _told(self, downs: Box, begun: int, giver: int | None = None) -> tuple[int, Partial, Sequence[int]] | None:
         """Total that another process has; the process is lost if it is none."""
         found = None
         for place in sorted(downs):
@@ -184,12 +170,7 @@ class Sums:
             if process not in done.given and process not in member.lost:
                 done.given.add(process)
                 member.send(
-                    process,
-                    Kind.DOWN,
-                    channel=self._channel,
-                    origin=member.rank,
-                    round=done.turn,
-                    payload=done.payload,
+                    process, Kind.DOWN, channel=self._channel, origin=member.rank, round=done.turn, payload=done.payload
                 )
 
 

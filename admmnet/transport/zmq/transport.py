@@ -127,9 +127,7 @@ class ZmqTransport(Hosting):
                 kind = Kind.VECTOR if i in vectors else Kind.SILENCE
                 check_size(len(payload), f"the vector of agent {i}", kind)
                 said = b"" if words is None else words[i]
-                member.send(
-                    peer, kind, channel=self._channel, origin=i, round=turn, payload=payload, words=said
-                )
+                member.send(peer, kind, channel=self._channel, origin=i, round=turn, payload=payload, words=said)
         member.due = round + 1
         expected, lost = [(q, j) for q, agents in self._from.items() for j in agents], member.lost
         member.wait(lambda: {q for q, j in expected if (q, j) not in box and q not in lost})
@@ -140,9 +138,7 @@ class ZmqTransport(Hosting):
             words = {**words, **{j: frame.words for j, frame in sent.items() if frame.words}}
         return self._deliver(vectors | spoken, words)
 
-    def reduce(
-        self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int, size: int
-    ) -> Total | None:
+    def reduce(self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int, size: int) -> Total | None:
         """See ``Transport.reduce``; where agents are lost on the way, all that go on have the same total."""
         self._member.round = round
         total = self._sums.reduce(outgoing, trees, size)

@@ -57,11 +57,7 @@ _DTYPE = (
 )
 MOST = {kind: LIMIT if dtype else 0 for kind, dtype in _DTYPE.items()}
 """Largest payload in bytes. JSON takes up to 35 times its size in memory once it is read, so it is held short."""
-MOST |= {
-    Kind.HELLO: 2**16,
-    Kind.SHARE: 2**21,
-    **dict.fromkeys((Kind.WAITING, Kind.OBITUARY, Kind.ABORT), 2**14),
-}
+MOST |= {Kind.HELLO: 2**16, Kind.SHARE: 2**21, **dict.fromkeys((Kind.WAITING, Kind.OBITUARY, Kind.ABORT), 2**14)}
 _KINDS = {int(kind): kind for kind in Kind}
 SPEAKING = (Kind.VECTOR, Kind.SILENCE, Kind.SHARE, Kind.ROWS, Kind.OBITUARY, Kind.ABORT)
 """Kinds with words: whose origin signs what it says."""

@@ -29,14 +29,7 @@ def records(kind: str, n: int, d: int, seed: int = 0, share: float = 1.0) -> tup
 
 
 def problem(
-    kind: str,
-    n: int,
-    d: int,
-    regularisation: float,
-    *,
-    seed: int = 0,
-    share: float = 1.0,
-    sparse: bool = False,
+    kind: str, n: int, d: int, regularisation: float, *, seed: int = 0, share: float = 1.0, sparse: bool = False
 ) -> Problem:
     X, y = records(kind, n, d, seed, share)
     return make_problem(csr(X) if sparse else X, y, kind, regularisation)

@@ -69,9 +69,7 @@ def noisy(values: Sequence[float], sigma: float, rng: Rng) -> Row:
     return grid([value + sigma * draw for value, draw in zip(values, draws, strict=True)], sigma)
 
 
-def batches(
-    sampling: str, n: int, size: int, steps: int, rng: Rng, ordered: bool = False
-) -> Iterator[list[int]]:
+def batches(sampling: str, n: int, size: int, steps: int, rng: Rng, ordered: bool = False) -> Iterator[list[int]]:
     order: list[int] = []
     for _ in range(steps):
         if sampling == "poisson":
@@ -144,9 +142,7 @@ def dp_scd(data: Data, s: Settings, batch_rng: Rng, noise_rng: Rng) -> Steps:
     for batch in batches(s.sampling, n, L, s.steps, batch_rng):
         total, zetas = [0.0] * len(v), []
         for j in batch:
-            zeta = (
-                0.0 if not any(X[j]) else shortened(step(kind, alpha[j], y[j], X[j], v, scale, L, s.tiny), C)
-            )
+            zeta = 0.0 if not any(X[j]) else shortened(step(kind, alpha[j], y[j], X[j], v, scale, L, s.tiny), C)
             zetas.append(zeta)
             total = add(total, zeta, X[j])
         if s.dual_noise:

@@ -28,9 +28,7 @@ def log_integral(A: float, B: float) -> float:
     widths = (1.0 / math.sqrt(B + 1.0), 1.0 / (A + 1.0))
     cuts = {0.0, 1.0}
     for centre in (0.0, peak, 1.0):
-        cuts |= {
-            min(1.0, max(0.0, centre + k * w)) for w in widths for k in (-30, -8, -3, -1, 0, 1, 3, 8, 30)
-        }
+        cuts |= {min(1.0, max(0.0, centre + k * w)) for w in widths for k in (-30, -8, -3, -1, 0, 1, 3, 8, 30)}
     edges = sorted(cuts)
     pieces = [
         quad(integrand, low, high, epsabs=0.0, epsrel=1e-13)[0]

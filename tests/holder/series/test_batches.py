@@ -81,8 +81,7 @@ def test_a_large_sparse_draw_is_uniform() -> None:
 
 def test_order_within_an_ordered_batch_is_random() -> None:
     orders = Counter(
-        tuple(np.argsort(batch).tolist())
-        for batch in draw_batches("fixed", 40, 3, 12_000, rng(3), ordered=True)
+        tuple(np.argsort(batch).tolist()) for batch in draw_batches("fixed", 40, 3, 12_000, rng(3), ordered=True)
     )
     expected = 12_000 / 6
 

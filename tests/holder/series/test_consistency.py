@@ -55,9 +55,7 @@ def test_private_duals_differ_from_v_by_its_noise_alone(kind: str) -> None:
     done = run_dp_scd(p, **SETTINGS)
     noise = rng(2)
     total = sum(MULTIPLIER * C * noise.standard_normal(D) for _ in range(STEPS))
-    np.testing.assert_allclose(
-        done.v - done.dual @ p.X, total, rtol=0, atol=STEPS * MULTIPLIER * C * 2.0**-21
-    )
+    np.testing.assert_allclose(done.v - done.dual @ p.X, total, rtol=0, atol=STEPS * MULTIPLIER * C * 2.0**-21)
 
 
 @pytest.mark.parametrize("kind", ["squared", "hinge"])

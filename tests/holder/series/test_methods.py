@@ -106,11 +106,7 @@ def test_song_every_record_gets_at_least_what_it_asked_for() -> None:
 
 
 GRADIENT = run_dp_sgd, {"learning_rate": 0.1}
-PRIVATE: tuple[tuple[Callable[..., Any], dict[str, Any]], ...] = (
-    (run_dp_scd, {}),
-    (run_seq_dp_scd, {}),
-    GRADIENT,
-)
+PRIVATE: tuple[tuple[Callable[..., Any], dict[str, Any]], ...] = ((run_dp_scd, {}), (run_seq_dp_scd, {}), GRADIENT)
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"noise_multiplier": -1.0}, "noise_multiplier"),
     ({"noise_multiplier": math.nan}, "noise_multiplier"),

@@ -120,9 +120,7 @@ def test_compiled_magnitude_that_leaves_float64_is_named(monkeypatch: pytest.Mon
         run_banco(problem("hinge", 5, 2, 0.1), epsilon=1.0)
 
 
-def test_plain_loops_serve_without_numba_and_where_there_is_little_to_do(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_plain_loops_serve_without_numba_and_where_there_is_little_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     assert base.noisy_kernels(0.1) is None
     assert base.noisy_kernels(1.0) is not None
     monkeypatch.setitem(sys.modules, "numba", None)

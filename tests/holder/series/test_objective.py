@@ -27,9 +27,7 @@ def test_primal_and_dual_are_their_sums(kind: str, sparse: bool) -> None:
     p = problem(kind, 17, 4, 0.3, seed=1, sparse=sparse)
     X = p.X.toarray() if sparse else p.X
     theta, alpha = rng(2).standard_normal(4), feasible(p, rng(3).standard_normal(17))
-    losses = [
-        phi(kind, reference.dot(x, theta.tolist()), y) for x, y in zip(X.tolist(), p.y.tolist(), strict=True)
-    ]
+    losses = [phi(kind, reference.dot(x, theta.tolist()), y) for x, y in zip(X.tolist(), p.y.tolist(), strict=True)]
     assert p.primal(theta) == pytest.approx(np.mean(losses) + 0.15 * theta @ theta)
     conjugates = [  # sup_u -alpha u - phi(u), by search
         -minimize_scalar(lambda u, a=a, y=y: phi(kind, u, y) + a * u, bounds=(-40, 40), method="bounded").fun

@@ -82,9 +82,7 @@ def test_primal_dp_scd(kind: str, sparse: bool) -> None:
     X *= 0.7
     p, norms = make_problem(csr(X) if sparse else X, y, kind, LAM), np.linalg.norm(X, axis=0)
     settings: dict[str, Any] = {"batch": 3, "clip": 0.2, "noise_multiplier": 0.1, "steps": STEPS}
-    done, path, v = replayed(
-        run_primal_dp_scd, reference.primal_dp_scd, p, rows=X / norms, atol=1e-10, **settings
-    )
+    done, path, v = replayed(run_primal_dp_scd, reference.primal_dp_scd, p, rows=X / norms, atol=1e-10, **settings)
     np.testing.assert_allclose(done.v, v, rtol=0, atol=1e-10)
     np.testing.assert_allclose(done.theta, path[-1] / norms, rtol=1e-11)
 
@@ -157,13 +155,7 @@ def test_song_sgd(kind: str, schedule: str, scale: float, sparse: bool) -> None:
 @both_tables
 @pytest.mark.parametrize(
     ("epsilon", "sigma", "constant"),
-    [
-        (6.0, None, "tight"),
-        (1.0, None, "tight"),
-        (6.0, None, "poster"),
-        (None, 0.5, "tight"),
-        (None, 0.0, "tight"),
-    ],
+    [(6.0, None, "tight"), (1.0, None, "tight"), (6.0, None, "poster"), (None, 0.5, "tight"), (None, 0.0, "tight")],
 )
 @classes
 def test_banco(kind: str, epsilon: float | None, sigma: float | None, constant: Any, sparse: bool) -> None:

@@ -115,9 +115,7 @@ def test_private_duals_the_sum_moves_by_C_whatever_the_records_own_dual_is(kind:
         hidden[case.k] = 1e3 * rng(number).standard_normal()  # another history of record k
         (a, v), (b, w) = update(case.p, case, case.dual), update(case.other, case, hidden)
         others = np.arange(len(a)) != case.k
-        np.testing.assert_array_equal(
-            a[others], b[others]
-        )  # nobody else's step, so nobody else's dual, differs
+        np.testing.assert_array_equal(a[others], b[others])  # nobody else's step, so nobody else's dual, differs
         worst = max(worst, float(np.linalg.norm(v - w)) / case.C)
     assert 0.999 < worst <= ROUNDING
 

@@ -70,9 +70,6 @@ def show(run: Path, agent: int | None, events: bool, delta: float | None, json_:
 
 def as_json(account: Any, delta: float | None, *, events: bool) -> dict[str, Any]:
     """A ledger or account as JSON."""
-    from admmnet.privacy.contract import Contract
-    from admmnet.privacy.ledger.form import total_line
-
     at = account.delta if delta is None else delta
     lines = {"events": [line for _, _, line in account.events]} if events else {}
     return {
@@ -80,7 +77,7 @@ def as_json(account: Any, delta: float | None, *, events: bool) -> dict[str, Any
         **lines,
         "count": account.count,
         "delta": at,
-        "total": total_line(account.totals, Contract.reading(at) if delta else account.contract),
+        "total": account.total(delta),
         "finished": account.finished,
         **({} if account.totals.colluders is None else {"colluders": account.totals.colluders}),
     }

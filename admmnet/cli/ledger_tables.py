@@ -8,9 +8,10 @@ from admmnet.cli import columns
 from admmnet.cli.fitted import show, table
 from admmnet.cli.tables import console, epsilon, headers, number, short
 from admmnet.privacy.budget import Totals
+from admmnet.privacy.contract import Contract
 from admmnet.privacy.events import parameters
 from admmnet.privacy.ledger.audit import VerifiedLedger
-from admmnet.privacy.ledger.form import finite
+from admmnet.privacy.ledger.form import finite, total_line
 
 ALL_COLLUDE = "eps B"
 """Column of masked sums."""
@@ -35,16 +36,16 @@ def print_accounts(accounts: Mapping[str, VerifiedLedger], delta: float | None, 
     )
     for account in accounts.values():
         at = account.delta if delta is None else delta
-        totals, header = account.totals, account.header
+        totals, header, total = account.totals, account.header, account.total(delta)
         grid.add_row(
             str(header["agent"]),
             str(header["records"]),
             str(account.count),
             str(len({round for round, _, _ in account.events})),
             number(finite(totals.rho), 5),
-            "-" if at is None else epsilon(finite(totals.epsilon_proven(at)), 5),
-            *([number(totals.colluders), _unmasked(totals, at)] if masked else []),
-            "-" if at is None else epsilon(finite(totals.epsilon_published(at)), 5),
+            "-" if at is None else epsilon(total["epsilon_spent"], 5),
+            *([number(totals.colluders), _unmasked(total)] if masked else []),
+            "-" if at is None else epsilon(total["epsilon_published"], 5),
             number(header["budget"]["epsilon"]),
             number(at),
             f"{account.runs} run{'s' * (account.runs != 1)}"
@@ -65,20 +66,21 @@ def print_together(together: Sequence[tuple[int, Totals, float]]) -> None:
     masked = any(totals.unmasked for _, totals, _ in together)
     grid = table("together", "agent", "rho", "eps spent", *(["K", ALL_COLLUDE] if masked else []), "delta")
     for agent, totals, delta in together:
+        total = total_line(totals, Contract.reading(delta))
         grid.add_row(
             str(agent),
-            number(finite(totals.rho), 5),
-            epsilon(finite(totals.epsilon_proven(delta)), 5),
-            *([number(totals.colluders), _unmasked(totals, delta)] if masked else []),
+            number(total["rho"], 5),
+            epsilon(total["epsilon_spent"], 5),
+            *([number(totals.colluders), _unmasked(total)] if masked else []),
             number(delta),
         )
     show(console(), grid)
     print("together: if an agent's records are the same in all folders; at the largest delta of its accounts")
 
 
-def _unmasked(totals: Totals, delta: float | None) -> str:
-    spent = None if delta is None else totals.epsilon_unmasked(delta)
-    return "-" if spent is None else epsilon(finite(spent), 5)
+def _unmasked(total: Mapping[str, float | None]) -> str:
+    spent = total.get("epsilon_if_all_collude")
+    return "-" if spent is None else epsilon(spent, 5)
 
 
 def print_events(account: VerifiedLedger) -> None:

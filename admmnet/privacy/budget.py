@@ -120,10 +120,6 @@ class Totals:
             return min(renyi, discrete_epsilon(math.sqrt(self.mu_squared), self.kappa, delta))
         return renyi
 
-    def epsilon_unmasked(self, delta: float) -> float | None:
-        """Epsilon if more than the colluders collude, or masks fail: Theorem 23 (B); None where nothing was masked."""
-        return None if self.unmasked is None else self.unmasked.epsilon_proven(delta)
-
     @property
     def kappa_alone(self) -> float:
         """Sum of (P10) to those who know all masks: no less than ``kappa``."""

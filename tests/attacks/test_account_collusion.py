@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from admmnet import RequestError, run
+from admmnet.privacy.contract import Contract
 from admmnet.privacy.filters import Spend
 from admmnet.privacy.ledger import audit
 from tests.people_runs import write_people
@@ -27,7 +28,7 @@ def settings(folder: Path, colluders: int, out: str, **others: Any) -> dict[str,
 def together(folder: Path) -> float:
     """Epsilon of all runs of agent 0's account to those who know all masks."""
     totals = audit.read(folder / "account" / "agent-000.jsonl", account=True).totals
-    found = totals.epsilon_unmasked(DELTA)
+    found = Contract.reading(DELTA).spent(totals, alone=True)
     assert found is not None
     return found
 

@@ -15,6 +15,7 @@ from admmnet.holder.measurements.sums import OnGrid
 from admmnet.masking import MaskKey, masks
 from admmnet.masking.partners import partners_of
 from admmnet.privacy.budget import empty
+from admmnet.privacy.contract import Contract
 from admmnet.privacy.conversion import gaussian_epsilon
 from admmnet.types import Integers
 from tests.masking.crew import RUN
@@ -45,7 +46,7 @@ def test_a_silent_colluder_reads_the_sum_of_a_void_attempt(rule: bool) -> None:
     spent = network.ledgers[0].totals
     mu = math.sqrt(read) * asked.sensitivity / SIGMA
     assert (spent.epsilon_proven(DELTA) >= gaussian_epsilon(mu, DELTA)) == rule
-    unmasked = spent.epsilon_unmasked(DELTA)
+    unmasked = Contract.reading(DELTA).spent(spent, alone=True)
     assert unmasked is not None
     assert (unmasked >= gaussian_epsilon(2.0 * mu, DELTA)) == rule  # both totals hold void attempts
 

@@ -28,6 +28,7 @@ from admmnet.methods import fixed
 from admmnet.methods.base import Agent
 from admmnet.methods.sums import SumMethod
 from admmnet.privacy.calibrate import Target
+from admmnet.privacy.contract import Contract
 from admmnet.privacy.conversion import gaussian_epsilon
 from admmnet.privacy.events import DiscreteGaussian
 from admmnet.privacy.ledger import audit
@@ -345,7 +346,7 @@ def test_an_account_says_the_least_k_of_its_runs_and_its_own_second_epsilon(
     second = go(people, tmp_path / "second", epsilon=2.0, colluders=3, **given)
     book = audit.read(tmp_path / "account" / "agent-000.jsonl", account=True)
     assert book.totals.colluders == 1
-    privacy, whole = second.summary["privacy"], book.totals.epsilon_unmasked(1e-4)
+    privacy, whole = second.summary["privacy"], Contract.reading(1e-4).spent(book.totals, alone=True)
     assert whole is not None
     assert privacy["account_colluders"] == 1
     assert privacy["account_epsilon_if_all_collude"] == whole

@@ -13,6 +13,7 @@ import pytest
 from admmnet import RequestError, RunConfig, run
 from admmnet.cli import run_command_line
 from admmnet.privacy.budget import Totals
+from admmnet.privacy.contract import Contract
 from admmnet.privacy.events import DiscreteGaussian, Event, Gaussian, Laplace, SubsampledGaussian
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.together import added, largest
@@ -44,8 +45,8 @@ def test_totals_of_parts_are_those_of_all_their_events(seed: int) -> None:
         expected = np.max([getattr(of(*part), name) for part in parts], axis=0)
         np.testing.assert_array_equal(getattr(most, name), expected)
     assert sum_.colluders == whole.colluders
-    for read in (Totals.epsilon_proven, Totals.epsilon_unmasked):
-        one, other = read(sum_, 1e-5), read(whole, 1e-5)
+    for alone in (False, True):
+        one, other = (Contract.reading(1e-5).spent(totals, alone=alone) for totals in (sum_, whole))
         assert (one is None and other is None) or one == pytest.approx(other, rel=1e-9)
 
 

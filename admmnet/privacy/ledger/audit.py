@@ -72,6 +72,10 @@ class VerifiedLedger:
         """Number of runs: 1, or more in an account."""
         return len(self.starts)
 
+    def total(self, delta: float | None = None) -> dict[str, float | None]:
+        """Totals as lines state them, at the budget's delta or another one."""
+        return total_line(self.totals, self.contract if delta is None else Contract.reading(delta))
+
     @property
     def delta(self) -> float | None:
         """Return the delta of the budget, None for methods without privacy."""

@@ -111,5 +111,5 @@ def _spent(folder: Path) -> str:
     if not ledger_files(folder):
         return "nothing is spent"
     books = read_run(folder, events=False).ledgers.values()
-    spent = [0.0 if book.delta is None else book.totals.epsilon_proven(book.delta) for book in books]
+    spent = [book.total()["epsilon_spent"] or 0.0 for book in books]
     return f"epsilon {max(spent):.4g} is spent" if any(book.count for book in books) else "nothing is spent"

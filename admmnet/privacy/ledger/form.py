@@ -90,8 +90,8 @@ def _filter_line(filter: Count | Spend | None) -> dict[str, Any] | None:
     return {"order": filter.alpha, "kappa": filter.kappa, "parts": filter.parts}
 
 
-def filter_of(line: dict[str, Any] | None, epsilon: float, delta: float) -> Count | Spend | None:
-    """Filter of a header's ``filter`` or ``account_filter``.
+def filter_of(line: Any, epsilon: float, delta: float) -> Count | Spend | None:
+    """Filter of a header's ``filter`` or ``account_filter``; its form is held by writing it again.
 
     Raises
     ------
@@ -100,22 +100,18 @@ def filter_of(line: dict[str, Any] | None, epsilon: float, delta: float) -> Coun
     """
     if line is None:
         return None
-    if not isinstance(line, dict) or list(line) not in (["planned"], ["order", "kappa", "parts"]):
-        raise RequestError("a filter has the key planned, or order, kappa and parts")
-    if "planned" in line:
-        rows = line["planned"]
-        whole = isinstance(rows, list) and all(
-            isinstance(row, list) and len(row) == 3 and isinstance(row[0], str) and isinstance(row[1], dict)
-            for row in rows
-        )
-        if not whole or not all(is_count(row[2]) for row in rows):
-            raise RequestError("planned is no list of mechanism, parameters and count")
-        return Count.of(tuple((from_parameters(*row[:2]), row[2]) for row in rows), epsilon, delta)
-    order, kappa, parts = line["order"], line["kappa"], line["parts"]
-    place = None if order is None else int(abs(ORDERS - order).argmin()) if is_positive(order) else -1
-    if place == -1 or not (kappa == 0.0 or is_positive(kappa)) or not is_count(parts):
-        raise RequestError("order, kappa or parts of a filter is out of range")
-    return Spend(epsilon, delta, place, float(kappa), parts)
+    try:
+        if "planned" in line:
+            rows = tuple((from_parameters(name, values), count) for name, values, count in line["planned"])
+            if all(is_count(count) for _, count in rows):
+                return Count.of(rows, epsilon, delta)
+        elif is_count(line["parts"]) and (line["kappa"] == 0.0 or is_positive(line["kappa"])):
+            place = None if line["order"] is None else int(abs(ORDERS - line["order"]).argmin())
+            return Spend(epsilon, delta, place, float(line["kappa"]), line["parts"])
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        if isinstance(error, RequestError):
+            raise
+    raise RequestError("is no list of planned events with counts, and no order, kappa and parts")
 
 
 def encode(line: dict[str, Any]) -> bytes:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 import networkx as nx
 
 from admmnet import RunConfig
+from admmnet.auditing.canary import contract_for
 from admmnet.methods import METHODS, fixed
 from admmnet.methods.base import AgentPlan, Facts, Method
 from admmnet.methods.pp_admm import PPADMM
@@ -106,7 +107,7 @@ def noise_at(rho: float, n: int, m: float, settings: RunConfig) -> Planned | Non
         draft = method._draft(n, m, m, rho)
     if draft is None:
         return None
-    contract = Contract.planned(1.0, 0.5, draft.charges, str(settings.method))
+    contract = contract_for(1.0, 0.5, draft.charges, str(settings.method))
     return Planned(draft.noise, m, draft.charges, contract)
 
 

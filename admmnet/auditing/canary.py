@@ -14,7 +14,9 @@ import numpy as np
 
 from admmnet.holder import Answer, Ask, Door, Holder
 from admmnet.masking import Masks
-from admmnet.privacy.contract import Contract, MemoryLedger
+from admmnet.privacy.budget import Charges
+from admmnet.privacy.contract import Contract, MemoryLedger, Promise
+from admmnet.privacy.filters import Count
 from admmnet.rng import AgentStreams
 from admmnet.solvers.batch import run_single
 from admmnet.solvers.losses import Logistic
@@ -25,6 +27,13 @@ COSINE = math.sqrt(1.0 - SINE * SINE)
 FAR = 400.0
 """Distance at which the slope of a canary is 1 - e^-40."""
 LOSS = Logistic()
+
+
+def contract_for(
+    epsilon: float, delta: float, charges: Charges, form: str = "proven", colluders: int | None = None
+) -> Contract:
+    """Contract of a plan by itself."""
+    return Contract(Promise(epsilon, delta, colluders=colluders), Count.of(charges, epsilon, delta), form=form)
 
 
 def far(width: int) -> Vector:

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from admmnet.auditing.audit import Reading, Trial
-from admmnet.auditing.canary import COSINE, FAR, LOSS, SINE, answered, canary, door, far
+from admmnet.auditing.canary import COSINE, FAR, LOSS, SINE, answered, canary, contract_for, door, far
 from admmnet.auditing.evidence import World
 from admmnet.holder import Ask, Released
 from admmnet.holder.known import Known
@@ -61,7 +61,7 @@ class Questions:
     @cached_property
     def contract(self) -> Contract:
         """For all questions."""
-        return Contract.planned(self.epsilon, self.delta, ((self.event, self.rounds),))
+        return contract_for(self.epsilon, self.delta, ((self.event, self.rounds),))
 
     def draw(self, world: World, rng: np.random.Generator) -> Trial:
         """Score: how many answers are yes."""
@@ -98,7 +98,7 @@ class HeldQuestions:
     @cached_property
     def contract(self) -> Contract:
         """For one start; epsilon is pure, so what is read at delta may be a little less."""
-        return Contract.planned(self.epsilon, self.delta, ((self.event, 1),))
+        return contract_for(self.epsilon, self.delta, ((self.event, 1),))
 
     @cached_property
     def others(self) -> Matrix:

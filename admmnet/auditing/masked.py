@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from admmnet.auditing.audit import Reading, Trial
-from admmnet.auditing.canary import LOSS, answered, canary, door_of, far
+from admmnet.auditing.canary import LOSS, answered, canary, contract_for, door_of, far
 from admmnet.auditing.evidence import World
 from admmnet.holder import Ask
 from admmnet.holder.known import Known
@@ -61,7 +61,7 @@ class MaskedRounds:
     def contract(self) -> Contract:
         """For all rounds."""
         (event,) = self.asked.cost(self._known(1)).now
-        return Contract.planned(self.epsilon, self.delta, ((event, self.rounds),), colluders=self.colluders)
+        return contract_for(self.epsilon, self.delta, ((event, self.rounds),), colluders=self.colluders)
 
     @cached_property
     def _keys(self) -> dict[int, MaskKey]:

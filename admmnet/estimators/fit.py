@@ -15,7 +15,7 @@ from admmnet.config.run_config import RunConfig, config_of, own_settings
 from admmnet.config.toml import common_settings
 from admmnet.data.arrays import rows_of
 from admmnet.data.records import Target
-from admmnet.errors import BudgetError, RequestError
+from admmnet.errors import BudgetError, RequestError, RunError
 from admmnet.estimators.runs import run_on
 from admmnet.estimators.tally import IN_MEMORY, counted, folder_of
 from admmnet.graph.simple import Graph
@@ -160,6 +160,8 @@ def fit(
             process = counted(X, [spent], promise.delta, contract.adjacency, None)
     if not done:
         raise BudgetError("the budget does not afford what the fit costs: raise epsilon")
+    if not contract.keeps(guard.totals):
+        raise RunError("the fit has spent more than its contract allows: please report it")
     steps = method.closing(agent, door.secret.kept if door.simulated else None).facts.get("steps")
     told = {"account": None, "account_epsilon_spent": None, "process": process, "steps": steps}
     return _fit(method.model(agent), plan, contract, config_of(method), told)

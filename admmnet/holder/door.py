@@ -24,7 +24,7 @@ from admmnet.masking import Attempt, Masks
 from admmnet.privacy.contract import MemoryLedger
 from admmnet.privacy.events import NoRecords, check, relation_of
 from admmnet.rng import Purpose
-from admmnet.solvers.batch import Steps
+from admmnet.solvers.batch import Steps, quietly
 from admmnet.solvers.losses import Loss, tasks_of
 from admmnet.solvers.radius import MOST, clip
 
@@ -136,7 +136,8 @@ class Door:
         work, reply = measurement.carry_out(secret, known), None
         while True:
             try:
-                step = work.send(reply)
+                with quietly(not self._told):
+                    step = work.send(reply)
             except StopIteration as done:
                 return _bounded(done.value)
             except Exception as error:
@@ -146,7 +147,7 @@ class Door:
                 reply = None
                 continue
             try:
-                reply = yield step
+                reply = yield step._replace(quiet=not self._told)
             except Exception as error:
                 raise self._fault(error) from None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -49,15 +49,7 @@ class Hinge(Bounded):
         return 0.0
 
 
-class DualLoss(Loss, Protocol):
-    """A loss whose dual is known."""
-
-    def conjugate(self, s: Vector, y: Vector) -> Vector:
-        """Convex conjugate in the score, phi*(s, y) = sup_u (s u - phi(u, y)), +inf outside its domain."""
-        ...
-
-
-SINGLE_SITE_LOSSES: Mapping[str, DualLoss] = {"squared": Squared(), "logistic": Logistic(), "hinge": Hinge()}
+SINGLE_SITE_LOSSES: Mapping[str, Loss] = {"squared": Squared(), "logistic": Logistic(), "hinge": Hinge()}
 """Losses of the single-site methods; ridge regression is the squared one, half the squared residual."""
 
 
@@ -116,7 +108,7 @@ class Problem:
 
     def dual(self, alpha: Vector, theta: Vector) -> float:
         """D(alpha) of docs/baselines.md (41); +inf where alpha is infeasible. theta is ``point(alpha)``."""
-        loss: Any = self.loss  # a `DualLoss`: no other is asked for its dual
+        loss: Any = self.loss  # these three have conjugates
         conjugates = loss.conjugate(-alpha, self.y)
         return float(np.mean(conjugates) + 0.5 * self.regularisation * (theta @ theta))
 

@@ -101,7 +101,7 @@ class Masks:
         self._pairs: dict[int, bytes] = {}
 
     def check(self, attempt: Attempt) -> None:
-        """Refuse another K, an attempt that was answered before, and participants among whom no mask hides the agent.
+        """Refuse an attempt that was answered before, and participants among whom no mask hides the agent.
 
         Raises
         ------
@@ -112,11 +112,6 @@ class Masks:
         if number <= self.answered:
             raise RequestError(
                 f"attempt {number} at a masked sum comes after attempt {self.answered}: no attempt is answered twice"
-            )
-        if colluders != self.colluders:
-            raise RequestError(
-                f"a masked sum with colluders = {colluders} is asked for in a run that promises colluders = "
-                f"{self.colluders}: noise and masks must be for the number that was agreed upon"
             )
         check_participants(participants, colluders)
         if self.agent not in participants or any(i not in self._publics for i in participants):

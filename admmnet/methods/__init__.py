@@ -62,6 +62,10 @@ def _adapted(found: Any, _: str) -> type[Method]:
 
     if not (isinstance(found, type) and issubclass(found, Method)):
         raise TypeError("it is no subclass of Method")
+    from admmnet.methods.sums import SumMethod
+
+    if found.maskable and not issubclass(found, SumMethod):
+        raise TypeError("it says maskable, and is no SumMethod, whose sums alone are masked")
     kind = found.Settings
     if not (isinstance(kind, type) and issubclass(kind, MethodSettings) and "__dataclass_fields__" in vars(kind)):
         raise TypeError("its Settings are no dataclass that extends MethodSettings")

@@ -28,6 +28,11 @@ def blaming(kind: type, error: type[AdmmnetError] = RequestError) -> Iterator[No
         raise
     except Exception as fault:
         place = _place(kind, fault)
+        if isinstance(fault, NotImplementedError):
+            name = traceback.extract_tb(fault.__traceback__)[-1].name
+            raise error(
+                f"{kind.__module__}.{kind.__qualname__} has no {name}(): docs/contributing.md says what it must do"
+            ) from fault
         if place is None:
             raise
         raise error(f"{place}: {type(fault).__name__}: {fault}") from fault

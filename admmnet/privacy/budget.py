@@ -76,6 +76,7 @@ class Totals:
         """Published cost of an event, None where there is none."""
         return published.rho(event) if self.method == "published" else None
 
+    @np.errstate(all="ignore")  # whatever a method has set
     def add(self, event: Event, count: int = 1) -> None:
         """Add the cost of an event, ``count`` times."""
         masked = isinstance(event, DiscreteGaussian) and event.parts > 1
@@ -127,12 +128,7 @@ class Totals:
 
     def gaussian(self, epsilon: float, delta: float) -> bool:
         """Whether a filter of (mu^2, kappa) holds these: Gaussian events alone, kappa within its share (P11)."""
-        return self.gaussian_only and self.kappa_alone <= most_excess(epsilon, delta)
-
-    @property
-    def gaussian_only(self) -> bool:
-        """Whether all events are Gaussian, discrete or not."""
-        return math.isfinite(self.mu_squared)
+        return math.isfinite(self.mu_squared) and self.kappa_alone <= most_excess(epsilon, delta)
 
     def epsilon_published(self, delta: float) -> float | None:
         """Published epsilon of the events so far, eq. (P3); of a baseline by its own paper's accounting."""

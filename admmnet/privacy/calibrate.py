@@ -16,7 +16,7 @@ from admmnet.privacy.budget import SLACK, Charges, Totals
 from admmnet.privacy.conversion import ORDERS, allowance, best_order, loose_rho
 from admmnet.privacy.conversion import epsilon as epsilon_of
 from admmnet.privacy.discrete import discrete_epsilon, discrete_mu, excess, most_excess
-from admmnet.privacy.filters import Count, Spend
+from admmnet.privacy.filters import Spend
 
 N = TypeVar("N")
 HIGHEST = 1e150
@@ -164,12 +164,6 @@ class Target:
     def worst(self, charges: Charges) -> Totals:
         """Sum of all that a run can charge."""
         return Totals.of(charges, self.form)
-
-    def filter(self, charges: Charges, *, adaptive: bool = False, parts: int = 1) -> Count | Spend:
-        """Guard of a run with these charges; of an ``adaptive`` one they are the most it is likely to need."""
-        if adaptive:
-            return Spend.of(self.epsilon, self.delta, self.worst(charges), parts)
-        return Count.of(charges, self.epsilon, self.delta)
 
 
 FINEST_GRID = 2.0**-30

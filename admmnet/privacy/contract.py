@@ -14,10 +14,11 @@ from functools import lru_cache
 import numpy as np
 
 from admmnet.errors import RunError
-from admmnet.privacy.budget import SHARED, Charges, Totals, empty, grown
+from admmnet.privacy.budget import SHARED, Totals, empty, grown
 from admmnet.privacy.conversion import group_epsilon, loose_rho
-from admmnet.privacy.events import DiscreteGaussian, Event
+from admmnet.privacy.events import DiscreteGaussian, Event, NoRecords, Unprotected
 from admmnet.privacy.filters import Count, Reading, Spend, alone_of
+from admmnet.solvers.radius import tail_delta
 
 ROUNDING = 1e-9
 """Relative slack between what was spent and what is proven: both are sums, in different orders."""
@@ -36,8 +37,6 @@ class Promise:
         ``proven`` or ``published``: which arithmetic calibrated the plan.
     adjacency : str
         ``replace-one``, or ``zero-out`` where a planned event is proven for that alone.
-    delta_clipping : float or None
-        Most that clipped noise adds to delta, docs/privacy.md (V10); None where no noise is clipped.
     group : int
         Records of one person, for ``Contract.group``.
     colluders : int or None
@@ -48,7 +47,6 @@ class Promise:
     delta: float
     accountant: str = "proven"
     adjacency: str = "replace-one"
-    delta_clipping: float | None = None
     group: int = 1
     colluders: int | None = None
 
@@ -78,14 +76,6 @@ class Contract:
     covered: bool = True
 
     @classmethod
-    def planned(
-        cls, epsilon: float, delta: float, charges: Charges, form: str = "proven", colluders: int | None = None
-    ) -> Contract:
-        """Contract of a plan by itself."""
-        promise = Promise(epsilon, delta, colluders=colluders)
-        return cls(promise, Count.of(charges, epsilon, delta), form=form)
-
-    @classmethod
     def reading(cls, delta: float) -> Contract:
         """Contract by which totals are read at a delta; nothing limits them."""
         return cls(Promise(math.inf, delta))
@@ -107,8 +97,19 @@ class Contract:
     @property
     def parts(self) -> int:
         """Largest N - K of a planned masked sum, 1 where nothing is masked."""
-        planned = self.filter.planned if isinstance(self.filter, Count) else ()
+        if isinstance(self.filter, Spend):
+            return self.filter.parts
+        planned = self.filter.planned if self.filter is not None else ()
         return max((event.parts for event, _ in planned if isinstance(event, DiscreteGaussian)), default=1)
+
+    @property
+    def delta_clipping(self) -> float | None:
+        """Most that clipped noise adds to delta, docs/privacy.md (V10); None where no noise is clipped."""
+        planned = self.filter.planned if isinstance(self.filter, Count) else ()
+        exact = DiscreteGaussian | NoRecords | Unprotected
+        draws = sum(count for event, count in planned if not isinstance(event, exact))
+        draws = MOST_DRAWS if isinstance(self.filter, Spend) else draws
+        return tail_delta(draws, self.promise.epsilon) if draws and self.promise is not None else None
 
     @property
     def worst(self) -> Totals | None:
@@ -117,7 +118,7 @@ class Contract:
 
     def over_account(self) -> Contract:
         """Return the contract of all runs of the account: its filter in place of this run's own."""
-        return Contract(self.promise, self.account, self.account)
+        return Contract(self.promise, self.account, self.account, covered=self.covered)
 
     def most(self, *, alone: bool = False) -> Reading | None:
         """All that the filter lets through; ``alone`` to those who know all masks: Theorem 23 (B)."""
@@ -131,11 +132,12 @@ class Contract:
         return group_epsilon(most.rho, self.promise.delta, self.promise.group)
 
     def spent(self, totals: Totals, *, alone: bool = False) -> float | None:
-        """Epsilon of charges so far: by their sum, or by all that the filter lets through, whichever is less."""
-        own, most = totals.unmasked if alone else totals, self.most(alone=alone)
+        """Epsilon of charges so far: the lesser of their sum and all that a plan lets through (Theorem 25)."""
+        own = totals.unmasked if alone else totals
         if self.promise is None or own is None:
             return None
         found = own.epsilon_proven(self.promise.delta, coarse=True)
+        most = self.most(alone=alone) if isinstance(self.filter, Count) else None
         return found if most is None else min(found, most.epsilon)
 
     def sound(self) -> bool:

@@ -107,6 +107,7 @@ class Count:
     @classmethod
     def of(cls, planned: Charges, epsilon: float, delta: float) -> Count:
         """Return the filter of a plan, read by (mu^2, kappa) where its kappa fits its share, (P11)."""
+        planned = tuple((event, count) for event, count in planned if count)
         kappa = HEADROOM * sum(count * excess_of(alone_of(event)) for event, count in planned)
         return cls(planned, kappa if kappa <= most_excess(epsilon, delta) else math.inf)
 
@@ -135,11 +136,6 @@ class Count:
             return False
         return math.isinf(self.kappa) or _kappa(spent, events) <= self.kappa * (1.0 + SLACK)
 
-    def describe(self) -> str:
-        """Planned events in words, for messages."""
-        said = [f"{event.mechanism} ({_numbers(event)}) {count} times" for event, count in self.planned]
-        return "; ".join(said) or "nothing"
-
 
 @lru_cache(maxsize=SHARED)
 def _taken(filter: Count, left: Left, events: tuple[Event, ...]) -> Left | None:
@@ -149,9 +145,10 @@ def _taken(filter: Count, left: Left, events: tuple[Event, ...]) -> Left | None:
             continue
         places = _covering(filter, event)
         if not places:
+            plan = "; ".join(f"{one.mechanism} ({_numbers(one)}) {count} times" for one, count in filter.planned)
             raise Uncovered(
                 f"asks {event.mechanism} ({_numbers(event)}), which no planned event covers; the plan has "
-                f"{filter.describe()}: say it in plan(), or say adaptive = True"
+                f"{plan or 'nothing'}: say it in plan(), or say adaptive = True"
             )
         place = next((i for i in places if now is not None and now[i] > 0), None)
         if now is None or place is None:

@@ -83,7 +83,7 @@ def _entry_faults(account: VerifiedLedger, entry: Mapping[str, Any], releases: i
         ("rho_published", finite(totals.rho_published)),
         ("epsilon_spent", total["epsilon_spent"] if contract.covered else None),
         ("epsilon_proven", finite(most.epsilon) if most is not None and contract.covered else None),
-        ("rho_proven", finite(most.rho) if most is not None else None),
+        ("rho_proven", finite(most.rho) if most is not None and contract.covered else None),
         ("epsilon_if_all_collude", finite(alone.epsilon) if alone is not None and header.get("trust") else None),
         ("epsilon_group", finite(contract.group()) if header.get("group_size") else None),
         ("epsilon_published", total["epsilon_published"]),

@@ -27,20 +27,29 @@ class Attempts:
         How many void attempts may be followed by another one in the same round.
     largest : float
         What no number of a sum exceeds whose masks have cancelled.
+
+    Attributes
+    ----------
+    void : list of int
+        Rounds of void attempts.
+    missed : dict of int to int
+        Agents that were missing in one, and the round since when sums are without them.
+    ended : int or None
+        Round from which on too few agents were left.
     """
 
     def __init__(self, agents: int, colluders: int, spare: int, largest: float) -> None:
-        self.participants, self._colluders, self._spare = tuple(range(agents)), colluders, spare
+        self.participants, self.colluders, self._spare = tuple(range(agents)), colluders, spare
         self._largest = largest
         self._number = 0
-        self._void: list[int] = []
-        self._missed: dict[int, int] = {}
-        self._ended: int | None = None
+        self.void: list[int] = []
+        self.missed: dict[int, int] = {}
+        self.ended: int | None = None
 
     def begin(self, round: int) -> tuple[int, tuple[int, ...]]:
         """Number of the next attempt, and who takes part; nobody where too few agents are left for one."""
-        if len(self.participants) < self._colluders + 2:
-            self._ended = round if self._ended is None else self._ended
+        if len(self.participants) < self.colluders + 2:
+            self.ended = round if self.ended is None else self.ended
             return self._number, ()
         self._number += 1
         return self._number, self.participants
@@ -66,36 +75,18 @@ class Attempts:
             return total, False
         if total is None:  # nobody put anything in, or no tree reached all, which ``RoundTrees.notes`` says
             return None, False
-        self._void.append(round)
+        self.void.append(round)
         if left_out := sorted(set(spoken).difference(total.agents)):
             raise RunError(
                 f"agent {left_out[0]} took part in the masked sum of round {round} and was left out of it: an agent "
                 "between it and the root of the tree could not or would not hand on its part, and nobody can say "
                 "which; without it the others go on, or end, as --on-loss says: start the run again"
             )
-        self._missed |= {i: round for i in self.participants if i not in total.agents}
+        self.missed |= {i: round for i in self.participants if i not in total.agents}
         self.participants = tuple(i for i in self.participants if i in total.agents)
-        again = self._spare > 0 and len(self.participants) >= self._colluders + 2
+        again = self._spare > 0 and len(self.participants) >= self.colluders + 2
         self._spare -= again
         return None, again
-
-    def notes(self) -> tuple[str, ...]:
-        """What the reader of a run must know of void attempts."""
-        found = []
-        if self._void:
-            found.append(
-                f"{len(self._void)} masked sum{'s were' if len(self._void) > 1 else ' was'} void, the first in round "
-                f"{self._void[0]}: somebody was missing; what that cost stays charged"
-            )
-        if self._missed:
-            who = ", ".join(f"agent {i} from round {round} on" for i, round in sorted(self._missed.items()))
-            found.append(f"masked sums are without {who}: it was missing in one, whatever the reason")
-        if self._ended is not None:
-            found.append(
-                f"from round {self._ended} on fewer than {self._colluders + 2} agents were left: masked sums against "
-                f"{self._colluders} colluders need that many, so the model stayed as it was"
-            )
-        return tuple(found)
 
 
 def agree_on_masks(

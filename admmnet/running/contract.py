@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 from admmnet.errors import RequestError
 from admmnet.methods.base import Method
+from admmnet.methods.blame import defined
 from admmnet.methods.settings import MethodSettings
 from admmnet.privacy.budget import Charges
 from admmnet.privacy.calibrate import Target
-from admmnet.privacy.contract import MOST_DRAWS, Contract, Promise
-from admmnet.privacy.events import DiscreteGaussian, NoRecords, Unprotected, relation_of
-from admmnet.solvers.radius import tail_delta
+from admmnet.privacy.contract import Contract, Promise
+from admmnet.privacy.events import EVENTS, check, relation_of
+from admmnet.privacy.filters import Count, Spend
 
 
 def contract_of(config: MethodSettings, charges: Charges, target: Target, agents: int) -> Contract:
@@ -30,13 +32,24 @@ def contract_of(config: MethodSettings, charges: Charges, target: Target, agents
             f"accountant = 'published' does not go with algorithm = {config.algorithm!r}, which is adaptive: the "
             "papers' arithmetic has no filter for questions that no plan lists; give accountant = 'proven'"
         )
+    rows: Any = charges if type(charges) is tuple else [charges]
+    for row in rows:
+        whole = type(row) is tuple and len(row) == 2 and type(row[0]) in EVENTS.values() and type(row[1]) is int
+        if not whole or not 0 <= row[1] <= 2**53:
+            raise RequestError(
+                f"{defined(kind, 'plan')}: charges has {row!r:.80}: it must be a tuple of pairs, each an event and a "
+                "whole number of times, 0 or more"
+            )
+        check(row[0])
     colluders = config.colluders if config.trust == "masked" else None
-    contract = _contract(
-        charges, target, colluders, config.group_size, agents, adaptive=kind.adaptive, covered=kind.covered
-    )
-    if not (
-        contract.sound() and (target.accountant != "proven" or kind.adaptive or target.allows(target.worst(charges)))
-    ):
+    given = target, colluders, config.group_size, agents
+    contract, kept = _contract(charges, *given, adaptive=kind.adaptive, covered=kind.covered)
+    if agents > 1 and contract.adjacency != "replace-one":
+        raise RequestError(
+            f"algorithm = {config.algorithm!r} plans an event that is proven for {contract.adjacency} alone, and a "
+            "network promises replace-one: plan sampled batches with sampling = 'fixed'"
+        )
+    if not kept:
         raise RequestError(
             f"algorithm = {config.algorithm!r} plans to charge more than epsilon = {target.epsilon:g} at "
             f"delta = {target.delta:g}: its plan must come from calibrate(draft, target)"
@@ -47,20 +60,14 @@ def contract_of(config: MethodSettings, charges: Charges, target: Target, agents
 @lru_cache(maxsize=64)  # agents with the same facts share a contract
 def _contract(
     charges: Charges, target: Target, colluders: int | None, group: int, agents: int, *, adaptive: bool, covered: bool
-) -> Contract:
-    parts = 1 if colluders is None else agents - colluders
+) -> tuple[Contract, bool]:
+    """Contract, and whether its plan comes to no more than was promised."""
     relations = [relation_of(event) for event, _ in charges]
     relation = next((one for one in relations if one != "replace-one"), "replace-one")
-    draws = sum(count for event, count in charges if not isinstance(event, DiscreteGaussian | NoRecords | Unprotected))
-    draws = MOST_DRAWS if adaptive else draws
-    promise = Promise(
-        target.epsilon,
-        target.delta,
-        target.accountant,
-        relation,
-        tail_delta(draws, target.epsilon) if draws else None,
-        group,
-        colluders,
-    )
-    filter = target.filter(charges, adaptive=adaptive, parts=parts)
-    return Contract(promise, filter, target.account, target.form, covered)
+    promise = Promise(target.epsilon, target.delta, target.accountant, relation, group, colluders)
+    parts = 1 if colluders is None else agents - colluders
+    own = target.epsilon, target.delta
+    filter = Spend.of(*own, target.worst(charges), parts) if adaptive else Count.of(charges, *own)
+    contract = Contract(promise, filter, target.account, target.form, covered)
+    fits = target.accountant != "proven" or target.allows(target.worst(charges))
+    return contract, fits and contract.sound()

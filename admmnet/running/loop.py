@@ -5,14 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from itertools import count
 from pathlib import Path
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 
 from admmnet.config.run_config import RunConfig
@@ -71,8 +69,6 @@ def execute(
         on_start(plan)
         transport = world.connect(plan.graph, block_of(plan.config))
         opened.callback(transport.close)
-        if not plan.config.simulation:
-            _silence(opened)
         keeper = Keeper(plan.config, plan.method, plan.holders, plan.data, transport, folder)
         members = _members(plan, transport)
         masks, attempts = _masks(plan, transport, members)
@@ -153,13 +149,6 @@ def execute(
             write_end(plan, observer, theta, summary, folder, transport)
         world.gather(None)  # no process returns before the folder is whole
         return RunResult.of(folder, summary, theta)
-
-
-def _silence(opened: ExitStack) -> None:
-    """Let no warning of arithmetic on records be shown, or raised as an error: it may quote a score."""
-    opened.enter_context(np.errstate(all="ignore"))
-    opened.enter_context(warnings.catch_warnings())
-    warnings.filterwarnings("ignore", module=r"(admmnet\.(holder|solvers)|numpy|scipy)(\.|$)")
 
 
 def _receipts(

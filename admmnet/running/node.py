@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from admmnet.errors import RequestError, RunError
 from admmnet.faults.model import RoundFaults
+from admmnet.holder.answers import Ask
 from admmnet.holder.door import Door
 from admmnet.methods.base import Agent, Closing, Method
 from admmnet.methods.blame import asking, defined
@@ -21,14 +22,22 @@ from admmnet.solvers.batch import Steps, run_single
 from admmnet.solvers.radius import MOST, clip
 from admmnet.types import Integers, Total, Vector
 
+MOST_ASKED = 10_000
+"""Questions of one agent in a round; a method that asks on after a refusal would never end."""
+
 
 def proposal(method: Method, agent: Agent, door: Door, round: int) -> Steps[NDArray[Any] | None]:
     """Let the door answer what a method asks in a round; return what the agent says."""
-    steps, asked = method.propose(agent, round), False
+    steps, asked = method.propose(agent, round), 0
     try:
         ask = next(steps)
         while True:
-            asked = True
+            asked += 1
+            if not isinstance(ask, Ask) or asked > MOST_ASKED:
+                what = f"question {asked} of a round" if isinstance(ask, Ask) else type(ask).__name__
+                raise RequestError(
+                    f"yields {what}: it must yield Ask(measurement), at most {MOST_ASKED:,} times a round"
+                )
             answer = yield from door.answer(ask, round)
             ask = steps.send(answer)
     except StopIteration as done:

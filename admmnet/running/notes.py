@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from admmnet.config.defaults import is_loose, own_delta
 from admmnet.config.run_config import RunConfig
 from admmnet.data import Records
 from admmnet.methods.base import AgentPlan, Method
 from admmnet.transport import World
+
+if TYPE_CHECKING:
+    from admmnet.running.attempts import Attempts
 
 
 def drowned_of(world: World, method: Method, agents: Mapping[int, AgentPlan]) -> float:
@@ -50,3 +53,22 @@ def notes_of(config: RunConfig, data: Records) -> tuple[str, ...]:
     if config.seeded:
         notes.append("the seed can regenerate the noise: a seeded run is a simulation, not a private release")
     return tuple(notes)
+
+
+def attempt_notes(attempts: Attempts) -> tuple[str, ...]:
+    """What the reader of a run must know of void attempts at masked sums."""
+    found, void, colluders = [], attempts.void, attempts.colluders
+    if void:
+        found.append(
+            f"{len(void)} masked sum{'s were' if len(void) > 1 else ' was'} void, the first in round {void[0]}: "
+            "somebody was missing; what that cost stays charged"
+        )
+    if attempts.missed:
+        who = ", ".join(f"agent {i} from round {round} on" for i, round in sorted(attempts.missed.items()))
+        found.append(f"masked sums are without {who}: it was missing in one, whatever the reason")
+    if attempts.ended is not None:
+        found.append(
+            f"from round {attempts.ended} on fewer than {colluders + 2} agents were left: masked sums against "
+            f"{colluders} colluders need that many, so the model stayed as it was"
+        )
+    return tuple(found)

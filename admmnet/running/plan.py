@@ -185,17 +185,12 @@ def decide(
     facts = Facts(around, public.counts, public.width, nominal, public.task, public.classes)
     kind = METHODS[config.algorithm]
 
-    def made() -> Method:
+    def plans() -> tuple[Method, dict[int, tuple[AgentPlan, Contract]]]:
         with blaming(kind):
-            return kind(config, facts)
+            method = kind(config, facts)
+            return method, {i: _planned(config, method, i, targets[i], accounts.get(i)) for i in mine}
 
-    method = run_on_all(world, made)
-
-    def plans() -> dict[int, tuple[AgentPlan, Contract]]:
-        with blaming(kind):
-            return {i: _planned(config, method, i, targets[i], accounts.get(i)) for i in mine}
-
-    found = run_on_all(world, plans)
+    method, found = run_on_all(world, plans)
     planned = {i: plan for i, (plan, _) in found.items()}
     contracts = {i: contract for i, (_, contract) in found.items()}
     if isinstance(method, SumMethod) and config.trust == "masked":  # all add noise for the strictest of them
@@ -251,7 +246,7 @@ def _planned(
     if account is not None and account.filter is not None and contract.parts > account.filter.parts:
         raise RequestError(
             f"the account {account.path} was opened for masked sums of at most {account.filter.parts} agents that do "
-            f"not collude, this run has {contract.parts}: raise --colluders, or open an account with this run first"
+            f"not collude, this run has {contract.parts}: raise --colluders; else {ANOTHER_FOLDER}"
         )
     return plan, contract
 
@@ -265,7 +260,9 @@ def _only_gaussian(method: Method, agent: int, target: Target, account: AccountF
         Naming what the plan would charge.
     """
     fresh = method.plan(agent, replace(target, spent=None, account=None))
-    other = sorted({event.mechanism for event, _ in fresh.charges if not Totals.of([(event, 1)], "").gaussian_only})
+    other = sorted(
+        {event.mechanism for event, _ in fresh.charges if math.isinf(Totals.of([(event, 1)], "").mu_squared)}
+    )
     if other:
         raise RequestError(
             f"the account {account.path} was opened by a plan of Gaussian noise alone and adds up mu^2, which "

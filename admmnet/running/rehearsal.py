@@ -57,12 +57,14 @@ def rehearse(
         If ``beta`` is below four worst-case margins (docs/privacy.md, "The public radius"), a state cannot be kept, or
         the method fails, naming its author's file and line.
     """
-    with blaming(type(method)):
+    with blaming(type(method)), np.errstate():  # what it sets there does not stay
         _bounds(method, agents, holders, checkpoints=checkpoints)
         outside = method.settings.algorithm not in METHODS.own
         if (outside if whole is None else whole) and method.verb != "none":
             for trouble in (False, True):
-                _rounds(method, agents, contracts, holders, loss, trouble=trouble)
+                # one of its own: what a method keeps in itself does not reach the run
+                fresh = type(method)(method.settings, method.facts)
+                _rounds(fresh, agents, contracts, holders, loss, trouble=trouble)
 
 
 def _bounds(method: Method, agents: Mapping[int, AgentPlan], holders: Holders, *, checkpoints: bool) -> None:
@@ -86,7 +88,7 @@ def _bounds(method: Method, agents: Mapping[int, AgentPlan], holders: Holders, *
             try:
                 ask = next(steps)
                 if not isinstance(ask, Ask):
-                    raise RequestError(f"yields {type(ask).__name__}: it must be Ask(measurement)")
+                    raise RequestError(f"yields {type(ask).__name__}: it must yield Ask(measurement)")
                 for measurement in (ask.measurement, *ask.reserve):
                     measurement.within(method.known(holder.counts[member]))
             except StopIteration:
@@ -158,7 +160,9 @@ def _check(method: Method, name: str, vector: NDArray[Any] | None) -> None:
         return
     right = isinstance(vector, np.ndarray) and vector.shape == (size,) and vector.dtype == kind
     if not right or vector is None or not np.isfinite(vector).all():
-        found = f"{vector.dtype} of shape {vector.shape}" if isinstance(vector, np.ndarray) else type(vector).__name__
+        found = type(vector).__name__
+        if isinstance(vector, np.ndarray):
+            found = f"{vector.dtype} of shape {vector.shape}{', not all of it finite' if right else ''}"
         raise RequestError(
             f"{defined(type(method), name)}: returns {found}: it must be {'None, or ' if name == 'propose' else ''}"
             f"finite {kind} of shape ({size},)"

@@ -10,6 +10,7 @@ from admmnet.graph.simple import Graph
 from admmnet.graph.tree import Tree
 from admmnet.running.attempts import Attempts
 from admmnet.running.node import Node, taking_part
+from admmnet.running.notes import attempt_notes
 from admmnet.running.trees import RoundTrees
 from admmnet.solvers.batch import run_batched
 from admmnet.transport import Transport
@@ -121,5 +122,5 @@ class Rounds:
 
     def notes(self, done: int) -> tuple[str, ...]:
         """What the reader of a run of so many rounds must know of them."""
-        void = () if self._attempts is None else self._attempts.notes()
+        void = () if self._attempts is None else attempt_notes(self._attempts)
         return (*self._trees.notes(done), *void) if self._method.verb == "reduce" else ()

@@ -35,6 +35,8 @@ from admmnet.version import __version__
 
 USED = {"networkx": "networkx", "dp_accounting": "dp-accounting", "numba": "numba"}
 """Libraries that a result may depend on, by their modules."""
+OURS = ("epsilon", "rho", "delta", "account")
+"""Beginnings of the names of figures of privacy."""
 PAID_AHEAD = "pays for all rounds before its first step: stopping it saved no epsilon"
 TEST_RECORDS = "public by assumption: nobody is charged for these figures"
 
@@ -298,7 +300,9 @@ def _agent_entry(node: Node, observer: Observer) -> dict[str, Any]:
         raise RunError(
             f"agent {node.id} has spent more than its contract allows: please report it; its ledger shows each charge"
         )
-    return dict(node.method.entry(node.agent)) | {  # no word of a method stands in place of a figure of ours
+    # no word of a method stands for a figure of privacy
+    words = {name: value for name, value in node.method.entry(node.agent).items() if not name.startswith(OURS)}
+    return words | {
         "agent": node.id,
         "records": node.door.records,
         "degree": node.agent.degree,
@@ -318,7 +322,7 @@ def _figures(totals: Totals, contract: Contract) -> dict[str, float | None]:
     grouped = promise is not None and promise.group > 1
     figures = {
         "rho": finite(totals.rho),
-        "rho_proven": None if most is None else finite(most.rho),
+        "rho_proven": finite(most.rho) if most is not None and covered else None,
         "rho_published": finite(totals.rho_published),
         "epsilon_target": None if promise is None else promise.epsilon,
         "delta": contract.delta,

@@ -6,7 +6,9 @@ the point. One agent alone is answered by its own solver; the agents of a block 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+import warnings
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -25,11 +27,25 @@ class Solve(NamedTuple):
     g: Vector  # linear term, (d,)
     m: float  # coefficient of ||theta||^2 / 2
     beta: float  # gradient norm of the certificate
+    quiet: bool = (
+        False  # whether numpy's error state is not to be asked: a record may decide whether a number underflows
+    )
 
 
 Steps = Generator[Solve, Vector, T]
 """Something computed with solves in between."""
 Reply = Vector | Exception
+
+
+def quietly(quiet: bool) -> AbstractContextManager[Any]:
+    """Context in which no arithmetic warns or raises, whatever a method has set; else the one that is there."""
+    return _quiet() if quiet else nullcontext()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+        yield
 
 
 def run_single(steps: Steps[T]) -> T:
@@ -80,18 +96,20 @@ def _answers(asked: dict[int, Solve]) -> dict[int, Reply]:
             blocks.setdefault(id(block), (block, []))[1].append(number)
             continue
         try:
-            answers[number] = request.solver.solve(request.g, request.m, request.beta).theta
+            with quietly(request.quiet):
+                answers[number] = request.solver.solve(request.g, request.m, request.beta).theta
         except Exception as error:  # may depend on records: the agent's door decides what is told of it
             answers[number] = error
     for block, numbers in blocks.values():
         requests = [asked[number] for number in numbers]
         try:
-            found = block.solve(
-                [request.solver.index for request in requests],
-                np.array([request.g for request in requests]),
-                np.array([request.m for request in requests]),
-                np.array([request.beta for request in requests]),
-            )
+            with quietly(requests[0].quiet):
+                found = block.solve(
+                    [request.solver.index for request in requests],
+                    np.array([request.g for request in requests]),
+                    np.array([request.m for request in requests]),
+                    np.array([request.beta for request in requests]),
+                )
         except Exception as error:
             answers |= dict.fromkeys(numbers, error)
             continue

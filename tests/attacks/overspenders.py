@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from admmnet.holder.answers import Ask, Released
 from admmnet.holder.measurements import NoisyGradient
 from admmnet.methods.base import Agent, AgentPlan
 from admmnet.methods.dp_dsgd import DPDSGD
 from admmnet.methods.noisy_gd import NoisyGD
 from admmnet.privacy.calibrate import Target
-from admmnet.privacy.events import NoRecords
+from admmnet.privacy.events import Gaussian, NoRecords, SubsampledGaussian
 
 
 class Rogue(DPDSGD):
@@ -82,4 +84,68 @@ class Adaptive(NoisyGD):
         known = self.known(self.facts.counts[agent.id])
         ratio = float(agent.plan.noise) * (2.0 if round % 2 else 0.25)
         answer = yield Ask(self.costing(known, agent.state.point, ratio))
+        return answer.value if isinstance(answer, Released) else None
+
+
+class Fraction(DPDSGD):
+    """It plans its rounds in slots of a seventeenth each: a slot lets a whole question through."""
+
+    name = "fraction"
+
+    def plan(self, agent: int, target: Target) -> AgentPlan:
+        own = super().plan(agent, target)
+        ((event, count),) = own.charges
+        assert isinstance(event, Gaussian)
+        strong = replace(event, sigma=event.sigma / 4.0)
+        slots: Any = ((strong, 1.0 / 17.0),) * count
+        return replace(own, noise=float(own.noise) / 4.0, charges=slots)
+
+
+class Negative(DPDSGD):
+    """It plans strong questions, and takes nearly all of them off again."""
+
+    name = "negative"
+
+    def plan(self, agent: int, target: Target) -> AgentPlan:
+        own = super().plan(agent, target)
+        ((event, count),) = own.charges
+        assert isinstance(event, Gaussian)
+        strong = replace(event, sigma=event.sigma / 4.0)
+        almost = replace(strong, sigma=strong.sigma * (1.0 + 1e-9))
+        return replace(own, noise=float(own.noise) / 4.0, charges=((strong, count), (almost, 1 - count)))
+
+
+class ZeroOut(NoisyGD):
+    """One tiny step on sampled batches, which is proven for zero-out alone, and all of the rest."""
+
+    name = "zero-out"
+
+    def plan(self, agent: int, target: Target) -> AgentPlan:
+        own = super().plan(agent, replace(target, epsilon=0.9 * target.epsilon))
+        return replace(own, charges=(*own.charges, (SubsampledGaussian(1e5, 0.01, 1, "poisson"), 1)))
+
+
+class Planted(NoisyGD):
+    """It says figures of privacy that the summary has not."""
+
+    name = "planted"
+
+    def entry(self, agent: Agent) -> Any:
+        names = ("account_colluders", "account_epsilon_if_all_collude", "epsilon_if_all_collude", "epsilon_group")
+        return dict.fromkeys(names, 1e-3) | {"account_epsilon_if_all_collude_proven": 1e-3, "seen": 1}
+
+
+class Absorbing(DPDSGD):
+    """It would see its own overflows: numpy raises from the first message on, and its question is far out."""
+
+    name = "absorbing"
+
+    def absorb(self, agent: Agent, own: Any, inbox: Any) -> None:
+        np.seterr(under="raise")
+        super().absorb(agent, own, inbox)
+
+    def propose(self, agent: Agent, round: int) -> Any:
+        here = np.zeros(self.size)
+        here[0] = 1000.0
+        answer = yield Ask(NoisyGradient(here, agent.plan.noise))
         return answer.value if isinstance(answer, Released) else None

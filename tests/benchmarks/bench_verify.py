@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from admmnet.privacy.contract import Contract
+from admmnet.auditing.canary import contract_for
 from admmnet.privacy.events import Gaussian, ObjectivePerturbation
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.form import Header
@@ -27,7 +27,7 @@ EVENTS = (ObjectivePerturbation(2.0 / RECORDS, 1.0, 1.0, 0.25, 1.05, RECORDS, lo
 def write(folder: Path, agents: int, rounds: int) -> None:
     """Ledgers of agents on a ring of a run that has not finished."""
     (folder / "ledger").mkdir(parents=True)
-    contract = Contract.planned(1e6, 1e-5, tuple((event, rounds) for event in EVENTS))
+    contract = contract_for(1e6, 1e-5, tuple((event, rounds) for event in EVENTS))
     (folder / "config.toml").write_text(f"[network]\nagents = {agents}\n")
     for start in range(0, agents, BLOCK):
         path, block = (

@@ -177,7 +177,7 @@ def backticked(file: str) -> set[str]:
 
 
 def test_every_key_and_mechanism_of_a_ledger_is_documented() -> None:
-    promise = Promise(1.0, 1e-5, delta_clipping=1e-36)
+    promise = Promise(1.0, 1e-5)
     contract = Contract(promise, Count.of(((Gaussian(1.0, 2.0), 1),), 1.0, 1e-5))
     header = Header(0, (), 1, contract, "", "", "", "", mode="simulation").line()
     example = json.loads(blocks(ROOT / "docs" / "ledger.md", "json")[0])

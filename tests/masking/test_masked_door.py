@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from admmnet.auditing.canary import contract_for
 from admmnet.errors import RequestError
 from admmnet.holder import REFUSED, Ask, Door, Holder, Released
 from admmnet.holder.measurements import GradientSum
@@ -34,7 +35,7 @@ def asked(at: Door) -> Any:
 
 def planned(agents: int = 5, colluders: int = 2, times: int = 2) -> Contract:
     event = DiscreteGaussian(1.001, SUM.sigma, SUM.grid, 3, agents, colluders)
-    return Contract.planned(10.0, 1e-4, ((event, times),), colluders=colluders)
+    return contract_for(10.0, 1e-4, ((event, times),), colluders=colluders)
 
 
 @pytest.mark.parametrize(("promised", "masks"), [(None, 2), (2, None), (2, 1), (0, None)])

@@ -84,15 +84,6 @@ def test_no_attempt_is_answered_twice() -> None:
     masks.words(Attempt(4, U, 1), b"", 4)
 
 
-@pytest.mark.parametrize("colluders", [0, 1, 3])
-def test_a_sum_against_another_number_of_colluders_is_refused(colluders: int) -> None:
-    """(A) is claimed for the number that was agreed upon: with fewer there are fewer masks, with more less noise."""
-    masks = crew(5, colluders=2)[0]
-    with pytest.raises(RequestError, match=rf"colluders = {colluders} .* promises colluders = 2"):
-        masks.words(Attempt(1, U, colluders), b"", 4)
-    assert masks.answered == 0
-
-
 def test_keys_of_a_start_are_its_own_and_masks_with_them() -> None:
     first, second = crew(5), crew(5)
     ones = [one[0].words(Attempt(1, U, 1), b"", 50) for one in (first, second)]

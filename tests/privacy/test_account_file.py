@@ -147,7 +147,7 @@ def test_a_header_that_was_never_finished_is_no_account(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "old", "new", "fault"),
     [
-        (0, '"epsilon":1.0', '"epsilon":9.0', "line 2: does not follow from the line before"),
+        (0, '"epsilon":1.0', '"epsilon":9.0', "line 1: delta_clipping is "),
         (1, '"sigma":1.0', '"sigma":2.0', "line 2: rho is "),
         (1, '"round":0', '"round":1', "line 3: does not follow from the line before"),
         (2, '"rho":', '"rho":1', "line 3: "),

@@ -11,6 +11,7 @@ import networkx as nx
 import pytest
 
 from admmnet import RunConfig
+from admmnet.auditing.canary import contract_for
 from admmnet.privacy.budget import Charges, Totals, excess_of
 from admmnet.privacy.contract import Contract, MemoryLedger, Promise
 from admmnet.privacy.discrete import discrete_epsilon, discrete_mu, excess, most_excess
@@ -26,7 +27,7 @@ NOISY, RATIO = Gaussian(1.0, 10.0), Laplace(0.1, 1.0)
 
 
 def memory(*planned: tuple[Event, int], epsilon: float = 5.0) -> MemoryLedger:
-    return MemoryLedger(Contract.planned(epsilon, 1e-4, planned))
+    return MemoryLedger(contract_for(epsilon, 1e-4, planned))
 
 
 def gaussian(ratio: float) -> Gaussian:
@@ -152,7 +153,7 @@ def test_where_kappa_exceeds_its_share_it_has_no_limit() -> None:
         within = 2.0 * excess_of(coarse) <= most_excess(epsilon, 1e-4)
         filter = Count.of(((coarse, 1),), epsilon, 1e-4)
         assert filter.kappa == (2.0 * excess_of(coarse) if within else math.inf)
-        contract = Contract.planned(epsilon, 1e-4, ((coarse, 1),))
+        contract = contract_for(epsilon, 1e-4, ((coarse, 1),))
         most, plain = contract.most(), Totals.of([(coarse, 1)], "proven")
         assert most is not None
         kappa = filter.kappa
@@ -165,7 +166,7 @@ def test_where_kappa_exceeds_its_share_it_has_no_limit() -> None:
 def test_a_resumption_leaves_what_was_left(noise: str, tmp_path: Path) -> None:
     """Of a seeded run that of its checkpoint; a private run's charges behind it stand."""
     plan: Charges = ((gaussian(0.1), 4), (gaussian(0.05), 2), (RATIO, 3))
-    header = replace(header_of(), contract=Contract.planned(5.0, 1e-4, plan), noise=noise)
+    header = replace(header_of(), contract=contract_for(5.0, 1e-4, plan), noise=noise)
     path = tmp_path / "agent-000.jsonl"
     ledger = Ledger(path, header, durable=False)
     asked: list[Event] = [gaussian(0.04), gaussian(0.04), gaussian(0.04), RATIO, NoRecords()]
@@ -247,7 +248,7 @@ def test_a_calibrated_plan_comes_to_at_most_what_was_promised(plan: str, epsilon
 def test_alone_is_the_sum_of_what_each_costs_alone(agents: int, colluders: int, times: int) -> None:
     """Theorem 23 (B), for a plan and for Theorem 5's limit."""
     event = DiscreteGaussian(0.1, 1.5, 2.0**-42, 50, agents, colluders)
-    contract = Contract.planned(5.0, 1e-4, ((event, times), (Gaussian(0.05, 1.0), 2)), colluders=colluders)
+    contract = contract_for(5.0, 1e-4, ((event, times), (Gaussian(0.05, 1.0), 2)), colluders=colluders)
     each: Charges = ((alone_of(event), times), (Gaussian(0.05, 1.0), 2))
     alone, filter = Totals.of(each, "proven"), contract.filter
     assert alone.unmasked is None

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from admmnet.auditing.canary import contract_for
 from admmnet.errors import BudgetError, CheckFailed, RequestError
 from admmnet.privacy import proven
 from admmnet.privacy.budget import Totals
@@ -81,7 +82,7 @@ def test_a_plan_of_all_that_is_left_is_kept_and_one_round_more_is_refused(
     target = Target(epsilon, delta)
     one = event(gaussian_mu_left(target, 100 * rounds) / math.sqrt(rounds))
     worst = target.worst(((one, rounds),))
-    contract = Contract.planned(epsilon, delta, ((one, rounds),))
+    contract = contract_for(epsilon, delta, ((one, rounds),))
     assert target.allows(worst)
     assert contract.sound()
     assert epsilon * (1.0 - 1e-3) <= worst.epsilon_proven(delta) <= epsilon
@@ -98,7 +99,7 @@ def test_a_plan_of_all_that_is_left_is_kept_and_one_round_more_is_refused(
         assert most is not None
         assert ledger.totals.epsilon_proven(delta) <= most.epsilon <= epsilon
     assert not target.allows(target.worst(((one, rounds + 1),)))
-    assert not Contract.planned(epsilon, delta, ((one, rounds + 1),)).sound()
+    assert not contract_for(epsilon, delta, ((one, rounds + 1),)).sound()
 
 
 def test_kappa_has_a_limit_of_its_own() -> None:
@@ -117,7 +118,7 @@ def test_kappa_is_limited_to_twice_that_of_the_plan() -> None:
     fine, coarse = event(0.01), event(0.009, grid=2.0**-28)
     assert excess(100, 1.5 * 2.0**28) == 16.0 * excess(100, 1.5 * 2.0**30)
     for count, fits in ((1, False), (7, False), (8, True), (9, True)):
-        ledger = MemoryLedger(Contract.planned(1.0, 1e-4, ((fine, count),)))
+        ledger = MemoryLedger(contract_for(1.0, 1e-4, ((fine, count),)))
         assert ledger.affords((fine,))
         assert ledger.affords((coarse,)) is fits
         assert not ledger.affords((coarse, coarse))
@@ -139,7 +140,7 @@ def test_where_kappa_exceeds_its_share_an_order_guards() -> None:
     spent = Totals.of([(event(mu / 3.0), 8)], "proven")
     assert limit.affords(spent, (event(mu / 3.0),))
     assert not limit.affords(spent.plus((event(mu / 3.0),)), (event(mu / 3.0),))
-    contract = Contract.planned(60.0, 1e-5, ((event(mu / 3.0), 9),))
+    contract = contract_for(60.0, 1e-5, ((event(mu / 3.0), 9),))
     assert contract.sound()
     most = contract.most()
     assert most is not None
@@ -147,12 +148,12 @@ def test_where_kappa_exceeds_its_share_an_order_guards() -> None:
 
 
 def test_plans_of_other_gaussian_events_need_no_kappa() -> None:
-    contract = Contract.planned(1.0, 1e-4, ((Gaussian(0.1, 1.0), 3),))
+    contract = contract_for(1.0, 1e-4, ((Gaussian(0.1, 1.0), 3),))
     most = contract.most()
     assert most is not None
     assert most.epsilon == pytest.approx(gaussian_epsilon(math.sqrt(0.03), 1e-4), rel=1e-12)
     assert most.rho == pytest.approx(0.015, rel=1e-12)
-    assert Contract.planned(1.0, 1e-4, ((Laplace(0.01, 1.0), 3),)).filter == Count(((Laplace(0.01, 1.0), 3),))
+    assert contract_for(1.0, 1e-4, ((Laplace(0.01, 1.0), 3),)).filter == Count(((Laplace(0.01, 1.0), 3),))
 
 
 # accounts

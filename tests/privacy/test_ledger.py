@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from admmnet.auditing.canary import contract_for
 from admmnet.errors import RequestError, RunError
 from admmnet.files import remedy
 from admmnet.privacy.budget import Charges, Totals
@@ -31,7 +32,7 @@ ROUND = (ObjectivePerturbation(2.0 / 7000, 0.0068, 1.0, 0.25, 1.05, 7000), Gauss
 HEADER = header_of(((ROUND[0], 5), (ROUND[1], 7)))
 HEADER_LINE = (
     '{"kind":"header","schema":3,"agent":3,"neighbours":[0,4],"records":7000,"adjacency":"replace-one",'
-    '"unit":"record","budget":{"epsilon":1.0,"delta":0.0001},"accountant":"published",'
+    '"unit":"record","budget":{"epsilon":1.0,"delta":0.0001},"delta_clipping":1.311245785235632e-37,"accountant":"published",'
     '"filter":{"planned":[["objective-perturbation",{"sensitivity":0.00028571428571428574,"sigma":0.0068,'
     '"lipschitz":1.0,"curvature":0.25,"convexity":1.05,"records":7000},5],'
     '["gaussian",{"sensitivity":0.0006,"sigma":0.22},7]]},"method":"published",'
@@ -111,7 +112,7 @@ def test_what_is_infinite_or_undefined_is_null(path: Path) -> None:
 
 
 def test_texts_are_utf_8_and_lines_stay_lines(path: Path) -> None:
-    contract = Contract.planned(1.0, 1e-4, ())
+    contract = contract_for(1.0, 1e-4, ())
     header = Header(0, (), 1, contract, "a\nb\u2028ü", "seeded", "p", "0", mode="simulation")
     ledger = Ledger(path, header, durable=False)
     ledger.finish()

@@ -12,10 +12,10 @@ from functools import partial
 import numpy as np
 import pytest
 
+from admmnet.auditing.canary import contract_for
 from admmnet.errors import BudgetError, RequestError
 from admmnet.privacy import moments, subsampled
 from admmnet.privacy.budget import Totals
-from admmnet.privacy.contract import Contract
 from admmnet.privacy.conversion import LAMBDAS, ORDERS, gaussian_epsilon
 from admmnet.privacy.conversion import epsilon as renyi_epsilon
 from admmnet.privacy.events import SAMPLINGS, SubsampledGaussian
@@ -358,8 +358,8 @@ def test_totals_and_filter_take_the_same_reading() -> None:
     totals = Totals.of([(event, 1)], "proven")
     read = READ["pld"](event, 1e-5)
     assert totals.epsilon_proven(1e-5) == min(read, renyi_epsilon(subsampled.curve(event), 1e-5)) == read
-    assert Contract.planned(read, 1e-5, ((event, 1),)).sound()
-    assert not Contract.planned(0.9 * read, 1e-5, ((event, 1),)).sound()
+    assert contract_for(read, 1e-5, ((event, 1),)).sound()
+    assert not contract_for(0.9 * read, 1e-5, ((event, 1),)).sound()
     twice, both = Totals.of([(event, 2)], "proven"), replace(event, steps=1000)
     assert twice.epsilon_proven(1e-5) == READ["pld"](both, 1e-5) < 0.99 * READ["rdp"](both, 1e-5)
     one_by_one = Totals("proven")

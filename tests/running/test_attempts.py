@@ -14,6 +14,7 @@ from admmnet.identity.keys import Identity
 from admmnet.masking import Attempt
 from admmnet.running.attempts import Attempts, agree_on_masks
 from admmnet.running.identities import Members
+from admmnet.running.notes import attempt_notes
 from admmnet.running.rounds import Rounds
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Total
@@ -34,7 +35,7 @@ def test_a_sum_of_all_participants_is_the_sum() -> None:
         assert attempts.begin(number) == (number, OF_ALL)
         total = of(*OF_ALL)
         assert attempts.judge(0, total) == (total, False)
-    assert attempts.notes() == ()
+    assert attempt_notes(attempts) == ()
 
 
 def test_a_sum_without_somebody_is_void_and_the_next_is_without_it() -> None:
@@ -45,10 +46,10 @@ def test_a_sum_without_somebody_is_void_and_the_next_is_without_it() -> None:
     assert attempts.judge(7, of(0, 3, 4)) == (None, False)  # no spare attempt is left
     assert attempts.judge(8, None) == (None, False)  # nobody spoke: nothing is learned of who is there, nor charged
     assert attempts.participants == (0, 3, 4)
-    assert "2 masked sums were void, the first in round 7" in attempts.notes()[0]
+    assert "2 masked sums were void, the first in round 7" in attempt_notes(attempts)[0]
     assert attempts.judge(9, None, spoken=(0,)) == (None, False)
     # a round without a tree is noted of the trees; a process none of whose agents spoke could not note it here
-    assert "2 masked sums were void, the first in round 7" in attempts.notes()[0]
+    assert "2 masked sums were void, the first in round 7" in attempt_notes(attempts)[0]
 
 
 def test_a_budget_that_refuses_makes_no_sum_void() -> None:
@@ -56,9 +57,9 @@ def test_a_budget_that_refuses_makes_no_sum_void() -> None:
     for round in (3, 4):
         attempts.begin(round)
         assert attempts.judge(round, None) == (None, False)
-    assert attempts.notes() == ()
+    assert attempt_notes(attempts) == ()
     attempts.judge(5, of(0, 1, 3, 4))
-    assert attempts.notes()[0].startswith("1 masked sum was void, the first in round 5")
+    assert attempt_notes(attempts)[0].startswith("1 masked sum was void, the first in round 5")
 
 
 def test_who_is_left_out_is_named_and_who_took_part_does_not_go_on() -> None:
@@ -66,7 +67,7 @@ def test_who_is_left_out_is_named_and_who_took_part_does_not_go_on() -> None:
     attempts = Attempts(5, 1, 2, 100.0)
     attempts.begin(6)
     assert attempts.judge(6, of(0, 1, 3, 4), spoken=(0,)) == (None, True)
-    assert "without agent 2 from round 6 on" in attempts.notes()[1]
+    assert "without agent 2 from round 6 on" in attempt_notes(attempts)[1]
     attempts.begin(6)
     with pytest.raises(RunError, match="agent 1 took part in the masked sum of round 6 and was left out"):
         attempts.judge(6, of(0, 3, 4), spoken=(1,))
@@ -107,7 +108,7 @@ def test_too_few_are_asked_nothing() -> None:
     attempts.begin(0)
     assert attempts.judge(0, of(0, 1, 2)) == (None, False)
     assert attempts.begin(1) == (1, ())
-    assert "from round 1 on fewer than 4 agents were left" in attempts.notes()[-1]
+    assert "from round 1 on fewer than 4 agents were left" in attempt_notes(attempts)[-1]
 
 
 def other_process(told: Any) -> dict[int, Any]:

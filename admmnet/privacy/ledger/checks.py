@@ -74,7 +74,6 @@ _HEADER: dict[str, Callable[[Any], bool]] = {
     "covered": lambda value: value in (None, False),
     "colluders": lambda value: value is None or is_count(value, 0),
     "group_size": lambda value: value is None or is_count(value, 2),
-    "delta_clipping": lambda value: value is None or (is_positive(value) and value <= 1),
     **dict.fromkeys(("algorithm", "preprocessing", "admmnet"), lambda value: isinstance(value, str)),
 }
 
@@ -86,18 +85,12 @@ def header_of(line: dict[str, Any], *, account: bool = False) -> tuple[dict[str,
     if line.get("schema") != SCHEMA:
         raise CheckFailed(
             f"schema {shown(line.get('schema'))} is not the one this version reads, {SCHEMA}: read it with the version "
-            "of admmnet that made it"
+            "of admmnet that made it" + ("; what it has spent counts on top of a new account's" if account else "")
         )
     for name, good in _HEADER.items():
         if not good(line.get(name)):
             raise CheckFailed(f"{name} = {shown(line.get(name))} is out of range")
     contract = _contract(line)
-    names = ("agent", "records", "algorithm", "noise", "preprocessing", "mode", "account", "loss", "loss_digest")
-    given: dict[str, Any] = {name: line.get(name) for name in (*names, "weight")}
-    header = Header(neighbours=line["neighbours"], contract=contract, version=line["admmnet"], **given).line()
-    # agents of a network have neighbours, and replace-one
-    if encode(header) != encode(line) or (line["adjacency"] == "zero-out" and line["neighbours"]):
-        raise CheckFailed(f"is not a replace-one header, nor a zero-out one: {', '.join(header)}")
     if (contract.promise is None) != (contract.filter is None) or (account and contract.account is None):
         raise CheckFailed("has a budget without a filter that keeps it, or a filter without a budget")
     try:
@@ -106,6 +99,16 @@ def header_of(line: dict[str, Any], *, account: bool = False) -> tuple[dict[str,
         sound = False
     if not sound:
         raise CheckFailed(f"its plan comes to more than the budget's epsilon, {line['budget']['epsilon']!r}")
+    names = "agent", "records", "algorithm", "noise", "preprocessing", "mode", "account", "loss", "loss_digest"
+    given: dict[str, Any] = {name: line.get(name) for name in (*names, "weight")}
+    header = Header(neighbours=line["neighbours"], contract=contract, version=line["admmnet"], **given).line()
+    clipped, right = line.get("delta_clipping"), header.get("delta_clipping")
+    if right is not None and not (isinstance(clipped, float) and _close(clipped, right)):
+        raise CheckFailed(f"delta_clipping is {shown(clipped)}, recomputed {right!r}")
+    header |= {} if right is None else {"delta_clipping": clipped}  # another machine's last bits
+    # agents of a network have neighbours, and replace-one
+    if encode(header) != encode(line) or (line["adjacency"] == "zero-out" and line["neighbours"]):
+        raise CheckFailed(f"is not a replace-one header, nor a zero-out one: {', '.join(header)}")
     return line, contract
 
 
@@ -120,7 +123,6 @@ def _contract(line: dict[str, Any]) -> Contract:
         float(delta),
         line["accountant"],
         line["adjacency"],
-        line.get("delta_clipping"),
         line.get("group_size") or 1,
         line.get("colluders"),
     )

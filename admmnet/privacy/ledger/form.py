@@ -13,7 +13,8 @@ from admmnet.privacy import proven
 from admmnet.privacy.budget import SHARED, Totals
 from admmnet.privacy.contract import Contract
 from admmnet.privacy.conversion import ORDERS
-from admmnet.privacy.events import Event, from_parameters, is_count, is_positive, parameters
+from admmnet.privacy.discrete import most_excess
+from admmnet.privacy.events import Event, from_parameters, is_count, parameters
 from admmnet.privacy.filters import Count, Spend
 
 SCHEMA = 3
@@ -56,7 +57,7 @@ class Header:
             "adjacency": contract.adjacency,
             "unit": "record",
             "budget": {"epsilon": promise and promise.epsilon, "delta": promise and promise.delta},
-            "delta_clipping": promise and promise.delta_clipping,
+            "delta_clipping": contract.delta_clipping,
             "accountant": contract.form if promise is None else promise.accountant,
             "filter": _filter_line(contract.filter),
             "account_filter": _filter_line(contract.account),
@@ -105,7 +106,7 @@ def filter_of(line: Any, epsilon: float, delta: float) -> Count | Spend | None:
             rows = tuple((from_parameters(name, values), count) for name, values, count in line["planned"])
             if all(is_count(count) for _, count in rows):
                 return Count.of(rows, epsilon, delta)
-        elif is_count(line["parts"]) and (line["kappa"] == 0.0 or is_positive(line["kappa"])):
+        elif is_count(line["parts"]) and 0.0 <= line["kappa"] <= most_excess(epsilon, delta) * (1.0 + 1e-9):
             place = None if line["order"] is None else int(abs(ORDERS - line["order"]).argmin())
             return Spend(epsilon, delta, place, float(line["kappa"]), line["parts"])
     except (TypeError, ValueError, KeyError, AttributeError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -35,6 +36,8 @@ def rehearse(name: str, config: str | None, **flags: Any) -> None:
     from admmnet.transport.local import LocalWorld
 
     settings = settings_of(config, {**flags, "algorithm": name})
+    if settings.account is not None:
+        print("note: the account is not read: these are the contracts of a first run", file=sys.stderr)
     plan = prepare(replace(settings, account=None, no_account=True), LocalWorld())
     go(plan.method, plan.agents, plan.contracts, plan.holders, plan.loss, checkpoints=True, whole=True)
     private = [contract.most() for contract in plan.contracts.values()]

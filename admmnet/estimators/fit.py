@@ -24,6 +24,7 @@ from admmnet.holder.known import LabelKind
 from admmnet.holder.rows import Features, is_sparse, squared_norms
 from admmnet.methods import METHODS, only_filled
 from admmnet.methods.base import AgentPlan, Facts
+from admmnet.methods.blame import blaming
 from admmnet.methods.single_site.base import SeriesNoise
 from admmnet.methods.tasks import LEARNS, require_task
 from admmnet.privacy.budget import Totals
@@ -136,7 +137,8 @@ def fit(
         )
     config = with_delta(config, [records])
     classes = 2 if task == "binary" else 0
-    method = kind(config, Facts(Graph(1), {0: records}, width, {}, task, classes))
+    with blaming(kind):
+        method = kind(config, Facts(Graph(1), {0: records}, width, {}, task, classes))
     config = only_filled(config, config_of(method))
     promise = Promised(config.epsilon, float(config.delta), str(config.accountant), form=str(config.method))
     plan = method.plan(0, promise)

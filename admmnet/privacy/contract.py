@@ -143,7 +143,7 @@ class Contract:
     def sound(self) -> bool:
         """Whether a plan comes to no more than was promised, by the arithmetic that calibrated it."""
         promise = self.promise
-        if promise is None or not isinstance(self.filter, Count) or not self.covered:
+        if promise is None or not isinstance(self.filter, Count):
             return True
         worst, most = _sum(self.filter, self.form, False), promise.epsilon * (1.0 + ROUNDING)
         if promise.accountant == "proven":

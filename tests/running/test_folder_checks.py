@@ -41,7 +41,7 @@ def edit_lines(change: Callable[[list[bytes]], list[bytes]]) -> Callable[[Path],
 
 LEDGER_FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "sigma": (edit_line(3, '"sigma":', '"sigma":1'), "line 3"),
-    "header": (edit_line(1, '"epsilon":1.0', '"epsilon":2.0'), "line 2"),
+    "header": (edit_line(1, '"epsilon":1.0', '"epsilon":2.0'), "line 1: delta_clipping"),
     "round": (edit_line(4, '"round":1', '"round":2'), "line 5"),
     "mechanism": (edit_line(3, '"gaussian"', '"gausian"'), "line 3"),
     "total": (edit_line(5, '"total":{"rho":', '"total":{"rho":1'), "line 5"),

@@ -1,0 +1,69 @@
+"""Forms: files of a run as typed values (``msgspec.Struct``), written in one way and read by exactly that way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from functools import cache
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from admmnet.errors import CheckFailed
+
+Form = TypeVar("Form")
+_PLACE = re.compile(r"(?P<fault>.*?)(?: - at `\$\.?(?P<key>.*)`)?", re.DOTALL)
+
+
+def encode(value: Any, *, indent: int | None = None) -> bytes:
+    """Return a form as JSON, keys in the order of its fields; with ``indent`` over several lines, for people.
+
+    Raises
+    ------
+    ValueError
+        If a number is not finite: JSON has no word for it.
+    """
+    found: bytes = msgspec.json.encode(value)
+    if b"null" in found:  # nan and inf are written as null, which a value that holds them does not equal
+        try:
+            same = _decoder(cast(Hashable, type(value))).decode(found) == value
+        except msgspec.ValidationError:
+            same = False
+        if not same:
+            raise ValueError(f"{type(value).__name__} holds a number that is not finite")
+    return found if indent is None else msgspec.json.format(found, indent=indent) + b"\n"
+
+
+def decode(kind: type[Form], text: bytes, where: str, *, indent: int | None = None) -> Form:
+    """Return the form that ``encode`` would write as this text and no other.
+
+    So a key that is unknown, missing where it is needed, said twice or out of its place is refused, and so is a number
+    that is spelt otherwise.
+
+    Parameters
+    ----------
+    kind : type
+        A ``msgspec.Struct``, or a union of tagged ones.
+    where : str
+        File, and line where it has several, for the message.
+
+    Raises
+    ------
+    CheckFailed
+        It names the place, the key and the fault.
+    """
+    try:
+        value: Form = _decoder(cast(Hashable, kind)).decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        found = _PLACE.fullmatch(str(error))
+        assert found is not None
+        key = f"{found['key']}: " if found["key"] else ""
+        raise CheckFailed(f"{where}: {key}{found['fault'].replace('Expected', 'expected')}") from None
+    if encode(value, indent=indent) != text:
+        raise CheckFailed(f"{where}: it is not as admmnet writes it: a key or number is unknown, twice, or spelt anew")
+    return value
+
+
+@cache
+def _decoder(kind: Hashable) -> Any:
+    return msgspec.json.Decoder(kind)

@@ -1,0 +1,56 @@
+"""Forms: one spelling of each value, and every other one refused with its place."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import pytest
+
+from admmnet.errors import CheckFailed
+from admmnet.forms import decode, encode
+
+
+class Number(msgspec.Struct, frozen=True, tag_field="kind", tag="number"):
+    value: float
+    count: int | None = None
+
+
+class Table(msgspec.Struct, frozen=True, tag_field="kind", tag="table", forbid_unknown_fields=True):
+    rows: dict[str, list[float]]
+
+
+@pytest.mark.parametrize("form", [Number(1e-9), Number(2.0, 3), Table({"a": [1.0], "b": []})])
+@pytest.mark.parametrize("indent", [None, 1])
+def test_reads_what_it_writes(form: Number | Table, indent: int | None) -> None:
+    text = encode(form, indent=indent)
+    assert decode(Number | Table, text, "file", indent=indent) == form  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (b'{"kind":"number","value":1,"count":null}', "not as admmnet writes it"),
+        (b'{"kind":"number","value":1.0}', "not as admmnet writes it"),
+        (b'{"kind":"number","value":2.0,"value":1.0,"count":null}', "not as admmnet writes it"),
+        (b'{"kind":"number","count":null,"value":1.0}', "not as admmnet writes it"),
+        (b'{"kind":"number","value":1.0,"count":null,"more":1}', "not as admmnet writes it"),
+        (b'{"kind":"number","value":"1"}', "value: expected `float`, got `str`"),
+        (b'{"kind":"number","value":1.0', "truncated"),
+        (b'{"kind":"table","rows":{"a":[1.0,"s"]}}', r"rows\[...\]\[1\]: expected `float`, got `str`"),
+        (b'{"kind":"table","rows":{},"more":1}', "unknown field `more`"),
+        (b'{"kind":"other"}', "kind: Invalid value 'other'"),
+        (b'{"kind":"n\xff"}', "file, line 2: "),
+        (b"", "truncated"),
+        (b"[" * 100_000, "file, line 2: "),
+    ],
+)
+def test_refuses_every_other_spelling(text: bytes, fault: str) -> None:
+    with pytest.raises(CheckFailed, match=f"^file, line 2: .*{fault}|^{fault}"):
+        decode(Number | Table, text, "file, line 2")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("form", [Number(math.nan), Number(-math.inf), Table({"a": [math.inf]})])
+def test_writes_no_number_that_is_not_finite(form: Number | Table) -> None:
+    with pytest.raises(ValueError, match="not finite"):
+        encode(form)

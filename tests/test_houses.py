@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "admmnet"
-FOUNDATION = {"errors", "files", "types", "rng", "version", "settings", "registry"}
+FOUNDATION = {"errors", "files", "types", "forms", "rng", "version", "settings", "registry"}
 ORDER = (
     *(
         "identity",
@@ -25,7 +25,8 @@ ORDER = (
         "faults",
         "config",
     ),
-    *("running", "estimators", "auditing", "predict", "report", "experiments", "papers", "cli"),
+    *("record", "evidence", "running", "predict", "report", "library", "estimators", "auditing", "experiments"),
+    *("papers", "cli"),
 )
 """Lowest first, as docs/contributing.md lists them."""
 

@@ -1,0 +1,1 @@
+"""Running from Python and notebooks: `run` and its result."""

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from admmnet.estimators.network import NetworkClassifier, NetworkRegressor
     from admmnet.graph import load_topology
     from admmnet.methods.base import Method
+    from admmnet.record.reader import RunFolder, read_run
     from admmnet.running.entrance import run
     from admmnet.running.events import RoundEvent
-    from admmnet.running.reading import RunFolder, read_run
     from admmnet.running.result import RunResult
     from admmnet.version import __version__
 

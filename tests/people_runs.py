@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from admmnet import RunConfig, run
-from admmnet.running.manifest import make_manifest
+from admmnet.record.manifest import make_manifest
 
 AGENTS, ROUNDS = 4, 3
 PRIVATE: dict[str, Any] = {"no_test": True, "no_account": True}

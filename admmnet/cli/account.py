@@ -35,7 +35,7 @@ def show(folder: Path, more: tuple[Path, ...], against: tuple[Path, ...], as_jso
     folders = [folder] if against else [folder, *more]
     found = [_read(one) for one in folders]
     if against:
-        from admmnet.running.reading import check_account
+        from admmnet.record.reader import check_account
 
         for run in against + more:  # click takes the first of --against A B for the option's, the others for arguments
             check_account(folder, found[0], run)

@@ -65,8 +65,8 @@ def agent(
     """
     from admmnet.cli.progress import Progress
     from admmnet.identity.dumps import forbid_dumps
+    from admmnet.record.folder import default_folder, part_name
     from admmnet.running.entrance import run
-    from admmnet.running.folder import default_folder, part_name
     from admmnet.running.reports import Reporter
     from admmnet.transport.hosts.keys import secret_path
     from admmnet.transport.hosts.network import read_network

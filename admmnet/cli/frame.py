@@ -14,8 +14,8 @@ from rich.text import Text
 from admmnet.cli.progress import duration
 from admmnet.cli.tables import FEW, epsilon, number, percent
 from admmnet.errors import RequestError
-from admmnet.running.values import at, real
-from admmnet.running.watching import Seen, Sight
+from admmnet.evidence.follow import Seen, Sight
+from admmnet.record.values import at, real
 from admmnet.solvers.losses import get_loss, tasks_of
 
 BLOCKS, SIGNS = "▁▂▃▄▅▆▇█", "_.-~=+*#"

@@ -32,7 +32,7 @@ def ledger() -> None:
 
 
 def _accounts(run: Path, agent: int | None) -> dict[str, Any]:
-    from admmnet.running.reading import read_run
+    from admmnet.record.reader import read_run
 
     ledgers = read_run(run).ledgers
     if agent is None:
@@ -99,10 +99,10 @@ def verify(
     run: Path, more: tuple[Path, ...], against: tuple[Path, ...], network_file: str | None, key: Path | None
 ) -> None:
     """Recompute costs, totals, links and digests, and hold receipts against them; exit code 1 names the first fault."""
+    from admmnet.evidence.compare import compare, hold_keys, read_evidence
+    from admmnet.evidence.signatures import check_signature
     from admmnet.experiments.workers import processors
-    from admmnet.running.evidence import compare, hold_keys, read_evidence
-    from admmnet.running.reading import hold_summaries, read_run
-    from admmnet.running.signoff import check_signature
+    from admmnet.record.reader import hold_summaries, read_run
     from admmnet.transport.hosts.network import read_network
 
     against = behind(against, more)
@@ -144,7 +144,7 @@ def verify(
 
 def _tell_signature(run: Path, signed: dict[str, str] | None, key: Path | None) -> None:
     """Say who has signed the folder; CheckFailed if that is not who should have."""
-    from admmnet.running.signoff import SIGNED, fingerprint, known_keys
+    from admmnet.evidence.signatures import SIGNED, fingerprint, known_keys
 
     owners = {} if key is None else known_keys(key)
     if signed is None:
@@ -163,8 +163,8 @@ def _tell_signature(run: Path, signed: dict[str, str] | None, key: Path | None) 
 @click.option("--out", "-o", required=True, type=click.Path(path_type=Path), metavar="DIR", help="folder to write")
 def key(out: Path) -> None:
     """Make a key to sign with: signer.secret.toml to keep, signer.public.toml to give away (docs/signoff.md)."""
+    from admmnet.evidence.signatures import fingerprint
     from admmnet.identity.keys import Identity
-    from admmnet.running.signoff import fingerprint
     from admmnet.transport.hosts.keys import write_signer
 
     try:
@@ -184,9 +184,9 @@ def key(out: Path) -> None:
 @click.option("--note", default="", metavar="TEXT", help="one line that is signed, too")
 def sign(run: Path, key: Path, note: str) -> None:
     """Check a finished run folder and sign all of it: RUN/signature.json (docs/signoff.md)."""
-    from admmnet.running.evidence import compare, read_evidence
-    from admmnet.running.reading import read_run
-    from admmnet.running.signoff import fingerprint, sign_folder
+    from admmnet.evidence.compare import compare, read_evidence
+    from admmnet.evidence.signatures import fingerprint, sign_folder
+    from admmnet.record.reader import read_run
     from admmnet.transport.hosts.keys import read_signer
 
     identity = read_signer(key)
@@ -229,8 +229,8 @@ def _write_files(run: Path, out: Path | None) -> None:
     """Write the ledgers as their agents' own files, byte for byte, whatever files they share in the run folder."""
     from admmnet.experiments.workers import processors
     from admmnet.privacy.ledger.segments import content, strands
-    from admmnet.running.reading import read_run
-    from admmnet.running.shelf import ledger_files
+    from admmnet.record.reader import read_run
+    from admmnet.record.shelf import ledger_files
 
     if out is None:
         raise RequestError("--format jsonl writes a file an agent: name a new folder with -o")

@@ -12,7 +12,7 @@ import click
 from admmnet.errors import RequestError, RunError
 
 if TYPE_CHECKING:
-    from admmnet.running.watching import Sight, Watcher
+    from admmnet.evidence.follow import Sight, Watcher
 
 POLL = 0.2
 """Seconds between looks for a folder that is not there yet."""
@@ -42,7 +42,7 @@ def watch(run: Path | None, *, once: bool, wait: float, every: float) -> None:
     RUN is a run folder, also of one host's agent, of any transport, finished or not; by default the newest in
     runs/. It ends with the run. Nothing is verified but receipts: `admmnet ledger verify` does that.
     """
-    from admmnet.running.watching import Watcher
+    from admmnet.evidence.follow import Watcher
 
     watcher = Watcher(_newest() if run is None else run)
     deadline = time.monotonic() + wait

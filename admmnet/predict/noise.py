@@ -28,7 +28,7 @@ from admmnet.privacy.events import (
     SubsampledGaussian,
 )
 from admmnet.privacy.ledger import audit
-from admmnet.running.shelf import ledger_files, read_all
+from admmnet.record.shelf import ledger_files, read_all
 from admmnet.solvers.losses import Loss, get_loss
 from admmnet.types import Vector
 

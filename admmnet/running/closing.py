@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from admmnet.data import ENCODING
-from admmnet.running import folder as run_folder
-from admmnet.running.agree import lost_of
+from admmnet.record import folder as run_folder
+from admmnet.record.agree import lost_of
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
 from admmnet.running.plan import Plan

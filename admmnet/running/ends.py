@@ -11,8 +11,8 @@ from pathlib import Path
 from types import FrameType, TracebackType
 
 from admmnet.errors import Terminated
-from admmnet.running.tails import Tail
-from admmnet.running.values import real
+from admmnet.record.tails import Tail
+from admmnet.record.values import real
 
 
 @contextmanager
@@ -54,7 +54,7 @@ class LastWords:
 
 def last_words(folder: Path | None, *, alone: bool = False) -> str:
     """What an interrupted run has spent, by the ledgers in its folder, and the command that goes on with it."""
-    from admmnet.running.shelf import tails  # here: the command line starts faster
+    from admmnet.record.shelf import tails  # here: the command line starts faster
 
     spent = [] if folder is None else list(map(_spent, tails(folder)))
     if folder is None or not spent:

@@ -15,14 +15,17 @@ from threadpoolctl import threadpool_limits
 
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import BudgetError
+from admmnet.evidence.members import Members, agree
+from admmnet.evidence.receipts import Receipts, begin, wanted
 from admmnet.holder.door import Door
 from admmnet.holder.series import SINGLE_SITE_LOSSES
 from admmnet.masking import Masks
 from admmnet.methods.sums import SumMethod
 from admmnet.privacy.ledger.file import Ledger, LedgerFile, Place
 from admmnet.privacy.ledger.form import Header
+from admmnet.record import folder as run_folder
+from admmnet.record.shelf import close_all, ledger_places
 from admmnet.rng import AgentStreams
-from admmnet.running import folder as run_folder
 from admmnet.running.accounts import note_begun
 from admmnet.running.attempts import Attempts, agree_on_masks
 from admmnet.running.checkpoint.keeper import Keeper
@@ -30,17 +33,14 @@ from admmnet.running.closing import answer, write_end
 from admmnet.running.ends import LastWords
 from admmnet.running.events import Listener, OnRound
 from admmnet.running.handshake import public_settings
-from admmnet.running.identities import Members, agree
 from admmnet.running.loading import Loader, block_of
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
 from admmnet.running.plan import Plan, prepare
 from admmnet.running.readout import TailAverage
-from admmnet.running.receipts import Receipts, begin, wanted
 from admmnet.running.references import pooled_figure
 from admmnet.running.result import RunResult
 from admmnet.running.rounds import Rounds
-from admmnet.running.shelf import close_all, ledger_places
 from admmnet.running.summary import Seconds, summarise
 from admmnet.solvers.losses import LOSSES
 from admmnet.transport import Transport, World, is_writer

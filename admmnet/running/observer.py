@@ -19,8 +19,8 @@ from admmnet.files import write_whole
 from admmnet.graph.tree import Tree
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.methods.aggregate import far, mean_of, standing
+from admmnet.record.folder import LOST, MetricsFile, as_json
 from admmnet.running.events import RoundEvent, known
-from admmnet.running.folder import LOST, MetricsFile, as_json
 from admmnet.running.node import Node
 from admmnet.solvers.losses import Loss
 from admmnet.transport import Transport, edge, is_writer

@@ -64,7 +64,7 @@ class RunResult:
         CheckFailed
             Naming file, line and fault, if anything does not hold.
         """
-        from admmnet.running.reading import read_run
+        from admmnet.record.reader import read_run
 
         return tuple(read_run(self.folder).ledgers.values())
 

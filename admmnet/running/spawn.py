@@ -76,7 +76,7 @@ def run_spawned(
     Arguments are those of ``run``; ``on_start`` gets a ``Started``. What ended the agents is raised, every distinct
     message once; on Ctrl-C or SIGTERM KeyboardInterrupt, once all agents have ended.
     """
-    from admmnet.running.folder import default_folder
+    from admmnet.record.folder import default_folder
     from admmnet.running.loading import located
     from admmnet.transport.local import LocalWorld
 

@@ -24,12 +24,12 @@ from admmnet.methods.base import Closing, Method
 from admmnet.privacy.budget import SHARED, Totals
 from admmnet.privacy.contract import Contract
 from admmnet.privacy.ledger.form import finite
-from admmnet.running.folder import ledger_name
-from admmnet.running.manifest import MANIFEST
+from admmnet.record.folder import ledger_name
+from admmnet.record.manifest import MANIFEST
+from admmnet.record.shelf import digest_of
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
 from admmnet.running.references import references
-from admmnet.running.shelf import digest_of
 from admmnet.transport import Transport
 from admmnet.version import __version__
 

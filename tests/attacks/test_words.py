@@ -11,7 +11,7 @@ import pytest
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import AdmmnetError, RequestError, RunError
 from admmnet.methods import fixed
-from admmnet.running import folder as records
+from admmnet.record import folder as records
 from admmnet.running.checkpoint.keeper import _offer, _token
 from admmnet.running.plan import _nominal, _target
 from admmnet.running.summary import Said

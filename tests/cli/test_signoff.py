@@ -12,9 +12,9 @@ import pytest
 from admmnet import RunConfig, run
 from admmnet.cli import run_command_line
 from admmnet.errors import CheckFailed
+from admmnet.evidence.signatures import check_signature, sign_folder
 from admmnet.identity.keys import Identity
-from admmnet.running.manifest import check_manifest, make_manifest
-from admmnet.running.signoff import check_signature, sign_folder
+from admmnet.record.manifest import check_manifest, make_manifest
 from admmnet.transport.hosts.keys import Secrets, write_secrets
 from admmnet.transport.hosts.network import make_network, write_network
 from tests.transport.test_network_file import plain

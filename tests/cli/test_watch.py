@@ -13,8 +13,8 @@ import pytest
 from admmnet import RequestError, RoundEvent, StopRun, run
 from admmnet.cli import run_command_line
 from admmnet.cli.frame import sparkline
-from admmnet.running.folder import hold, is_held
-from admmnet.running.watching import Sight, Watcher
+from admmnet.evidence.follow import Sight, Watcher
+from admmnet.record.folder import hold, is_held
 from tests.people_runs import small, write_people
 
 PRIVATE = {"private": True, "no_test": True, "no_account": True}

@@ -264,7 +264,7 @@ def test_both_epsilons_are_said_wherever_one_is(people: str, tmp_path: Path, cap
 
 
 def test_a_summary_that_says_less_than_the_ledgers_is_found(people: str, tmp_path: Path) -> None:
-    from admmnet.running.agree import contradictions
+    from admmnet.record.agree import contradictions
 
     go(people, tmp_path / "run", rounds=5)
     folder = read_run(tmp_path / "run")
@@ -299,7 +299,7 @@ def test_the_second_epsilon_of_the_plan_is_no_less_than_what_was_spent(people: s
     changed: Any = deepcopy(folder.summary)
     for entry in [changed["privacy"], *changed["per_agent"]]:
         entry["epsilon_if_all_collude"] = 0.01
-    from admmnet.running.agree import contradictions
+    from admmnet.record.agree import contradictions
 
     (fault, *_) = contradictions(tmp_path / "run" / "summary.json", changed, folder.ledgers)
     assert "agent 0: epsilon_if_all_collude is 0.01, its ledger says" in fault

@@ -15,9 +15,9 @@ from admmnet import RunConfig, read_run, run
 from admmnet.cli import run_command_line
 from admmnet.config.toml import load_config, to_toml
 from admmnet.errors import AdmmnetError, RequestError
+from admmnet.record.folder import hold
 from admmnet.running.checkpoint.packing import read_archive, write_archive
 from admmnet.running.checkpoint.resume import resumed_config, resuming
-from admmnet.running.folder import hold
 from admmnet.version import __version__
 from tests.interrupted_runs import ROUNDS, Place, assert_same, write_people
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from admmnet import CheckFailed, read_run
-from admmnet.running.folder import PART, write_part
+from admmnet.record.folder import PART, write_part
 from tests.people_runs import AGENTS, ROUNDS, finished_run, put_summary, seal, summary_of
 
 

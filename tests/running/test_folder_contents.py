@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from admmnet import CheckFailed, RequestError, RunConfig, load_config, read_run, run
-from admmnet.running.folder import create_folder, default_folder, ledger_path
+from admmnet.record.folder import create_folder, default_folder, ledger_path
 from tests.people_runs import AGENTS, ROUNDS, finished_run, summary_of
 
 SUMMARY = """
@@ -172,7 +172,7 @@ def test_create_folder(tmp_path: Path) -> None:
 
 def test_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("admmnet.running.folder.time.strftime", lambda form: "20260101-120000")
+    monkeypatch.setattr("admmnet.record.folder.time.strftime", lambda form: "20260101-120000")
     assert default_folder("admm") == Path("runs/20260101-120000-admm")
     for name in ("20260101-120000-admm", "20260101-120000-admm-2"):
         (tmp_path / "runs" / name).mkdir(parents=True)

@@ -17,8 +17,8 @@ from admmnet import CheckFailed, read_run, run
 from admmnet.cli import run_command_line
 from admmnet.errors import RunError
 from admmnet.files import write_whole
+from admmnet.record.manifest import MANIFEST, check_manifest, make_manifest, manifest_digest
 from admmnet.running.checkpoint.resume import resumed_config
-from admmnet.running.manifest import MANIFEST, check_manifest, make_manifest, manifest_digest
 from tests.people_runs import put_summary, seal, small, summary_of, write_people
 
 EDITS = int(os.environ.get("ADMMNET_EDITS", "300"))

@@ -13,8 +13,8 @@ import pytest
 from admmnet import run
 from admmnet.holder import Door, Holder
 from admmnet.privacy.contract import Contract, MemoryLedger
+from admmnet.record.folder import as_json
 from admmnet.rng import AgentStreams
-from admmnet.running.folder import as_json
 from admmnet.solvers.losses import get_loss
 from admmnet.transport.local import LocalWorld
 from tests.people_runs import small, write_people

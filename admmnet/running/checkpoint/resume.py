@@ -11,8 +11,8 @@ from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_saved
 from admmnet.errors import RequestError
 from admmnet.files import load_json
+from admmnet.record.folder import ledger_path
 from admmnet.running.checkpoint.keeper import FOLDER
-from admmnet.running.folder import ledger_path
 from admmnet.settings import settings_in
 
 
@@ -105,8 +105,8 @@ def _saved(folder: Path) -> RunConfig:
 
 
 def _spent(folder: Path) -> str:
-    from admmnet.running.reading import read_run
-    from admmnet.running.shelf import ledger_files
+    from admmnet.record.reader import read_run
+    from admmnet.record.shelf import ledger_files
 
     if not ledger_files(folder):
         return "nothing is spent"

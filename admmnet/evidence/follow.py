@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from admmnet.errors import CheckFailed, RequestError, printable
+from admmnet.evidence.compare import read_evidence
 from admmnet.files import load_json, load_toml
 from admmnet.privacy.ledger.segments import is_segment
-from admmnet.running.agree import entries_of
-from admmnet.running.evidence import read_evidence
-from admmnet.running.folder import LOST, PART, is_held
-from admmnet.running.shelf import Follower, ledger_files
-from admmnet.running.tails import Tail, ledger_tail
-from admmnet.running.values import at, real, whole
+from admmnet.record.agree import entries_of
+from admmnet.record.folder import LOST, PART, is_held
+from admmnet.record.shelf import Follower, ledger_files
+from admmnet.record.tails import Tail, ledger_tail
+from admmnet.record.values import at, real, whole
 
 SHARE = 0.05
 """Share of the time that goes into receipts at most, whose signatures are verified."""

@@ -15,8 +15,8 @@ from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import Ledger, LedgerFile
 from admmnet.privacy.ledger.lines import KEPT, digest
 from admmnet.privacy.ledger.segments import Segment, SegmentChain, before_of, content, is_segment, strands
-from admmnet.running.folder import ledger_path, sha256
-from admmnet.running.tails import Tail, ledger_tail, tail_of
+from admmnet.record.folder import ledger_path, sha256
+from admmnet.record.tails import Tail, ledger_tail, tail_of
 
 ALONE = 1000
 """Most agents of a simulation whose ledgers are in files of their own."""

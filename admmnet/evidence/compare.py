@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from admmnet.errors import CheckFailed, RequestError
+from admmnet.evidence.receipts import FOLDER, IDENTITIES, is_signed, lost_receipts, receipts_path
 from admmnet.files import load_json, load_toml
 from admmnet.identity.keys import verify
 from admmnet.identity.receipts import NOTHING, Receipt, fault_of, hash_of, of_line
 from admmnet.privacy.ledger.checks import TOLERANCE
 from admmnet.privacy.ledger.lines import digest
-from admmnet.running.folder import sha256
-from admmnet.running.receipts import FOLDER, IDENTITIES, is_signed, lost_receipts, receipts_path
+from admmnet.record.folder import sha256
 from admmnet.transport.hosts.network import Network
 
 _KEY = re.compile("[0-9a-f]{64}")

@@ -20,7 +20,7 @@ import numpy as np
 from admmnet.config.toml import to_toml
 from admmnet.errors import RequestError
 from admmnet.files import sync, write_whole
-from admmnet.running.manifest import MANIFEST, make_manifest
+from admmnet.record.manifest import MANIFEST, make_manifest
 from admmnet.transport.collective import run_on_all
 from admmnet.types import Matrix, Vector
 

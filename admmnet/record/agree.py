@@ -8,7 +8,7 @@ from typing import Any
 
 from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.privacy.ledger.form import finite, total_line
-from admmnet.running.values import at, real, whole
+from admmnet.record.values import at, real, whole
 
 TOLERANCE = 1e-9
 """Relative difference allowed between a figure of summary.json and the ledger's."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from admmnet.files import load_json
-from admmnet.running.values import at, whole
+from admmnet.record.values import at, whole
 
 NEAR, FAR = 4096, 65536
 """Bytes at the end in which the last total is looked for, at first and then."""

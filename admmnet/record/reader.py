@@ -14,10 +14,10 @@ from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.account import account_path
 from admmnet.privacy.ledger.lines import digest
 from admmnet.privacy.ledger.segments import is_segment
-from admmnet.running.agree import contradictions, lost_of
-from admmnet.running.folder import PART, ledger_name
-from admmnet.running.manifest import MANIFEST, check_manifest
-from admmnet.running.shelf import ledger_files, read_all
+from admmnet.record.agree import contradictions, lost_of
+from admmnet.record.folder import PART, ledger_name
+from admmnet.record.manifest import MANIFEST, check_manifest
+from admmnet.record.shelf import ledger_files, read_all
 
 
 @dataclass(frozen=True)

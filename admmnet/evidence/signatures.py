@@ -11,7 +11,7 @@ from typing import Any
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.files import load_json, write_whole
 from admmnet.identity.keys import SIGNATURE, Identity, statement, verify
-from admmnet.running.manifest import MANIFEST, grown_digest, manifest_digest
+from admmnet.record.manifest import MANIFEST, grown_digest, manifest_digest
 from admmnet.transport.hosts.keys import read_toml, signer_in
 from admmnet.transport.hosts.network import read_network
 

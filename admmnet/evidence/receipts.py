@@ -18,12 +18,12 @@ import numpy as np
 
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError, RunError
+from admmnet.evidence.members import Members
 from admmnet.files import load_json, write_whole
 from admmnet.graph.simple import Graph
 from admmnet.identity.keys import verify
 from admmnet.identity.receipts import NOTHING, Receipt, fault_of, hash_of, of_words, statement_of, to_words
-from admmnet.running import folder as run_folder
-from admmnet.running.identities import Members
+from admmnet.record import folder as run_folder
 from admmnet.transport import Inbox, Transport, World
 from admmnet.transport.collective import run_on_all
 

@@ -61,13 +61,13 @@ _HOMES = {
     "RoundEvent": "running.events",
     "RunConfig": "config.run_config",
     "RunError": "errors",
-    "RunFolder": "running.reading",
+    "RunFolder": "record.reader",
     "RunResult": "running.result",
     "StopRun": "errors",
     "__version__": "version",
     "load_config": "config.toml",
     "load_topology": "graph",
-    "read_run": "running.reading",
+    "read_run": "record.reader",
     "run": "running.entrance",
 }
 

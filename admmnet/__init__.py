@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from admmnet.estimators.network import NetworkClassifier, NetworkRegressor
     from admmnet.graph import load_topology
     from admmnet.methods.base import Method
-    from admmnet.record.reader import RunFolder, read_run
+    from admmnet.record.reader import Run, read_run
     from admmnet.running.entrance import run
     from admmnet.running.events import RoundEvent
     from admmnet.running.result import RunResult
@@ -37,9 +37,9 @@ __all__ = [
     "PrivacyWarning",
     "RequestError",
     "RoundEvent",
+    "Run",
     "RunConfig",
     "RunError",
-    "RunFolder",
     "RunResult",
     "StopRun",
     "__version__",
@@ -59,9 +59,9 @@ _HOMES = {
     "NetworkClassifier": "estimators.network",
     "NetworkRegressor": "estimators.network",
     "RoundEvent": "running.events",
+    "Run": "record.reader",
     "RunConfig": "config.run_config",
     "RunError": "errors",
-    "RunFolder": "record.reader",
     "RunResult": "running.result",
     "StopRun": "errors",
     "__version__": "version",

@@ -9,19 +9,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from admmnet.errors import CheckFailed, RequestError
-from admmnet.evidence.receipts import FOLDER, IDENTITIES, is_signed, lost_receipts, receipts_path
+from admmnet.evidence.receipts import FOLDER, IDENTITIES, is_signed, lost_receipts, read_starts, receipts_path
 from admmnet.files import load_json, load_toml
+from admmnet.forms import decode
 from admmnet.identity.keys import verify
 from admmnet.identity.receipts import NOTHING, Receipt, fault_of, hash_of, of_line
 from admmnet.privacy.ledger.checks import TOLERANCE
 from admmnet.privacy.ledger.lines import digest
-from admmnet.record.folder import sha256
+from admmnet.record.folder import SUMMARY, sha256
+from admmnet.record.forms import Beginning, Summary
 from admmnet.transport.hosts.network import Network
 
-_KEY = re.compile("[0-9a-f]{64}")
 _FILE = re.compile(r"agent-(\d{3,})\.jsonl")
 
 
@@ -51,7 +51,7 @@ class Evidence:
     """Receipts of one run folder, each file of them checked by itself."""
 
     path: Path
-    starts: dict[str, dict[str, Any]]
+    starts: dict[str, Beginning]
     """Entries of identities.json by the starts' names."""
     kept: list[Kept] = field(repr=False)
     ledgers: dict[int, Path]
@@ -60,7 +60,7 @@ class Evidence:
 
     def keys(self, run: str) -> dict[int, str]:
         """Signing keys of a start."""
-        return {int(i): key for i, key in self.starts[run]["keys"].items()}
+        return {int(i): key for i, key in self.starts[run].keys.items()}
 
 
 def read_evidence(folder: Path) -> Evidence | None:
@@ -71,28 +71,28 @@ def read_evidence(folder: Path) -> Evidence | None:
     CheckFailed
         Naming file, line and fault.
     """
-    path = folder / "summary.json"
-    summary = load_json(path.read_bytes()) if path.exists() else {}
+    path = folder / SUMMARY
+    summary = decode(Summary, path.read_bytes(), str(path), indent=2) if path.exists() else None
     if not (folder / FOLDER).exists():
-        if summary.get("identities") is not None:
+        if summary is not None and summary.identities is not None:
             raise CheckFailed(f"{folder / FOLDER}: is missing, though summary.json says that receipts were kept")
-        if not summary and _must_keep(folder):
+        if summary is None and _must_keep(folder):
             raise CheckFailed(f"{folder / FOLDER}: is missing, though the run keeps receipts: it was removed")
         return None
-    starts = _starts(folder / FOLDER / IDENTITIES)
+    starts = {start.run: start for start in read_starts(folder / FOLDER / IDENTITIES)}
     kept: list[Kept] = []
     for path in sorted((folder / FOLDER).glob("agent-*")):
-        kept += _kept(path, starts, finished=bool(summary))
+        kept += _kept(path, starts, finished=summary is not None)
     ledgers = {int(_named(path)): path for path in sorted((folder / "ledger").glob("agent-*.jsonl"))}
     fault = lost_receipts(folder, list(starts.values()), 0, ledgers)
-    begun = not summary and any(map(_charged, ledgers.values()))
+    begun = summary is None and any(map(_charged, ledgers.values()))
     for start in starts.values() if begun else ():
-        for i in set(start["keepers"]) & ledgers.keys():
-            path = receipts_path(folder, i, len(start["keys"]))
+        for i in set(start.keepers) & ledgers.keys():
+            path = receipts_path(folder, i, len(start.keys))
             fault = fault or (None if path.exists() else f"{path}: is missing: it was removed")
     if fault is not None:
         raise CheckFailed(fault)
-    return Evidence(folder, starts, kept, ledgers, summary.get("ledgers", {}))
+    return Evidence(folder, starts, kept, ledgers, {} if summary is None else summary.ledgers)
 
 
 def _must_keep(folder: Path) -> bool:
@@ -114,25 +114,6 @@ def _charged(ledger: Path) -> bool:
         return any(b'"mechanism":' in line for line in file)
 
 
-def _starts(path: Path) -> dict[str, dict[str, Any]]:
-    try:
-        starts = load_json(path.read_bytes())["starts"]
-        for start in starts:
-            keys = start["keys"]
-            good = tuple(start) == ("run", "round", "source", "keepers", "keys")
-            good = good and all(type(number) is int for number in (start["round"], *start["keepers"]))
-            good &= start["source"] in ("network", "run") and _is_key(start["run"])
-            if not good or not all(i.isdecimal() and _is_key(key) for i, key in keys.items()):
-                raise ValueError
-        return {start["run"]: start for start in starts}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise CheckFailed(f"{path}: is missing, or not in the form that admmnet writes") from None
-
-
-def _is_key(value: object) -> bool:
-    return isinstance(value, str) and _KEY.fullmatch(value) is not None
-
-
 def _named(path: Path) -> int:
     match = _FILE.fullmatch(path.name)
     if match is None:
@@ -140,7 +121,7 @@ def _named(path: Path) -> int:
     return int(match[1])
 
 
-def _kept(path: Path, starts: dict[str, dict[str, Any]], *, finished: bool) -> Iterator[Kept]:
+def _kept(path: Path, starts: dict[str, Beginning], *, finished: bool) -> Iterator[Kept]:
     """Receipts that one agent has kept, every chain checked; a signature covers those before it in its chain."""
     keeper, lines = _named(path), path.read_bytes().splitlines(keepends=True)
     while not finished and lines and not is_signed(lines[-1]):
@@ -158,7 +139,7 @@ def _kept(path: Path, starts: dict[str, dict[str, Any]], *, finished: bool) -> I
             run, receipt, signature = of_line(line[:-1])
         except ValueError as error:
             raise fault(str(error)) from None
-        key = starts.get(run, {}).get("keys", {}).get(str(receipt.agent))
+        key = starts[run].keys.get(str(receipt.agent)) if run in starts else None
         if key is None or receipt.agent == keeper:
             raise fault(f"is of a start, or an agent, that {IDENTITIES} does not list, or of the keeper itself")
         before, previous, _ = chains.get((run, receipt.agent), (None, NOTHING, True))
@@ -282,9 +263,9 @@ def hold_keys(folder: Evidence, network: Network, file: str) -> list[str]:
     """
     notes: dict[str, None] = {}
     for start in folder.starts.values():
-        if start["source"] == "run":
+        if start.source == "run":
             raise RequestError(f"{folder.path}: its keys were made for the run: no network file lists them")
-        for agent, key in folder.keys(start["run"]).items():
+        for agent, key in folder.keys(start.run).items():
             peer = network.peers[agent] if agent < len(network.peers) else None
             if peer is None or key not in (peer.identity, *peer.former, *peer.revoked):
                 raise CheckFailed(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,10 @@ from typing import Any
 from admmnet.errors import CheckFailed, RequestError, printable
 from admmnet.evidence.compare import read_evidence
 from admmnet.files import load_json, load_toml
+from admmnet.forms import decode
 from admmnet.privacy.ledger.segments import is_segment
-from admmnet.record.agree import entries_of
-from admmnet.record.folder import LOST, PART, is_held
+from admmnet.record.folder import LOST, PART, SUMMARY, is_held
+from admmnet.record.forms import Lost, Summary
 from admmnet.record.shelf import Follower, ledger_files
 from admmnet.record.tails import Tail, ledger_tail
 from admmnet.record.values import at, real, whole
@@ -79,7 +81,7 @@ class Sight:
         Agent to the round in which the others lost it.
     trouble : str or None
         What is wrong with the receipts, or with a file.
-    summary : mapping or None
+    summary : Summary or None
     """
 
     settings: Mapping[str, Any]
@@ -92,7 +94,7 @@ class Sight:
     agents: tuple[Seen, ...]
     lost: Mapping[int, int]
     trouble: str | None
-    summary: Mapping[str, Any] | None
+    summary: Summary | None
 
     def word(self, *keys: str) -> str:
         """Return a setting as text that no terminal stumbles over; a dash where there is none."""
@@ -213,12 +215,11 @@ class Watcher:
         settings = _read(self.folder / "config.toml", load_toml)
         if at(settings, "algorithm", "algorithm") is None:
             raise RequestError(f"{self.folder} is no run folder: it has no config.toml that names an algorithm")
-        summary = _read(self.folder / "summary.json", load_json)
+        summary = self._summary()
         written = self._metrics.read()
         ended = summary is not None or held is False
-        stopped = at(summary, "stopped") is True
         phase = "broken" if held is False else "running" if held else "unknown"
-        phase = phase if summary is None else "stopped" if stopped else "finished"
+        phase = phase if summary is None else "stopped" if summary.stopped else "finished"
         rounds = whole(at(settings, "algorithm", "rounds")) or whole(at(settings, "baseline", "epochs"))
         lost = self._lost(summary)
         agents = tuple(self._agents(summary, lost))
@@ -237,16 +238,21 @@ class Watcher:
             summary=summary,
         )
 
-    def _lost(self, summary: Mapping[str, Any] | None) -> dict[int, int]:
-        said = _read(self.folder / LOST, load_json) or {}
-        found = {int(i): round for i, round in said.items() if i.isdecimal() and whole(round) is not None}
-        for i, entry in entries_of(summary).items():
-            if (round := whole(entry.get("lost_at"))) is not None:
-                found[i] = round
+    def _summary(self) -> Summary | None:
+        path = self.folder / SUMMARY
+        with suppress(OSError, CheckFailed):
+            return decode(Summary, path.read_bytes(), str(path), indent=2)
+        return None
+
+    def _lost(self, summary: Summary | None) -> dict[int, int]:
+        path, said = self.folder / LOST, Lost()
+        with suppress(OSError, CheckFailed):
+            said = decode(Lost, path.read_bytes(), str(path), indent=2)
+        found = {int(i): round for i, round in said.items()} | ({} if summary is None else summary.lost)
         return dict(sorted(found.items()))
 
-    def _agents(self, summary: Mapping[str, Any] | None, lost: Mapping[int, int]) -> list[Seen]:
-        refused = {i: whole(entry.get("refused_at")) for i, entry in entries_of(summary).items()}
+    def _agents(self, summary: Summary | None, lost: Mapping[int, int]) -> list[Seen]:
+        refused = {} if summary is None else {entry.agent: entry.refused_at for entry in summary.per_agent}
         self._charged = 0
         budgets = dict(self._budgets())
         seen = []

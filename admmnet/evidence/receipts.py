@@ -12,18 +12,20 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from admmnet.config.run_config import RunConfig
-from admmnet.errors import RequestError, RunError
+from admmnet.errors import CheckFailed, RequestError, RunError
 from admmnet.evidence.members import Members
-from admmnet.files import load_json, write_whole
+from admmnet.files import write_whole
+from admmnet.forms import decode, encode
 from admmnet.graph.simple import Graph
 from admmnet.identity.keys import verify
 from admmnet.identity.receipts import NOTHING, Receipt, fault_of, hash_of, of_words, statement_of, to_words
 from admmnet.record import folder as run_folder
+from admmnet.record.forms import Beginning, Identities
 from admmnet.transport import Inbox, Transport, World
 from admmnet.transport.collective import run_on_all
 
@@ -70,16 +72,30 @@ def kept_by(own: Collection[int], graph: Graph) -> list[tuple[int, int]]:
     return [(i, j) for i in own for j in sorted(graph[i]) if j not in here or i == min(here & set(graph[j]))]
 
 
-def lost_receipts(folder: Path, starts: Sequence[Mapping[str, Any]], until: int, agents: Collection[int]) -> str | None:
+def read_starts(path: Path) -> tuple[Beginning, ...]:
+    """Starts of a run that receipts/identities.json lists.
+
+    Raises
+    ------
+    CheckFailed
+        If there is none, or it is damaged.
+    """
+    try:
+        return decode(Identities, path.read_bytes(), str(path), indent=2).starts
+    except OSError as error:
+        raise CheckFailed(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def lost_receipts(folder: Path, starts: Sequence[Beginning], until: int, agents: Collection[int]) -> str | None:
     """What is not there, of ``agents`` who kept receipts up to a checkpoint from which the next start went on.
 
     The last of ``starts`` was followed by one from round ``until``.
     """
-    ends = [*(start["round"] for start in starts[1:]), until]
+    ends = [*(start.round for start in starts[1:]), until]
     for start, end in zip(starts, ends, strict=True):
-        for i in set(start["keepers"]) & set(agents) if start["round"] < end else ():
-            path = receipts_path(folder, i, len(start["keys"]))
-            last = f'{{"run":"{start["run"]}","round":{end - 1},'.encode()
+        for i in set(start.keepers) & set(agents) if start.round < end else ():
+            path = receipts_path(folder, i, len(start.keys))
+            last = f'{{"run":"{start.run}","round":{end - 1},'.encode()
             if not path.exists() or last not in path.read_bytes():
                 return f"{path}: lacks receipts of round {end - 1}, which were kept: it was cut or removed; put it back"
     return None
@@ -249,18 +265,22 @@ def begin(members: Members, transport: Transport, graph: Graph, folder: Path, ro
             path = folder / FOLDER / IDENTITIES
             here = graph if world.shared_folder else transport.agents
             try:
-                starts = list(load_json(path.read_bytes())["starts"]) if path.exists() else []
-                fault = lost_receipts(folder, starts, round, here) if starts else None
-            except (ValueError, KeyError, TypeError):
+                starts = read_starts(path) if path.exists() else ()
+            except CheckFailed:
                 raise RequestError(f"{path} is damaged: put the right one back, or run anew") from None
+            fault = lost_receipts(folder, starts, round, here) if starts else None
             if round and not starts:
                 fault = f"{path}: is missing, though the run that goes on kept receipts; put the folder back"
             if fault is not None:
                 raise RequestError(f"{fault}, or run anew")
-            keys = {str(i): key for i, key in members.keys.items()}
-            keepers = sorted({i for own in transport.layout.owners for i, _ in kept_by(own, graph)})
-            start = {"run": members.run, "round": round, "source": members.source, "keepers": keepers}
-            write_whole({path: run_folder.as_json({"starts": [*starts, {**start, "keys": keys}]})})
+            start = Beginning(
+                run=members.run,
+                round=round,
+                source=members.source,
+                keepers=tuple(sorted({i for own in transport.layout.owners for i, _ in kept_by(own, graph)})),
+                keys={str(i): key for i, key in members.keys.items()},
+            )
+            write_whole({path: encode(Identities(starts=(*starts, start)), indent=2)})
 
     run_on_all(world, make)
 

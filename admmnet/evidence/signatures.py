@@ -3,51 +3,63 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from pathlib import Path
-from typing import Any
+
+from msgspec import structs
 
 from admmnet.errors import CheckFailed, RequestError
-from admmnet.files import load_json, write_whole
+from admmnet.files import write_whole
+from admmnet.forms import decode, encode
 from admmnet.identity.keys import SIGNATURE, Identity, statement, verify
+from admmnet.record.forms import Signed, Summary
 from admmnet.record.manifest import MANIFEST, grown_digest, manifest_digest
 from admmnet.transport.hosts.keys import read_toml, signer_in
 from admmnet.transport.hosts.network import read_network
 
 SIGNED = "signature.json"
-_KEYS = {"manifest": 64, "grown": 64, "time": 0, "note": 0, "key": 64, "signature": 2 * SIGNATURE}
 LONGEST_NOTE = 1000
 
 
-def sign_folder(folder: Path, identity: Identity, note: str = "") -> str:
-    """Sign a finished folder, which has been verified; return the digest of its manifest, which stands for all files.
+def sign_folder(
+    folder: Path, summary: Summary | None, identity: Identity, note: str = "", *, simulation: bool = False
+) -> str:
+    """Sign a folder that has been verified; return the digest of its manifest, which stands for all files.
+
+    ``summary`` is the folder's; ``simulation`` says that the signer knows it to be that of a simulation.
 
     Raises
     ------
     RequestError
-        If it has not finished, is of an older version, or is signed already.
+        If it has not finished, is signed already, or its mode is not as its signer says.
     """
-    if not (folder / MANIFEST).exists():
+    if summary is None:
+        raise RequestError(f"{folder} has no summary.json: only the folder of a finished run can be signed")
+    if summary.mode == "simulation" and not simulation:
         raise RequestError(
-            f"{folder} has no {MANIFEST}: only the folder of a finished run, of this version, can be signed"
+            f"{folder} is the folder of a simulation, which protects nothing: add --simulation to sign it as one"
         )
+    if summary.mode == "private" and simulation:
+        raise RequestError(f"{folder} is the folder of a private run: leave out --simulation")
     if (folder / SIGNED).exists():
         raise RequestError(f"{folder} is signed already: remove {folder / SIGNED} to sign it anew")
     if len(note) > LONGEST_NOTE or not note.isprintable():
         raise RequestError(f"--note must be one line of at most {LONGEST_NOTE} letters")
-    said = {
-        "manifest": manifest_digest(folder),
-        "grown": grown_digest(folder),
-        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "note": note,
-        "key": identity.public,
-    }
-    write_whole({folder / SIGNED: _encode(said | {"signature": identity.sign(_statement(said)).hex()})})
-    return said["manifest"]
+    said = Signed(
+        manifest=manifest_digest(folder),
+        grown=grown_digest(folder),
+        time=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        note=note,
+        simulation=simulation,
+        key=identity.public,
+        signature="0" * 2 * SIGNATURE,
+    )
+    signature = identity.sign(_statement(said)).hex()
+    write_whole({folder / SIGNED: encode(structs.replace(said, signature=signature), indent=1)})
+    return said.manifest
 
 
-def check_signature(folder: Path) -> dict[str, str] | None:
+def check_signature(folder: Path) -> Signed | None:
     """What was signed of a folder that has been verified; None where nothing was.
 
     Raises
@@ -58,29 +70,18 @@ def check_signature(folder: Path) -> dict[str, str] | None:
     path = folder / SIGNED
     if not path.exists():
         return None
-    try:
-        data = path.read_bytes()
-        said: dict[str, str] = load_json(data)
-        good = {key: isinstance(value, str) for key, value in said.items()} == dict.fromkeys(_KEYS, True)
-        if not good or _encode(said) != data or any(n and len(said[key]) != n for key, n in _KEYS.items()):
-            raise ValueError
-        signature = bytes.fromhex(said["signature"])
-    except (OSError, ValueError, AttributeError):
-        raise CheckFailed(f"{path}: is not in the form that admmnet writes: it was changed") from None
-    if not verify(said["key"], signature, _statement(said)):
+    said = decode(Signed, path.read_bytes(), str(path), indent=1)
+    if not verify(said.key, bytes.fromhex(said.signature), _statement(said)):
         raise CheckFailed(f"{path}: its signature is not that of its key: it was changed")
     there = (folder / MANIFEST).exists()
-    if not there or (manifest_digest(folder), grown_digest(folder)) != (said["manifest"], said["grown"]):
+    if not there or (manifest_digest(folder), grown_digest(folder)) != (said.manifest, said.grown):
         raise CheckFailed(f"{path}: signs another folder: {MANIFEST} or a file was changed after it was signed")
     return said
 
 
-def _statement(said: dict[str, str]) -> bytes:
-    return statement("run folder", said["manifest"], said["grown"], said["time"], said["note"])
-
-
-def _encode(said: dict[str, Any]) -> bytes:
-    return (json.dumps(said, indent=1) + "\n").encode()
+def _statement(said: Signed) -> bytes:
+    mode = "simulation" if said.simulation else "private"
+    return statement("run folder", said.manifest, said.grown, said.time, said.note, mode)
 
 
 def known_keys(path: Path) -> dict[str, str]:

@@ -7,8 +7,8 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from admmnet.privacy.ledger.audit import VerifiedLedger
-from admmnet.privacy.ledger.form import finite, total_line
-from admmnet.record.values import at, real, whole
+from admmnet.record.figures import figures
+from admmnet.record.forms import AgentEntry, Summary
 
 TOLERANCE = 1e-9
 """Relative difference allowed between a figure of summary.json and the ledger's."""
@@ -21,90 +21,61 @@ MAXIMA = {
 """Key of ``privacy`` to that of ``per_agent`` whose largest figure it is."""
 
 
-def contradictions(path: Path, summary: Mapping[str, Any], accounts: Mapping[str, VerifiedLedger]) -> list[str]:
-    """Return what summary.json at ``path`` says otherwise than the ledgers that verify, by file, and metrics.csv."""
-    return [f"{path}: {fault}" for fault in _faults(path, summary, accounts)]
+def contradictions(path: Path, summary: Summary, accounts: Mapping[str, VerifiedLedger]) -> Iterator[str]:
+    """Yield what summary.json at ``path`` says otherwise than the ledgers that verify, by file, and metrics.csv."""
+    return (f"{path}: {fault}" for fault in _faults(path, summary, accounts))
 
 
-def entries_of(summary: Mapping[str, Any] | None) -> dict[int, Mapping[str, Any]]:
-    """What ``per_agent`` of a summary says, by agent."""
-    entries = at(summary, "per_agent")
-    if not isinstance(entries, list):
-        return {}
-    numbered = ((whole(at(entry, "agent")), entry) for entry in entries)
-    return {agent: entry for agent, entry in numbered if agent is not None and agent >= 0}
-
-
-def lost_of(summary: Mapping[str, Any]) -> set[int]:
-    """Agents of which a summary says that they were lost: behind a manifest their files alone may grow."""
-    return {agent for agent, entry in entries_of(summary).items() if entry.get("lost_at") is not None}
-
-
-def _faults(path: Path, summary: Mapping[str, Any], accounts: Mapping[str, VerifiedLedger]) -> Iterator[str]:
-    entries, listed = entries_of(summary), at(summary, "ledgers")
-    listed = listed if isinstance(listed, Mapping) else {}
+def _faults(path: Path, summary: Summary, accounts: Mapping[str, VerifiedLedger]) -> Iterator[str]:
+    entries, listed = {entry.agent: entry for entry in summary.per_agent}, summary.ledgers
+    if [*entries] != [*range(summary.agents)]:
+        yield f"per_agent has the agents {[*entries]!s:.60}, not 0 to {summary.agents - 1}"
+        return
     releases = _releases(path.with_name("metrics.csv"))
     for name, account in accounts.items():
         agent = account.header["agent"]
-        entry = entries.get(agent, {})
-        if entry.get("lost_at") is not None:
-            yield from _not_lost(summary, account, entry["lost_at"], given=name in listed)
+        if agent >= summary.agents:
+            yield f"agents is {summary.agents}, there is a ledger of agent {agent}"
+            return
+        entry = entries[agent]
+        if entry.lost_at is not None:
+            yield from _not_lost(summary, account, entry.lost_at, given=name in listed)
         elif name in listed:
             yield from _entry_faults(account, entry, releases.get(agent))
             last = account.last
-            if account.header["neighbours"] and (whole(summary.get("rounds")) or 0) <= last:
-                told = summary.get("rounds")
-                yield f"rounds is {told!r:.60}, the ledger of agent {agent} has a charge of round {last}"
-    for keys, name, said in _common([account.header for account in accounts.values()]):
-        told = at(summary, *keys)
-        if told != said:
-            yield f"{name} is {told!r:.60}, the ledgers say {said!r}"
+            if account.header["neighbours"] and summary.rounds <= last:
+                yield f"rounds is {summary.rounds}, the ledger of agent {agent} has a charge of round {last}"
+    yield from _common_faults(summary, [account.header for account in accounts.values()])
     given = {PurePath(name).stem.removeprefix("agent-") for name in listed}
     numbers = {int(number) for number in given if number.isdecimal()}
-    living = [entry for i, entry in entries.items() if i in numbers and entry.get("lost_at") is None]
+    living = [entry for i, entry in entries.items() if i in numbers and entry.lost_at is None]
     for name, key in MAXIMA.items():
-        told, right = at(summary, "privacy", name), _largest(entry.get(key) for entry in living)
-        if living and not _same(told, right):
-            yield f"privacy.{name} is {told!r:.60}, the largest of its agents is {right!r}"
+        said, right = getattr(summary.privacy, name), _largest(getattr(entry, key) for entry in living)
+        if living and not _same(said, right):
+            yield f"privacy.{name} is {said!r}, the largest of its agents is {right!r}"
 
 
-def _entry_faults(account: VerifiedLedger, entry: Mapping[str, Any], releases: int | None) -> Iterator[str]:
+def _entry_faults(account: VerifiedLedger, entry: AgentEntry, releases: int | None) -> Iterator[str]:
     """What an agent's entry says otherwise than its ledger, and the last row of metrics.csv."""
-    header, totals = account.header, account.totals
-    agent, budget = header["agent"], header["budget"]
-    total, contract = total_line(totals, account.contract), account.contract
-    most, alone = contract.most(), contract.most(alone=True)
-    for key, right in (
-        ("records", header["records"]),
-        ("degree", len(header["neighbours"])),
-        ("epsilon_target", budget["epsilon"]),
-        ("delta", budget["delta"]),
-        ("rho", total["rho"]),
-        ("rho_published", finite(totals.rho_published)),
-        ("epsilon_spent", total["epsilon_spent"] if contract.covered else None),
-        ("epsilon_proven", finite(most.epsilon) if most is not None and contract.covered else None),
-        ("rho_proven", finite(most.rho) if most is not None and contract.covered else None),
-        ("epsilon_if_all_collude", finite(alone.epsilon) if alone is not None and header.get("trust") else None),
-        ("epsilon_group", finite(contract.group()) if header.get("group_size") else None),
-        ("epsilon_published", total["epsilon_published"]),
-        ("epsilon_spent_if_all_collude", total.get("epsilon_if_all_collude")),
-    ):
-        if not _same(entry.get(key), right):
-            yield f"agent {agent}: {key} is {entry.get(key)!r:.60}, its ledger says {right!r}"
-    if releases is not None and entry.get("releases") != releases:
-        yield f"agent {agent}: releases is {entry.get('releases')!r:.60}, metrics.csv says {releases}"
-    refused, last = entry.get("refused_at"), account.last
-    if refused is not None and not account.resumed and not last <= (real(refused) or 0.0):
-        yield f"agent {agent}: refused_at is {refused!r:.60}, its ledger has a charge of round {last}"
+    header = account.header
+    agent = header["agent"]
+    facts = {"records": header["records"], "degree": len(header["neighbours"])}
+    for key, right in (facts | figures(account.totals, account.contract)).items():
+        if not _same(getattr(entry, key), right):
+            yield f"agent {agent}: {key} is {getattr(entry, key)!r}, its ledger says {right!r}"
+    if releases is not None and entry.releases != releases:
+        yield f"agent {agent}: releases is {entry.releases}, metrics.csv says {releases}"
+    refused, last = entry.refused_at, account.last
+    if refused is not None and not account.resumed and last > refused:
+        yield f"agent {agent}: refused_at is {refused}, its ledger has a charge of round {last}"
 
 
-def _not_lost(summary: Mapping[str, Any], account: VerifiedLedger, lost_at: Any, *, given: bool) -> Iterator[str]:
+def _not_lost(summary: Summary, account: VerifiedLedger, lost_at: int, *, given: bool) -> Iterator[str]:
     """Evidence against the loss of an agent: it gave its figures, or did all rounds, or none could be lost."""
-    rounds, moment = whole(summary.get("rounds")), whole(lost_at)
-    done = account.finished and (rounds is None or moment is None or moment < rounds - 1)
-    if given or done or summary.get("transport") != "zmq":
+    done = account.finished and lost_at < summary.rounds - 1
+    if given or done or summary.transport != "zmq":
         why = "its ledger ends whole" if done or given else "only zmq goes on without an agent"
-        yield f"agent {account.header['agent']}: lost_at is {lost_at!r:.60}, but {why}"
+        yield f"agent {account.header['agent']}: lost_at is {lost_at}, but {why}"
 
 
 def _releases(path: Path) -> dict[int, int]:
@@ -122,32 +93,34 @@ def _releases(path: Path) -> dict[int, int]:
         return {}
 
 
-def _common(headers: list[dict[str, Any]]) -> list[tuple[tuple[str, ...], str, Any]]:
+def _common_faults(summary: Summary, headers: list[dict[str, Any]]) -> Iterator[str]:
+    """What a summary says otherwise than the headers of all agents."""
     if not headers:
-        return []
-    first = headers[0]
-    private = first["budget"]["delta"] is not None
-    masked = first.get("trust")
-    return [
-        *([(("privacy", "trust"), "trust", masked)] if masked else []),
-        *([(("privacy", "colluders"), "colluders", first["colluders"])] if masked else []),
-        (("mode",), "mode", first.get("mode")),
-        (("seeded",), "seeded", first["noise"] == "seeded"),
-        (("algorithm",), "algorithm", first["algorithm"]),
-        (("method",), "method", first["method"]),
-        (("privacy", "adjacency"), "adjacency", first["adjacency"]),
-        (("privacy", "accountant"), "accountant", first["accountant"] if private else None),
-    ]
+        return
+    first, privacy = headers[0], summary.privacy
+    masked = first.get("trust") is not None
+    for name, said, right in (
+        ("trust", privacy.trust if masked else None, first.get("trust")),
+        ("colluders", privacy.colluders, first.get("colluders")),
+        ("mode", summary.mode, first.get("mode")),
+        ("seeded", summary.seeded, first["noise"] == "seeded"),
+        ("algorithm", summary.algorithm, first["algorithm"]),
+        ("method", summary.method, first["method"]),
+        ("adjacency", privacy.adjacency, first["adjacency"]),
+        ("accountant", privacy.accountant, None if first["budget"]["delta"] is None else first["accountant"]),
+    ):
+        if said != right:
+            yield f"{name} is {said!r}, the ledgers say {right!r}"
+    if (summary.seed is not None) != summary.seeded:
+        yield f"seed is {summary.seed}, seeded is {summary.seeded}"
 
 
-def _largest(values: Iterable[Any]) -> float | None:
-    found = [real(value) for value in values]
-    known = [value for value in found if value is not None]
-    return max(known) if known and len(known) == len(found) else None
+def _largest(values: Iterable[float | None]) -> float | None:
+    found = list(values)
+    return None if not found or None in found else max(value for value in found if value is not None)
 
 
-def _same(told: Any, right: Any) -> bool:
-    if right is None or told is None:
-        return told is right
-    value = real(told)
-    return value is not None and abs(value - right) <= TOLERANCE * max(abs(value), abs(right))
+def _same(said: float | None, right: float | None) -> bool:
+    if right is None or said is None:
+        return said is right
+    return abs(said - right) <= TOLERANCE * max(abs(said), abs(right))

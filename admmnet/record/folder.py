@@ -6,11 +6,9 @@ import errno
 import fcntl
 import hashlib
 import io
-import json
 import re
 import time
-from collections.abc import Collection, Mapping, Sequence
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
@@ -20,6 +18,8 @@ import numpy as np
 from admmnet.config.toml import to_toml
 from admmnet.errors import RequestError
 from admmnet.files import sync, write_whole
+from admmnet.forms import encode
+from admmnet.record.forms import Part, Summary
 from admmnet.record.manifest import MANIFEST, make_manifest
 from admmnet.transport.collective import run_on_all
 from admmnet.types import Matrix, Vector
@@ -39,6 +39,8 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """Said by file systems of clusters that know no locks: there nothing keeps two runs apart."""
 LOST = "lost.json"
 """File with the agents that were lost, and in which round, as soon as there are any: {"3": 17}."""
+SUMMARY = "summary.json"
+"""File with the figures of a run, written last: where it is, the run has finished."""
 PART = "part.json"
 """File of a folder that holds the ledger of one agent alone: {"agent": 3, "agents": 5}."""
 
@@ -175,7 +177,7 @@ def part_name(algorithm: str, agent: int) -> str:
 
 def write_part(folder: Path, agent: int, agents: int) -> None:
     """Say that a run folder is one agent's own: it holds its ledger and no other."""
-    write_whole({folder / PART: as_json({"agent": agent, "agents": agents})})
+    write_whole({folder / PART: encode(Part(agent=agent, agents=agents), indent=2)})
 
 
 def ledger_path(folder: Path, agent: int, agents: int) -> Path:
@@ -252,7 +254,7 @@ def noise_bytes(deviation: Vector, classes: Sequence[str] = ()) -> bytes:
     return content.getvalue()
 
 
-def finish(folder: Path, files: Mapping[str, bytes], summary: Mapping[str, Any], lost: Collection[int]) -> None:
+def finish(folder: Path, files: Mapping[str, bytes], summary: Summary) -> None:
     """Write the last files of a run, the manifest of all, and the summary, which says that the run has finished.
 
     Raises
@@ -261,22 +263,12 @@ def finish(folder: Path, files: Mapping[str, bytes], summary: Mapping[str, Any],
         If the disk refuses: the run has not finished.
     """
     sync(folder / "metrics.csv")
-    last = {"summary.json": as_json(summary)}
-    new = {folder / name: content for name, content in {**files, **last}.items()}
-    manifest = make_manifest(folder, new, lost)
-    end = {folder / MANIFEST: manifest, folder / "summary.json": new.pop(folder / "summary.json")}
-    write_whole(new | end)
+    text = {folder / "summary.json": encode(summary, indent=2)}
+    new = {folder / name: content for name, content in files.items()}
+    manifest = make_manifest(folder, new | text, summary.lost)
+    write_whole(new | {folder / MANIFEST: manifest} | text)
 
 
 def sha256(path: Path) -> str:
     """sha256 of a file's content in hexadecimal."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def as_json(value: Any) -> bytes:
-    """JSON with one key a line; what json makes of many agents, piece by piece, is never in memory as pieces."""
-    pieces, found = json.JSONEncoder(indent=2, allow_nan=False).iterencode(value), io.BytesIO()
-    while part := "".join(islice(pieces, 4096)):
-        found.write(part.encode())
-    found.write(b"\n")
-    return found.getvalue()

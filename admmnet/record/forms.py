@@ -8,15 +8,17 @@ Epsilons and rhos are pure numbers.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from admmnet.data import Task
 
 NUMBER = "0|[1-9][0-9]*"
-Whole = Annotated[int, Meta(ge=0)]
-Figure = Annotated[float, Meta(ge=0.0)]
+Whole = Annotated[int, Meta(ge=0, le=1 << 53)]
+Figure = Annotated[float, Meta(ge=0.0, le=1e300)]
+Real = Annotated[float, Meta(ge=-1e300, le=1e300)]
+Number = Annotated[int, Meta(ge=-(1 << 53), le=1 << 53)] | Real
 Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Mode = Literal["simulation", "private"]
 
@@ -27,7 +29,15 @@ def told(words: str) -> Meta:
 
 
 class _Form(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    pass
+    def __getitem__(self, key: str) -> Any:
+        """Value by its key in the file."""
+        if key not in self.__struct_fields__:
+            raise KeyError(key)
+        return getattr(self, key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Value by its key; ``default`` where there is none."""
+        return getattr(self, key, default)
 
 
 class DataFacts(_Form, frozen=True, kw_only=True):
@@ -120,7 +130,7 @@ class TestError(_Form, frozen=True, kw_only=True):
         Figure | None, told("of three classes or more: share in each class, averaged over classes, of the consensus")
     ] = None
     rmse: Annotated[Figure | None, told("of real targets scaled to [-1, 1]: root mean square")] = None
-    r2: Annotated[float | None, told("1 - MSE / variance of the test targets")] = None
+    r2: Annotated[Real | None, told("1 - MSE / variance of the test targets")] = None
     root_in_units: Annotated[Figure | None, told("`rmse` in the target's own unit")] = None
     one_class: Annotated[
         str | None, told("the label that the consensus gives every test record, where it gives one alone")
@@ -174,7 +184,7 @@ class AgentEntry(_Form, frozen=True, kw_only=True):
             "records, 0 of the core; null for never, whose releases are what it passed on"
         ),
     ] = UNSET
-    figures: Annotated[dict[str, int | float | None], told("of a method from outside: what its `entry()` says")] = {}
+    figures: Annotated[dict[str, Number | None], told("of a method from outside: what its `entry()` says")] = {}
     test_error: Annotated[Figure | None, told("of its vector in model.npz; null without test records")]
     lost_at: Annotated[
         Whole | None, told("round in which the others lost it; null if they did not. Its own ledger has what it spent")
@@ -199,7 +209,7 @@ class VirtualSeconds(_Form, frozen=True, kw_only=True):
     longest_round: Annotated[Figure, told("of a round")]
     slowest_agent: Annotated[Whole, told("whose own computing took longest")]
     slowest_agent_computing: Annotated[Figure, told("how long that took")]
-    waiting_share: Annotated[float, told("mean share of the time in which agents wait")]
+    waiting_share: Annotated[Real, told("mean share of the time in which agents wait")]
 
 
 class Baseline(_Form, frozen=True, kw_only=True):
@@ -207,7 +217,7 @@ class Baseline(_Form, frozen=True, kw_only=True):
 
     loss: Annotated[str, told("its loss")]
     regularisation: Annotated[Figure | None, told("lambda of its objective; null where the method has chosen none")]
-    epochs: Annotated[int | float, told("passes over the records")]
+    epochs: Annotated[Number, told("passes over the records")]
     batch: Annotated[Whole | None, told("records of a batch; null where there are none")]
     sampling: Annotated[str | None, told("how batches are drawn; null where there are none")]
     rate: Annotated[Figure | None, told("share of the records in a batch")]
@@ -217,7 +227,7 @@ class Baseline(_Form, frozen=True, kw_only=True):
     ]
     pure_epsilon: Annotated[Figure | None, told("epsilon of one step where delta is 0")]
     diagnostics: Annotated[
-        dict[str, int | float | None], told("figures of the optimisation, such as its duality gap; simulations alone")
+        dict[str, Number | None], told("figures of the optimisation, such as its duality gap; simulations alone")
     ] = {}
 
 
@@ -247,10 +257,10 @@ class Summary(_Form, frozen=True, kw_only=True):
     test_error: Annotated[TestError, told("below")]
     references: Annotated[References, told("below")]
     train_loss: Annotated[
-        float | None, told("mean loss of the consensus over all training records; simulations only")
+        Real | None, told("mean loss of the consensus over all training records; simulations only")
     ] = None
     far_from_others: Annotated[
-        dict[str, float],
+        dict[str, Real],
         told(
             "agents whose vectors [stood far from the others](robust.md#who-stands-far-from-the-others) in the last "
             "round: how many times as far as is usual"

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Literal
 
 from admmnet.errors import CheckFailed
-from admmnet.files import load_json
+from admmnet.forms import decode, encode
+from admmnet.record.forms import FileEntry, Manifest
 
 MANIFEST = "manifest.json"
-SCHEMA = 1
+SCHEMA: Literal[3] = 3
 FILES = (
     *(
         "config.toml",
@@ -34,14 +34,13 @@ def make_manifest(folder: Path, new: Mapping[Path, bytes], lost: Collection[int]
 
     Of the files of ``lost`` agents, which may still write, it holds what stands there now: their beginning.
     """
-    files: dict[str, dict[str, Any]] = {}
+    files: dict[str, FileEntry] = {}
     for path in {*_covered(folder), *new}:
         content = new[path] if path in new else path.read_bytes()
         name = path.relative_to(folder).as_posix()
-        files[name] = {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
-        if _may_grow(name, lost):
-            files[name]["grows"] = True
-    return _encode(files)
+        digest = hashlib.sha256(content).hexdigest()
+        files[name] = FileEntry(sha256=digest, size=len(content), grows=_may_grow(name, lost))
+    return encode(Manifest(schema=SCHEMA, files=dict(sorted(files.items()))), indent=1)
 
 
 def manifest_digest(folder: Path) -> str:
@@ -53,7 +52,7 @@ def grown_digest(folder: Path) -> str:
     """sha256 over names and contents, as they stand, of the files of which a manifest holds the beginning alone."""
     whole = hashlib.sha256()
     for name, entry in _read(folder / MANIFEST).items():
-        if "grows" in entry:
+        if entry.grows:
             whole.update(f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()} {name}\n".encode())
     return whole.hexdigest()
 
@@ -76,13 +75,13 @@ def check_manifest(folder: Path, lost: Collection[int]) -> None:
         if file.is_symlink() or not file.is_file():
             raise CheckFailed(f"{file}: is no plain file")
         content = file.read_bytes()
-        if "grows" in entry and not _may_grow(name, lost):
+        if entry.grows and not _may_grow(name, lost):
             raise CheckFailed(f"{path}: says that {name} grows, which is no file of an agent that was lost")
-        size = entry["size"]
-        content = content[:size] if "grows" in entry else content
+        size = entry.size
+        content = content[:size] if entry.grows else content
         if len(content) != size:
             raise CheckFailed(f"{file}: has {len(content)} bytes, {size} in {MANIFEST}")
-        if hashlib.sha256(content).hexdigest() != entry["sha256"]:
+        if hashlib.sha256(content).hexdigest() != entry.sha256:
             raise CheckFailed(f"{file}: its sha256 is not the one in {MANIFEST}: it was changed")
     for name in sorted(set(there) - set(files)):
         raise CheckFailed(f"{folder / name}: is not in {MANIFEST}: it was put there later")
@@ -110,22 +109,8 @@ def _agent(stem: str) -> int | None:
     return int(number) if number != stem and number.isdecimal() else None
 
 
-def _encode(files: Mapping[str, Any]) -> bytes:
-    value = {"schema": SCHEMA, "files": dict(sorted(files.items()))}
-    return (json.dumps(value, indent=1, allow_nan=False) + "\n").encode()
-
-
-def _read(path: Path) -> dict[str, dict[str, Any]]:
+def _read(path: Path) -> dict[str, FileEntry]:
     try:
-        data = path.read_bytes()
-        files: dict[str, dict[str, Any]] = load_json(data)["files"]
-        if _encode(files) == data and all(map(_is_entry, files.values())):
-            return files
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        pass
-    raise CheckFailed(f"{path}: is not in the form that admmnet writes: it was changed")
-
-
-def _is_entry(entry: Any) -> bool:
-    plain = {"sha256": str, "size": int}
-    return {name: type(value) for name, value in entry.items()} in (plain, {**plain, "grows": bool})
+        return decode(Manifest, path.read_bytes(), str(path), indent=1).files
+    except OSError as error:
+        raise CheckFailed(f"{path}: cannot be read: {error.strerror}") from None

@@ -2,66 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from importlib import import_module
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from admmnet.config.toml import read_values
 from admmnet.errors import CheckFailed, RequestError, short
-from admmnet.files import load_json, load_toml
+from admmnet.files import load_toml
+from admmnet.forms import decode
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.account import account_path
 from admmnet.privacy.ledger.lines import digest
 from admmnet.privacy.ledger.segments import is_segment
-from admmnet.record.agree import contradictions, lost_of
-from admmnet.record.folder import PART, ledger_name
+from admmnet.record.agree import contradictions
+from admmnet.record.folder import PART, SUMMARY, ledger_name
+from admmnet.record.forms import Part, Summary
 from admmnet.record.manifest import MANIFEST, check_manifest
-from admmnet.record.shelf import ledger_files, read_all
+from admmnet.record.shelf import Read, ledger_files, read_all
+
+Form = TypeVar("Form")
 
 
 @dataclass(frozen=True)
-class RunFolder:
-    """A run folder read back.
+class Run:
+    """A run folder read back: each file once, when somebody asks for it.
 
     Attributes
     ----------
     path : Path
     ledgers : dict
-        File to verified ledger, in the order of the agents.
+        File to verified ledger, in the order of the agents; those that do not verify are not in it.
     digests : dict
         sha256 of the bytes of every ledger.
-    summary : dict or None
+    summary : Summary or None
         Of a finished run.
-    part : (int, int) or None
-        Agent and number of agents, where the folder is one agent's own.
-    manifest : bool
-        Whether a manifest covers every file: folders of older versions have none.
+    part : Part or None
+        Where the folder is one agent's own.
+    faults : tuple of str
+        What does not hold, each with its file; ``read_run`` raises the first.
     """
 
     path: Path
-    ledgers: dict[str, audit.VerifiedLedger]
-    digests: dict[str, str]
-    summary: dict[str, Any] | None
-    part: tuple[int, int] | None = None
+    ledgers: dict[str, audit.VerifiedLedger] = field(repr=False)
+    digests: dict[str, str] = field(repr=False)
+    summary: Summary | None = field(repr=False)
+    part: Part | None = None
+    faults: tuple[str, ...] = ()
 
     @property
-    def manifest(self) -> bool:
-        """See above."""
-        return (self.path / MANIFEST).exists()
+    def finished(self) -> bool:
+        """Whether the run came to its end: it wrote its summary."""
+        return self.summary is not None
 
-    def plot(self, file: str | Path | None = None, **options: Any) -> Any:
-        """As ``RunResult.plot``."""
-        return import_module("admmnet.report.run_plot").plot_run(self.path, file=file, **options)
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """Settings of config.toml by name, whatever their tables.
 
-    def __repr__(self) -> str:
-        """One line: where it is, and how far the run came."""
-        state = "unfinished" if self.summary is None else "finished"
-        return f"RunFolder({str(self.path)!r}, {state}, ledgers={len(self.ledgers)})"
+        Raises
+        ------
+        RequestError
+            If the file is missing or wrong.
+        """
+        return read_values(self.path / "config.toml")
+
+    @cached_property
+    def lost(self) -> Mapping[int, int]:
+        """Agents that the others lost, and the round."""
+        return {} if self.summary is None else self.summary.lost
 
 
-def read_run(path: str | Path, *, ledgers_alone: bool = False, events: bool = True, processes: int = 1) -> RunFolder:
-    """Read a run folder, or one agent's part of it, and verify everything in it, or its ledgers alone.
+def read_run(path: str | Path, *, events: bool = True, processes: int = 1) -> Run:
+    """Read a run folder, or one agent's part of it, and verify everything in it.
 
     Without ``events`` what every single one says is not kept. So many ``processes`` may share the work.
 
@@ -72,50 +85,55 @@ def read_run(path: str | Path, *, ledgers_alone: bool = False, events: bool = Tr
     CheckFailed
         Naming file, line and fault, if anything does not hold.
     """
+    run = look_at(path, events=events, processes=processes)
+    for fault in run.faults:
+        raise CheckFailed(fault)
+    return run
+
+
+def look_at(path: str | Path, *, events: bool = True, processes: int = 1) -> Run:
+    """As ``read_run``, but return also a folder in which something does not hold, with its faults.
+
+    Raises
+    ------
+    RequestError
+        If it is no run folder.
+    """
     if not isinstance(path, str | Path):
         raise RequestError(f"{short(path)} is no run folder: give its path")
-    path = Path(path)
+    path, faults = Path(path), list[str]()
     files = ledger_files(path)
     if not files:
         lacks = "it has no ledger/agent-*.jsonl" if path.exists() else "there is nothing of that name"
         raise RequestError(f"{path} is no run folder: {lacks}; name a folder that a run wrote")
-    part = _read_part(path / PART)
-    summary = _read_summary(path / "summary.json")
-    found = read_all(files, keep=events, processes=processes)
+    part = _read(Part, path / PART, faults)
+    if part is not None and part.agent >= part.agents:
+        faults.append(f"{path / PART}: there is no agent {part.agent} among {part.agents}")
+        part = None
+    summary = _read(Summary, path / SUMMARY, faults)
+    answers = read_all(files, keep=events, processes=processes)
+    faults += [answer for answer in answers if isinstance(answer, str)]
+    reads = [read for answer in answers if not isinstance(answer, str) for read in answer]
     if any(map(is_segment, files)):
-        found.sort(key=lambda read: int(read.ledger.header["agent"]))
-    expected: Sequence[int]
-    expected, agents = (range(len(found)), len(found)) if part is None else ((part[0],), part[1])
-    if len(found) != len(expected):
-        raise CheckFailed(f"{path / PART}: says one agent's ledger, but there are {len(found)}")
-    if part is None and summary is None and not any(read.ledger.count for read in found):
-        # the run died while its ledgers were being made, by several processes at once: nothing was sent
-        expected = [int(read.ledger.header["agent"]) for read in found]
-        agents = max(_declared(path / "config.toml"), agents, expected[-1] + 1)
-    for number, read in zip(expected, found, strict=True):
-        if is_segment(read.path) and read.ledger.header.get("mode") != "simulation":
-            raise CheckFailed(f"{read.path}: line {read.line}: only ledgers of simulations share a file")
-        named = is_segment(read.path) or ledger_name(number, agents) == f"ledger/{read.path.name}"
-        if read.ledger.header["agent"] != number or not named:
-            raise CheckFailed(
-                f"{read.path}: line {read.line}: is the ledger of agent {read.ledger.header['agent']}, expected agent "
-                f"{number} (a file is missing, misnamed or swapped)"
-            )
-    ledgers = {ledger_name(number, agents): read.ledger for number, read in zip(expected, found, strict=True)}
-    digests = dict(zip(ledgers, (read.digest for read in found), strict=True))
+        reads.sort(key=lambda read: int(read.ledger.header["agent"]))
+    agents = part.agents if part is not None else summary.agents if summary is not None else len(reads)
+    if not faults:
+        faults += _misplaced(path, reads, part, agents, summary)
+    named = {ledger_name(read.ledger.header["agent"], agents): read for read in reads}
     if summary is not None:
-        places = dict(zip(ledgers, (read.path for read in found), strict=True))
-        _check_digests(path, summary, ledgers, digests, places, whole=part is None)
-    if not ledgers_alone:
-        faults = [manifest_fault(path, summary)]
-        if summary is not None and (path / MANIFEST).exists():  # of older versions the digests alone are held
-            faults = [*contradictions(path / "summary.json", summary, ledgers), *faults]
-        for fault in filter(None, faults):
-            raise CheckFailed(fault)
-    return RunFolder(path, ledgers, digests, summary, part)
+        wrong = dict(_digest_faults(path, summary, named, whole=part is None and not faults))
+        faults += wrong.values()
+        named = {name: read for name, read in named.items() if name not in wrong}
+    ledgers = {name: read.ledger for name, read in named.items()}
+    digests = {name: read.digest for name, read in named.items()}
+    if summary is not None:
+        faults += contradictions(path / SUMMARY, summary, ledgers)
+    if not faults:  # which any of these explains
+        faults += filter(None, [_manifest_fault(path, summary)])
+    return Run(path, ledgers, digests, summary, part, tuple(faults))
 
 
-def hold_summaries(folders: Sequence[RunFolder]) -> None:
+def hold_summaries(runs: Sequence[Run]) -> None:
     """Hold what every folder of one run says of all agents against their ledgers, wherever these are.
 
     Raises
@@ -123,11 +141,10 @@ def hold_summaries(folders: Sequence[RunFolder]) -> None:
     CheckFailed
         Naming the summary that says something else.
     """
-    ledgers = {name: account for folder in folders for name, account in folder.ledgers.items()}
-    for folder in folders:
-        if folder.summary is not None and folder.manifest:
-            for fault in contradictions(folder.path / "summary.json", folder.summary, ledgers):
-                raise CheckFailed(fault)
+    ledgers = {name: account for run in runs for name, account in run.ledgers.items()}
+    for run in runs:
+        for fault in () if run.summary is None else contradictions(run.path / SUMMARY, run.summary, ledgers):
+            raise CheckFailed(fault)
 
 
 def check_account(folder: Path, accounts: Mapping[str, audit.VerifiedLedger], run: Path) -> None:
@@ -154,26 +171,39 @@ def check_account(folder: Path, accounts: Mapping[str, audit.VerifiedLedger], ru
             raise CheckFailed(f"{path}: lacks charges of {run / name}: it was cut, exchanged or put back")
 
 
-def manifest_fault(path: Path, summary: Mapping[str, Any] | None) -> str | None:
-    """What is wrong with a folder's files by their manifest; nothing of one that never had any."""
-    there = (path / MANIFEST).exists()
-    if summary is None:
-        return (
-            None
-            if not there
-            else (
-                f"{path / 'summary.json'}: is missing, though {MANIFEST} is there: it was removed, or the run died in "
-                "its last moment (--resume goes on, where there is a checkpoint)"
-            )
-        )
-    if not there:
-        named = summary.get("manifest") is not None
-        return f"{path / MANIFEST}: is missing, though summary.json names it" if named else None
+def _read(kind: type[Form], path: Path, faults: list[str]) -> Form | None:
+    """A form from its file; None where there is none, or, with a fault, where it cannot be read."""
     try:
-        check_manifest(path, lost_of(summary))
+        return decode(kind, path.read_bytes(), str(path), indent=2)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        faults.append(f"{path}: cannot be read: {error.strerror}")
     except CheckFailed as error:
-        return str(error)
+        faults.append(str(error))
     return None
+
+
+def _misplaced(path: Path, reads: list[Read], part: Part | None, agents: int, summary: Summary | None) -> Iterator[str]:
+    """What is wrong with the ledgers' agents and names."""
+    expected: Sequence[int] = range(len(reads)) if part is None else (part.agent,)
+    if len(reads) != len(expected):
+        yield f"{path / PART}: says one agent's ledger, but there are {len(reads)}"
+        return
+    if part is None and summary is None and not any(read.ledger.count for read in reads):
+        # the run died while its ledgers were being made, by several processes at once: nothing was sent
+        expected = [int(read.ledger.header["agent"]) for read in reads]
+        agents = max(_declared(path / "config.toml"), agents, expected[-1] + 1)
+    for number, read in zip(expected, reads, strict=True):
+        if is_segment(read.path) and read.ledger.header.get("mode") != "simulation":
+            yield f"{read.path}: line {read.line}: only ledgers of simulations share a file"
+        named = is_segment(read.path) or ledger_name(number, agents) == f"ledger/{read.path.name}"
+        if read.ledger.header["agent"] != number or not named:
+            yield (
+                f"{read.path}: line {read.line}: is the ledger of agent {read.ledger.header['agent']}, expected agent "
+                f"{number} (a file is missing, misnamed or swapped)"
+            )
+            return
 
 
 def _declared(path: Path) -> int:
@@ -184,60 +214,39 @@ def _declared(path: Path) -> int:
         return 0
 
 
-def _read_json(path: Path) -> Any:
-    try:
-        return load_json(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise CheckFailed(f"{path}: cannot be read as JSON: {error}") from None
-
-
-def _read_part(path: Path) -> tuple[int, int] | None:
-    if not path.exists():
-        return None
-    part = _read_json(path)
-    keys = ("agent", "agents")
-    if not isinstance(part, dict) or set(part) != set(keys) or any(type(part[key]) is not int for key in keys):
-        raise CheckFailed(f'{path}: is not of the form {{"agent": 3, "agents": 5}}')
-    if not 0 <= part["agent"] < part["agents"]:
-        raise CheckFailed(f"{path}: there is no agent {part['agent']} among {part['agents']}")
-    return part["agent"], part["agents"]
-
-
-def _read_summary(path: Path) -> dict[str, Any] | None:
-    if not path.exists():
-        return None
-    summary = _read_json(path)
-    if not isinstance(summary, dict) or not isinstance(summary.get("ledgers"), dict):
-        raise CheckFailed(f"{path}: has no digests of the ledgers")
-    return summary
-
-
-def _check_digests(
-    path: Path,
-    summary: dict[str, Any],
-    ledgers: dict[str, audit.VerifiedLedger],
-    digests: dict[str, str],
-    places: dict[str, Path],
-    *,
-    whole: bool,
-) -> None:
+def _digest_faults(
+    path: Path, summary: Summary, named: Mapping[str, Read], *, whole: bool
+) -> Iterator[tuple[str, str]]:
     """Hold the ledgers against the summary, which a run writes when every agent that it still has is through.
 
     An agent that was lost on the way has no digest there, and its ledger, as a rule, no end.
     """
-    lost = lost_of(summary)
-    missing = {name for name in set(ledgers) - set(summary["ledgers"]) if ledgers[name].header["agent"] not in lost}
+    listed = summary.ledgers
+    missing = {name for name in named.keys() - listed.keys() if named[name].ledger.header["agent"] not in summary.lost}
     if whole:  # a part's summary lists the ledgers of the others, which are elsewhere
-        missing |= set(summary["ledgers"]) - set(ledgers)
+        missing |= listed.keys() - named.keys()
     if missing:
-        raise CheckFailed(f"{path / 'summary.json'}: ledgers and digests do not match: {', '.join(sorted(missing))}")
-    for name, account in ledgers.items():
-        if name not in summary["ledgers"]:
+        yield "", f"{path / SUMMARY}: ledgers and digests do not match: {', '.join(sorted(missing))}"
+    for name, read in named.items():
+        if name not in listed:
             continue
-        whose = f"{places[name]}: " + (
-            f"the ledger of agent {account.header['agent']}: " if is_segment(places[name]) else ""
-        )
-        if digests[name] != summary["ledgers"][name]:
-            raise CheckFailed(f"{whose}its sha256 is not the one in summary.json")
-        if not account.finished:
-            raise CheckFailed(f"{whose}has no end line though summary.json says the run finished")
+        whose = f"the ledger of agent {read.ledger.header['agent']}: " if is_segment(read.path) else ""
+        if read.digest != listed[name]:
+            yield name, f"{read.path}: {whose}its sha256 is not the one in summary.json"
+        elif not read.ledger.finished:
+            yield name, f"{read.path}: {whose}has no end line though summary.json says the run finished"
+
+
+def _manifest_fault(path: Path, summary: Summary | None) -> str | None:
+    """What is wrong with a folder's files by their manifest."""
+    there = (path / MANIFEST).exists()
+    if summary is None:
+        died = "it was removed, or the run died in its last moment (--resume goes on, where there is a checkpoint)"
+        return f"{path / SUMMARY}: is missing, though {MANIFEST} is there: {died}" if there else None
+    if not there:
+        return f"{path / MANIFEST}: is missing, though summary.json names it"
+    try:
+        check_manifest(path, summary.lost)
+    except CheckFailed as error:
+        return str(error)
+    return None

@@ -110,15 +110,10 @@ def tails(folder: Path) -> list[Tail | None]:
     return found
 
 
-def read_all(files: Sequence[Path], *, keep: bool = True, processes: int = 1) -> list[Read]:
-    """Read and verify all ledgers in files; in the order of the files, and in a file of its headers.
+def read_all(files: Sequence[Path], *, keep: bool = True, processes: int = 1) -> list[list[Read] | str]:
+    """Read and verify all ledgers in files: of each its ledgers, in the order of their headers, or its fault.
 
     Agents with as many records have the same lines, so that these files are read one after the other.
-
-    Raises
-    ------
-    CheckFailed
-        Naming file, line and fault; of several, that of the first file.
     """
     order = sorted(range(len(files)), key=lambda k: (_records(files[k]), k))
     count = min(processes, len(files), 1 + sum(path.stat().st_size for path in files) // WORTH)
@@ -132,10 +127,7 @@ def read_all(files: Sequence[Path], *, keep: bool = True, processes: int = 1) ->
         with ProcessPoolExecutor(count, get_context("spawn")) as pool:
             answers = list(pool.map(_read_part, parts, [keep] * count))
     found = dict(zip((files[k] for k in order), (answer for part in answers for answer in part), strict=True))
-    for path in files:
-        if isinstance(fault := found[path], str):
-            raise CheckFailed(fault)
-    return [read for path in files for read in found[path] if isinstance(read, Read)]
+    return [found[path] for path in files]
 
 
 def _read_part(files: Iterable[Path], keep: bool) -> list[list[Read] | str]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from admmnet.data import ENCODING
+from admmnet.forms import encode
 from admmnet.record import folder as run_folder
-from admmnet.record.agree import lost_of
+from admmnet.record.forms import Summary
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
 from admmnet.running.plan import Plan
@@ -42,7 +42,7 @@ def answer(
 
 
 def write_end(
-    plan: Plan, observer: Observer, theta: Matrix, summary: Mapping[str, Any], folder: Path, transport: Transport
+    plan: Plan, observer: Observer, theta: Matrix, summary: Summary, folder: Path, transport: Transport
 ) -> None:
     """Write the model, the encoding, the manifest and the summary."""
     observer.close()
@@ -52,5 +52,5 @@ def write_end(
     if deviation is not None:
         files["noise.npy"] = run_folder.noise_bytes(deviation, names)
     if plan.data.encoding is not None:
-        files[ENCODING] = run_folder.as_json(plan.data.encoding)
-    run_folder.finish(folder, files, summary, lost_of(summary))
+        files[ENCODING] = encode(plan.data.encoding, indent=2)
+    run_folder.finish(folder, files, summary)

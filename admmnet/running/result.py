@@ -8,7 +8,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from admmnet.errors import RequestError
+from admmnet.record import forms
 from admmnet.types import Matrix
 
 if TYPE_CHECKING:
@@ -51,9 +54,9 @@ class RunResult:
     theta: Matrix = field(repr=False)
 
     @classmethod
-    def of(cls, folder: Path, summary: Mapping[str, Any], theta: Matrix) -> RunResult:
-        """Return the result of a run from its folder, the content of its summary, and its vectors."""
-        return cls(folder, Summary(summary, folder), theta)
+    def of(cls, folder: Path, summary: forms.Summary, theta: Matrix) -> RunResult:
+        """Return the result of a run from its folder, its summary, and its vectors."""
+        return cls(folder, Summary(msgspec.to_builtins(summary), folder), theta)
 
     @property
     def ledgers(self) -> tuple[VerifiedLedger, ...]:

@@ -28,7 +28,7 @@ from admmnet.privacy.events import (
     SubsampledGaussian,
 )
 from admmnet.privacy.ledger import audit
-from admmnet.record.shelf import ledger_files, read_all
+from admmnet.record.reader import read_run
 from admmnet.solvers.losses import Loss, get_loss
 from admmnet.types import Vector
 
@@ -117,7 +117,7 @@ def _read(model: Model, agent: int | None) -> _Run:
         raise RequestError(
             f"{model.folder} has no sound summary.json ({error}): take the original run folder"
         ) from None
-    ledgers = {int(read.ledger.header["agent"]): read.ledger for read in read_all(ledger_files(model.folder))}
+    ledgers = {int(ledger.header["agent"]): ledger for ledger in read_run(model.folder).ledgers.values()}
     if missing := sorted(entries - set(ledgers)):
         shown = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
         raise _NoFigure(

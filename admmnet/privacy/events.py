@@ -6,13 +6,26 @@ An event carries every number that its cost depends on, so a ledger line can be 
 from __future__ import annotations
 
 import math
-import reprlib
 import sys
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any, ClassVar, TypeGuard, get_args
+from typing import Annotated, Any, ClassVar, TypeAlias, get_args
 
-from admmnet.errors import RequestError
+import msgspec
+from msgspec import Meta
+
+from admmnet.errors import RequestError, short
+from admmnet.forms import said
+
+LARGEST = sys.float_info.max
+Positive: TypeAlias = Annotated[float, Meta(gt=0.0, le=LARGEST)]
+Share: TypeAlias = Annotated[float, Meta(gt=0.0, le=1.0)]
+Booked: TypeAlias = Annotated[float, Meta(ge=0.0, le=LARGEST)]
+Natural: TypeAlias = Annotated[int, Meta(ge=1, le=2**53)]
+"""Beyond 2^53 floats stop telling integers apart."""
+Number: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
+SAMPLINGS = ("poisson", "shown", "shuffled", "fixed")
+Sampling: TypeAlias = Annotated[str, Meta(extra_json_schema={"enum": list(SAMPLINGS)})]
 
 
 @dataclass(frozen=True)
@@ -41,20 +54,20 @@ class ObjectivePerturbation:
     """
 
     mechanism: ClassVar[str] = "objective-perturbation"
-    sensitivity: float
-    sigma: float
-    lipschitz: float
-    curvature: float
-    convexity: float
-    records: int
+    sensitivity: Positive
+    sigma: Positive
+    lipschitz: Positive
+    curvature: Positive
+    convexity: Positive
+    records: Natural
     gated: bool = False
     logistic: bool = False
-    noise_share: float | None = None
+    noise_share: Share | None = None
 
 
 @dataclass(frozen=True)
 class Gaussian:
-    """A vector with added N(0, sigma^2 I) noise.
+    """A vector with added N(0, sigma^2 I) noise (docs/privacy.md, Theorem 1; of an inexact minimiser Theorem 4).
 
     Parameters
     ----------
@@ -68,11 +81,11 @@ class Gaussian:
     """
 
     mechanism: ClassVar[str] = "gaussian"
-    sensitivity: float
-    sigma: float
-    objective_sensitivity: float | None = None
-    objective_sigma: float | None = None
-    noise_share: float | None = None
+    sensitivity: Positive
+    sigma: Positive
+    objective_sensitivity: Positive | None = None
+    objective_sigma: Positive | None = None
+    noise_share: Share | None = None
 
 
 @dataclass(frozen=True)
@@ -93,12 +106,12 @@ class DiscreteGaussian:
     """
 
     mechanism: ClassVar[str] = "discrete-gaussian"
-    sensitivity: float
-    sigma: float
-    grid: float
-    dimension: int
-    agents: int = 1
-    colluders: int = 0
+    sensitivity: Positive
+    sigma: Positive
+    grid: Positive
+    dimension: Natural
+    agents: Natural = 1
+    colluders: Number = 0
 
     @property
     def parts(self) -> int:
@@ -113,7 +126,7 @@ class DiscreteGaussian:
 
 @dataclass(frozen=True)
 class Laplace:
-    """A number with added Laplace noise, or what is computed from it (a comparison).
+    """A number with added Laplace noise, or what is computed from it, a comparison (docs/privacy.md, Theorems 2, 6).
 
     Parameters
     ----------
@@ -127,9 +140,9 @@ class Laplace:
     """
 
     mechanism: ClassVar[str] = "laplace"
-    sensitivity: float
-    scale: float
-    gate_epsilon: float | None = None
+    sensitivity: Positive
+    scale: Positive
+    gate_epsilon: Booked | None = None
 
 
 @dataclass(frozen=True)
@@ -145,16 +158,16 @@ class AboveThreshold:
     """
 
     mechanism: ClassVar[str] = "above-threshold"
-    sensitivity: float
-    epsilon_threshold: float
-    epsilon_query: float
+    sensitivity: Positive
+    epsilon_threshold: Positive
+    epsilon_query: Positive
 
 
 @dataclass(frozen=True)
 class GammaNorm:
-    """Exact minimiser of a strongly convex objective with a linear term of density ~ exp(-rate ||b||).
+    """Exact minimiser of a strongly convex objective, its linear term of density ~ exp(-rate norm) (Theorem 11).
 
-    docs/privacy.md, Theorem 11: pure epsilon. The radius of b is Gamma(dimension, 1 / rate).
+    Its epsilon is pure. The radius of b is Gamma(dimension, 1 / rate).
 
     Parameters
     ----------
@@ -177,19 +190,19 @@ class GammaNorm:
     """
 
     mechanism: ClassVar[str] = "gamma-norm"
-    sensitivity: float
-    rate: float
-    dimension: int
-    curvature: float
-    convexity: float
-    records: int
-    penalty: float | None = None
+    sensitivity: Positive
+    rate: Positive
+    dimension: Natural
+    curvature: Positive
+    convexity: Positive
+    records: Natural
+    penalty: Positive | None = None
     logistic: bool = False
 
 
 @dataclass(frozen=True)
 class GammaNormVector:
-    """A vector with added noise of density ~ exp(-rate ||z||): pure epsilon = rate * sensitivity (Theorem 13).
+    """A vector with added noise of density ~ exp(-rate norm): pure epsilon rate * sensitivity (Theorem 13).
 
     Parameters
     ----------
@@ -202,14 +215,13 @@ class GammaNormVector:
     """
 
     mechanism: ClassVar[str] = "gamma-norm-vector"
-    sensitivity: float
-    rate: float
-    dimension: int
+    sensitivity: Positive
+    rate: Positive
+    dimension: Natural
 
 
 LEAST_PART = 12.0
 """Least sigma of one agent's noise in a masked sum, in steps of the grid: their sum has a Gaussian's curve then."""
-SAMPLINGS = ("poisson", "shown", "shuffled", "fixed")
 
 
 @dataclass(frozen=True)
@@ -230,15 +242,10 @@ class SubsampledGaussian:
     """
 
     mechanism: ClassVar[str] = "subsampled-gaussian"
-    noise_multiplier: float
-    rate: float
-    steps: int
-    sampling: str
-
-    @property
-    def relation(self) -> str:
-        """Relation that its cost is proven for; replace-one covers zero-out, not the other way round."""
-        return "replace-one" if self.sampling == "fixed" else "zero-out"
+    noise_multiplier: Positive
+    rate: Share
+    steps: Natural
+    sampling: Sampling
 
 
 @dataclass(frozen=True)
@@ -272,17 +279,20 @@ EVENTS: dict[str, type[Event]] = {kind.mechanism: kind for kind in get_args(Even
 
 def relation_of(event: Event) -> str:
     """Relation that an event's cost is proven for; replace-one covers zero-out, not the other way round."""
-    return event.relation if isinstance(event, SubsampledGaussian) else "replace-one"
+    return "zero-out" if isinstance(event, SubsampledGaussian) and event.sampling != "fixed" else "replace-one"
 
 
 def parameters(event: Event) -> dict[str, Any]:
     """Numbers of an event, as a ledger line keeps them; what is None or False is left out."""
     values = {field.name: (field.type, getattr(event, field.name)) for field in fields(event)}
     return {
-        name: value if kind in ("int", "bool", "str") else float(value)
+        name: float(value) + 0.0 if str(kind).startswith(_FLOATS) else value  # -0.0 becomes 0.0
         for name, (kind, value) in values.items()
         if value is not None and value is not False
     }
+
+
+_FLOATS = ("Positive", "Share", "Booked")
 
 
 @lru_cache(maxsize=1024)
@@ -298,33 +308,25 @@ def check(event: Event) -> None:
 
 
 def from_parameters(mechanism: str, values: dict[str, Any]) -> Event:
-    """Event of a ledger line.
+    """Event of a ledger line; keys that it does not have are left out.
 
     Raises
     ------
     RequestError
-        If the mechanism is unknown, its parameters are not the ones it has, or a value is out of range.
+        If the mechanism is unknown, or a value is missing or out of range.
     """
     if mechanism not in EVENTS:
-        raise RequestError(f"unknown mechanism {shown(mechanism)}; known: {', '.join(sorted(EVENTS))}")
-    known = {field.name: field for field in fields(EVENTS[mechanism])}
-    needed = {name for name, field in known.items() if field.default is MISSING}
-    if not needed <= set(values) <= set(known):
-        missing, unknown = sorted(needed - set(values)), sorted(set(values) - set(known))
-        raise RequestError(
-            f"{mechanism} has the parameters {', '.join(known) or 'none'}; "
-            f"missing: {', '.join(missing) or 'none'}; unknown: {shown(unknown) if unknown else 'none'}"
-        )
-    checked = {name: _checked(mechanism, name, known[name].type, value) for name, value in values.items()}
-    event = EVENTS[mechanism](**checked)
+        raise RequestError(f"unknown mechanism {short(mechanism)}; known: {', '.join(sorted(EVENTS))}")
+    try:
+        event: Event = msgspec.convert(values, EVENTS[mechanism])
+    except msgspec.ValidationError as error:
+        raise RequestError(f"{mechanism}: {said(error, values)}") from None
     if isinstance(event, Gaussian) and (event.objective_sensitivity is None) != (event.objective_sigma is None):
         raise RequestError("gaussian: objective_sensitivity and objective_sigma come together or not at all")
     if isinstance(event, DiscreteGaussian):
         _check_discrete(event)
-    if isinstance(event, SubsampledGaussian) and event.rate > 1.0:
-        raise RequestError(f"subsampled-gaussian: rate must be at most 1, got {event.rate!r}")
-    if isinstance(event, ObjectivePerturbation | Gaussian) and (event.noise_share or 0.0) > 1.0:
-        raise RequestError(f"{mechanism}: noise_share must be at most 1, got {event.noise_share!r}")
+    if isinstance(event, SubsampledGaussian) and event.sampling not in SAMPLINGS:
+        raise RequestError(f"{mechanism}: sampling must be one of {', '.join(SAMPLINGS)}, got {short(event.sampling)}")
     return event
 
 
@@ -356,36 +358,3 @@ def _check_discrete(event: DiscreteGaussian) -> None:
 def is_power_of_two(value: float) -> bool:
     """Whether a positive float is 2^k for an integer k."""
     return math.frexp(value)[0] == 0.5
-
-
-def is_count(value: object, least: int = 1) -> TypeGuard[int]:
-    """Whether a value from a file is an integer from ``least`` to 2^53, where floats stop telling them apart."""
-    return type(value) is int and least <= value <= 2**53
-
-
-def is_positive(value: object) -> bool:
-    """Whether a value from a file is a number above 0 that a float can hold; True is not."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= sys.float_info.max
-
-
-def shown(value: object) -> str:
-    """Printable form of a value from a file that may hold anything: short, whatever its size and depth."""
-    if isinstance(value, int) and value.bit_length() > 64:
-        return f"an integer of {value.bit_length()} bits"
-    return reprlib.repr(value)
-
-
-def _checked(mechanism: str, name: str, kind: object, value: Any) -> Any:
-    good, what = is_positive(value), "a positive finite number"
-    if kind == "bool":
-        good, what = isinstance(value, bool), "true or false"
-    elif kind == "str":
-        good, what = value in SAMPLINGS, "one of " + ", ".join(SAMPLINGS)
-    elif kind == "int":
-        least = 0 if name == "colluders" else 1
-        good, what = is_count(value, least), f"an integer from {least} to 2^53"
-    elif name == "gate_epsilon":
-        good, what = good or (value == 0 and not isinstance(value, bool)), "a finite number, 0 or more"
-    if not good:
-        raise RequestError(f"{mechanism}: {name} must be {what}, got {shown(value)}")
-    return value if kind in ("bool", "int", "str") else float(value) + 0.0  # -0.0 becomes 0.0

@@ -13,13 +13,13 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from admmnet.data import Task
+from admmnet.privacy.ledger.form import Digest
 
 NUMBER = "0|[1-9][0-9]*"
 Whole = Annotated[int, Meta(ge=0, le=1 << 53)]
 Figure = Annotated[float, Meta(ge=0.0, le=1e300)]
 Real = Annotated[float, Meta(ge=-1e300, le=1e300)]
 Number = Annotated[int, Meta(ge=-(1 << 53), le=1 << 53)] | Real
-Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Mode = Literal["simulation", "private"]
 
 
@@ -330,7 +330,7 @@ class Signed(_Form, frozen=True, kw_only=True):
     note: str
     simulation: Annotated[bool, told("whether its signer knew that the run is a simulation")] = False
     key: Digest
-    signature: Annotated[str, Meta(pattern="^[0-9a-f]{128}$")]
+    signature: Annotated[str, Meta(pattern="^[0-9a-f]{128}$", max_length=128)]
 
 
 class Beginning(_Form, frozen=True, kw_only=True):

@@ -22,7 +22,7 @@ from admmnet.methods.aggregate import mean_of
 from admmnet.methods.base import Closing, Method
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.contract import Contract
-from admmnet.privacy.ledger.form import finite
+from admmnet.privacy.ledger.form import Digest, finite
 from admmnet.record.figures import figures, privacy_of
 from admmnet.record.folder import ledger_name
 from admmnet.record.forms import AgentEntry, Digest, Figure, Privacy, Summary, TestError, Whole

@@ -161,7 +161,7 @@ def test_what_no_plan_lists_is_filtered_at_a_limit_fixed_before(tmp_path: Path) 
     assert privacy["epsilon_proven"] == EPSILON
     assert spent(result) <= EPSILON * (1.0 + 1e-9)
     assert any(entry["refused_at"] is not None for entry in result.summary["per_agent"])
-    assert list(result.ledgers[0].header["filter"]) == ["order", "kappa", "parts"]
+    assert list(result.ledgers[0].header["filter"]) == ["by", "order", "kappa", "parts"]
     assert run_command_line(["ledger", "verify", str(result.folder)]) == 0
 
 

@@ -16,11 +16,12 @@ from admmnet.config.defaults import with_delta
 from admmnet.config.run_config import RunConfig as Config
 from admmnet.data import DataSettings, load
 from admmnet.errors import CheckFailed, RequestError
+from admmnet.forms import encode
 from admmnet.privacy.contract import Contract
 from admmnet.privacy.conversion import group_epsilon
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.account import delta_of
-from admmnet.privacy.ledger.form import Header, encode
+from admmnet.privacy.ledger.form import Header
 from admmnet.report.html import make_report
 from admmnet.report.run_plot import plot_run
 from admmnet.report.series import read_series
@@ -278,20 +279,20 @@ def test_ledgers_of_an_older_form_are_refused(people: str, tmp_path: Path) -> No
     assert lines[0]["schema"] == 3
     for older in (1, 2, 2.0, 4, None):
         path.write_bytes(chained([lines[0] | {"schema": older}, *lines[1:]]))
-        with pytest.raises(CheckFailed, match=rf"line 1: schema {older} is not the one this version reads, 3: "):
+        with pytest.raises(CheckFailed, match=r"line 1: schema: .*; read it with the version"):
             audit.read(path)
 
 
 def test_a_mixed_header_is_refused(tmp_path: Path) -> None:
     header = Header(0, (1,), 9, Contract(), "pp-admm", "seeded", "p", "0", "simulation")
     path = tmp_path / "agent-000.jsonl"
-    good = header.line()
+    good = parsed(encode(header.line()))[0]
     for wrong, words in (
-        ({k: v for k, v in good.items() if k != "mode"}, "mode = None is out of range"),
-        (good | {"mode": "public"}, "mode = 'public' is out of range"),
-        (good | {"accountant": "moments"}, "accountant = 'moments' is out of range"),
-        (good | {"filter": {"planned": []}}, "is not a replace-one header"),
-        (good | {"order": 7.0}, "is not a replace-one header"),
+        ({k: v for k, v in good.items() if k != "mode"}, "expected.*mode|.*required field .mode."),
+        (good | {"mode": "public"}, "mode: Invalid enum value 'public'"),
+        (good | {"accountant": "moments"}, "accountant: Invalid enum value 'moments'"),
+        (good | {"filter": {"by": "count", "planned": []}}, "it is not as admmnet writes it"),
+        (good | {"order": 7.0}, "Object contains unknown field `order`"),
     ):
         path.write_bytes(encode(wrong) + b"\n")
         with pytest.raises(CheckFailed, match=f"line 1: {words}"):

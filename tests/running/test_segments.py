@@ -15,7 +15,7 @@ from admmnet import CheckFailed, read_run, run
 from admmnet.cli import run_command_line
 from admmnet.errors import RequestError, RunError
 from admmnet.evidence.follow import Watcher
-from admmnet.privacy.ledger.form import encode
+from admmnet.forms import encode
 from admmnet.privacy.ledger.segments import SharedFile
 from admmnet.record import shelf
 from admmnet.report.html.facts import read_facts

@@ -227,8 +227,9 @@ class Baseline(_Form, frozen=True, kw_only=True):
     ]
     pure_epsilon: Annotated[Figure | None, told("epsilon of one step where delta is 0")]
     diagnostics: Annotated[
-        dict[str, Number | None], told("figures of the optimisation, such as its duality gap; simulations alone")
-    ] = {}
+        dict[str, Number | None] | UnsetType,
+        told("figures of the optimisation, such as its duality gap; simulations alone"),
+    ] = UNSET
 
 
 class Summary(_Form, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,7 +25,7 @@ from admmnet.record.shelf import Read, ledger_files, read_all
 Form = TypeVar("Form")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """A run folder read back: each file once, when somebody asks for it.
 
@@ -45,11 +45,16 @@ class Run:
     """
 
     path: Path
-    ledgers: dict[str, audit.VerifiedLedger] = field(repr=False)
-    digests: dict[str, str] = field(repr=False)
-    summary: Summary | None = field(repr=False)
+    ledgers: dict[str, audit.VerifiedLedger]
+    digests: dict[str, str]
+    summary: Summary | None
     part: Part | None = None
     faults: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """One line: where it is, and how far the run came."""
+        state = "finished" if self.finished else "unfinished"
+        return f"{type(self).__name__}({str(self.path)!r}, {state}, ledgers={len(self.ledgers)})"
 
     @property
     def finished(self) -> bool:

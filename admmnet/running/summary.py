@@ -25,7 +25,7 @@ from admmnet.privacy.contract import Contract
 from admmnet.privacy.ledger.form import Digest, finite
 from admmnet.record.figures import figures, privacy_of
 from admmnet.record.folder import ledger_name
-from admmnet.record.forms import AgentEntry, Digest, Figure, Privacy, Summary, TestError, Whole
+from admmnet.record.forms import AgentEntry, Figure, Privacy, Summary, TestError, Whole
 from admmnet.record.shelf import digest_of
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
@@ -163,7 +163,7 @@ class Word(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 def heard(mine: Word, transport: Transport) -> list[Word]:
     """What all processes say of their own agents, this one's first; a word that cannot be read is left out."""
-    words = [mine]
+    words, agents = [mine], sum(map(len, transport.layout.owners))
     answers = transport.world.gather(msgspec.to_builtins(mine))
     for rank, (own, answer) in enumerate(zip(transport.layout.owners, answers, strict=True)):
         if rank == transport.world.rank:
@@ -172,7 +172,7 @@ def heard(mine: Word, transport: Transport) -> list[Word]:
             said: Word = msgspec.convert(answer, Word)
         except msgspec.ValidationError:
             continue
-        names = {ledger_name(i, sum(map(len, transport.layout.owners))) for i in own}
+        names = {ledger_name(i, agents) for i in own}
         digests = {name: digest for name, digest in said.digests.items() if name in names}
         entries = tuple(entry for entry in said.agents if entry.agent in own)
         frames = {name: count for name, count in said.frames.items() if name in mine.frames}

@@ -140,7 +140,7 @@ def test_config_is_resolved(finished: Path) -> None:
 
 def test_read_run(finished: Path) -> None:
     folder = read_run(finished)
-    assert folder.summary == summary_of(finished)
+    assert msgspec.to_builtins(folder.summary) == summary_of(finished)
     assert list(folder.ledgers) == [f"ledger/agent-00{i}.jsonl" for i in range(AGENTS)]
     for account, entry in zip(folder.ledgers.values(), summary_of(finished)["per_agent"], strict=True):
         assert account.finished

@@ -25,8 +25,9 @@ from admmnet.privacy.ledger.form import Header
 from admmnet.report.html import make_report
 from admmnet.report.run_plot import plot_run
 from admmnet.report.series import read_series
+from admmnet.running import summary
 from admmnet.running.events import RoundEvent
-from admmnet.running.summary import TEST_RECORDS, Said
+from admmnet.running.summary import TEST_RECORDS, Word
 from tests.people_runs import PRIVATE, small, write_people
 from tests.privacy.ledgers import chained, parsed
 
@@ -174,19 +175,18 @@ def test_a_private_run_that_read_its_encoding_says_so(tmp_path: Path, capsys: py
 def test_times_are_rounded_before_they_are_gathered(
     people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[Any] = []
-    hear = Said.hear
+    told: list[Word] = []
 
-    def watching(self: Said, value: Any, *others: Any) -> None:
-        told.append(value)
-        hear(self, value, *others)
+    def watching(*args: Any, **values: Any) -> Word:
+        told.append(Word(*args, **values))
+        return told[-1]
 
-    monkeypatch.setattr(Said, "hear", watching)
+    monkeypatch.setattr(summary, "Word", watching)
     for name, settings, digits in (("private", PRIVATE, 0), ("simulated", {"simulate": True}, 3)):
         told.clear()
         run(small(people, tmp_path / name, **settings))
-        (seconds,) = (value["seconds"] for value in told)
-        assert seconds == [round(value, digits) for value in seconds]
+        (seconds,) = (word.seconds for word in told)
+        assert seconds == tuple(round(value, digits) for value in seconds)
         assert (seconds[1] == 0.0) is (name == "private")
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import msgspec
 import pytest
 
 from admmnet import RequestError, RunConfig, RunError, RunResult, load_config, read_run, run
@@ -75,7 +76,7 @@ assert {name.split(" ")[0] for name in METHODS} == set(single_sites())
 def test_end_to_end(name: str, people: str, tmp_path: Path) -> None:
     result = made(name, people, tmp_path / "run")
     folder, summary = read_run(tmp_path / "run"), result.summary  # verifies the ledger
-    assert folder.summary == summary
+    assert msgspec.to_builtins(folder.summary) == summary
     assert set(summary) >= set(KEYS.split())
     assert {path.name for path in result.folder.iterdir()} == FILES
     (account,) = folder.ledgers.values()

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.columns import explain_flag
-from admmnet.cli.settings import SettingsCommand, given_in, output_flags, tell
+from admmnet.cli.flags import explain_flag, output_flags
+from admmnet.cli.settings import SettingsCommand, given_in, tell
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_config, read_values

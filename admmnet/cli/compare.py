@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from admmnet.cli.flags import output_flags
 from admmnet.cli.progress import new_bar
-from admmnet.cli.settings import SettingsCommand, given_in, output_flags, words_after
+from admmnet.cli.settings import SettingsCommand, given_in, words_after
 from admmnet.config.toml import read_values
 from admmnet.errors import RequestError, RunError
 from admmnet.experiments.parsing import OWN, listed, parse_entry, parse_epsilons, parse_seeds

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from admmnet.cli import keep_imports
-from admmnet.cli.columns import explain_flag
-from admmnet.cli.settings import SettingsCommand, output_flags, settings_of, tell
+from admmnet.cli.flags import explain_flag, output_flags
+from admmnet.cli.settings import SettingsCommand, settings_of, tell
 from admmnet.config.run_config import RunConfig
 from admmnet.transport import World, open_world
 

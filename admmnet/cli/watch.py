@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from admmnet.cli.flags import PATH
 from admmnet.errors import RequestError, RunError
+from admmnet.record.format import seconds
 
 if TYPE_CHECKING:
     from admmnet.evidence.follow import Sight, Watcher
@@ -19,7 +21,7 @@ POLL = 0.2
 
 
 @click.command()
-@click.argument("run", required=False, type=click.Path(path_type=Path), metavar="[RUN]")
+@click.argument("run", required=False, type=PATH, metavar="[RUN]")
 @click.option("--once", is_flag=True, help="show it as it is now and end")
 @click.option(
     "--wait",
@@ -72,7 +74,7 @@ def _newest() -> Path:
 
 def _absent(folder: Path, wait: float) -> str:
     what = "is no run folder: it has no config.toml" if folder.exists() else "is not there"
-    since = f" after {wait:g} s" if wait else ""
+    since = f" after {seconds(wait)}" if wait else ""
     remedy = "start the run first or, if it is still starting, give it time with --wait SECONDS"
     return f"{folder} {what}{since}; {remedy}"
 
@@ -83,8 +85,8 @@ def _follow(watcher: Watcher, every: float) -> Sight:
         return _tell(watcher, every)
     from rich.live import Live
 
+    from admmnet.cli.columns import console
     from admmnet.cli.frame import Frame
-    from admmnet.cli.tables import console
 
     out, frame = console(), Frame(watcher.folder)
     sight = watcher.look()
@@ -113,8 +115,8 @@ def _tell(watcher: Watcher, every: float) -> Sight:
 
 
 def _print(watcher: Watcher) -> None:
+    from admmnet.cli.columns import console
     from admmnet.cli.frame import Frame
-    from admmnet.cli.tables import console
 
     out, sight = console(), watcher.look()
     out.print(Frame(watcher.folder).of(sight, out, whole=True))

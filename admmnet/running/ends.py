@@ -6,11 +6,11 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from decimal import ROUND_CEILING, Context
 from pathlib import Path
 from types import FrameType, TracebackType
 
 from admmnet.errors import Terminated
+from admmnet.record.format import epsilon
 from admmnet.record.tails import Tail
 from admmnet.record.values import real
 
@@ -62,9 +62,8 @@ def last_words(folder: Path | None, *, alone: bool = False) -> str:
     known = [value for value in spent if value is not None]
     figure = ""
     if known:
-        up = Context(prec=4, rounding=ROUND_CEILING).create_decimal_from_float(max(known))
         whose = f", the largest of {len(spent)} agents" if len(spent) > 1 else ""
-        figure = f": epsilon {float(up):g} so far{whose}"
+        figure = f": epsilon {epsilon(max(known))} so far{whose}"
     if not any((folder / "checkpoint").glob("*")):
         go_on = "it kept no checkpoint to go on from (--checkpoint-every K)"
     else:

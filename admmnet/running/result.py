@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from admmnet.errors import RequestError
-from admmnet.record import forms
+from admmnet.record import format, forms
 from admmnet.types import Matrix
 
 if TYPE_CHECKING:
@@ -116,19 +116,16 @@ class RunResult:
         return f"<table>{rows}</table>"
 
     def _figures(self) -> list[tuple[str, str]]:
-        epsilon = _above("cli.tables", "epsilon")
         summary, privacy = self.summary, self.summary["privacy"]
-        error = summary["test_error"]["consensus"]
-        shown = "-" if error is None else f"{error:.4g}" if summary["metric"] != "error" else f"{error:.2%}"
         found = [
             ("algorithm", f"{summary['algorithm']} ({summary['method']})"),
             ("data", str(summary["data"]["name"])),
             ("agents", str(summary["agents"])),
             ("rounds", str(summary["rounds"])),
-            ("test_error", shown),
+            ("test_error", format.error(summary["test_error"]["consensus"], summary["metric"])),
         ]
         if privacy["epsilon_target"] is not None:
             names = ("epsilon_proven", "epsilon_if_all_collude", "epsilon_spent", "epsilon_published")
-            found += [(name, epsilon(privacy[name])) for name in names if privacy.get(name) is not None]
-            found.append(("delta", f"{privacy['delta']:g}"))
+            found += [(name, format.epsilon(privacy[name])) for name in names if privacy.get(name) is not None]
+            found.append(("delta", format.epsilon(privacy["delta"])))
         return [*found, ("folder", str(self.folder))]

@@ -13,10 +13,10 @@ import pytest
 from admmnet import read_run
 from admmnet.cli import run_command_line
 from admmnet.cli.calibrate import _size, pays_for
-from admmnet.cli.tables import epsilon
 from admmnet.data import loading
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.events import EVENTS, GammaNormVector, SubsampledGaussian, from_parameters, parameters
+from admmnet.record.format import epsilon
 
 METHODS = {
     "pp": ("--algorithm", "pp-admm"),
@@ -175,9 +175,9 @@ def test_the_table_says_what_the_json_says(calibrate: Calibrate) -> None:
     assert (code, err) == (0, "")
     answer = calibrate.json(*words)
     assert out.startswith(f"ipp-admm (proven), 3 agents, {answer['rounds']} rounds, eta {answer['eta']:.4g}")
-    titles = re.findall(r"^agents? (.*): (\d+) records, degree (\d+), convexity (\S+) ", out, re.MULTILINE)
+    titles = re.findall(r"^agents? (.*): (\S+) records, degree (\d+), convexity (\S+) ", out, re.MULTILINE)
     assert titles == [
-        (str(e["agent"]), str(e["records"]), str(e["degree"]), f"{e['convexity']:.4g}") for e in answer["agents"]
+        (str(e["agent"]), f"{e['records']:,}", str(e["degree"]), f"{e['convexity']:.4g}") for e in answer["agents"]
     ]
     assert out.count("worst case: epsilon 3") == 3
     rows = [re.split(r"\s{2,}", line.strip()) for line in out.splitlines() if re.match(ROWS, line)]

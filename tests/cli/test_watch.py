@@ -83,7 +83,7 @@ def test_once_shows_a_finished_run(finished: Path, capsys: pytest.CaptureFixture
     assert lines[0].rstrip().endswith("ring:4, simulation")
     assert " 3 of 3 in " in lines[1]
     assert f"test error  {100 * summary['test_error']['consensus']:.2f}%" in lines[2]
-    assert lines[4].split() == ["agent", "spent", "of", "releases", "last", "own", "error"]
+    assert lines[4].split() == ["agent", "eps", "spent", "budget", "releases", "last", "own", "error"]
     assert [line.split()[0] for line in lines[5:9]] == ["0", "1", "2", "3"]
 
 

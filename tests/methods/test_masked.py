@@ -18,7 +18,7 @@ import pytest
 
 from admmnet import RequestError, RunResult, read_run, run
 from admmnet.cli import run_command_line
-from admmnet.cli.tables import epsilon, run_text
+from admmnet.cli.tables import run_text
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import CheckFailed
 from admmnet.holder.known import Known
@@ -32,6 +32,7 @@ from admmnet.privacy.contract import Contract
 from admmnet.privacy.conversion import gaussian_epsilon
 from admmnet.privacy.events import DiscreteGaussian
 from admmnet.privacy.ledger import audit
+from admmnet.record.format import epsilon
 from admmnet.report.html.words import above
 from admmnet.running import plan
 from admmnet.solvers.losses import Squared
@@ -354,6 +355,6 @@ def test_an_account_says_the_least_k_of_its_runs_and_its_own_second_epsilon(
     said = run_text(second.summary, second.folder)
     assert f"spent over all runs, {words}; {epsilon(whole)} if all others work together" in said
     assert run_command_line(["account", "show", str(tmp_path / "account")]) == 0
-    assert re.search(rf"eps spent +K +eps B(.|\n)* 1 +{re.escape(epsilon(whole, 5))} ", capsys.readouterr().out)
+    assert re.search(rf"eps spent +K +eps B(.|\n)* 1 +{re.escape(epsilon(whole))} ", capsys.readouterr().out)
     assert run_command_line(["account", "show", str(tmp_path / "account"), "--json"]) == 0
     assert [entry["colluders"] for entry in json.loads(capsys.readouterr().out)] == 5 * [1]

@@ -9,6 +9,7 @@ import shutil
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 

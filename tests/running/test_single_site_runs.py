@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import msgspec
+import numpy as np
 import pytest
 
 from admmnet import RequestError, RunConfig, RunError, RunResult, load_config, read_run, run

@@ -12,6 +12,7 @@ from admmnet.config.toml import load_saved
 from admmnet.errors import RequestError
 from admmnet.files import load_json
 from admmnet.record.folder import ledger_path
+from admmnet.record.format import epsilon
 from admmnet.running.checkpoint.keeper import FOLDER
 from admmnet.settings import settings_in
 
@@ -112,4 +113,4 @@ def _spent(folder: Path) -> str:
         return "nothing is spent"
     books = read_run(folder, events=False).ledgers.values()
     spent = [book.total()["epsilon_spent"] or 0.0 for book in books]
-    return f"epsilon {max(spent):.4g} is spent" if any(book.count for book in books) else "nothing is spent"
+    return f"epsilon {epsilon(max(spent))} is spent" if any(book.count for book in books) else "nothing is spent"

@@ -47,6 +47,9 @@ class Frame:
         """Return the picture of a sight, with ``FEW`` agents if ``whole``, else as many as the console has room for."""
         plain = not out.encoding.lower().startswith("utf")
         words, style = PHASES[sight.phase]
+        mode = Text(
+            f"mode: {'not known yet' if sight.mode is None else sight.mode.line()}", overflow="ellipsis", no_wrap=True
+        )
         head = Text.assemble((str(self._folder), "bold"), "  ", (words, style), overflow="ellipsis", no_wrap=True)
         facts = Table.grid(padding=(0, 2))
         facts.add_column(style="dim", no_wrap=True)
@@ -59,7 +62,7 @@ class Frame:
             facts.add_row("lost", Text(lost_words(sight.lost), style="bold red"))
         if sight.trouble is not None:
             facts.add_row("trouble", Text(sight.trouble, style="bold red"))
-        return Group(head, facts, _agents(sight, FEW if whole else max(1, out.height - ABOVE)))
+        return Group(mode, head, facts, _agents(sight, FEW if whole else max(1, out.height - ABOVE)))
 
     def _rounds(self, sight: Sight, width: int, *, plain: bool) -> str:
         if sight.rounds is None:
@@ -116,8 +119,7 @@ def lost_words(lost: Mapping[int, int]) -> str:
 def _run_words(sight: Sight) -> str:
     kind = sight.word("algorithm", "method")
     where = "one holder" if sight.unit == "epoch" else sight.word("network", "topology")
-    words = f"{sight.word('algorithm', 'algorithm')} ({kind}) on {sight.word('data', 'data')}, {where}"
-    return words if sight.mode is None else f"{words}, {sight.mode}"
+    return f"{sight.word('algorithm', 'algorithm')} ({kind}) on {sight.word('data', 'data')}, {where}"
 
 
 def _figure(sight: Sight, value: float | None) -> str:

@@ -160,7 +160,7 @@ def sign(run: Path, key: Path, note: str, simulation: bool) -> None:
     digest = sign_folder(run, summary, identity, note, simulation=simulation)
     for line in verdict.lines():
         print(line)
-    print(f"signed:     by {fingerprint(identity.public)}, all of {run}")
+    print(f"signed:     everything holds, and is signed by {fingerprint(identity.public)}")
     print(f"            sha256 of manifest.json, which stands for every file: {digest}")
 
 

@@ -102,9 +102,12 @@ def _tell(watcher: Watcher, every: float) -> Sight:
     """Say a line a look that has something new."""
     from admmnet.cli.frame import line
 
-    said = None
+    said, mode = None, None
     while True:
         sight = watcher.look()
+        if mode is None and sight.mode is not None:
+            mode = sight.mode.line()
+            print(f"mode:       {mode}", flush=True)
         words = line(sight)
         if words != said:
             print(words, flush=True)

@@ -23,6 +23,7 @@ from admmnet.record.forms import Lost, Summary
 from admmnet.record.shelf import Follower, ledger_files
 from admmnet.record.tails import Tail, ledger_tail
 from admmnet.record.values import at, real, whole
+from admmnet.record.verdict import ModeFacts, mode_of
 
 SHARE = 0.05
 """Share of the time that goes into receipts at most, whose signatures are verified."""
@@ -62,8 +63,8 @@ class Sight:
     ----------
     settings : mapping
         Tables of config.toml.
-    mode : str or None
-        ``simulation`` or ``private``, as the ledgers say; None where there is none yet.
+    mode : ModeFacts or None
+        As the ledgers say; None where there is none yet.
     phase : str
         ``running``, ``finished``, ``stopped`` (by ``on_round``), ``broken`` (no process is at work, and there is no
         summary) or ``unknown`` (no summary, and the file system knows no locks).
@@ -85,7 +86,7 @@ class Sight:
     """
 
     settings: Mapping[str, Any]
-    mode: str | None
+    mode: ModeFacts | None
     phase: str
     rounds: int | None
     done: int
@@ -223,10 +224,10 @@ class Watcher:
         rounds = whole(at(settings, "algorithm", "rounds")) or whole(at(settings, "baseline", "epochs"))
         lost = self._lost(summary)
         agents = tuple(self._agents(summary, lost))
-        mode = next((header.get("mode") for header in self._headers.values()), None)
+        header = next((one for one in self._headers.values() if at(one, "mode") in ("simulation", "private")), None)
         return Sight(
             settings=settings or {},
-            mode=mode if mode in ("simulation", "private") else None,
+            mode=None if header is None else mode_of(header, whole(at(settings, "run", "seed"))),
             phase=phase,
             rounds=rounds,
             done=max(self._metrics.done, self._charged),

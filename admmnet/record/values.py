@@ -6,6 +6,8 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 if TYPE_CHECKING:
     from admmnet.privacy.ledger.audit import VerifiedLedger
 
@@ -13,9 +15,9 @@ if TYPE_CHECKING:
 def at(tree: Any, *keys: str) -> Any:
     """Value below these keys of nested tables, None where something else is in between."""
     for key in keys:
-        if not isinstance(tree, Mapping):
+        if not isinstance(tree, Mapping | Struct):
             return None
-        tree = tree.get(key)
+        tree = tree.get(key) if isinstance(tree, Mapping) else getattr(tree, key, None)
     return tree
 
 

@@ -20,11 +20,10 @@ if TYPE_CHECKING:
     from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, PrivacyWarning, RequestError, RunError, StopRun
     from admmnet.estimators.network import NetworkClassifier, NetworkRegressor
     from admmnet.graph import load_topology
+    from admmnet.library import RunResult, run
     from admmnet.methods.base import Method
-    from admmnet.running.entrance import run
     from admmnet.running.events import RoundEvent
     from admmnet.running.reading import RunFolder, read_run
-    from admmnet.running.result import RunResult
     from admmnet.version import __version__
 
 __all__ = [
@@ -62,13 +61,13 @@ _HOMES = {
     "RunConfig": "config.run_config",
     "RunError": "errors",
     "RunFolder": "running.reading",
-    "RunResult": "running.result",
+    "RunResult": "library",
     "StopRun": "errors",
     "__version__": "version",
     "load_config": "config.toml",
     "load_topology": "graph",
     "read_run": "running.reading",
-    "run": "running.entrance",
+    "run": "library",
 }
 
 

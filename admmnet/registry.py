@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from admmnet.errors import RequestError
+from admmnet.errors import RequestError, short
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -102,6 +102,26 @@ class Registry(MutableMapping[str, T], Generic[T]):
             except RequestError:
                 if name in self.own:
                     raise
+
+    def called(self, thing: Any) -> str:
+        """Name of a thing that a program holds: ours, or ``module:name``, under which this process keeps it.
+
+        Raises
+        ------
+        RequestError
+            If it has no such name, or will not do.
+        """
+        module, path = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
+        name = f"{module}:{path}"
+        if (own := next((own for own, place in self.own.items() if name == place or thing is place), None)) is not None:
+            return own
+        if module is None or path is None:
+            raise RequestError(f"{self.what} = {short(thing)} has no name: give a class or function that has one")
+        try:
+            self._loaded[name] = self._adapted(thing, name)  # anew: a notebook may have changed it
+        except (TypeError, RequestError) as error:
+            raise RequestError(f"{self.what} = {name}: {error}") from None
+        return name
 
     def _outside(self) -> dict[str, EntryPoint]:
         from importlib.metadata import entry_points

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.config.run_config import RunConfig, config_of
 from admmnet.data import Records
 from admmnet.data.figures import further_figures, only_class, scores
 from admmnet.errors import RunError
 from admmnet.graph.files import named
 from admmnet.graph.simple import Graph
 from admmnet.methods.aggregate import mean_of
-from admmnet.methods.base import Closing, Method
+from admmnet.methods.base import Closing
+from admmnet.methods.settings import MethodSettings
 from admmnet.privacy.budget import SHARED, Totals
 from admmnet.privacy.contract import Contract
 from admmnet.privacy.ledger.form import finite
@@ -28,6 +28,7 @@ from admmnet.running.folder import ledger_name
 from admmnet.running.manifest import MANIFEST
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
+from admmnet.running.plan import Prepared
 from admmnet.running.references import references
 from admmnet.running.shelf import digest_of
 from admmnet.transport import Transport
@@ -51,8 +52,7 @@ class Seconds:
 
 
 def summarise(
-    method: Method,
-    data: Records,
+    plan: Prepared,
     rounds: int,
     agents: Sequence[Node],
     observer: Observer,
@@ -69,8 +69,8 @@ def summarise(
     ``pooled`` is the test figure of ``references.pooled_figure``, ``identities`` where keys of receipts came from,
     ``stopped`` whether the caller ended the run before its last round.
     """
-    config, graph = config_of(method), method.facts.graph
-    simulation = config.simulation
+    method, data, settings, graph = plan.method, plan.data, plan.settings, plan.graph
+    topology, simulation = plan.network.topology, plan.simulation
     # how long a solve takes depends on the records: private runs say whole seconds, and nothing of solves
     digits = 3 if simulation else 0
     times = (seconds.total, seconds.solve if simulation else 0.0, seconds.exchange)
@@ -95,23 +95,23 @@ def summarise(
     entries = sorted(living + missing, key=lambda entry: int(entry["agent"]))
     slowest = np.max(said.seconds, axis=0).tolist()
     errors = np.delete(observer.rows[:, 0], silent)  # the last known ones of lost agents are of earlier models
-    privacy = privacy_of(agents[0].ledger.contract, config, living, planned=not transport.lost)
+    privacy = privacy_of(agents[0].ledger.contract, settings, living, planned=not transport.lost)
     facts, remarks = agents[0].closing() if len(graph) == 1 else Closing()
     consensus = mean_of(observer.theta, method.aggregate)
     further = further_figures(data, consensus)
     only = only_class(data.task, scores(data.X_test, consensus, data.classes), data.labels)
     apart = observer.far()
     return dict(facts) | {
-        "algorithm": config.algorithm,
-        "method": config.method,
+        "algorithm": settings.algorithm,
+        "method": settings.method,
         "agents": len(graph),
         "rounds": rounds,
         **({"stopped": True} if stopped else {}),
         "aggregate": method.aggregate,
-        "topology": named(config.topology) if config.topology else config.topology_schedule,
+        "topology": named(topology) if topology else plan.schedule,
         "transport": transport.world.name,
-        "mode": config.mode,
-        "seeded": config.seeded,
+        "mode": plan.mode,
+        "seeded": plan.run.seeded,
         "data": {
             "name": data.name,
             "train": sum(data.counts.values()),
@@ -225,7 +225,7 @@ def versions_of() -> dict[str, str]:
 
 
 def privacy_of(
-    contract: Contract, config: RunConfig, entries: Sequence[Mapping[str, Any]], *, planned: bool = True
+    contract: Contract, settings: MethodSettings, entries: Sequence[Mapping[str, Any]], *, planned: bool = True
 ) -> dict[str, Any]:
     """What a run promises and has spent: the largest figures of its agents' entries.
 
@@ -239,15 +239,15 @@ def privacy_of(
 
     promise, masked = contract.promise, "epsilon_if_all_collude"
     group = promise is not None and promise.group > 1 and planned
-    trust: dict[str, Any] = {} if promise is None or not config.chosen_method.maskable else {"trust": "local"}
+    trust: dict[str, Any] = {} if promise is None or not settings.chosen_method.maskable else {"trust": "local"}
     if promise is not None and promise.colluders is not None:
         trust = {"trust": "masked", "colluders": promise.colluders, masked: largest(masked)}
     return {
         "epsilon_target": largest("epsilon_target"),
         "delta": largest("delta"),
         "accountant": None if promise is None else promise.accountant,
-        "account": config.account,
-        "account_epsilon_spent": largest("account_epsilon_spent") if config.account else None,
+        "account": settings.account,
+        "account_epsilon_spent": largest("account_epsilon_spent") if settings.account else None,
         **_account_trust(entries),
         "adjacency": contract.adjacency,
         "unit": "record",

@@ -16,8 +16,9 @@ from admmnet.cli import run_command_line
 from admmnet.config.toml import load_config, to_toml
 from admmnet.errors import AdmmnetError, RequestError
 from admmnet.running.checkpoint.packing import read_archive, write_archive
-from admmnet.running.checkpoint.resume import resumed_config, resuming
+from admmnet.running.checkpoint.resume import resumed_config
 from admmnet.running.folder import hold
+from admmnet.running.handshake import resuming
 from admmnet.version import __version__
 from tests.interrupted_runs import ROUNDS, Place, assert_same, write_people
 

@@ -14,13 +14,12 @@ from admmnet.data.arrays import table_of
 from admmnet.data.columns import Column, Features, Rows, Table, column_of, listed, numbered
 from admmnet.data.files import about
 from admmnet.data.frames import frame_table, to_pandas
-from admmnet.data.loading import SPARSE, Encoded, dealt, records_of
+from admmnet.data.loading import SPARSE, Read, made
 from admmnet.data.records import Records
-from admmnet.data.rows import drawn, encoded, every, finished_sparse
+from admmnet.data.rows import drawn, every
 from admmnet.data.settings import SHARDS, DataSettings, check_settings
 from admmnet.data.source import Source, label_of, source_of, without
 from admmnet.data.sources import declared, read_file
-from admmnet.data.transform import fit
 from admmnet.errors import DataError, RequestError, article, short
 
 PAIR = "(X, y), rows and labels"
@@ -81,9 +80,10 @@ class Given:
         """
         check_settings(settings)
         with about(self.kind):
-            return self._load(settings, agents, mine)
+            read = self._read(settings, agents, mine)
+            return next(made(read, settings, agents, [mine], sparse=SPARSE if self.sparse else 0.0))
 
-    def _load(self, settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
+    def _read(self, settings: DataSettings, agents: int, mine: Sequence[int]) -> Read:
         if (settings.split == SHARDS) != (self.own is not None):
             begun, now = ("shards=", "X= or data=") if self.own is None else ("X= or data=", "shards=")
             raise RequestError(
@@ -98,23 +98,13 @@ class Given:
         known, train, test = self._tests(source, settings)
         if settings.data_dependent and self.whole and len(np.unique(source.y)) < 2:
             raise DataError("every record has the same label: two values are needed, or there is nothing to learn")
-        fitted = fit(source, train, settings, discover=self.whole)
         if self.own is None:
-            parts = dict(enumerate(dealt(source, train, settings, agents)))
-        else:
-            if sum(table.parts) != len(source.y):
-                raise DataError("shards have records without a label: drop them, frame.dropna(subset=[LABEL])")
-            ends = np.cumsum(table.parts)
-            parts = {i: every(source)[end - n : end] for i, n, end in zip(order, table.parts, ends, strict=True)}
-        sparse = self.sparse and settings.project is None and _share(source) <= SPARSE
-
-        def made(rows_of: Source, which: Rows) -> Encoded:
-            make = finished_sparse if sparse and rows_of.features.sparse is not None else encoded
-            return make(rows_of, which, settings, fitted.transform)
-
-        shards = {i: made(source, parts[i]) for i in mine}
-        records = records_of(source, fitted, settings, shards, made(known, test))
-        return replace(records, counts={i: len(part) for i, part in parts.items()})
+            return Read(source, train, known, test, None, self.whole)
+        if sum(table.parts) != len(source.y):
+            raise DataError("shards have records without a label: drop them, frame.dropna(subset=[LABEL])")
+        ends = np.cumsum(table.parts)
+        parts = {i: every(source)[end - n : end] for i, n, end in zip(order, table.parts, ends, strict=True)}
+        return Read(source, train, known, test, parts, self.whole)
 
     def _order(self, agents: int, mine: Sequence[int]) -> list[int]:
         """Agents whose shards are read."""
@@ -308,11 +298,3 @@ def _check_names(found: Sequence[str], wanted: Sequence[str], prefix: str) -> No
             f"{prefix}{len(found)} features, {listed(found, 4)}, where the training records have {len(wanted)}, "
             f"{listed(wanted, 4)}: give the same in the same order"
         )
-
-
-def _share(source: Source) -> float:
-    """Share of entries that are not 0 of rows that are held sparse, else 1."""
-    if source.features.sparse is None:
-        return 1.0
-    rows = source.features.sparse(every(source))
-    return float(rows.nnz / max(rows.shape[0] * rows.shape[1], 1))

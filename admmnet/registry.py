@@ -64,6 +64,7 @@ class Registry(MutableMapping[str, T], Generic[T]):
     def __init__(self, what: str, group: str, own: Mapping[str, T | str], adapted: Callable[[Any, str], T]) -> None:
         self.what, self.group, self.own, self._adapted = what, group, own, adapted
         self._loaded: dict[str, T] = {}
+        self._held: dict[str, Any] = {}  # what a program gave instead of its name
 
     def __getitem__(self, name: str) -> T:
         """What a name stands for.
@@ -89,6 +90,7 @@ class Registry(MutableMapping[str, T], Generic[T]):
 
     def __delitem__(self, name: str) -> None:
         del self._loaded[name]
+        self._held.pop(name, None)
 
     def __contains__(self, name: object) -> bool:
         known = name in self.own or name in self._loaded
@@ -119,9 +121,19 @@ class Registry(MutableMapping[str, T], Generic[T]):
             raise RequestError(f"{self.what} = {short(thing)} has no name: give a class or function that has one")
         try:
             self._loaded[name] = self._adapted(thing, name)  # anew: a notebook may have changed it
+            self._held[name] = thing
         except (TypeError, RequestError) as error:
             raise RequestError(f"{self.what} = {name}: {error}") from None
         return name
+
+    def importable(self, name: str) -> bool:
+        """Whether another process finds what a name stands for here: not what a notebook or a function has defined."""
+        if name not in self._held:
+            return True
+        try:
+            return not name.startswith("__main__:") and self._imported(name) is self._held[name]
+        except (ImportError, AttributeError):
+            return False
 
     def _outside(self) -> dict[str, EntryPoint]:
         from importlib.metadata import entry_points

@@ -30,7 +30,7 @@ from admmnet.running.faults import faults_of, schedule_of
 from admmnet.running.handshake import arguments, public_settings, resuming
 from admmnet.running.loading import Loader, block_of, graph_of, held, read_records
 from admmnet.running.loop import execute
-from admmnet.running.notes import drowned_of, host_notes, notes_of
+from admmnet.running.notes import drowned_of, host_notes, notes_of, source_note
 from admmnet.running.plan import Prepared, Public, Texts, counts_of, decide, loss_of, width_of
 from admmnet.running.readout import check_answer
 from admmnet.running.rehearsal import rehearse
@@ -170,7 +170,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
         raise
     advice = method.notes(drowned_of(world, method, agents))
     said = notes_of(settings, data, simulation=simulation, seeded=run.seeded)
-    notes = (*said, *advice, *host_notes(hosts), *(trouble.notes() if trouble else ()))
+    notes = (*said, *source_note(settings), *advice, *host_notes(hosts), *(trouble.notes() if trouble else ()))
     masked = {} if config.colluders is None else public_settings(config, digests=False)
     agreed = json.dumps(masked, sort_keys=True)
     kept = settings_digest(config) if keeps or run.resume is not None else ""

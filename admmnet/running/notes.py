@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
+from inspect import getsource
 from typing import TYPE_CHECKING, TypeGuard
 
 from admmnet.config.defaults import is_loose, own_delta
 from admmnet.data import Records
+from admmnet.methods import METHODS
 from admmnet.methods.base import AgentPlan, Method
 from admmnet.methods.settings import MethodSettings
 from admmnet.transport import World
@@ -30,6 +33,19 @@ def host_notes(hosts: int) -> tuple[str, ...]:
     if hosts == 1:
         return ()
     return (f"the ranks span {hosts} hosts: MPI sends everything in clear, whoever watches the network reads it",)
+
+
+def source_note(settings: MethodSettings) -> tuple[str, ...]:
+    """Which source a method from outside has, and whether others can go on with it."""
+    kind, name = settings.chosen_method, settings.algorithm
+    if name in METHODS.own:
+        return ()
+    try:
+        source = f"the source of {name} has sha256 {sha256(getsource(kind).encode()).hexdigest()}"
+    except (OSError, TypeError):  # typed into a shell
+        source = f"the source of {name} is not known"
+    alone = "" if METHODS.importable(name) else "; no other process can import it: nobody else can resume this run"
+    return (source + alone,)
 
 
 def notes_of(settings: MethodSettings, data: Records, *, simulation: bool, seeded: bool) -> tuple[str, ...]:

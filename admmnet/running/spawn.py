@@ -77,12 +77,17 @@ def run_spawned(
     ``graph`` is that of the settings, other arguments are those of ``run``; ``on_start`` gets a ``Started``. What
     ended the agents is raised, every distinct message once; on Ctrl-C or SIGTERM KeyboardInterrupt once all have ended.
     """
+    from admmnet.methods import METHODS
     from admmnet.running.folder import default_folder
+    from admmnet.solvers.losses import LOSSES
 
-    if loader is not None:
+    unseen = "the records of a loader in memory" if loader is not None else None
+    if not METHODS.importable(config.algorithm) or not LOSSES.importable(config.loss):
+        unseen = f"{config.algorithm} with loss {config.loss} of this one"
+    if unseen is not None:
         raise RequestError(
-            "transport = 'zmq' starts other processes, which cannot see the records of a loader in memory: "
-            "save them to a file and give its path as data, or take transport = 'local'"
+            f"transport = 'zmq' starts other processes, which cannot see {unseen}: save it to a file and give its "
+            "path, or take transport = 'local'"
         )
     if config.out is None and config.resume is None:
         config = replace(config, out=str(default_folder(config.algorithm)))

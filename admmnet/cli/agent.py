@@ -65,8 +65,8 @@ def agent(
     """
     from admmnet.cli.progress import Progress
     from admmnet.identity.dumps import forbid_dumps
+    from admmnet.library import run
     from admmnet.record.folder import default_folder, part_name
-    from admmnet.running.entrance import run
     from admmnet.running.reports import Reporter
     from admmnet.transport.hosts.keys import secret_path
     from admmnet.transport.hosts.network import read_network
@@ -158,7 +158,7 @@ def open_agent(network: Network, number: int, settings: RunConfig, secret: Path,
     from admmnet.transport.zmq.sockets import Deadlines
     from admmnet.transport.zmq.transport import ZmqWorld
 
-    schedule = schedule_of(settings)
+    schedule = schedule_of(settings.topology_schedule, settings.agents, settings.graph_seed)
     member = Membership(
         network,
         number,

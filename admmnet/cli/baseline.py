@@ -23,7 +23,7 @@ from admmnet.registry import meant
 from admmnet.transport.local import LocalWorld
 
 if TYPE_CHECKING:
-    from admmnet.running.plan import Plan
+    from admmnet.running.entrance import Plan
 
 _WORDS = {
     "data_seed": "seed of the train/test draw",
@@ -87,7 +87,7 @@ def baseline(
 
 def _show_plan(settings: RunConfig, *, as_json: bool) -> None:
     from admmnet.config.modes import check_mode
-    from admmnet.running.plan import prepare
+    from admmnet.running.entrance import prepare
 
     check_mode(settings)
     if settings.account is not None:

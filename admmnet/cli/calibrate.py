@@ -67,7 +67,6 @@ def calibrate(
     data set is opened.
     """
     from admmnet.config.defaults import with_delta
-    from admmnet.config.run_config import check_task
     from admmnet.data import declared_classes, declared_task
     from admmnet.graph import network_of
     from admmnet.methods import fixed
@@ -94,7 +93,7 @@ def calibrate(
     if len(sizes) not in (1, len(graph)):
         raise RequestError(f"--records {records} names {len(sizes)} sizes for {len(graph)} agents: give one, or all")
     counts = {i: sizes[i % len(sizes)] for i in range(len(graph))}
-    check_task(settings)
+    settings.check_task()
     labels = declared_task(settings), declared_classes(settings)
     settings = with_delta(settings, list(counts.values()))
     public = Public(counts, settings.features or 100, *labels)

@@ -10,8 +10,8 @@ from admmnet.errors import counted
 from admmnet.record.format import epsilon, error, seconds
 
 if TYPE_CHECKING:
+    from admmnet.running.entrance import Plan
     from admmnet.running.events import RoundEvent
-    from admmnet.running.plan import Plan
 
 FIRST = 10.0
 """Seconds until the first line. Each later one comes when twice as much time has passed: logs stay short."""

@@ -32,7 +32,7 @@ def rehearse(name: str, config: str | None, **flags: Any) -> None:
     rounds are made twice, the second time with gates that say no, a budget that refuses, a neighbour that is lost and a
     sum that is void. Nothing is written. Every run of a method from outside is rehearsed so before it begins.
     """
-    from admmnet.running.plan import prepare
+    from admmnet.running.entrance import prepare
     from admmnet.running.rehearsal import rehearse as go
     from admmnet.transport.local import LocalWorld
 

@@ -32,7 +32,7 @@ def run(world: World, /, config: str | None, quiet: bool, as_json: bool, debug: 
 def train(settings: RunConfig, world: World, *, quiet: bool, as_json: bool, debug: bool) -> None:
     """Run, with what ``Progress`` shows, and print the table."""
     from admmnet.cli.progress import Progress
-    from admmnet.running.entrance import run as run_settings
+    from admmnet.library import run as run_settings
 
     keep_imports()
     quiet = quiet or world.rank > 0

@@ -17,7 +17,7 @@ from admmnet.methods import METHODS
 from admmnet.settings import FLAGGED, TABLES, Setting
 
 if TYPE_CHECKING:
-    from admmnet.running.result import RunResult
+    from admmnet.library import RunResult
 
 PANELS = {
     "data": "Data",

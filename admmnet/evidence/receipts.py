@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from admmnet.config.run_config import RunConfig
 from admmnet.errors import CheckFailed, RequestError, RunError
 from admmnet.evidence.members import Members
 from admmnet.files import write_whole
@@ -38,9 +37,9 @@ BATCH = 32
 """Rounds after which receipts are verified and written."""
 
 
-def wanted(config: RunConfig, world: World) -> bool:
+def wanted(world: World, *, asked: bool, simulation: bool) -> bool:
     """Whether a run of several agents keeps receipts: a private one, one over ZeroMQ, or on request."""
-    return config.receipts or not config.simulation or world.name == "zmq"
+    return asked or not simulation or world.name == "zmq"
 
 
 def receipts_path(folder: Path, agent: int, agents: int) -> Path:

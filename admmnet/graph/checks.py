@@ -14,6 +14,7 @@ MAX_NODES = 1_000_000
 MAX_EDGES = 10_000_000
 """Most edges a network may have: a Python graph of that size takes several gigabytes."""
 
+RENUMBER = "networkx.convert_node_labels_to_integers(graph) numbers them"
 DIRECTED = "directed graph; agents exchange both ways, give an undirected one"
 MULTIGRAPH = "multigraph: parallel edges mean nothing here, give a simple graph (networkx.Graph)"
 
@@ -39,7 +40,7 @@ class Collector:
         """Take one agent by its label, an int or its decimal digits, and return its number."""
         number = _number(label)
         if number is None:
-            raise self.fault(f"agents are numbered 0..N-1, got {short(label)}; renumber the agents", line)
+            raise self.fault(f"agents are numbered 0..N-1, got {short(label)}; {RENUMBER}", line)
         if number >= MAX_NODES:
             raise self.fault(f"agent {short(label)} is beyond the limit of {MAX_NODES:,} agents", line)
         self._lines.setdefault(number, line)
@@ -92,7 +93,8 @@ def check_topology(graph: Any, name: str = "graph") -> Graph:
 
     collector = Collector(name)
     if not isinstance(graph, nx.Graph):
-        raise collector.fault(f"it is a {type(graph).__name__}, and must be a networkx.Graph")
+        hint = "; networkx.from_numpy_array(A) makes one of a matrix" if hasattr(graph, "shape") else ""
+        raise collector.fault(f"it is a {type(graph).__name__}, and must be a networkx.Graph{hint}")
     if graph.is_directed():
         raise collector.fault(DIRECTED)
     if graph.is_multigraph():

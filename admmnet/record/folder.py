@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 import numpy as np
 
-from admmnet.config.toml import to_toml
 from admmnet.errors import RequestError
 from admmnet.files import sync, write_whole
 from admmnet.forms import encode
@@ -27,7 +26,6 @@ from admmnet.types import Matrix, Vector
 if TYPE_CHECKING:
     from contextlib import ExitStack
 
-    from admmnet.config.run_config import RunConfig
     from admmnet.transport import World
 
 PUBLIC_COLUMNS = ("round", "agent", "test_error", "releases", "bytes_sent")
@@ -144,18 +142,17 @@ def is_held(folder: Path) -> bool | None:
     return False
 
 
-def open_folder(config: RunConfig, world: World, opened: ExitStack) -> Path:
-    """Run folder, made if the run is new; no other run can have it until ``opened`` is closed."""
-    out = config.out
+def open_folder(out: str | None, algorithm: str, settings: str | None, world: World, opened: ExitStack) -> Path:
+    """Run folder, made with its ``settings`` if the run is new; no other run has it until ``opened`` is closed."""
     if out is None:
-        out = str(agreed_folder(world, config.algorithm))
+        out = str(agreed_folder(world, algorithm))
     folder, first = Path(out), world.rank == 0 or not world.shared_folder
 
     def create() -> None:
-        if config.resume is None:
+        if settings is not None:
             if first:
                 create_folder(folder)
-                write_whole({folder / "config.toml": to_toml(config).encode()})
+                write_whole({folder / "config.toml": settings.encode()})
             if not world.shared_folder:
                 write_part(folder, world.rank, world.size)
         if first:

@@ -9,7 +9,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-from admmnet.config.run_config import RunConfig
 from admmnet.errors import CheckFailed
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import Ledger, LedgerFile
@@ -41,18 +40,16 @@ def ledger_files(folder: Path) -> list[Path]:
 
 
 def ledger_places(
-    config: RunConfig, folder: Path, blocks: Sequence[Sequence[int]], agents: int
+    folder: Path, blocks: Sequence[Sequence[int]], agents: int, *, durable: bool, own: bool, resumed: bool
 ) -> dict[int, LedgerFile]:
     """File of the ledger of every agent of some blocks: in simulations of very many agents, one a block.
 
-    Private runs, and those that others hold their word against (accounts, receipts), keep one an agent, and so does a
-    run that goes on with such files.
+    Private runs, which are ``durable``, keep one an agent, and so do those that have reason to (``own``), and a run
+    that goes on with such files.
     """
     kept = sum(map(len, blocks)) <= KEPT
-    own = not config.simulation or agents <= ALONE or config.block == 1
-    own = own or config.account is not None or config.receipts
-    if own or (config.resume is not None and any((folder / "ledger").glob("agent-*"))):
-        durable = not config.simulation
+    own = own or durable or agents <= ALONE
+    if own or (resumed and any((folder / "ledger").glob("agent-*"))):
         mine = [i for block in blocks for i in block]
         return {i: LedgerFile(ledger_path(folder, i, agents), durable=durable, kept=kept) for i in mine}
     width = len(str(agents - 1))

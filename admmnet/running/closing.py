@@ -13,17 +13,17 @@ from admmnet.record import folder as run_folder
 from admmnet.record.forms import Summary
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
-from admmnet.running.plan import Plan
+from admmnet.running.plan import Prepared
 from admmnet.running.readout import TailAverage, average, gossip
 from admmnet.transport import Transport, edge
 from admmnet.types import Matrix
 
 
 def answer(
-    plan: Plan, transport: Transport, observer: Observer, tail: TailAverage, agents: Sequence[Node], done: int
+    plan: Prepared, transport: Transport, observer: Observer, tail: TailAverage, agents: Sequence[Node], done: int
 ) -> Matrix:
     """Every agent's model: the average, its own last released vector, or what tail and gossip make of these."""
-    theta, asked, sent = observer.theta, plan.config.answer, np.zeros(len(plan.graph), dtype=np.int64)
+    theta, asked, sent = observer.theta, plan.settings.answer, np.zeros(len(plan.graph), dtype=np.int64)
     living = [i for i in range(len(theta)) if i not in transport.lost]
     if asked == "tail":
         if tail.count:  # none of a run that was stopped in its first half
@@ -42,7 +42,7 @@ def answer(
 
 
 def write_end(
-    plan: Plan, observer: Observer, theta: Matrix, summary: Summary, folder: Path, transport: Transport
+    plan: Prepared, observer: Observer, theta: Matrix, summary: Summary, folder: Path, transport: Transport
 ) -> None:
     """Write the model, the encoding, the manifest and the summary."""
     observer.close()

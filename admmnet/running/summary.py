@@ -12,14 +12,13 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
-from admmnet.config.run_config import config_of
 from admmnet.data import Records
 from admmnet.data.figures import further_figures, only_class, scores
 from admmnet.errors import RunError
 from admmnet.graph.files import named
 from admmnet.graph.simple import Graph
 from admmnet.methods.aggregate import mean_of
-from admmnet.methods.base import Closing, Method
+from admmnet.methods.base import Closing
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.contract import Contract
 from admmnet.privacy.ledger.form import Digest, finite
@@ -29,6 +28,7 @@ from admmnet.record.forms import AgentEntry, Figure, Privacy, Summary, TestError
 from admmnet.record.shelf import digest_of
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
+from admmnet.running.plan import Prepared
 from admmnet.running.references import references
 from admmnet.transport import Transport
 from admmnet.types import Vector
@@ -55,8 +55,7 @@ class Seconds:
 
 
 def summarise(
-    method: Method,
-    data: Records,
+    plan: Prepared,
     rounds: int,
     agents: Sequence[Node],
     observer: Observer,
@@ -73,8 +72,8 @@ def summarise(
     ``pooled`` is the test figure of ``references.pooled_figure``, ``identities`` where keys of receipts came from,
     ``stopped`` whether the caller ended the run before its last round.
     """
-    config, graph, world = config_of(method), method.facts.graph, transport.world
-    simulation = config.simulation
+    method, data, settings, graph = plan.method, plan.data, plan.settings, plan.graph
+    topology, simulation, world = plan.network.topology, plan.simulation, transport.world
     # how long a solve takes depends on the records: private runs say whole seconds, and nothing of solves
     digits = 3 if simulation else 0
     times = (seconds.total, seconds.solve if simulation else 0.0, seconds.exchange)
@@ -92,7 +91,7 @@ def summarise(
     privacy = privacy_of(
         agents[0].ledger.contract,
         list(entries.values()),
-        account=config.account,
+        account=settings.account,
         maskable=method.maskable,
         planned=not transport.lost,
     )
@@ -101,17 +100,17 @@ def summarise(
     apart = observer.far()
     found = {
         "schema": 3,
-        "algorithm": config.algorithm,
-        "method": config.method,
+        "algorithm": settings.algorithm,
+        "method": settings.method,
         "agents": len(graph),
         "rounds": rounds,
         "stopped": stopped,
         "aggregate": method.aggregate,
-        "topology": named(config.topology) if config.topology else config.topology_schedule,
+        "topology": named(topology) if topology else plan.schedule,
         "transport": world.name,
-        "mode": config.mode,
-        "seeded": config.seeded,
-        "seed": config.seed,
+        "mode": plan.mode,
+        "seeded": plan.run.seeded,
+        "seed": plan.run.seed,
         "data": {
             "name": data.name,
             "train": sum(data.counts.values()),

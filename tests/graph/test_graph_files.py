@@ -49,6 +49,8 @@ def networkx_writer(suffix: str) -> Callable[[nx.Graph, Path], None]:
 
     writers: dict[str, Callable[[nx.Graph, Path], None]] = {
         ".edges": nx.write_edgelist,  # with the empty attributes in braces
+        ".edgelist": nx.write_edgelist,
+        ".csv": lambda graph, path: nx.write_edgelist(graph, path, delimiter=",", data=False),
         ".adjlist": nx.write_adjlist,
         ".json": write_json,
         ".graphml": nx.write_graphml_xml,
@@ -108,7 +110,7 @@ REFUSED = [
     ("minus.edges", "-1 0\n", "line 1: agents are numbered 0..N-1, got '-1'"),
     ("huge.edges", "0 1\n1 1000000\n", "line 2: agent '1000000' is beyond the limit of 1,000,000 agents"),
     ("digits.edges", f"0 1\n1 {'7' * 5000}\n", "is beyond the limit"),
-    ("weight.edges", "0 1 0.5\n", "line 1: expected two agents such as '0 1', got '0 1 0.5'"),
+    ("weight.edges", "0 1 -0.5\n", "line 1: expected two agents such as '0 1', got '0 1 -0.5'"),
     ("comma.edges", "0,1\n", "line 1: expected two agents such as '0 1', got '0,1'"),
     ("empty.edges", "# nothing\n", "a network needs at least 2 agents, got 0"),
     ("loop.adjlist", "0 1\n1 0 1\n", "line 2: self-loop 1-1"),
@@ -183,7 +185,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "binary.edges").write_bytes(b"0 1\n\xff\xfe")
     assert "not UTF-8 text at byte 4" in refusal(str(tmp_path / "binary.edges"))
     (tmp_path / "graph.txt").write_text("0 1\n", encoding="utf-8")
-    assert "ends in .edges, .json, .graphml, .gml, .adjlist; its suffix is '.txt'" in refusal(
+    assert "ends in .edges, .edgelist, .csv, .json, .graphml, .gml, .adjlist; its suffix is '.txt'" in refusal(
         str(tmp_path / "graph.txt")
     )
 

@@ -14,13 +14,13 @@ import pytest
 from admmnet import RunConfig, run
 from admmnet.errors import RequestError
 from admmnet.faults.model import Absence, FaultModel
+from admmnet.library import RunResult
 from admmnet.methods.base import Agent, AgentPlan
 from admmnet.methods.joining import ASKED_IN, SLACK, JoiningState, core_of, least_records, reaching, relays_of
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.events import Gaussian, NoRecords
 from admmnet.rng import Purpose
-from admmnet.running.plan import Plan
-from admmnet.running.result import RunResult
+from admmnet.running.entrance import Plan
 from admmnet.types import Vector
 
 from .proven import charges

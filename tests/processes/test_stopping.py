@@ -51,7 +51,7 @@ def test_every_process_ends_in_the_round_of_stop_run(transport: str, how: str, l
     seen = [[0, [0, 1, 2], "3"], *([rank, [], "3"] for rank in range(1, RANKS[transport]))]
     assert ended(how, transport, tmp_path / "run") == seen
     assert contents(tmp_path / "run") == contents(local)
-    assert (read_run(tmp_path / "run").summary or {})["stopped"] is True
+    assert summary_of(tmp_path / "run")["stopped"] is True
     assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
 
 

@@ -10,7 +10,7 @@ from tests.people_runs import finished_run
 
 def test_short_words_of_a_run_folder_and_its_ledgers(tmp_path: Path) -> None:
     folder = read_run(finished_run(tmp_path))
-    assert repr(folder) == f"Run({str(folder.path)!r}, finished, ledgers={len(folder.ledgers)})"
+    assert repr(folder) == f"RunFolder({str(folder.path)!r}, finished, ledgers={len(folder.ledgers)})"
     for agent, ledger in enumerate(folder.ledgers.values()):
         start = f"VerifiedLedger(agent={agent}, events={len(ledger.events)}, rho="
         assert repr(ledger).startswith(start)

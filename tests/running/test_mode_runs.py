@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from admmnet.report.html import make_report
 from admmnet.report.run_plot import plot_run
 from admmnet.report.series import read_series
 from admmnet.running import summary
+from admmnet.running.accounts import records_of
 from admmnet.running.events import RoundEvent
 from admmnet.running.summary import TEST_RECORDS, Word
 from tests.people_runs import PRIVATE, small, write_people
@@ -302,24 +304,24 @@ def test_a_mixed_header_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("older", "refused"),
+    ("before", "words"),
     [
-        ({"noise": "seeded"}, True),
-        ({"noise": "private"}, False),
-        ({"noise": "private", "test": "elsewhere.npz"}, False),
-        ({"noise": "private", "test": None}, True),  # a quarter was drawn then
+        ({"test": "elsewhere.npz"}, None),  # whatever file the errors are measured on
+        ({"test": None, "no_test": False}, "was opened with test = None"),  # a quarter was drawn then
+        ({"mode": "simulation"}, "was opened with mode = 'simulation'"),
+        ({"noise": "seeded"}, "was opened with noise = 'seeded'"),
+        ({"data": "elsewhere.npz"}, "give them as they were"),
+        ({"agents": 3}, "was opened with agents = 3"),
+        ({"more": 1}, "is damaged"),
+        ({"begun": [0.0]}, "is damaged"),
     ],
 )
-def test_accounts_of_before(older: dict[str, Any], refused: bool, people: str, tmp_path: Path) -> None:
+def test_an_account_is_of_one_dealing(before: dict[str, Any], words: str | None, people: str, tmp_path: Path) -> None:
     account = tmp_path / "account"
     account.mkdir()
-    base = {"data": people, "data_seed": 0, "split": "iid", "test": people, "test_fraction": None, "agents": 4}
-    (account / "records.json").write_text(json.dumps(base | older))
     config = small(people, tmp_path / "run", no_test=True, account=str(account))
-    if refused:
-        with pytest.raises(RequestError, match=r"was opened with (mode = 'simulation'|test = None)"):
-            run(config)
-    else:
+    (account / "records.json").write_text(json.dumps(records_of(config.request, 4, "private", seeded=False) | before))
+    with nullcontext() if words is None else pytest.raises(RequestError, match=words):
         run(config)
 
 

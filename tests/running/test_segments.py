@@ -227,7 +227,8 @@ def test_watching_follows_a_file_that_is_written(few: Place) -> None:
         nonlocal seen
         sight = watcher.look()
         assert {agent.agent: agent.spent for agent in sight.agents} == event.epsilon
-        assert sight.mode == "simulation"
+        assert sight.mode is not None
+        assert sight.mode.mode == "simulation"
         seen += 1
 
     run(few.config("run", **SETTINGS), on_round=look)

@@ -21,9 +21,9 @@ from admmnet.holder.series import base, batches
 from admmnet.holder.series import dp_scd as dp_scd_module
 from admmnet.methods import single_sites
 from admmnet.privacy.ledger.file import Ledger
+from admmnet.running.entrance import prepare
 from admmnet.running.events import RoundEvent
 from admmnet.running.loading import load_whole
-from admmnet.running.plan import prepare
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Vector
 from tests.people_runs import write_people

@@ -13,13 +13,13 @@ import pytest
 
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError
+from admmnet.library import run
 from admmnet.privacy.mechanisms import (
     clipped_gamma_norm_noise,
     clipped_gaussian_noise,
     gamma_norm_noise,
     gaussian_noise,
 )
-from admmnet.running.entrance import run
 from admmnet.solvers.accurate import accurate_gradient, worst_error
 from admmnet.solvers.ball_query import BallQuery, query_settings
 from admmnet.solvers.batch import Steps

@@ -101,18 +101,14 @@ def _print_sound(found: Findings) -> None:
 @click.argument("file", type=PATH)
 @click.option("--label", metavar="NAME", help="label column")
 @click.option("--separator", metavar="MARK|tab", help="what divides the cells, if not what line 1 has most of")
-@click.option("--data-dir", metavar="DIR", help="folder of the data sets, for openml:ID")
 @click.option(
     "--header-only", is_flag=True, help="read no record: a schema whose bounds and categories are yours to write"
 )
 @out_flag("FILE.toml", "file (default: print)", required=False)
-def draft(
-    file: Path, label: str | None, separator: str | None, data_dir: str | None, header_only: bool, out: Path | None
-) -> None:
+def draft(file: Path, label: str | None, separator: str | None, header_only: bool, out: Path | None) -> None:
     """Propose a schema from a public sample: kinds, bounds and categories of columns, and label values.
 
-    What it reads becomes part of the schema in the clear. FILE is a .csv, .tsv or .parquet file, or
-    openml:ID.
+    What it reads becomes part of the schema in the clear. FILE is a .csv, .tsv or .parquet file.
     """
     from admmnet.data.sample import draft_of, template_of
 
@@ -120,7 +116,7 @@ def draft(
         raise RequestError(f"-o {out}: a schema is a .toml file")
     if out is not None and out.exists():
         raise RequestError(f"-o {out} exists: name another file, or remove it")
-    text, words = (template_of if header_only else draft_of)(file, label, separator, data_dir)
+    text, words = (template_of if header_only else draft_of)(file, label, separator)
     if out is None:
         print(text, end="")
         return
@@ -129,8 +125,7 @@ def draft(
     print(f"{out}, which shows what it was drafted from:")
     for line in words:
         print(f"  {line}")
-    place = "" if data_dir is None else f" --data-dir {data_dir}"
-    print(f"read it, then: admmnet data check {file}{place} --schema {out}")
+    print(f"read it, then: admmnet data check {file} --schema {out}")
 
 
 @data.command()

@@ -11,6 +11,7 @@ import pytest
 
 from admmnet import read_run
 from admmnet.cli import run_command_line
+from tests.people_runs import summary_of
 
 from .launch import mpirun, start
 

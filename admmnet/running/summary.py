@@ -94,7 +94,7 @@ def summarise(
     missing = [dict.fromkeys(living[0]) | _lost_entry(i, transport.lost.get(i), graph, data, observer) for i in silent]
     entries = sorted(living + missing, key=lambda entry: int(entry["agent"]))
     slowest = np.max(said.seconds, axis=0).tolist()
-    errors = np.delete(observer.rows[:, 0], silent)  # the last known ones of lost agents are of earlier models
+    errors = np.delete(observer.rows.test_error, silent)  # the last known ones of lost agents are of earlier models
     privacy = privacy_of(agents[0].ledger.contract, config, living, planned=not transport.lost)
     facts, remarks = agents[0].closing() if len(graph) == 1 else Closing()
     consensus = mean_of(observer.theta, method.aggregate)
@@ -126,16 +126,16 @@ def summarise(
         "test_error": {
             "mean": finite(float(errors.mean())),
             "std": finite(float(errors.std()) if (errors != errors[0]).any() else 0.0),
-            "consensus": finite(float(observer.network[0])),
+            "consensus": finite(float(observer.network.test_error)),
             **{name: finite(value) for name, value in further.items()},
             **({} if only is None else {"one_class": only}),
             "records": TEST_RECORDS if len(data.y_test) else None,
         },
         "references": references(data, pooled),
-        **({"train_loss": finite(float(observer.network[3]))} if simulation else {}),
+        **({"train_loss": finite(float(observer.network.train_loss))} if simulation else {}),
         "far_from_others": {str(i): value for i, value in apart.items()},
         "per_agent": entries,
-        "bytes_sent": int(observer.network[2]),
+        "bytes_sent": int(observer.network.bytes_sent),
         **_frames(said.frames),
         "seconds": {"total": slowest[0], **({"solve": slowest[1]} if simulation else {}), "exchange": slowest[2]},
         **({} if observer.clock is None else {"virtual_seconds": observer.clock.summary()}),
@@ -310,7 +310,7 @@ def _agent_entry(node: Node, observer: Observer) -> dict[str, Any]:
         **_figures(ledger.totals, contract),
         **_account(ledger.account, contract.over_account()),
         "refused_at": ledger.refused_at,
-        "test_error": finite(float(observer.rows[node.id, 0])),
+        "test_error": finite(float(observer.rows.test_error[node.id])),
         "lost_at": None,
     }
 
@@ -361,7 +361,7 @@ def _lost_entry(agent: int, round: int | None, graph: Graph, data: Records, obse
         "agent": agent,
         "records": data.counts[agent],
         "degree": graph.degree(agent),
-        "releases": int(observer.rows[agent, 1]),
+        "releases": int(observer.rows.releases[agent]),
         "lost_at": round,
     }
 

@@ -187,7 +187,7 @@ def _nodes(
     """Agents of this process, those of a block together."""
     mine = transport.layout.blocks[transport.world.rank]
     files = ledger_places(plan.config, folder, mine, len(plan.graph))
-    return [[_node(plan, files[i], i, keeper.place(i), masks.get(i)) for i in block] for block in mine]
+    return [[_node(plan, files[i], i, keeper.places.get(i), masks.get(i)) for i in block] for block in mine]
 
 
 def _node(plan: Plan, file: LedgerFile, i: int, since: Place | None, masks: Masks | None) -> Node:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from admmnet.errors import printable
+from admmnet.errors import printable, short
 from admmnet.transport.hosts.network import Network
 from admmnet.transport.zmq.wire import NO_LINK, BadFrame, Kind
 
@@ -65,11 +64,6 @@ class Link:
             self.unconfirmed -= len(self.log.popleft()[1])
 
 
-def fresh_nonce() -> str:
-    """16 random bytes in hexadecimal, for one run of one process."""
-    return os.urandom(16).hex()
-
-
 def link_id(one: str, other: str) -> bytes:
     """Id of the link between two nonces, the same at both ends: no other session has both."""
     return hashlib.sha256("-".join(sorted((one, other))).encode()).digest()[:16]
@@ -122,12 +116,7 @@ def difference(mine: Greeting, theirs: Greeting, name: str) -> str | None:
         here, there = mine.settings.get(key), theirs.settings.get(key)
         if json.dumps(here, sort_keys=True) != json.dumps(there, sort_keys=True):
             return (
-                f"{name} runs with {printable(key, 60)} = {_shown(there)}, this process with {_shown(here)}; "
+                f"{name} runs with {printable(key, 60)} = {short(there, 60)}, this process with {short(here, 60)}; "
                 "start all agents with the same settings"
             )
     return None
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

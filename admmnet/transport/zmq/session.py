@@ -6,6 +6,7 @@ What is judged good goes to ``obey``; what it means is ``membership``'s business
 from __future__ import annotations
 
 import json
+import secrets
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from admmnet.errors import RequestError
 from admmnet.identity.keys import Identity
 from admmnet.transport.hosts.keys import Keys
 from admmnet.transport.hosts.network import Network
-from admmnet.transport.zmq.link_state import Greeting, Link, difference, facts, fresh_nonce, link_id
+from admmnet.transport.zmq.link_state import Greeting, Link, difference, facts, link_id
 from admmnet.transport.zmq.mailbox import ROOM, Mailbox, Verdict, topic_of
 from admmnet.transport.zmq.sockets import Deadlines, Line, Sockets
 from admmnet.transport.zmq.wire import MOST, NO_LINK, BadFrame, Frame, Kind, as_json, content, decode, encode
@@ -71,7 +72,7 @@ class Session(ABC):
         self._closed: set[int] = set()  # neighbours to which nothing is sent any more
         self.fault: str | None = None
         plain = json.loads(json.dumps(dict(settings)))
-        self.nonce = fresh_nonce()
+        self.nonce = secrets.token_hex(16)
         self._greeting = Greeting(self.nonce, "", False, facts(network), plain)
         size, most = len(as_json(asdict(self._greeting))) + len(self.nonce), MOST[Kind.HELLO]
         if size > most:

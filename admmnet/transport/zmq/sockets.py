@@ -110,6 +110,8 @@ class Sockets:
         self._news = b""
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._deadlines, self._parent, self._keys = deadlines, parent, keys
+        self._push: dict[int, zmq.Socket[bytes]] = {}
+        self._monitors: dict[zmq.Socket[bytes], int] = {}
         self._fresh: set[int] = set()  # lines that have said something since all was read
         self._peers = dict(neighbours)
         self._by_key = {peer.public_key: process for process, peer in neighbours.items()}
@@ -140,8 +142,6 @@ class Sockets:
             ) from None
         self._poller = zmq.Poller()
         self._poller.register(self._pull, zmq.POLLIN)
-        self._push: dict[int, zmq.Socket[bytes]] = {}
-        self._monitors: dict[zmq.Socket[bytes], int] = {}
         if parent is not None:
             self._poller.register(parent, zmq.POLLIN | zmq.POLLERR)
         for process, peer in neighbours.items():
@@ -246,11 +246,11 @@ class Sockets:
 
         A line that is cut now is given up: as a rule both ends leave, and ZeroMQ would knock in vain until then.
         """
-        monitors, leaving = getattr(self, "_monitors", {}), zmq.Poller()
-        for monitor, process in monitors.items():
+        leaving = zmq.Poller()
+        for monitor, process in self._monitors.items():
             if process not in hopeless:
                 leaving.register(monitor, zmq.POLLIN)
-        for process, socket in getattr(self, "_push", {}).items():
+        for process, socket in self._push.items():
             socket.close(0 if process in hopeless else _milliseconds(linger) if linger > 0 else 0)
         self._pull.close(0)
         cut, until = False, time.monotonic() + linger
@@ -260,7 +260,7 @@ class Sockets:
                 if event in (zmq.EVENT_DISCONNECTED, zmq.EVENT_MONITOR_STOPPED):
                     cut |= event == zmq.EVENT_DISCONNECTED
                     leaving.unregister(monitor)
-        for monitor in monitors:
+        for monitor in self._monitors:
             monitor.close(0)
         # which waits for lines that were cut as long as for others
         end = threading.Thread(target=self._context.term, name="end", daemon=True)

@@ -14,6 +14,7 @@ from admmnet.transport.hosts.keys import Keys
 from admmnet.transport.hosts.network import Peer
 from admmnet.transport.zmq import door
 from admmnet.transport.zmq.sockets import Deadlines, Line, Sockets
+from tests.processes.zmq_crew import free_ports
 
 UP, CUT = zmq.EVENT_HANDSHAKE_SUCCEEDED, zmq.EVENT_DISCONNECTED
 
@@ -22,8 +23,7 @@ class Neighbour:
     """Opens lines under one key to a process that reads when it is told to; none comes back by itself."""
 
     def __init__(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        (self.port,) = free_ports(1)
         here, self.keys = Keys.fresh(), Keys.fresh()
         peers = (Peer(0, f"tcp://127.0.0.1:{self.port}", here.public), Peer(1, "ipc://unused", self.keys.public))
         self.server, self.lines = here.public, list[zmq.Socket[bytes]]()

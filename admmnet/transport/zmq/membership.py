@@ -2,7 +2,7 @@
 
 No thread: everything happens while the process waits for something, and every wait is one poll. A process that waits
 tells the neighbours so once a pulse; so the round deadline runs against the process that really hangs, and its own
-neighbours alone accuse it. What they have signed travels on, and ``evidence`` says who is lost by it.
+neighbours alone accuse it. What they have signed travels on, and ``accusations`` says who is lost by it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, NoReturn
 
 from admmnet.errors import AdmmnetError, RunError, says
 from admmnet.graph.simple import parts_of
-from admmnet.transport.zmq.evidence import Evidence
+from admmnet.transport.zmq.accusations import Accusations
 from admmnet.transport.zmq.mailbox import Topic, topic_of
-from admmnet.transport.zmq.start import DRAWN, Start
+from admmnet.transport.zmq.start import DRAWN, Meeting
 from admmnet.transport.zmq.wire import HEADER, LIMIT, MOST, BadFrame, Frame, Kind, as_json
 
 ENDS = (2, 3, 4)
@@ -56,7 +56,7 @@ class RunEnded(RunError):
         self.exit_code = code
 
 
-class Membership(Start):
+class Membership(Meeting):
     """What one process owes to, and is owed by, the others; arguments are those of ``Session`` and two more.
 
     ``on_loss`` is "stop" or "continue". With ``shared_folder`` all processes write one run folder, for one user: then
@@ -68,7 +68,7 @@ class Membership(Start):
     def __init__(self, *session: Any, on_loss: str, shared_folder: bool = False, **more: Any) -> None:
         super().__init__(*session, **more)
         self.graph, self.size = self.network.graph(), len(self.network.peers)
-        self.evidence = Evidence(self.graph, self.rank)
+        self.evidence = Accusations(self.graph, self.rank)
         self.round, self.due, self.lost = 0, 0, dict[int, int]()
         self.watchers: list[Callable[[int, int], None]] = []
         self.ended: AdmmnetError | None = None

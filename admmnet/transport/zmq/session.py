@@ -19,7 +19,7 @@ from admmnet.transport.hosts.keys import Keys
 from admmnet.transport.hosts.network import Network
 from admmnet.transport.zmq.link_state import Greeting, Link, difference, facts, link_id
 from admmnet.transport.zmq.mailbox import ROOM, Mailbox, Verdict, topic_of
-from admmnet.transport.zmq.sockets import Deadlines, Line, Sockets
+from admmnet.transport.zmq.sockets import Deadlines, LineNews, Sockets
 from admmnet.transport.zmq.wire import MOST, NO_LINK, BadFrame, Frame, Kind, as_json, content, decode, encode
 from admmnet.transport.zmq.words import Words
 
@@ -183,17 +183,17 @@ class Session(ABC):
             for peer, line in self.sockets.wait(seconds):
                 self._happened(peer, line)
 
-    def _happened(self, peer: int, line: Line) -> None:
+    def _happened(self, peer: int, line: LineNews) -> None:
         link = self.links[peer]
-        if line is Line.UP:
+        if line is LineNews.UP:
             link.up, link.down_since, link.fault = True, None, ""
             if not link.ready:
                 self.greet(peer)
             self.resend(peer)
-        elif line is Line.DOWN:
+        elif line is LineNews.DOWN:
             if link.up:
                 link.up, link.down_since = False, time.monotonic()
-        elif line is Line.FLOODS:
+        elif line is LineNews.FLOODS:
             self._cut(peer, str(line))
         else:
             link.fault = str(line)
@@ -313,6 +313,6 @@ class Session(ABC):
     def close_sockets(self) -> None:
         """Close the sockets; what was sent may still leave within the shutdown deadline."""
         for peer, line in self.sockets.wait(0.0):  # lines that were cut while this process looked elsewhere
-            self.links[peer].up = self.links[peer].up and line is not Line.DOWN
+            self.links[peer].up = self.links[peer].up and line is not LineNews.DOWN
         hopeless = frozenset(peer for peer, link in self.links.items() if not link.up)
         self.sockets.close(self.deadlines.shutdown, hopeless)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from admmnet.errors import printable, short
 from admmnet.transport.hosts.network import Network
-from admmnet.transport.zmq.wire import NO_LINK, BadFrame, Kind
+from admmnet.transport.zmq.wire import NO_LINK, Hello, Kind
 
 
 @dataclass
@@ -79,33 +78,7 @@ def facts(network: Network) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
-@dataclass(frozen=True)
-class Greeting:
-    """Content of HELLO."""
-
-    nonce: str
-    """The sender's."""
-    echo: str
-    """The receiver's nonce as the sender knows it, or ""."""
-    ready: bool
-    """Whether the sender has seen its own nonce come back."""
-    network: str
-    """Digest of its network file."""
-    settings: Mapping[str, Any]
-    """Its public settings."""
-
-    @classmethod
-    def read(cls, value: Any) -> Greeting:
-        """Greeting in a JSON value; BadFrame if it is none."""
-        kinds = {"nonce": str, "echo": str, "ready": bool, "network": str, "settings": dict}
-        if not isinstance(value, dict) or value.keys() != kinds.keys():
-            raise BadFrame("payload")
-        if not all(isinstance(value[name], kind) for name, kind in kinds.items()):
-            raise BadFrame("payload")
-        return cls(**value)
-
-
-def difference(mine: Greeting, theirs: Greeting, name: str) -> str | None:
+def difference(mine: Hello, theirs: Hello, name: str) -> str | None:
     """What is not the same at this and the other end of a link, which is called ``name``; None if everything is."""
     if mine.network != theirs.network:
         return (

@@ -32,7 +32,7 @@ MEASURED = Figures.places(
     "test_error", "train_loss", "objective", "consensus_gap", "consensus_loss", "consensus_objective"
 )
 """Columns that take a pass over records, or need the consensus."""
-JUDGED = Figures.places("test_error", "bytes_sent", "train_loss", "consensus_loss")
+JUDGED = Figures.places("test_error", "train_loss", "consensus_loss")
 """Columns that the final models change."""
 
 
@@ -306,19 +306,16 @@ class Observer:
         consensus, mine = self._consensus(theta), Figures.filled(0.0, len(self._nodes))
         for block in self._blocks:
             places, ids = [self._place[node.id] for node in block], [node.id for node in block]
-            mine.test_error[places], mine.bytes_sent[places] = test_errors(self._data, theta[ids]), 8 * sent[ids]
+            mine.test_error[places] = test_errors(self._data, theta[ids])
             if self._simulation:
                 losses = self._two_losses(block, theta[ids], consensus)
                 mine.train_loss[places], mine.consensus_loss[places] = losses
-        before = self.rows.bytes_sent.copy()
-        self.rows.bytes_sent = 0.0
         said = edge.collect(self._transport, mine.values[:, JUDGED])
         self.rows.values[:, JUDGED] = self.kept(said, self.rows.values[:, JUDGED])
         self.theta = theta
         self.network.test_error = self._error(consensus)
-        self.network.bytes_sent += self.rows.bytes_sent.sum()
+        self.network.bytes_sent += 8 * np.delete(sent, list(self._transport.lost)).sum()
         self.network.train_loss = self._average(self.rows.consensus_loss)
-        self.rows.bytes_sent += before
 
     def _consensus(self, theta: Matrix) -> Vector:
         return mean_of(theta, self._aggregate)

@@ -183,11 +183,8 @@ def open_agent(network: Network, number: int, settings: RunConfig, secret: Path,
 def own_secrets(network: Network, number: int, secret: Path) -> tuple[Keys | None, Identity]:
     """Secrets of an agent from its key file; those whose public halves the network file does not list are refused."""
     from admmnet.transport.hosts.keys import read_secrets
-    from admmnet.transport.hosts.network import UPGRADE
 
     secrets, listed = read_secrets(secret, number), network.peers[number]
-    if secrets.identity is None:
-        raise RequestError(f"{secret} has no table [identity], as in older versions: {UPGRADE}")
     if secrets.keys is None and network.curve:
         raise RequestError(f"{secret} has no table [key], which curve = true needs: append this file to the old one")
     public = None if secrets.keys is None else secrets.keys.public

@@ -79,7 +79,7 @@ def rotate(file: Path, agents: tuple[int, ...], keep_curve: bool, out: Path) -> 
     """
     from admmnet.transport.hosts.network import read_network
 
-    _renew(read_network(file, older=True), file, agents, out, lost=False, keep_curve=keep_curve)
+    _renew(read_network(file), file, agents, out, lost=False, keep_curve=keep_curve)
 
 
 @network.command()
@@ -119,12 +119,10 @@ def _renew(
     if agents and max(agents) >= count:
         raise RequestError(f"--agent {max(agents)}: {file} has the agents 0 to {count - 1}")
     chosen = sorted(set(agents)) or list(range(count))
-    peers, secrets, had_keys = list(network.peers), {}, False
+    peers, secrets = list(network.peers), {}
     for i in chosen:
         old = peers[i]
-        before = () if old.identity is None else (old.identity,)
-        had_keys |= bool(before)
-        former, revoked = old.former + before, old.revoked
+        former, revoked = (*old.former, str(old.identity)), old.revoked
         if lost:  # an old key file may be where the new one was taken from
             former, revoked = (), revoked + former
         listed = replace(old, former=former, revoked=revoked)
@@ -138,8 +136,8 @@ def _renew(
         source=str(file),
     )
     write_folder(made, secrets, out)
-    before_words = f"; those of before are {'revoked' if lost else 'former'}" if had_keys else ""
-    print(f"{out / 'network.toml'}: new keys for {len(chosen)} of {count} agents{before_words}")
+    before = "revoked" if lost else "former"
+    print(f"{out / 'network.toml'}: new keys for {len(chosen)} of {count} agents; those of before are {before}")
     print("next, when no run is under way:")
     print("  copy network.toml to every host: who still has the old one is refused")
     if network.curve and keep_curve:

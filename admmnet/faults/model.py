@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from admmnet.errors import RequestError
 from admmnet.faults.delays import LOSSES, REPEATS, Delays, fault_stream
 from admmnet.faults.links import Links
-from admmnet.faults.schedule import GraphSchedule
+from admmnet.faults.schedule import GraphSchedule, Span
 from admmnet.graph.simple import Graph
 from admmnet.methods.base import Contact, Mask
 
@@ -167,11 +167,8 @@ class FaultModel:
             parts.append(f"{100 * self.drop:g} % of the messages are lost{bursts} (seed {self.seed})")
         notes = [f"simulated trouble: {'; '.join(parts)}"] if parts else []
         if self.delays is not None:
-            slow = (
-                f", {100 * self.straggle:g} % of an agent's rounds {self.delays.slow:g} times as long"
-                if self.straggle
-                else ""
-            )
+            longer = f", {100 * self.straggle:g} % of an agent's rounds {self.delays.slow:g} times as long"
+            slow = longer if self.straggle else ""
             notes.append(f"virtual_seconds are simulated: {self.delays.words()}{slow} (seed {self.seed})")
         return notes
 
@@ -199,14 +196,14 @@ def parse_offline(text: str, agents: int, rounds: int) -> tuple[Absence, ...]:
     """Absences such as ``3:10-19,4:25-``: agent, first and last round, an open end, or one round."""
     absences = []
     for entry in text.split(","):
-        match = re.fullmatch(r"\s*([0-9]{1,9}):([0-9]{1,9})(?:(-)([0-9]{1,9})?)?\s*", entry, re.ASCII)
-        if match is None:
+        number, _, rounds_away = entry.strip().partition(":")
+        span = Span.read(rounds_away)
+        if span is None or re.fullmatch("[0-9]{1,9}", number, re.ASCII) is None:
             raise RequestError(
                 f"offline = {text!r}: {entry.strip()!r} is not AGENT:FIRST-LAST; write 3:10-19 for agent 3 in rounds "
                 "10 to 19, 3:10 for round 10 alone, 3:10- for the rest of the run"
             )
-        agent, first = int(match[1]), int(match[2])
-        last = first if match[3] is None else int(match[4]) if match[4] else None
+        agent, (first, last) = int(number), span
         where = f"offline = {text!r}: {entry.strip()}"
         if agent >= agents:
             raise RequestError(f"{where}: there is no agent {agent}; they are numbered 0 to {agents - 1}")

@@ -26,6 +26,15 @@ class Span(NamedTuple):
     first: int
     last: int | None
 
+    @classmethod
+    def read(cls, text: str) -> Span | None:
+        """Rounds such as ``3``, ``3-9`` or ``3-``; None if the text is none of these."""
+        match = re.fullmatch(r"([0-9]{1,9})(?:(-)([0-9]{1,9})?)?", text, re.ASCII)
+        if match is None:
+            return None
+        first = int(match[1])
+        return cls(first, first if match[2] is None else int(match[3]) if match[3] else None)
+
     def __str__(self) -> str:
         return f"{self.first}-{'' if self.last is None else self.last}"
 
@@ -97,20 +106,21 @@ def read_schedule(path: Path, *, agents: int | None = None, seed: int = 0) -> Gr
     return GraphSchedule(str(path), spans, tuple(edges for edges, _ in graphs), repeat, collector.graph())
 
 
-def _lines(path: Path) -> tuple[list[tuple[int, Span, list[str]]], int | None]:
+def _fields(path: Path, where: str) -> list[tuple[int, list[str], str]]:
+    """Lines of a file that say something: number, words and the whole line."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise RequestError(f"topology_schedule: {path}: no such file") from None
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except OSError as error:
-        raise RequestError(f"topology_schedule: {path}: cannot be read: {error.strerror}") from None
+        raise RequestError(f"{where}: {path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise RequestError(f"topology_schedule: {path}: cannot be read: not UTF-8 text at byte {error.start}") from None
+        raise RequestError(f"{where}: {path}: cannot be read: not UTF-8 text at byte {error.start}") from None
+    split = [(number, line.partition("#")[0].split(), line) for number, line in enumerate(lines, start=1)]
+    return [entry for entry in split if entry[1]]
+
+
+def _lines(path: Path) -> tuple[list[tuple[int, Span, list[str]]], int | None]:
     found, repeat = [], None
-    for number, line in enumerate(text.splitlines(), start=1):
-        head, *words = line.partition("#")[0].split() or [""]
-        if not head:
-            continue
+    for number, (head, *words), line in _fields(path, "topology_schedule"):
         if head == "repeat":
             if repeat is not None or len(words) != 1 or not re.fullmatch(r"[1-9][0-9]{0,8}", words[0], re.ASCII):
                 raise RequestError(
@@ -119,14 +129,13 @@ def _lines(path: Path) -> tuple[list[tuple[int, Span, list[str]]], int | None]:
                 )
             repeat = int(words[0])
             continue
-        match = re.fullmatch(r"([0-9]{1,9})(?:(-)([0-9]{1,9})?)?", head, re.ASCII)
-        if match is None or not words:
+        span = Span.read(head)
+        if span is None or not words:
             raise RequestError(
                 f"{path}, line {number}: expected rounds and a graph such as '0-9 ring:5', '10- mine.edges', '3 edges "
                 f"0-1 2-3' or '4 none', got {short(line.strip())}"
             )
-        first = int(match[1])
-        found.append((number, Span(first, first if match[2] is None else int(match[3]) if match[3] else None), words))
+        found.append((number, span, words))
     if not found:
         raise RequestError(f"{path}: no graph in it; write lines such as '0-9 ring:5'")
     return found, repeat
@@ -182,16 +191,11 @@ def _edges(path: Path, number: int, words: list[str], seed: int) -> tuple[Edges,
 
 def _read_edges(file: Path, where: str) -> Edges:
     """Edges of a file that need not join all agents."""
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"{where}: {file}: cannot be read: {error}") from None
     rows = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        fields = line.partition("#")[0].split()
-        if fields and len(fields) != 2:
+    for number, fields, line in _fields(file, where):
+        if len(fields) != 2:
             raise RequestError(f"{file}, line {number}: expected two agents such as '0 1', got {short(line)}")
-        rows += [(fields[0], fields[1], number)] if fields else []
+        rows.append((fields[0], fields[1], number))
     return _collected(Collector(str(file)), rows)
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from admmnet.transport import World
 
 PUBLIC_COLUMNS = ("round", "agent", "test_error", "releases", "bytes_sent")
+COUNTS = ("releases", "bytes_sent")
 TRAINING_COLUMNS = ("train_loss", "objective", "consensus_gap")
 """Computed from training records: only in simulations."""
 CLOCK_COLUMNS = ("virtual_seconds",)
@@ -191,24 +192,17 @@ class MetricsFile:
     """metrics.csv: a row an agent and round, agent -1 being the network."""
 
     def __init__(self, path: Path, *, training: bool, start: int = 0, clock: bool = False) -> None:
-        self._columns = len(PUBLIC_COLUMNS + TRAINING_COLUMNS if training else PUBLIC_COLUMNS)
         kept = _earlier(path, start)
-        columns = (PUBLIC_COLUMNS + TRAINING_COLUMNS)[: self._columns] + (CLOCK_COLUMNS if clock else ())
+        columns = PUBLIC_COLUMNS + TRAINING_COLUMNS * training + CLOCK_COLUMNS * clock
+        self._figures = columns[2:]
         write_whole({path: (",".join(columns) + "\n" + "".join(kept)).encode()})  # a crash here loses no round
         self._file: TextIO = path.open("a", encoding="utf-8", newline="\n")
 
-    def write(self, round: int, agents: Sequence[int], rows: Matrix, seconds: Vector | None = None) -> None:
-        """Append rows of test_error, releases, bytes_sent and, in simulations, the training figures; virtual times.
-
-        An error without test records, nan, is an empty field.
-        """
-        times = [()] * len(rows) if seconds is None else [(float(value),) for value in seconds]
-        for agent, row, time_ in zip(agents, rows, times, strict=True):
-            error, releases, sent, *rest = row.tolist()
-            values = (round, agent, error, int(releases), int(sent), *rest)
-            words = list(map(repr, values[: self._columns] + time_))
-            if isnan(error):
-                words[2] = ""
+    def write(self, round: int, agents: Sequence[int], figures: Mapping[str, Vector]) -> None:
+        """Append a row an agent, of the file's columns; an error without test records, nan, is an empty field."""
+        columns = [figures[name].astype(int if name in COUNTS else float).tolist() for name in self._figures]
+        for agent, error, *rest in zip(agents, *columns, strict=True):
+            words = [str(round), str(agent), "" if isnan(error) else repr(error), *map(repr, rest)]
             self._file.write(",".join(words) + "\n")
         self._file.flush()
 

@@ -192,7 +192,7 @@ def _nodes(
     own = plan.network.block == 1 or plan.network.receipts or plan.settings.account is not None
     how = {"durable": not plan.simulation, "own": own, "resumed": plan.run.resume is not None}
     files = ledger_places(folder, mine, len(plan.graph), **how)
-    return [[_node(plan, files[i], i, keeper.place(i), masks.get(i)) for i in block] for block in mine]
+    return [[_node(plan, files[i], i, keeper.places.get(i), masks.get(i)) for i in block] for block in mine]
 
 
 def _node(plan: Prepared, file: LedgerFile, i: int, since: Place | None, masks: Masks | None) -> Node:

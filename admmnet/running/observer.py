@@ -22,16 +22,19 @@ from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.methods.aggregate import far, mean_of, standing
 from admmnet.record.folder import LOST, MetricsFile
 from admmnet.running.events import RoundEvent, known
+from admmnet.running.figures import Figures
 from admmnet.running.node import Node
 from admmnet.solvers.losses import Loss
 from admmnet.transport import Transport, edge, is_writer
 from admmnet.types import Integers, Matrix, Vector
 
 Summed = tuple[Tree | None, int]
-UNCOUNTED = [0, 3, 4, 5, 6, 7]
-"""Columns of an agent's figures that take a pass over records, or need the consensus."""
-NO_FIGURE = -1.0
-"""Spent epsilon of an agent that has no finite one; infinity would be refused among figures of others."""
+MEASURED = Figures.places(
+    "test_error", "train_loss", "objective", "consensus_gap", "consensus_loss", "consensus_objective"
+)
+"""Columns that take a pass over records, or need the consensus."""
+JUDGED = Figures.places("test_error", "train_loss", "consensus_loss")
+"""Columns that the final models change."""
 
 
 class Observer:
@@ -47,10 +50,10 @@ class Observer:
     ----------
     theta : ndarray of shape (N, d)
         Last released vector of every agent, as of the last round that was measured.
-    rows : ndarray of shape (N, 6)
-        test_error, releases, bytes_sent, train_loss, objective, consensus_gap of every agent.
-    network : ndarray of shape (6,)
-        The same for the network: errors and losses of the consensus, sums, the largest gap; nan until they are known.
+    rows : Figures
+        Of every agent.
+    network : Figures
+        Of the network: errors and losses of the consensus, sums, the largest gap; nan until they are known.
     clock : VirtualClock or None
         The same at every process.
     """
@@ -82,8 +85,7 @@ class Observer:
         self._heard: Mapping[int, Vector] = {}
         self._said: dict[int, Vector] = {}
         self._missed = 0
-        self._all = np.full((len(self.theta), 9), np.nan)
-        self.rows, self.network = self._all[:, :6], np.empty(6)
+        self.rows, self.network = Figures.filled(np.nan, len(self.theta)), Figures.filled(np.nan)
         self._path, self._faults, self.clock = folder / "metrics.csv", faults, None
         if faults is not None and faults.delays is not None:
             self.clock = VirtualClock(faults, self.theta[0].nbytes)
@@ -123,6 +125,9 @@ class Observer:
     def _report(self, mine: Matrix, before: Matrix) -> Matrix:
         return self.kept(edge.report(self._transport, mine), before)
 
+    def _reported(self, mine: Figures) -> Figures:
+        return Figures(self._report(mine.values, self.rows.values))
+
     @property
     def heard(self) -> Matrix | None:
         """Last released vectors of all agents, those of lost ones, too; None where nobody can be lost."""
@@ -137,7 +142,7 @@ class Observer:
         consensus = self._consensus(self.theta)
         return np.append(consensus, self._error(consensus))
 
-    def _measured(self) -> tuple[Vector | None, Matrix]:
+    def _measured(self) -> tuple[Vector | None, Figures]:
         """Take in all models; return consensus and its test error, shape (d + 1,), and the figures of all agents.
 
         Nobody's figures need the consensus of a private run: only where all models are it is known.
@@ -149,12 +154,12 @@ class Observer:
             if judged is None:
                 judged = self._judged() if self._whole else np.empty(mine.shape[1] + 1)
                 judged = edge.tell(self._transport, judged, mine.shape[1])
-            return judged, self._report(self._figures(judged), self._all)
+            return judged, self._reported(self._figures(judged))
         # no figure needs the others' models: one word of each agent in place of two
-        both = edge.report(self._transport, np.hstack([mine, self._figures(judged)]))
+        both = edge.report(self._transport, np.hstack([mine, self._figures(judged).values]))
         theta, rows = (part.copy() for part in np.split(both, [mine.shape[1]], axis=1))
-        self.theta, rows = self.kept(theta, self.theta), self.kept(rows, self._all)
-        return self._judged() if judged is None and self._whole else judged, rows
+        self.theta, rows = self.kept(theta, self.theta), self.kept(rows, self.rows.values)
+        return self._judged() if judged is None and self._whole else judged, Figures(rows)
 
     def observe(
         self,
@@ -175,20 +180,22 @@ class Observer:
         else:
             if self._lossy:
                 self.theta = self._report(self.models(), self.theta)
-            rows = self._report(self._counted(), self._all)
-            rows[:, UNCOUNTED] = self._all[:, UNCOUNTED]
-        self._all, self.rows = rows, rows[:, :6]
+            rows = self._reported(self._counted())
+            rows.values[:, MEASURED] = self.rows.values[:, MEASURED]
+        self.rows = rows
         if judged is not None:
             self._fill(rows, judged[:-1])
         if round != self._round:
-            self._round, self._ended = round, self._times(round, rows[:, 1], summed)
-        self.network = np.full(6, np.nan)
+            self._round, self._ended = round, self._times(round, rows.releases, summed)
+        self.network = network = Figures.filled(np.nan)
         if not self._whole:
             return
-        self.network[1:3] = rows[:, 1:3].sum(axis=0)
+        network.releases, network.bytes_sent = rows.releases.sum(), rows.bytes_sent.sum()
         if judged is None:
             return
-        self.network[[0, 3, 4, 5]] = judged[-1], self._average(rows[:, 6]), rows[:, 7].sum(), rows[:, 5].max()
+        network.test_error, network.consensus_gap = judged[-1], rows.consensus_gap.max()
+        network.train_loss = self._average(rows.consensus_loss)
+        network.objective = rows.consensus_objective.sum()
         if self._file is None and is_writer(self._transport):
             self._file = self._metrics(round)  # the writer was lost
         if self._file is not None and len(self._transport.lost) > self._missed:
@@ -196,34 +203,40 @@ class Observer:
             lost = {str(i): at for i, at in sorted(self._transport.lost.items())}
             write_whole({self._path.with_name(LOST): encode(lost, indent=2)})
         if self._file is not None:
-            self._file.write(round, range(-1, len(rows)), np.vstack([self.network, self.rows]), self._ended)
+            shown = {name: np.append(network.columns()[name], rows.columns()[name]) for name in network.columns()}
+            if self._ended is not None:
+                shown["virtual_seconds"] = self._ended
+            self._file.write(round, range(-1, len(self.theta)), shown)
 
-    def _fill(self, rows: Matrix, consensus: Vector) -> None:
+    def _fill(self, rows: Figures, consensus: Vector) -> None:
         """Put in figures of lost agents that never gave any: their records have said nothing."""
-        for i in np.flatnonzero(np.isnan(rows[:, 5])):
-            own = self.theta[i]
-            rows[i, 0], rows[i, 1:3] = self._error(own), np.nan_to_num(rows[i, 1:3])
-            rows[i, 5], rows[i, 7] = np.linalg.norm(own - consensus), 0
-            rows[i, 8] = np.nan_to_num(rows[i, 8], nan=NO_FIGURE)
+        for i in np.flatnonzero(np.isnan(rows.consensus_gap)):
+            rows.test_error[i] = self._error(self.theta[i])
+            rows.consensus_gap[i] = np.linalg.norm(self.theta[i] - consensus)
+            rows.consensus_objective[i] = 0.0
+            for column, least in ((rows.releases, 0.0), (rows.bytes_sent, 0.0), (rows.spent, Figures.NO_FIGURE)):
+                column[i] = np.nan_to_num(column[i], nan=least)
 
     def settle(self) -> None:
         """Give every process what the writer has, once, after the last round."""
         agents, whole, transport = len(self._data.counts), self._whole, self._transport
-        theta, rows = (known if whole else np.empty((agents, known.shape[1])) for known in (self.theta, self._all))
-        self.theta, self._all = edge.tell(transport, theta, theta.shape[1]), transport.tell(rows)
-        self.rows, self.network = self._all[:, :6], transport.tell(self.network)
+        theta, rows = (
+            known if whole else np.empty((agents, known.shape[1])) for known in (self.theta, self.rows.values)
+        )
+        self.theta, self.rows = edge.tell(transport, theta, theta.shape[1]), Figures(transport.tell(rows))
+        self.network = Figures(transport.tell(self.network.values))
         self._said = {**dict(enumerate(self.theta)), **self._heard}
 
     def event(self, round: int, rounds: int) -> RoundEvent:
         """Return what the caller is told of the last observed round of the ``rounds`` planned; asked at the writer."""
-        spent, releases, lost = self._all[:, 8], self.rows[:, 1], tuple(sorted(self._transport.lost))
+        spent, lost = self.rows.spent, tuple(sorted(self._transport.lost))
         return RoundEvent(
             round,
             rounds,
-            known(float(self.network[0])),
-            known(float(self.network[3])) if self._simulation else None,
+            known(float(self.network.test_error)),
+            known(float(self.network.train_loss)) if self._simulation else None,
             {i: float(spent[i]) for i in range(len(spent)) if 0.0 <= spent[i] < np.inf},
-            {i: int(count) for i, count in enumerate(releases) if 0.0 <= count < np.inf},
+            {i: int(count) for i, count in enumerate(self.rows.releases) if 0.0 <= count < np.inf},
             lost,
         )
 
@@ -231,7 +244,7 @@ class Observer:
         """Agents whose vectors stood far from all others in the last round, and how far, eq. (100)."""
         if self._shared:
             return {}
-        silent = [i for i in self._said if self.rows[i, 1] == 0 or i in self._transport.lost]
+        silent = [i for i in self._said if self.rows.releases[i] == 0 or i in self._transport.lost]
         theta = np.stack([self._said[i] for i in range(len(self.theta))])
         theta[silent] = 0.0  # who never spoke has released nothing
         found = standing(theta)
@@ -246,15 +259,15 @@ class Observer:
     def _error(self, theta: Vector) -> float:
         return float(test_errors(self._data, theta[None])[0])
 
-    def _counted(self) -> Matrix:
-        """Figures of the agents of this process that take no pass over records, shape (local agents, 9)."""
-        rows = np.zeros((len(self._nodes), 9))
-        rows[:, 1] = [node.agent.releases for node in self._nodes]
-        rows[:, 2] = [8 * node.agent.numbers for node in self._nodes]
-        rows[:, 8] = [NO_FIGURE if (spent := node.spent) is None else spent for node in self._nodes]
+    def _counted(self) -> Figures:
+        """Figures of the agents of this process that take no pass over records; 0 in the other columns."""
+        rows = Figures.filled(0.0, len(self._nodes))
+        rows.releases = [node.agent.releases for node in self._nodes]
+        rows.bytes_sent = [8 * node.agent.numbers for node in self._nodes]
+        rows.spent = [Figures.NO_FIGURE if (spent := node.spent) is None else spent for node in self._nodes]
         return rows
 
-    def _figures(self, judged: Vector | None) -> Matrix:
+    def _figures(self, judged: Vector | None) -> Figures:
         """All figures of this process's agents; those that need a consensus, in simulations alone.
 
         What agents of a block that hold the consensus share is found once.
@@ -262,49 +275,48 @@ class Observer:
         mine = self._counted()
         for block in self._blocks:
             places = [self._place[node.id] for node in block]
-            theta = np.stack([node.theta for node in block])
+            theta, own = np.stack([node.theta for node in block]), Figures(mine.values[places])
             same = judged is not None and bool((theta == judged[:-1]).all())
-            mine[places, 0] = judged[-1] if judged is not None and same else test_errors(self._data, theta)
+            own.test_error = judged[-1] if judged is not None and same else test_errors(self._data, theta)
             if self._simulation and judged is not None:
-                mine[places, 3:8] = self._compared(block, theta, judged[:-1], same=same)
+                self._compare(own, block, theta, judged[:-1])
+            mine.values[places] = own.values
         return mine
 
-    def _compared(self, block: Sequence[Node], theta: Matrix, consensus: Vector, *, same: bool) -> Matrix:
-        """Loss, objective and gap of the agents of a block, and the consensus's loss and objective, shape (B, 5)."""
+    def _compare(self, own: Figures, block: Sequence[Node], theta: Matrix, consensus: Vector) -> None:
+        """Put in losses, objectives and gaps of the agents of a block and of the consensus."""
         plans = [node.agent.plan for node in block]
         weights, share = np.array([plan.weight for plan in plans]), plans[0].regularisation
-        own = self._losses(block, theta)
-        shared = own if same else self._losses(block, np.broadcast_to(consensus, theta.shape))
+        own.train_loss, own.consensus_loss = self._two_losses(block, theta, consensus)
         # (lambda/N) ||theta||^2 / 2, eqs. (1), (61)
-        objective = weights * own + [0.5 * share * float(row @ row) for row in theta]
-        gaps = [np.linalg.norm(row - consensus) for row in theta]
-        objectives = weights * shared + 0.5 * share * float(consensus @ consensus)
-        return np.column_stack([own, objective, gaps, shared, objectives])
+        own.objective = weights * own.train_loss + [0.5 * share * float(row @ row) for row in theta]
+        own.consensus_gap = [np.linalg.norm(row - consensus) for row in theta]
+        own.consensus_objective = weights * own.consensus_loss + 0.5 * share * float(consensus @ consensus)
+
+    def _two_losses(self, block: Sequence[Node], theta: Matrix, consensus: Vector) -> tuple[Vector, Vector]:
+        """Losses of the agents of a block at their own models, and at the consensus."""
+        losses = self._losses(block, theta)
+        same = bool((theta == consensus).all())
+        return losses, losses if same else self._losses(block, np.broadcast_to(consensus, theta.shape))
 
     def judge(self, theta: Matrix, sent: Integers) -> None:
         """Put the figures of the final models, shape (N, d), in place of the last round's.
 
         ``sent``, of shape (N,), has the numbers that every agent has sent for them.
         """
-        consensus = self._consensus(theta)
-        mine = np.zeros((len(self._nodes), 4))
+        consensus, mine = self._consensus(theta), Figures.filled(0.0, len(self._nodes))
         for block in self._blocks:
-            places, own = [self._place[node.id] for node in block], theta[[node.id for node in block]]
-            mine[places, 0] = test_errors(self._data, own)
-            mine[places, 1] = [8 * sent[node.id] for node in block]
+            places, ids = [self._place[node.id] for node in block], [node.id for node in block]
+            mine.test_error[places] = test_errors(self._data, theta[ids])
             if self._simulation:
-                mine[places, 2] = self._losses(block, own)
-                same = bool((own == consensus).all())
-                mine[places, 3] = (
-                    mine[places, 2] if same else self._losses(block, np.broadcast_to(consensus, own.shape))
-                )
-        before = np.column_stack([self.rows[:, 0], np.zeros(len(theta)), self.rows[:, 3], self._all[:, 6]])
-        rows = self.kept(edge.collect(self._transport, mine), before)
+                losses = self._two_losses(block, theta[ids], consensus)
+                mine.train_loss[places], mine.consensus_loss[places] = losses
+        said = edge.collect(self._transport, mine.values[:, JUDGED])
+        self.rows.values[:, JUDGED] = self.kept(said, self.rows.values[:, JUDGED])
         self.theta = theta
-        self.rows[:, 0], self.rows[:, 2], self.rows[:, 3] = (rows[:, 0], self.rows[:, 2] + rows[:, 1], rows[:, 2])
-        self.network[0] = test_errors(self._data, consensus[None])[0]
-        self.network[2] += rows[:, 1].sum()
-        self.network[3] = self._average(rows[:, 3])
+        self.network.test_error = self._error(consensus)
+        self.network.bytes_sent += 8 * np.delete(sent, list(self._transport.lost)).sum()
+        self.network.train_loss = self._average(self.rows.consensus_loss)
 
     def _consensus(self, theta: Matrix) -> Vector:
         return mean_of(theta, self._aggregate)

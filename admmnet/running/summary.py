@@ -124,10 +124,10 @@ def summarise(
         "metric": "error" if data.target is None else "mean-squared-error",
         "test_error": _test_error(data, observer, silent, mean_of(observer.theta, method.aggregate)),
         "references": references(data, pooled),
-        "train_loss": finite(float(observer.network[3])) if simulation else None,
+        "train_loss": finite(float(observer.network.train_loss)) if simulation else None,
         "far_from_others": {str(i): value for i, value in apart.items()},
         "per_agent": tuple((entries | lost)[i] for i in sorted(graph)),
-        "bytes_sent": int(observer.network[2]),
+        "bytes_sent": int(observer.network.bytes_sent),
         "frames": dict(sum((Counter(word.frames) for word in words), Counter())),
         "seconds": {"total": slowest[0], "solve": slowest[1] if simulation else None, "exchange": slowest[2]},
         "virtual_seconds": None if observer.clock is None else observer.clock.summary(),
@@ -181,12 +181,12 @@ def heard(mine: Word, transport: Transport) -> list[Word]:
 
 def _test_error(data: Records, observer: Observer, silent: Sequence[int], consensus: Vector) -> TestError:
     """Figures of the models, without those of agents that were lost: the last known ones are of earlier models."""
-    errors = np.delete(observer.rows[:, 0], silent)
+    errors = np.delete(observer.rows.test_error, silent)
     further = {name: finite(value) for name, value in further_figures(data, consensus).items()}
     return TestError(
         mean=finite(float(errors.mean())),
         std=finite(float(errors.std()) if (errors != errors[0]).any() else 0.0),
-        consensus=finite(float(observer.network[0])),
+        consensus=finite(float(observer.network.test_error)),
         one_class=only_class(data.task, scores(data.X_test, consensus, data.classes), data.labels),
         records=TEST_RECORDS if len(data.y_test) else None,
         **further,
@@ -237,7 +237,7 @@ def _agent_entry(node: Node, observer: Observer) -> AgentEntry:
         "releases": node.agent.releases,
         "refused_at": ledger.refused_at,
         "figures": words,
-        "test_error": finite(float(observer.rows[node.id, 0])),
+        "test_error": finite(float(observer.rows.test_error[node.id])),
         "lost_at": None,
     }
     found |= joined | figures(ledger.totals, contract) | _account(ledger.account, contract.over_account())
@@ -265,7 +265,7 @@ def _lost_entry(
     """What is known of an agent that was lost, or that gave no figures of its own."""
     found = {"agent": agent, "records": data.counts[agent], "degree": graph.degree(agent), "lost_at": round}
     found |= dict.fromkeys((*ALONE, "joined_at") if joins else ALONE)
-    return msgspec.convert(found | {"releases": int(observer.rows[agent, 1])}, AgentEntry)
+    return msgspec.convert(found | {"releases": int(observer.rows.releases[agent])}, AgentEntry)
 
 
 def _far_notes(apart: Mapping[int, float]) -> list[str]:

@@ -20,7 +20,8 @@ from admmnet.running.plan import _nominal, _target
 from admmnet.running.summary import Word, heard
 from admmnet.transport import Transport
 from admmnet.transport.collective import gather_owned, run_on_all
-from admmnet.transport.zmq.link_state import Greeting, difference
+from admmnet.transport.zmq.link_state import difference
+from admmnet.transport.zmq.wire import Hello
 
 OWNERS = ((0, 1), (2,))
 JUNK: list[Any] = [None, True, 0, -1, 2.5, 1e400, "7", [], {}, [7], 2**60, "\x1b[2J", [[2, [2]]], [[[2], 2]]]
@@ -179,12 +180,12 @@ def test_offers_of_checkpoints_are_read_with_care() -> None:
 
 
 def test_a_neighbours_greeting_steers_no_terminal() -> None:
-    mine = Greeting("", "", True, "abc", {"seed": 0})
+    mine = Hello("", "", True, "abc", {"seed": 0})
 
     for theirs in (
-        Greeting("", "", True, "\x1b[2J" * 99, {"seed": 0}),
-        Greeting("", "", True, "abc", {"seed": 0, "\x1b[2J" * 99: 1}),
-        Greeting("", "", True, "abc", {"seed": "\x1b[2J"}),
+        Hello("", "", True, "\x1b[2J" * 99, {"seed": 0}),
+        Hello("", "", True, "abc", {"seed": 0, "\x1b[2J" * 99: 1}),
+        Hello("", "", True, "abc", {"seed": "\x1b[2J"}),
     ):
         text = difference(mine, theirs, "agent 1")
         assert text is not None

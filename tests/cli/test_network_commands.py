@@ -12,7 +12,7 @@ import pytest
 
 from admmnet import RequestError, RunConfig, load_topology
 from admmnet.cli import run_command_line
-from admmnet.cli.agent import agent_settings, own_secrets
+from admmnet.cli.agent import agent_settings
 from admmnet.cli.network import addresses_of
 from admmnet.config.toml import to_toml
 from admmnet.identity.keys import Identity
@@ -76,10 +76,7 @@ def publics(out: Path, agents: int) -> tuple[list[str | None], list[str | None]]
     """Public keys that belong to the key files in a folder."""
     files = [read_secrets(secret_path(out, i), i) for i in range(agents)]
     pairs = [(own.keys, own.identity) for own in files]
-    return (
-        [None if keys is None else keys.public for keys, _ in pairs],
-        [None if identity is None else identity.public for _, identity in pairs],
-    )
+    return ([None if keys is None else keys.public for keys, _ in pairs], [identity.public for _, identity in pairs])
 
 
 def test_init_writes_a_network_and_a_key_pair_an_agent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -168,7 +165,6 @@ def test_new_keys_leave_those_of_before_in_the_list(tmp_path: Path, capsys: pyte
     assert [path.name for path in (Path(a) / "keys").iterdir()] == ["agent-001.secret.toml"]
     own = read_secrets(secret_path(Path(a), 1), 1)
     assert own.keys is not None
-    assert own.identity is not None
     assert (own.keys.public, own.identity.public) == (second.peers[1].public_key, second.peers[1].identity)
     assert change("revoke", a + "/network.toml", "--agent", "1", "-o", b) == 0
     third = read_network(Path(b) / "network.toml")
@@ -188,31 +184,6 @@ def test_new_keys_leave_those_of_before_in_the_list(tmp_path: Path, capsys: pyte
     ]:
         assert change(*words) == 2
         assert message in capsys.readouterr().err
-
-
-def test_an_older_network_file_is_given_signing_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_hosts(tmp_path, "alpha", "beta")
-    _, out = init(tmp_path, "path:2")
-    before, file = read_network(out / "network.toml"), out / "network.toml"
-    file.write_text("".join(line for line in file.read_text().splitlines(keepends=True) if "identity" not in line))
-    old = secret_path(out, 0)
-    content = old.read_text().partition("[identity]")[0]
-    old.write_text(content)
-    assert agent("--id", "0", "--network", str(file)) == 2
-    assert "network rotate --keep-curve" in capsys.readouterr().err
-    new = tmp_path / "new"
-    assert change("rotate", "--keep-curve", str(file), "-o", str(new)) == 0
-    assert "those of before" not in capsys.readouterr().out
-    network = read_network(new / "network.toml")
-    assert [peer.public_key for peer in network.peers] == [peer.public_key for peer in before.peers]
-    assert all(peer.former == () for peer in network.peers)
-    with old.open("a") as joined:
-        joined.write(secret_path(new, 0).read_text())
-    keys, identity = own_secrets(network, 0, old)
-    assert keys is not None
-    assert (keys.public, identity.public) == (network.peers[0].public_key, network.peers[0].identity)
-    assert change("rotate", "--agent", "0", str(file), "-o", str(tmp_path / "half")) == 2
-    assert "agent 1 has no identity" in capsys.readouterr().err
 
 
 # admmnet agent, before anything is sent
@@ -266,15 +237,16 @@ def test_the_agent_command_refuses_before_it_opens_a_socket(tmp_path: Path, caps
     open_ = str(tmp_path / "plain" / "net")
     assert run_command_line(["network", "init", "path:2", "--hosts", hosts, "--plain", "-o", open_]) == 0
     capsys.readouterr()
-    other, older = str(secret_path(out, 1)), str(tmp_path / "older.toml")
-    write_secrets(Path(older), 0, Secrets(read_secrets(secret_path(out, 0), 0).keys, None))
+    other, curve_alone = str(secret_path(out, 1)), str(tmp_path / "curve_alone.toml")
+    Path(curve_alone).write_text(secret_path(out, 0).read_text().partition("[identity]")[0])
+    Path(curve_alone).chmod(0o600)
     for words, message in [
         (("--id", "0", *network, "--private"), "it needs --no-test and --account DIR"),
         (("--id", "2", *network), "has the agents 0 to 1"),
         (("--id", "0", *network, "--secret", other), "key file of agent 1, not of agent 0"),
         (("--id", "0", *network, "--secret", str(tmp_path / "no")), "cannot read the key file"),
         (("--id", "0", "--network", open_ + "/network.toml"), "accept it with --plain"),
-        (("--id", "0", *network, "--secret", older), "has no table [identity], as in older versions"),
+        (("--id", "0", *network, "--secret", curve_alone), "a key file has the tables [identity] and"),
         (("--network", open_ + "/network.toml"), "--id"),
         (("--id", "0"), "--network"),
     ]:

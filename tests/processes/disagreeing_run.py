@@ -17,36 +17,87 @@ TEST = records(1, 30)
 PRIVATE: dict[str, Any] = {"seed": None, "private": True, "no_test": True, "no_account": True}
 SHARDS = [(X[:40], y[:40]), (X[40:], y[40:])]
 
-CASES: dict[str, Callable[[int], dict[str, Any]]] = {
-    "data": lambda rank: {"X": None, "y": None, "data": "census"} if rank else {},
-    "kind": lambda rank: {"X": None, "y": None, "shards": {1: SHARDS[1]} if rank else SHARDS, "test": TEST},
-    "seed": lambda rank: {"seed": rank},
-    "mode": lambda rank: PRIVATE if rank else {"no_test": True},
-    "data_seed": lambda rank: {**PRIVATE, "data_seed": rank},
-    "rounds": lambda rank: {"rounds": 3 + rank},
-    "algorithm": lambda rank: {"algorithm": "pp-admm" if rank else "noisy-gd"},
-    "account": lambda rank: {**PRIVATE, **({"no_account": False, "account": "books"} if rank else {})},
-    "checkpoints": lambda rank: {"checkpoint_every": None if rank else 2},
-    "stoppable": lambda rank: {"stoppable": rank == 0, "on_round": print},
-    "loader": lambda rank: {"X": None, "y": None, "loader": print} if rank else {"X": None, "y": None},
-    "schema": lambda rank: {"schema": {"labels": [0, 1] if rank else [1, 0]}},
-    "resume": lambda rank: {"resume": "nowhere"} if rank else {},
-    "out": lambda rank: {"out": f"folder-{rank}"},
-    "test": lambda rank: {"no_test": True} if rank else {"test": TEST},
-    "test contents": lambda rank: {"test": (TEST[0] * (1 + rank), TEST[1])},
-    "private test contents": lambda rank: {**PRIVATE, "no_test": False, "test": (TEST[0] * (1 + rank), TEST[1])},
-    "contents": lambda rank: {"X": X * (1 + rank)},
-    "width": lambda rank: {"X": X[:, : 3 - rank]},
-    "transport": lambda rank: {"transport": "local" if rank else "mpi"},
-    "transport of the first": lambda rank: {"transport": "mpi" if rank else "local"},
-    "world": lambda rank: {"world": 3} if rank else {},
+CASES: dict[str, tuple[Callable[[int], dict[str, Any]], str]] = {
+    "data": (
+        lambda rank: {"X": None, "y": None, "data": "census"} if rank else {},
+        "process 1 was given data = census, process 0 data = arrays: give every process of a run the same",
+    ),
+    "kind": (
+        lambda rank: {"X": None, "y": None, "shards": {1: SHARDS[1]} if rank else SHARDS, "test": TEST},
+        "process 1 was given shards = {agent: (X, y)}, process 0 shards = [(X, y), ...]",
+    ),
+    "seed": (lambda rank: {"seed": rank}, "process 1 was given seed = 1, process 0 seed = 0"),
+    "mode": (lambda rank: PRIVATE if rank else {"no_test": True}, "process 1 was given no seed, process 0 seed = 0"),
+    "data_seed": (
+        lambda rank: {**PRIVATE, "data_seed": rank},
+        "process 1 was given data_seed = 1, process 0 data_seed = 0",
+    ),
+    "rounds": (lambda rank: {"rounds": 3 + rank}, "process 1 was given rounds = 4, process 0 rounds = 3"),
+    "algorithm": (
+        lambda rank: {"algorithm": "pp-admm" if rank else "noisy-gd"},
+        "process 1 was given algorithm = pp-admm, process 0 algorithm = noisy-gd",
+    ),
+    "account": (
+        lambda rank: {**PRIVATE, **({"no_account": False, "account": "books"} if rank else {})},
+        "process 1 was given account = DIR, process 0 no account",
+    ),
+    "checkpoints": (
+        lambda rank: {"checkpoint_every": None if rank else 2},
+        "process 1 was given no checkpoint_every, process 0 checkpoint_every = 2",
+    ),
+    "stoppable": (
+        lambda rank: {"stoppable": rank == 0, "on_round": print},
+        "process 1 was given stoppable = False, process 0 stoppable = True",
+    ),
+    "loader": (
+        lambda rank: {"X": None, "y": None, "loader": print} if rank else {"X": None, "y": None},
+        "process 1 was given loader = a function, process 0 no loader",
+    ),
+    "schema": (
+        lambda rank: {"schema": {"labels": [0, 1] if rank else [1, 0]}},
+        "process 1 was given schema.labels = [0, 1], process 0 schema.labels = [1, 0]",
+    ),
+    "resume": (
+        lambda rank: {"resume": "nowhere"} if rank else {},
+        "process 1 was given resume = nowhere, process 0 no resume",
+    ),
+    "out": (lambda rank: {"out": f"folder-{rank}"}, "process 1 was given out = folder-1, process 0 out = folder-0"),
+    "test": (
+        lambda rank: {"no_test": True} if rank else {"test": TEST},
+        "process 1 was given no test, process 0 test = arrays",
+    ),
+    "test contents": (
+        lambda rank: {"test": (TEST[0] * (1 + rank), TEST[1])},
+        "process 1 was given other test records than the first: contents with sha256 ",
+    ),
+    "private test contents": (
+        lambda rank: {**PRIVATE, "no_test": False, "test": (TEST[0] * (1 + rank), TEST[1])},
+        "process 1 was given other test records than the first: contents with sha256 ",
+    ),
+    "contents": (
+        lambda rank: {"X": X * (1 + rank)},
+        "process 1 was given other records than the first: contents with sha256 ",
+    ),
+    "width": (
+        lambda rank: {"X": X[:, : 3 - rank]},
+        "process 1 was given other records than the first: X of shape [80, 2], not [80, 3]",
+    ),
+    "transport": (
+        lambda rank: {"transport": "local" if rank else "mpi"},
+        "--transport local runs in one process, but the launcher started 2",
+    ),
+    "transport of the first": (
+        lambda rank: {"transport": "mpi" if rank else "local"},
+        "--transport local runs in one process, but the launcher started 2",
+    ),
+    "world": (lambda rank: {"world": 3} if rank else {}, "world = 3: it must be a World, or left out"),
 }
-"""What each rank gives; the message must name it."""
+"""What each rank gives, and what is said of it."""
 
 
 if __name__ == "__main__":
     rank, folder = open_world("auto").rank, Path(sys.argv[1])
-    for case, given in CASES.items():
+    for case, (given, _) in CASES.items():
         words: dict[str, Any] = {"X": X, "y": y, "algorithm": "noisy-gd", "rounds": 3, "seed": 0}
         words |= {"out": folder / case} | given(rank)
         told = "it ran"

@@ -1,4 +1,6 @@
-"""`admmnet agent` with a fault: ADMMNET_FAULT = HOW:AGENT:ROUND; `faulty_run` starts agents of this kind.
+"""`admmnet agent` with a fault: ADMMNET_FAULT = HOW:AGENT:ROUND.
+
+``faulty_agent.py run HOW:AGENT:ROUND WORDS`` is `admmnet run --transport zmq` with agents of this kind.
 
 The fault strikes as the agent closes a round's charges, before it sends anything of that round; ``halfway`` kills it
 when it has told one of several agents the total of that round's sum.
@@ -18,8 +20,10 @@ from functools import partial
 from typing import Any
 
 from admmnet.__main__ import main
+from admmnet.cli import run_command_line
 from admmnet.errors import RunError
 from admmnet.privacy.ledger.file import Ledger
+from admmnet.running import spawn
 from admmnet.transport.zmq.membership import Membership
 from admmnet.transport.zmq.wire import Kind
 
@@ -97,6 +101,10 @@ def arm_start() -> None:
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "run":
+        os.environ["ADMMNET_FAULT"] = sys.argv[2]
+        spawn.MODULE = "tests.processes.faulty_agent"
+        sys.exit(run_command_line(["run", "--transport", "zmq", *sys.argv[3:]]))
     how, agent, round = os.environ["ADMMNET_FAULT"].split(":")
     if sys.argv[sys.argv.index("--id") + 1] == agent:
         if how == "start":

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,11 +38,30 @@ class Ended(NamedTuple):
         return [line for line in self.err.splitlines() if line.startswith("admmnet: ")]
 
 
+def begin(*command: str, **environment: object) -> subprocess.Popen[str]:
+    """Start a command in the project's folder, with more variables in its environment."""
+    env = os.environ | {name: str(value) for name, value in environment.items()}
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=ROOT, env=env, stdout=pipe, stderr=pipe, text=True, encoding="utf-8")
+
+
+def start_all(commands: Sequence[Sequence[str]], **environment: object) -> list[Ended]:
+    """Run commands at once until all have ended by themselves."""
+    processes, ends = [begin(*command, **environment) for command in commands], []
+    try:
+        for process in processes:
+            out, err = process.communicate(timeout=DEADLINE)
+            ends.append(Ended(process.returncode, out, err))
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+    return ends
+
+
 def start(*command: str, deadline: float = DEADLINE) -> Ended:
     """Run a command in the project's folder; it fails the test when it does not end by itself."""
-    process = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8"
-    )
+    process = begin(*command)
     try:
         out, err = process.communicate(timeout=deadline)
     except subprocess.TimeoutExpired:

@@ -22,14 +22,8 @@ def main(how: str, transport: str, folder: str) -> None:
             raise StopRun if how in ("stop", "first") else ValueError("the tracker is gone")
 
     rank = open_world(transport).rank
-    settings: dict[str, Any] = {
-        "algorithm": "ipp-admm",
-        "data": "census",
-        "agents": 3,
-        "rounds": 6,
-        "epsilon": 5.0,
-        "seed": 0,
-    }
+    settings: dict[str, Any] = {"algorithm": "ipp-admm", "data": "census", "agents": 3}
+    settings |= {"rounds": 6, "epsilon": 5.0, "seed": 0}
     try:
         result = run(**settings, transport=transport, out=folder, on_round=None if how == "first" and rank else hear)
     except Exception as error:

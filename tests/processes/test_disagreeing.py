@@ -13,31 +13,6 @@ from tests.processes.launch import mpirun, mpirun_path, start
 
 pytestmark = pytest.mark.processes
 
-WORDS = {
-    "data": "process 1 was given data = census, process 0 data = arrays: give every process of a run the same",
-    "kind": "process 1 was given shards = {agent: (X, y)}, process 0 shards = [(X, y), ...]",
-    "seed": "process 1 was given seed = 1, process 0 seed = 0",
-    "mode": "process 1 was given no seed, process 0 seed = 0",
-    "data_seed": "process 1 was given data_seed = 1, process 0 data_seed = 0",
-    "rounds": "process 1 was given rounds = 4, process 0 rounds = 3",
-    "algorithm": "process 1 was given algorithm = pp-admm, process 0 algorithm = noisy-gd",
-    "account": "process 1 was given account = DIR, process 0 no account",
-    "checkpoints": "process 1 was given no checkpoint_every, process 0 checkpoint_every = 2",
-    "stoppable": "process 1 was given stoppable = False, process 0 stoppable = True",
-    "loader": "process 1 was given loader = a function, process 0 no loader",
-    "schema": "process 1 was given schema.labels = [0, 1], process 0 schema.labels = [1, 0]",
-    "resume": "process 1 was given resume = nowhere, process 0 no resume",
-    "out": "process 1 was given out = folder-1, process 0 out = folder-0",
-    "test": "process 1 was given no test, process 0 test = arrays",
-    "test contents": "process 1 was given other test records than the first: contents with sha256 ",
-    "private test contents": "process 1 was given other test records than the first: contents with sha256 ",
-    "contents": "process 1 was given other records than the first: contents with sha256 ",
-    "width": "process 1 was given other records than the first: X of shape [80, 2], not [80, 3]",
-    "transport": "--transport local runs in one process, but the launcher started 2",
-    "transport of the first": "--transport local runs in one process, but the launcher started 2",
-    "world": "world = 3: it must be a World, or left out",
-}
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -52,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_process_is_told_what_differs(case: str, folder: Path) -> None:
     told = [json.loads((folder / f"{case}.{rank}.json").read_text()) for rank in range(2)]
     assert told[0] == told[1]
-    assert WORDS[case] in told[0]
+    assert CASES[case][1] in told[0]
     assert not (folder / case).exists()
 
 

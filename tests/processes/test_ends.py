@@ -6,9 +6,7 @@ import json
 import os
 import re
 import select
-import shutil
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,20 +18,11 @@ from admmnet.cli import run_command_line
 from admmnet.running.ends import last_words, terminating
 from tests.people_runs import write_people
 
-from .launch import DEADLINE, ROOT, Ended
+from .launch import DEADLINE, Ended, begin, mpirun_path
 
 pytestmark = pytest.mark.processes
 AGENTS = 3
-COMMANDS = {
-    "local": [sys.executable],
-    "mpi": [
-        shutil.which("mpirun", path=str(Path(sys.executable).parent)) or "mpirun",
-        "-n",
-        str(AGENTS),
-        sys.executable,
-    ],
-    "zmq": [sys.executable],
-}
+COMMANDS = {"local": [], "mpi": [mpirun_path(), "-n", str(AGENTS)], "zmq": []}
 
 
 def signalled(
@@ -41,30 +30,14 @@ def signalled(
 ) -> Ended:
     """Send a signal to a run once all its processes stand in a round."""
     os.mkfifo(folder / "arrived")
-    settings: dict[str, Any] = {
-        "data": write_people(folder / "people.npz"),
-        "no_test": True,
-        "no_account": True,
-        "epsilon": 5,
-        "algorithm": "pp-admm",
-        "rounds": 4,
-        "agents": AGENTS,
-        "transport": transport,
-        "out": str(folder / "run"),
-        **more,
-    }
+    settings: dict[str, Any] = {"data": write_people(folder / "people.npz"), "no_test": True, "no_account": True}
+    settings |= {"epsilon": 5, "algorithm": "pp-admm", "rounds": 4, "agents": AGENTS, "transport": transport}
+    settings |= {"out": str(folder / "run"), **more}
     flags = [f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}") for name, value in settings.items()]
     words = ["library", json.dumps(settings)] if library else ["run", *flags]
-    command = [*COMMANDS[transport], "-m", "tests.processes.signalled_run", *words]
+    command = [*COMMANDS[transport], sys.executable, "-m", "tests.processes.signalled_run", *words]
     arrived = os.open(folder / "arrived", os.O_RDWR)  # never at its end
-    process = subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env={**os.environ, "ADMMNET_ARRIVED": str(folder / "arrived"), "ADMMNET_ROUND": str(round)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = begin(*command, ADMMNET_ARRIVED=folder / "arrived", ADMMNET_ROUND=round)
     try:
         for _ in range(1 if transport == "local" else AGENTS):
             assert select.select([arrived], [], [], DEADLINE)[0]

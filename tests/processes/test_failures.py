@@ -54,66 +54,49 @@ def test_a_rank_that_fails_ends_all(
     assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
 
 
-LIE = """
+LYING = """
 import sys
 import numpy as np
-from admmnet.cli import run_command_line
-from admmnet.transport import open_world
-from admmnet.transport.sweep import Partial
-words = Partial.words.fget
-if open_world("mpi").rank == int(sys.argv[1]):
-    Partial.words = property(lambda self: np.append(words(self), 7))
-sys.exit(run_command_line(["run", *sys.argv[2:]]))
-"""
-
-
-NO_FIGURE = """
-import sys
-import numpy as np
-from admmnet.cli import run_command_line
-from admmnet.transport import open_world
-from admmnet.transport.mpi import MPITransport
-report = MPITransport.report
-if open_world("mpi").rank == 2:
-    MPITransport.report = lambda self, rows: report(self, np.where(np.arange(rows.shape[1]) == 3, np.nan, rows))
-sys.exit(run_command_line(["run", *sys.argv[1:]]))
-"""
-
-
-def test_a_rank_whose_rows_are_no_numbers_is_named_once(tmp_path: Path) -> None:
-    words = f"--algorithm pp-admm --topology ring:3 --epsilon 5 --seed 0 --rounds 2 --quiet -o {tmp_path / 'run'}"
-    ended = mpirun(3, "-c", NO_FIGURE, *words.split(), deadline=QUICK)
-    assert ended.code == 3
-    assert len(ended.messages) == 1, ended.err
-    assert ended.messages[0].startswith("admmnet: agent 2: among its figures it sent numbers that are not finite")
-
-
-NO_MODEL = """
-import sys
 from admmnet.cli import run_command_line
 from admmnet.running.observer import Observer
 from admmnet.transport import open_world
-models = Observer.models
-if open_world("mpi").rank == 0:
-    Observer.models = lambda self: models(self) + (1e300 if getattr(self, "_round", 0) == 1 else 0.0)
-sys.exit(run_command_line(["run", *sys.argv[1:]]))
+from admmnet.transport.mpi import MPITransport
+from admmnet.transport.sweep import Partial
+models, report, words = Observer.models, MPITransport.report, Partial.words.fget
+if open_world("mpi").rank == int(sys.argv[1]):
+    exec(sys.argv[2])
+sys.exit(run_command_line(["run", *sys.argv[3:]]))
 """
+LONG = "Partial.words = property(lambda self: np.append(words(self), 7))"
+NO_FIGURE = """
+MPITransport.report = lambda self, rows: report(self, np.where(np.arange(rows.shape[1]) == 3, np.nan, rows))
+"""
+NO_MODEL = "Observer.models = lambda self: models(self) + (1e300 if getattr(self, '_round', 0) == 1 else 0.0)"
+EXCHANGED = "--algorithm pp-admm --topology ring:3 --epsilon 5 --rounds 4"
+
+
+def lying(rank: int, how: str, words: str, folder: Path) -> Ended:
+    """Run three ranks, one of which does something else than the others."""
+    words = f"{words} --seed 0 --quiet -o {folder / 'run'}"
+    ended = mpirun(3, "-c", LYING, str(rank), how, *words.split(), deadline=QUICK)
+    assert ended.code == 3
+    return ended
+
+
+def test_a_rank_whose_rows_are_no_numbers_is_named_once(tmp_path: Path) -> None:
+    (said,) = lying(2, NO_FIGURE, EXCHANGED, tmp_path).messages
+    assert said.startswith("admmnet: agent 2: among its figures it sent numbers that are not finite")
 
 
 def test_the_writers_own_rows_are_checked_by_the_others(tmp_path: Path) -> None:
-    words = f"--algorithm pp-admm --topology ring:3 --epsilon 5 --seed 0 --rounds 4 --quiet -o {tmp_path / 'run'}"
-    ended = mpirun(3, "-c", NO_MODEL, *words.split(), deadline=QUICK)
-    assert ended.code == 3
-    (said,) = set(ended.messages)
+    (said,) = set(lying(0, NO_MODEL, EXCHANGED, tmp_path).messages)
     assert "the process that writes told numbers that are not finite or beyond 2^40" in said
 
 
 @pytest.mark.parametrize(("rank", "who"), [(2, "agent 2"), (1, "process 1")])
 def test_a_rank_whose_sums_are_none_is_named(rank: int, who: str, tmp_path: Path) -> None:
     """A leaf's part, or the total of the root, has a number too many."""
-    words = "--algorithm tests.tree_sum:TreeSum --topology path:3 --seed 0 --rounds 2 --quiet -o"
-    ended = mpirun(3, "-c", LIE, str(rank), *words.split(), str(tmp_path / "run"), deadline=QUICK)
-    assert ended.code == 3
+    ended = lying(rank, LONG, "--algorithm tests.tree_sum:TreeSum --topology path:3 --rounds 2", tmp_path)
     assert f"admmnet: {who} gives " in ended.err
     assert "it does not run the same model" in ended.err
     assert "internal error" not in ended.err

@@ -315,21 +315,7 @@ def test_agents_killed_at_random_instants(transport: str, seed: int | None, tmp_
 def test_another_number_of_processes_goes_on(algorithm: str, tmp_path: Path) -> None:
     """Begun on three ranks and killed, gone on with on two, then in one process: as if nothing had been."""
     write_people(tmp_path / "people.npz", 160, width=3, noise=0.5)
-    words = [
-        "--topology",
-        "ring:4",
-        "--rounds",
-        "6",
-        "--answer",
-        "tail",
-        "--seed",
-        "5",
-        "--algorithm",
-        algorithm,
-        "--epsilon",
-        "20",
-        "--quiet",
-    ]
+    words = f"--topology ring:4 --rounds 6 --answer tail --seed 5 --algorithm {algorithm} --epsilon 20 --quiet".split()
     words += ["--data", str(tmp_path / "people.npz")]
     ended = start(sys.executable, "-m", "admmnet", "run", *words, "-o", str(tmp_path / "whole"))
     assert ended.code == 0, ended.err

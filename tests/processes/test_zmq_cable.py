@@ -17,8 +17,8 @@ import pytest
 from admmnet import read_run
 from admmnet.record.forms import Part
 
-from .launch import ROOT, Ended, admmnet
-from .test_zmq_run_faults import CONTINUE, DEADLINE, WORDS, assert_ends_all, people, run
+from .launch import Ended, admmnet, start_all
+from .test_zmq_run_faults import CONTINUE, WORDS, assert_ends_all, people, run
 
 pytestmark = pytest.mark.processes
 
@@ -55,32 +55,12 @@ class Hosts:
         init = ("network", "init", "path:2", "--hosts", str(folder / "hosts"), "-o", str(folder / "net"))
         assert admmnet(0, *init).code == 0
         network = str(folder / "net" / "network.toml")
-        processes = []
+        commands = []
         for i, name in enumerate(self.names):
-            command = ["ip", "netns", "exec", name, sys.executable, "-m", "tests.processes.faulty_agent"]
-            command += ["agent"]
+            command = ["ip", "netns", "exec", name, sys.executable, "-m", "tests.processes.faulty_agent", "agent"]
             command += ["--id", str(i), "--network", network, *WORDS, *people(folder / "run"), *words]
-            command += ["-o", str(folder / str(i))]
-            processes.append(
-                subprocess.Popen(
-                    command,
-                    cwd=ROOT,
-                    env={**os.environ, "ADMMNET_FAULT": fault},
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    text=True,
-                )
-            )
-        ends = []
-        try:
-            for process in processes:
-                out, err = process.communicate(timeout=DEADLINE)
-                ends.append(Ended(process.returncode, out, err))
-        finally:
-            for process in processes:
-                process.kill()
-                process.communicate()
-        return ends
+            commands.append([*command, "-o", str(folder / str(i))])
+        return start_all(commands, ADMMNET_FAULT=fault)
 
 
 def ip(*words: str) -> subprocess.CompletedProcess[str]:

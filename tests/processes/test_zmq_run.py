@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,39 +13,25 @@ from admmnet import read_run
 from admmnet.cli import run_command_line
 from admmnet.record.forms import Part
 
-from .launch import DEADLINE, ROOT, admmnet
+from . import launch
+from .launch import admmnet
 from .test_everywhere import ledgers, model
 from .zmq_crew import free_ports
 
 pytestmark = pytest.mark.processes
-COMMON = ("--rounds", "4", "--quiet", "--heartbeat-deadline", "20")
 SEEDED = ("--algorithm", "pp-admm", "--seed", "3", "--rounds", "4", "--quiet")
 
 
 def start_all(agents: list[list[str]], fault: str | None = None) -> list[tuple[int, str]]:
     """Exit codes and errors of agents that are started at once; one may have a fault (``faulty_agent``)."""
     module = "admmnet" if fault is None else "tests.processes.faulty_agent"
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-m", module, "agent", *words],
-            cwd=ROOT,
-            env={**os.environ, "ADMMNET_FAULT": fault or ""},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for words in agents
-    ]
-    ends = []
-    try:
-        for process in processes:
-            _, error = process.communicate(timeout=DEADLINE)
-            ends.append((process.returncode, error))
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-    return ends
+    commands = [[sys.executable, "-m", module, "agent", *words] for words in agents]
+    return [(ended.code, ended.err) for ended in launch.start_all(commands, ADMMNET_FAULT=fault or "")]
+
+
+def in_folders(folder: Path, agents: Sequence[int], *words: str, fault: str | None = None) -> list[tuple[int, str]]:
+    """Start agents with the same words, each with the folder of its number."""
+    return start_all([["--id", str(i), *words, "-o", str(folder / str(i))] for i in agents], fault)
 
 
 def network_of(folder: Path, agents: int, *plain: str) -> tuple[str, str]:
@@ -87,9 +72,7 @@ def test_under_mpirun_it_is_refused_once(tmp_path: Path) -> None:
 
 def test_agents_started_one_by_one(tmp_path: Path) -> None:
     network, local = network_of(tmp_path, 3), local_run(tmp_path, 3)
-    words = (*network, *SEEDED, "--heartbeat-deadline", "20")
-    ends = start_all([["--id", str(i), *words, "-o", str(tmp_path / str(i))] for i in (2, 0, 1)])
-    assert ends == [(0, "")] * 3
+    assert in_folders(tmp_path, (2, 0, 1), *network, *SEEDED, "--heartbeat-deadline", "20") == [(0, "")] * 3
     for i in range(3):
         assert_part(tmp_path / str(i), local, i, 3)
         assert (tmp_path / str(i) / "config.toml").is_file()
@@ -99,9 +82,7 @@ def test_a_ledger_that_its_owner_rolled_back_is_found_by_its_neighbours(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     network = network_of(tmp_path, 3)
-    words = (*network, *SEEDED, "--heartbeat-deadline", "20")
-    ends = start_all([["--id", str(i), *words, "-o", str(tmp_path / str(i))] for i in range(3)])
-    assert ends == [(0, "")] * 3
+    assert in_folders(tmp_path, range(3), *network, *SEEDED, "--heartbeat-deadline", "20") == [(0, "")] * 3
     folders = [str(tmp_path / str(i)) for i in range(3)]
     others = [word for folder in folders[1:] for word in ("--against", folder)]
     assert run_command_line(["ledger", "verify", folders[0], *others, *network]) == 0
@@ -124,11 +105,9 @@ def test_a_ledger_that_its_owner_rolled_back_is_found_by_its_neighbours(
 
 def test_agents_with_different_settings_refuse_each_other(tmp_path: Path) -> None:
     network = network_of(tmp_path, 2)
+    words = (*network, "--rounds", "4", "--quiet", "--heartbeat-deadline", "20")
     ends = start_all(
-        [
-            [*("--id", str(i)), *network, *("--epsilon", epsilon, "-o", str(tmp_path / str(i))), *COMMON]
-            for i, epsilon in enumerate(["1", "2"])
-        ]
+        [["--id", str(i), *words, "--epsilon", str(i + 1), "-o", str(tmp_path / str(i))] for i in range(2)]
     )
     for i, (code, error) in enumerate(ends):
         assert code == 2, error
@@ -142,8 +121,7 @@ def test_an_agent_that_claims_more_records_than_it_is_allowed_is_named(tmp_path:
     file = Path(network[1])
     head, first, second = file.read_text().split("[[agents]]\n")
     file.write_text("[[agents]]\n".join([head, "records = 100000\n" + first, "records = 10\n" + second]))
-    ends = start_all([["--id", str(i), *network, *SEEDED, "-o", str(tmp_path / str(i))] for i in range(2)])
-    for code, error in ends:
+    for code, error in in_folders(tmp_path, range(2), *network, *SEEDED):
         assert code == 2, error
         assert "agent 1 claims" in error
         assert "more than the 10 that the network file allows it" in error
@@ -153,7 +131,7 @@ def test_an_agent_that_claims_more_records_than_it_is_allowed_is_named(tmp_path:
 def test_every_host_goes_on_from_its_own_checkpoint(tmp_path: Path) -> None:
     network, local = network_of(tmp_path, 2), local_run(tmp_path, 2)
     quick = (*network, *SEEDED, "--checkpoint-every", "1", "--heartbeat-deadline", "2")
-    begun = start_all([["--id", str(i), *quick, "-o", str(tmp_path / str(i))] for i in range(2)], fault="kill:1:2")
+    begun = in_folders(tmp_path, range(2), *quick, fault="kill:1:2")
     assert [code for code, _ in begun] == [3, -9], begun
     resumed = [["--id", str(i), *network, "--resume", str(tmp_path / str(i)), "--quiet"] for i in range(2)]
     assert start_all(resumed) == [(0, "")] * 2

@@ -9,20 +9,20 @@ import json
 import os
 import select
 import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from admmnet import read_run
+from admmnet import RunFolder, read_run
 from admmnet.cli import run_command_line
 from tests.folder_forms import check_folder
 from tests.people_runs import write_people
 
-from .launch import ROOT, Ended, admmnet, start
+from .launch import Ended, admmnet, begin, start
 from .test_everywhere import assert_same
 from .test_spawn import children_of, wait_for
 
@@ -42,8 +42,24 @@ def people(folder: Path) -> tuple[str, ...]:
 
 def faulty(fault: str, folder: Path, *words: str) -> Ended:
     """Run three agents, one of them with a fault (``faulty_agent``)."""
-    module = (sys.executable, "-m", "tests.processes.faulty_run", fault)
+    module = (sys.executable, "-m", "tests.processes.faulty_agent", "run", fault)
     return start(*module, *WORDS, *people(folder), *words, "-o", str(folder), deadline=DEADLINE)
+
+
+def gone_on(fault: str, folder: Path, *words: str, says: str = "") -> RunFolder:
+    """Folder of such a run in which the others go on, with what one of them says at most; its ledgers verify."""
+    ended = faulty(fault, folder, *words, *CONTINUE)
+    assert ended.code == 0, ended.err
+    assert [message.startswith(f"admmnet: {says}") for message in ended.messages] == [True] * bool(says), ended.err
+    assert run_command_line(["ledger", "verify", str(folder)]) == 0
+    found = read_run(folder)
+    assert found.summary is not None
+    return found
+
+
+def lost_at(found: RunFolder) -> list[int | None]:
+    assert found.summary is not None
+    return [entry.lost_at for entry in found.summary.per_agent]
 
 
 def run(folder: Path, *words: str) -> Ended:
@@ -102,18 +118,13 @@ def assert_ends_all(ended: Ended, code: int, message: str, folder: Path) -> None
 
 @pytest.mark.parametrize("fault", ["kill:0:2", "stop:2:2"])
 def test_the_others_go_on_without_a_lost_agent(fault: str, tmp_path: Path) -> None:
-    lost = int(fault.split(":")[1])
-    ended = faulty(fault, tmp_path / "run", *ALL, *CONTINUE)
-    assert (ended.code, ended.messages) == (0, []), ended.err
-    folder = read_run(tmp_path / "run")
-    assert folder.summary is not None
-    lost_at = [entry["lost_at"] for entry in folder.summary["per_agent"]]
-    assert lost_at == [2 if i == lost else None for i in range(3)]
+    lost, folder = int(fault.split(":")[1]), gone_on(fault, tmp_path / "run", *ALL)
+    assert lost_at(folder) == [2 if i == lost else None for i in range(3)]
     assert json.loads((tmp_path / "run" / "lost.json").read_text()) == {str(lost): 2}
     check_folder(tmp_path / "run")
     # nothing is said of the model of before, and the mean is of those that hold the answer
-    error = folder.summary["test_error"]
-    shown = [entry["test_error"] for entry in folder.summary["per_agent"]]
+    summary: Any = folder.summary
+    error, shown = summary["test_error"], [entry["test_error"] for entry in summary["per_agent"]]
     assert shown == [None if i == lost else error["consensus"] for i in range(3)]
     assert (error["mean"], error["std"]) == (error["consensus"], 0.0)
     # the lost agent's ledger stands, and its charges of the round that nobody heard of, too
@@ -123,9 +134,8 @@ def test_the_others_go_on_without_a_lost_agent(fault: str, tmp_path: Path) -> No
     with np.load(tmp_path / "run" / "model.npz") as model:
         assert (model["theta"] == model["consensus"]).all()
     assert {round for round, _, _ in accounts[lost].events} >= {0, 1}
-    assert any(f"agent {lost} was lost in round 2" in note for note in folder.summary["notes"])
+    assert any(f"agent {lost} was lost in round 2" in note for note in summary["notes"])
     assert rounds_of(tmp_path / "run") == [0, 1, 2, 3]
-    assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
 
 
 def test_the_last_value_of_a_lost_agent_is_kept(tmp_path: Path) -> None:
@@ -147,15 +157,12 @@ def test_the_last_value_of_a_lost_agent_is_kept(tmp_path: Path) -> None:
 def test_a_joining_gate_goes_on_without_a_core_member_or_a_relay(lost: int, tmp_path: Path) -> None:
     """On a ring the core 0, 2, 4 has the relay 1 or 3 between its parts; each of those two is asked."""
     words = ("--algorithm", "ipp-admm", "--split", "sizes:16:1:16:1:18", "--topology", "ring:5", "--epsilon", "20")
-    ended = faulty(f"kill:{lost}:2", tmp_path / "run", *words, "--gate-threshold", "0.25", *CONTINUE)
-    assert (ended.code, ended.messages) == (0, []), ended.err
-    folder = read_run(tmp_path / "run")
+    folder = gone_on(f"kill:{lost}:2", tmp_path / "run", *words, "--gate-threshold", "0.25")
+    assert lost_at(folder) == [2 if i == lost else None for i in range(5)]
     assert folder.summary is not None
-    entries = folder.summary["per_agent"]
-    assert [entry["lost_at"] for entry in entries] == [2 if i == lost else None for i in range(5)]
+    entries = folder.summary.per_agent
     assert [entries[i]["joined_at"] for i in (0, 2, 4) if i != lost] == [0] * (3 - (lost == 0))
     assert rounds_of(tmp_path / "run") == [0, 1, 2, 3]
-    assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
     with np.load(tmp_path / "run" / "model.npz") as model:
         assert np.isfinite(model["theta"]).all()
 
@@ -164,8 +171,7 @@ def test_of_a_network_that_falls_apart_one_part_goes_on(tmp_path: Path) -> None:
     ended = faulty("kill:1:2", tmp_path / "run", *PATH, *CONTINUE)
     assert ended.code == 0, ended.err
     folder = read_run(tmp_path / "run")
-    assert folder.summary is not None
-    assert [entry["lost_at"] for entry in folder.summary["per_agent"]] == [None, 2, 2]
+    assert lost_at(folder) == [None, 2, 2]
     assert rounds_of(tmp_path / "run") == [0, 1, 2, 3]
     assert [account.finished for account in folder.ledgers.values()] == [True, False, False]
 
@@ -179,8 +185,7 @@ def test_of_a_network_that_falls_apart_one_part_goes_on(tmp_path: Path) -> None:
     ids=["error", "full-disk"],
 )
 def test_an_agent_that_fails_ends_all(fault: str, message: str, tmp_path: Path) -> None:
-    ended = faulty(fault, tmp_path / "run", *PATH)
-    assert_ends_all(ended, 3, message, tmp_path / "run")
+    assert_ends_all(faulty(fault, tmp_path / "run", *PATH), 3, message, tmp_path / "run")
 
 
 @pytest.mark.parametrize(
@@ -193,16 +198,8 @@ def test_an_agent_that_fails_ends_all(fault: str, message: str, tmp_path: Path) 
 )
 def test_the_others_go_on_without_an_agent_that_fails(fault: str, message: str, tmp_path: Path) -> None:
     """What ends an agent is its own affair: the others neither end nor have its exit code."""
-    ended = faulty(fault, tmp_path / "run", *ALL, *CONTINUE)
-    assert ended.code == 0, ended.err
-    assert len(ended.messages) == 1, ended.err
-    assert ended.messages[0].startswith(f"admmnet: {message}")
-    failed = int(fault.split(":")[1])
-    folder = read_run(tmp_path / "run")
-    assert folder.summary is not None
-    lost_at = [entry["lost_at"] for entry in folder.summary["per_agent"]]
-    assert lost_at == [2 if i == failed else None for i in range(3)]
-    assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
+    failed, folder = int(fault.split(":")[1]), gone_on(fault, tmp_path / "run", *ALL, says=message)
+    assert lost_at(folder) == [2 if i == failed else None for i in range(3)]
 
 
 def test_only_monotonic_clocks_matter(tmp_path: Path) -> None:
@@ -228,24 +225,24 @@ def own_files(folder: Path, agents: Sequence[int], *, spoiled: int | None = None
     return (str(settings), "--data", str(folder / "{agent}.npz"), "--test", str(folder / "test.npz"))
 
 
+def refused(code: int, folder: Path, *words: str) -> str:
+    """What a run over zmq says, once, that ends before there is a folder."""
+    ended = run(folder, *words, "--transport", "zmq")
+    assert ended.code == code, ended.err
+    assert not folder.exists()
+    (message,) = ended.messages
+    return message
+
+
 @pytest.mark.parametrize(("agents", "spoiled"), [((0, 2), None), ((0, 1, 2), 1)], ids=["missing", "nan"])
 def test_the_data_of_one_agent(agents: tuple[int, ...], spoiled: int | None, tmp_path: Path) -> None:
     words = own_files(tmp_path, agents, spoiled=spoiled)
-    ended = run(tmp_path / "run", *words, *PATH, "--transport", "zmq")
-    assert ended.code == 2, ended.err
-    assert len(ended.messages) == 1, ended.err
-    assert "1.npz" in ended.messages[0]
-    assert not (tmp_path / "run").exists()
+    assert "1.npz" in refused(2, tmp_path / "run", *words, *PATH)
 
 
 @pytest.mark.parametrize(("epsilon", "code"), [("0", 2), ("1e-170", 4)])
 def test_a_budget_for_nothing(epsilon: str, code: int, tmp_path: Path) -> None:
-    words = ("--method", "published", "--transport", "zmq", "--epsilon", epsilon)
-    ended = run(tmp_path / "run", *PATH, *words)
-    assert ended.code == code, ended.err
-    assert len(ended.messages) == 1, ended.err
-    assert "epsilon" in ended.messages[0]
-    assert not (tmp_path / "run").exists()
+    assert "epsilon" in refused(code, tmp_path / "run", *PATH, "--method", "published", "--epsilon", epsilon)
 
 
 # the starter
@@ -258,13 +255,8 @@ def test_the_end_of_the_starter_is_the_end_of_all(
     os.mkfifo(tmp_path / "arrived")
     sockets = tmp_path_factory.mktemp("s")
     words = (*WORDS, *people(tmp_path / "run"), *PATH, "-o", str(tmp_path / "run"))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.processes.faulty_run", "hang:1:2", *words],
-        cwd=ROOT,
-        env={**os.environ, "ADMMNET_ARRIVED": str(tmp_path / "arrived"), "TMPDIR": str(sockets)},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    command = (sys.executable, "-m", "tests.processes.faulty_agent", "run", "hang:1:2", *words)
+    process = begin(*command, ADMMNET_ARRIVED=tmp_path / "arrived", TMPDIR=sockets)
     try:
         arrived = os.open(tmp_path / "arrived", os.O_RDONLY | os.O_NONBLOCK)
         assert select.select([arrived], [], [], DEADLINE)[0]  # one agent hangs in round 2

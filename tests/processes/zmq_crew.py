@@ -29,13 +29,19 @@ def deadlines(**others: float) -> dict[str, float]:
     return QUICK | others
 
 
+_HELD: list[socket.socket] = []
+
+
 def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that nobody listens at just now."""
-    with contextlib.ExitStack() as opened:
-        sockets = [opened.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+    """Ports of 127.0.0.1 that nobody takes as long as these tests run, but who binds to one by its number.
+
+    Sockets of ours hold them, which let others listen there (SO_REUSEADDR) and do not listen themselves.
+    """
+    for _ in range(count):
+        _HELD.append(socket.socket())
+        _HELD[-1].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        _HELD[-1].bind(("127.0.0.1", 0))
+    return [one.getsockname()[1] for one in _HELD[-count:]]
 
 
 def complete(size: int) -> list[list[int]]:

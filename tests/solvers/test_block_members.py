@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from admmnet.errors import CertificateError, RequestError
-from admmnet.running.checkpoint.state import block_state, restore_block
+from admmnet.running.checkpoint.state import restore_block, states_taken
 from admmnet.solvers.ball_query import BallQuery
 from admmnet.solvers.blocks.group import Group
 from admmnet.solvers.blocks.records import Stack, StackRows
@@ -94,7 +94,7 @@ def test_a_restored_block_goes_on_with_the_same_bits(shape: tuple[list[int], int
         pass
     g = linear_term(shape[1], 0.1)
     block.members[0].fresh().solve(g, 0.3, 1e-8)
-    stored = block_state(block)
+    stored = states_taken(block.states)
     other = BlockSolver(records, LOSS)
     restore_block(other, stored)
     for one, two in zip(rounds(block, everyone, everyone, m=m), rounds(other, everyone, everyone, m=m), strict=True):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from admmnet.errors import CertificateError, RunError
-from admmnet.running.checkpoint.state import block_state
+from admmnet.running.checkpoint.state import states_taken
 from admmnet.solvers.blocks.curvature import Curvature
 from admmnet.solvers.blocks.records import Stack, StackRows
 from admmnet.solvers.blocks.solve import BlockSolver
@@ -257,7 +257,7 @@ def test_linear_terms_that_overflow_are_refused_and_leave_no_trace(bad: float) -
     for (X, y), g, answer in zip(records, G, after, strict=True):
         check(X, y, g, 0.1, 1e-9, answer)
         assert answer.passes <= 10
-    assert all(np.isfinite(array).all() for name, array in block_state(block).items() if name != "curve0.m")
+    assert all(np.isfinite(array).all() for name, array in states_taken(block.states).items() if name != "curve0.m")
 
 
 def test_a_hessian_is_worth_its_passes() -> None:

@@ -19,79 +19,57 @@ from admmnet.graph import load_topology
 from admmnet.identity.keys import verify
 from admmnet.transport import Parcel, World, open_world
 
-from .spoken import GRAPHS, ODD, assert_inbox, exchange_rounds, spoken_at
+from .spoken import GRAPHS, ODD, Say, assert_inbox, connected, exchange_rounds, spoken_at
 from .sum_checks import SUM_CHECKS
+
+TABLE = np.arange(70.0).reshape(14, 5)
+SPOKEN: tuple[tuple[str, Say, int], ...] = (
+    *((spec, spoken_at, 6) for spec in GRAPHS),
+    ("star:6", lambda t, i: np.arange(4.0) + i if t == i else None, 6),  # one speaks at a time
+    ("ring:5", lambda t, i: np.full(1 if i == 2 else 60_000 + i, t + i / 7), 3),  # long vectors
+    ("complete:5", lambda t, i: TABLE[t::2, i], 3),  # strided ones
+)
 
 
 def neighbours_are_heard_bit_for_bit(world: World) -> None:
-    for spec in GRAPHS:
-        graph = load_topology(spec)
-        transport = world.connect(graph)
-        exchange_rounds(transport, graph, spoken_at, 6)
-        transport.close()
+    for spec, say, rounds in SPOKEN:
+        with connected(world, spec) as (transport, graph):
+            exchange_rounds(transport, graph, say, rounds)
 
 
 def rounds_do_not_mix(world: World) -> None:
-    graph = load_topology("erdos-renyi:9:0.5", seed=3)
-    transport = world.connect(graph)
     ballast = np.ones((60, 60))
-    for round in range(40):
-        for _ in range((round * 7 + world.rank * 13) % 11):  # processes run ahead of each other by turns
-            ballast = ballast @ ballast / 60.0
-        outgoing = {i: np.array([float(round), float(i)]) for i in transport.agents}
-        for i, messages in transport.exchange(outgoing, round).items():
-            assert {j: v.tolist() for j, v in messages.items()} == {j: [round, j] for j in graph[i]}
-    transport.close()
+    with connected(world, "erdos-renyi:9:0.5") as (transport, graph):
+        for round in range(40):
+            for _ in range((round * 7 + world.rank * 13) % 11):  # processes run ahead of each other by turns
+                ballast = ballast @ ballast / 60.0
+            outgoing = {i: np.array([float(round), float(i)]) for i in transport.agents}
+            for i, messages in transport.exchange(outgoing, round).items():
+                assert {j: v.tolist() for j, v in messages.items()} == {j: [round, j] for j in graph[i]}
 
 
 def all_silent(world: World) -> None:
-    graph = load_topology("ring:6")
-    transport = world.connect(graph)
-    for round in range(5):
-        assert transport.exchange(dict.fromkeys(transport.agents), round) == {i: {} for i in transport.agents}
-    exchange_rounds(transport, graph, spoken_at, 2)  # silence leaves nothing behind
-    transport.close()
-
-
-def one_speaker_at_a_time(world: World) -> None:
-    graph = load_topology("star:6")
-    transport = world.connect(graph)
-    exchange_rounds(transport, graph, lambda t, i: np.arange(4.0) + i if t == i else None, 6)
-    transport.close()
-
-
-def long_vectors(world: World) -> None:
-    graph = load_topology("ring:5")
-    transport = world.connect(graph)
-    exchange_rounds(transport, graph, lambda t, i: np.full(1 if i == 2 else 60_000 + i, t + i / 7), 3)
-    transport.close()
-
-
-def strided_vectors(world: World) -> None:
-    graph = load_topology("complete:5")
-    transport = world.connect(graph)
-    table = np.arange(70.0).reshape(14, 5)
-    exchange_rounds(transport, graph, lambda t, i: table[t::2, i], 3)
-    transport.close()
+    with connected(world, "ring:6") as (transport, graph):
+        for round in range(5):
+            assert transport.exchange(dict.fromkeys(transport.agents), round) == {i: {} for i in transport.agents}
+        exchange_rounds(transport, graph, spoken_at, 2)  # silence leaves nothing behind
 
 
 def receivers_own_what_they_hear(world: World) -> None:
-    graph = load_topology("complete:6")
-    transport = world.connect(graph)
-    outgoing = {i: np.full(3, float(i)) for i in transport.agents}
-    expected = {j: np.full(3, float(j)) for j in graph}
-    first = transport.exchange(outgoing, 0)
-    for vector in outgoing.values():
-        vector += 100.0  # what the sender does later changes nothing that was heard
-    assert_inbox(first, transport, graph, expected)
-    for i, messages in first.items():
-        for vector in messages.values():
-            vector[:] = -1.0 - i  # and what a receiver does changes neither others nor the sender
-    for i, messages in first.items():
-        assert all((vector == -1.0 - i).all() for vector in messages.values())
-    assert all((outgoing[i] == 100.0 + i).all() for i in transport.agents)
-    assert_inbox(transport.exchange(outgoing, 1), transport, graph, {j: v + 100.0 for j, v in expected.items()})
-    transport.close()
+    with connected(world, "complete:6") as (transport, graph):
+        outgoing = {i: np.full(3, float(i)) for i in transport.agents}
+        expected = {j: np.full(3, float(j)) for j in graph}
+        first = transport.exchange(outgoing, 0)
+        for vector in outgoing.values():
+            vector += 100.0  # what the sender does later changes nothing that was heard
+        assert_inbox(first, transport, graph, expected)
+        for i, messages in first.items():
+            for vector in messages.values():
+                vector[:] = -1.0 - i  # and what a receiver does changes neither others nor the sender
+        for i, messages in first.items():
+            assert all((vector == -1.0 - i).all() for vector in messages.values())
+        assert all((outgoing[i] == 100.0 + i).all() for i in transport.agents)
+        assert_inbox(transport.exchange(outgoing, 1), transport, graph, {j: v + 100.0 for j, v in expected.items()})
 
 
 def processes_without_neighbours(world: World) -> None:
@@ -100,45 +78,39 @@ def processes_without_neighbours(world: World) -> None:
     graph.add_nodes_from(range(max(world.size, 2)))
     if world.size == 3:
         graph = nx.Graph([(0, 1), (1, 2), (2, 3), (4, 5)])  # blocks {0, 1}, {2, 3}, {4, 5}
-    transport = world.connect(graph)
-    exchange_rounds(transport, graph, spoken_at, 4)
-    numbers = np.array([[float(i)] for i in transport.agents])
-    assert transport.collect(numbers)[:, 0].tolist() == sorted(graph)
-    transport.close()
+    with connected(world, graph) as (transport, _):
+        exchange_rounds(transport, graph, spoken_at, 4)
+        numbers = np.array([[float(i)] for i in transport.agents])
+        assert transport.collect(numbers)[:, 0].tolist() == sorted(graph)
 
 
 def two_networks_at_once(world: World) -> None:
-    one, two = load_topology("ring:5"), load_topology("complete:6")
-    first, second = world.connect(one), world.connect(two)
-    for round in range(4):
-        for transport, graph, sign in ((first, one, 1.0), (second, two, -1.0)):
-            outgoing = {i: np.array([sign * (10 * round + i)]) for i in transport.agents}
-            expected = {j: np.array([sign * (10 * round + j)]) for j in graph}
-            assert_inbox(transport.exchange(outgoing, round), transport, graph, expected)
-    first.close()
-    second.close()
+    with connected(world, "ring:5") as first, connected(world, "complete:6") as second:
+        for round in range(4):
+            for (transport, graph), sign in ((first, 1.0), (second, -1.0)):
+                outgoing = {i: np.array([sign * (10 * round + i)]) for i in transport.agents}
+                expected = {j: np.array([sign * (10 * round + j)]) for j in graph}
+                assert_inbox(transport.exchange(outgoing, round), transport, graph, expected)
 
 
 def collect_is_in_agent_order(world: World) -> None:
-    graph = load_topology("path:9")
-    transport = world.connect(graph)
-    for width in (1, 4):
-        everything = np.random.default_rng(width).standard_normal((9, width))
-        everything[2, 0], everything[7, 0] = np.nan, -0.0
-        mine = everything[list(transport.agents)]
-        collected = transport.collect(mine)
-        assert collected.tobytes() == everything.tobytes()
-        before = mine.tobytes()
-        collected[:] = 0.0
-        assert mine.tobytes() == before
-        alone = world.name == "mpi" and world.rank > 0
-        reported = transport.report(mine)
-        assert (reported is None) is alone
-        assert reported is None or reported.tobytes() == everything.tobytes()
-        told = transport.tell(np.full((9, width), 7.0) if reported is None else reported)
-        assert told.tobytes() == everything.tobytes()
-        assert mine.tobytes() == before
-    transport.close()
+    with connected(world, "path:9") as (transport, _):
+        for width in (1, 4):
+            everything = np.random.default_rng(width).standard_normal((9, width))
+            everything[2, 0], everything[7, 0] = np.nan, -0.0
+            mine = everything[list(transport.agents)]
+            collected = transport.collect(mine)
+            assert collected.tobytes() == everything.tobytes()
+            before = mine.tobytes()
+            collected[:] = 0.0
+            assert mine.tobytes() == before
+            alone = world.name == "mpi" and world.rank > 0
+            reported = transport.report(mine)
+            assert (reported is None) is alone
+            assert reported is None or reported.tobytes() == everything.tobytes()
+            told = transport.tell(np.full((9, width), 7.0) if reported is None else reported)
+            assert told.tobytes() == everything.tobytes()
+            assert mine.tobytes() == before
 
 
 def gather_brings_json_values_in_rank_order(world: World) -> None:
@@ -248,9 +220,6 @@ CHECKS: tuple[Callable[[World], None], ...] = (
     neighbours_are_heard_bit_for_bit,
     rounds_do_not_mix,
     all_silent,
-    one_speaker_at_a_time,
-    long_vectors,
-    strided_vectors,
     receivers_own_what_they_hear,
     processes_without_neighbours,
     two_networks_at_once,

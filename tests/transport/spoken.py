@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 import networkx as nx
 import numpy as np
 
-from admmnet.transport import Inbox, Transport
+from admmnet.graph import load_topology
+from admmnet.transport import Inbox, Transport, World
 from admmnet.types import Vector
 
 Say = Callable[[int, int], Vector | None]
 GRAPHS = ("star:7", "ring:6", "complete:5", "path:5", "path:9", "erdos-renyi:8:0.4", "grid:2x5")
 ODD = np.array([-0.0, 5e-324, np.inf, -np.inf, np.nan, 1 / 3, 1e308, 2.0**-1074])
 """Numbers whose bits a careless transport changes."""
+
+
+@contextmanager
+def connected(world: World, graph: nx.Graph | str, block: int = 1) -> Iterator[tuple[Transport, nx.Graph]]:
+    """Transport of a graph, given as it is or by its spec."""
+    graph = load_topology(graph, seed=3) if isinstance(graph, str) else graph
+    transport = world.connect(graph, block)
+    yield transport, graph
+    transport.close()
 
 
 def spoken_at(round: int, agent: int) -> Vector | None:

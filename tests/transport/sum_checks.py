@@ -8,12 +8,11 @@ from itertools import pairwise
 import networkx as nx
 import numpy as np
 
-from admmnet.graph import load_topology
 from admmnet.graph.tree import Tree, spanning_tree
 from admmnet.transport import Transport, World
 from admmnet.types import Integers
 
-from .spoken import exchange_rounds, spoken_at
+from .spoken import connected, exchange_rounds, spoken_at
 
 SUMMED = ("star:7", "ring:6", "complete:5", "path:9", "erdos-renyi:8:0.4", "grid:2x5")
 
@@ -52,30 +51,26 @@ def sum_rounds(
 
 def sums_are_exact_modulo_two_to_the_64(world: World) -> None:
     for spec in SUMMED:
-        graph = load_topology(spec)
-        transport, tree = world.connect(graph), spanning_tree(graph)
-        sum_rounds(transport, graph, lambda round, tree=tree: tree, lambda round, i: True)  # type: ignore[misc]
-        transport.close()
+        with connected(world, spec) as (transport, graph):
+            tree = spanning_tree(graph)
+            sum_rounds(transport, graph, lambda round, tree=tree: tree, lambda round, i: True)  # type: ignore[misc]
 
 
 def some_agents_say_nothing_to_a_sum(world: World) -> None:
-    graph = load_topology("erdos-renyi:9:0.4", seed=2)
-    transport, tree = world.connect(graph), spanning_tree(graph)
-    sum_rounds(transport, graph, lambda round: tree, lambda round, i: (round + i) % 3 == 0)
-    sum_rounds(transport, graph, lambda round: tree, lambda round, i: round == i)
-    sum_rounds(transport, graph, lambda round: tree, lambda round, i: False)
-    transport.close()
+    with connected(world, "erdos-renyi:9:0.4") as (transport, graph):
+        tree = spanning_tree(graph)
+        sum_rounds(transport, graph, lambda round: tree, lambda round, i: (round + i) % 3 == 0)
+        sum_rounds(transport, graph, lambda round: tree, lambda round, i: round == i)
+        sum_rounds(transport, graph, lambda round: tree, lambda round, i: False)
 
 
 def trees_change_from_round_to_round(world: World) -> None:
     """Any spanning tree gives the same total; a round without one is void everywhere."""
-    graph = load_topology("complete:7")
-    transport = world.connect(graph)
-    orders = [np.random.default_rng(seed).permutation(7).tolist() for seed in range(6)]
-    paths = [nx.Graph(pairwise(order)) for order in orders]
-    trees = [None if round == 3 else spanning_tree(path) for round, path in enumerate(paths)]
-    sum_rounds(transport, graph, lambda round: trees[round], lambda round, i: True)
-    transport.close()
+    with connected(world, "complete:7") as (transport, graph):
+        orders = [np.random.default_rng(seed).permutation(7).tolist() for seed in range(6)]
+        paths = [nx.Graph(pairwise(order)) for order in orders]
+        trees = [None if round == 3 else spanning_tree(path) for round, path in enumerate(paths)]
+        sum_rounds(transport, graph, lambda round: trees[round], lambda round, i: True)
 
 
 def sums_over_blocks_that_lie_anywhere(world: World) -> None:
@@ -84,40 +79,37 @@ def sums_over_blocks_that_lie_anywhere(world: World) -> None:
     graph.add_edges_from([(names[0], names[-1]), (names[3], names[17])])
     tree = spanning_tree(graph)
     for block in (1, 4):
-        transport = world.connect(graph, block)
-        sum_rounds(transport, graph, lambda round: tree, lambda round, i: True)
-        sum_rounds(transport, graph, lambda round: tree, lambda round, i: (round * i) % 2 == 0)
-        transport.close()
+        with connected(world, graph, block) as (transport, _):
+            sum_rounds(transport, graph, lambda round: tree, lambda round, i: True)
+            sum_rounds(transport, graph, lambda round: tree, lambda round, i: (round * i) % 2 == 0)
 
 
 def sums_and_exchanges_take_turns(world: World) -> None:
-    graph = load_topology("grid:3x3")
-    transport, tree = world.connect(graph), spanning_tree(graph)
     ballast = np.ones((60, 60))
-    for round in range(30):
-        for _ in range((round * 5 + world.rank * 11) % 9):  # processes run ahead of each other by turns
-            ballast = ballast @ ballast / 60.0
-        outgoing = {i: part_of(round, i) for i in transport.agents}
-        total = transport.reduce(outgoing, lambda lost: tree, round, 5)
-        assert total is not None
-        assert total.value.tolist() == exact_total(part_of(round, i) for i in graph)
-        exchange_rounds(transport, graph, lambda t, i, round=round: spoken_at(round, i), 1)  # type: ignore[misc]
-        if round % 3 == 0:
-            assert transport.collect(np.array([[i + 0.5] for i in transport.agents])).shape == (9, 1)
-    transport.close()
+    with connected(world, "grid:3x3") as (transport, graph):
+        tree = spanning_tree(graph)
+        for round in range(30):
+            for _ in range((round * 5 + world.rank * 11) % 9):  # processes run ahead of each other by turns
+                ballast = ballast @ ballast / 60.0
+            outgoing = {i: part_of(round, i) for i in transport.agents}
+            total = transport.reduce(outgoing, lambda lost: tree, round, 5)
+            assert total is not None
+            assert total.value.tolist() == exact_total(part_of(round, i) for i in graph)
+            exchange_rounds(transport, graph, lambda t, i, round=round: spoken_at(round, i), 1)  # type: ignore[misc]
+            if round % 3 == 0:
+                assert transport.collect(np.array([[i + 0.5] for i in transport.agents])).shape == (9, 1)
 
 
 def long_sums(world: World) -> None:
-    graph = load_topology("ring:5")
-    transport, tree = world.connect(graph), spanning_tree(graph)
-    for round in range(2):
-        vectors = {i: np.full(60_000 + round, 2**62 + i, dtype=np.int64) for i in graph}
-        outgoing = {i: vectors[i] for i in transport.agents}
-        total = transport.reduce(outgoing, lambda lost: tree, round, 60_000 + round)
-        assert total is not None
-        assert set(total.value.tolist()) == set(exact_total(v[:1] for v in vectors.values()))
-        assert total.value.size == 60_000 + round
-    transport.close()
+    with connected(world, "ring:5") as (transport, graph):
+        tree = spanning_tree(graph)
+        for round in range(2):
+            vectors = {i: np.full(60_000 + round, 2**62 + i, dtype=np.int64) for i in graph}
+            outgoing = {i: vectors[i] for i in transport.agents}
+            total = transport.reduce(outgoing, lambda lost: tree, round, 60_000 + round)
+            assert total is not None
+            assert set(total.value.tolist()) == set(exact_total(v[:1] for v in vectors.values()))
+            assert total.value.size == 60_000 + round
 
 
 SUM_CHECKS = (

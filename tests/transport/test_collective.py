@@ -49,9 +49,11 @@ def _no_stagger(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("kind", [CheckFailed, RequestError, RunError, BudgetError])
 def test_an_error_elsewhere_is_raised_here(kind: type[AdmmnetError]) -> None:
-    with pytest.raises(kind, match="no such file") as caught:
-        run_on_all(FakeWorld(rank=0, others=[None, [kind.exit_code, "no such file"]]), lambda: 7)
-    assert caught.value.shared
+    world = FakeWorld(rank=0, others=[None, [kind.exit_code, "no such file"]])
+    for world.shared_folder, words in ((True, "no such file"), (False, 'agent 2 says: "no such file"')):
+        with pytest.raises(kind, match=f"^{words}$") as caught:
+            run_on_all(world, lambda: 7)
+        assert caught.value.shared
     assert run_on_all(FakeWorld(), lambda: 7) == 7
 
 

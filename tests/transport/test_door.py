@@ -13,7 +13,8 @@ from zmq.utils.monitor import parse_monitor_message
 from admmnet.transport.hosts.keys import Keys
 from admmnet.transport.hosts.network import Peer
 from admmnet.transport.zmq import door
-from admmnet.transport.zmq.sockets import Deadlines, Line, Sockets
+from admmnet.transport.zmq.sockets import Deadlines, LineNews, Sockets
+from tests.processes.zmq_crew import free_ports
 
 UP, CUT = zmq.EVENT_HANDSHAKE_SUCCEEDED, zmq.EVENT_DISCONNECTED
 
@@ -22,8 +23,7 @@ class Neighbour:
     """Opens lines under one key to a process that reads when it is told to; none comes back by itself."""
 
     def __init__(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        (self.port,) = free_ports(1)
         here, self.keys = Keys.fresh(), Keys.fresh()
         peers = (Peer(0, f"tcp://127.0.0.1:{self.port}", here.public), Peer(1, "ipc://unused", self.keys.public))
         self.server, self.lines = here.public, list[zmq.Socket[bytes]]()
@@ -120,7 +120,7 @@ def test_what_lies_unread_is_counted_over_the_lines_of_a_key(
             line.send(bytes(2**16))
     until(lambda: bool(neighbour.door.flooded))
     until(lambda: neighbour.how(CUT) == [0, 1])
-    assert [*neighbour.sockets.wait(0.0)] == [(1, Line.FLOODS)]
+    assert [*neighbour.sockets.wait(0.0)] == [(1, LineNews.FLOODS)]
     neighbour.open(1)
     until(lambda: len(neighbour.door.waiting) == 1)  # and no more of it comes in
 

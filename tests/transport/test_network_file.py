@@ -101,7 +101,7 @@ FAULTS = {
     "no key": (f'public_key = "{PUBLIC[1]}"', "", "agent 1 has no public_key"),
     "short key": (PUBLIC[1], PUBLIC[1][:-1], "is no key"),
     "key too large": (PUBLIC[1], "#" * 40, "is no key"),
-    "no identity": (f'identity = "{SIGNING[1]}"', "", "agent 1 has no identity, and others have"),
+    "no identity": (f'identity = "{SIGNING[1]}"', "", "agent 1 has no identity"),
     "same identity": (SIGNING[1], SIGNING[0], "agents 0 and 1 have the same signing key"),
     "short identity": (SIGNING[1], SIGNING[1][:-1], "is no signing key: it must be 64 hexadecimal digits"),
     "identity of a kind": (f'"{SIGNING[1]}"', "[3]", "is no signing key"),
@@ -137,14 +137,6 @@ def test_a_wrong_network_file_is_refused(fault: str, tmp_path: Path) -> None:
         read_network(path)
     assert message in str(caught.value)
     assert str(path) in str(caught.value)
-
-
-def test_a_network_file_of_an_older_version_is_refused_with_the_remedy(tmp_path: Path) -> None:
-    path = tmp_path / "network.toml"
-    path.write_text("".join(line for line in GOOD.splitlines(keepends=True) if "identity" not in line))
-    with pytest.raises(RequestError, match="without signing keys: `admmnet network rotate --keep-curve FILE"):
-        read_network(path)
-    assert [peer.identity for peer in read_network(path, older=True).peers] == [None, None]
 
 
 def test_a_missing_network_file(tmp_path: Path) -> None:
@@ -220,7 +212,6 @@ def fresh() -> Secrets:
 def test_a_key_file_is_its_owners_alone(tmp_path: Path) -> None:
     path, secrets = tmp_path / "a.toml", fresh()
     assert secrets.keys is not None
-    assert secrets.identity is not None
     write_secrets(path, 3, secrets)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert read_secrets(path, 3) == secrets
@@ -234,12 +225,11 @@ def test_a_key_file_is_its_owners_alone(tmp_path: Path) -> None:
 
 def test_a_key_file_may_be_made_of_two(tmp_path: Path) -> None:
     secrets = fresh()
-    write_secrets(tmp_path / "old", 3, Secrets(secrets.keys, None))
-    assert read_secrets(tmp_path / "old", 3) == Secrets(secrets.keys, None)
+    write_secrets(tmp_path / "old", 3, secrets)
+    curve = (tmp_path / "old").read_text().partition("[identity]")[0]
     write_secrets(tmp_path / "new", 3, Secrets(None, secrets.identity))
     assert read_secrets(tmp_path / "new", 3) == Secrets(None, secrets.identity)
-    with (tmp_path / "old").open("a") as file:
-        file.write((tmp_path / "new").read_text())
+    (tmp_path / "old").write_text(curve + (tmp_path / "new").read_text())
     assert read_secrets(tmp_path / "old", 3) == secrets
 
 
@@ -256,7 +246,7 @@ def test_a_key_file_open_to_others_is_refused(mode: int, tmp_path: Path) -> None
 
 def test_wrong_key_files(tmp_path: Path) -> None:
     one, two = fresh(), fresh()
-    assert one.keys and two.keys and one.identity and two.identity  # noqa: PT018
+    assert one.keys and two.keys  # noqa: PT018
     write_secrets(tmp_path / "good", 3, one)
     with pytest.raises(RequestError, match="key file of agent 3, not of agent 4"):
         read_secrets(tmp_path / "good", 4)

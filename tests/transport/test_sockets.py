@@ -10,7 +10,7 @@ import zmq
 
 from admmnet.transport.hosts.keys import Keys
 from admmnet.transport.hosts.network import Peer
-from admmnet.transport.zmq.sockets import PART, Deadlines, Line, Sockets
+from admmnet.transport.zmq.sockets import PART, Deadlines, LineNews, Sockets
 from tests.processes.launch import DEADLINE
 from tests.processes.zmq_crew import free_ports
 
@@ -28,8 +28,8 @@ def test_a_neighbour_that_no_longer_admits_a_key_ends_its_line_alone() -> None:
             list(other.wait(0.01))
             assert time.monotonic() < until, "nothing arrived"
         other.ban(0)
-        happened: set[Line] = set()
-        while Line.NOT_ADMITTED not in happened or one._push[1].poll(0, zmq.POLLOUT):
+        happened: set[LineNews] = set()
+        while LineNews.NOT_ADMITTED not in happened or one._push[1].poll(0, zmq.POLLOUT):
             happened |= {line for _, line in one.wait(0.01)}
             assert time.monotonic() < until, happened
         for size in (1, 3 * PART):
@@ -46,7 +46,7 @@ def test_the_end_waits_for_a_neighbour_that_is_there_alone(gone: bool, tmp_path:
     peers = [Peer(i, f"ipc://{tmp_path / str(i)}") for i in range(2)]
     one, other = (Sockets(peers[i], {1 - i: peers[1 - i]}, None, LIMITS) for i in (0, 1))
     until = time.monotonic() + 20
-    while (1, Line.UP) not in list(one.wait(0.01)):
+    while (1, LineNews.UP) not in list(one.wait(0.01)):
         assert time.monotonic() < until, "no line"
     if gone:
         other.close(0.0)

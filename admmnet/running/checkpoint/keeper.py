@@ -7,7 +7,6 @@ that the next round depends on; private runs keep released values and public fac
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import secrets
 import shutil
@@ -22,12 +21,13 @@ from admmnet.config.run_config import RunSettings
 from admmnet.data.records import Records
 from admmnet.errors import RequestError
 from admmnet.faults.clock import VirtualClock
+from admmnet.files import sync
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.holder.rows import is_sparse
 from admmnet.methods.base import Method
 from admmnet.privacy.ledger.file import Place
 from admmnet.running.checkpoint.packing import damaged, digest, pack, read_archive, unpack, write_archive
-from admmnet.running.checkpoint.state import State, block_state, node_state, restore_block, restore_node
+from admmnet.running.checkpoint.state import State, node_state, restore_block, restore_node, states_taken
 from admmnet.running.node import Node
 from admmnet.running.readout import TailAverage
 from admmnet.transport import Transport
@@ -50,6 +50,8 @@ class Keeper:
         First round to do, 0 without resume.
     notes : tuple of str
         What the reader of the run must know of its resumption.
+    places : dict of int to Place
+        Where the agents' ledgers stood; empty without resume.
 
     Raises
     ------
@@ -74,23 +76,18 @@ class Keeper:
         self._total = sum(len(own) for own in transport.layout.owners)
         self.start = 0
         self.notes: tuple[str, ...] = ()
-        self._places: dict[int, Place] = {}
+        self.places: dict[int, Place] = {}
         self._states: dict[str, State] = {}
         self._network: State = {}
         self._prints: dict[str, str] = {}
         if self._every is None and run.resume is None:
             return
         if self._seeded:
-            self._prints = {str(i): _fingerprint(*holders[i]) for i in transport.agents}
-            self._prints["test"] = _test_print(data)
+            self._prints = {str(i): _print_of(*holders[i]) for i in transport.agents} | {"test": _test_print(data)}
         # parts that different starts of a run have written never make one checkpoint
         self._token = _token(transport.world.gather(secrets.token_hex(8))[0])
         if run.resume is not None:
             self._load()
-
-    def place(self, agent: int) -> Place | None:
-        """Where an agent's ledger stood, None without resume."""
-        return self._places.get(agent)
 
     def restore(self, blocks: Sequence[Sequence[Node]], tail: TailAverage) -> None:
         """Give agents, solvers and the running mean their state back."""
@@ -99,13 +96,11 @@ class Keeper:
         for block in blocks:
             for node in block:
                 restore_node(node, self._states[f"agent {node.id}"], seeded=self._seeded)
-            solver = _block_of(block) if self._seeded else None
-            if solver is not None:
-                restore_block(solver, self._states[f"block {min(node.id for node in block)}"])
+            for name, solver in self._solver_of(block).items():
+                restore_block(solver, self._states[name])
         tail.count = int(self._network["count"])
         if tail.count:
-            rows = [self._states[f"agent {i}"]["tail"] for i in self._transport.agents]
-            tail.sum = np.stack(rows)
+            tail.sum = np.stack([self._states[f"agent {i}"]["tail"] for i in self._transport.agents])
         self._states = {}
 
     def restore_clock(self, clock: VirtualClock | None) -> None:
@@ -141,9 +136,8 @@ class Keeper:
             for agent, row in zip(agents, tail.sum, strict=True):
                 states[f"agent {agent.id}"]["tail"] = row
         for block in blocks:
-            solver = _block_of(block) if self._seeded else None
-            if solver is not None:
-                states[f"block {min(node.id for node in block)}"] = block_state(solver)
+            # so that the next solves give the same bits
+            states |= {name: states_taken(solver.states) for name, solver in self._solver_of(block).items()}
         states["network"] = {"count": np.asarray(tail.count)}
         if clock is not None:
             states["network"] |= {"start": clock.start, "worked": clock.worked, "ends": np.array(clock.ends)}
@@ -163,9 +157,16 @@ class Keeper:
             "digest": digest(index, stacks),
         }
         write_archive(folder / f"part-{agents[0].id:06d}.npz", meta, stacks)
-        _sync(folder, self._folder, self._folder.parent / "metrics.csv")
+        for path in (folder, self._folder, self._folder.parent / "metrics.csv"):
+            if path.exists():  # one process alone writes figures
+                sync(path)
         self._transport.world.gather(None)  # every process has its part written
         self._forget()
+
+    def _solver_of(self, block: Sequence[Node]) -> dict[str, BlockSolver]:
+        """Solver of a block by its name in a checkpoint; of a single agent and of private runs nothing is kept."""
+        solver = block[0].door.secret.solver.block if self._seeded and len(block) > 1 else None
+        return {} if solver is None else {f"block {min(node.id for node in block)}": solver}
 
     def _forget(self) -> None:
         """Remove all but this checkpoint and the one before; after a loss the last whole one may be older."""
@@ -213,7 +214,7 @@ class Keeper:
                 "are charged twice; figures of messages count them once, the ledgers hold all"
             )
         self.notes = tuple(notes)
-        assert all(i in self._places for i in transport.agents)
+        assert all(i in self.places for i in transport.agents)
 
     def _candidates(self) -> dict[tuple[int, str], list[Path]]:
         """Checkpoints that have all agents of this process, and the parts they are in."""
@@ -252,7 +253,7 @@ class Keeper:
             kept = {f"{kind} {i}" for kind in ("agent", "block") for i in wanted}
             self._states |= {owner: state for owner, state in states.items() if owner in kept}
             self._network = states["network"]
-            self._places |= {i: place for i, place in places.items() if i in wanted}
+            self.places |= {i: place for i, place in places.items() if i in wanted}
             for i, found in records.items():
                 if self._prints.get(i, found) != found:
                     whose = "test records" if i == "test" else f"records of agent {i}"
@@ -296,12 +297,7 @@ def _offer(part: Any) -> tuple[int, set[tuple[int, str]]]:
     return (newest if type(newest) is int else -1), found
 
 
-def _block_of(block: Sequence[Node]) -> BlockSolver | None:
-    """Solver of a block, None of a single agent; asked for in seeded runs alone."""
-    return block[0].door.secret.solver.block if len(block) > 1 else None
-
-
-def _fingerprint(holder: Holder, member: int) -> str:
+def _print_of(holder: Holder, member: int) -> str:
     """sha256 of an agent's records: in seeded runs only, a private run's checkpoint holds nothing of the records."""
     assert isinstance(holder, SimulatedHolder)
     return holder.fingerprint(member)
@@ -314,14 +310,3 @@ def _test_print(data: Records) -> str:
     for part in (*((X.data, X.indices, X.indptr) if is_sparse(X) else (X,)), data.y_test):
         found.update(np.ascontiguousarray(part).data)
     return found.hexdigest()
-
-
-def _sync(*paths: Path) -> None:
-    """Make files and names last."""
-    for path in paths:
-        with suppress(FileNotFoundError):
-            handle = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.files import load_json
+from admmnet.files import drafted, load_json
 from admmnet.running.checkpoint.state import Array, State
 
 
@@ -55,13 +55,11 @@ def unpack(index: list[list[Any]], stacks: Mapping[str, Array]) -> dict[str, Sta
 
 def write_archive(path: Path, meta: Mapping[str, Any], stacks: Mapping[str, Array]) -> None:
     """Write an archive so that it is there whole, and lasts, or not at all."""
-    draft = path.with_name(f".{path.name}.new")
     text = np.frombuffer(json.dumps(meta, allow_nan=False).encode(), dtype=np.uint8)
-    with draft.open("wb") as file:
+    with drafted(path) as draft, draft.open("wb") as file:
         np.savez(file, meta=text, **dict(stacks))  # type: ignore[arg-type]  # names are digits
         file.flush()
         os.fsync(file.fileno())
-    draft.replace(path)
 
 
 def read_archive(path: Path, *, whole: bool = True) -> tuple[dict[str, Any], dict[str, Array]]:

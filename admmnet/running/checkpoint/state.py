@@ -136,13 +136,7 @@ def restore_node(node: Node, state: State, *, seeded: bool) -> None:
     if solver:
         put_states(secret.solver.states, solver)
     for number, key in enumerate(state["kept"].tolist()):
-        own = _below(f"kept{number}", state)
-        if "" in own:
-            secret.kept[key] = own[""].item()
-        elif "series" in own:
-            secret.kept[key] = _progress(own)
-        else:
-            secret.kept[key] = _query(secret.solver, own)
+        secret.kept[key] = _thing_kept(secret.solver, _below(f"kept{number}", state))
 
 
 def _fields(state: Any) -> State:
@@ -176,23 +170,18 @@ def put_states(states: Mapping[str, Any], saved: State) -> None:
         _set_fields(state, _below(name, saved))
 
 
-def _progress(saved: State) -> SeriesProgress:
-    kinds = {kind.__name__: kind for kind in SeriesProgress.__subclasses__()}
-    kind = kinds[str(saved["series"])]
-    progress = kind.__new__(kind)
-    _set_fields(progress, saved)
-    return progress
-
-
-def _query(solver: AnySolver, saved: State) -> BallQuery:
+def _thing_kept(solver: AnySolver, saved: State) -> Any:
+    """Undo ``_kept_state``."""
+    if "" in saved:
+        return saved[""].item()
+    if "series" in saved:
+        kind = {kind.__name__: kind for kind in SeriesProgress.__subclasses__()}[str(saved["series"])]
+        progress = kind.__new__(kind)
+        _set_fields(progress, saved)
+        return progress
     query = BallQuery(solver, saved["radius"].item(), saved["gap"].item())
     put_states(query.states, saved)
     return query
-
-
-def block_state(block: BlockSolver) -> State:
-    """What the solver of a block has learnt, so that its next solves give the same bits."""
-    return states_taken(block.states)
 
 
 def restore_block(block: BlockSolver, saved: State) -> None:

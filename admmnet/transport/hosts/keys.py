@@ -35,11 +35,11 @@ class Keys:
 
 @dataclass(frozen=True)
 class Secrets:
-    """What an agent alone knows; what it signs with is None in key files of older versions."""
+    """What an agent alone knows."""
 
     keys: Keys | None
     """None in networks without CURVE."""
-    identity: Identity | None
+    identity: Identity
 
 
 def check_key(key: object, where: str) -> str:
@@ -59,12 +59,16 @@ def secret_path(folder: Path, agent: int) -> Path:
 def write_secrets(path: Path, agent: int, secrets: Secrets) -> None:
     """Write a key file that its owner alone can read; an existing one is never replaced."""
     tables = "".join(
-        f"[{name}]\nagent = {agent}\npublic = {as_toml(pair.public)}\nsecret = {as_toml(pair.secret)}\n"
+        f"[{name}]\nagent = {agent}\n{_lines(pair)}"
         for name, pair in (("key", secrets.keys), ("identity", secrets.identity))
         if pair is not None
     )
     head = f"# Keys of agent {agent}. Keep this file on the host of agent {agent} alone, readable by its user alone.\n"
     _write_private(path, head + tables)
+
+
+def _lines(pair: Keys | Identity) -> str:
+    return f"public = {as_toml(pair.public)}\nsecret = {as_toml(pair.secret)}\n"
 
 
 def read_secrets(path: str | os.PathLike[str], agent: int) -> Secrets:
@@ -74,21 +78,17 @@ def read_secrets(path: str | os.PathLike[str], agent: int) -> Secrets:
     """
     source = Path(path)
     tables = _private(source)
-    if not tables or not set(tables) <= {"key", "identity"}:
-        raise RequestError(f"{source}: a key file has the tables [key] and [identity], or one of them")
-    return Secrets(
-        _curve_pair(source, tables["key"], agent) if "key" in tables else None,
-        _signing_pair(source, tables["identity"], agent) if "identity" in tables else None,
-    )
+    if "identity" not in tables or not set(tables) <= {"key", "identity"}:
+        raise RequestError(f"{source}: a key file has the tables [identity] and, for CURVE, [key]")
+    identity = _identity(source, *_pair(source, "identity", tables["identity"], agent))
+    return Secrets(_curve_pair(source, tables["key"], agent) if "key" in tables else None, identity)
 
 
 def write_signer(folder: Path, identity: Identity) -> tuple[Path, Path]:
     """Write the two files of somebody who signs and is no agent: the secret one, and the one to give away."""
     secret, public = folder / "signer.secret.toml", folder / "signer.public.toml"
     _write_private(
-        secret,
-        "# Whoever has this file signs in your name: keep it to yourself.\n"
-        f"[signer]\npublic = {as_toml(identity.public)}\nsecret = {as_toml(identity.secret)}\n",
+        secret, f"# Whoever has this file signs in your name: keep it to yourself.\n[signer]\n{_lines(identity)}"
     )
     try:
         with public.open("x", encoding="utf-8") as file:
@@ -148,10 +148,6 @@ def _curve_pair(source: Path, table: object, agent: int) -> Keys:
     if zmq.curve_public(keys.secret.encode()).decode() != keys.public:
         raise RequestError(f"{source}: the public key does not belong to the secret one")
     return keys
-
-
-def _signing_pair(source: Path, table: object, agent: int) -> Identity:
-    return _identity(source, *_pair(source, "identity", table, agent))
 
 
 def _identity(source: Path, public: object, secret: object) -> Identity:

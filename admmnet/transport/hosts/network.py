@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 _TCP = re.compile(r"tcp://(?P<host>\[[0-9a-fA-F:.%\w]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})")
 _ANYWHERE = (ipaddress.ip_address("0.0.0.0"), ipaddress.ip_address("::"))
-UPGRADE = "`admmnet network rotate --keep-curve FILE -o DIR` gives signing keys to all and keeps the CURVE keys"
-"""What to do with a network file of an older version."""
 _TABLES = ("network", "agents")
 _NETWORK_KEYS = ("topology", "topology_seed", "curve", "edges")
 _AGENT_KEYS = ("agent", "address", "public_key", "identity", "records", "former", "revoked")
@@ -41,7 +39,7 @@ class Peer:
     public_key: str | None = None
     """Z85, 40 letters; None without CURVE."""
     identity: str | None = None
-    """Public half of its signing key; None in networks of older versions."""
+    """Public half of its signing key, which every agent of a network has."""
     records: int | None = None
     """Most records that it is believed to hold; None for any number."""
     former: tuple[str, ...] = ()
@@ -188,9 +186,6 @@ def make_network(
                 raise collector.fault(
                     f"agents {seen[value]} and {peer.agent} have the same {what}: {value}; give each its own"
                 )
-    without = [peer.agent for peer in listed if peer.identity is None]
-    if without and len(without) < len(listed):
-        raise collector.fault(f"agent {without[0]} has no identity, and others have: {UPGRADE}")
     for edge in edges:
         if len(edge) != 2:
             raise collector.fault(f"edges: expected two agents such as [0, 1], got {list(edge)}")
@@ -206,10 +201,11 @@ def make_network(
 def _check_peer(peer: Peer, curve: bool, source: str) -> None:
     where = f"{source}: agent {peer.agent}"
     check_address(peer.address, f"{where}: address")
-    if peer.identity is not None:
-        check_identity(peer.identity, f"{where}: identity {printable(str(peer.identity), 80)!r}")
-        if peer.identity in (*peer.former, *peer.revoked):
-            raise RequestError(f"{where}: its identity is listed among the former or revoked ones: make new keys")
+    if peer.identity is None:
+        raise RequestError(f"{where} has no identity: make the network anew with `admmnet network init`")
+    check_identity(peer.identity, f"{where}: identity {printable(str(peer.identity), 80)!r}")
+    if peer.identity in (*peer.former, *peer.revoked):
+        raise RequestError(f"{where}: its identity is listed among the former or revoked ones: make new keys")
     for key in (*peer.former, *peer.revoked):
         check_identity(key, f"{where}: former or revoked {printable(str(key), 80)!r}")
     if not curve:
@@ -223,11 +219,8 @@ def _check_peer(peer: Peer, curve: bool, source: str) -> None:
     check_key(peer.public_key, f"{where}: public_key {peer.public_key!r}")
 
 
-def read_network(path: str | os.PathLike[str], *, older: bool = False) -> Network:
-    """Network in a TOML file; keys, addresses, agents and edges are all checked.
-
-    One of an older version, without signing keys, is refused unless ``older`` ones will do.
-    """
+def read_network(path: str | os.PathLike[str]) -> Network:
+    """Network in a TOML file; keys, addresses, agents and edges are all checked."""
     source = os.fspath(path)
     tables = read_toml(Path(path), "network file")
     _known(source, "", tables, _TABLES)
@@ -246,10 +239,7 @@ def read_network(path: str | os.PathLike[str], *, older: bool = False) -> Networ
     if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
         raise RequestError(f"{source}: [network] topology_seed = {seed!r} must be a whole number, at least 0")
     peers = [_peer(source, place, entry) for place, entry in enumerate(agents)]
-    made = make_network(topology, edges, peers, curve=curve, topology_seed=seed, source=source)
-    if not older and any(peer.identity is None for peer in made.peers):
-        raise RequestError(f"{source} is of an older version, without signing keys: {UPGRADE}")
-    return made
+    return make_network(topology, edges, peers, curve=curve, topology_seed=seed, source=source)
 
 
 def _peer(source: str, place: int, entry: object) -> Peer:
@@ -291,7 +281,7 @@ def write_network(network: Network, path: str | os.PathLike[str]) -> None:
     for peer in network.peers:
         lines = [f"agent = {peer.agent}", f"address = {as_toml(peer.address)}"]
         lines += [] if peer.public_key is None else [f"public_key = {as_toml(peer.public_key)}"]
-        lines += [] if peer.identity is None else [f"identity = {as_toml(peer.identity)}"]
+        lines += [f"identity = {as_toml(str(peer.identity))}"]
         lines += [] if peer.records is None else [f"records = {peer.records}"]
         for name, keys in (("former", peer.former), ("revoked", peer.revoked)):
             lines += [f"{name} = [{', '.join(map(as_toml, keys))}]"] if keys else []

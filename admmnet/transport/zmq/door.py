@@ -39,7 +39,7 @@ nobody gets without a key; without it greeting and READY."""
 _ACKED, _RECEIVED = 120, 128  # bytes, in the kernel's struct tcp_info
 
 
-class Door:
+class Doorkeeper:
     """Watches the lines that come in at ``pull``, not bound to ``port`` yet, where so many ``neighbours`` will come.
 
     ``admitted`` are the keys that may come in; None on lines without CURVE, where everybody may. ``turned_away``

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from admmnet.errors import printable
+from admmnet.errors import printable, short
 from admmnet.transport.hosts.network import Network
-from admmnet.transport.zmq.wire import NO_LINK, BadFrame, Kind
+from admmnet.transport.zmq.wire import NO_LINK, Hello, Kind
 
 
 @dataclass
@@ -65,11 +63,6 @@ class Link:
             self.unconfirmed -= len(self.log.popleft()[1])
 
 
-def fresh_nonce() -> str:
-    """16 random bytes in hexadecimal, for one run of one process."""
-    return os.urandom(16).hex()
-
-
 def link_id(one: str, other: str) -> bytes:
     """Id of the link between two nonces, the same at both ends: no other session has both."""
     return hashlib.sha256("-".join(sorted((one, other))).encode()).digest()[:16]
@@ -85,33 +78,7 @@ def facts(network: Network) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
-@dataclass(frozen=True)
-class Greeting:
-    """Content of HELLO."""
-
-    nonce: str
-    """The sender's."""
-    echo: str
-    """The receiver's nonce as the sender knows it, or ""."""
-    ready: bool
-    """Whether the sender has seen its own nonce come back."""
-    network: str
-    """Digest of its network file."""
-    settings: Mapping[str, Any]
-    """Its public settings."""
-
-    @classmethod
-    def read(cls, value: Any) -> Greeting:
-        """Greeting in a JSON value; BadFrame if it is none."""
-        kinds = {"nonce": str, "echo": str, "ready": bool, "network": str, "settings": dict}
-        if not isinstance(value, dict) or value.keys() != kinds.keys():
-            raise BadFrame("payload")
-        if not all(isinstance(value[name], kind) for name, kind in kinds.items()):
-            raise BadFrame("payload")
-        return cls(**value)
-
-
-def difference(mine: Greeting, theirs: Greeting, name: str) -> str | None:
+def difference(mine: Hello, theirs: Hello, name: str) -> str | None:
     """What is not the same at this and the other end of a link, which is called ``name``; None if everything is."""
     if mine.network != theirs.network:
         return (
@@ -122,12 +89,7 @@ def difference(mine: Greeting, theirs: Greeting, name: str) -> str | None:
         here, there = mine.settings.get(key), theirs.settings.get(key)
         if json.dumps(here, sort_keys=True) != json.dumps(there, sort_keys=True):
             return (
-                f"{name} runs with {printable(key, 60)} = {_shown(there)}, this process with {_shown(here)}; "
+                f"{name} runs with {printable(key, 60)} = {short(there, 60)}, this process with {short(here, 60)}; "
                 "start all agents with the same settings"
             )
     return None
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -2,7 +2,7 @@
 
 No thread: everything happens while the process waits for something, and every wait is one poll. A process that waits
 tells the neighbours so once a pulse; so the round deadline runs against the process that really hangs, and its own
-neighbours alone accuse it. What they have signed travels on, and ``evidence`` says who is lost by it.
+neighbours alone accuse it. What they have signed travels on, and ``accusations`` says who is lost by it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any, NoReturn
 
 from admmnet.errors import AdmmnetError, RunError, says
 from admmnet.graph.simple import parts_of
-from admmnet.transport.zmq.evidence import Evidence
+from admmnet.transport.zmq.accusations import Accusations
 from admmnet.transport.zmq.mailbox import Topic, topic_of
-from admmnet.transport.zmq.start import DRAWN, Start
-from admmnet.transport.zmq.wire import HEADER, LIMIT, MOST, BadFrame, Frame, Kind, as_json
+from admmnet.transport.zmq.start import DRAWN, Meeting
+from admmnet.transport.zmq.wire import HEADER, LIMIT, MOST, BadFrame, End, Frame, Kind, Obituary, as_json
 
 ENDS = (2, 3, 4)
 """Exit codes with which another process can end this one: neither as if all were well, nor as a person at this one."""
@@ -56,7 +56,7 @@ class RunEnded(RunError):
         self.exit_code = code
 
 
-class Membership(Start):
+class Membership(Meeting):
     """What one process owes to, and is owed by, the others; arguments are those of ``Session`` and two more.
 
     ``on_loss`` is "stop" or "continue". With ``shared_folder`` all processes write one run folder, for one user: then
@@ -68,7 +68,7 @@ class Membership(Start):
     def __init__(self, *session: Any, on_loss: str, shared_folder: bool = False, **more: Any) -> None:
         super().__init__(*session, **more)
         self.graph, self.size = self.network.graph(), len(self.network.peers)
-        self.evidence = Evidence(self.graph, self.rank)
+        self.evidence = Accusations(self.graph, self.rank)
         self.round, self.due, self.lost = 0, 0, dict[int, int]()
         self.watchers: list[Callable[[int, int], None]] = []
         self.ended: AdmmnetError | None = None
@@ -174,7 +174,7 @@ class Membership(Start):
                 self.draw()
         elif frame.kind is Kind.WAITING:
             # whoever waits for this process alone may be what hangs; the lost excuse nobody
-            if set(value["for"]) - {self.rank} - self.lost.keys():
+            if set(value.absent) - {self.rank} - self.lost.keys():
                 link.waiting_at = time.monotonic()
         elif frame.kind is Kind.AGAIN:
             now = time.monotonic()
@@ -196,15 +196,14 @@ class Membership(Start):
         if not self.agreed:
             self.fail(RunError(f"{self.names[process]} fails before the run has begun: {reason}"))
         if self.evidence.accuse(self.rank, process, self.round, reason):
-            self.say(Kind.OBITUARY, 0, self.round, as_json({"process": process, "reason": reason[:TOLD]}))
+            self.say(Kind.OBITUARY, 0, self.round, as_json(Obituary(process, reason[:TOLD])))
             self._reckon(process, f"{self.names[process]} is lost in round {self.round}: {reason}")
 
-    def _heard(self, frame: Frame, value: Any) -> None:
+    def _heard(self, frame: Frame, said: Obituary) -> None:
         """Take in an accusation of a process by a neighbour of its."""
-        known = isinstance(value, dict) and type(value.get("process")) is int and value["process"] in self.names
-        if not known or not isinstance(value.get("reason"), str):
+        process, reason = said.process, said.reason
+        if process not in self.names:
             raise BadFrame("payload")
-        process, reason = value["process"], value["reason"]
         if self._closing or not self.evidence.accuse(frame.origin, process, frame.round, reason):
             return
         self.pass_on(frame)
@@ -284,25 +283,19 @@ class Membership(Start):
     def abort(self, code: int, reason: str | None = None) -> None:
         """Tell everybody that this process ends with an exit code: under "stop" all end with it."""
         if self.ended is None:
-            told = None if reason is None else reason[:TOLD]
-            self.say(Kind.ABORT, 0, self.due, as_json({"code": code, "reason": told}))
+            self.say(Kind.ABORT, 0, self.due, as_json(End(code, None if reason is None else reason[:TOLD])))
 
     def fail(self, error: AdmmnetError) -> NoReturn:
         """End this process, and tell everybody."""
         self.abort(error.exit_code, error.public)
         self.end(error)
 
-    def _ended_by(self, frame: Frame, value: Any) -> None:
-        if not isinstance(value, dict) or type(value.get("code")) is not int:
-            raise BadFrame("payload")
-        reason = value.get("reason")
-        if reason is not None and not isinstance(reason, str):
-            raise BadFrame("payload")
+    def _ended_by(self, frame: Frame, end: End) -> None:
         if self._closing or self.fault is not None:  # has a reason of its own
             return
         who = self.names[frame.origin]
-        said = "its own output says why" if reason is None else says(who, reason)
-        error = RunEnded(f"{who} has ended the run: {said}", value["code"] if value["code"] in ENDS else 3)
+        said = "its own output says why" if end.reason is None else says(who, end.reason)
+        error = RunEnded(f"{who} has ended the run: {said}", end.code if end.code in ENDS else 3)
         if not self.agreed:  # unsigned, from the neighbour itself: the others hear it of this process
             self.fail(error)
         if not self.words.genuine(frame):

@@ -6,20 +6,23 @@ What is judged good goes to ``obey``; what it means is ``membership``'s business
 from __future__ import annotations
 
 import json
+import secrets
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
+
+from msgspec.structs import replace
 
 from admmnet.errors import RequestError
 from admmnet.identity.keys import Identity
 from admmnet.transport.hosts.keys import Keys
 from admmnet.transport.hosts.network import Network
-from admmnet.transport.zmq.link_state import Greeting, Link, difference, facts, fresh_nonce, link_id
+from admmnet.transport.zmq import wire
+from admmnet.transport.zmq.link_state import Link, difference, facts, link_id
 from admmnet.transport.zmq.mailbox import ROOM, Mailbox, Verdict, topic_of
-from admmnet.transport.zmq.sockets import Deadlines, Line, Sockets
-from admmnet.transport.zmq.wire import MOST, NO_LINK, BadFrame, Frame, Kind, as_json, content, decode, encode
+from admmnet.transport.zmq.sockets import Deadlines, LineNews, Sockets
+from admmnet.transport.zmq.wire import NO_LINK, BadFrame, Excuse, Frame, Hello, Kind, as_json, content, decode, encode
 from admmnet.transport.zmq.words import Words
 
 BURST = 1000
@@ -71,9 +74,9 @@ class Session(ABC):
         self._closed: set[int] = set()  # neighbours to which nothing is sent any more
         self.fault: str | None = None
         plain = json.loads(json.dumps(dict(settings)))
-        self.nonce = fresh_nonce()
-        self._greeting = Greeting(self.nonce, "", False, facts(network), plain)
-        size, most = len(as_json(asdict(self._greeting))) + len(self.nonce), MOST[Kind.HELLO]
+        self.nonce = secrets.token_hex(16)
+        self._greeting = Hello(self.nonce, "", False, facts(network), plain)
+        size, most = len(as_json(self._greeting)) + len(self.nonce), wire.MOST[Kind.HELLO]
         if size > most:
             raise RequestError(
                 f"the public settings have {size} bytes, and agents compare at most {most}; shorten the longest list"
@@ -141,7 +144,7 @@ class Session(ABC):
     def greet(self, peer: int) -> None:
         """Introduce this process to a neighbour."""
         link = self.links[peer]
-        value = asdict(self._greeting) | {"echo": link.theirs or "", "ready": link.ready}
+        value = replace(self._greeting, echo=link.theirs or "", ready=link.ready)
         self.sockets.send(peer, encode(Frame(Kind.HELLO, NO_LINK, self.rank, payload=as_json(value))))
 
     def resend(self, peer: int, after: int = 0) -> None:
@@ -160,8 +163,7 @@ class Session(ABC):
     def say_waiting(self, absent: list[int]) -> None:
         """Tell the neighbours whom this process waits for, and how much it has sent them: they see what is missing."""
         for peer, link in self.links.items():
-            value = {"for": absent[:NAMED], "sent": link.sent}
-            self.send(peer, Kind.WAITING, numbered=False, payload=as_json(value))
+            self.send(peer, Kind.WAITING, numbered=False, payload=as_json(Excuse(absent[:NAMED], link.sent)))
 
     # in
 
@@ -182,17 +184,17 @@ class Session(ABC):
             for peer, line in self.sockets.wait(seconds):
                 self._happened(peer, line)
 
-    def _happened(self, peer: int, line: Line) -> None:
+    def _happened(self, peer: int, line: LineNews) -> None:
         link = self.links[peer]
-        if line is Line.UP:
+        if line is LineNews.UP:
             link.up, link.down_since, link.fault = True, None, ""
             if not link.ready:
                 self.greet(peer)
             self.resend(peer)
-        elif line is Line.DOWN:
+        elif line is LineNews.DOWN:
             if link.up:
                 link.up, link.down_since = False, time.monotonic()
-        elif line is Line.FLOODS:
+        elif line is LineNews.FLOODS:
             self._cut(peer, str(line))
         else:
             link.fault = str(line)
@@ -233,7 +235,9 @@ class Session(ABC):
         value = content(frame) if verdict is Verdict.NOW and frame.kind in _PARSED else None
         link.acknowledge(min(frame.acknowledged, link.sent))
         if frame.kind is Kind.WAITING:
-            link.gap = self._sent(peer, value) > self.mailbox.received[peer]
+            if value is None or not set(value.absent) <= self.names.keys() - {peer}:
+                raise BadFrame("payload")
+            link.gap = value.sent > self.mailbox.received[peer]
             if link.gap:
                 self.send(peer, Kind.AGAIN, numbered=False)
         if verdict is Verdict.GAP:
@@ -253,23 +257,12 @@ class Session(ABC):
             self.lose(peer, f"it sent a frame of turn {frame.round}, at which nobody can be yet ({frame.kind.name})")
         return verdict in (Verdict.NOW, Verdict.EARLY, Verdict.KNOWN) and topic_of(frame) is not None
 
-    def _sent(self, peer: int, value: Any) -> int:
-        """How many frames a neighbour that waits has sent; BadFrame if it does not wait for other processes."""
-        if not isinstance(value, dict) or value.keys() != {"for", "sent"} or type(value["sent"]) is not int:
-            raise BadFrame("payload")
-        absent = value["for"]
-        if not isinstance(absent, list) or len(absent) > len(self.names):
-            raise BadFrame("payload")
-        if not all(type(q) is int and q in self.names and q != peer for q in absent):
-            raise BadFrame("payload")
-        return int(value["sent"])
-
     def _greeted(self, frame: Frame, identity: str | None) -> None:
         peer = frame.sender
         if not self.mailbox.belongs(frame, identity) or peer in self._closed:
             self.mailbox.count(Verdict.FOREIGN)
             return
-        link, mine, theirs = self.links[peer], self._greeting.nonce, Greeting.read(content(frame))
+        link, mine, theirs = self.links[peer], self._greeting.nonce, content(frame)
         if link.ready and theirs.nonce != link.theirs:  # a new start under an old name, or an old recording
             self.mailbox.count(Verdict.FOREIGN)
             if theirs.echo == mine:  # no recording: the process that was here is dead
@@ -312,6 +305,6 @@ class Session(ABC):
     def close_sockets(self) -> None:
         """Close the sockets; what was sent may still leave within the shutdown deadline."""
         for peer, line in self.sockets.wait(0.0):  # lines that were cut while this process looked elsewhere
-            self.links[peer].up = self.links[peer].up and line is not Line.DOWN
+            self.links[peer].up = self.links[peer].up and line is not LineNews.DOWN
         hopeless = frozenset(peer for peer, link in self.links.items() if not link.up)
         self.sockets.close(self.deadlines.shutdown, hopeless)

@@ -22,7 +22,7 @@ from zmq.utils.monitor import parse_monitor_message
 from admmnet.errors import RequestError
 from admmnet.transport.hosts.keys import Keys
 from admmnet.transport.hosts.network import Peer, numbers_of
-from admmnet.transport.zmq.door import UNREAD, Door
+from admmnet.transport.zmq.door import UNREAD, Doorkeeper
 from admmnet.transport.zmq.wire import LIMIT
 
 QUEUE = 200_000
@@ -78,7 +78,7 @@ class Deadlines:
         return min(1.0, 0.1 * self.heartbeat, 0.1 * self.round)
 
 
-class Line(StrEnum):
+class LineNews(StrEnum):
     """What happened to the line to a neighbour."""
 
     UP = "up"
@@ -110,6 +110,8 @@ class Sockets:
         self._news = b""
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._deadlines, self._parent, self._keys = deadlines, parent, keys
+        self._push: dict[int, zmq.Socket[bytes]] = {}
+        self._monitors: dict[zmq.Socket[bytes], int] = {}
         self._fresh: set[int] = set()  # lines that have said something since all was read
         self._peers = dict(neighbours)
         self._by_key = {peer.public_key: process for process, peer in neighbours.items()}
@@ -124,13 +126,13 @@ class Sockets:
             self._pull.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
         for number in numbers_of(own, neighbours.values()):
             self._pull.setsockopt(zmq.TCP_ACCEPT_FILTER, number.encode())
-        self.door: Door | None = None
+        self.door: Doorkeeper | None = None
         try:
             where = own.listens_at()
             if where.startswith("tcp://"):  # before anything listens: without a door ZeroMQ lets everybody in
                 admitted = None if keys is None else frozenset(map(str, self._by_key))
                 port = int(where.rpartition(":")[2])
-                self.door = Door(self._context, self._pull, port, len(neighbours), admitted)
+                self.door = Doorkeeper(self._context, self._pull, port, len(neighbours), admitted)
             self._pull.bind(where)
         except zmq.ZMQError as error:
             self.close(0.0)
@@ -140,8 +142,6 @@ class Sockets:
             ) from None
         self._poller = zmq.Poller()
         self._poller.register(self._pull, zmq.POLLIN)
-        self._push: dict[int, zmq.Socket[bytes]] = {}
-        self._monitors: dict[zmq.Socket[bytes], int] = {}
         if parent is not None:
             self._poller.register(parent, zmq.POLLIN | zmq.POLLERR)
         for process, peer in neighbours.items():
@@ -210,7 +210,7 @@ class Sockets:
             data = b"".join(parts) if size <= LIMIT else b""
         return data, key
 
-    def wait(self, seconds: float) -> Iterator[tuple[int, Line]]:
+    def wait(self, seconds: float) -> Iterator[tuple[int, LineNews]]:
         """Wait until something arrives or happens, and return what happened to lines."""
         for socket, _ in self._poller.poll(max(0, _milliseconds(seconds) if seconds > 0 else 0)):
             if socket == self._parent:
@@ -220,7 +220,7 @@ class Sockets:
         while self.door is not None and self.door.flooded:
             process = self._by_key.get(self.door.flooded.pop())
             if process is not None:
-                yield process, Line.FLOODS
+                yield process, LineNews.FLOODS
 
     def _read_news(self, data: bytes) -> None:
         self.orphaned = not data
@@ -229,28 +229,28 @@ class Sockets:
             process, _, how = line.decode().partition(" ")
             self.died.append((int(process), how))
 
-    def _happened(self, monitor: zmq.Socket[bytes]) -> Iterator[tuple[int, Line]]:
+    def _happened(self, monitor: zmq.Socket[bytes]) -> Iterator[tuple[int, LineNews]]:
         while monitor.poll(0):
             event = parse_monitor_message(monitor.recv_multipart())["event"]
             if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
-                yield self._monitors[monitor], Line.UP
+                yield self._monitors[monitor], LineNews.UP
             elif event == zmq.EVENT_DISCONNECTED:
-                yield self._monitors[monitor], Line.DOWN
+                yield self._monitors[monitor], LineNews.DOWN
             elif event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
-                yield self._monitors[monitor], Line.NOT_ADMITTED
+                yield self._monitors[monitor], LineNews.NOT_ADMITTED
             else:
-                yield self._monitors[monitor], Line.NOT_UNDERSTOOD
+                yield self._monitors[monitor], LineNews.NOT_UNDERSTOOD
 
     def close(self, linger: float, hopeless: frozenset[int] = frozenset()) -> None:
         """Close everything; what waits for a neighbour may still leave for `linger` seconds, except to some.
 
         A line that is cut now is given up: as a rule both ends leave, and ZeroMQ would knock in vain until then.
         """
-        monitors, leaving = getattr(self, "_monitors", {}), zmq.Poller()
-        for monitor, process in monitors.items():
+        leaving = zmq.Poller()
+        for monitor, process in self._monitors.items():
             if process not in hopeless:
                 leaving.register(monitor, zmq.POLLIN)
-        for process, socket in getattr(self, "_push", {}).items():
+        for process, socket in self._push.items():
             socket.close(0 if process in hopeless else _milliseconds(linger) if linger > 0 else 0)
         self._pull.close(0)
         cut, until = False, time.monotonic() + linger
@@ -260,7 +260,7 @@ class Sockets:
                 if event in (zmq.EVENT_DISCONNECTED, zmq.EVENT_MONITOR_STOPPED):
                     cut |= event == zmq.EVENT_DISCONNECTED
                     leaving.unregister(monitor)
-        for monitor in monitors:
+        for monitor in self._monitors:
             monitor.close(0)
         # which waits for lines that were cut as long as for others
         end = threading.Thread(target=self._context.term, name="end", daemon=True)

@@ -16,7 +16,7 @@ DRAWN: Topic = ("gather", NONCES)
 """Topic of the numbers that make the run's id, turn 0, and of everybody's word that it has the same id, turn 1."""
 
 
-class Start(Session):
+class Meeting(Session):
     """A session until every process has drawn a number for this run, and all have the same numbers."""
 
     size: int

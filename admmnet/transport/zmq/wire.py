@@ -12,6 +12,7 @@ import zlib
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from admmnet.types import Integers, Vector
@@ -175,14 +176,54 @@ def payload_of_integers(numbers: Integers) -> bytes:
     return np.ascontiguousarray(numbers, dtype="<i8").tobytes()
 
 
+class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Content of HELLO."""
+
+    nonce: str
+    """The sender's."""
+    echo: str
+    """The receiver's nonce as the sender knows it, or ""."""
+    ready: bool
+    """Whether the sender has seen its own nonce come back."""
+    network: str
+    """Digest of its network file."""
+    settings: dict[str, Any]
+    """Its public settings."""
+
+
+class Excuse(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"absent": "for"}):
+    """Content of WAITING: for which processes, and how many frames the sender has sent."""
+
+    absent: list[int]
+    sent: int
+
+
+class Obituary(msgspec.Struct, frozen=True):
+    """Content of OBITUARY: which process is accused, and why."""
+
+    process: int
+    reason: str
+
+
+class End(msgspec.Struct, frozen=True):
+    """Content of ABORT: exit code, and the reason unless the sender's own output says it."""
+
+    code: int
+    reason: str | None = None
+
+
+_CONTENT: dict[Kind, Any] = {Kind.HELLO: Hello, Kind.WAITING: Excuse, Kind.OBITUARY: Obituary, Kind.ABORT: End}
+
+
 def content(frame: Frame) -> Any:
-    """JSON value of a frame; BadFrame if its payload is none."""
+    """JSON value of a frame, typed where its kind's always is; BadFrame if its payload is none."""
     try:
-        return json.loads(frame.payload.decode("utf-8"))
-    except (ValueError, RecursionError):
+        value = json.loads(frame.payload.decode("utf-8"))
+        return msgspec.convert(value, _CONTENT.get(frame.kind, Any))
+    except (ValueError, RecursionError, msgspec.ValidationError):
         raise BadFrame("payload") from None
 
 
 def as_json(value: Any) -> bytes:
     """Payload of a JSON kind."""
-    return json.dumps(value).encode()
+    return json.dumps(msgspec.to_builtins(value) if isinstance(value, msgspec.Struct) else value).encode()

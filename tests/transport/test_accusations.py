@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from admmnet.transport.zmq.evidence import Evidence
+from admmnet.transport.zmq.accusations import Accusations
 
 Accusation = tuple[int, int]
 
 
-def seen(graph: nx.Graph, rank: int, accusations: list[Accusation], gone: set[int] = frozenset()) -> Evidence:  # type: ignore[assignment]
-    evidence = Evidence(graph, rank)
+def seen(graph: nx.Graph, rank: int, accusations: list[Accusation], gone: set[int] = frozenset()) -> Accusations:  # type: ignore[assignment]
+    evidence = Accusations(graph, rank)
     for accuser, process in accusations:
         evidence.accuse(accuser, process, 3, "it hangs")
     for process in gone:
@@ -113,7 +113,7 @@ def test_an_accuser_that_was_lost_counts_on() -> None:
 
 
 def test_only_neighbours_accuse_and_once() -> None:
-    evidence = Evidence(nx.path_graph(4), 0)
+    evidence = Accusations(nx.path_graph(4), 0)
     assert not evidence.accuse(0, 2, 1, "far away")
     assert not evidence.accuse(3, 3, 1, "itself")
     assert not evidence.accuse(7, 9, 1, "who?")
@@ -124,7 +124,7 @@ def test_only_neighbours_accuse_and_once() -> None:
 
 
 def test_the_round_of_a_loss_is_no_single_accuser_s_choice() -> None:
-    evidence = Evidence(nx.complete_graph(5), 0)
+    evidence = Accusations(nx.complete_graph(5), 0)
     for accuser, round in ((0, 7), (1, 2**31 - 1), (2, 8)):
         evidence.accuse(accuser, 4, round, "gone")
     assert evidence.round_of(4) == 8

@@ -9,7 +9,7 @@ from __future__ import annotations
 from admmnet.graph.simple import Graph, parts_of
 
 
-class Evidence:
+class Accusations:
     """What the processes of a graph have signed, as process ``rank`` sees it.
 
     Attributes

@@ -1,0 +1,68 @@
+"""metrics.csv and the summary against the formulas: losses, objectives, gaps and bytes of a small simulation."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from admmnet import run
+from admmnet.running.figures import Figures
+
+AGENTS, ROUNDS, WIDTH = 3, 3, 4
+
+
+@pytest.mark.parametrize("answer", ["last", "average"])
+def test_figures_are_those_of_the_formulas(answer: str, tmp_path: Path) -> None:
+    """Eqs. (1), (61): (lambda/N) ||theta||^2 / 2 beside the mean loss; an answer changes the summary alone."""
+    stream = np.random.default_rng(0)
+    X = stream.standard_normal((90, WIDTH))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = np.where(X[:, 0] + 0.3 * stream.standard_normal(90) > 0.0, 1, -1)
+    shards = [(X[i::AGENTS], y[i::AGENTS]) for i in range(AGENTS)]
+    how: dict[str, Any] = {"algorithm": "pp-admm", "loss": "logistic", "regularisation": 0.1, "epsilon": 20.0}
+    how |= {"shards": shards, "test": (X, y), "scaled": True, "graph": nx.path_graph(AGENTS), "seed": 0}
+    result = run(**how, rounds=ROUNDS, answer=answer, out=tmp_path / answer)
+    last = result if answer == "last" else run(**how, rounds=ROUNDS, answer="last", out=tmp_path / "last")
+    theta = last.theta
+    mean = theta.mean(axis=0)
+
+    def loss(vector: Any, rows: Any, labels: Any) -> float:
+        return float(np.log1p(np.exp(-labels * (rows @ vector))).mean())
+
+    def objective(vector: Any, agent: int) -> float:
+        return loss(vector, *shards[agent]) + 0.1 / AGENTS * float(vector @ vector) / 2
+
+    with (tmp_path / answer / "metrics.csv").open(encoding="utf-8") as file:
+        network, *agents = list(csv.DictReader(file))[-1 - AGENTS :]
+    gaps = np.linalg.norm(theta - mean, axis=1)
+    for i, row in enumerate(agents):
+        found = [float(row[name]) for name in ("train_loss", "objective", "consensus_gap")]
+        assert found == pytest.approx([loss(theta[i], *shards[i]), objective(theta[i], i), gaps[i]])
+        assert (row["releases"], row["bytes_sent"]) == (str(ROUNDS), str(8 * WIDTH * ROUNDS * (1 + (i == 1))))
+    found = [float(network[name]) for name in ("train_loss", "objective", "consensus_gap")]
+    assert found == pytest.approx([loss(mean, X, y), sum(objective(mean, i) for i in range(AGENTS)), gaps.max()])
+    sent = 8 * WIDTH * ROUNDS * 4
+    assert (network["releases"], network["bytes_sent"]) == (str(AGENTS * ROUNDS), str(sent))
+    summary = result.summary
+    # up the tree and down again: two numbers a coordinate over each of two edges
+    assert summary["bytes_sent"] == sent + (answer == "average") * 4 * 2 * 8 * WIDTH
+    model = result.theta.mean(axis=0)
+    assert summary["train_loss"] == pytest.approx(loss(model, X, y))
+    assert summary["test_error"]["consensus"] == np.mean(y * (X @ model) <= 0.0)
+
+
+def test_columns_have_their_places_and_names() -> None:
+    table = Figures(np.arange(18.0).reshape(2, 9))
+    assert table.names[:3] == ("test_error", "releases", "bytes_sent")
+    assert table.spent.tolist() == [8.0, 17.0]
+    table.releases = [5.0, 6.0]
+    assert table.values[:, 1].tolist() == [5.0, 6.0]
+    assert {name: column.tolist() for name, column in table.columns().items()}["objective"] == [4.0, 13.0]
+    assert Figures.places("spent", "test_error") == [8, 0]
+    network = Figures.filled(np.nan)
+    assert list(network.columns()) == list(Figures.names[:6])

@@ -112,7 +112,11 @@ def load_saved(folder: Path) -> RunConfig:
 
 def read_values(path: Path) -> dict[str, Any]:
     """Return the settings of a TOML file by name, unchecked but for their tables and keys."""
-    tables = read_toml(path)
+    return values_of(read_toml(path), path)
+
+
+def values_of(tables: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """Return the settings of a file's tables by name, as ``read_values``."""
     known, installed = dict(common_settings()), True
     with suppress(KeyError, TypeError):  # it names no method
         try:

@@ -52,7 +52,7 @@ TAKEN = {
         "secret",
         "seeds",
     ),
-    *("network_file", "suite", "trials", "tune", "tune_seeds", "version"),
+    *("network_file", "trials", "tune", "tune_seeds", "version"),
 }
 """Names that no setting of a method from outside can have: flags of commands; the run's settings add theirs."""
 

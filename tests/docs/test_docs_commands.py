@@ -22,6 +22,8 @@ from admmnet.cli import command_line
 from admmnet.config.run_config import RunConfig, own_settings
 from admmnet.config.toml import common_settings, load_config
 from admmnet.errors import AdmmnetError
+from admmnet.experiments.grid import Grid
+from admmnet.experiments.grid_file import read_grids
 from admmnet.forms import encode
 from admmnet.methods import METHODS
 from admmnet.privacy.contract import Contract, Promise
@@ -157,7 +159,10 @@ def test_config_examples_load(path: Path, tmp_path: Path) -> None:
     for number, block in enumerate(own):
         file = tmp_path / f"{number}.toml"
         file.write_text(block, encoding="utf-8")
-        load_config(file)
+        if "[compare]" in block:
+            assert all(map(Grid, read_grids(file, {}, {}, "out").values()))
+        else:
+            load_config(file)
 
 
 @pytest.mark.parametrize("path", [path for path in PAGES if blocks(path, "python")], ids=name)

@@ -34,24 +34,19 @@ DROWNED = 0.07
 
 @dataclass(slots=True)
 class ConsensusState:
-    """Last released vectors around one agent and its dual.
-
-    Attributes
-    ----------
-    theta, dual : ndarray of shape (d,)
-    heard : ndarray of shape (degree, d)
-        Last vector heard of every neighbour.
-    said : ndarray of shape (degree, d) or None
-        Last own vector that arrived at every neighbour; None while there was no trouble: ``theta`` everywhere.
-    edges : ndarray of shape (degree, d) or None
-        What has moved the dual along every edge, over eta/2: kept where a neighbour may be gone for good, eq. (111).
-    """
+    """Last released vectors around one agent and its dual."""
 
     theta: Vector
     dual: Vector
+    """Shape (d,)."""
     heard: Matrix
+    """Shape (degree, d). Last vector heard of every neighbour."""
     said: Matrix | None = None
+    """Shape (degree, d). Last own vector that arrived at every neighbour; None while there was no trouble: ``theta``
+    everywhere."""
     edges: Matrix | None = None
+    """Shape (degree, d). What has moved the dual along every edge, over eta/2: kept where a neighbour may be gone
+    for good, eq. (111)."""
 
     @classmethod
     def zero(cls, degree: int, width: int) -> Self:

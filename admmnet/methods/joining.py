@@ -91,19 +91,13 @@ def reaching(graph: Graph, first: frozenset[int], asked: Sequence[int]) -> froze
 
 @dataclass(slots=True)
 class JoiningState(ConsensusState):
-    """State of an agent where not all speak from the first round.
-
-    Attributes
-    ----------
-    joined : int or None
-        Round of its yes.
-    met, told : ndarray of bool, shape (degree,)
-        Whether the neighbour is known to speak, and knows that this agent does: both ends know both.
-    """
+    """State of an agent where not all speak from the first round."""
 
     joined: int | None = None
+    """Round of its yes."""
     met: Mask = None  # type: ignore[assignment]  # fields of the base have defaults
     told: Mask = None  # type: ignore[assignment]
+    """Shape (degree,). Whether the neighbour is known to speak, and knows that this agent does: both ends know both."""
 
     @classmethod
     def among(cls, neighbours: Sequence[int], width: int, first: frozenset[int], *, speaks: bool) -> Self:

@@ -44,28 +44,19 @@ class Calibrated(NamedTuple, Generic[N]):
 
 @dataclass(frozen=True)
 class Target:
-    """What one agent may spend, and what is spent of it.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        The promise, over all runs of an account.
-    accountant : str
-        ``proven`` or ``published``: which arithmetic calibrates and guards.
-    spent : Totals or None
-        Totals of an account that this run continues.
-    account : Spend or None
-        The account's filter, fixed by its first run.
-    form : str
-        Form of the method: only ``published`` ones have published costs.
-    """
+    """What one agent may spend, and what is spent of it."""
 
     epsilon: float
     delta: float
+    """The promise, over all runs of an account."""
     accountant: str = "proven"
+    """``proven`` or ``published``: which arithmetic calibrates and guards."""
     spent: Totals | None = None
+    """Totals of an account that this run continues."""
     account: Spend | None = None
+    """The account's filter, fixed by its first run."""
     form: str = "proven"
+    """Form of the method: only ``published`` ones have published costs."""
 
     @property
     def order(self) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Iterable
 from typing import Any
@@ -10,22 +11,16 @@ import msgspec
 
 
 def keys(kind: type) -> dict[str, str]:
-    """Keys of a form and their meanings: from ``told`` at each, or from its docstring and those of its bases.
-
-    Of a docstring keys that share one description are joined by commas.
-    """
-    _, forms = msgspec.json.schema_components([kind])
-    properties = forms.get(kind.__name__, {}).get("properties", {})
-    found = {name: form["description"] for name, form in properties.items() if "description" in form}
-    for base in reversed(kind.__mro__[:-1]):
-        _, rule, told = inspect.cleandoc(base.__doc__ or "").partition("\n----------\n")
-        name = ""
-        for line in told.splitlines() if rule else ():
-            if line.startswith(" "):
-                found[name] = f"{found[name]} {line.strip()}".strip().replace("``", "`")
-            elif line:
-                name = line.partition(" : ")[0]
-                found[name] = ""
+    """Keys of a form, those that one description has joined by commas, from the texts behind its fields."""
+    found: dict[str, str] = {}
+    for base in reversed([base for base in kind.__mro__ if base.__module__.startswith("admmnet.")]):
+        names: list[str] = []
+        for node in ast.walk(ast.parse(inspect.getsource(base))):
+            if isinstance(node, ast.AnnAssign) and "ClassVar" not in ast.unparse(node.annotation):
+                names.append(ast.unparse(node.target))
+            elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and names:
+                found[", ".join(names)] = " ".join(str(node.value.value).split()).replace("``", "`")
+                names = []
     return found
 
 

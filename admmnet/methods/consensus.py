@@ -34,24 +34,19 @@ DROWNED = 0.07
 
 @dataclass(slots=True)
 class ConsensusState:
-    """Last released vectors around one agent and its dual.
-
-    Attributes
-    ----------
-    theta, dual : ndarray of shape (d,)
-    heard : ndarray of shape (degree, d)
-        Last vector heard of every neighbour.
-    said : ndarray of shape (degree, d) or None
-        Last own vector that arrived at every neighbour; None while there was no trouble: ``theta`` everywhere.
-    edges : ndarray of shape (degree, d) or None
-        What has moved the dual along every edge, over eta/2: kept where a neighbour may be gone for good, eq. (111).
-    """
+    """Last released vectors around one agent and its dual."""
 
     theta: Vector
     dual: Vector
+    """Shape (d,)."""
     heard: Matrix
+    """Shape (degree, d). Last vector heard of every neighbour."""
     said: Matrix | None = None
+    """Shape (degree, d). Last own vector that arrived at every neighbour; None while there was no trouble: ``theta``
+    everywhere."""
     edges: Matrix | None = None
+    """Shape (degree, d). What has moved the dual along every edge, over eta/2: kept where a neighbour may be gone
+    for good, eq. (111)."""
 
     @classmethod
     def zero(cls, degree: int, width: int) -> Self:
@@ -78,54 +73,42 @@ class ConsensusState:
         eta: float,
         contact: Contact | None = None,
     ) -> None:
-        """Take in what was said this round and update the dual, eq. (4); a silent agent keeps its last value."""
-        if contact is not None or self.said is not None:
-            self._absorb_in_trouble(neighbours, own, inbox, eta, contact)
-            return
-        degree = len(neighbours)
+        """Take in what was said this round and update the dual, eq. (4); a silent agent keeps its last value.
+
+        In trouble, eq. (36), the dual moves along edges over which nothing was lost, by vectors that both ends hold.
+        """
+        whole = np.ones(len(neighbours), dtype=bool)
+        _, arrives, hears = contact or Contact(whole, whole, whole)
+        if self.said is None and contact is not None:  # until now everything has arrived
+            self.said = np.tile(self.theta, (len(neighbours), 1))
         if own is not None:
             self.theta = own
+            if self.said is not None:
+                self.said[arrives] = own
+        came = hears & np.array([j in inbox for j in neighbours], dtype=bool)
         for row, j in enumerate(neighbours):
-            if j in inbox:
+            if came[row]:
                 self.heard[row] = inbox[j]
-        self.dual = self.dual + 0.5 * eta * (degree * self.theta - self.heard.sum(axis=0))
+        if self.said is not None:
+            both = arrives & hears & self.counted(arrives, came, own is not None)
+            moved = self.said[both] - self.heard[both]
+            self.dual = self.dual + 0.5 * eta * moved.sum(axis=0)
+            if self.edges is not None:
+                self.edges[both] += moved
+            return
+        self.dual = self.dual + 0.5 * eta * (len(neighbours) * self.theta - self.heard.sum(axis=0))
         if self.edges is not None:
             self.edges += self.theta - self.heard
+
+    def counted(self, arrives: Mask, came: Mask, spoke: bool) -> Mask:
+        """Edges that count at all: all of them."""
+        return np.ones_like(arrives)
 
     def leave(self, gone: Mask, eta: float) -> None:
         """Take what moved the dual along some edges out of it, eq. (111)."""
         if self.edges is not None:
             self.dual = self.dual - 0.5 * eta * self.edges[gone].sum(axis=0)
             self.edges[gone] = 0.0
-
-    def _absorb_in_trouble(
-        self,
-        neighbours: Sequence[int],
-        own: Vector | None,
-        inbox: Mapping[int, Vector],
-        eta: float,
-        contact: Contact | None,
-    ) -> None:
-        """Eq. (36): the dual moves along edges over which nothing was lost, by vectors that both ends hold."""
-        whole = np.ones(len(neighbours), dtype=bool)
-        _, arrives, hears = contact or Contact(whole, whole, whole)
-        if self.said is None:  # until now everything has arrived
-            self.said = np.tile(self.theta, (len(neighbours), 1))
-        if own is not None:
-            self.theta = own
-            self.said[arrives] = own
-        for row, j in enumerate(neighbours):
-            if hears[row] and j in inbox:
-                self.heard[row] = inbox[j]
-        self.move(arrives & hears, eta)
-
-    def move(self, both: Mask, eta: float) -> None:
-        """Eq. (36) over some edges."""
-        assert self.said is not None
-        moved = self.said[both] - self.heard[both]
-        self.dual = self.dual + 0.5 * eta * moved.sum(axis=0)
-        if self.edges is not None:
-            self.edges[both] += moved
 
 
 class ConsensusMethod(Method):
@@ -216,15 +199,19 @@ class ConsensusMethod(Method):
 
     def objective(self, agent: int) -> AgentPlan:
         """Penalty, regulariser, self-term and weight of an agent, eqs. (21), (62); its noise is not decided yet."""
-        settings, graph = self.settings, self.facts.graph
-        eta, share = float(settings.eta), float(settings.regularisation) / len(graph)
-        penalty = 2.0 * eta * graph.degree(agent)
+        settings = self.settings
+        eta, share = float(settings.eta), float(settings.regularisation) / len(self.facts.graph)
+        penalty = 2.0 * eta * self.fewest(agent)
         if settings.proximal == "auto":
             proximal = missing_convexity(self.wanted_convexity(agent), share, penalty)
         else:
             proximal = float(settings.proximal)
         weight = self.weight(agent)
         return AgentPlan(eta, share, proximal, weight, (share + penalty + proximal) / weight)
+
+    def fewest(self, agent: int) -> int:
+        """Neighbours by which an agent's convexity is counted."""
+        return int(self.facts.graph.degree(agent))
 
     def start(self, agent: Agent, width: int) -> ConsensusState:
         """Everything at zero."""

@@ -6,7 +6,7 @@ docs/algorithms.md, sec. 3 eqs. (13)-(15) as published; sec. 5 eqs. (22), (23) p
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from admmnet.methods.base import Agent, AgentPlan, filled
 from admmnet.methods.consensus import vector_of
 from admmnet.methods.joining import JoiningADMM
 from admmnet.methods.pp_admm import PPSettings
+from admmnet.methods.published import PublishedNoise
 from admmnet.methods.settings import Given, MethodSettings
 from admmnet.privacy.budget import Charges
 from admmnet.privacy.calibrate import pure_epsilon
@@ -95,18 +96,9 @@ class IPPSettings(PPSettings):
 
 
 class Gate(NamedTuple):
-    """Noise of a proven gate.
+    """Noise of a proven gate: the query's certified gap, and the standard deviation of a comparison's noise.
 
-    Attributes
-    ----------
-    gap : float
-        Certified gap of the query.
-    spread : float
-        Standard deviation of a comparison's noise.
-    sigma : float or None
-        Of the Gaussian gate; None for a held threshold.
-    epsilon_threshold, epsilon_query : float
-        Pure epsilons of the held threshold's noise and of the comparisons.
+    ``sigma`` is the Gaussian gate's, None for a held threshold, which has pure epsilons of its noise and its queries.
     """
 
     gap: float
@@ -228,8 +220,9 @@ class IPPADMM(JoiningADMM):
 
     def _comparison(self, agent: Agent) -> PublishedComparison:
         """Eqs. (13)-(15)."""
-        noise = agent.plan.noise
-        asked = PublishedComparison(
+        noise: PublishedNoise = agent.plan.noise
+        assert noise.gate is not None
+        return PublishedComparison(
             self.linear_term(agent),
             agent.convexity,
             self.beta,
@@ -240,5 +233,5 @@ class IPPADMM(JoiningADMM):
             self.settings.loss_clip,
             float(self.settings.gate_threshold),
             *noise.gate,
+            noise_share=self.noise_share,
         )
-        return replace(asked, noise_share=self.noise_share)

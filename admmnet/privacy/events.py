@@ -30,88 +30,61 @@ Sampling: TypeAlias = Annotated[str, Meta(extra_json_schema={"enum": list(SAMPLI
 
 @dataclass(frozen=True)
 class ObjectivePerturbation:
-    """Exact minimiser of a strongly convex objective with a Gaussian linear term (docs/privacy.md, Theorem 3).
-
-    Parameters
-    ----------
-    sensitivity : float
-        Most that replacing one record moves the gradient in 2-norm, 2 lipschitz / records.
-    sigma : float
-        Standard deviation of every coordinate of the linear term b.
-    lipschitz, curvature : float
-        G and c1: bounds on gradient norm and curvature of one record's loss.
-    convexity : float
-        m, strong convexity of the part of the objective that depends on no record.
-    records : int
-        n_i.
-    gated : bool
-        The minimiser is a candidate that a gate tests; Ding et al. (2020) book nothing for it until it is
-        broadcast, although the gate's answer already depends on it.
-    logistic : bool
-        The loss is logistic, whose gradient and curvature cannot be extreme together: Theorem 3 (L).
-    noise_share : float or None
-        epsilon3 / epsilon1 of Ding et al. (2020), which the published arithmetic reads; None for their 0.99.
-    """
+    """Exact minimiser of a strongly convex objective with a Gaussian linear term (docs/privacy.md, Theorem 3)."""
 
     mechanism: ClassVar[str] = "objective-perturbation"
     sensitivity: Positive
+    """Most that replacing one record moves the gradient in 2-norm, 2 lipschitz / records."""
     sigma: Positive
+    """Standard deviation of every coordinate of the linear term b."""
     lipschitz: Positive
     curvature: Positive
+    """G and c1: bounds on gradient norm and curvature of one record's loss."""
     convexity: Positive
+    """m, strong convexity of the part of the objective that depends on no record."""
     records: Natural
+    """n_i."""
     gated: bool = False
+    """The minimiser is a candidate that a gate tests; Ding et al. (2020) book nothing for it until it is broadcast,
+    although the gate's answer already depends on it."""
     logistic: bool = False
+    """The loss is logistic, whose gradient and curvature cannot be extreme together: Theorem 3 (L)."""
     noise_share: Share | None = None
+    """epsilon3 / epsilon1 of Ding et al. (2020), which the published arithmetic reads; None for their 0.99."""
 
 
 @dataclass(frozen=True)
 class Gaussian:
-    """A vector with added N(0, sigma^2 I) noise (docs/privacy.md, Theorem 1; of an inexact minimiser Theorem 4).
-
-    Parameters
-    ----------
-    sensitivity : float
-        L2 sensitivity of the vector.
-    sigma : float
-        Standard deviation of every coordinate.
-    objective_sensitivity, objective_sigma, noise_share : float or None
-        For the broadcast of a gated candidate: that candidate's objective perturbation. The published
-        arithmetic books it here; the proven one has charged it already.
-    """
+    """A vector with added N(0, sigma^2 I) noise (docs/privacy.md, Theorem 1; of an inexact minimiser Theorem 4)."""
 
     mechanism: ClassVar[str] = "gaussian"
     sensitivity: Positive
+    """L2 sensitivity of the vector."""
     sigma: Positive
+    """Standard deviation of every coordinate."""
     objective_sensitivity: Positive | None = None
     objective_sigma: Positive | None = None
     noise_share: Share | None = None
+    """For the broadcast of a gated candidate: that candidate's objective perturbation. The published arithmetic
+    books it here; the proven one has charged it already."""
 
 
 @dataclass(frozen=True)
 class DiscreteGaussian:
-    """A vector on an integer grid with discrete Gaussian noise (docs/privacy.md, Theorem 19).
-
-    Parameters
-    ----------
-    sensitivity, sigma : float
-        L2 sensitivity of the vector and the noise's parameter, both in the unit of the values.
-    grid : float
-        Step of the grid, a power of two, at most sigma.
-    dimension : int
-        d, number of coordinates.
-    agents, colluders : int
-        Of a masked sum: how many take part, and how many of the others may collude. ``sigma`` is the noise of all but
-        the colluders then; each agent's own has sigma^2 / (agents - colluders). 1 and 0 of a release by itself.
-    """
+    """A vector on an integer grid with discrete Gaussian noise (docs/privacy.md, Theorem 19)."""
 
     mechanism: ClassVar[str] = "discrete-gaussian"
     sensitivity: Positive
     sigma: Positive
+    """L2 sensitivity of the vector and the noise's parameter, both in the unit of the values."""
     grid: Positive
+    """Step of the grid, a power of two, at most sigma."""
     dimension: Natural
+    """d, number of coordinates."""
     agents: Natural = 1
     colluders: Number = 0
+    """Of a masked sum: how many take part, and how many of the others may collude. ``sigma`` is the noise of all but
+    the colluders then; each agent's own has sigma^2 / (agents - colluders). 1 and 0 of a release by itself."""
 
     @property
     def parts(self) -> int:
@@ -126,41 +99,28 @@ class DiscreteGaussian:
 
 @dataclass(frozen=True)
 class Laplace:
-    """A number with added Laplace noise, or what is computed from it, a comparison (docs/privacy.md, Theorems 2, 6).
-
-    Parameters
-    ----------
-    sensitivity : float
-        L1 sensitivity of the number.
-    scale : float
-        Scale of the Laplace distribution.
-    gate_epsilon : float or None
-        For a comparison of IPP-ADMM's gate: what Lemma 4.3 of Ding et al. (2020) books here, all of it at
-        an agent's first comparison and 0 at the later ones.
-    """
+    """A number with added Laplace noise, or what is computed from it, a comparison (docs/privacy.md, Theorems 2, 6)."""
 
     mechanism: ClassVar[str] = "laplace"
     sensitivity: Positive
+    """L1 sensitivity of the number."""
     scale: Positive
+    """Scale of the Laplace distribution."""
     gate_epsilon: Booked | None = None
+    """For a comparison of IPP-ADMM's gate: what Lemma 4.3 of Ding et al. (2020) books here, all of it at an agent's
+    first comparison and 0 at the later ones."""
 
 
 @dataclass(frozen=True)
 class AboveThreshold:
-    """One start of a held noisy threshold: any number of "no", up to the first "yes" (docs/privacy.md, Theorem 9).
-
-    Parameters
-    ----------
-    sensitivity : float
-        Most that replacing one record moves any query while the threshold is held.
-    epsilon_threshold, epsilon_query : float
-        Pure epsilons of the threshold's noise and of the comparisons.
-    """
+    """One start of a held noisy threshold: any number of "no", up to the first "yes" (docs/privacy.md, Theorem 9)."""
 
     mechanism: ClassVar[str] = "above-threshold"
     sensitivity: Positive
+    """Most that replacing one record moves any query while the threshold is held."""
     epsilon_threshold: Positive
     epsilon_query: Positive
+    """Pure epsilons of the threshold's noise and of the comparisons."""
 
 
 @dataclass(frozen=True)
@@ -168,56 +128,38 @@ class GammaNorm:
     """Exact minimiser of a strongly convex objective, its linear term of density ~ exp(-rate norm) (Theorem 11).
 
     Its epsilon is pure. The radius of b is Gamma(dimension, 1 / rate).
-
-    Parameters
-    ----------
-    sensitivity : float
-        Most that replacing one record moves the gradient in 2-norm, 2 G / records.
-    rate : float
-        a of K(a), in units of 1 / gradient.
-    dimension : int
-        d.
-    curvature : float
-        c1: bound on the curvature of one record's loss.
-    convexity : float
-        m, the least over the run, of the part of the objective that depends on no record.
-    records : int
-        n_i.
-    penalty : float or None
-        2 eta |B_i| in the first round, for M-ADMM and R-ADMM: their papers bound the curvature's part by it.
-    logistic : bool
-        The loss is logistic: Theorem 11 (L).
     """
 
     mechanism: ClassVar[str] = "gamma-norm"
     sensitivity: Positive
+    """Most that replacing one record moves the gradient in 2-norm, 2 G / records."""
     rate: Positive
+    """a of K(a), in units of 1 / gradient."""
     dimension: Natural
+    """d."""
     curvature: Positive
+    """c1: bound on the curvature of one record's loss."""
     convexity: Positive
+    """m, the least over the run, of the part of the objective that depends on no record."""
     records: Natural
+    """n_i."""
     penalty: Positive | None = None
+    """2 eta |B_i| in the first round, for M-ADMM and R-ADMM: their papers bound the curvature's part by it."""
     logistic: bool = False
+    """The loss is logistic: Theorem 11 (L)."""
 
 
 @dataclass(frozen=True)
 class GammaNormVector:
-    """A vector with added noise of density ~ exp(-rate norm): pure epsilon rate * sensitivity (Theorem 13).
-
-    Parameters
-    ----------
-    sensitivity : float
-        Most that replacing one record moves the vector in 2-norm.
-    rate : float
-        a of K(a).
-    dimension : int
-        d.
-    """
+    """A vector with added noise of density ~ exp(-rate norm): pure epsilon rate * sensitivity (Theorem 13)."""
 
     mechanism: ClassVar[str] = "gamma-norm-vector"
     sensitivity: Positive
+    """Most that replacing one record moves the vector in 2-norm."""
     rate: Positive
+    """a of K(a)."""
     dimension: Natural
+    """d."""
 
 
 LEAST_PART = 12.0
@@ -226,26 +168,18 @@ LEAST_PART = 12.0
 
 @dataclass(frozen=True)
 class SubsampledGaussian:
-    """Gaussian steps on sampled batches, all steps of a run together (docs/privacy.md, Theorems 10, 12).
-
-    Parameters
-    ----------
-    noise_multiplier : float
-        Standard deviation over the sensitivity of the sum: C, or 2 C where ``fixed``.
-    rate : float
-        L / N, the nominal share of the records in a batch.
-    steps : int
-        T.
-    sampling : str
-        ``poisson``: every record by its own coin, batches hidden. ``shown``: any batches of rate L/N, seen by all.
-        ``shuffled``: partitions of a random order. ``fixed``: L records without replacement, batches hidden.
-    """
+    """Gaussian steps on sampled batches, all steps of a run together (docs/privacy.md, Theorems 10, 12)."""
 
     mechanism: ClassVar[str] = "subsampled-gaussian"
     noise_multiplier: Positive
+    """Standard deviation over the sensitivity of the sum: C, or 2 C where ``fixed``."""
     rate: Share
+    """L / N, the nominal share of the records in a batch."""
     steps: Natural
+    """T."""
     sampling: Sampling
+    """``poisson``: every record by its own coin, batches hidden. ``shown``: any batches of rate L/N, seen by all.
+    ``shuffled``: partitions of a random order. ``fixed``: L records without replacement, batches hidden."""
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,14 @@ Every screen prints these lines, and every ``--json`` has these fields.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from msgspec import Struct, structs
 
 from admmnet.errors import counted, printable
 from admmnet.record.figures import figures, privacy_of
 from admmnet.record.format import epsilon
-from admmnet.record.forms import Mode, Privacy, Summary, told
+from admmnet.record.forms import Mode, Privacy, Summary
 from admmnet.record.reader import Run
 
 
@@ -25,7 +25,8 @@ class ModeFacts(_Part, frozen=True, kw_only=True):
     """Whether anything is protected at all."""
 
     mode: Mode
-    seed: Annotated[int | None, told("that makes the noise again; null of secret noise")]
+    seed: int | None
+    """that makes the noise again; null of secret noise"""
     seeded: bool
     preprocessing: str
 
@@ -47,12 +48,14 @@ class Integrity(_Part, frozen=True, kw_only=True):
     state: Literal["finished", "unfinished", "stopped"]
     ledgers: int
     events: int
-    unended: Annotated[int, told("ledgers without an end line")]
-    torn: Annotated[int, told("ledgers whose last line was cut off while it was written")]
-    receipts: Annotated[int | None, told("receipts that agree; null where the run keeps none, or none were read")] = (
-        None
-    )
-    others: Annotated[int, told("other folders of the run whose receipts agree, too")] = 0
+    unended: int
+    """ledgers without an end line"""
+    torn: int
+    """ledgers whose last line was cut off while it was written"""
+    receipts: int | None = None
+    """receipts that agree; null where the run keeps none, or none were read"""
+    others: int = 0
+    """other folders of the run whose receipts agree, too"""
     fault: str | None = None
 
     def line(self) -> str:
@@ -81,7 +84,8 @@ class Signer(_Part, frozen=True, kw_only=True):
 
     time: str
     fingerprint: str
-    owner: Annotated[str | None, told("whose the key is, by the key file that was given")]
+    owner: str | None
+    """whose the key is, by the key file that was given"""
     note: str
     simulation: bool
 

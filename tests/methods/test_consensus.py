@@ -176,15 +176,15 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Shards:
 class EagerConsensus(ConsensusState):
     """Moves its dual along every edge that is there, even where something was lost: both ends still agree."""
 
-    def _absorb_in_trouble(
+    def absorb(
         self,
         neighbours: Sequence[int],
         own: Vector | None,
         inbox: Mapping[int, Vector],
         eta: float,
-        contact: Contact | None,
+        contact: Contact | None = None,
     ) -> None:
-        super()._absorb_in_trouble(neighbours, own, inbox, eta, contact)
+        super().absorb(neighbours, own, inbox, eta, contact)
         if contact is not None and self.said is not None:
             left = contact.present & ~(contact.arrives & contact.hears)
             self.dual = self.dual + 0.5 * eta * (self.said[left] - self.heard[left]).sum(axis=0)

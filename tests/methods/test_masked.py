@@ -318,7 +318,8 @@ def test_the_header_of_a_ledger_says_against_how_many_its_sums_were_masked(
         del lines[0]["colluders"]
     path.write_bytes(chained(lines))
     with pytest.raises(
-        CheckFailed, match="is not a replace-one header" if told is None else f"colluders is 1, the header's is {told}"
+        CheckFailed,
+        match="is not the replace-one header" if told is None else f"colluders is 1, the header's is {told}",
     ):
         audit.read(path)
 

@@ -18,7 +18,6 @@ from admmnet.errors import BudgetError
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.calibrate import pure_epsilon
-from admmnet.privacy.contract import MemoryLedger
 from admmnet.privacy.conversion import ORDERS, allowance, best_order, epsilon, gaussian_epsilon
 from admmnet.privacy.events import AboveThreshold, Gaussian
 from admmnet.privacy.filters import Spend
@@ -82,24 +81,6 @@ def test_the_whole_promise_is_used_and_no_more() -> None:
         n, m, eps, delta, setting = drawn(stream)
         noise = calibrated(n, m, eps, delta, setting)
         assert 1.0 - 1e-9 <= noise.worst_case.epsilon_proven(delta) / eps <= 1.0, (n, m, eps, delta, setting)
-
-
-def test_the_budget_affords_the_worst_case_and_not_a_release_more() -> None:
-    for release, gate, eps in product(("objective", "output"), GATES, (0.1, 1.0, 10.0)):
-        setting = with_gate(gate, 0.3, PP.changed(release=release), 5)
-        noise = calibrated(7000, 0.5, eps, 1e-4, setting)
-        ledger, speaks = MemoryLedger(noise.contract), 12 if gate == "off" else 5
-        for t in range(12):
-            # every round asks the Gaussian gate; the held one starts at most once a release
-            asked = noise.gate if gate == "gaussian" or t < speaks else ()
-            events = (*asked, *(noise.release if t < speaks else ()))
-            assert ledger.affords(events)
-            ledger.charge(t, *events)
-        spent = ledger.totals
-        assert not ledger.affords(noise.release)
-        assert noise.worst_case.rho == pytest.approx(spent.rho, rel=1e-12)
-        np.testing.assert_allclose(noise.worst_case.curve, spent.curve, rtol=1e-12)
-        assert noise.worst_case.rho_published is None
 
 
 def test_noise_agrees_with_a_calibration_of_its_own() -> None:

@@ -31,43 +31,29 @@ class Start:
 
 @dataclass(frozen=True)
 class VerifiedLedger:
-    """A ledger read back.
-
-    Attributes
-    ----------
-    header : dict
-        First line.
-    contract : Contract
-        Of it; of an account that of all its runs, at the last one's epsilon.
-    events : tuple of (int, Event, dict)
-        Round, event and the line it stands in; none where they were not to be kept.
-    count, last : int
-        How many events there are, and the latest round of any.
-    totals : Totals
-        Recomputed from the events' parameters.
-    finished : bool
-        Whether the end line is there.
-    torn : bool
-        Whether the last line of an unfinished file is cut off, as a crash may leave it; it counts for nothing.
-    starts : tuple of Start
-        Where its run began; in an account, where every run began.
-    resumed : tuple of int
-        Rounds from which a private run went on after an interruption.
-    account : str or None
-        Digest of the account's last line when the run ended; None without account.
-    """
+    """A ledger read back."""
 
     header: dict[str, Any]
+    """First line."""
     contract: Contract
+    """Of it; of an account that of all its runs, at the last one's epsilon."""
     events: tuple[tuple[int, Event, dict[str, Any]], ...]
+    """Round, event and the line it stands in; none where they were not to be kept."""
     count: int
     last: int
+    """How many events there are, and the latest round of any."""
     totals: Totals
+    """Recomputed from the events' parameters."""
     finished: bool
+    """Whether the end line is there."""
     torn: bool = False
+    """Whether the last line of an unfinished file is cut off, as a crash may leave it; it counts for nothing."""
     starts: tuple[Start, ...] = (Start(),)
+    """Where its run began; in an account, where every run began."""
     resumed: tuple[int, ...] = ()
+    """Rounds from which a private run went on after an interruption."""
     account: str | None = None
+    """Digest of the account's last line when the run ended; None without account."""
 
     @property
     def runs(self) -> int:

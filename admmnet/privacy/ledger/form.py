@@ -29,241 +29,158 @@ NO_DIGEST = "0" * 64
 
 
 class Planned(Struct, frozen=True, forbid_unknown_fields=True, tag_field="by", tag="count"):
-    """Theorem 25: these events, at most so often, and nothing else.
-
-    Attributes
-    ----------
-    planned
-        mechanism, parameters that bound those of the events charged to it, and how often
-    """
+    """Theorem 25: these events, at most so often, and nothing else."""
 
     planned: tuple[tuple[str, dict[str, float | int | bool | str], Natural], ...]
+    """mechanism, parameters that bound those of the events charged to it, and how often"""
 
 
 class Limit(Struct, frozen=True, forbid_unknown_fields=True, tag_field="by", tag="spend"):
-    """Theorem 5: a limit that was fixed before the first round, of a method that is `adaptive` and of an account.
-
-    Attributes
-    ----------
-    order
-        the one Renyi order at which costs are added up; `null` where mu^2 and kappa of Gaussian events are
-    kappa
-        most that (P10) of discrete noise may come to
-    parts
-        largest number of agents less K of a masked sum, 1 for none
-    """
+    """Theorem 5: a limit that was fixed before the first round, of a method that is `adaptive` and of an account."""
 
     order: Annotated[float, Meta(gt=1.0)] | None
+    """the one Renyi order at which costs are added up; `null` where mu^2 and kappa of Gaussian events are"""
     kappa: Booked
+    """most that (P10) of discrete noise may come to"""
     parts: Natural
+    """largest number of agents less K of a masked sum, 1 for none"""
 
 
 class Budget(Struct, frozen=True, forbid_unknown_fields=True):
-    """What was promised before the first round; both `null` without privacy.
-
-    Attributes
-    ----------
-    epsilon, delta
-        as asked for
-    """
+    """What was promised before the first round; both `null` without privacy."""
 
     epsilon: Positive | None
     delta: Annotated[float, Meta(gt=0.0, lt=1.0)] | None
+    """as asked for"""
 
 
 class Total(Struct, frozen=True, forbid_unknown_fields=True):
-    """Sums over this line and all before it; infinite or undefined is `null`.
-
-    Attributes
-    ----------
-    rho, xi
-        proven costs
-    epsilon_spent
-        proven epsilon at the budget's delta; at most what the filter lets through. It is read from the events' Renyi
-        curves, not from `rho`; of steps on sampled batches at a number of steps rounded up to four bits
-    epsilon_published
-        the same by the paper: (P3) of the sum of `rho_published`; of a baseline on sampled batches (P13)
-    epsilon_if_all_collude
-        of masked sums alone: `epsilon_spent` is for who trusts that at most `colluders` others work together, this one
-        for who does not: proven epsilon of the agent's own noise, Theorem 23 (B)
-    """
+    """Sums over this line and all before it; infinite or undefined is `null`."""
 
     rho: Booked | None
     xi: Booked | None
+    """proven costs"""
     epsilon_spent: Booked | None
+    """proven epsilon at the budget's delta; at most what the filter lets through. It is read from the events' Renyi
+    curves, not from `rho`; of steps on sampled batches at a number of steps rounded up to four bits"""
     epsilon_published: Booked | None
+    """the same by the paper: (P3) of the sum of `rho_published`; of a baseline on sampled batches (P13)"""
     epsilon_if_all_collude: Booked | UnsetType | None = UNSET
+    """of masked sums alone: `epsilon_spent` is for who trusts that at most `colluders` others work together, this
+    one for who does not: proven epsilon of the agent's own noise, Theorem 23 (B)"""
 
 
 class HeaderLine(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="kind", tag="header"
 ):
-    """First line: who, under which promise and which relation.
-
-    Attributes
-    ----------
-    schema
-        version of this form; others are refused
-    agent, neighbours
-        number of the agent, numbers of those who hear it; none of a method of one site
-    records
-        n_i, number of its training records; public
-    adjacency
-        neighbouring relation of every figure. `replace-one`: one record is exchanged for another
-    unit
-        what is protected. A person with several rows is not covered as a whole
-    budget
-        epsilon and delta promised before the first round; both `null` without privacy
-    delta_clipping
-        what noise of unlikely size, which is scaled back, adds to delta at most (V10); absent where none is
-    accountant
-        which arithmetic calibrated the noise and guards the budget
-    filter
-        what the run may charge, by Theorem 25 or 5: see below. Absent without privacy
-    account_filter
-        the same of all runs of the account, fixed by its first run; absent without account
-    group_size
-        K of `--group-size`; absent where it is 1
-    method
-        form of the method
-    covered
-        `false` where the method reads records beyond what a proof covers; then nothing is proven of it
-    algorithm
-        name of the method
-    loss
-        loss from outside, as it was asked for; absent for ours
-    loss_digest
-        sha256 of its public table, on whose constants the costs rest; absent for ours, and where a simulation has
-        taken a loss as it is
-    weight
-        w_i, weight of the agent's mean loss in the network's problem, (60); absent where it is 1
-    trust
-        sums are masked; absent where each agent's noise stands for itself
-    colluders
-        beside `trust`: K, how many other agents may work together against this one for `total.epsilon_spent` to hold.
-        Every event must say the same K
-    mode
-        whether figures computed from the records are shown beside
-    noise
-        `private`: keyed by the operating system, kept nowhere. `seeded`: anyone with the seed can make it again
-    preprocessing
-        `public-bounds`, or `data-dependent` if anything was read from the rows
-    shards
-        who holds which record does not change and is public. A private run refuses a split that looks at values
-    admmnet
-        version that wrote the file
-    account
-        in runs with an account only: sha256 of the account's last line before this run; of a new account, sha256 of
-        nothing (`e3b0c442...`)
-    """
+    """First line: who, under which promise and which relation."""
 
     schema: Literal[3]
+    """version of this form; others are refused"""
     agent: Number
     neighbours: tuple[Number, ...]
+    """number of the agent, numbers of those who hear it; none of a method of one site"""
     records: Natural
+    """n_i, number of its training records; public"""
     adjacency: Literal["replace-one", "zero-out"]
+    """neighbouring relation of every figure. `replace-one`: one record is exchanged for another"""
     unit: Literal["record"]
+    """what is protected. A person with several rows is not covered as a whole"""
     budget: Budget
+    """epsilon and delta promised before the first round; both `null` without privacy"""
     delta_clipping: Positive | None = None
+    """what noise of unlikely size, which is scaled back, adds to delta at most (V10); absent where none is"""
     accountant: Form
+    """which arithmetic calibrated the noise and guards the budget"""
     filter: Planned | Limit | None = None
+    """what the run may charge, by Theorem 25 or 5: see below. Absent without privacy"""
     account_filter: Limit | None = None
+    """the same of all runs of the account, fixed by its first run; absent without account"""
     group_size: Annotated[int, Meta(ge=2, le=2**53)] | None = None
+    """K of `--group-size`; absent where it is 1"""
     method: Form
+    """form of the method"""
     covered: bool | None = None
+    """`false` where the method reads records beyond what a proof covers; then nothing is proven of it"""
     algorithm: str
+    """name of the method"""
     loss: str | None = None
+    """loss from outside, as it was asked for; absent for ours"""
     loss_digest: Digest | None = None
+    """sha256 of its public table, on whose constants the costs rest; absent for ours, and where a simulation has
+    taken a loss as it is"""
     weight: Positive | None = None
+    """w_i, weight of the agent's mean loss in the network's problem, (60); absent where it is 1"""
     trust: Literal["masked"] | None = None
+    """sums are masked; absent where each agent's noise stands for itself"""
     colluders: Number | None = None
+    """beside `trust`: K, how many other agents may work together against this one for `total.epsilon_spent` to hold.
+    Every event must say the same K"""
     mode: Literal["simulation", "private"]
+    """whether figures computed from the records are shown beside"""
     noise: Literal["private", "seeded"]
+    """`private`: keyed by the operating system, kept nowhere. `seeded`: anyone with the seed can make it again"""
     preprocessing: str
+    """`public-bounds`, or `data-dependent` if anything was read from the rows"""
     shards: Literal["fixed"]
+    """who holds which record does not change and is public. A private run refuses a split that looks at values"""
     admmnet: str
+    """version that wrote the file"""
     account: Digest | None = None
+    """in runs with an account only: sha256 of the account's last line before this run; of a new account, sha256 of
+    nothing (`e3b0c442...`)"""
 
 
 class RunLine(HeaderLine, frozen=True, kw_only=True, tag="run"):
-    """In an account alone: beginning of a further run, with the keys of its header.
-
-    Attributes
-    ----------
-    previous
-        sha256 of the bytes of the line before, without its newline
-    """
+    """In an account alone: beginning of a further run, with the keys of its header."""
 
     previous: Digest
+    """sha256 of the bytes of the line before, without its newline"""
 
 
 class EventLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="event"):
-    """What was released, and what that costs.
-
-    Attributes
-    ----------
-    round
-        round of the charge; the first is 0
-    mechanism, parameters
-        what was released; every number that its cost depends on (next section)
-    rho, xi
-        proven cost of this event: (xi, rho)-zCDP, D_alpha <= xi + rho alpha for all alpha > 1, (P1). `xi` is 0 for all
-        events there are today
-    rho_published
-        cost of this event by the paper's arithmetic; `null` where the paper has none, and for every event of a proven
-        method
-    total
-        sums over all events so far, this one included: see below
-    previous
-        sha256 of the bytes of the line before, without its newline
-    """
+    """What was released, and what that costs."""
 
     round: Number
+    """round of the charge; the first is 0"""
     mechanism: str
     parameters: dict[str, float | int | bool | str]
+    """what was released; every number that its cost depends on (next section)"""
     rho: Booked | None
     xi: Booked | None
+    """proven cost of this event: (xi, rho)-zCDP, D_alpha <= xi + rho alpha for all alpha > 1, (P1). `xi` is 0 for
+    all events there are today"""
     rho_published: Booked | None
+    """cost of this event by the paper's arithmetic; `null` where the paper has none, and for every event of a proven
+    method"""
     total: Total
+    """sums over all events so far, this one included: see below"""
     previous: Digest
+    """sha256 of the bytes of the line before, without its newline"""
 
 
 class EndLine(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="kind", tag="end"
 ):
-    """Last line of a finished run.
-
-    Attributes
-    ----------
-    events
-        number of event lines
-    total
-        the last totals
-    account
-        in runs with an account only: sha256 of the account's last line when the run ended
-    previous
-        sha256 of the bytes of the line before, without its newline
-    """
+    """Last line of a finished run."""
 
     events: Number
+    """number of event lines"""
     total: Total
+    """the last totals"""
     account: Digest | None = None
+    """in runs with an account only: sha256 of the account's last line when the run ended"""
     previous: Digest
+    """sha256 of the bytes of the line before, without its newline"""
 
 
 class ResumeLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="resume"):
-    """Where a private run goes on after an interruption: charges before it stand.
-
-    Attributes
-    ----------
-    round
-        first round that was made again
-    previous
-        sha256 of the bytes of the line before, without its newline
-    """
+    """Where a private run goes on after an interruption: charges before it stand."""
 
     round: Number
+    """first round that was made again"""
     previous: Digest
+    """sha256 of the bytes of the line before, without its newline"""
 
 
 Line = HeaderLine | RunLine | EventLine | EndLine | ResumeLine

@@ -64,7 +64,7 @@ def code_lines(text: str) -> int:
     return len(lines - strings)
 
 
-FREE = {f"holder/series/{name}.py" for name in ("sdca", "plain_kernels", "magnitude", "magnitude_kernels")}
+FREE = {f"holder/series/{name}.py" for name in ("sdca", "plain_kernels", "magnitude")}
 """Steps of methods whose cost is `Unprotected` whatever they do, and functions of numbers that have noise already."""
 
 

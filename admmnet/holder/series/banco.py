@@ -17,7 +17,7 @@ from admmnet.holder.known import Known
 from admmnet.holder.measurements.base import measurement
 from admmnet.holder.problem import Problem
 from admmnet.holder.rows import Features, is_sparse
-from admmnet.holder.series.base import Rngs, Series, noisy_kernels, pure_event
+from admmnet.holder.series.base import Rngs, Series, pure_event
 from admmnet.holder.series.batches import RecordIndices, SeriesProgress
 from admmnet.holder.series.checks import check_choice, check_positive
 from admmnet.holder.series.magnitude import magnitude
@@ -29,7 +29,6 @@ from admmnet.types import Vector
 
 K1 = 0.6838
 """k_1 of the paper: ln(1 + x) >= x - x^2 for x >= -0.6838, and no further down."""
-_LEFT = "banco's magnitude left the range of floating point at step {}: add noise"
 _BLOCK = 2**20  # numbers of X that are made dense at a time
 
 
@@ -132,17 +131,6 @@ class OnlineSteps(Series):
             progress.order = rngs.batches.permutation(n)
         w, q = progress.w, progress.q
         left = progress.order[progress.step :]
-        if (kernels := noisy_kernels(2e-5 * n, rngs.watched)) is not None:
-            sums = np.array([progress.reward, progress.squares])
-            own = variance, a, (epsilon or 0.0) / 2.0, self.sigma or 0.0
-            part = kernels.store(problem.X), left, problem.y, kernels.CODES[problem.loss.name]
-            state = w, q, progress.total, sums
-            progress.step = kernels.online_pass(*part, *state, progress.step, own, rngs.noise)
-            progress.reward, progress.squares = sums.tolist()
-            if progress.step < n:
-                raise RunError(_LEFT.format(progress.step + 1))
-            yield
-            return
         for t, (row, label) in enumerate(_records(problem, left, max(1, _BLOCK // d)), progress.step + 1):
             progress.total += w
             score = np.array([row @ w])
@@ -151,7 +139,7 @@ class OnlineSteps(Series):
             progress.squares += float(g @ g)
             m = magnitude(progress.reward, t * (variance / 2.0 + 1.0), a)
             if not math.isfinite(m):
-                raise RunError(_LEFT.format(t))
+                raise RunError(f"banco's magnitude left the range of floating point at step {t}: add noise")
             if progress.squares > 0.0:
                 q = q + g / math.sqrt(progress.squares)
                 q /= max(1.0, math.sqrt(float(q @ q)))

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -29,16 +27,11 @@ from admmnet.rng import Purpose
 from admmnet.solvers.losses import Loss
 from admmnet.types import Vector
 
-WORTH = 0.4
-"""Seconds of a plain loop from which compiled ones are taken."""
-
-
 class Rngs(NamedTuple):
-    """Randomness of batches and orders, and of noise; whether somebody looks at every step."""
+    """Randomness of batches and orders, and of noise."""
 
     batches: np.random.Generator
     noise: np.random.Generator
-    watched: bool = False
 
 
 class Series(Plain):
@@ -137,7 +130,7 @@ class Series(Plain):
         """
         facts = problem.records, problem.features, problem.loss, frozenset[str]()
         self.check(Known(*facts, unit=self.unit_rows and problem.unit, simulated=True))
-        progress, rngs = self.start(problem), Rngs(batch_rng, noise_rng or batch_rng, observe is not None)
+        progress, rngs = self.start(problem), Rngs(batch_rng, noise_rng or batch_rng)
         with np.errstate(over="ignore", invalid="ignore"):  # the model tells
             for _ in self.advance(problem, progress, rngs):
                 if observe is not None:
@@ -195,17 +188,6 @@ class Sampled(Series):
 def pure_event(epsilon: float, width: int) -> Event:
     """Event of a sum of gradients of norm at most 1 with noise of density ~ exp(-(epsilon/2) ||z||): Theorem 13."""
     return GammaNormVector(2.0, 0.5 * epsilon, width) if epsilon < math.inf else Unprotected()
-
-
-def noisy_kernels(seconds: float, watched: bool = False) -> Any:
-    """Compiled loops in place of plain ones that take so long; None without numba, or where importing it takes longer.
-
-    None too where every step is looked at: a compiled pass ends with its last. Both draw the same, so which of them
-    serves shows in the last digits alone.
-    """
-    if seconds < WORTH or watched or find_spec("numba") is None:
-        return None
-    return import_module("admmnet.holder.series.noisy_kernels")
 
 
 def with_noise(x: Vector, sigma: float, rng: np.random.Generator) -> Vector:

@@ -18,7 +18,7 @@ from admmnet.errors import RequestError
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.base import measurement
 from admmnet.holder.problem import Problem
-from admmnet.holder.series.base import Rngs, Series, noisy_kernels, pure_event
+from admmnet.holder.series.base import Rngs, Series, pure_event
 from admmnet.holder.series.batches import SeriesProgress, steps_per_epoch
 from admmnet.holder.series.checks import LEAST, MOST, check_choice, check_count, check_positive
 from admmnet.privacy.events import Event
@@ -119,13 +119,6 @@ class DisjointSteps(Series):
         steps, granted = steps_per_epoch(n, b), self.granted(progress)
         rates = learning_rates(self.schedule, steps, self.scale, self.regularisation)
         w, radius = progress.theta, 1.0 / self.regularisation
-        if b == 1 and (kernels := noisy_kernels(2e-5 * n, rngs.watched)) is not None:
-            left, code = slice(progress.step, n), kernels.CODES[problem.loss.name]
-            shared = progress.order[left], problem.y, code, w, rates[left], granted[left]
-            kernels.disjoint_pass(kernels.store(problem.X), *shared, self.regularisation, rngs.noise)
-            progress.step = n
-            yield
-            return
         X, y = problem.X[progress.order], problem.y[progress.order]
         for t in range(progress.step, steps):
             part = slice(t * b, min(n, (t + 1) * b))

@@ -150,9 +150,8 @@ def _tell_network(out: Console, summary: Mapping[str, Any]) -> Table:
     show(out, grid)
     error = summary["test_error"]
     own = f"{figure(summary, error['mean'])} +- {figure(summary, error['std'])} over agents"
-    how = summary.get("aggregate", "mean")
     averages = {"mean": "agents' average vector", "screened": "average of the agents' vectors, far ones left out"}
-    vector = averages.get(how, f"{how} of the agents' vectors")
+    vector = averages[summary.get("aggregate", "mean")]
     differ = f" of the consensus (the {vector}), {own}"
     _tell_error(out, summary, differ if error["std"] else " of the model that every agent holds")
     _tell_privacy(out, summary, "none; vectors are sent as they are")

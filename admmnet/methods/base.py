@@ -202,7 +202,7 @@ class Method:
 
     @property
     def aggregate(self) -> str:
-        """Rule by which vectors of several agents count: ``mean``, ``median`` or ``trimmed:B``."""
+        """Rule by which vectors of several agents count: ``mean`` or ``screened``."""
         return "mean"
 
     @property

@@ -15,12 +15,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from admmnet.errors import RequestError
 from admmnet.holder.answers import Released
-from admmnet.methods.aggregate import JUDGED, Rule, added, rule_of, stands_far
+from admmnet.methods.aggregate import JUDGED, stands_far
 from admmnet.methods.base import Agent, AgentPlan, Contact, Facts, Mask, Method, filled
 from admmnet.methods.convexity import missing_convexity, typical_penalty
-from admmnet.methods.settings import ConsensusSettings, Given, MethodSettings, trimmed_of
+from admmnet.methods.settings import ConsensusSettings, Given, MethodSettings
 from admmnet.types import Matrix, Vector
 
 PLAIN_REGULARISATION = 1e-4
@@ -59,17 +58,15 @@ class ConsensusState:
         """Everything starts at zero."""
         return cls(np.zeros(width), np.zeros(width), np.zeros((degree, width)))
 
-    def linear_term(
-        self, eta: float, proximal: float = 0.0, contact: Contact | None = None, rule: Rule = added
-    ) -> Vector:
+    def linear_term(self, eta: float, proximal: float = 0.0, contact: Contact | None = None) -> Vector:
         """Linear coefficient of eqs. (3), (16), (35) less the loss, 2 dual - eta sum_j (theta_i + c_ij) - p theta_i.
 
-        c_ij is the neighbour's vector, or the agent's own where the edge is absent; ``rule`` makes their sum.
+        c_ij is the neighbour's vector, or the agent's own where the edge is absent.
         """
         heard = self.heard
         if contact is not None:
             heard = np.where(contact.present[:, None], heard, self.theta)
-        around: Vector = len(heard) * self.theta + rule(heard)
+        around: Vector = len(heard) * self.theta + heard.sum(axis=0)
         linear = 2.0 * self.dual - eta * around
         return linear - proximal * self.theta if proximal else linear
 
@@ -80,11 +77,10 @@ class ConsensusState:
         inbox: Mapping[int, Vector],
         eta: float,
         contact: Contact | None = None,
-        rule: Rule = added,
     ) -> None:
         """Take in what was said this round and update the dual, eq. (4); a silent agent keeps its last value."""
         if contact is not None or self.said is not None:
-            self._absorb_in_trouble(neighbours, own, inbox, eta, contact, rule)
+            self._absorb_in_trouble(neighbours, own, inbox, eta, contact)
             return
         degree = len(neighbours)
         if own is not None:
@@ -92,7 +88,7 @@ class ConsensusState:
         for row, j in enumerate(neighbours):
             if j in inbox:
                 self.heard[row] = inbox[j]
-        self.dual = self.dual + 0.5 * eta * (degree * self.theta - rule(self.heard))
+        self.dual = self.dual + 0.5 * eta * (degree * self.theta - self.heard.sum(axis=0))
         if self.edges is not None:
             self.edges += self.theta - self.heard
 
@@ -109,7 +105,6 @@ class ConsensusState:
         inbox: Mapping[int, Vector],
         eta: float,
         contact: Contact | None,
-        rule: Rule,
     ) -> None:
         """Eq. (36): the dual moves along edges over which nothing was lost, by vectors that both ends hold."""
         whole = np.ones(len(neighbours), dtype=bool)
@@ -122,13 +117,13 @@ class ConsensusState:
         for row, j in enumerate(neighbours):
             if hears[row] and j in inbox:
                 self.heard[row] = inbox[j]
-        self.move(arrives & hears, eta, rule)
+        self.move(arrives & hears, eta)
 
-    def move(self, both: Mask, eta: float, rule: Rule) -> None:
+    def move(self, both: Mask, eta: float) -> None:
         """Eq. (36) over some edges."""
         assert self.said is not None
         moved = self.said[both] - self.heard[both]
-        self.dual = self.dual + 0.5 * eta * rule(moved)
+        self.dual = self.dual + 0.5 * eta * moved.sum(axis=0)
         if self.edges is not None:
             self.edges[both] += moved
 
@@ -143,22 +138,11 @@ class ConsensusMethod(Method):
         self.settings = filled(self.settings, regularisation=self.least_regularisation())
         if self.settings.eta == "auto":
             self.settings = filled(self.settings, eta=self.penalty())
-        least, trimmed = min((facts.graph.degree(i), i) for i in facts.graph), trimmed_of(self.aggregate) or 0
-        if least[0] <= 2 * trimmed:
-            raise RequestError(
-                f"aggregate = {self.aggregate!r} needs {2 * trimmed + 1} neighbours of every agent, and agent "
-                f"{least[1]} has {least[0]}: take a graph with more edges such as complete:N, or a lower B"
-            )
 
     @property
     def aggregate(self) -> str:
         """Name of the rule by which neighbours' vectors count."""
         return str(self.settings.aggregate)
-
-    @cached_property
-    def together(self) -> Rule:
-        """What stands for the sum over neighbours, eqs. (95), (96)."""
-        return rule_of(self.aggregate)
 
     def penalty(self) -> float:
         """Eta where the settings leave it open, eq. (21)."""
@@ -223,11 +207,8 @@ class ConsensusMethod(Method):
         graph = self.facts.graph
         few = sum(graph.degree(i) < JUDGED - 1 for i in graph)
         unsafe = f"; {few} agents have less than 3 neighbours, of which one can move them at will"
-        sums = "duals no longer sum to zero, so the agents end near, not at, the optimum of all, and "
-        return (
-            f"aggregate = {self.aggregate}: {sums if self.aggregate != 'screened' else ''}each agent keeps a model of "
-            f"its own{unsafe if few else ''} (docs/robust.md)",
-        )
+        kept = f"aggregate = {self.aggregate}: each agent keeps a model of its own{unsafe if few else ''}"
+        return (f"{kept} (docs/robust.md)",)
 
     def wanted_convexity(self, agent: int) -> float:
         """Convexity that suits an agent's noise, eq. (20): of forms whose penalty or self-term may be ``auto``."""
@@ -257,21 +238,21 @@ class ConsensusMethod(Method):
         state, plan = agent.state, agent.plan
         eta = plan.eta if eta is None else eta
         proximal = plan.proximal if proximal is None else proximal
-        whole: Vector = state.linear_term(eta, proximal, agent.contact, self.together)
+        whole: Vector = state.linear_term(eta, proximal, agent.contact)
         return whole / plan.weight
 
     def absorb(self, agent: Agent, own: Vector | None, inbox: Mapping[int, Vector]) -> None:
         """Eqs. (4) and (36)."""
         if self.aggregate == "screened":
             inbox = screened(agent, own, inbox)
-        agent.state.absorb(agent.neighbours, own, inbox, agent.plan.eta, agent.contact, self.together)
+        agent.state.absorb(agent.neighbours, own, inbox, agent.plan.eta, agent.contact)
 
     def expect_losses(self, agent: Agent) -> None:
-        """See ``Method.expect_losses``; duals that are no sum over edges, and those without noise, stay as they are.
+        """See ``Method.expect_losses``; duals without noise stay as they are.
 
         So do those of a state of another kind.
         """
-        if self.private and self.together is added and isinstance(agent.state, ConsensusState):
+        if self.private and isinstance(agent.state, ConsensusState):
             agent.state.edges = np.zeros_like(agent.state.heard)
 
     def lose(self, agent: Agent, gone: Mask) -> None:

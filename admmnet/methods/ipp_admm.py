@@ -25,8 +25,6 @@ from admmnet.settings import Auto, setting
 from admmnet.solvers.radius import LossFacts, gate_gap
 from admmnet.types import Vector
 
-SWITCH = 34.6
-"""Rounds a release from which a held threshold has less noise than a noisy query a round (Theorem 9)."""
 JOINING = ("auto", "joining")
 """Values of ``gate`` with which agents join a core."""
 GATE_RADIUS, LOSS_CLIP = 5.0, 2.0
@@ -41,8 +39,8 @@ class IPPSettings(PPSettings):
     gate: str = setting(
         "auto",
         "privacy",
-        "gate of ipp-admm; auto: joining, the paper's if published; ball: gaussian or above-threshold",
-        choices=("auto", "joining", "ball", "above-threshold", "gaussian", "off"),
+        "gate of ipp-admm; auto: joining, the paper's if published",
+        choices=("auto", "joining", "above-threshold", "gaussian", "off"),
         chosen=True,
     )
     gate_share: float | Auto = setting(
@@ -91,7 +89,7 @@ class IPPSettings(PPSettings):
         ):
             if set_:
                 raise RequestError(
-                    f"{name} = {getattr(self, name)} goes with gate = 'ball', 'gaussian' or 'above-threshold': "
+                    f"{name} = {getattr(self, name)} goes with gate = 'gaussian' or 'above-threshold': "
                     "whoever has joined speaks every round"
                 )
 
@@ -122,9 +120,9 @@ class IPPADMM(JoiningADMM):
     """An agent speaks when the consensus around it fits its records badly.
 
     The proven form puts the question to a public point, the average of the neighbours' last vectors; the release has
-    noise of its own. By default agents outside a public core are asked whether they join it (Theorem 22); ``ball`` asks
-    every agent every round whether a ball around that point has a better one (Theorem 8). The published form
-    broadcasts what a noisy comparison finds better than the last broadcast.
+    noise of its own. By default agents outside a public core are asked whether they join it (Theorem 22); the
+    ball gates ask every agent every round whether a ball around that point has a better one (Theorem 8). The published
+    form broadcasts what a noisy comparison finds better than the last broadcast.
     """
 
     name = "ipp-admm"
@@ -149,12 +147,8 @@ class IPPADMM(JoiningADMM):
 
     @property
     def kind(self) -> str:
-        """Gate of the proven form: at equal cost ``ball`` is the question with less noise (Theorem 9)."""
-        if self.settings.gate in JOINING:
-            return "joining"
-        if self.settings.gate != "ball":
-            return str(self.settings.gate)
-        return "above-threshold" if int(self.settings.rounds) > SWITCH * self.releases else "gaussian"
+        """Gate of the proven form."""
+        return "joining" if self.settings.gate in JOINING else str(self.settings.gate)
 
     @property
     def releases(self) -> int:
@@ -226,7 +220,7 @@ class IPPADMM(JoiningADMM):
         threshold = self.settings.gate_threshold
         # where noise drowns the falls it asks about, the gate lets nearly everything pass
         level = Q_MIN - 2.0 * gate.spread if threshold == "auto" else float(threshold)
-        centre = self.together(agent.state.heard) / agent.degree
+        centre = agent.state.heard.sum(axis=0) / agent.degree
         public = centre, self.settings.gate_radius, gate.gap, level
         if gate.sigma is None:
             return HeldFall(*public, gate.epsilon_threshold, gate.epsilon_query)

@@ -17,7 +17,6 @@ import numpy as np
 from admmnet.graph.simple import Graph, parts_of
 from admmnet.holder.answers import Ask, Asking, Released
 from admmnet.holder.measurements import GradientNorm, PerturbedMinimiser
-from admmnet.methods.aggregate import Rule, added
 from admmnet.methods.base import Agent, AgentPlan, Contact, Facts, Mask
 from admmnet.methods.consensus import ConsensusState, vector_of
 from admmnet.methods.convexity import missing_convexity, typical_penalty
@@ -115,19 +114,17 @@ class JoiningState(ConsensusState):
         state.said = np.zeros_like(state.heard)
         return state
 
-    def around(self, rule: Rule = added) -> Vector | None:
+    def around(self) -> Vector | None:
         """Mean of the vectors heard of, shape (d,), eq. (82); None before the first."""
         found = self.heard[self.met & self.heard.any(axis=1)]
-        return rule(found) / len(found) if len(found) else None
+        return found.sum(axis=0) / len(found) if len(found) else None
 
-    def linear_term(
-        self, eta: float, proximal: float = 0.0, contact: Contact | None = None, rule: Rule = added
-    ) -> Vector:
+    def linear_term(self, eta: float, proximal: float = 0.0, contact: Contact | None = None) -> Vector:
         """Eq. (85): of the edges to those who speak."""
         met = self.met
         if contact is not None:
             contact = Contact(*(mask[met] for mask in contact))
-        return ConsensusState(self.theta, self.dual, self.heard[met]).linear_term(eta, proximal, contact, rule)
+        return ConsensusState(self.theta, self.dual, self.heard[met]).linear_term(eta, proximal, contact)
 
     def absorb(
         self,
@@ -136,7 +133,6 @@ class JoiningState(ConsensusState):
         inbox: Mapping[int, Vector],
         eta: float,
         contact: Contact | None = None,
-        rule: Rule = added,
     ) -> None:
         """Eq. (86): an edge counts once a vector has arrived at either end; who listens keeps a dual of zero."""
         whole = np.ones(len(neighbours), dtype=bool)
@@ -151,7 +147,7 @@ class JoiningState(ConsensusState):
             if came[row]:
                 self.heard[row] = inbox[j]
         self.met = self.met | came
-        self.move(arrives & hears & self.met & self.told, eta, rule)
+        self.move(arrives & hears & self.met & self.told, eta)
 
 
 class JoiningADMM(PPADMM):
@@ -258,7 +254,7 @@ class JoiningADMM(PPADMM):
         """Eq. (85), of a round's objective of convexity m."""
         plan, state = agent.plan, agent.state
         proximal = max(m - plan.regularisation - 2.0 * plan.eta * int(state.met.sum()), 0.0)
-        found: Vector = state.linear_term(plan.eta, proximal, agent.contact, self.together)
+        found: Vector = state.linear_term(plan.eta, proximal, agent.contact)
         return found
 
     def minimiser(self, agent: Agent) -> PerturbedMinimiser:
@@ -272,7 +268,7 @@ class JoiningADMM(PPADMM):
         """Eqs. (81)-(86): a release, a relayed vector, or None for silence."""
         state: JoiningState = agent.state
         if agent.id not in self.core and state.joined is None:
-            centre, noise = state.around(self.together), agent.plan.noise
+            centre, noise = state.around(), agent.plan.noise
             answer = None
             if noise is not None and round in ASKED_IN and centre is not None:
                 question = GradientNorm(centre, noise.gate, self.threshold(agent.id))
@@ -294,7 +290,7 @@ class JoiningADMM(PPADMM):
     def model(self, agent: Agent) -> Vector:
         """Last broadcast; of who only listens, the mean of what it hears."""
         if not self.in_average(agent):
-            found: Vector | None = agent.state.around(self.together)
+            found: Vector | None = agent.state.around()
             if found is not None:
                 return found
         return super().model(agent)

@@ -22,7 +22,7 @@ METHODS = {
     "pp": ("--algorithm", "pp-admm"),
     "pp-output": ("--algorithm", "pp-admm", "--release", "output"),
     "ipp": ("--algorithm", "ipp-admm"),
-    "ipp-ball": ("--gate", "ball"),
+    "ipp-gaussian": ("--gate", "gaussian"),
     "ipp-held": ("--gate", "above-threshold", "--max-releases", "3"),
     "ipp-off": ("--gate", "off"),
     "pp-published": ("--algorithm", "pp-admm", "--method", "published"),
@@ -42,7 +42,7 @@ MINIMISER = ["noise in the objective", "hides the solve's error"]
 PAYS_FOR = {
     "pp": MINIMISER,
     "pp-output": ["noise on the vector"],
-    "ipp-ball": [*MINIMISER, "the gate's question"],
+    "ipp-gaussian": [*MINIMISER, "the gate's question"],
     "ipp-held": [*MINIMISER, "the gate's threshold"],
     "ipp-published": ["the gate's first question", "its later questions", *MINIMISER],
     "r-admm": [*MINIMISER, "nothing: no record read"],

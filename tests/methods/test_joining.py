@@ -288,8 +288,8 @@ def test_from_which_size_a_question_can_speak() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"max_releases": 3}, "max_releases = 3 goes with gate = 'ball'"),
-        ({"gate": "joining", "gate_radius": 2.0}, "gate_radius = 2.0 goes with gate = 'ball'"),
+        ({"max_releases": 3}, "max_releases = 3 goes with gate = 'gaussian'"),
+        ({"gate": "joining", "gate_radius": 2.0}, "gate_radius = 2.0 goes with gate = 'gaussian'"),
         ({"gate": "joining", "method": "published"}, "gate = 'joining' goes with"),
     ],
 )

@@ -316,7 +316,7 @@ def test_solves_that_use_all_of_their_tolerance_against_the_search_do_not_stop_i
 NORMAL: dict[str, dict[str, Any]] = {
     "pp-admm": {"algorithm": "pp-admm"},
     "epsilon 100": {"algorithm": "pp-admm", "epsilon": 100.0},
-    "ipp-admm": {"algorithm": "ipp-admm", "gate": "ball"},
+    "ipp-admm": {"algorithm": "ipp-admm", "gate": "gaussian"},
     "published": {"algorithm": "pp-admm", "method": "published"},
     "dvp": {"algorithm": "dvp"},
     "m-admm": {"algorithm": "m-admm", "growth": 1.3},

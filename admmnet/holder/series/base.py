@@ -27,6 +27,7 @@ from admmnet.rng import Purpose
 from admmnet.solvers.losses import Loss
 from admmnet.types import Vector
 
+
 class Rngs(NamedTuple):
     """Randomness of batches and orders, and of noise."""
 

@@ -23,8 +23,8 @@ class Hinge(Bounded):
     """Hinge loss phi(u, y) = max(0, 1 - y u), labels y in {-1, +1}: |phi'| <= 1, phi' jumps at y u = 1."""
 
     name: str = "hinge"
-
     smooth: ClassVar[bool] = False  # phi' jumps
+    flatness = 0.0
 
     def value(self, u: Vector, y: Vector) -> Vector:
         """Loss of each record, 0 or more."""
@@ -42,11 +42,6 @@ class Hinge(Bounded):
         """Convex conjugate phi*(s, y) = -a with a = -s y in [0, 1], else +inf."""
         a = -s * y
         return np.where((a >= 0.0) & (a <= 1.0), -a, np.inf)
-
-    @property
-    def flatness(self) -> float:
-        """No bound on phi''."""
-        return 0.0
 
 
 SINGLE_SITE_LOSSES: Mapping[str, Loss] = {"squared": Squared(), "logistic": Logistic(), "hinge": Hinge()}

@@ -5,7 +5,7 @@ The objective of one agent in one round is
     J(theta) = (1/n) sum_k phi(x_k . theta, y_k) + (m/2) ||theta||^2 + g . theta,    m > 0,
 
 with the curvature of regulariser and penalty in m, and the duals, the neighbours and the perturbation in g
-(Ding et al. 2020, eq. (3)). Shapes throughout: X (n, d), y (n,), theta and g (d,), all float64. X may be CSR.
+(Ding et al. 2020, eq. (3)). Shapes: X (n, d), y (n,), theta and g (d,), all finite float64. X may be CSR.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class AnySolver:
         Records, and the loss.
     row_norm : float
         Largest norm of a row.
-    block : BlockSolver or None
-        The block that it belongs to, in which its number is ``index``.
     """
+
+    block: Any = None
+    """The ``BlockSolver`` that it belongs to, in which its number is ``index``."""
+    index = 0
 
     def __init__(self, X: Matrix, y: Vector, loss: Loss, row_norm: float) -> None:
         self.X, self.y, self.loss, self.row_norm = X, y, loss, row_norm
-        self.block: Any = None
-        self.index = 0
 
     @property
     def states(self) -> dict[str, Any]:
@@ -77,24 +77,12 @@ class AnySolver:
         return gradient(self.X, self.y, theta, self.loss)[0]
 
 
-def checked_row_norm(X: Matrix, y: Vector, loss: Loss, who: str = "records") -> float:
-    """Largest norm of a row.
-
-    Raises
-    ------
-    RequestError
-        Shapes disagree, a number is not finite, or the loss has kinks.
-    """
+def largest_row(X: Matrix, loss: Loss) -> float:
+    """Largest norm of a row of records that a holder has checked; a loss that no solver can use is refused."""
     one_score(loss)
     if not math.isfinite(loss.curvature_bound()):
         raise RequestError(f"the local solver needs a smooth loss; {loss.name!r} has kinks")
-    if X.ndim != 2 or 0 in X.shape or y.shape != X.shape[:1]:
-        raise RequestError(f"{who} need shapes (n, d) and (n,), n, d > 0; got {X.shape} and {y.shape}")
-    with np.errstate(over="ignore", invalid="ignore"):
-        norm = math.sqrt(float(np.max(squared_norms(X))))
-        if not (math.isfinite(norm) and np.isfinite(y).all()):
-            raise RequestError(f"{who} hold a number that is not finite or too large to square: clean them")
-    return norm
+    return math.sqrt(float(np.max(squared_norms(X))))
 
 
 def squared_norms(X: Any, axis: int = 1) -> Vector:

@@ -193,12 +193,7 @@ class Scaled(Logistic):
 
     def __init__(self, factor: float) -> None:
         super().__init__("scaled")
-        object.__setattr__(self, "factor", factor)
-
-    @property
-    def steepest(self) -> float:
-        factor: float = self.__dict__["factor"]
-        return factor
+        object.__setattr__(self, "steepest", factor)
 
 
 def test_costs_are_those_of_the_doors_own_loss(monkeypatch: pytest.MonkeyPatch) -> None:

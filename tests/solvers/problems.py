@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from admmnet.solvers.certificate import Solution
 from admmnet.solvers.losses import LOSSES, Huber, Logistic, Loss, SmoothedHinge
+from admmnet.solvers.radius import LARGEST_ROW, LossFacts, summands
 from admmnet.types import Matrix, Vector
 
 LOSS = Logistic()
@@ -65,6 +66,14 @@ def exact_norm(X: Matrix, y: Vector, theta: Vector, g: Vector, m: float, loss: L
 def check(X: Matrix, y: Vector, g: Vector, m: float, beta: float, found: Solution, loss: Loss = LOSS) -> None:
     true = exact_norm(X, y, found.theta, g, m, loss)
     assert true <= found.gradient_norm <= beta
+
+
+def worst_margin(facts: LossFacts, m: float, beta: float, linear: float) -> float:
+    """(V3) of docs/privacy.md: `rounding_margin` over all records where the gradient norm is at most beta."""
+    n, d, G, c, _ = facts
+    a = LARGEST_ROW**2 * c * d / m
+    terms = (a + 3.0) * (linear + LARGEST_ROW * G + beta), LARGEST_ROW * (summands(n, d) + 12) * G
+    return 1.01 * 2.0**-53 * (sum(terms) + 3.0 * linear + (d + 2) * beta)
 
 
 @dataclass(frozen=True)

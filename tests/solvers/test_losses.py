@@ -237,5 +237,5 @@ def test_widths() -> None:
     bad: list[Any] = [0.0, -1.0, 1e-7, 1e7, math.nan, math.inf, "wide", None, True]
     for width in bad:
         for name in ("smoothed-hinge", "huber"):
-            with pytest.raises(RequestError, match=r"loss_width = .* at least 1e-06 and at most 1e\+06"):
+            with pytest.raises(RequestError, match=r"loss_width = .* a number from 1e-06 to 1e\+06"):
                 get_loss(name, width)

@@ -181,7 +181,7 @@ def test_a_loss_derived_from_ours_is_booked_without_its_theorem(tmp_path: Path) 
 def test_a_registered_stranger_answers_in_simulations_alone(mode: str, tmp_path: Path) -> None:
     @measurements.measurement
     @dataclass(frozen=True, eq=False)
-    class Leaky(measurements.Plain):
+    class Leaky(measurements.Measurement):
         share: float
 
         def within(self, known: Any) -> Any:

@@ -16,7 +16,7 @@ from admmnet.errors import RequestError, RunError
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.base import measurement
 from admmnet.holder.problem import Problem
-from admmnet.holder.rows import Features, is_sparse
+from admmnet.holder.rows import is_sparse
 from admmnet.holder.series.base import Rngs, Series, pure_event
 from admmnet.holder.series.batches import RecordIndices, SeriesProgress
 from admmnet.holder.series.checks import check_choice, check_positive
@@ -24,7 +24,6 @@ from admmnet.holder.series.magnitude import magnitude
 from admmnet.holder.series.song_sgd import check_gradients
 from admmnet.privacy.events import Event, Gaussian, Unprotected
 from admmnet.privacy.mechanisms import gamma_norm_noise, round_to_grid
-from admmnet.solvers.losses import Loss
 from admmnet.types import Vector
 
 K1 = 0.6838
@@ -83,10 +82,7 @@ class OnlineSteps(Series):
     epsilon: float | None = None
     sigma: float | None = None
     constant: str = "tight"
-
-    def problem(self, X: Features, y: Vector, loss: Loss) -> Problem:
-        """Lambda plays no part."""
-        return Problem.of(X, y, loss, 0.0)
+    regularisation = 0.0
 
     def check(self, known: Known) -> None:
         """Refuse losses whose gradients can be longer than 1, and settings out of range."""

@@ -100,7 +100,7 @@ class SequentialSteps(DualSeries):
         settings = self.sampling, problem.records, self.batch, self.steps
         for chosen in draw_batches(*settings, rngs.batches, ordered=True, progress=progress):
             before, start = dual[chosen], v.copy()
-            kernels.sequential_batch(*rows, chosen, problem.y, *weights, dual, v, problem.scale, code, self.tiny)
+            kernels.sequential_batch(rows, chosen, problem.y, *weights, dual, v, problem.scale, code, self.tiny)
             dual[chosen] = before + with_noise(dual[chosen] - before, sigma, rngs.noise)
             v[:] = start + with_noise(v - start, sigma, rngs.noise)
             yield

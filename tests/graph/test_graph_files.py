@@ -137,16 +137,7 @@ REFUSED = [
     ("empty.graphml", "", "cannot be read as GraphML"),
     ("other.graphml", "<svg/>", "cannot be read as GraphML"),
     ("named.graphml", GRAPHML.format('<node id="n0"/><node id="n1"/>'), "agents are numbered 0..N-1, got 'n0'"),
-    (
-        "twice.graphml",
-        GRAPHML.format('<edge id="e" source="0" target="1"/><edge id="e" source="1" target="0"/>'),
-        "multigraph: parallel edges",
-    ),
-    (
-        "twice2.graphml",
-        GRAPHML.format('<edge source="0" target="1"/><edge source="1" target="0"/>'),
-        "parallel edges 0-1",
-    ),
+    ("twice.graphml", GRAPHML.format('<edge source="0" target="1"/>' * 2), "multigraph: parallel edges"),
     ("loop.graphml", GRAPHML.format('<edge source="0" target="0"/>'), "self-loop 0-0"),
     ("directed.graphml", GRAPHML.format("").replace("undirected", "directed"), "directed graph"),
     ("arrow.graphml", GRAPHML.format('<edge directed="true" source="0" target="1"/>'), "directed graph"),
@@ -203,7 +194,6 @@ def test_only_networks_are_written_and_only_where_possible(tmp_path: Path) -> No
     ("graph", "words"),
     [
         (nx.DiGraph([(0, 1)]), "mine: directed graph"),
-        (nx.MultiGraph([(0, 1), (1, 0)]), "mine: parallel edges 0-1"),
         (nx.MultiGraph([(0, 1)]), "mine: multigraph"),
         (nx.Graph([(0, 1), (1, 1)]), "mine: self-loop 1-1"),
         (nx.Graph([("a", "b")]), "mine: agents are numbered 0..N-1, got 'a'"),

@@ -90,7 +90,7 @@ def test_dense_regular_graphs_are_regular_and_quick(spec: str) -> None:
         ("grid:1x1", "a network needs at least 2 agents, got 1"),
         ("grid:0x4", "R >= 1 and C >= 1, got 0x4"),
         ("grid:3", "RxC must be two whole numbers such as 3x4, got '3'"),
-        ("grid:3xfour", "RxC must be a whole number, got 'four'"),
+        ("grid:3xfour", "RxC must be two whole numbers such as 3x4, got '3xfour'"),
         ("torus:2x4", "a torus needs R >= 3 and C >= 3, got 2x4; use grid"),
         ("erdos-renyi:20:0", "erdos-renyi needs 0 < P <= 1, got 0.0"),
         ("erdos-renyi:20:1.5", "erdos-renyi needs 0 < P <= 1, got 1.5"),

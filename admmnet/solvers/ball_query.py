@@ -42,13 +42,10 @@ class BallState:
 class BallQuery:
     """Answers the query at any centre, warm started.
 
-    For any mu > 0, a theta in the ball with ||grad f(theta) + mu (theta - c)|| <= beta, at distance s from c,
-    is within 2 beta R + mu s (R - s) of the minimum over the ball: convexity bounds f(theta) - f(theta') by
-    the gradient at theta against theta - theta', and both points lie in the ball. mu is the multiplier: tiny
-    where the minimum lies inside, else moved until s is close enough to R. Should the solves' tolerance be in the
-    way of that, multipliers on both sides of R close in on each other, and a point between theirs is certified.
-
-    Centres up to `radius.centre_radius` have an answer whatever the records (docs/privacy.md, Theorem 15).
+    A theta in the ball with ||grad f(theta) + mu (theta - c)|| <= beta, at distance s from c, is within 2 beta R +
+    mu s (R - s) of the minimum over the ball. The multiplier mu is tiny where the minimum lies inside, else moved until
+    s is close enough to R. Should the solves' tolerance be in the way of that, a point between two on either side of R
+    is certified. Centres up to `radius.centre_radius` have an answer whatever the records (Theorem 15).
 
     Parameters
     ----------

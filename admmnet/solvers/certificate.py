@@ -171,13 +171,7 @@ def bends(u: Vector, y: Vector, loss: Loss, spread: float) -> Vector:
 
 
 def met_curvature(X: Matrix, y: Vector, theta: Vector, loss: Loss, R: float, size: float) -> float:
-    """Bound that may stand for c in `rounding_margin` at this theta, often far below sup phi''.
-
-    A score s as `gradient` computes it is off by gamma_d R ||theta|| at most. With e = 1.01 (d + 1) u R ||theta||
-    the sums s - e and s + e, rounded, enclose the real score, and phi' never falls: the real phi' differs from
-    phi'(s) by at most max(phi'(s + e) - phi'(s), phi'(s) - phi'(s - e)), plus 18 u of the largest of the three
-    for evaluating them and their difference. The mean over the records takes the place of c d u R ||theta||.
-    """
+    """Bound that may stand for c in `rounding_margin` at this theta, often far below sup phi'': (V1)."""
     n, d = X.shape
     e = 1.01 * (d + 1) * _UNIT * R * size
     if e == 0.0:
@@ -202,25 +196,10 @@ def rounding_margin(
     norm: float,
     rows: int | None = None,
 ) -> float:
-    """Bound on the rounding error in ||grad J||_2 as this module computes it.
+    """Bound on the rounding error in ||grad J||_2 as this module computes it: docs/privacy.md, (V1).
 
-    With u = 2^-53, gamma_k = k u / (1 - k u), `shape` (n, d), R the largest row norm, c = sup phi'' or
-    `met_curvature`, `rms` from `gradient`, `size` = ||theta||, `linear` = m ||theta|| + ||g||, `norm` the computed
-    gradient norm, K blocks of b rows (`rows` where given, else `block_rows`), and sums in any order (Higham 2002,
-    Accuracy and Stability, sec. 3.1). Entries of 0 that CSR rows do not hold would add no error: for those a score is
-    a sum of at most d products, the gradient one of n in each place, b = n, K = 1.
-
-    1. Scores are off by at most gamma_d R ||theta||, so the w_k by at most c gamma_d R ||theta|| (phi' is
-       c-Lipschitz, also where phi'' jumps); evaluating phi' adds 8 u |w_k| (the contract of `Loss`).
-    2. |fl(sum w_k x_k) - sum w_k x_k|_j <= gamma_{b+K} sum_k |w_k| |x_kj|, in norm <= gamma_{b+K} n R rms.
-       Dividing by n rounds once more: data error <= R (c gamma_d R ||theta|| + (gamma_{b+K+1} + 8 u) rms).
-    3. fl(data + m theta + g) adds at most gamma_3 (R rms + m ||theta|| + ||g||). g goes through one of these three
-       roundings, so another is allowed that made it: the J of the certificate has the real sum of a public linear
-       term and noise, or the real -mu c, where g is that rounded.
-    4. The norm's own relative error is at most gamma_{d+2}.
-
-    1.01 covers the denominators 1 - k u and the rounding of R, rms and this sum while n + d < 1e12; 1e-150
-    covers underflow.
+    Of `shape` (n, d), the largest row norm R, c = sup phi'' or `met_curvature`, `rms` from `gradient`, `size` =
+    ||theta||, `linear` = m ||theta|| + ||g||, and `norm` as computed, with blocks of `rows` (by default `block_rows`).
     """
     n, d = shape
     rows = rows or block_rows(n, d)

@@ -128,21 +128,12 @@ class SmoothedHinge(Bounded):
     phi = 0 if t >= 1 + h; (1 + h - t)^2 / (4 h) if |1 - t| <= h; 1 - t if t <= 1 - h. The slope phi' runs from -y
     to 0 and phi'' = 1 / (2 h) in between, so G = row_norm and c1 = row_norm^2 / (2 h); docs/losses.md.
 
-    All functions start from the gap 1 + h - t, off by two units of 2^-53 at most. 1 + h = top + rest, its rounding
-    and the rounding's error, known exactly (Dekker 1971: the larger summand first). If t lies in [top/2, 2 top],
-    top - t is exact (Sterbenz 1974), and adding rest rounds an exact sum once. Elsewhere |top - t| >= top/2 and
-    |rest| <= 2^-53 top: nothing cancels, and two roundings are two units (up to 2^-104). Clipping to [0, 2 h]
-    raises no relative error, dividing by 2 h, which is exact, adds a unit: `derivative` is off by three.
+    `derivative` is off by three units of 2^-53 at most.
 
     Parameters
     ----------
     width : float
         Half-width h of the parabola, in margins; from 1e-6 to 1e6.
-
-    Raises
-    ------
-    RequestError
-        The width is out of range.
     """
 
     width: float = 0.5
@@ -154,6 +145,7 @@ class SmoothedHinge(Bounded):
         object.__setattr__(self, "flatness", 2.0 * self.width)
 
     def _gap(self, u: Vector, y: Vector) -> Vector:
+        """1 + h - t to two units, from 1 + h = top + rest, its rounding and that rounding's error (Dekker 1971)."""
         top = 1.0 + self.width
         rest = min(1.0, self.width) - (top - max(1.0, self.width))
         gap = np.multiply(y, u)
@@ -193,11 +185,6 @@ class Huber(Bounded):
     ----------
     width : float
         K, the largest residual that counts in full; from 1e-6 to 1e6.
-
-    Raises
-    ------
-    RequestError
-        The width is out of range.
     """
 
     width: float = 1.0
@@ -318,11 +305,7 @@ LOSSES: Registry[Loss] = Registry(
 def get_loss(name: str, width: float | Literal["auto"] = "auto") -> Loss:
     """Loss of a name: ours, an installed package's, ``package.module:Name`` or ``file.py:Name``; some have a width.
 
-    Raises
-    ------
-    RequestError
-        The name is unknown; the message lists the names there are. The width is out of range, or the loss has
-        none.
+    An unknown name, a width out of range, or one of a loss that has none is refused.
     """
     loss: Any = LOSSES[name]
     if width == "auto":

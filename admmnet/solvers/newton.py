@@ -55,14 +55,11 @@ class LocalSolver(AnySolver):
     gradient kept with the last point. B starts as an inverse Hessian and takes a secant update a step
     (symmetric rank one where that keeps B positive definite and plausible, else BFGS; Nocedal, Wright 2006,
     ch. 6). A step that does not shrink the least gradient norm so far is discarded for a Newton step that
-    searches for the zero of J's slope along it. Steps without search are finitely many, as each shrinks that
-    norm. Searched steps converge from anywhere: J is m-strongly convex, its gradient is Lipschitz, and whatever
-    curvatures between 0 and their bound a Hessian is made of, its inverse keeps the step a descent. That is so in
-    exact arithmetic; where rounding stops them, `accurate.minimise` solves the problem anew.
+    searches for the zero of J's slope along it. In exact arithmetic that converges from anywhere; where rounding
+    stops it, `accurate.minimise` solves the problem anew.
 
-    Where phi'' jumps, Newton's own Hessian knows the records in the curved zone alone, and steps are cut short
-    where others enter it. There phi'' is averaged over scores as far as the last searched step moved them; the
-    average goes over into phi'' as steps get short. It is a matter of speed only: steps, not points, depend on it.
+    Where phi'' jumps, steps would be cut short where records enter the curved zone. There phi'' is averaged over scores
+    as far as the last searched step moved them: a matter of speed, on which no certificate depends.
 
     The Hessian is computed anew when the passes beyond one a round have added up to twice its own cost; while
     that saves none, the patience doubles. The same calls in the same order give the same bits.
@@ -180,12 +177,8 @@ class LocalSolver(AnySolver):
 
     def _quickly(self, g: Vector, m: float, beta: float) -> Solution | tuple[float, float, int]:
         """Solve by quasi-Newton steps; else return the gradient norm reached, its margin, and the passes spent."""
-        passes, refreshes, state = 0, 0, self.state
-        if state.data is None:
-            self._at = None
-            state.data, state.rms = gradient(self.X, self.y, state.theta, self.loss, self._scores)
-            self._at, passes = state.theta, 1
-        theta, data, rms = state.theta, state.data, state.rms
+        theta, data, rms, passes = self._begun()
+        refreshes, state = 0, self.state
         r = data + m * theta + g
         norm = least = norm_of(r)
         g_norm, c = norm_of(g), self.loss.curvature_bound()
@@ -224,6 +217,16 @@ class LocalSolver(AnySolver):
             else:
                 search = True
         return norm, margin, passes
+
+    def _begun(self) -> tuple[Vector, Vector, float, int]:
+        """Where a solve starts, the data gradient there, what belongs to it, and the passes that it took."""
+        state: Any = self.state
+        passes = int(state.data is None)
+        if passes:
+            self._at = None
+            state.data, state.rms = gradient(self.X, self.y, state.theta, self.loss, self._scores)
+            self._at = state.theta
+        return state.theta, state.data, state.rms, passes
 
     def _refresh(self, theta: Vector, m: float, spread: float) -> None:
         """Set the inverse from the Hessian at theta, in single precision where m outweighs the rounding."""

@@ -47,12 +47,8 @@ class WideSolver(LocalSolver):
         self.state.theta, self.state.data = theta, None
 
     def _quickly(self, g: Vector, m: float, beta: float) -> Solution | tuple[float, float, int]:
-        passes, steps, state = 0, 0, self.state
-        if state.data is None:
-            self._at = None
-            state.data, state.rms = gradient(self.X, self.y, state.theta, self.loss, self._scores)
-            self._at, passes = state.theta, 1
-        theta, data, rms = state.theta, state.data, state.rms
+        theta, data, rms, passes = self._begun()
+        steps, state = 0, self.state
         r = data + m * theta + g
         norm = least = norm_of(r)
         g_norm, c, margin, spread = norm_of(g), self.loss.curvature_bound(), math.nan, 0.0

@@ -49,10 +49,7 @@ def sub_exponential(epsilon: float, d: int, constant: str = "tight") -> float:
     """sigma^2 of docs/baselines.md (59) for the noise K(epsilon/2) on R^d.
 
     The least number with E exp(beta u.xi) <= exp(beta^2 sigma^2 / 2) for every unit u and |beta| <= epsilon/4
-    (tight), or the poster's 18 d^2 / epsilon^2, which is larger. The poster gives the range of beta as |beta| <=
-    1/b with "b = epsilon/4". That must be 1/b = epsilon/4, so b = 4/epsilon: E exp(beta u.xi) is
-    (1 - 4 beta^2 / epsilon^2)^(-(d + 1)/2), which is infinite from |beta| = epsilon/2 on, while 4/epsilon,
-    the poster's bound on |beta|, is beyond that for every epsilon up to sqrt 8.
+    (tight), or the poster's 18 d^2 / epsilon^2, which is larger.
     """
     if constant == "poster":
         return 18.0 * d * d / epsilon**2

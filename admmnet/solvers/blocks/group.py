@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -39,35 +39,32 @@ class _Front:
     g: Matrix
     m: Vector
     beta: Vector
-    g_norm: Vector
     theta: Matrix
     data: Matrix
     rms: Vector
-    r: Matrix
-    norm: Vector
-    least: Vector
     passes: Indices
-    refreshes: Indices
-    searches: Indices  # since the last Hessian
-    search: Flags
-    fresh: Flags
-    spread: Vector
-    paired: Flags  # the last step's secant pair waits to be learnt
-    s: Matrix
-    change: Matrix
-    base: Matrix  # the inverse's base times the r before
-    lost: Flags  # unusable settings, or a search that found nothing
+
+    def __post_init__(self) -> None:
+        """Nothing is done yet."""
+        k = len(self.m)
+        self.g_norm, self.r = _norms(self.g), self.data + self.m[:, None] * self.theta + self.g
+        self.norm = _norms(self.r)
+        self.least, self.spread = self.norm.copy(), np.zeros(k)
+        self.refreshes, self.searches = np.zeros((2, k), dtype=np.intp)  # searches since the last Hessian
+        # paired: the last step's secant pair waits to be learnt
+        self.search, self.fresh, self.paired = np.zeros((3, k), dtype=bool)
+        # base: the inverse's base times the r before
+        self.s, self.change, self.base = np.zeros((3, *self.r.shape))
+        usable = (self.m > 0.0) & (self.m < np.inf) & (self.beta > 0.0) & (self.beta < np.inf)
+        self.lost = ~usable  # or a search that found nothing
 
     def keep(self, kept: Flags) -> None:
         """Drop members that are done."""
         if not kept.any():
             self.place = self.place[kept]
             return
-        for item in fields(self):
-            if item.name == "rows":
-                self.rows = StackRows.of(self.rows.members[kept])
-            else:
-                setattr(self, item.name, getattr(self, item.name)[kept])
+        for name, value in vars(self).items():
+            setattr(self, name, StackRows.of(value.members[kept]) if name == "rows" else value[kept])
 
 
 @dataclass(slots=True, eq=False)
@@ -145,35 +142,8 @@ class Group:
         new = rows.members[unknown]
         if len(new):
             state.data[new], state.rms[new] = self.stack.gradient(StackRows.of(new), state.theta[new])
-        k, theta, data = len(m), state.theta[rows.members], state.data[rows.members]
-        r = data + m[:, None] * theta + g
-        norm, off, none = _norms(r), np.zeros(k, dtype=bool), np.zeros(k, dtype=np.intp)
-        usable = (m > 0.0) & (m < np.inf) & (beta > 0.0) & (beta < np.inf)
-        return _Front(
-            rows=rows,
-            place=place,
-            g=g,
-            m=m,
-            beta=beta,
-            g_norm=_norms(g),
-            theta=theta,
-            data=data,
-            rms=state.rms[rows.members],
-            r=r,
-            norm=norm,
-            least=norm.copy(),
-            passes=unknown.astype(np.intp),
-            refreshes=none,
-            searches=none.copy(),
-            search=off,
-            fresh=off.copy(),
-            spread=np.zeros(k),
-            paired=off.copy(),
-            s=np.zeros_like(r),
-            change=np.zeros_like(r),
-            base=np.zeros_like(r),
-            lost=~usable,
-        )
+        theta, data, rms = (part[rows.members] for part in (state.theta, state.data, state.rms))
+        return _Front(rows, place, g, m, beta, theta, data, rms, unknown.astype(np.intp))
 
     def _finish(self, front: _Front) -> dict[int, Solution | RunError]:
         """Answers of members that are certified, and of those that the stack cannot help any more."""

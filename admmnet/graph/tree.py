@@ -18,14 +18,9 @@ OUTSIDE = -2
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """A spanning tree of some of the agents 0 to N - 1.
+    """A spanning tree of some of the agents 0 to N - 1, those of ``agents``, ascending.
 
-    Attributes
-    ----------
-    parent, depth : ndarray of int, shape (N,)
-        -1 at the root, ``OUTSIDE`` of agents that are not in the tree; edges to the root, -1 of those.
-    agents : tuple of int
-        Those in the tree, ascending.
+    ``parent`` (N,) is -1 at the root and ``OUTSIDE`` of others, ``depth`` (N,) the edges to the root, -1 of others.
     """
 
     root: int

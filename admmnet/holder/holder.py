@@ -81,8 +81,7 @@ class Holder:
     Raises
     ------
     RequestError
-        For whatever the theorems do not cover: other shapes, numbers that are not finite, a longer row, a label
-        outside of the task's set. The message holds no value of a record.
+        For whatever the theorems do not cover; the message holds no value of a record.
     """
 
     def __init__(

@@ -52,17 +52,7 @@ SINGLE_SITE_LOSSES: Mapping[str, Loss] = {"squared": Squared(), "logistic": Logi
 class Problem:
     """Records as a series of steps computes with them; made of what a holder has checked.
 
-    Attributes
-    ----------
-    X : ndarray or CSR matrix, shape (N, d)
-        Records in rows.
-    y : ndarray, shape (N,)
-        Labels or targets.
-    loss : Loss
-    regularisation : float
-        lambda.
-    squared_norms : ndarray, shape (N,)
-        ||x_i||^2.
+    Rows X (N, d), labels or targets y (N,), the loss, lambda, and ||x_i||^2 (N,).
     """
 
     X: Features = field(repr=False)

@@ -34,13 +34,7 @@ def exact(solver: LocalSolver, center: Vector, radius: float) -> tuple[float, Ve
             start,
             jac=lambda t: X.T @ (-y / (1.0 + np.exp(y * (X @ t)))) / len(y),
             method="SLSQP",
-            constraints=[
-                {
-                    "type": "ineq",
-                    "fun": lambda t: radius**2 - (t - center) @ (t - center),
-                    "jac": lambda t: -2.0 * (t - center),
-                }
-            ],
+            constraints={"type": "ineq", "fun": lambda t: radius**2 - (t - center) @ (t - center)},
             options={"ftol": 1e-12, "maxiter": 500},
         )
         theta: Vector = found.x

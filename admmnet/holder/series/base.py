@@ -36,7 +36,7 @@ class Rngs(NamedTuple):
 
 
 class Series(Measurement):
-    """Base of the series: frozen dataclasses of public settings.
+    """Base of the series: frozen dataclasses of public settings, of which ``regularisation`` is lambda.
 
     The fields of what ``start`` returns are all that ``advance`` goes on from, at any step.
     """

@@ -49,8 +49,6 @@ class GradientSteps(Sampled):
 
     Parameters
     ----------
-    regularisation : float
-        lambda.
     batch, noise_multiplier, steps, sampling
         As of ``Sampled``; noise on a batch's summed gradient has standard deviation sigma C.
     learning_rate : float

@@ -51,8 +51,6 @@ class ExactPasses(Series):
 
     Parameters
     ----------
-    regularisation : float
-        lambda.
     epochs : int
         Number of passes over all records; with `gap`, the most work allowed, in N steps.
     gap : float or None

@@ -35,8 +35,6 @@ class SequentialSteps(DualSeries):
 
     Parameters
     ----------
-    regularisation : float
-        lambda.
     batch, clip, noise_multiplier, steps, sampling
         As of ``Sampled``; the noise has standard deviation 2 sigma C sqrt(L (L + 1)), or sqrt(2) sigma C with
         ``bound="contraction"``. Poisson batches are refused.

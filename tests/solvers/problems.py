@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -38,6 +40,17 @@ def problem(n: int, d: int, seed: int = 0, flip: float = 0.5) -> tuple[Matrix, V
 def linear_term(d: int, size: float, seed: int = 0) -> Vector:
     g = np.random.default_rng([77, seed, d]).standard_normal(d)
     return np.asarray(g * (size / np.linalg.norm(g)))
+
+
+def units(found: Vector, exact: list[Fraction]) -> float:
+    """Largest relative error in units of 2^-53; inf where one of the two alone is zero."""
+    worst = Fraction(0)
+    for a, b in zip(found.tolist(), exact, strict=True):
+        if b == 0 and a != 0.0:
+            return math.inf
+        if abs(b) > Fraction(1e-290):  # below, numbers have fewer bits
+            worst = max(worst, abs(Fraction(a) - b) / abs(b) * 2**53)
+    return float(worst)
 
 
 Wide = NDArray[np.longdouble]

@@ -17,8 +17,8 @@ from admmnet.solvers.blocks.solve import BlockSolver
 from admmnet.solvers.certificate import met_curvature, rounding_margin
 from admmnet.solvers.losses import SmoothedHinge
 from admmnet.solvers.newton import LocalSolver
-from tests.solvers.problems import check, linear_term, problem
-from tests.solvers.test_block_solve import LOSS, every_shape, fill, pull, rounds, shards, solved
+from tests.solvers.problems import LOSS, check, linear_term, problem
+from tests.solvers.test_block_solve import every_shape, fill, pull, rounds, shards, solved
 
 
 @every_shape

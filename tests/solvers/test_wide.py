@@ -14,16 +14,14 @@ from admmnet.solvers import accurate, radius
 from admmnet.solvers.accurate import WIDE, accurate_gradient
 from admmnet.solvers.ball_query import BallQuery
 from admmnet.solvers.certificate import gradient, met_curvature, rounding_margin, rows_at_once, scores
-from admmnet.solvers.losses import Huber, Logistic, Loss
+from admmnet.solvers.losses import Huber, Loss
 from admmnet.solvers.newton import LocalSolver
 from admmnet.solvers.radius import LossFacts, centre_radius, certain, clip, gate_gap, least_beta, linear_radius
 from admmnet.solvers.wide import WideSolver
 from admmnet.types import Vector
 
-from .problems import EVERY, exact_norm, linear_term, worst_margin
+from .problems import EVERY, LOSS, every_loss, exact_norm, linear_term, worst_margin
 
-LOSS = Logistic()
-every_loss = pytest.mark.parametrize("loss", EVERY.values(), ids=EVERY.keys())
 KINDS = ("plain", "one class", "empty rows", "equal", "one entry", "shared column", "falling sizes", "dense")
 
 

@@ -93,8 +93,7 @@ def _network(summary: Mapping[str, Any]) -> Told:
     }
     where = f"{summary['agents']} agents, {summary['topology']}" if summary["topology"] else "one holder"
     title = f"{_what(summary)}: {where}, {counted(summary['rounds'], 'round')}, {summary['transport']}"
-    how = summary.get("aggregate", "mean")
-    vector = AVERAGES.get(how, f"{how} of the agents' vectors")
+    vector = AVERAGES[summary["aggregate"]]
     each = f"{_missed(summary, missed['mean'])} +- {_missed(summary, missed['std'])} over agents"
     whose = f" of the consensus (the {vector}), {each}" if missed["std"] else " of the model that every agent holds"
     lines = _error(summary, whose)

@@ -66,14 +66,7 @@ def named(topology: str) -> str:
 
 
 def write_topology(graph: Graph | nx.Graph, path: str | os.PathLike[str]) -> None:
-    """Write a network so that `load_topology` gives it back.
-
-    Parameters
-    ----------
-    graph : networkx.Graph or Graph
-        A network; attributes are not written.
-    path : str or path
-        File to write, replaced if it exists; its suffix decides the format.
+    """Write a network, in the format of the path's suffix, so that `load_topology` gives it back; without attributes.
 
     Raises
     ------
@@ -202,10 +195,6 @@ def _records(collector: Collector, data: dict[str, Any], key: str, *names: str) 
     return records
 
 
-def _read_graphml(text: str, source: str) -> Graph:
-    return check_topology(_by_networkx("GraphML", "read_graphml", text, source), source)
-
-
 def _read_gml(text: str, source: str) -> Graph:
     import networkx as nx
 
@@ -261,7 +250,10 @@ _FORMATS: dict[str, tuple[Callable[[str, str], Graph], Callable[[Graph], str]]] 
     ".edgelist": (_read_edges, lambda graph: _header(graph) + _lines(f"{i} {j}" for i, j in graph.edges())),
     ".csv": (_read_csv, lambda graph: _lines(("source,target", *(f"{i},{j}" for i, j in graph.edges())))),
     ".json": (_read_json, _write_json),
-    ".graphml": (_read_graphml, lambda graph: _written("generate_graphml", graph)),
+    ".graphml": (
+        lambda text, source: check_topology(_by_networkx("GraphML", "read_graphml", text, source), source),
+        lambda graph: _written("generate_graphml", graph),
+    ),
     ".gml": (_read_gml, lambda graph: _written("generate_gml", graph)),
     ".adjlist": (_read_adjlist, lambda graph: _header(graph) + _written("generate_adjlist", graph)),
 }

@@ -14,17 +14,16 @@ from admmnet.privacy.filters import Spend
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.checks import contract_of
 from admmnet.privacy.ledger.form import HeaderLine, RunLine
-from tests.people_runs import write_people
+
+from .doors import private
 
 DELTA = 1e-5
 
 
 def settings(folder: Path, colluders: int, out: str, **others: Any) -> dict[str, Any]:
-    if not (folder / "people.npz").exists():
-        write_people(folder / "people.npz", 2000, 1, width=5)
-    given: dict[str, Any] = {"data": str(folder / "people.npz"), "private": True, "no_test": True, "delta": DELTA}
-    given |= {"algorithm": "noisy-gd", "trust": "masked", "colluders": colluders, "topology": "complete:5"}
-    return given | {"account": str(folder / "account"), "rounds": 5, "out": str(folder / out)} | others
+    given: dict[str, Any] = {"algorithm": "noisy-gd", "trust": "masked", "colluders": colluders, "rounds": 5}
+    given |= {"topology": "complete:5", "account": str(folder / "account"), "out": str(folder / out)}
+    return private(folder, **given | others)
 
 
 def together(folder: Path) -> float:

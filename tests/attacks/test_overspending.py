@@ -23,17 +23,15 @@ from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.privacy.conversion import ORDERS, allowance, best_order
 from admmnet.privacy.events import DiscreteGaussian, from_parameters
 from admmnet.privacy.filters import Count, Uncovered
-from tests.people_runs import write_people
+
+from . import doors
 
 EPSILON, DELTA = 1.0, 1e-5
 HERE = "tests.attacks.overspenders:"
 
 
 def private(folder: Path, name: str, **settings: Any) -> dict[str, Any]:
-    write_people(folder / "people.npz", 2000, 1, width=5)
-    given: dict[str, Any] = {"data": str(folder / "people.npz"), "private": True, "no_test": True}
-    given |= {"no_account": True, "delta": DELTA, "epsilon": EPSILON, "topology": "complete:5"}
-    return given | {"algorithm": HERE + name, "out": str(folder / "run")} | settings
+    return doors.private(folder, **{"algorithm": HERE + name, "topology": "complete:5"} | settings)
 
 
 def spent(result: Any) -> float:

@@ -235,7 +235,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "other labels in the test": ({"data": FRAME, "label": "won", "test": frame(won="perhaps")}, "label 'perhaps'"),
     "three in a pair": ({**POOL, "test": (X, y, y)}, "test is a tuple of length 3: it must be"),
     "no edges": ({**POOL, "topology": "edges:"}, "topology edges: expected pairs of agents such as 0-1,1-2, got ''"),
-    "a multigraph": ({**POOL, "graph": nx.MultiGraph([(0, 1), (0, 1)])}, "parallel edges 0-1"),
+    "a multigraph": ({**POOL, "graph": nx.MultiGraph([(0, 1), (0, 1)])}, "multigraph: parallel edges"),
     "private with a seed": ({**POOL, "private": True}, "private and seed exclude each other"),
     "a frame for config": ({"config": FRAME}, "run was given a DataFrame without a name: it takes a RunConfig there"),
     "a number for account": ({**POOL, "account": 3}, "account = 3 is not allowed: it must be text"),

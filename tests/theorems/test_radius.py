@@ -39,10 +39,10 @@ from admmnet.solvers.radius import (
     least_beta,
     linear_radius,
     tail_delta,
-    worst_margin,
 )
 from admmnet.types import Matrix, Vector
 from tests.real_sets import folder_of
+from tests.solvers.problems import worst_margin
 
 HINGES = SmoothedHinge(), SmoothedHinge(1e-2), SmoothedHinge(4.0)
 LOSSES: tuple[Loss, ...] = (Logistic(), *HINGES, Huber(), Huber(0.2))

@@ -16,7 +16,7 @@ from admmnet.errors import RequestError, RunError
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.base import measurement
 from admmnet.holder.problem import Problem
-from admmnet.holder.rows import Features, is_sparse
+from admmnet.holder.rows import is_sparse
 from admmnet.holder.series.base import Rngs, Series, pure_event
 from admmnet.holder.series.batches import RecordIndices, SeriesProgress
 from admmnet.holder.series.checks import check_choice, check_positive
@@ -24,7 +24,6 @@ from admmnet.holder.series.magnitude import magnitude
 from admmnet.holder.series.song_sgd import check_gradients
 from admmnet.privacy.events import Event, Gaussian, Unprotected
 from admmnet.privacy.mechanisms import gamma_norm_noise, round_to_grid
-from admmnet.solvers.losses import Loss
 from admmnet.types import Vector
 
 K1 = 0.6838
@@ -50,10 +49,7 @@ def sub_exponential(epsilon: float, d: int, constant: str = "tight") -> float:
     """sigma^2 of docs/baselines.md (59) for the noise K(epsilon/2) on R^d.
 
     The least number with E exp(beta u.xi) <= exp(beta^2 sigma^2 / 2) for every unit u and |beta| <= epsilon/4
-    (tight), or the poster's 18 d^2 / epsilon^2, which is larger. The poster gives the range of beta as |beta| <=
-    1/b with "b = epsilon/4". That must be 1/b = epsilon/4, so b = 4/epsilon: E exp(beta u.xi) is
-    (1 - 4 beta^2 / epsilon^2)^(-(d + 1)/2), which is infinite from |beta| = epsilon/2 on, while 4/epsilon,
-    the poster's bound on |beta|, is beyond that for every epsilon up to sqrt 8.
+    (tight), or the poster's 18 d^2 / epsilon^2, which is larger.
     """
     if constant == "poster":
         return 18.0 * d * d / epsilon**2
@@ -83,10 +79,7 @@ class OnlineSteps(Series):
     epsilon: float | None = None
     sigma: float | None = None
     constant: str = "tight"
-
-    def problem(self, X: Features, y: Vector, loss: Loss) -> Problem:
-        """Lambda plays no part."""
-        return Problem.of(X, y, loss, 0.0)
+    regularisation = 0.0
 
     def check(self, known: Known) -> None:
         """Refuse losses whose gradients can be longer than 1, and settings out of range."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from admmnet.holder.answers import NO, Cost, Released, Work
 from admmnet.holder.known import Known
-from admmnet.holder.measurements.base import Plain
+from admmnet.holder.measurements.base import Measurement
 from admmnet.holder.problem import Problem
 from admmnet.holder.rows import Features
 from admmnet.holder.secrets import Secret
@@ -35,8 +35,8 @@ class Rngs(NamedTuple):
     noise: np.random.Generator
 
 
-class Series(Plain):
-    """Base of the series: frozen dataclasses of public settings.
+class Series(Measurement):
+    """Base of the series: frozen dataclasses of public settings, of which ``regularisation`` is lambda.
 
     The fields of what ``start`` returns are all that ``advance`` goes on from, at any step.
     """

@@ -24,13 +24,9 @@ def _rule() -> tuple[Vector, Vector]:
 def magnitude(x: float, y: float, a: float) -> float:
     """Magnitude m = (1/2a) int_{-a}^{a} beta exp(beta x - beta^2 y) d beta, docs/baselines.md (57).
 
-    Odd in x, positive for x > 0, with a relative error of about 1e-12. With A = a |x| and B = a^2 y it is
-    a int_0^1 s sinh(A s) exp(-B s^2) ds. The closed form of the paper cancels where B is small and overflows where
-    A or A^2 / B is large. So up to B = 30 the integral is a sum of positive terms, by Gauss' rule; beyond, it is
-    the closed form with its largest exponential taken out, in terms of erfcx(z) = exp(z^2) erfc(z).
-
-    x is the sum of g_s . q_s, y = t (sigma^2 / 2 + G^2) > 0, a half the width of the interval. Beyond float64 the
-    answer is inf with the sign of x.
+    Odd in x, positive for x > 0, with a relative error of about 1e-12, as that page says; x is the sum of
+    g_s . q_s, y = t (sigma^2 / 2 + G^2) > 0, a half the width of the interval. Beyond float64 the answer is inf with
+    the sign of x.
     """
     A, B = a * abs(x), a * a * y
     if A == 0.0:

@@ -26,16 +26,7 @@ from admmnet.types import Vector
 
 @dataclass(slots=True, kw_only=True)
 class PrimalProgress(SeriesProgress):
-    """Model and scores of the scaled columns.
-
-    Attributes
-    ----------
-    theta : ndarray, shape (d,)
-    v : ndarray, shape (N,)
-        Scores with noise of their own, released.
-    scales : ndarray, shape (d,)
-        Norms of the columns.
-    """
+    """Model (d,) and released scores (N,) of the scaled columns, which have noise of their own; the columns' norms."""
 
     theta: Vector = field(repr=False)
     v: Vector = field(repr=False)
@@ -52,8 +43,6 @@ class PrimalSteps(Sampled):
 
     Parameters
     ----------
-    regularisation : float
-        lambda.
     batch : int
         L, coordinates a step, 1 to d.
     clip : float

@@ -54,18 +54,14 @@ class DisjointSteps(Series):
 
     Parameters
     ----------
-    regularisation : float
-        lambda.
     batch : int
         b, 1 to N.
     epsilon : float or ndarray, shape (N,)
         alpha, of all or of each record: positive, inf for no privacy. Those of single records are taken to be
         public. The noise of a batch serves the smallest in it, so every record gets what it asked for, and
         more wherever a neighbour in its batch asked for more; the event books the largest.
-    schedule : {"sqrt", "inverse", "constant"}
+    schedule, scale
         Step sizes scale / sqrt(t), scale / (lambda t) or scale.
-    scale : float
-        As above.
     """
 
     regularisation: float

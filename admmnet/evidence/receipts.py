@@ -71,7 +71,7 @@ def kept_by(own: Collection[int], graph: Graph) -> list[tuple[int, int]]:
     return [(i, j) for i in own for j in sorted(graph[i]) if j not in here or i == min(here & set(graph[j]))]
 
 
-def read_starts(path: Path) -> tuple[Beginning, ...]:
+def read_starts(path: Path) -> list[Beginning]:
     """Starts of a run that receipts/identities.json lists.
 
     Raises
@@ -264,7 +264,7 @@ def begin(members: Members, transport: Transport, graph: Graph, folder: Path, ro
             path = folder / FOLDER / IDENTITIES
             here = graph if world.shared_folder else transport.agents
             try:
-                starts = read_starts(path) if path.exists() else ()
+                starts = read_starts(path) if path.exists() else []
             except CheckFailed:
                 raise RequestError(f"{path} is damaged: put the right one back, or run anew") from None
             fault = lost_receipts(folder, starts, round, here) if starts else None
@@ -276,10 +276,10 @@ def begin(members: Members, transport: Transport, graph: Graph, folder: Path, ro
                 run=members.run,
                 round=round,
                 source=members.source,
-                keepers=tuple(sorted({i for own in transport.layout.owners for i, _ in kept_by(own, graph)})),
+                keepers=sorted({i for own in transport.layout.owners for i, _ in kept_by(own, graph)}),
                 keys={str(i): key for i, key in members.keys.items()},
             )
-            write_whole({path: encode(Identities(starts=(*starts, start)), indent=2)})
+            write_whole({path: encode(Identities(starts=[*starts, start]), indent=2)})
 
     run_on_all(world, make)
 

@@ -50,7 +50,7 @@ class DataFacts(_Form, frozen=True, kw_only=True):
     """what the labels are"""
     preprocessing: Literal["public-bounds", "data-dependent"]
     """`data-dependent`: something was read from the records, which no epsilon covers"""
-    classes: tuple[str, ...] = ()
+    classes: list[str] = []
     """names of three classes or more"""
 
 
@@ -287,7 +287,7 @@ class Summary(_Form, frozen=True, kw_only=True):
     far_from_others: dict[str, Real]
     """agents whose vectors [stood far from the others](robust.md#who-stands-far-from-the-others) in the last round:
     how many times as far as is usual"""
-    per_agent: tuple[AgentEntry, ...]
+    per_agent: list[AgentEntry]
     """one entry an agent, by number, below"""
     bytes_sent: Whole
     """payload of the whole run, each vector times its receivers; not what [observing the
@@ -309,7 +309,7 @@ class Summary(_Form, frozen=True, kw_only=True):
     identities: Literal["network", "run"] | None = None
     """where the signing keys of [receipts](members.md#receipts) came from: a network file, or made for the run;
     absent without receipts"""
-    notes: tuple[str, ...]
+    notes: list[str]
     """what the reader must know to quote the figures, in words"""
     versions: dict[str, str]
     """of admmnet, Python and the libraries that a result may depend on"""
@@ -362,14 +362,14 @@ class Beginning(_Form, frozen=True, kw_only=True):
     run: Digest
     round: Whole
     source: Literal["network", "run"]
-    keepers: tuple[Whole, ...]
+    keepers: list[Whole]
     keys: dict[Annotated[str, Meta(pattern=f"^({NUMBER})$")], Digest]
 
 
 class Identities(_Form, frozen=True, kw_only=True):
     """receipts/identities.json: the starts of a run, who keeps receipts, and keys."""
 
-    starts: tuple[Beginning, ...]
+    starts: list[Beginning]
 
 
 Lost = dict[Annotated[str, Meta(pattern=f"^({NUMBER})$")], Whole]

@@ -78,7 +78,7 @@ def summarise(
     digits = 3 if simulation else 0
     times = (seconds.total, seconds.solve if simulation else 0.0, seconds.exchange)
     mine = Word(
-        agents=tuple(_agent_entry(agent, observer) for agent in agents),
+        agents=[_agent_entry(agent, observer) for agent in agents],
         digests={ledger_name(agent.id, len(graph)): digest_of(agent.ledger) for agent in agents},
         seconds=(round(times[0], digits), round(times[1], digits), round(times[2], digits)),
         frames=dict(getattr(world, "counts", {})),
@@ -118,7 +118,7 @@ def summarise(
             "features": len(data.feature_names),
             "task": data.task,
             "preprocessing": data.preprocessing if method.covered else "data-dependent",
-            "classes": tuple(data.labels) if data.task == "classes" else (),
+            "classes": list(data.labels) if data.task == "classes" else [],
         },
         "privacy": privacy,
         "metric": "error" if data.target is None else "mean-squared-error",
@@ -126,7 +126,7 @@ def summarise(
         "references": references(data, pooled),
         "train_loss": finite(float(observer.network.train_loss)) if simulation else None,
         "far_from_others": {str(i): value for i, value in apart.items()},
-        "per_agent": tuple((entries | lost)[i] for i in sorted(graph)),
+        "per_agent": [(entries | lost)[i] for i in sorted(graph)],
         "bytes_sent": int(observer.network.bytes_sent),
         "frames": dict(sum((Counter(word.frames) for word in words), Counter())),
         "seconds": {"total": slowest[0], "solve": slowest[1] if simulation else None, "exchange": slowest[2]},
@@ -154,7 +154,7 @@ def summarise(
 class Word(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a process says of its own agents; seconds as of ``Seconds``."""
 
-    agents: tuple[AgentEntry, ...]
+    agents: list[AgentEntry]
     digests: dict[str, Digest]
     seconds: tuple[Figure, Figure, Figure]
     frames: dict[str, Whole]
@@ -173,7 +173,7 @@ def heard(mine: Word, transport: Transport) -> list[Word]:
             continue
         names = {ledger_name(i, agents) for i in own}
         digests = {name: digest for name, digest in said.digests.items() if name in names}
-        entries = tuple(entry for entry in said.agents if entry.agent in own)
+        entries = [entry for entry in said.agents if entry.agent in own]
         frames = {name: count for name, count in said.frames.items() if name in mine.frames}
         words.append(msgspec.structs.replace(said, agents=entries, digests=digests, frames=frames))
     return words

@@ -15,8 +15,8 @@ from admmnet import RunConfig
 from admmnet.config.defaults import with_delta
 from admmnet.errors import AdmmnetError
 from admmnet.holder import Ask, Door, Holder
+from admmnet.holder.answers import Measurement
 from admmnet.holder.measurements import gate, minimiser
-from admmnet.holder.measurements.base import Measurement
 from admmnet.methods import fixed
 from admmnet.methods.base import AgentPlan, Method
 from admmnet.privacy.contract import Contract, MemoryLedger

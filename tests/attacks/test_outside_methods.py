@@ -16,7 +16,6 @@ from admmnet import RequestError, RunConfig, run
 from admmnet.cli import run_command_line
 from admmnet.holder.answers import Ask, Cost, Released
 from admmnet.holder.measurements import ExactMinimiser
-from admmnet.holder.measurements import base as measurements
 from admmnet.methods import METHODS
 from admmnet.methods.base import AgentPlan
 from admmnet.methods.consensus import vector_of

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -64,7 +65,14 @@ def ends(out: Path, runs: int) -> list[list[bool]]:
             shards = {0: (X, y), **others}
             return Records("made", shards, counts, X[:100], y[:100], names, "public-bounds")
 
-        own = {"topology": f"ring:{AGENTS}", "rounds": 2, "eta": ETA, "epsilon": 0.5, "block": 1, "seed": seed}
+        own: dict[str, Any] = {
+            "topology": f"ring:{AGENTS}",
+            "rounds": 2,
+            "eta": ETA,
+            "epsilon": 0.5,
+            "block": 1,
+            "seed": seed,
+        }
         config = RunConfig(**SETTINGS | own, out=str(folder))
         try:
             run(config, world=LiesTold(message), loader=loader)

@@ -66,7 +66,7 @@ def test_places_run_beside_each_other_and_one_that_is_refused_stops_no_other(
     names = [[(line["name"], line["epsilon"], line["seeds"]) for line in found["lines"]] for found in places.values()]
     assert names == [[("admm", None, 2), ("pp-admm", 5.0, 2)], [("tests.experiments.outside:Outside", 5.0, 1)]]
     assert [found["data"][0]["agents"] for found in places.values()] == [4, 5]
-    values = {"topology": "ring:5", "rounds": 2, "simulate": True, "data": people}
+    values: dict[str, Any] = {"topology": "ring:5", "rounds": 2, "simulate": True, "data": people}
     summary = run(
         RunConfig(**values, algorithm="pp-admm", epsilon=5.0, delta=places["people:5"]["delta"], seed=3)
     ).summary

@@ -10,10 +10,9 @@ import pytest
 
 from admmnet import RequestError
 from admmnet.holder import Released, SimulatedHolder
-from admmnet.holder.answers import Cost, Work
+from admmnet.holder.answers import KINDS, Cost, Measurement, Work, same_fields
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import ExactMinimiser, PerturbedMinimiser
-from admmnet.holder.measurements.base import KINDS, Measurement, same_fields
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import GammaNorm
 from admmnet.solvers.losses import Logistic

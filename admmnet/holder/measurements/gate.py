@@ -11,9 +11,8 @@ from typing import Any, Self
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.holder.answers import LATER, NO, Cost, Released, Work
+from admmnet.holder.answers import LATER, NO, Cost, Measurement, Released, Work, key_of, measurement
 from admmnet.holder.known import Known
-from admmnet.holder.measurements.base import Measurement, key_of, measurement
 from admmnet.holder.measurements.gradient import ROUNDING_SHARE
 from admmnet.holder.measurements.minimiser import candidate, checked, held, noisy, objective_event
 from admmnet.holder.secrets import Secret

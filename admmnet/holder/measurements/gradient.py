@@ -8,9 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from admmnet.holder.answers import Cost, Released, Work
+from admmnet.holder.answers import Cost, Measurement, Released, Work, measurement
 from admmnet.holder.known import Known
-from admmnet.holder.measurements.base import Measurement, measurement
 from admmnet.holder.measurements.minimiser import checked
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import Gaussian, SubsampledGaussian

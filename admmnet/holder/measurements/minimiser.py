@@ -12,9 +12,8 @@ from functools import lru_cache
 from typing import Any, Self
 
 from admmnet.errors import RequestError
-from admmnet.holder.answers import Cost, Released, Work
+from admmnet.holder.answers import Cost, Measurement, Released, Work, measurement
 from admmnet.holder.known import Known
-from admmnet.holder.measurements.base import Measurement, measurement
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import GammaNorm, Gaussian, ObjectivePerturbation, Unprotected
 from admmnet.privacy.mechanisms import round_to_grid

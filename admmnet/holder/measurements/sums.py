@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
-from admmnet.holder.answers import Cost, Released, Work
+from admmnet.holder.answers import Cost, Measurement, Released, Work, measurement
 from admmnet.holder.holder import one_hot
 from admmnet.holder.known import Known
-from admmnet.holder.measurements.base import Measurement, measurement
 from admmnet.holder.measurements.minimiser import checked
 from admmnet.holder.measurements.slopes import diameter
 from admmnet.holder.rows import Features, is_sparse

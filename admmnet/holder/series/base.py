@@ -13,9 +13,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from admmnet.holder.answers import NO, Cost, Released, Work
+from admmnet.holder.answers import NO, Cost, Measurement, Released, Work
 from admmnet.holder.known import Known
-from admmnet.holder.measurements.base import Measurement
 from admmnet.holder.problem import Problem
 from admmnet.holder.rows import Features
 from admmnet.holder.secrets import Secret

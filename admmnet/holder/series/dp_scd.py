@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from admmnet.errors import RequestError
+from admmnet.holder.answers import measurement
 from admmnet.holder.known import Known
-from admmnet.holder.measurements.base import measurement
 from admmnet.holder.problem import SINGLE_SITE_LOSSES, Problem
 from admmnet.holder.rows import Features
 from admmnet.holder.series.base import Rngs, Sampled, with_noise

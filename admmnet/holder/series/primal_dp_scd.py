@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from admmnet.errors import RequestError
+from admmnet.holder.answers import measurement
 from admmnet.holder.known import Known
-from admmnet.holder.measurements.base import measurement
 from admmnet.holder.problem import Problem
 from admmnet.holder.rows import Features, is_sparse, squared_norms
 from admmnet.holder.series.base import Rngs, Sampled, with_noise

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from admmnet.errors import RequestError
+from admmnet.holder.answers import measurement
 from admmnet.holder.known import Known
-from admmnet.holder.measurements.base import measurement
 from admmnet.holder.problem import Problem
 from admmnet.holder.series.base import Rngs, Series
 from admmnet.holder.series.batches import RecordIndices, SeriesProgress

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from admmnet.errors import RequestError
+from admmnet.holder.answers import measurement
 from admmnet.holder.known import Known
-from admmnet.holder.measurements.base import measurement
 from admmnet.holder.problem import Problem
 from admmnet.holder.series.base import Rngs, with_noise
 from admmnet.holder.series.batches import draw_batches

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from admmnet.errors import RequestError
+from admmnet.holder.answers import measurement
 from admmnet.holder.known import Known
-from admmnet.holder.measurements.base import measurement
 from admmnet.holder.problem import Problem
 from admmnet.holder.series.base import Rngs, Series, pure_event
 from admmnet.holder.series.batches import SeriesProgress, steps_per_epoch

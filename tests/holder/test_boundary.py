@@ -23,7 +23,9 @@ SHARDS = {
     # put them behind holders
     ("admmnet/running/loading.py", "held"),
     # let go of them once they are behind holders
-    ("admmnet/running/plan.py", "prepare"),
+    ("admmnet/running/entrance.py", "prepare"),
+    # an argument of `run`, before anything is read of it
+    ("admmnet/running/arguments.py", "taken"),
     # simulations alone: one process reads for all of its machine
     ("admmnet/running/sharing.py", "shared"),
     ("admmnet/running/sharing.py", "_parcel"),
@@ -39,7 +41,7 @@ SHARDS = {
 }
 """Functions outside of ``admmnet/data`` that may touch ``Records.shards``."""
 SECRETS = {
-    ("admmnet/running/checkpoint/keeper.py", "_block_of"),
+    ("admmnet/running/checkpoint/keeper.py", "_solver_of"),
     ("admmnet/running/checkpoint/state.py", "node_state"),
     ("admmnet/running/checkpoint/state.py", "restore_node"),
     ("admmnet/running/node.py", "closing"),
@@ -57,7 +59,7 @@ SIMULATED = {
     ("admmnet/papers/single_pass.py", "_made"),
 }
 """Where records are declared to be a simulation's, once in each."""
-GROUND = ("errors", "identity", "masking", "privacy", "registry", "rng", "settings", "solvers", "types")
+GROUND = ("errors", "forms", "identity", "masking", "privacy", "registry", "rng", "settings", "solvers", "types")
 MAY_IMPORT = {
     "admmnet/holder/": ("holder", *GROUND),
     "admmnet/methods/": (

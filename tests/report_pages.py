@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+from admmnet.forms import encode
 from admmnet.report.html import make_report
 from tests.people_runs import put_summary, seal, summary_of
 
@@ -82,7 +83,7 @@ def rechained(folder: Path, agent: int, change: Callable[[dict[str, Any]], objec
     for line in lines:
         if raw:
             line["previous"] = hashlib.sha256(raw[-1]).hexdigest()
-        raw.append(json.dumps(line, separators=(",", ":"), ensure_ascii=False).encode())
+        raw.append(encode(line))
     file.write_bytes(b"\n".join(raw) + b"\n")
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     rewrite(folder, lambda summary: summary["ledgers"].update({f"ledger/{file.name}": digest}))
@@ -100,7 +101,7 @@ def damaged(source: Path, folder: Path) -> Path:
     lines = file.read_bytes().split(b"\n")
     line = json.loads(lines[2])
     line["parameters"]["sigma"] *= 2
-    lines[2] = json.dumps(line, separators=(",", ":")).encode()
+    lines[2] = encode(line)
     file.write_bytes(b"\n".join(lines))
     return folder
 

@@ -9,6 +9,7 @@ has one outcome.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,13 @@ RELEASES = 100 * int(os.environ.get("ADMMNET_AUDITS", "1"))
 SIZE, WIDTH, CONVEXITY, LENGTH = 300, 105, 0.06, 1.33e7
 EPSILON = 0.25
 """What the release with the record in it is promised to cost."""
-SETTINGS = {"algorithm": "pp-admm", "loss": "logistic", "proximal": 0.0, "regularisation": 0.0, "beta": 1e-8}
+SETTINGS: dict[str, Any] = {
+    "algorithm": "pp-admm",
+    "loss": "logistic",
+    "proximal": 0.0,
+    "regularisation": 0.0,
+    "beta": 1e-8,
+}
 TARGET = Target(SIZE, WIDTH, {**SETTINGS, "epsilon": 2.0 * EPSILON, "rounds": 2, "eta": 0.5 * CONVEXITY})
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,6 @@ from admmnet.privacy.ledger.form import Header
 from admmnet.rng import AgentStreams
 from admmnet.running.contract import contract_of
 from admmnet.running.node import Node
-from admmnet.running.plan import Public, decide
 from admmnet.solvers.certificate import Solution
 from admmnet.solvers.newton import LocalSolver
 from admmnet.transport import Inbox
@@ -219,29 +217,6 @@ def test_pp_admm_that_cannot_pay_solves_and_draws_nothing(
 
 
 # the promise
-
-
-METHODS = [
-    *(("pp-admm", release, "auto") for release in ("objective", "output")),
-    *(("ipp-admm", *pair) for pair in product(("objective", "output"), ("off", "gaussian", "above-threshold"))),
-]
-
-
-@pytest.mark.parametrize(("algorithm", "release", "gate"), METHODS)
-def test_the_promise_is_kept_and_used(algorithm: str, release: str, gate: str) -> None:
-    graph = nx.path_graph(3)
-    for epsilon, n in product((0.1, 0.5, 1.0, 4.0, 20.0), (50, 1500, 10**6)):
-        # convexity enough that the budget affords a release at all
-        words: dict[str, Any] = {"release": release, "gate": gate, "epsilon": epsilon, "eta": 1000.0 / n}
-        words["delta"] = 1e-4
-        config = RunConfig(algorithm=algorithm, **words)
-        public = Public(dict.fromkeys(graph, n), 20)
-        _, _, contracts = decide(fixed(config), graph, LocalWorld(), (tuple(graph),), public)
-        assert len(contracts) == 3
-        for contract in contracts.values():
-            assert contract.worst is not None
-            proven = contract.worst.epsilon_proven(1e-4)
-            assert 0.98 * epsilon <= proven <= epsilon, (epsilon, n)
 
 
 @pytest.mark.parametrize("gate", ["gaussian", "above-threshold"])

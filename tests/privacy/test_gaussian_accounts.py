@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from admmnet.auditing.canary import contract_for
 from admmnet.errors import BudgetError, CheckFailed, RequestError
 from admmnet.forms import encode
 from admmnet.privacy import proven
-from admmnet.privacy.budget import Totals
+from admmnet.privacy.budget import Totals, empty, grown
 from admmnet.privacy.calibrate import Target, gaussian_mu_left
 from admmnet.privacy.contract import Contract, MemoryLedger, Promise
 from admmnet.privacy.conversion import ORDERS, best_order, gaussian_epsilon, gaussian_mu
@@ -22,11 +23,12 @@ from admmnet.privacy.discrete import discrete_epsilon, discrete_mu, excess, most
 from admmnet.privacy.events import DiscreteGaussian, Gaussian, Laplace
 from admmnet.privacy.filters import Count, Spend
 from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.form import event_bytes
+from admmnet.privacy.ledger.form import event_bytes, event_line
 from admmnet.privacy.ledger.lines import digest
 from tests.theorems.quadrature import discrete_delta
 
 from .accounts import Place, header_of, opened, started
+from .ledgers import Change, builtins, chained, put
 
 PROMISES = [(0.1, 1e-6), (1.0, 1e-4), (4.0, 1e-5), (10.0, 1e-5)]
 
@@ -238,4 +240,51 @@ def test_a_forged_grid_is_told(tmp_path: Path) -> None:
     forged = line.replace(b'"grid":%b' % encode(good.grid), b'"grid":1e-9')
     path.write_bytes(path.read_bytes() + forged + b"\n")
     with pytest.raises(CheckFailed, match="grid must be a power of two"):
+        audit.read(path, account=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (put(1), None),
+        (put(1, "account_filter", kappa=1e-9), None),
+        (put(1, "account_filter", kappa=1.5e-8), "account_filter is"),
+        (put(1, "account_filter", parts=2), "account_filter is"),
+        (put(1, "account_filter", order=float(ORDERS[300])), "account_filter is"),
+        (put(1, agent=1), "agent, records, relation and delta are"),
+        (put(1, records=71), "agent, records, relation and delta are"),
+        (put(1, budget={"epsilon": 1.0, "delta": 2e-4}), "agent, records, relation and delta are"),
+        (lambda lines: lines[1].pop("account_filter"), "without a filter that keeps it"),
+    ],
+)
+def test_a_further_run_keeps_to_what_the_first_one_fixed(change: Change, told: str | None, tmp_path: Path) -> None:
+    first = builtins(header_of(Spend(1.0, 1e-4, kappa=1e-8)).line())
+    lines = [first, {**deepcopy(first), "kind": "run"}]
+    change(lines)
+    path = tmp_path / "agent-000.jsonl"
+    path.write_bytes(chained(lines))
+    if told is None:
+        assert audit.read(path, account=True).runs == 2
+        return
+    with pytest.raises(CheckFailed, match=f"line 2: .*{told}"):
+        audit.read(path, account=True)
+
+
+@pytest.mark.parametrize("charges", [1, 2])
+def test_what_a_run_overspent_is_told_though_a_later_one_may_spend_more(charges: int, tmp_path: Path) -> None:
+    limit = Spend(1.0, 1e-4)
+    first, later = (
+        replace(header_of(one), contract=Contract(Promise(one.epsilon, 1e-4), one, one))
+        for one in (limit, limit.raised(3.0))
+    )
+    totals, lines, one = empty("proven"), [builtins(first.line())], Gaussian(math.sqrt(0.6 * limit.limit), 1.0)
+    for _ in range(charges):
+        totals = grown(totals, one)
+        lines.append(builtins(event_line(0, one, totals, first.contract.over_account())))
+    path = tmp_path / "agent-000.jsonl"
+    path.write_bytes(chained([*lines, {**builtins(later.line()), "kind": "run"}]))
+    if charges == 1:
+        assert audit.read(path, account=True).runs == 2
+        return
+    with pytest.raises(CheckFailed, match="line 4: epsilon_spent comes to"):
         audit.read(path, account=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from admmnet.forms import encode
 from admmnet.privacy.events import EVENTS
 from admmnet.privacy.ledger.audit import read
 from admmnet.report.html import compact, make_report
@@ -264,7 +265,7 @@ def test_resumed_ledgers_say_where(private: Path, tmp_path: Path) -> None:
     last = file.read_bytes().splitlines()[-1]
     line = {"kind": "resume", "round": 2, "previous": hashlib.sha256(last).hexdigest()}
     with file.open("ab") as out:
-        out.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        out.write(encode(line) + b"\n")
     found = page(folder)
     assert "went on from round 2" in found.text
     events = len(read(file).events)

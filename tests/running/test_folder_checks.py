@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from admmnet import CheckFailed, read_run
+from admmnet.forms import encode
 from admmnet.record.folder import PART, write_part
 from admmnet.record.forms import Part
 from tests.people_runs import AGENTS, ROUNDS, finished_run, put_summary, seal, summary_of
@@ -79,7 +80,7 @@ def test_a_rewritten_chain_is_caught_by_the_digest(copied: Path) -> None:
     for line in lines:
         if raw:
             line["previous"] = hashlib.sha256(raw[-1]).hexdigest()
-        raw.append(json.dumps(line, separators=(",", ":")).encode())
+        raw.append(encode(line))
     path.write_bytes(b"\n".join(raw) + b"\n")
     with pytest.raises(CheckFailed, match=r"agent-002.jsonl.*sha256"):
         read_run(copied)

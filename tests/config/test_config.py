@@ -153,7 +153,7 @@ def test_mistaken_names_are_answered_with_the_closest(tmp_path: Path) -> None:
     ):
         assert f"did you mean {meant}?" in refusal(tmp_path, text)
     with pytest.raises(RequestError, match=r"'epsilom': did you mean epsilon\?"):
-        RunConfig(**{"epsilom": 1.0})  # type: ignore[arg-type]
+        RunConfig(epsilom=1.0)  # type: ignore[call-arg]  # mypy finds it, too
 
 
 def test_a_graph_seed_needs_a_random_graph(tmp_path: Path) -> None:

@@ -161,13 +161,8 @@ def read_table(path: Path, schema: Schema, *, labelled: bool = True, refuse: Ref
     if path.suffix == ".parquet":
         return replace(read_parquet(path), spelling=schema.spelling)
     if form == ".csv":
-        return read_csv(path, refuse, written(path, schema))
+        usual = "\t" if path.name.endswith((".tsv", ".tsv.gz")) else ","
+        return read_csv(path, refuse, Form(schema.separator or usual, schema.header, schema.spelling))
     if form == ".npz":
         return read_npz(path, schema.features, labelled, refuse)
     return read_libsvm(path, schema.features, refuse)
-
-
-def written(path: Path, schema: Schema) -> Form:
-    """How a text file of columns is written, by its schema and its name."""
-    usual = "\t" if path.name.endswith((".tsv", ".tsv.gz")) else ","
-    return Form(schema.separator or usual, schema.header, schema.spelling)

@@ -13,12 +13,12 @@ make_environment() {  # make_environment EXTRAS
         echo "$venv has $("$venv/bin/python" --version), PYTHON asks for $("$python" --version): remove $venv first." >&2
         return 2
     fi
-    stamp="$extras $(cat "$root/pyproject.toml" "$root/launch/constraints.txt" | cksum)"
+    stamp="$extras $(cat "$root/pyproject.toml" "$root/launch/constraints.txt" "$root/launch/_env.sh" | cksum)"
     if [ ! -f "$venv/stamp-$extras" ] || [ "$(cat "$venv/stamp-$extras")" != "$stamp" ]; then
         [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
         echo "installing admmnet[$extras] into .venv ..." >&2
         "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --constraint "$root/launch/constraints.txt" \
-            --editable "$root[$extras]"
+            --config-settings editable_mode=compat --editable "$root[$extras]"  # type checkers find the package, too
         echo "$stamp" > "$venv/stamp-$extras"
     fi
     # where PYTHONDONTWRITEBYTECODE is set, as in many images, every process would compile the package anew

@@ -21,6 +21,9 @@ ROOT = Path(__file__).resolve().parents[1]
 RUN = ("--algorithm", "admm", "--rounds", "2", "--seed", "0", "--quiet")
 
 
+STAMPED = ("pyproject.toml", "launch/constraints.txt", "launch/_env.sh")
+
+
 class Site(NamedTuple):
     """A folder like the project's, whose .venv is this environment."""
 
@@ -43,7 +46,7 @@ def site(tmp_path: Path) -> Site:
     assert mpirun is not None
     program(bin_ / "python", f'exec {sys.executable} "$@"')
     program(bin_ / "mpirun", f'exec {mpirun} "$@"')
-    wanted = b"".join((folder / name).read_bytes() for name in ("pyproject.toml", "launch/constraints.txt"))
+    wanted = b"".join((folder / name).read_bytes() for name in STAMPED)
     sums = subprocess.run(["cksum"], input=wanted, capture_output=True, timeout=20, check=True)
     for extras in ("mpich", "mpich,test"):
         (folder / ".venv" / f"stamp-{extras}").write_text(f"{extras} {sums.stdout.decode()}")  # installed already

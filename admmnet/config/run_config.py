@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeVar, Unpack
 
-from admmnet.config.values import read_values
+from admmnet.config.values import as_in_file
 from admmnet.data.settings import DataSettings
 from admmnet.errors import RequestError
 from admmnet.faults.settings import FaultSettings
@@ -127,7 +127,7 @@ class RunConfig(RunSettings, FaultSettings, NetworkSettings, DataSettings, Metho
 
     def __new__(cls, /, **given: Unpack[AllSettings]) -> Self:
         """Settings of the given names; the others have their defaults."""
-        values = read_values(given)
+        values = as_in_file(given)
         algorithm = values.get("algorithm", RunConfig.algorithm)
         method: Any = METHODS[algorithm if isinstance(algorithm, str) else RunConfig.algorithm]
         kind = _class_of(method)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -173,9 +173,5 @@ def settings_digest(config: RunConfig) -> str:
 
 def common_settings() -> dict[str, Setting]:
     """Settings of the sections, in the order of the tables; methods add their own."""
-    return in_order(settings_in(RunConfig).values())
-
-
-def in_order(settings: Iterable[Setting]) -> dict[str, Setting]:
-    """Settings by name, in the order of their tables."""
-    return {own.name: own for own in sorted(settings, key=lambda own: TABLES.index(own.about.table))}
+    known = sorted(settings_in(RunConfig).values(), key=lambda own: TABLES.index(own.about.table))
+    return {own.name: own for own in known}

@@ -14,7 +14,7 @@ TEXTS = ("label", "positive", "centre")
 """Settings whose numbers are texts, as in a file."""
 
 
-def read_values(given: Mapping[str, Any]) -> dict[str, Any]:
+def as_in_file(given: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as a file has them.
 
     Raises

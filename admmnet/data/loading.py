@@ -12,7 +12,6 @@ from admmnet.data.files import about
 from admmnet.data.records import Records
 from admmnet.data.rows import check_room, drawn, encoded, every, finished_sparse, names_of
 from admmnet.data.schema import to_table
-from admmnet.data.sets import find
 from admmnet.data.settings import DataSettings, form_of, parse_split, path_for
 from admmnet.data.shards import deal
 from admmnet.data.source import Source, source_of
@@ -196,22 +195,3 @@ def records_of(
         left_out=bool(source.left_out),
         telling=source.telling,
     )
-
-
-def headline(settings: DataSettings) -> str:
-    """Describe the request in one line, such as "census (built in, synthetic), split iid, data seed 0"."""
-    validate(settings)
-    known = find(settings.data)
-    parts = [settings.data + (" (built in, synthetic)" if known is not None and not known.files else "")]
-    parts.append("one file an agent" if settings.per_agent else f"split {settings.split}")
-    if settings.no_test:
-        parts.append("no test records")
-    elif settings.test_fraction is not None:
-        parts.append(f"test fraction {settings.test_fraction:g}")
-    elif settings.test is not None:
-        parts.append(f"test {settings.test}")
-    if settings.normalise != "rows":
-        parts.append(f"normalise {settings.normalise}")
-    if settings.project is not None:
-        parts.append(f"projected to {settings.project} features")
-    return ", ".join([*parts, f"data seed {settings.data_seed}"])

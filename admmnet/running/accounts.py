@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from admmnet.data import DataSettings
 from admmnet.errors import RequestError
 from admmnet.files import load_json
+from admmnet.methods.base import Method
+from admmnet.privacy.budget import Totals
+from admmnet.privacy.calibrate import Target
+from admmnet.privacy.contract import Contract
 from admmnet.privacy.ledger.account import AccountFile, account_path, delta_of
 from admmnet.privacy.ledger.lines import KEPT
 from admmnet.privacy.settings import ANOTHER_FOLDER, PrivacySettings
@@ -28,12 +34,12 @@ def deltas_of(account: str | None, world: World, owners: Sequence[Sequence[int]]
     if account is None and world.name != "zmq":  # where each host chooses whether it has one
         return {}
     own = {i: None if account is None else delta_of(Path(account), i) for i in owners[world.rank]}
-    told = gather_owned(world, owners, own, lambda i, delta: delta is None or _is_delta(delta), "account's delta")
+    told = gather_owned(world, owners, own, _is_delta, "account's delta")
     return {i: delta for i, delta in told.items() if delta is not None}
 
 
-def _is_delta(value: object) -> bool:
-    return type(value) is float and 0.0 < value < 1.0
+def _is_delta(agent: int, value: object) -> bool:
+    return value is None or (type(value) is float and 0.0 < value < 1.0)
 
 
 def open_accounts(
@@ -147,3 +153,43 @@ def _dealt(values: Mapping[str, Any]) -> dict[str, Any]:
     if values["no_test"] or (values["test"] is not None and not DataSettings(data=str(values["data"])).named):
         dealt["test"] = "nothing drawn"  # whatever file the errors are measured on
     return dealt
+
+
+def check_gaussian(account: AccountFile, method: Method, agent: int, target: Target) -> None:
+    """Refuse a plan that an account of mu^2 cannot add up, before anything is calibrated to what is left.
+
+    Raises
+    ------
+    RequestError
+        Naming what the plan would charge.
+    """
+    fresh = method.plan(agent, replace(target, spent=None, account=None))
+    other = sorted(
+        {event.mechanism for event, _ in fresh.charges if math.isinf(Totals.of([(event, 1)], "").mu_squared)}
+    )
+    if other:
+        raise RequestError(
+            f"the account {account.path} was opened by a plan of Gaussian noise alone and adds up mu^2, which "
+            f"{', '.join(other)} of {method.settings.algorithm!r} has none of: name another folder with --account, "
+            "whose epsilon comes on top of this one's, or take an algorithm whose noise is Gaussian (noisy-gd, ssp)"
+        )
+
+
+def check_promise(account: AccountFile, method: Method, contract: Contract) -> None:
+    """Refuse to add up what is proven for another relation, or masked among more agents, than before.
+
+    Raises
+    ------
+    RequestError
+        Naming what the account has, and what this run has.
+    """
+    if account.adjacency not in (None, contract.adjacency):
+        raise RequestError(
+            f"the account {account.path} adds up costs for {account.adjacency}, those of {method.name} are for "
+            f"{contract.adjacency}: {ANOTHER_FOLDER}"
+        )
+    if account.filter is not None and contract.parts > account.filter.parts:
+        raise RequestError(
+            f"the account {account.path} was opened for masked sums of at most {account.filter.parts} agents that do "
+            f"not collude, this run has {contract.parts}: raise --colluders; else {ANOTHER_FOLDER}"
+        )

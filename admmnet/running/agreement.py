@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -51,26 +52,18 @@ def world_of(world: World | None, transport: Any) -> World:
             return open_world(transport if transport in ("local", "mpi", "zmq") else "auto")
         except RequestError as error:
             refused = error
-    if launched_size() > 1:
-        tell_all(refused)
+    if launched_size() > 1:  # this one alone may have found something wrong
+        try:
+            launched = open_world("mpi")
+        except RequestError:  # the processes do not find each other
+            raise refused from None
+        install_exception_hook(launched)
+        run_on_all(launched, partial(_refuse, refused))
     raise refused
 
 
-def tell_all(refused: RequestError) -> None:
-    """Raise at every process that the launcher started what this one alone may have found wrong with its arguments.
-
-    To be called instead of ``agreed``. Nothing happens where the processes do not find each other.
-    """
-    try:
-        world = open_world("mpi")
-    except RequestError:
-        return
-    install_exception_hook(world)
-
-    def refuse() -> None:
-        raise refused
-
-    run_on_all(world, refuse)
+def _refuse(error: RequestError) -> None:
+    raise error
 
 
 def agreed(world: World, read: Callable[[], Told]) -> set[int] | None:

@@ -22,13 +22,13 @@ from admmnet.methods.blame import blaming, defined
 from admmnet.methods.settings import MethodSettings
 from admmnet.methods.single_site.base import SingleSite
 from admmnet.methods.sums import SumMethod
-from admmnet.privacy.budget import Totals
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.contract import Contract
 from admmnet.privacy.conversion import ORDERS
 from admmnet.privacy.filters import Spend
 from admmnet.privacy.ledger.account import AccountFile
-from admmnet.privacy.settings import ANOTHER_FOLDER, PrivacySettings
+from admmnet.privacy.settings import PrivacySettings
+from admmnet.running.accounts import check_gaussian, check_promise
 from admmnet.running.contract import contract_of
 from admmnet.running.loading import Holders
 from admmnet.solvers.losses import Loss, get_loss
@@ -209,42 +209,14 @@ def _planned(
         account.filter = Spend.of(target.epsilon, target.delta, worst, parts)
         target = replace(target, account=account.filter)
     elif account is not None and target.order is None:
-        _only_gaussian(method, agent, target, account)
+        check_gaussian(account, method, agent, target)
     plan = method.plan(agent, target)
     if not isinstance(plan, AgentPlan):
         raise RequestError(f"{defined(type(method), 'plan')}: returns {type(plan).__name__}: it must be an AgentPlan")
     contract = contract_of(settings, plan.charges, target, len(method.facts.counts))
-    if account is not None and account.adjacency not in (None, contract.adjacency):
-        raise RequestError(
-            f"the account {account.path} adds up costs for {account.adjacency}, those of {method.name} are for "
-            f"{contract.adjacency}: {ANOTHER_FOLDER}"
-        )
-    if account is not None and account.filter is not None and contract.parts > account.filter.parts:
-        raise RequestError(
-            f"the account {account.path} was opened for masked sums of at most {account.filter.parts} agents that do "
-            f"not collude, this run has {contract.parts}: raise --colluders; else {ANOTHER_FOLDER}"
-        )
+    if account is not None:
+        check_promise(account, method, contract)
     return plan, contract
-
-
-def _only_gaussian(method: Method, agent: int, target: Target, account: AccountFile) -> None:
-    """Refuse a plan that an account of mu^2 cannot add up, before anything is calibrated to what is left.
-
-    Raises
-    ------
-    RequestError
-        Naming what the plan would charge.
-    """
-    fresh = method.plan(agent, replace(target, spent=None, account=None))
-    other = sorted(
-        {event.mechanism for event, _ in fresh.charges if math.isinf(Totals.of([(event, 1)], "").mu_squared)}
-    )
-    if other:
-        raise RequestError(
-            f"the account {account.path} was opened by a plan of Gaussian noise alone and adds up mu^2, which "
-            f"{', '.join(other)} of {method.settings.algorithm!r} has none of: name another folder with --account, "
-            "whose epsilon comes on top of this one's, or take an algorithm whose noise is Gaussian (noisy-gd, ssp)"
-        )
 
 
 def _nominal(

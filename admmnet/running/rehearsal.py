@@ -111,13 +111,9 @@ class RehearsalDoor:
             return REFUSED
         return NO if self._trouble and isinstance(ask.measurement, GATES) else answer
 
-    def nothing(self, round: int) -> None:
-        """As the door notes it."""
-        self._door.nothing(round)
-
-    def attempt(self, number: int, participants: tuple[int, ...]) -> None:
-        """As the door is told."""
-        self._door.attempt(number, participants)
+    def __getattr__(self, name: str) -> Any:
+        """All else is the door's."""
+        return getattr(self._door, name)
 
 
 def _rounds(

@@ -153,7 +153,7 @@ def test_mistaken_names_are_answered_with_the_closest(tmp_path: Path) -> None:
     ):
         assert f"did you mean {meant}?" in refusal(tmp_path, text)
     with pytest.raises(RequestError, match=r"'epsilom': did you mean epsilon\?"):
-        RunConfig(**{"epsilom": 1.0})  # type: ignore[arg-type]
+        RunConfig(epsilom=1.0)  # type: ignore[call-arg]  # mypy finds it, too
 
 
 def test_a_graph_seed_needs_a_random_graph(tmp_path: Path) -> None:
@@ -245,6 +245,13 @@ def test_refusals_name_key_value_and_what_is_allowed(text: str, words: list[str]
 def test_deadlines_and_a_block_of_one_go_with_processes(tmp_path: Path) -> None:
     config = RunConfig(transport="zmq", heartbeat_deadline=3.0, block=1)
     assert (config.heartbeat_deadline, config.block) == (3.0, 1)
+
+
+def test_checkpoints_of_what_cannot_go_on_need_a_seed() -> None:
+    assert RunConfig(algorithm="dp-sgd", seed=0, checkpoint_every=1).checkpoint_every == 1
+    for asked in ({"checkpoint_every": 1}, {"resume": "here"}):
+        with pytest.raises(RequestError, match="checkpoints do not go with dp-sgd without a seed"):
+            RunConfig(algorithm="dp-sgd", **asked)
 
 
 def test_unreadable_files(tmp_path: Path) -> None:

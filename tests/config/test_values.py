@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from hashlib import sha256
 from inspect import getsource
@@ -74,10 +75,11 @@ def test_what_no_other_process_can_import_runs_here(tmp_path: Path) -> None:
         load_saved(result.folder)
 
 
-def test_a_notebook_may_change_its_class() -> None:
+def test_a_notebook_may_change_its_class(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = (type("Again", (DVP,), {"name": "again", "__module__": "__main__"}) for _ in range(2))
     for kind in (first, second):
         assert RunConfig(algorithm=kind).chosen_method is kind
+    monkeypatch.setattr(sys.modules["__main__"], "Again", second, raising=False)
     assert not METHODS.importable("__main__:Again")
     assert METHODS.importable("dvp")
     assert LOSSES.importable(f"{__name__}:slope")

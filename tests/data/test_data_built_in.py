@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from admmnet.data import DataSettings, Records, headline, load, sets, validate
+from admmnet.data import DataSettings, Records, load, sets, validate
 from admmnet.data.files import content_digest
 from admmnet.data.rows import INTERCEPT
 from admmnet.data.sources import read_source
@@ -164,7 +164,7 @@ def test_a_set_that_is_not_there_says_what_to_do(name: str, tmp_path: Path, monk
         if folder is None and name == "adult":
             monkeypatch.setenv("ADMMNET_DATA", str(tmp_path))
         settings = DataSettings(data=name, data_dir=folder)
-        for check in (validate, headline, lambda s: load(s, 2, [0])):
+        for check in (validate, lambda s: load(s, 2, [0])):
             with pytest.raises(MissingDataError, match=r"there is n.* get it from .*pass --data-dir DIR"):
                 check(settings)
 

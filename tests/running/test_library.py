@@ -18,6 +18,7 @@ from admmnet import RequestError, StopRun, read_run, run
 from admmnet.errors import AdmmnetError
 from admmnet.predict.apply import NewData, evaluate, predict
 from admmnet.predict.model import read_model
+from admmnet.running.arguments import Asked, taken
 from admmnet.running.events import RoundEvent
 
 rng = np.random.default_rng(3)
@@ -142,6 +143,13 @@ def test_sparse_rows_give_what_dense_ones_give(algorithm: str, tmp_path: Path) -
     other = run(X=wide.toarray(), y=labels, out=tmp_path / "dense", **how)
     np.testing.assert_allclose(one.theta, other.theta, rtol=0, atol=1e-12)
     assert one.summary["test_error"]["consensus"] == other.summary["test_error"]["consensus"]
+
+
+def test_a_keyword_wins_over_the_file_of_a_schema(tmp_path: Path) -> None:
+    (tmp_path / "read.toml").write_text('[data]\nlabel = "job"\npositive = "cook"\n')
+    asked = Asked(None, None, None, None, None, tmp_path / "read.toml", None, False, None, None, None)
+    settings, _ = taken({"label": "before"}, {"label": "won"}, asked)
+    assert (settings["label"], settings["positive"]) == ("won", "cook")
 
 
 # what a frame says of itself

@@ -20,11 +20,9 @@ if TYPE_CHECKING:
     from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, PrivacyWarning, RequestError, RunError, StopRun
     from admmnet.estimators.network import NetworkClassifier, NetworkRegressor
     from admmnet.graph import load_topology
+    from admmnet.library import RunFolder, RunResult, read_run, run
     from admmnet.methods.base import Method
-    from admmnet.running.entrance import run
     from admmnet.running.events import RoundEvent
-    from admmnet.running.reading import RunFolder, read_run
-    from admmnet.running.result import RunResult
     from admmnet.version import __version__
 
 __all__ = [
@@ -60,15 +58,15 @@ _HOMES = {
     "NetworkRegressor": "estimators.network",
     "RoundEvent": "running.events",
     "RunConfig": "config.run_config",
+    "RunFolder": "library",
     "RunError": "errors",
-    "RunFolder": "running.reading",
-    "RunResult": "running.result",
+    "RunResult": "library",
     "StopRun": "errors",
     "__version__": "version",
     "load_config": "config.toml",
     "load_topology": "graph",
-    "read_run": "running.reading",
-    "run": "running.entrance",
+    "read_run": "library",
+    "run": "library",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Hashable
 from functools import cache
@@ -9,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from admmnet.errors import CheckFailed
+from admmnet.errors import CheckFailed, short
 
 Form = TypeVar("Form")
 _PLACE = re.compile(r"(?P<fault>.*?)(?: - at `\$\.?(?P<key>.*)`)?", re.DOTALL)
@@ -23,18 +24,13 @@ def encode(value: Any, *, indent: int | None = None) -> bytes:
     ValueError
         If a number is not finite: JSON has no word for it.
     """
-    found: bytes = msgspec.json.encode(value)
-    if b"null" in found:  # nan and inf are written as null, which a value that holds them does not equal
-        try:
-            same = _decoder(cast(Hashable, type(value))).decode(found) == value
-        except msgspec.ValidationError:
-            same = False
-        if not same:
-            raise ValueError(f"{type(value).__name__} holds a number that is not finite")
+    found: bytes = msgspec.json.encode(value, enc_hook=_plain)
+    if b"null" in found and not _finite(value):  # nan and inf are written as null
+        raise ValueError(f"{type(value).__name__} holds a number that is not finite")
     return found if indent is None else msgspec.json.format(found, indent=indent) + b"\n"
 
 
-def decode(kind: type[Form], text: bytes, where: str, *, indent: int | None = None) -> Form:
+def decode(kind: type[Form], text: bytes, where: str = "", *, indent: int | None = None) -> Form:
     """Return the form that ``encode`` would write as this text and no other.
 
     So a key that is unknown, missing where it is needed, said twice or out of its place is refused, and so is a number
@@ -52,16 +48,47 @@ def decode(kind: type[Form], text: bytes, where: str, *, indent: int | None = No
     CheckFailed
         It names the place, the key and the fault.
     """
+    place = where and f"{where}: "
     try:
         value: Form = _decoder(cast(Hashable, kind)).decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        found = _PLACE.fullmatch(str(error))
-        assert found is not None
-        key = f"{found['key']}: " if found["key"] else ""
-        raise CheckFailed(f"{where}: {key}{found['fault'].replace('Expected', 'expected')}") from None
+        raise CheckFailed(f"{place}{said(error, text)}") from None
     if encode(value, indent=indent) != text:
-        raise CheckFailed(f"{where}: it is not as admmnet writes it: a key or number is unknown, twice, or spelt anew")
+        raise CheckFailed(f"{place}it is not as admmnet writes it: a key or number is unknown, twice, or spelt anew")
     return value
+
+
+def _finite(value: Any) -> bool:
+    if isinstance(value, msgspec.Struct):
+        return all(_finite(getattr(value, name)) for name in value.__struct_fields__)
+    if isinstance(value, dict | list | tuple):
+        return all(map(_finite, value.values() if isinstance(value, dict) else value))
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def _plain(value: Any) -> Any:
+    """Number of numpy as Python's own."""
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} has no form")
+
+
+def said(error: Exception, found: Any) -> str:
+    """Return what ``msgspec`` says of JSON, or of values that it was to convert, with the value that it refuses."""
+    parts = _PLACE.fullmatch(str(error))
+    assert parts is not None
+    fault = parts["fault"].replace("Expected", "expected")
+    if not parts["key"]:
+        return fault
+    if not fault.startswith("expected"):
+        return f"{parts['key']}: {fault}"
+    try:
+        value = msgspec.json.decode(found) if isinstance(found, bytes) else found
+        for name, place in re.findall(r"([^.\[\]]+)(?!\])|\[(\d+)\]", parts["key"]):
+            value = value[name or int(place)]
+        return f"{parts['key']}: {fault}; it is {short(value, 60)}"
+    except (msgspec.DecodeError, RecursionError, LookupError, TypeError, ValueError):
+        return f"{parts['key']}: {fault}"
 
 
 @cache

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from admmnet.errors import RequestError
+from admmnet.errors import RequestError, short
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -64,6 +64,7 @@ class Registry(MutableMapping[str, T], Generic[T]):
     def __init__(self, what: str, group: str, own: Mapping[str, T | str], adapted: Callable[[Any, str], T]) -> None:
         self.what, self.group, self.own, self._adapted = what, group, own, adapted
         self._loaded: dict[str, T] = {}
+        self._held: dict[str, Any] = {}  # what a program gave instead of its name
 
     def __getitem__(self, name: str) -> T:
         """What a name stands for.
@@ -89,6 +90,7 @@ class Registry(MutableMapping[str, T], Generic[T]):
 
     def __delitem__(self, name: str) -> None:
         del self._loaded[name]
+        self._held.pop(name, None)
 
     def __contains__(self, name: object) -> bool:
         known = name in self.own or name in self._loaded
@@ -102,6 +104,36 @@ class Registry(MutableMapping[str, T], Generic[T]):
             except RequestError:
                 if name in self.own:
                     raise
+
+    def called(self, thing: Any) -> str:
+        """Name of a thing that a program holds: ours, or ``module:name``, under which this process keeps it.
+
+        Raises
+        ------
+        RequestError
+            If it has no such name, or will not do.
+        """
+        module, path = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
+        name = f"{module}:{path}"
+        if (own := next((own for own, place in self.own.items() if name == place or thing is place), None)) is not None:
+            return own
+        if module is None or path is None:
+            raise RequestError(f"{self.what} = {short(thing)} has no name: give a class or function that has one")
+        try:
+            self._loaded[name] = self._adapted(thing, name)  # anew: a notebook may have changed it
+            self._held[name] = thing
+        except (TypeError, RequestError) as error:
+            raise RequestError(f"{self.what} = {name}: {error}") from None
+        return name
+
+    def importable(self, name: str) -> bool:
+        """Whether another process finds what a name stands for here: not what a notebook or a function has defined."""
+        if name not in self._held:
+            return True
+        try:
+            return not name.startswith("__main__:") and self._imported(name) is self._held[name]
+        except (ImportError, AttributeError):
+            return False
 
     def _outside(self) -> dict[str, EntryPoint]:
         from importlib.metadata import entry_points

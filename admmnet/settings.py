@@ -169,6 +169,11 @@ class Setting:
             text = not isinstance(value, str) or value.isprintable()
             if text and (not self.about.choices or value in self.about.choices):
                 return value
+        if isinstance(value, list | tuple):
+            raise RequestError(
+                f"{name or self.name} = {short(value, 60)} is not allowed: a run has one value, and `admmnet compare "
+                "FILE.toml` tries several"
+            )
         wanted = _WORDS[self.base] + (" or 'auto'" if self.auto else "")
         ranged = self.base in (int, float) or self.about.choices
         bound = f", {self.about.range}" if ranged else ""

@@ -9,14 +9,14 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-SCHEMAS = Path(__file__).resolve().parents[1] / "admmnet" / "schemas"
+from admmnet.privacy.ledger import schema as ledger
+from admmnet.record import schema as summary
 
 
 @cache
 def schema(name: str) -> dict[str, Any]:
-    """A schema of the package by its file's name."""
-    value: dict[str, Any] = json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
-    return value
+    """A schema of the package: of a ledger's lines, or of a summary."""
+    return ledger.schema() if name == "ledger" else summary.schema()
 
 
 @cache
@@ -28,7 +28,7 @@ def validator(name: str) -> Draft202012Validator:
 @cache
 def _line(kind: str) -> Draft202012Validator:
     """Validator of one kind of line: it says what is wrong, where ``oneOf`` says that none fits."""
-    return Draft202012Validator({"$ref": f"#/$defs/{kind}", "$defs": schema("ledger")["$defs"]})
+    return Draft202012Validator({"$ref": f"#/$defs/{kind.capitalize()}Line", "$defs": schema("ledger")["$defs"]})
 
 
 def check_lines(path: Path) -> set[str]:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from admmnet import RunConfig, run
-from admmnet.running.manifest import make_manifest
+from admmnet.forms import encode
+from admmnet.record.manifest import make_manifest
 
 AGENTS, ROUNDS = 4, 3
 PRIVATE: dict[str, Any] = {"no_test": True, "no_account": True}
@@ -45,6 +46,6 @@ def seal(folder: Path) -> None:
 
 
 def put_summary(folder: Path, summary: dict[str, Any]) -> None:
-    """Write another summary, and the manifest with it."""
-    (folder / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    """Write another summary, as admmnet spells it, and the manifest with it."""
+    (folder / "summary.json").write_bytes(encode(summary, indent=2))
     seal(folder)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from admmnet import RunConfig, run
+from admmnet.record.folder import write_part
 from tests.people_runs import put_summary, seal, summary_of
 
 ROUNDS = 6
@@ -69,6 +70,6 @@ def part_of(source: Path, folder: Path, *, agent: int, agents: int) -> Path:
     for ledger in (folder / "ledger").iterdir():
         if ledger.name != f"agent-{agent:03d}.jsonl":
             ledger.unlink()
-    (folder / "part.json").write_text(json.dumps({"agent": agent, "agents": agents}), encoding="utf-8")
+    write_part(folder, agent, agents)
     seal(folder)
     return folder

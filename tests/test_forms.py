@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import msgspec
+import numpy as np
 import pytest
 
 from admmnet.errors import CheckFailed
@@ -27,6 +28,12 @@ def test_reads_what_it_writes(form: Number | Table, indent: int | None) -> None:
     assert decode(Number | Table, text, "file", indent=indent) == form  # type: ignore[arg-type]
 
 
+def test_writes_numbers_of_numpy_as_those_of_python() -> None:
+    assert encode(Number(np.float64(1e-9), np.int64(3))) == encode(Number(1e-9, 3))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="object has no form"):
+        encode(object())
+
+
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
@@ -35,7 +42,7 @@ def test_reads_what_it_writes(form: Number | Table, indent: int | None) -> None:
         (b'{"kind":"number","value":2.0,"value":1.0,"count":null}', "not as admmnet writes it"),
         (b'{"kind":"number","count":null,"value":1.0}', "not as admmnet writes it"),
         (b'{"kind":"number","value":1.0,"count":null,"more":1}', "not as admmnet writes it"),
-        (b'{"kind":"number","value":"1"}', "value: expected `float`, got `str`"),
+        (b'{"kind":"number","value":"1"}', "value: expected `float`, got `str`; it is '1'"),
         (b'{"kind":"number","value":1.0', "truncated"),
         (b'{"kind":"table","rows":{"a":[1.0,"s"]}}', r"rows\[...\]\[1\]: expected `float`, got `str`"),
         (b'{"kind":"table","rows":{},"more":1}', "unknown field `more`"),

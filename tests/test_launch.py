@@ -147,7 +147,8 @@ def test_nightly_makes_all_papers_audits_and_kills_runs(site: Site, tmp_path: Pa
     program(site.bin / "admmnet", 'for last; do :; done; mkdir -p "$last"; echo "$@" > "$last/words"')
     program(
         site.bin / "python",
-        'echo "$ADMMNET_AUDITS $ADMMNET_PAGES $ADMMNET_STRANGERS $ADMMNET_LIES $ADMMNET_KILLS $ADMMNET_EDITS: $@"',
+        'all="$ADMMNET_CHECKS$ADMMNET_PAGES"; '
+        'echo "$ADMMNET_AUDITS $all $ADMMNET_STRANGERS $ADMMNET_LIES $ADMMNET_KILLS $ADMMNET_EDITS: $@"',
     )
     os.environ["OUT"] = str(out)
     try:
@@ -160,13 +161,14 @@ def test_nightly_makes_all_papers_audits_and_kills_runs(site: Site, tmp_path: Pa
     for paper in papers:
         words = f"reproduce {paper} --quick --jobs 1 -o {out / paper}"
         assert (out / paper / "words").read_text().strip() == words
-    *times, audited, tables, large, shown, attacked, edited, disturbed, killed = ended.out.splitlines()
+    *times, audited, tables, large, checked, shown, attacked, edited, disturbed, killed = ended.out.splitlines()
     assert times == (out / "times.txt").read_text().splitlines()
     assert [line.split()[0] for line in times] == papers
     attacks = " ".join(f"tests/attacks/test_{name}.py" for name in ("certificate", "messages", "whole_runs"))
     assert audited == f"10     : -m pytest tests/auditing {attacks}"
     assert tables == f"     : -m tests.benchmarks.audit -o {out / 'audits'} --confidence 0.999999 --times 0.2"
     assert large.startswith("     : -m pytest tests/privacy/")
+    assert checked == " all    : -m pytest tests/estimators/test_estimators.py"
     assert shown == " all    : -m pytest tests/processes/test_documented_commands.py"
     outside = " ".join(f"tests/attacks/test_{name}.py" for name in ("strangers", "floods", "liars"))
     assert attacked == f"  10000 all  : -m pytest {outside}"

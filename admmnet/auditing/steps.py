@@ -159,7 +159,7 @@ class StepTrials:
         progress, seen = series.start(problem), list[Seen]()
         before, (batches, noise) = _copied(progress), rng.spawn(2)
         with np.errstate(over="ignore", invalid="ignore"):
-            for _ in series.advance(problem, progress, Rngs(batches, noise, watched=True)):
+            for _ in series.advance(problem, progress, Rngs(batches, noise)):
                 seen.append(look(series, problem, before, progress, self.worlds))
                 before = _copied(progress)
             return Trial(self._score(seen), self.claimed)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.columns import explain_flag
-from admmnet.cli.settings import SettingsCommand, given_in, output_flags, tell
+from admmnet.cli.flags import explain_flag, output_flags
+from admmnet.cli.settings import SettingsCommand, given_in, tell
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_config, read_values
@@ -65,8 +65,8 @@ def agent(
     """
     from admmnet.cli.progress import Progress
     from admmnet.identity.dumps import forbid_dumps
-    from admmnet.running.entrance import run
-    from admmnet.running.folder import default_folder, part_name
+    from admmnet.library import run
+    from admmnet.record.folder import default_folder, part_name
     from admmnet.running.reports import Reporter
     from admmnet.transport.hosts.keys import secret_path
     from admmnet.transport.hosts.network import read_network
@@ -158,7 +158,7 @@ def open_agent(network: Network, number: int, settings: RunConfig, secret: Path,
     from admmnet.transport.zmq.sockets import Deadlines
     from admmnet.transport.zmq.transport import ZmqWorld
 
-    schedule = schedule_of(settings)
+    schedule = schedule_of(settings.topology_schedule, settings.agents, settings.graph_seed)
     member = Membership(
         network,
         number,

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from admmnet.cli.compare import GridProgress
-from admmnet.cli.settings import SettingsCommand, given_in, output_flags
+from admmnet.cli.flags import output_flags
+from admmnet.cli.settings import SettingsCommand, given_in
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import AdmmnetError, CheckFailed, RequestError
 from admmnet.experiments.parsing import OWN, parse_entry
@@ -125,8 +126,8 @@ def audit(
 
 
 def _print(found: Audited) -> None:
-    from admmnet.cli.fitted import show, table
-    from admmnet.cli.tables import console, epsilon
+    from admmnet.cli.columns import console, show, table
+    from admmnet.record.format import epsilon
 
     audit = found.audit
     grid = table(f"{found.title}: epsilon at delta {audit.delta:g}, {found.adjacency}", "", "epsilon")

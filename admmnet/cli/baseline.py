@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.columns import explain_flag
+from admmnet.cli.flags import explain_flag, output_flags
 from admmnet.cli.run import train
-from admmnet.cli.settings import SettingsCommand, output_flags, settings_of
+from admmnet.cli.settings import SettingsCommand, settings_of
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import common_settings, saved_algorithm
 from admmnet.errors import RequestError
 from admmnet.methods import METHODS, single_sites
+from admmnet.record.format import count, epsilon
 from admmnet.registry import meant
 from admmnet.transport.local import LocalWorld
 
 if TYPE_CHECKING:
-    from admmnet.running.plan import Plan
+    from admmnet.running.entrance import Plan
 
 _WORDS = {
     "data_seed": "seed of the train/test draw",
@@ -86,7 +87,7 @@ def baseline(
 
 def _show_plan(settings: RunConfig, *, as_json: bool) -> None:
     from admmnet.config.modes import check_mode
-    from admmnet.running.plan import prepare
+    from admmnet.running.entrance import prepare
 
     check_mode(settings)
     if settings.account is not None:
@@ -97,9 +98,7 @@ def _show_plan(settings: RunConfig, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(facts, indent=2))
         return
-    from admmnet.cli.tables import print_plan
-
-    print_plan(facts)
+    _print_plan(facts)
     for note in plan.notes:
         print(f"note: {note}", file=sys.stderr)
 
@@ -135,3 +134,26 @@ def _facts(plan: Plan) -> dict[str, Any]:
         "epsilon_published": published,
         "charges": [] if budget is None else charges_of(own, config, budget.delta),
     }
+
+
+def _print_plan(facts: dict[str, Any]) -> None:
+    """Print what a baseline would draw and what that costs."""
+    from admmnet.cli.columns import print_table
+
+    print(
+        f"{facts['algorithm']} ({facts['method']}) on {facts['data']}: {count(facts['records'])} records, "
+        f"{count(facts['features'])} features, {facts['loss']} loss, {count(facts['steps'])} steps"
+    )
+    if facts["epsilon_target"] is None:
+        print("no privacy: there is no noise")
+        return
+    names = {"pays_for": "pays for", "epsilon_alone": "eps alone", "rho_published": "rho published"}
+    keys = ("mechanism", "pays_for", "parameters", "rho", "epsilon_alone", "rho_published")
+    print_table("", [{names.get(key, key): charge[key] for key in keys} for charge in facts["charges"]])
+    target, delta, proven, published = (
+        epsilon(facts[name]) for name in ("epsilon_target", "delta", "epsilon_proven", "epsilon_published")
+    )
+    print(
+        f"budget ({target}, {delta}) by the {facts['accountant']} accountant; worst case: epsilon {proven} proven, "
+        f"{published} published, a record, {facts['adjacency']}"
+    )

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from admmnet.cli.flags import json_flag
 from admmnet.cli.settings import SettingsCommand, settings_of
 from admmnet.errors import RequestError, counted
 from admmnet.methods.sample_complexity import Asked, needed
+from admmnet.record.format import count, epsilon, number
 
 if TYPE_CHECKING:
     from admmnet.methods.base import AgentPlan, Method
@@ -49,7 +51,7 @@ BUILT_IN_TRAINING = 35_000
     metavar="XI",
     help="there: probability with which Theorem 3.4 may fail (0.05); Theorem 3.5 three times",
 )
-@click.option("--json", "as_json", is_flag=True, help="print JSON")
+@json_flag
 def calibrate(
     config: str | None,
     records: str | None,
@@ -65,7 +67,6 @@ def calibrate(
     data set is opened.
     """
     from admmnet.config.defaults import with_delta
-    from admmnet.config.run_config import check_task
     from admmnet.data import declared_classes, declared_task
     from admmnet.graph import network_of
     from admmnet.methods import fixed
@@ -92,17 +93,18 @@ def calibrate(
     if len(sizes) not in (1, len(graph)):
         raise RequestError(f"--records {records} names {len(sizes)} sizes for {len(graph)} agents: give one, or all")
     counts = {i: sizes[i % len(sizes)] for i in range(len(graph))}
-    check_task(settings)
+    settings.check_task()
     labels = declared_task(settings), declared_classes(settings)
     settings = with_delta(settings, list(counts.values()))
     public = Public(counts, settings.features or 100, *labels)
     method, plans, contracts = decide(settings, graph, LocalWorld(), [sorted(graph)], public)
     if settings.account is not None:
         print("note: the account is not read: this is the noise of a first run", file=sys.stderr)
+    facts = _facts(method, plans, contracts, asked)
     if as_json:
-        print(json.dumps(_as_json(method, plans, contracts, asked), indent=2))
+        print(json.dumps(facts, indent=2))
         return
-    _print(method, plans, contracts, asked)
+    _print(facts, len(plans), method.settings.group_size, [contract.group() for contract in contracts.values()])
 
 
 def _asked(settings: MethodSettings, asked: Asked) -> Asked:
@@ -121,15 +123,15 @@ def _sizes(text: str) -> list[int]:
     try:
         sizes = [int(part) for part in text.split(",")]
     except ValueError:
-        sizes = []
-    if not sizes or min(sizes) < 1:
+        sizes = [0]
+    if min(sizes) < 1:
         raise RequestError(
             f"--records {text!r} is not allowed: it must be whole numbers, at least 1, as 7000 or 700,900"
         )
     return sizes
 
 
-def _size(values: dict[str, Any]) -> float | None:
+def _size(values: Mapping[str, Any]) -> float | None:
     """Noise of an event: standard deviation or scale of every number; None where none is added."""
     if "dimension" in values and "rate" in values:  # K(a): standard deviation of a coordinate
         return math.sqrt(values["dimension"] + 1.0) / float(values["rate"])
@@ -183,14 +185,14 @@ def charges_of(plan: AgentPlan, settings: MethodSettings, delta: float) -> list[
     charges = []
     mechanisms = [event.mechanism for event, _ in plan.charges]
     gated = getattr(settings, "gate", "off") != "off"
-    for (event, count), words in zip(plan.charges, pays_for(mechanisms, gated=gated), strict=True):
-        alone = Totals.of([(event, count)], str(settings.method))
+    for (event, times), words in zip(plan.charges, pays_for(mechanisms, gated=gated), strict=True):
+        alone = Totals.of([(event, times)], str(settings.method))
         charges.append(
             {
                 "mechanism": event.mechanism,
                 "pays_for": words,
                 "parameters": parameters(event),
-                "times": count,
+                "times": times,
                 "rho": finite(alone.rho),
                 "epsilon_alone": finite(alone.epsilon_proven(delta)),
                 "rho_published": finite(alone.rho_published),
@@ -199,16 +201,15 @@ def charges_of(plan: AgentPlan, settings: MethodSettings, delta: float) -> list[
     return charges
 
 
-def _decided(config: Any, name: str) -> float | None:
-    """A number among a method's settings; None where it has no such setting, or leaves it open."""
-    value = getattr(config, name, None)
-    return None if value in (None, "auto") else float(value)
-
-
-def _as_json(
-    method: Method, plans: Mapping[int, AgentPlan], contracts: Mapping[int, Contract], asked: Asked | None = None
+def _facts(
+    method: Method, plans: Mapping[int, AgentPlan], contracts: Mapping[int, Contract], asked: Asked | None
 ) -> dict[str, Any]:
+    """What is decided, and every agent's charges and worst case: what ``--json`` prints."""
     from admmnet.privacy.ledger.form import total_line
+
+    def decided(name: str) -> float | None:
+        value = getattr(config, name, None)
+        return None if value in (None, "auto") else float(value)
 
     agents, config = [], method.settings
     for i, plan in plans.items():
@@ -239,37 +240,35 @@ def _as_json(
         "method": config.method,
         "accountant": config.accountant if config.budgeted else None,
         "rounds": method.rounds,
-        **{name: _decided(config, name) for name in ("eta", "beta", "regularisation")},
+        **{name: decided(name) for name in ("eta", "beta", "regularisation")},
         "agents": agents,
     }
 
 
 def _if_all_collude(entry: Mapping[str, Any]) -> str:
     """The second epsilon of masked sums."""
-    from admmnet.cli.tables import epsilon
-
     worst = entry["worst_case"]
     if "epsilon_if_all_collude" not in worst:
         return ""
     (colluders,) = {charge["parameters"]["colluders"] for charge in entry["charges"]}
-    second = epsilon(worst["epsilon_if_all_collude"], 6)
     others = "1 other colludes" if colluders == 1 else f"{colluders} others collude"
+    second = epsilon(worst["epsilon_if_all_collude"])
     return f" if at most {others}, {second} if all others collude or masks fail"
 
 
 def _said(found: Mapping[str, Any]) -> str:
     """What Theorems 3.4 and 3.5 ask for, a line each."""
-    from admmnet.cli.tables import number
 
     def asks(value: float | None, failure: float) -> str:
-        sure = f"n >= {number(value)} V records, with probability {max(0.0, 1.0 - failure):g}"
+        sure = f"n >= {number(value)} V records, with probability {number(max(0.0, 1.0 - failure))}"
         return "nothing is promised" if value is None else sure
 
+    excess, norm, failure = (found[name] for name in ("accuracy", "norm", "failure"))
     return "\n".join(
         (
-            f"sample complexity, excess loss {found['accuracy']:g} over classifiers of norm {found['norm']:g}:",
-            f"  without noise (Theorem 3.4): {asks(found['without_noise'], found['failure'])}",
-            f"  with it (Theorem 3.5): {asks(found['private'], 3.0 * found['failure'])}",
+            f"sample complexity, excess loss {number(excess)} over classifiers of norm {number(norm)}:",
+            f"  without noise (Theorem 3.4): {asks(found['without_noise'], failure)}",
+            f"  with it (Theorem 3.5): {asks(found['private'], 3.0 * failure)}",
             f"  with it nothing is promised below an excess of {number(found['least'])}, with any number of records "
             f"below {number(found['least_ever'])}",
             "  V is a constant that the paper leaves open; its a and Delta are taken to be 0",
@@ -277,56 +276,47 @@ def _said(found: Mapping[str, Any]) -> str:
     )
 
 
-def _print(
-    method: Method, plans: Mapping[int, AgentPlan], contracts: Mapping[int, Contract], asked: Asked | None
-) -> None:
-    from admmnet.cli.fitted import show, table
-    from admmnet.cli.tables import console, epsilon, number
+def _print(facts: Mapping[str, Any], agents: int, size: int, groups: Sequence[float | None]) -> None:
+    from admmnet.cli.columns import print_table
 
-    answer, config = _as_json(method, plans, contracts, asked), method.settings
-    print(
-        f"{config.algorithm} ({config.method}), {counted(len(plans), 'agent')}, {counted(answer['rounds'], 'round')}"
-        + "".join(
-            f", {name} {number(answer[name])}" for name in ("eta", "regularisation", "beta") if answer[name] is not None
-        )
-    )
-    if not config.budgeted:
+    names = [name for name in ("eta", "regularisation", "beta") if facts[name] is not None]
+    head = [f"{facts['algorithm']} ({facts['method']})", counted(agents, "agent")]
+    print(", ".join([*head, counted(facts["rounds"], "round"), *(f"{name} {number(facts[name])}" for name in names)]))
+    if facts["accountant"] is None:
         print("no privacy: vectors are sent as they are")
         return
-    if config.group_size > 1:
-        figure = epsilon(max(contract.group() or math.inf for contract in contracts.values()), 6)
-        print(f"a person with {config.group_size} records, wherever they are held: epsilon {figure}")
-    groups: dict[str, list[Any]] = {}
-    for entry in answer["agents"]:
-        groups.setdefault(json.dumps({k: v for k, v in entry.items() if k != "agent"}), []).append(entry)
-    for alike in groups.values():
-        entry = alike[0]
-        names = ", ".join(str(other["agent"]) for other in alike[:12]) + (", ..." if len(alike) > 12 else "")
+    if size > 1:
+        most = epsilon(max(math.inf if value is None else value for value in groups))
+        print(f"a person with {size} records, wherever they are held: epsilon {most}")
+    alike: dict[str, list[Any]] = {}
+    for entry in facts["agents"]:
+        alike.setdefault(json.dumps({k: v for k, v in entry.items() if k != "agent"}), []).append(entry)
+    for entry, *others in alike.values():
+        shown = [str(one["agent"]) for one in (entry, *others[:11])] + ["..."] * (len(others) > 11)
+        budget, worst = entry["budget"], entry["worst_case"]
         print(
-            f"\nagent{'s' * (len(alike) > 1)} {names}: {entry['records']} records, degree {entry['degree']}, "
-            f"convexity {number(entry['convexity'])} (self-term {number(entry['proximal'])}), "
-            f"budget ({entry['budget']['epsilon']:g}, {entry['budget']['delta']:g}), "
-            f"worst case: epsilon {epsilon(entry['worst_case']['epsilon_spent'], 6)}" + _if_all_collude(entry)
+            f"\nagent{'s' * bool(others)} {', '.join(shown)}: {count(entry['records'])} records, degree "
+            f"{entry['degree']}, convexity {number(entry['convexity'])} (self-term {number(entry['proximal'])}), "
+            f"budget ({epsilon(budget['epsilon'])}, {epsilon(budget['delta'])}), "
+            f"worst case: epsilon {epsilon(worst['epsilon_spent'])}" + _if_all_collude(entry)
         )
-        total = entry["worst_case"]["rho"]
-        grid = table("", "mechanism", "pays for", "noise", "times", "rho each", "rho in all", "share", "eps alone")
-        grid.columns[0].justify = grid.columns[1].justify = "left"
-        for charge in entry["charges"]:
-            noise = _size(charge["parameters"])
-            grid.add_row(
-                charge["mechanism"],
-                charge["pays_for"],
-                number(noise),
-                str(charge["times"]),
-                number(charge["rho"] / charge["times"]),
-                number(charge["rho"]),
-                f"{charge['rho'] / total:.1%}",
-                epsilon(charge["epsilon_alone"]),
-            )
-        show(console(), grid)
-        if asked is not None:
+        rows = [
+            {
+                "mechanism": charge["mechanism"],
+                "pays for": charge["pays_for"],
+                "noise": _size(charge["parameters"]),
+                "times": charge["times"],
+                "rho each": charge["rho"] / charge["times"],
+                "rho in all": charge["rho"],
+                "share": charge["rho"] / worst["rho"],
+                "eps alone": charge["epsilon_alone"],
+            }
+            for charge in entry["charges"]
+        ]
+        print_table("", rows)
+        if "sample_complexity" in entry:
             print(_said(entry["sample_complexity"]))
-    if any(charge["mechanism"] == "discrete-gaussian" for entry in answer["agents"] for charge in entry["charges"]):
+    if any(charge["mechanism"] == "discrete-gaussian" for entry in facts["agents"] for charge in entry["charges"]):
         print(
             "noise: of discrete-gaussian that of a sum over records; of others that of a mean over an agent's records"
         )

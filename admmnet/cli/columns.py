@@ -1,70 +1,227 @@
-"""What the columns of tables of runs and ledgers mean, for ``--explain`` (docs/cli.md)."""
+"""Tables for people: one registry of columns, and tables at the width of the terminal, where no figure is cut."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from textwrap import fill
+from typing import Any, NamedTuple
 
-import click
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Column as Drawn
+from rich.table import Table
+from rich.text import Text
 
-WORDS = {
-    "agent": "number of the participant",
+from admmnet.record.format import count, epsilon, number, parameter, percent
+
+Row = Mapping[str, Any]
+"""Values by their columns' names; texts stand as they are."""
+FEW = 40
+"""Agents shown one by one; of more, the first ones."""
+TEXT_WIDTH = 20
+"""Characters that a column of text keeps at least, where it is wrapped."""
+_ANY_WIDTH = 100_000
+
+
+def listed(values: Mapping[str, Any]) -> str:
+    """Parameters in a row."""
+    return ", ".join(f"{name} {parameter(value)}" for name, value in values.items())
+
+
+class Column(NamedTuple):
+    """How a column prints, what it says, and how its text stands.
+
+    ``left``: words, to the left. ``wraps``: may take several lines.
+    """
+
+    shows: Callable[[Any], str]
+    means: str = ""
+    left: bool = False
+    wraps: bool = False
+
+
+_RHO = "what all charges cost, proven, in zCDP; costs of several runs on the same records add up"
+COLUMNS = {
+    "": Column(str, left=True),
+    "agent": Column(str, "number of the participant"),
+    "records": Column(count, "training records"),
+    "degree": Column(str, "neighbours, which get every vector that it sends"),
+    "releases": Column(str, "vectors that it sent; in brackets what else became of it"),
+    "features": Column(count, "numbers that describe a record, the intercept with them"),
+    "epochs": Column(count, "passes over the records"),
+    "steps": Column(count, "steps of the optimisation"),
+    "batch": Column(count, "records of a step"),
+    "noise multiplier": Column(number, "standard deviation of a step's noise over the most that one record can change"),
+    "events": Column(count, "charges in the ledger: each says what was released, and its noise"),
+    "rounds": Column(count, "rounds in which something was charged"),
+    "rho": Column(number, _RHO),
+    "rho spent": Column(number, _RHO),
+    "eps spent": Column(
+        epsilon,
+        "the same as an epsilon, of steps on drawn records far below what rho (without the draw) says: a reading of "
+        "what was released so far, no promise",
+    ),
+    "eps proven": Column(
+        epsilon,
+        "the promise, fixed before the first round for the worst case: whatever comes out is at most exp(eps) times as "
+        "likely as it is with one record exchanged, plus delta",
+    ),
+    "eps published": Column(
+        epsilon,
+        "epsilon by the arithmetic of the method's paper, which may read back a few percent more than its budget; a "
+        "dash where the paper has none",
+    ),
+    "K": Column(str, "of masked sums: other agents that may work together without breaking eps spent"),
+    "eps B": Column(epsilon, "of masked sums: epsilon if more do, or the masks fail"),
+    "budget": Column(epsilon, "epsilon that is never exceeded"),
+    "delta": Column(epsilon, "of every epsilon here: exp(eps) times as likely, plus delta"),
+    "state": Column(str, "finished: the run wrote its end line; of an account, how many runs it adds up"),
+    "test error": Column(percent, "test records that the model gets wrong"),
+    "test MSE": Column(number, "mean square of what is predicted less the target, of targets scaled to [-1, 1]"),
+    # of charges
+    "round": Column(str),
+    "mechanism": Column(str, left=True),
+    "pays for": Column(str, left=True),
+    "parameters": Column(listed, left=True, wraps=True),
+    "noise": Column(number),
+    "times": Column(count),
+    "rho each": Column(number),
+    "rho in all": Column(number),
+    "rho published": Column(number),
+    "total rho": Column(number),
+    "share": Column(percent),
+    "eps alone": Column(epsilon),
+    # of a run that is watched
+    "last": Column(str),
+    "own error": Column(percent),
+    # of a model's coefficients and of a file's columns
+    "feature": Column(str, left=True, wraps=True),
+    "class": Column(str),
+    "coefficient": Column(number),
+    "noise at most": Column(number),
+    "noise about": Column(number),
+    "over noise": Column(number),
+    "column": Column(str, left=True, wraps=True),
+    "encoding": Column(str, left=True, wraps=True),
+}
+"""All columns, by their names."""
+_GUESS = "error of who looks at no record and says the same of everybody"
+ROWS = {
     "network": "the row of all agents together",
-    "records": "training records",
-    "degree": "neighbours, which get every vector that it sends",
-    "releases": "vectors that it sent; in brackets what else became of it",
-    "features": "numbers that describe a record, the intercept with them",
-    "epochs": "passes over the records",
-    "steps": "steps of the optimisation",
-    "batch": "records of a step",
-    "noise multiplier": "standard deviation of a step's noise over the most that one record can change",
-    "events": "charges in the ledger: each says what was released, and its noise",
-    "rounds": "rounds in which something was charged",
-    "rho": "what all charges cost, proven, in zCDP; costs of several runs on the same records add up",
-    "rho spent": "what all charges cost, proven, in zCDP; costs of several runs on the same records add up",
-    "eps spent": "the same as an epsilon, of steps on drawn records far below what rho (without the draw) says: a "
-    "reading of what was released so far, no promise",
-    "eps proven": "the promise, fixed before the first round for the worst case: whatever comes out is at most "
-    "exp(eps) times as likely as it is with one record exchanged, plus delta",
-    "eps published": "epsilon by the arithmetic of the method's paper, which may read back a few percent more than its "
-    "budget; a dash where the paper has none",
-    "K": "of masked sums: other agents that may work together without breaking eps spent",
-    "eps B": "of masked sums: epsilon if more do, or the masks fail",
-    "budget": "epsilon that is never exceeded",
-    "delta": "of every epsilon here: exp(eps) times as likely, plus delta",
-    "state": "finished: the run wrote its end line; of an account, how many runs it adds up",
-    "test error": "test records that the model gets wrong",
-    "test MSE": "mean square of what is predicted less the target, of targets scaled to [-1, 1]",
-    "always the larger class": "error of who looks at no record and says the same of everybody",
-    "always the mean": "error of who looks at no record and says the same of everybody",
+    "always the larger class": _GUESS,
+    "always the mean": _GUESS,
     "no privacy, pooled": "error of the best model by this run's loss where all records lie in one place, none hidden",
 }
-"""What a column says, or a row below the agents'."""
-_ASKED = "admmnet.explain"
-
-
-def explain_flag(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command that prints such a table the flag ``--explain``."""
-
-    def note(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-        ctx.meta[_ASKED] = value
-
-    words = "say below the table what its columns mean"
-    return click.option("--explain", is_flag=True, expose_value=False, callback=note, help=words)(function)
-
-
-def asked() -> bool:
-    """Whether the command at work was given ``--explain``."""
-    context = click.get_current_context(silent=True)
-    return context is not None and bool(context.meta.get(_ASKED))
+"""What a row below the agents' says."""
+SPARE = (
+    *("degree", "rounds", "MB", "loss", "seconds", "of", "trials", "validation error", "epochs", "batch"),
+    *("rho each", "rho in all", "share", "rho published", "rho spent", "total rho", "eps published", "releases"),
+    "eps publ.",
+)
+"""Columns that a narrow terminal does without, the least needed one first."""
 
 
 def explained(names: Iterable[str]) -> str:
-    """Return what columns and rows mean, under a heading."""
+    """What columns and rows mean, under a heading."""
+    means = {name: column.means for name, column in COLUMNS.items()} | ROWS
     told = list(names)
     wide = max(map(len, told)) + 4
-    lines = (
-        fill(f"{name:>{wide - 2}}  {WORDS[name]}", 118, subsequent_indent=" " * wide, initial_indent="")
-        for name in told
-    )
+    lines = (fill(f"{name:>{wide - 2}}  {means[name]}", 118, subsequent_indent=" " * wide) for name in told)
     return "\n".join(["what it means:", *lines])
+
+
+def console() -> Console:
+    """Console on standard output; wide enough for a table when it is no terminal."""
+    return Console(width=None if sys.stdout.isatty() else 120, highlight=False, emoji=False)
+
+
+def cell(name: str, value: Any) -> str:
+    """A value as its column prints it."""
+    return value if isinstance(value, str) else "-" if value is None else COLUMNS[name].shows(value)
+
+
+def names_of(rows: Iterable[Row]) -> list[str]:
+    """Columns of a table: all that its rows have."""
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def grid_of(title: str, rows: Sequence[Row], below: Sequence[Row] = ()) -> Table:
+    """Table of rows, and below a line of others, the first of these bold; what a row lacks is empty."""
+    names = names_of([*rows, *below])
+    grid = table(title, *names)
+    for name, drawn in zip(names, grid.columns, strict=True):
+        drawn.justify, drawn.no_wrap = "left" if COLUMNS[name].left else "right", not COLUMNS[name].wraps
+    for part, first in ((rows, None), (below, "bold")):
+        for row in part:
+            cells = (Text(cell(name, row[name])) if name in row else "" for name in names)
+            grid.add_row(*cells, style=first if row is part[0] else None)
+        grid.add_section()
+    return grid
+
+
+def print_table(title: str, rows: Sequence[Row], below: Sequence[Row] = (), out: Console | None = None) -> None:
+    """Print a table of rows (see ``grid_of``) at the width that there is."""
+    show(console() if out is None else out, grid_of(title, rows, below))
+
+
+def table(title: str, *columns: str) -> Table:
+    """Return an empty table with right-aligned columns."""
+    grid = Table(title=title or None, box=SIMPLE_HEAD)
+    for column in columns:
+        grid.add_column(column, justify="right", no_wrap=True)
+    return grid
+
+
+def show(out: Console, grid: Table) -> None:
+    """Print a table: where `out` is no terminal, at its natural width and without trailing spaces.
+
+    On a terminal that is too narrow the headings are wrapped, then columns of `SPARE` left out, which a line says.
+    A table that is too wide even then is printed as it is: the terminal breaks its lines.
+    """
+    terminal, left_out = out.file.isatty(), list[str]()
+    if grid.title:
+        out.print(Text(str(grid.title), style="bold"), soft_wrap=not terminal)
+    fitted = _with(grid, grid.columns)
+    if terminal and _needed(out, fitted) > out.width:
+        fitted = _with(grid, grid.columns, wrapped=True)
+        for name in SPARE:
+            if _needed(out, fitted) <= out.width:
+                break
+            if name in (column.header for column in grid.columns):
+                left_out.append(name)
+                kept = [column for column in grid.columns if column.header not in left_out]
+                fitted = _with(grid, kept, wrapped=True)
+    natural = _width(out, fitted)
+    fitted.width = min(natural, max(out.width, _needed(out, fitted))) if terminal else natural
+    with out.capture() as lines:
+        out.print(fitted, crop=False)
+    out.file.write("\n".join(line.rstrip() for line in lines.get().split("\n")))
+    if left_out:
+        out.print(f"not shown on {out.width} columns: {', '.join(left_out)}", markup=False, soft_wrap=True)
+
+
+def _with(grid: Table, columns: list[Drawn], *, wrapped: bool = False) -> Table:
+    """Return a table of some columns of another one, without its title; headings wrapped at each space."""
+    new = Table(box=grid.box)
+    for column in columns:
+        header = str(column.header)
+        new.add_column(header.replace(" ", "\n") if wrapped else header, justify=column.justify, no_wrap=column.no_wrap)
+    for row, *cells in zip(grid.rows, *(column.cells for column in columns), strict=True):
+        new.add_row(*cells, style=row.style, end_section=row.end_section)
+    return new
+
+
+def _width(out: Console, what: Table | str) -> int:
+    return Measurement.get(out, out.options.update(width=_ANY_WIDTH), what).maximum
+
+
+def _needed(out: Console, grid: Table) -> int:
+    """Characters of a line: all of each column, but `TEXT_WIDTH` of a longer one whose text may be wrapped."""
+    spare = 0
+    for column in grid.columns:
+        if not column.no_wrap:
+            widest = max(_width(out, str(cell)) for cell in (column.header, *column.cells))
+            spare += max(0, widest - TEXT_WIDTH)
+    return _width(out, grid) - spare

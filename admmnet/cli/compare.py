@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from admmnet.cli.flags import output_flags
 from admmnet.cli.progress import new_bar
-from admmnet.cli.settings import SettingsCommand, given_in, output_flags, words_after
-from admmnet.config.toml import read_values
+from admmnet.cli.settings import SettingsCommand, given_in, words_after
 from admmnet.errors import RequestError, RunError
 from admmnet.experiments.parsing import OWN, listed, parse_entry, parse_epsilons, parse_seeds
 from admmnet.experiments.progress import Watch
 
 if TYPE_CHECKING:
     from admmnet.experiments import Comparison
-    from admmnet.experiments.figures import Failed
 
 
 class GridProgress(Watch):
@@ -74,94 +74,75 @@ class _Compare(SettingsCommand):
     hidden=set(OWN) - {"out"},
     changes={"out": {"required": True, "help": "folder of the comparison; the same again goes on with it"}},
 )
-@click.argument("config", required=False, metavar="[CONFIG.toml]")
-@click.option(
-    "--algorithms", metavar="NAME[:METHOD[:ACCOUNTANT]],...", help="methods to compare; with --suite further ones"
-)
-@click.option("--suite", is_flag=True, help="the benchmark: fixed data, networks, methods, epsilons, seeds")
-@click.option("--quick", is_flag=True, help="of --suite the smallest part")
-@click.option("--epsilons", default="0.5,1,2,10", show_default=True, metavar="X,X,...", help="privacy budgets epsilon")
-@click.option("--seeds", default="0:10", show_default=True, metavar="A:B|N,N,...", help="seeds, a run each; B excluded")
-@click.option("--resplit", is_flag=True, help="every seed also draws its own test set and shards")
+@click.argument("grid", required=False, metavar="[GRID.toml]")
+@click.option("--algorithms", metavar="NAME[:METHOD[:ACCOUNTANT]],...", help="methods to compare")
+@click.option("--epsilons", metavar="X,X,...", show_default="0.5,1,2,10", help="privacy budgets epsilon")
+@click.option("--seeds", metavar="A:B|N,N,...", show_default="0:10", help="seeds, a run each; B excluded")
+@click.option("--resplit", is_flag=True, default=None, help="every seed also draws its own test set and shards")
 @click.option("--tune", multiple=True, metavar="[METHOD.]SETTING=X:X,...", help="choose settings on a validation part")
-@click.option("--tune-seeds", type=int, default=3, show_default=True, metavar="N", help="trials of every combination")
+@click.option("--tune-seeds", type=int, show_default="3", metavar="N", help="trials of every combination")
 @click.option("--jobs", type=int, metavar="N", help="processes (default: as many as there are processors)")
 @click.option("--plot", metavar="FILE", help="draw the picture here, too: .png, .svg or .pdf")
 @output_flags
 def compare(
-    config: str | None,
-    jobs: int | None,
-    plot: str | None,
-    suite: bool,
-    quick: bool,
-    quiet: bool,
-    as_json: bool,
-    debug: bool,
-    **flags: Any,
+    grid: str | None, jobs: int | None, plot: str | None, quiet: bool, as_json: bool, debug: bool, **flags: Any
 ) -> None:
     """Run a grid of methods, epsilons and seeds, and compare the errors.
 
-    Every run is an ordinary seeded run folder below DIR; the same call goes on where an earlier one stopped.
-    The other flags are those of `run` and hold for all runs. Writes compare.csv, compare.png, compare.json.
+    Every run is an ordinary seeded run folder below DIR; the same call goes on where an earlier one stopped. The other
+    flags are those of `run` and hold for all runs. GRID.toml has all of this in a file, for several places if it
+    wants. Writes compare.csv, compare.png, compare.json.
     """
     from admmnet.experiments.workers import processors, ready
 
     if (jobs or processors()) > 1:
         ready()  # its imports go on beside those of this process
+    wanted = _wanted(grid, flags)
+    if plot is not None and len(wanted) > 1:
+        raise RequestError(f"--plot {plot} is for one picture, and {grid} has {len(wanted)} places: leave it out")
+    from admmnet.cli.compare_table import print_comparison
     from admmnet.experiments import compare as run_grid
+    from admmnet.experiments.figures import Failed
 
-    progress = GridProgress(shown=not quiet and not as_json and sys.stderr.isatty())
-    if quick and not suite:
-        raise RequestError("--quick is the smallest part of --suite: give both")
-    if suite:
-        from admmnet.cli.compare_suite import print_suite, run_wanted
-
-        with progress:
-            made = run_wanted(flags, config, jobs=jobs, quick=quick, watch=progress)
-        print_suite(made, quiet=quiet, as_json=as_json)
-        _tell_failed(made.failed, made.folder, debug=debug)
-        return
-    wanted, picture = _comparison(config, flags), None if plot is None else Path(plot)
-    with progress:
-        result = run_grid(wanted, jobs=jobs, plot=picture, watch=progress)
+    answers, failures = dict[str, Any](), list[Failed]()
+    for name, comparison in wanted.items():
+        try:
+            with GridProgress(shown=not quiet and not as_json and sys.stderr.isatty()) as progress:
+                result = run_grid(comparison, jobs=jobs, plot=None if plot is None else Path(plot), watch=progress)
+        except RequestError as error:
+            if len(wanted) == 1:
+                raise
+            failures.append(Failed(name, str(error)))  # a set that is not here stops no other
+            continue
+        answers[name] = result.as_dict()
+        failures += [replace(one, words=f"{name}: {one.words}" if name else one.words) for one in result.failed]
+        if not quiet and not as_json:
+            print(f"\n{name}\n" if name else "", end="")
+            print_comparison(result)
+        if result.undrawn is not None:
+            print(f"note: {result.undrawn}", file=sys.stderr)
     if as_json and not quiet:
-        print(json.dumps(result.as_dict(), indent=2))
-    elif not quiet:
-        from admmnet.cli.compare_table import print_comparison
-
-        print_comparison(result)
-    if result.undrawn is not None:
-        print(f"note: {result.undrawn}", file=sys.stderr)
-    _tell_failed(result.failed, result.folder / "compare.csv", debug=debug)
-
-
-def _tell_failed(failures: Sequence[Failed], where: Path, *, debug: bool) -> None:
+        print(json.dumps(answers.get("", answers), indent=2))
     for failed in failures:
         print(f"failed: {failed.words}: {failed.message}", file=sys.stderr)
         if debug:
             print(failed.trace, file=sys.stderr)
     if failures:
-        raise RunError(
-            f"{len(failures)} failed, see above; they are not in {where}, and the same call tries them again"
-        )
+        raise RunError(f"{len(failures)} failed, see above; they are in no table, and the same call tries them again")
 
 
-def _comparison(config: str | None, flags: dict[str, Any]) -> Comparison:
+def _wanted(grid: str | None, flags: dict[str, Any]) -> dict[str, Comparison]:
+    """Comparisons by the names of their places; a single one has no name."""
     from admmnet.experiments import Comparison
+    from admmnet.experiments.grid_file import WORDS, read_grids
 
-    algorithms, epsilons, seeds = flags.pop("algorithms"), flags.pop("epsilons"), flags.pop("seeds")
-    if algorithms is None:
-        raise RequestError("compare needs --algorithms NAME,..., as in pp-admm,ipp-admm; or --suite")
-    settings = {} if config is None else read_values(Path(config))
-    tune, tune_seeds = flags.pop("tune"), flags.pop("tune_seeds")
-    out, resplit = flags.pop("out"), flags.pop("resplit")
-    return Comparison(
-        algorithms=listed(algorithms),
-        epsilons=parse_epsilons(epsilons),
-        seeds=parse_seeds(seeds),
-        out=out,
-        settings=settings | given_in(flags),
-        resplit=resplit,
-        tune=tune,
-        tune_seeds=tune_seeds,
-    )
+    words = {word: value for word in WORDS if (value := flags.pop(word)) not in (None, ())}
+    for word, parse in (("algorithms", listed), ("epsilons", parse_epsilons), ("seeds", parse_seeds)):
+        if word in words:
+            words[word] = parse(words[word])
+    out = flags.pop("out")
+    if grid is not None:
+        return read_grids(Path(grid), words, given_in(flags), out)
+    if "algorithms" not in words:
+        raise RequestError("compare needs --algorithms NAME,..., as in pp-admm,ipp-admm, or a file with a grid")
+    return {"": Comparison(**words, settings=given_in(flags), out=out)}

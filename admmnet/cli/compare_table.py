@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from admmnet.cli.fitted import show, table
-from admmnet.cli.tables import console, epsilon, number, percent
+from admmnet.cli.columns import console, show, table
 from admmnet.experiments.figures import CompareResult, Line
 from admmnet.experiments.parsing import said, short
 from admmnet.experiments.tuning import UNCOVERED
+from admmnet.record.format import epsilon, number, percent
 
 COLUMNS = ("method", "epsilon", "error in %", "eps proven", "eps publ.", "loss", "releases", "MB", "seconds")
 
@@ -58,7 +58,7 @@ def print_comparison(result: CompareResult) -> None:
 
 def _cells(line: Line, *, real: bool) -> tuple[str, ...]:
     error = number(line.error) if real else percent(line.error).removesuffix("%")
-    spread = "" if line.spread is None else f" +- {number(line.spread, 2) if real else f'{100 * line.spread:.2f}'}"
+    spread = "" if line.spread is None else f" +- {number(line.spread) if real else f'{100 * line.spread:.2f}'}"
     return (
         line.entry.text,
         "-" if line.epsilon is None else short(line.epsilon),
@@ -67,7 +67,7 @@ def _cells(line: Line, *, real: bool) -> tuple[str, ...]:
         epsilon(line.epsilon_published),
         number(line.train_loss),
         f"{line.releases:.1f}".removesuffix(".0"),
-        number(line.bytes_sent / 1e6, 3),
+        number(line.bytes_sent / 1e6),
         f"{line.seconds:.2f}",
     )
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from admmnet.cli.flags import PATH, json_flag, out_flag, written
 from admmnet.data.settings import TASKS
-from admmnet.errors import CheckFailed, RequestError, printable
-from admmnet.files import drafted
+from admmnet.errors import CheckFailed, RequestError, counted, printable
+from admmnet.record.format import count, number
 
 if TYPE_CHECKING:
     from admmnet.data.check import Findings
@@ -32,9 +33,7 @@ def data() -> None:
 
 @data.command()
 @click.argument("file")
-@click.option(
-    "--schema", type=click.Path(path_type=Path), metavar="FILE", help=".toml or .json: [data] of a run, or a schema"
-)
+@click.option("--schema", type=PATH, metavar="FILE", help=".toml or .json: [data] of a run, or a schema")
 @click.option("--label", metavar="NAME", help="label column of a file of columns")
 @click.option("--separator", metavar="MARK|tab", help="what divides the cells of a .csv or .tsv file")
 @click.option("--positive", metavar="VALUE", help="label value that counts as +1")
@@ -64,8 +63,9 @@ def check(file: str, schema: Path | None, most: int, **flags: Any) -> None:
             print(f"  {fault}")
         if found.count > len(told):
             print(f"  and {found.count - len(told)} more")
-        faults = "1 fault" if found.count == 1 else f"{found.count} faults"
-        raise CheckFailed(f"{file} has {faults}: mend and check again, for a fault can hide others")
+        raise CheckFailed(
+            f"{file} has {counted(found.count, 'fault')}: mend and check again, for a fault can hide others"
+        )
     _print_sound(found)
 
 
@@ -84,13 +84,13 @@ def _print_sound(found: Findings) -> None:
 
     source = found.source
     assert source is not None  # the caller asked
-    print(f"  {len(source.y)} records of {len(source.features.names)} features, no fault")
+    print(f"  {count(len(source.y))} records of {count(len(source.features.names))} features, no fault")
     if source.schema.targets is not None:
-        print(f"  targets from {np.min(source.y):g} to {np.max(source.y):g}")
+        print(f"  targets from {number(np.min(source.y))} to {number(np.max(source.y))}")
     else:
         words = source.schema.classes
-        for number, word in zip((-1.0, 1.0) if len(words) == 2 else range(len(words)), words, strict=True):
-            print(f"  label {word!r}: {int(np.sum(source.y == number))} records")
+        for value, word in zip((-1.0, 1.0) if len(words) == 2 else range(len(words)), words, strict=True):
+            print(f"  label {word!r}: {count(int(np.sum(source.y == value)))} records")
     for read in source.dependent:
         print(f"  read from the rows, not declared: {read}")
     for note in found.notes:
@@ -98,21 +98,17 @@ def _print_sound(found: Findings) -> None:
 
 
 @data.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=PATH)
 @click.option("--label", metavar="NAME", help="label column")
 @click.option("--separator", metavar="MARK|tab", help="what divides the cells, if not what line 1 has most of")
-@click.option("--data-dir", metavar="DIR", help="folder of the data sets, for openml:ID")
 @click.option(
     "--header-only", is_flag=True, help="read no record: a schema whose bounds and categories are yours to write"
 )
-@click.option("--out", "-o", type=click.Path(path_type=Path), metavar="FILE.toml", help="file (default: print)")
-def draft(
-    file: Path, label: str | None, separator: str | None, data_dir: str | None, header_only: bool, out: Path | None
-) -> None:
+@out_flag("FILE.toml", "file (default: print)", required=False)
+def draft(file: Path, label: str | None, separator: str | None, header_only: bool, out: Path | None) -> None:
     """Propose a schema from a public sample: kinds, bounds and categories of columns, and label values.
 
-    What it reads becomes part of the schema in the clear. FILE is a .csv, .tsv or .parquet file, or
-    openml:ID.
+    What it reads becomes part of the schema in the clear. FILE is a .csv, .tsv or .parquet file.
     """
     from admmnet.data.sample import draft_of, template_of
 
@@ -120,31 +116,27 @@ def draft(
         raise RequestError(f"-o {out}: a schema is a .toml file")
     if out is not None and out.exists():
         raise RequestError(f"-o {out} exists: name another file, or remove it")
-    text, words = (template_of if header_only else draft_of)(file, label, separator, data_dir)
+    text, words = (template_of if header_only else draft_of)(file, label, separator)
     if out is None:
         print(text, end="")
         return
-    try:
-        with drafted(out) as new:
-            new.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise RequestError(f"cannot write {out}: {error.strerror}") from None
+    with written(out) as new:
+        new.write_text(text, encoding="utf-8")
     print(f"{out}, which shows what it was drafted from:")
     for line in words:
         print(f"  {line}")
-    place = "" if data_dir is None else f" --data-dir {data_dir}"
-    print(f"read it, then: admmnet data check {file}{place} --schema {out}")
+    print(f"read it, then: admmnet data check {file} --schema {out}")
 
 
 @data.command()
 @click.argument("name", metavar="NAME|FILE")
-@click.option("--schema", type=click.Path(path_type=Path), metavar="FILE", help="as for check")
+@click.option("--schema", type=PATH, metavar="FILE", help="as for check")
 @click.option("--label", metavar="NAME", help="label column of a file of columns")
 @click.option("--separator", metavar="MARK|tab", help="what divides the cells of a .csv or .tsv file")
 @click.option("--features", type=click.IntRange(min=1), metavar="D", help="number of features of a .libsvm file")
 @click.option("--data-dir", metavar="DIR", help="folder of the data sets, for the name of one")
 @click.option("--balance", is_flag=True, help="of a file, too: how many records have each label")
-@click.option("--json", "as_json", is_flag=True, help="print JSON")
+@json_flag
 def show(name: str, schema: Path | None, balance: bool, as_json: bool, **flags: Any) -> None:
     """Print columns, encodings, widths, and what is public; of records their number alone.
 
@@ -168,19 +160,17 @@ def show(name: str, schema: Path | None, balance: bool, as_json: bool, **flags: 
 
 
 def _print_columns(columns: Sequence[dict[str, Any]]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.markup import escape
-    from rich.table import Table
+    from admmnet.cli.columns import print_table
 
-    from admmnet.cli.tables import console
-
-    table = Table(box=SIMPLE_HEAD)
-    for head in ("column", "feature", "encoding", "features"):
-        table.add_column(head, justify="right" if head == "features" else "left", overflow="fold")
-    for entry in columns[:SHOWN]:
-        own = "" if entry["feature"] == entry["column"] else entry["feature"]
-        width = "?" if entry["features"] is None else str(entry["features"])
-        table.add_row(*(escape(printable(text)) for text in (entry["column"], own, entry["encoding"])), width)
+    rows = [
+        {
+            "column": printable(entry["column"]),
+            "feature": "" if entry["feature"] == entry["column"] else printable(entry["feature"]),
+            "encoding": printable(entry["encoding"]),
+            "features": "?" if entry["features"] is None else entry["features"],
+        }
+        for entry in columns[:SHOWN]
+    ]
     if len(columns) > SHOWN:
-        table.add_row(f"... {len(columns) - SHOWN} more", "", "", "")
-    console().print(table)
+        rows.append({"column": f"... {len(columns) - SHOWN} more"})
+    print_table("", rows)

@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from admmnet.cli.flags import PATH, RUN, json_flag, out_flag, written
 from admmnet.errors import RequestError
-from admmnet.files import drafted
+from admmnet.record.format import count, number, percent
 
 if TYPE_CHECKING:
     from admmnet.predict.apply import NewData, Predictions
-
-_PATH = click.Path(path_type=Path)
 
 
 def _new_data(*, labelled: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the run folder and the flags that name rows."""
     flags = [
-        click.argument("run", type=_PATH),
+        RUN,
         click.option("--data", required=True, metavar="NAME|PATH", help="data set name, or one file"),
         click.option("--data-dir", metavar="DIR", help="folder of the data sets (default: the run's)"),
         click.option("--label", metavar="NAME", help="label column of a .csv file (default: the run's)"),
@@ -33,7 +32,7 @@ def _new_data(*, labelled: bool) -> Callable[[Callable[..., None]], Callable[...
             "--config",
             "--schema",
             "config",
-            type=_PATH,
+            type=PATH,
             metavar="FILE",
             help="how the file is read, if not as the run's: [data] of a run, a schema, or encoding.json",
         ),
@@ -65,7 +64,7 @@ def _request(features: str | None, **given: Any) -> NewData:
     help="which rows of the run's own data (default: test of a built-in set, all of a file)",
 )
 @click.option("--public", is_flag=True, help="the run's training records are public")
-@click.option("--json", "as_json", is_flag=True, help="print JSON")
+@json_flag
 def evaluate(run: Path, as_json: bool, part: Any, public: bool, **flags: Any) -> None:
     """Print the errors of a run's model on labelled rows, encoded as the run's own were."""
     from admmnet.predict.apply import evaluate as evaluate_model
@@ -79,11 +78,9 @@ def evaluate(run: Path, as_json: bool, part: Any, public: bool, **flags: Any) ->
 
 
 def _print_facts(facts: dict[str, Any]) -> None:
-    from admmnet.cli.tables import number, percent
-
-    data, error, counts = facts["data"], facts["error"], facts["confusion"]
-    if counts is None:
-        print(f"{facts['run']} on {data['name']}: {data['rows']} rows with real targets")
+    data, error, confused = facts["data"], facts["error"], facts["confusion"]
+    if confused is None:
+        print(f"{facts['run']} on {data['name']}: {count(data['rows'])} rows with real targets")
         print(f"  mean squared error  {number(error['consensus'])} of targets scaled to [-1, 1]")
         print(f"                      {number(facts['variance'])} of always giving these rows' mean")
         print(f"  root (RMSE)         {number(error['rmse'])}, {number(error['root_in_units'])} in the target's unit")
@@ -93,7 +90,7 @@ def _print_facts(facts: dict[str, Any]) -> None:
         return
     part = "" if data["part"] == "all" else f" ({data['part']} part)"
     majority = percent(facts["majority_error"])
-    print(f"{facts['run']} on {data['name']}{part}: {data['rows']} rows")
+    print(f"{facts['run']} on {data['name']}{part}: {count(data['rows'])} rows")
     if error["std"]:
         print(f"  error           {percent(error['consensus'])} of the consensus of the agents' vectors")
         print(f"                  {percent(error['mean'])} +- {percent(error['std'])} over agents")
@@ -107,22 +104,22 @@ def _print_facts(facts: dict[str, Any]) -> None:
     if facts["one_class"] is not None:
         print(f"  one class only: this model says {facts['one_class']!r} for every one of these rows")
     if facts["log_loss"] is not None:
-        print(f"  log loss        {facts['log_loss']:.4f} nats, of the consensus")
+        print(f"  log loss        {number(facts['log_loss'])} nats, of the consensus")
     if "classes" in facts:
-        for name, row in zip(facts["classes"], counts, strict=True):
-            given = ", ".join(f"{n} {other!r}" for n, other in zip(row, facts["classes"], strict=True) if n)
+        for name, row in zip(facts["classes"], confused, strict=True):
+            given = ", ".join(f"{count(n)} {other!r}" for n, other in zip(row, facts["classes"], strict=True) if n)
             print(f"  label {name!r}: predicted {given or 'nowhere, there is none'}")
         return
     for name, values in (("positive", ("true_positive", "false_negative")),
                          ("negative", ("false_positive", "true_negative"))):  # fmt: skip
-        ahead, behind = (counts[value] for value in values)
+        ahead, behind = (count(confused[value]) for value in values)
         print(f"  label {data[name]!r}: {ahead} predicted {data['positive']!r}, {behind} {data['negative']!r}")
 
 
 @click.command()
 @_new_data(labelled=False)
 @click.option("--agent", type=int, metavar="I", help="use this agent's vector, not the consensus")
-@click.option("--out", "-o", type=_PATH, metavar="FILE", help="file (default: standard output)")
+@out_flag("FILE", "file (default: standard output)", required=False)
 def predict(run: Path, agent: int | None, out: Path | None, **flags: Any) -> None:
     """Write one line a row: row, score, probability, prediction. Labels are not needed."""
     from admmnet.predict.apply import predict as predict_rows
@@ -143,11 +140,8 @@ def predict(run: Path, agent: int | None, out: Path | None, **flags: Any) -> Non
     if out is None:
         _write(sys.stdout, found)
         return
-    try:
-        with drafted(out) as draft, draft.open("w", encoding="utf-8", newline="") as file:
-            _write(file, found)
-    except OSError as error:
-        raise RequestError(f"cannot write {out}: {error.strerror}") from None
+    with written(out) as draft, draft.open("w", encoding="utf-8", newline="") as file:
+        _write(file, found)
 
 
 def _write(file: TextIO, found: Predictions) -> None:

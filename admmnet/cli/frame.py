@@ -11,11 +11,12 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from admmnet.cli.progress import duration
-from admmnet.cli.tables import FEW, epsilon, number, percent
+from admmnet.cli.columns import FEW, grid_of
 from admmnet.errors import RequestError
-from admmnet.running.values import at, real
-from admmnet.running.watching import Seen, Sight
+from admmnet.evidence.follow import Seen, Sight
+from admmnet.record.format import epsilon, error, number
+from admmnet.record.format import seconds as duration
+from admmnet.record.values import at, real
 from admmnet.solvers.losses import get_loss, tasks_of
 
 BLOCKS, SIGNS = "▁▂▃▄▅▆▇█", "_.-~=+*#"
@@ -46,6 +47,9 @@ class Frame:
         """Return the picture of a sight, with ``FEW`` agents if ``whole``, else as many as the console has room for."""
         plain = not out.encoding.lower().startswith("utf")
         words, style = PHASES[sight.phase]
+        mode = Text(
+            f"mode: {'not known yet' if sight.mode is None else sight.mode.line()}", overflow="ellipsis", no_wrap=True
+        )
         head = Text.assemble((str(self._folder), "bold"), "  ", (words, style), overflow="ellipsis", no_wrap=True)
         facts = Table.grid(padding=(0, 2))
         facts.add_column(style="dim", no_wrap=True)
@@ -58,7 +62,7 @@ class Frame:
             facts.add_row("lost", Text(lost_words(sight.lost), style="bold red"))
         if sight.trouble is not None:
             facts.add_row("trouble", Text(sight.trouble, style="bold red"))
-        return Group(head, facts, _agents(sight, FEW if whole else max(1, out.height - ABOVE)))
+        return Group(mode, head, facts, _agents(sight, FEW if whole else max(1, out.height - ABOVE)))
 
     def _rounds(self, sight: Sight, width: int, *, plain: bool) -> str:
         if sight.rounds is None:
@@ -82,7 +86,7 @@ class Frame:
             return f", the last {duration(sight.written or 0.0)} ago" if quiet else ""
         pace = (last - first) / (now - begin)
         left = "" if sight.rounds is None else f", about {duration((sight.rounds - last) / pace)} left"
-        return f", {pace:.2g} a second{left}" if pace < 100 else f", {pace:.0f} a second{left}"
+        return f", {number(pace)} a second{left}"
 
 
 def room(out: Console, beside: int) -> int:
@@ -115,20 +119,17 @@ def lost_words(lost: Mapping[int, int]) -> str:
 def _run_words(sight: Sight) -> str:
     kind = sight.word("algorithm", "method")
     where = "one holder" if sight.unit == "epoch" else sight.word("network", "topology")
-    words = f"{sight.word('algorithm', 'algorithm')} ({kind}) on {sight.word('data', 'data')}, {where}"
-    return words if sight.mode is None else f"{words}, {sight.mode}"
+    return f"{sight.word('algorithm', 'algorithm')} ({kind}) on {sight.word('data', 'data')}, {where}"
 
 
 def _figure(sight: Sight, value: float | None) -> str:
-    """Return a share of errors as a percentage, a mean square as it is."""
-    if value is None:
-        return "-"
+    """A test figure by the run's measure; while it runs, by its loss's."""
     name, metric = at(sight.settings, "problem", "loss"), at(sight.summary, "metric")
     try:
         shares = "real" not in tasks_of(get_loss(str(name))) if metric is None else metric == "error"
     except RequestError:  # a loss of a package that is not installed here
         shares = False
-    return percent(value) if shares else number(value)
+    return error(value, "error" if shares else None)
 
 
 def _last(errors: Mapping[int, float]) -> float | None:
@@ -168,20 +169,21 @@ def _epsilon(sight: Sight) -> str:
 def _agents(sight: Sight, most: int) -> RenderableType:
     if len(sight.agents) <= 1:
         return Text("")
-    grid = Table(box=None, padding=(0, 1), header_style="dim")
-    for name in ("agent", "spent", "of", "releases", "last", "own error", ""):
-        grid.add_column(name, justify="left" if not name else "right", no_wrap=True)
     shown = _chosen(sight.agents, most)
-    for seen in shown:
-        grid.add_row(
-            str(seen.agent),
-            epsilon(seen.spent),
-            epsilon(seen.target),
-            str(seen.releases),
-            str(seen.last) if seen.last is not None else "?" if seen.releases else "-",
-            _figure(sight, seen.error),
-            Text(seen.state, style="red"),
-        )
+    rows = [
+        {
+            "agent": seen.agent,
+            "eps spent": seen.spent,
+            "budget": seen.target,
+            "releases": seen.releases,
+            "last": "?" if seen.last is None and seen.releases else seen.last,
+            "own error": _figure(sight, seen.error),
+            "": seen.state,
+        }
+        for seen in shown
+    ]
+    grid = grid_of("", rows)
+    grid.box, grid.header_style, grid.columns[-1].style = None, "dim", "red"
     if len(shown) < len(sight.agents):
         return Group(grid, Text(f"  and {len(sight.agents) - len(shown)} agents more", style="dim"))
     return grid

@@ -6,17 +6,18 @@ import csv
 import json
 import sys
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from admmnet.cli.columns import explain_flag
-from admmnet.errors import CheckFailed, RequestError, printable
-from admmnet.files import drafted
+from admmnet.cli.flags import PATH, RUN, explain_flag, json_flag, out_flag, written
+from admmnet.errors import RequestError
 
-_RUN = click.argument("run", type=click.Path(path_type=Path))
+if TYPE_CHECKING:
+    from admmnet.privacy.ledger.audit import VerifiedLedger
+    from admmnet.record.reader import Run
 
-MORE = click.argument("more", nargs=-1, type=click.Path(path_type=Path), metavar="")
+MORE = click.argument("more", nargs=-1, type=PATH, metavar="")
 
 
 def behind(against: tuple[Path, ...], more: tuple[Path, ...]) -> tuple[Path, ...]:
@@ -31,52 +32,53 @@ def ledger() -> None:
     """Read, check, sign and export the agents' privacy ledgers."""
 
 
-def _accounts(run: Path, agent: int | None) -> dict[str, Any]:
-    from admmnet.running.reading import read_run
-
-    ledgers = read_run(run).ledgers
-    if agent is None:
-        return dict(ledgers)
-    chosen = {name: account for name, account in ledgers.items() if account.header["agent"] == agent}
+def _accounts(run: Run, agent: int | None = None) -> list[VerifiedLedger]:
+    ledgers = run.ledgers.values()
+    chosen = [account for account in ledgers if agent in (None, account.header["agent"])]
     if not chosen:
-        known = sorted(account.header["agent"] for account in ledgers.values())
+        known = sorted(account.header["agent"] for account in ledgers)
         there = f"agent {known[0]}" if len(known) == 1 else f"the agents {known[0]} to {known[-1]}"
         raise RequestError(f"--agent {agent}: the run folder has {there}")
     return chosen
 
 
 @ledger.command()
-@_RUN
+@RUN
 @click.option("--agent", type=int, metavar="I", help="only this agent")
 @click.option("--events", is_flag=True, help="every event, not the totals alone")
 @click.option("--delta", type=float, metavar="X", help="delta of the epsilons (default: the budget's)")
-@click.option("--json", "json_", is_flag=True, help="print JSON")
+@json_flag
 @explain_flag
-def show(run: Path, agent: int | None, events: bool, delta: float | None, json_: bool) -> None:
+def show(run: Path, agent: int | None, events: bool, delta: float | None, as_json: bool) -> None:
     """Show what every agent has spent, recomputed from its events."""
     if delta is not None and not 0.0 < delta < 1.0:
         raise RequestError(f"--delta {delta} is not allowed: it must be above 0 and below 1")
-    accounts = _accounts(run, agent)
-    if json_:
-        print(json.dumps([as_json(account, delta, events=events) for account in accounts.values()], indent=2))
+    from admmnet.record.reader import read_run
+
+    found = read_run(run)
+    accounts = _accounts(found, agent)
+    if as_json:
+        lines = [{"events": [line for _, _, line in own.events]} if events else {} for own in accounts]
+        entries = [entry_of(own, delta) | more for own, more in zip(accounts, lines, strict=True)]
+        print(json.dumps(entries, indent=2))
         return
-    from admmnet.cli.ledger_tables import print_accounts, print_events
+    from admmnet.cli.tables import print_accounts, print_events
+    from admmnet.record.verdict import verdict_of
 
+    print(verdict_of(found).lines()[0])
     if events:
-        for account in accounts.values():
+        for account in accounts:
             print_events(account)
-    print_accounts(accounts, delta)
+    print_accounts([entry_of(own, delta) for own in accounts])
 
 
-def as_json(account: Any, delta: float | None, *, events: bool) -> dict[str, Any]:
-    """A ledger or account as JSON."""
-    at = account.delta if delta is None else delta
-    lines = {"events": [line for _, _, line in account.events]} if events else {}
+def entry_of(account: VerifiedLedger, delta: float | None) -> dict[str, Any]:
+    """What is shown of a ledger or account, at its budget's delta or another."""
     return {
         "header": account.header,
-        **lines,
         "count": account.count,
-        "delta": at,
+        "rounds": len({round for round, _, _ in account.events}),
+        "delta": account.delta if delta is None else delta,
         "total": account.total(delta),
         "finished": account.finished,
         **({} if account.totals.colluders is None else {"colluders": account.totals.colluders}),
@@ -84,87 +86,51 @@ def as_json(account: Any, delta: float | None, *, events: bool) -> dict[str, Any
 
 
 @ledger.command()
-@_RUN
+@RUN
 @MORE
 @click.option(
     "--against",
-    type=click.Path(path_type=Path),
+    type=PATH,
     multiple=True,
     metavar="OTHER",
     help="other agents' folders of the same run, whose receipts are held against it: --against A B, or repeated",
 )
 @click.option("--network", "network_file", metavar="FILE", help="network file that the keys must be listed in")
-@click.option("--key", type=click.Path(path_type=Path), metavar="FILE", help="key of whoever must have signed it")
+@click.option("--key", type=PATH, metavar="FILE", help="key of whoever must have signed it")
+@click.option("--require", type=click.Choice(["private"]), help="exit code 1 for anything but a private run")
+@json_flag
 def verify(
-    run: Path, more: tuple[Path, ...], against: tuple[Path, ...], network_file: str | None, key: Path | None
+    run: Path,
+    more: tuple[Path, ...],
+    against: tuple[Path, ...],
+    network_file: str | None,
+    key: Path | None,
+    require: str | None,
+    as_json: bool,
 ) -> None:
     """Recompute costs, totals, links and digests, and hold receipts against them; exit code 1 names the first fault."""
+    from admmnet.evidence.judge import judged
     from admmnet.experiments.workers import processors
-    from admmnet.running.evidence import compare, hold_keys, read_evidence
-    from admmnet.running.reading import hold_summaries, read_run
-    from admmnet.running.signoff import check_signature
-    from admmnet.transport.hosts.network import read_network
+    from admmnet.forms import encode
 
     against = behind(against, more)
-    here = run.resolve()
-    if here in [path.resolve() for path in against]:
+    if run.resolve() in [path.resolve() for path in against]:
         raise RequestError(f"--against {run}: is the folder itself; name other agents' folders")
-    folder, *others = (read_run(path, events=False, processes=processors()) for path in (run, *against))
-    folders = [folder, *others]
-    found = [(path, read_evidence(path)) for path in (run, *against)]
-    for path, evidence in found:
-        if evidence is None and (against or network_file is not None):
-            raise RequestError(f"{path} keeps no receipts: it is no private run, nor over zmq, nor with --receipts")
-    kept = [evidence for _, evidence in found if evidence is not None]
-    receipts = compare(kept) if kept else 0
-    hold_summaries(folders)
-    notes = [] if network_file is None else hold_keys(kept[0], read_network(network_file), network_file)
-    signed = check_signature(run)
-    ledgers = folder.ledgers.values()
-    events = sum(account.count for account in ledgers)
-    open_ = sum(not account.finished for account in ledgers)
-    torn = sum(account.torn for account in ledgers)
-    state = "the run is finished" if folder.summary is not None else "the run is unfinished (no summary.json)"
-    covered = "; every file is as the run wrote it" if folder.manifest else ""
-    if folder.summary is not None and not folder.manifest:
-        covered = "; no manifest.json, as of older versions: ledgers alone were checked"
-    print(
-        f"{run}: {len(ledgers)} ledger{'s' * (len(ledgers) != 1)}, {events} event{'s' * (events != 1)} "
-        f"{'holds' if events == 1 else 'hold'}; {state}"
-        + covered
-        + (f"; {receipts} receipts agree" if kept else "")
-        + (f" with those of {len(against)} other folder{'s' * (len(against) > 1)}" if against else "")
-        + (f"; {open_} without an end line" if open_ else "")
-        + (f"; {torn} with a last line that was cut off while it was written: it counts for nothing" if torn else "")
-    )
-    for note in notes:
-        print(f"  {note}")
-    _tell_signature(run, signed, key)
-
-
-def _tell_signature(run: Path, signed: dict[str, str] | None, key: Path | None) -> None:
-    """Say who has signed the folder; CheckFailed if that is not who should have."""
-    from admmnet.running.signoff import SIGNED, fingerprint, known_keys
-
-    owners = {} if key is None else known_keys(key)
-    if signed is None:
-        if key is not None:
-            raise CheckFailed(f"{run}: nobody has signed it: there is no {SIGNED}")
+    private = require is not None
+    verdict, _, notes = judged(run, against, network=network_file, key=key, private=private, processes=processors())
+    if as_json:
+        print(encode(verdict, indent=2).decode(), end="")
         return
-    if key is not None and signed["key"] not in owners:
-        raise CheckFailed(f"{run / SIGNED}: was signed with another key ({fingerprint(signed['key'])}) than {key} has")
-    who = owners.get(signed["key"], f"the key {fingerprint(signed['key'])}; --key FILE checks whose that is")
-    print(f"  signed on {printable(signed['time'], 40)} by {who}")
-    if signed["note"]:
-        print(f"  their note: {printable(signed['note'])}")
+    for line in (*verdict.lines(), *(f"            {note}" for note in notes)):
+        print(line)
 
 
 @ledger.command()
-@click.option("--out", "-o", required=True, type=click.Path(path_type=Path), metavar="DIR", help="folder to write")
+@out_flag("DIR", "folder to write")
 def key(out: Path) -> None:
     """Make a key to sign with: signer.secret.toml to keep, signer.public.toml to give away (docs/signoff.md)."""
+    from admmnet.evidence.signatures import fingerprint
     from admmnet.identity.keys import Identity
-    from admmnet.running.signoff import fingerprint
     from admmnet.transport.hosts.keys import write_signer
 
     try:
@@ -179,58 +145,51 @@ def key(out: Path) -> None:
 
 
 @ledger.command()
-@_RUN
-@click.option("--key", required=True, type=click.Path(path_type=Path), metavar="FILE", help="your secret key file")
+@RUN
+@click.option("--key", required=True, type=PATH, metavar="FILE", help="your secret key file")
 @click.option("--note", default="", metavar="TEXT", help="one line that is signed, too")
-def sign(run: Path, key: Path, note: str) -> None:
+@click.option("--simulation", is_flag=True, help="sign a simulation, which protects nothing, as one")
+def sign(run: Path, key: Path, note: str, simulation: bool) -> None:
     """Check a finished run folder and sign all of it: RUN/signature.json (docs/signoff.md)."""
-    from admmnet.running.evidence import compare, read_evidence
-    from admmnet.running.reading import read_run
-    from admmnet.running.signoff import fingerprint, sign_folder
+    from admmnet.evidence.judge import judged
+    from admmnet.evidence.signatures import fingerprint, sign_folder
     from admmnet.transport.hosts.keys import read_signer
 
     identity = read_signer(key)
-    read_run(run, events=False)
-    if (evidence := read_evidence(run)) is not None:
-        compare([evidence])
-    digest = sign_folder(run, identity, note)
-    print(f"{run}: everything holds, and is signed by {fingerprint(identity.public)}")
-    print(f"  sha256 of manifest.json, which stands for every file: {digest}")
+    verdict, summary, _ = judged(run)
+    digest = sign_folder(run, summary, identity, note, simulation=simulation)
+    for line in verdict.lines():
+        print(line)
+    print(f"signed:     everything holds, and is signed by {fingerprint(identity.public)}")
+    print(f"            sha256 of manifest.json, which stands for every file: {digest}")
 
 
 @ledger.command()
-@_RUN
+@RUN
 @click.option("--format", "form", type=click.Choice(["csv", "jsonl"]), default="csv", help="format")
-@click.option(
-    "--out",
-    "-o",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="file (default: standard output); of jsonl, a new folder",
-)
+@out_flag("FILE", "file (default: standard output); of jsonl, a new folder", required=False)
 def export(run: Path, form: str, out: Path | None) -> None:
     """Write one row an event of every ledger (csv), or every agent's ledger to a file of its own (jsonl)."""
     if form == "jsonl":
         _write_files(run, out)
         return
-    accounts = _accounts(run, None)
+    from admmnet.record.reader import read_run
+
+    accounts = _accounts(read_run(run))
     if out is None:
         _write_csv(sys.stdout, accounts)
         return
-    try:
-        with drafted(out) as draft, draft.open("w", encoding="utf-8", newline="") as file:
-            _write_csv(file, accounts)
-    except OSError as error:
-        raise RequestError(f"cannot write {out}: {error.strerror}") from None
-    print(f"{out}: {sum(account.count for account in accounts.values())} events of {len(accounts)} ledgers")
+    with written(out) as draft, draft.open("w", encoding="utf-8", newline="") as file:
+        _write_csv(file, accounts)
+    print(f"{out}: {sum(account.count for account in accounts)} events of {len(accounts)} ledgers")
 
 
 def _write_files(run: Path, out: Path | None) -> None:
     """Write the ledgers as their agents' own files, byte for byte, whatever files they share in the run folder."""
     from admmnet.experiments.workers import processors
     from admmnet.privacy.ledger.segments import content, strands
-    from admmnet.running.reading import read_run
-    from admmnet.running.shelf import ledger_files
+    from admmnet.record.reader import read_run
+    from admmnet.record.shelf import ledger_files
 
     if out is None:
         raise RequestError("--format jsonl writes a file an agent: name a new folder with -o")
@@ -251,13 +210,13 @@ def _write_files(run: Path, out: Path | None) -> None:
 _TOTALS = ("rho", "xi", "epsilon_spent", "epsilon_published")
 
 
-def _write_csv(file: TextIO, accounts: dict[str, Any]) -> None:
+def _write_csv(file: TextIO, accounts: list[VerifiedLedger]) -> None:
     writer = csv.writer(file, lineterminator="\n")
     columns = ("agent", "round", "mechanism", "parameters", "rho", "xi", "rho_published")
-    masked = any(account.totals.unmasked for account in accounts.values())
+    masked = any(account.totals.unmasked for account in accounts)
     totals = (*_TOTALS, "epsilon_if_all_collude") if masked else _TOTALS
     writer.writerow([*columns, *(f"total_{name}" for name in totals)])
-    for account in accounts.values():
+    for account in accounts:
         for round, _, line in account.events:
             values = [line["mechanism"], json.dumps(line["parameters"]), line["rho"], line["xi"], line["rho_published"]]
             writer.writerow([account.header["agent"], round, *values, *(line["total"].get(name) for name in totals)])

@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 
+from admmnet.cli.flags import RUN, json_flag, out_flag
 from admmnet.errors import printable
+from admmnet.record.format import count, number
 
-_PATH = click.Path(path_type=Path)
 _AGENT = click.option("--agent", type=int, metavar="I", help="this agent's vector, not the consensus of all agents")
 TOP = 20
 
@@ -21,12 +22,12 @@ def model() -> None:
 
 
 @model.command()
-@click.argument("run", type=_PATH)
+@RUN
 @click.option(
     "--top", type=click.IntRange(min=1), metavar="N", help=f"the N largest coefficients (default: {TOP}; of JSON all)"
 )
 @_AGENT
-@click.option("--json", "as_json", is_flag=True, help="print JSON")
+@json_flag
 def show(run: Path, top: int | None, agent: int | None, as_json: bool) -> None:
     """Print the largest coefficients of a run's model, and how much of each may be noise; reads no record."""
     from admmnet.predict.coefficients import coefficients
@@ -41,35 +42,25 @@ def show(run: Path, top: int | None, agent: int | None, as_json: bool) -> None:
 
 
 def _print(facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    from rich.markup import escape
+    from admmnet.cli.columns import print_table
 
-    from admmnet.cli.fitted import show, table
-    from admmnet.cli.tables import console, number
-
-    known, of_classes = facts["noise"]["known"], facts["task"] == "classes"
-    count = len(facts["coefficients"])
+    known, all_ = facts["noise"]["known"], len(facts["coefficients"])
     print(
         f"{facts['run']}: {facts['vector']}, {facts['algorithm']} ({facts['method']}) on {facts['data']}: "
-        f"{len(rows)} of {count} coefficients"
+        f"{len(rows)} of {count(all_)} coefficients"
     )
-    heads = {"at most": "noise at most", "about": "noise about"}.get(known, "noise")
-    grid = table("", "feature", *(["class"] if of_classes else []), "coefficient", heads, "over noise", "")
-    grid.columns[0].justify = grid.columns[-1].justify = "left"
-    grid.columns[0].no_wrap = False
+    noise = f"noise {known}" if known in ("at most", "about") else "noise"
+    shown = []
     for row in rows:
         value, deviation = row["coefficient"], row["deviation"]
-        grid.add_row(
-            escape(printable(row["feature"])),
-            *([escape(printable(row["class"]))] if of_classes else []),
-            number(value),
-            number(deviation),
-            f"{abs(value) / deviation:.1f}" if deviation else "-",
-            "beyond noise" if row["beyond"] and deviation else "",
-        )
-    show(console(), grid)
+        of_class = {"class": printable(row["class"])} if facts["task"] == "classes" else {}
+        figures = {"coefficient": value, noise: deviation, "over noise": abs(value) / deviation if deviation else None}
+        beyond = "beyond noise" if row["beyond"] and deviation else ""
+        shown.append({"feature": printable(row["feature"]), **of_class, **figures, "": beyond})
+    print_table("", shown)
     print("noise:      " + _noise_words(facts["noise"]))
-    if known in ("at most", "about"):
-        print(f"            {_beyond_words(facts, count)}")
+    if noise != "noise":
+        print(f"            {_beyond_words(facts, all_)}")
     if facts["noise"]["batches"]:
         print("batches:    drawn at random: a repeated run scatters by them as well, often more than by the noise")
     print("unit:       " + _unit_words(facts))
@@ -84,16 +75,12 @@ def _noise_words(noise: dict[str, Any]) -> str:
     )
 
 
-def _few(chance: float) -> str:
-    return f"{chance:.2g}" if chance < 10 else f"{chance:.0f}"
-
-
-def _beyond_words(facts: dict[str, Any], count: int) -> str:
+def _beyond_words(facts: dict[str, Any], all_: int) -> str:
     beyond, chance = facts["beyond"], facts["beyond_of_noise"]
     told = "none" if not beyond else "few" if beyond <= 2.0 * chance else ""
     return (
-        f"{beyond} of {count} coefficients lie beyond 2 standard deviations; of {count} numbers of pure noise "
-        f"about {_few(chance)} would{f': {told} of them can be told from noise' if told else ''}"
+        f"{beyond} of {count(all_)} coefficients lie beyond 2 standard deviations; of as many numbers of pure noise "
+        f"about {number(chance)} would{f': {told} of them can be told from noise' if told else ''}"
     )
 
 
@@ -104,14 +91,14 @@ def _unit_words(facts: dict[str, Any]) -> str:
     if facts["task"] == "classes":
         return f"{head}; the class of the largest score is predicted"
     if facts["task"] == "real":
-        own = f"score times {target['reach']:g} plus {target['centre']:g}" if target else "the score"
+        own = f"score times {number(target['reach'])} plus {number(target['centre'])}" if target else "the score"
         return f"{head}; the prediction is {own}"
     return f"{head}; {labels[1]!r} is predicted where the score is positive, else {labels[0]!r}"
 
 
 @model.command()
-@click.argument("run", type=_PATH)
-@click.option("--out", "-o", required=True, type=_PATH, metavar="FILE", help="file: .json or .npz")
+@RUN
+@out_flag("FILE", "file: .json or .npz")
 @_AGENT
 def export(run: Path, out: Path, agent: int | None) -> None:
     """Write all that is needed to predict without admmnet: coefficients, features, encoding, labels."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from admmnet.cli.flags import PATH, out_flag
 from admmnet.errors import RequestError, counted
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from admmnet.transport.hosts.network import Network, Peer
 
 FIRST_PORT = 5570
+_OUT = out_flag("DIR", "folder to write")
 _HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]+))?")
 
 
@@ -28,14 +30,8 @@ def network() -> None:
 
 @network.command()
 @click.argument("topology", metavar="TOPOLOGY")
-@click.option(
-    "--hosts",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="one host[:port] a line, one line an agent",
-)
-@click.option("--out", "-o", required=True, type=click.Path(path_type=Path), metavar="DIR", help="folder to write")
+@click.option("--hosts", required=True, type=PATH, metavar="FILE", help="one host[:port] a line, one line an agent")
+@_OUT
 @click.option(
     "--port",
     type=click.IntRange(1, 65535),
@@ -65,12 +61,9 @@ def init(topology: str, hosts: Path, out: Path, port: int, seed: int, plain: boo
     _tell(network, out)
 
 
-_FILE = click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
+_FILE = click.argument("file", type=PATH, metavar="FILE")
 _AGENTS = click.option(
     "--agent", "agents", type=click.IntRange(min=0), multiple=True, metavar="I", help="this agent; may be repeated"
-)
-_OUT = click.option(
-    "--out", "-o", required=True, type=click.Path(path_type=Path), metavar="DIR", help="folder to write"
 )
 
 

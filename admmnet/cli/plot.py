@@ -7,14 +7,13 @@ from typing import Any
 
 import click
 
+from admmnet.cli.flags import PATH, out_flag
 from admmnet.errors import RequestError
-
-_PATH = click.Path(path_type=Path)
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, type=_PATH, metavar="RUN...")
-@click.option("--out", "-o", required=True, type=_PATH, metavar="FILE", help="picture: .png, .svg or .pdf")
+@click.argument("runs", nargs=-1, required=True, type=PATH, metavar="RUN...")
+@out_flag("FILE", "picture: .png, .svg or .pdf")
 @click.option(
     "--panels",
     metavar="NAME,...",

@@ -6,9 +6,12 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from admmnet.errors import counted
+from admmnet.record.format import epsilon, error, seconds
+
 if TYPE_CHECKING:
+    from admmnet.running.entrance import Plan
     from admmnet.running.events import RoundEvent
-    from admmnet.running.plan import Plan
 
 FIRST = 10.0
 """Seconds until the first line. Each later one comes when twice as much time has passed: logs stay short."""
@@ -44,7 +47,7 @@ class Progress:
         for note in self.told:
             print(f"note: {note}", file=sys.stderr, flush=True)
         self._begin, self._unit = time.monotonic(), "epoch" if plan.config.baseline else "round"
-        self._words = "test MSE {:.4g}" if plan.task == "real" else "test error {:.1%}"
+        self._metric = "mean-squared-error" if plan.task == "real" else "error"
         if sys.stderr.isatty():
             self._show(plan)
 
@@ -58,27 +61,26 @@ class Progress:
         """Count a round."""
         if not self._told:
             return
-        error = "" if event.test_error is None else self._words.format(event.test_error)
+        name = "error" if self._metric == "error" else "MSE"
+        words = "" if event.test_error is None else f"test {name} {error(event.test_error, self._metric)}"
         if self._bar is not None:
-            self._bar.update(self._task, completed=event.round + 1, words=error)
+            self._bar.update(self._task, completed=event.round + 1, words=words)
             return
-        seconds = time.monotonic() - self._begin
+        passed = time.monotonic() - self._begin
         if self._before is None:
             self._before = event.round
-        if seconds >= self._due and event.round + 1 < event.rounds:
-            self._due = 2.0 * seconds
-            print(self._line(event, error, seconds), file=sys.stderr, flush=True)
+        if passed >= self._due and event.round + 1 < event.rounds:
+            self._due = 2.0 * passed
+            print(self._line(event, words, passed), file=sys.stderr, flush=True)
 
-    def _line(self, event: RoundEvent, error: str, seconds: float) -> str:
-        from admmnet.cli.tables import epsilon
-
+    def _line(self, event: RoundEvent, words: str, passed: float) -> str:
         done = event.round + 1
-        each = seconds / (done - (self._before or 0))  # a run that goes on did not begin at 0
+        each = passed / (done - (self._before or 0))  # a run that goes on did not begin at 0
         largest = max(event.epsilon.values(), default=None)
         spent = None if largest is None else f"epsilon {epsilon(largest)} spent"
-        lost = f"{len(event.lost)} agents lost" if event.lost else None
-        left = f"{duration(seconds)} so far, about {duration(each * (event.rounds - done))} left"
-        return f"{self._unit} {done} of {event.rounds}: " + ", ".join(filter(None, (error, spent, lost, left)))
+        lost = f"{counted(len(event.lost), 'agent')} lost" if event.lost else None
+        left = f"{seconds(passed)} so far, about {seconds(each * (event.rounds - done))} left"
+        return f"{self._unit} {done} of {event.rounds}: " + ", ".join(filter(None, (words, spent, lost, left)))
 
     def __enter__(self) -> Progress:
         return self
@@ -86,13 +88,3 @@ class Progress:
     def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._bar.stop()
-
-
-def duration(seconds: float) -> str:
-    """Return a time in words that need no more than two units."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -11,6 +11,7 @@ import click
 
 from admmnet.cli.settings import SettingsCommand, settings_of
 from admmnet.errors import counted
+from admmnet.record.format import epsilon
 
 
 class _Rehearse(SettingsCommand):
@@ -31,7 +32,7 @@ def rehearse(name: str, config: str | None, **flags: Any) -> None:
     rounds are made twice, the second time with gates that say no, a budget that refuses, a neighbour that is lost and a
     sum that is void. Nothing is written. Every run of a method from outside is rehearsed so before it begins.
     """
-    from admmnet.running.plan import prepare
+    from admmnet.running.entrance import prepare
     from admmnet.running.rehearsal import rehearse as go
     from admmnet.transport.local import LocalWorld
 
@@ -42,7 +43,7 @@ def rehearse(name: str, config: str | None, **flags: Any) -> None:
     go(plan.method, plan.agents, plan.contracts, plan.holders, plan.loss, checkpoints=True, whole=True)
     private = [contract.most() for contract in plan.contracts.values()]
     most = max((reading.epsilon for reading in private if reading is not None), default=None)
-    promised = "it has no privacy" if most is None else f"its plan lets epsilon {most:.6g} through at most"
+    promised = "it has no privacy" if most is None else f"its plan lets epsilon {epsilon(most)} through at most"
     print(
         f"{name}: nothing wrong in the first and last of {counted(plan.rounds, 'round')} of "
         f"{counted(len(plan.agents), 'agent')}; {promised}"

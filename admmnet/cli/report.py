@@ -7,23 +7,24 @@ from pathlib import Path
 
 import click
 
-from admmnet.errors import CheckFailed, RequestError
-from admmnet.files import drafted
+from admmnet.cli.flags import PATH, debug_flag, quiet_flag, written
+from admmnet.errors import CheckFailed, RequestError, counted
+from admmnet.record.format import size
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=PATH)
 @click.option(
     "--out",
     "-o",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default="report.html",
     show_default=True,
     metavar="FILE",
     help="page to write, .html; replaced if it exists",
 )
-@click.option("--quiet", is_flag=True, help="print nothing but errors")
-@click.option("--debug", is_flag=True, help="show the traceback of an error")
+@quiet_flag
+@debug_flag
 def report(runs: tuple[Path, ...], out: Path, quiet: bool, debug: bool) -> None:
     """Verify run folders and show them on one page that needs no network.
 
@@ -40,13 +41,10 @@ def report(runs: tuple[Path, ...], out: Path, quiet: bool, debug: bool) -> None:
         raise RequestError(f"{out}: there is no folder {out.parent}: make it, or name another file")
     made = make_report(runs)
     content = made.html.encode("utf-8", "backslashreplace")
-    try:
-        with drafted(out) as draft:
-            draft.write_bytes(content)
-    except OSError as error:
-        raise RequestError(f"{out}: cannot be written: {error.strerror}") from None
+    with written(out) as draft:
+        draft.write_bytes(content)
     if not quiet:
-        print(f"{out}: {len(runs)} run{'s' if len(runs) > 1 else ''}, {len(content) / 1e6:.2f} MB")
+        print(f"{out}: {counted(len(runs), 'run')}, {size(len(content))}")
     for fault in made.faults[1:11]:
         print(f"also: {fault}", file=sys.stderr)
     if made.faults:

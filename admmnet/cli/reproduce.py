@@ -37,7 +37,7 @@ def reproduce(
 ) -> None:
     """Make the figures of a paper, and say which of its claims hold.
 
-    Writes a CSV file and a picture for each figure, and report.md. Sets that are not in the data folder have
+    Writes a CSV file and a picture for each figure, claims.csv and report.md. Sets that are not in the data folder have
     stand-ins, named in titles and text. The same call goes on where an earlier one stopped.
     """
     from admmnet.papers import Request
@@ -46,7 +46,7 @@ def reproduce(
     request = Request(
         paper,
         out,
-        scale="quick" if quick else "full",
+        quick=quick,
         data_dir=data_dir,
         seeds=seeds,
         ipums_brazil=ipums_brazil,
@@ -60,8 +60,8 @@ def reproduce(
         print(f"note: {made.undrawn}", file=sys.stderr)
     if quiet:
         return
-    for title in dict.fromkeys(title for title, _, _ in made.figures):
+    for title, claims in made.claims.items():
         print(title)
-        for _, claim, verdict in (line for line in made.figures if line[0] == title):
-            print(f"  {verdict}: {claim}")
+        for claim in claims:
+            print(f"  {claim.verdict}: {claim.words}{claim.place and f' ({claim.place})'}")
     print(f"written: {made.report}, {len(made.pictures)} pictures and their CSV files beside it")

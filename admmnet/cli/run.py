@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from admmnet.cli import keep_imports
-from admmnet.cli.columns import explain_flag
-from admmnet.cli.settings import SettingsCommand, output_flags, settings_of, tell
+from admmnet.cli.flags import explain_flag, output_flags
+from admmnet.cli.settings import SettingsCommand, settings_of, tell
 from admmnet.config.run_config import RunConfig
 from admmnet.transport import World, open_world
 
@@ -32,7 +32,7 @@ def run(world: World, /, config: str | None, quiet: bool, as_json: bool, debug: 
 def train(settings: RunConfig, world: World, *, quiet: bool, as_json: bool, debug: bool) -> None:
     """Run, with what ``Progress`` shows, and print the table."""
     from admmnet.cli.progress import Progress
-    from admmnet.running.entrance import run as run_settings
+    from admmnet.library import run as run_settings
 
     keep_imports()
     quiet = quiet or world.rank > 0

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from admmnet.cli.flags import PATH
 from admmnet.config.run_config import RunConfig, own_settings, owners_of
 from admmnet.config.toml import algorithm_in, common_settings, load_config, read_schema, saved_algorithm
 from admmnet.errors import RequestError
@@ -16,7 +17,7 @@ from admmnet.methods import METHODS
 from admmnet.settings import FLAGGED, TABLES, Setting
 
 if TYPE_CHECKING:
-    from admmnet.running.result import RunResult
+    from admmnet.library import RunResult
 
 PANELS = {
     "data": "Data",
@@ -149,7 +150,7 @@ class SettingsCommand(click.Command):
 
     def _schema(self) -> click.Option:
         words = "how a file is read: [data] of a run, or a schema, in a .toml file; or encoding.json of a run"
-        hidden, path = "schema" in self._hidden, click.Path(path_type=Path)
+        hidden, path = "schema" in self._hidden, PATH
         return click.Option(["--schema"], type=path, metavar="FILE", help=words, hidden=hidden)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -190,13 +191,6 @@ def words_after(args: list[str], flag: str) -> Iterator[str]:
             yield from args[place + 1 : place + 2]
         elif word.startswith(f"{flag}="):
             yield word.partition("=")[2]
-
-
-def output_flags(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the flags that say what it prints."""
-    debug = click.option("--debug", is_flag=True, help="show the traceback of an error")
-    as_json = click.option("--json", "as_json", is_flag=True, help="print JSON instead of the table")
-    return click.option("--quiet", is_flag=True, help="print nothing but errors")(as_json(debug(function)))
 
 
 def tell(result: RunResult, *, quiet: bool, as_json: bool, told: Collection[str] = ()) -> None:

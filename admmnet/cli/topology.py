@@ -7,6 +7,9 @@ from pathlib import Path
 
 import click
 
+from admmnet.cli.flags import json_flag, out_flag
+from admmnet.record.format import parameter
+
 _SEED = click.option("--seed", type=click.IntRange(min=0), default=0, metavar="N", help="seed of a random graph")
 
 
@@ -18,7 +21,7 @@ def topology() -> None:
 @topology.command()
 @click.argument("spec")
 @_SEED
-@click.option("--out", "-o", required=True, type=click.Path(path_type=Path), metavar="FILE", help="graph file to write")
+@out_flag("FILE", "graph file to write")
 def make(spec: str, seed: int, out: Path) -> None:
     """Write the graph of SPEC to a file; its ending chooses the format."""
     from admmnet.graph import network_of, write_topology
@@ -34,7 +37,7 @@ def make(spec: str, seed: int, out: Path) -> None:
 @click.argument("source", metavar="FILE|SPEC")
 @_SEED
 @click.option("--plot", metavar="FILE", help="draw it: .png, .svg or .pdf")
-@click.option("--json", "as_json", is_flag=True, help="print JSON")
+@json_flag
 def show(source: str, seed: int, plot: str | None, as_json: bool) -> None:
     """Show a graph's size, degrees and spectral facts."""
     from admmnet.graph import describe, network_of
@@ -52,7 +55,6 @@ def show(source: str, seed: int, plot: str | None, as_json: bool) -> None:
         return
     print(source)
     for name, value in facts.items():
-        shown = "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
-        print(f"  {name.replace('_', ' '):<24}{shown}")
+        print(f"  {name.replace('_', ' '):<24}{parameter(value)}")
     if plot is not None:
         print(f"  picture                 {plot}")

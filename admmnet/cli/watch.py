@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING
 
 import click
 
+from admmnet.cli.flags import PATH
 from admmnet.errors import RequestError, RunError
+from admmnet.record.format import seconds
 
 if TYPE_CHECKING:
-    from admmnet.running.watching import Sight, Watcher
+    from admmnet.evidence.follow import Sight, Watcher
 
 POLL = 0.2
 """Seconds between looks for a folder that is not there yet."""
 
 
 @click.command()
-@click.argument("run", required=False, type=click.Path(path_type=Path), metavar="[RUN]")
+@click.argument("run", required=False, type=PATH, metavar="[RUN]")
 @click.option("--once", is_flag=True, help="show it as it is now and end")
 @click.option(
     "--wait",
@@ -42,7 +44,7 @@ def watch(run: Path | None, *, once: bool, wait: float, every: float) -> None:
     RUN is a run folder, also of one host's agent, of any transport, finished or not; by default the newest in
     runs/. It ends with the run. Nothing is verified but receipts: `admmnet ledger verify` does that.
     """
-    from admmnet.running.watching import Watcher
+    from admmnet.evidence.follow import Watcher
 
     watcher = Watcher(_newest() if run is None else run)
     deadline = time.monotonic() + wait
@@ -72,7 +74,7 @@ def _newest() -> Path:
 
 def _absent(folder: Path, wait: float) -> str:
     what = "is no run folder: it has no config.toml" if folder.exists() else "is not there"
-    since = f" after {wait:g} s" if wait else ""
+    since = f" after {seconds(wait)}" if wait else ""
     remedy = "start the run first or, if it is still starting, give it time with --wait SECONDS"
     return f"{folder} {what}{since}; {remedy}"
 
@@ -83,8 +85,8 @@ def _follow(watcher: Watcher, every: float) -> Sight:
         return _tell(watcher, every)
     from rich.live import Live
 
+    from admmnet.cli.columns import console
     from admmnet.cli.frame import Frame
-    from admmnet.cli.tables import console
 
     out, frame = console(), Frame(watcher.folder)
     sight = watcher.look()
@@ -100,9 +102,12 @@ def _tell(watcher: Watcher, every: float) -> Sight:
     """Say a line a look that has something new."""
     from admmnet.cli.frame import line
 
-    said = None
+    said, mode = None, None
     while True:
         sight = watcher.look()
+        if mode is None and sight.mode is not None:
+            mode = sight.mode.line()
+            print(f"mode:       {mode}", flush=True)
         words = line(sight)
         if words != said:
             print(words, flush=True)
@@ -113,8 +118,8 @@ def _tell(watcher: Watcher, every: float) -> Sight:
 
 
 def _print(watcher: Watcher) -> None:
+    from admmnet.cli.columns import console
     from admmnet.cli.frame import Frame
-    from admmnet.cli.tables import console
 
     out, sight = console(), watcher.look()
     out.print(Frame(watcher.folder).of(sight, out, whole=True))

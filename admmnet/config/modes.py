@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 
-from admmnet.config.run_config import RunConfig
+from admmnet.config.run_config import RunConfig, RunSettings
 from admmnet.data.sets import OFFICIAL
-from admmnet.data.settings import AGENT, GIVEN, form_of, parse_split
+from admmnet.data.settings import AGENT, GIVEN, DataSettings, form_of, parse_split
 from admmnet.errors import RequestError
+from admmnet.methods.settings import MethodSettings
 
 SIMULATE = "if these records are public or made up, --simulate makes this a simulation, which protects nothing"
 
@@ -30,10 +31,10 @@ def check_mode(config: RunConfig) -> None:
     parts = []
     if not config.budgeted:
         parts.append(f"{config.algorithm} has no privacy")
-    wrong = _refused(config)
+    wrong = _refused(config.request)
     if wrong:
         parts.append("it cannot have " + ", ".join(wrong))
-    missing = [word for word in (_test(config), _account(config)) if word is not None]
+    missing = [word for word in (_test(config.request), _account(config.sections.method)) if word is not None]
     if missing:
         parts.append("it needs " + " and ".join(missing))
     if parts:
@@ -47,33 +48,33 @@ def check_mode(config: RunConfig) -> None:
         raise RequestError(f"{why}, so this run is private: {'; '.join(parts)}; {remedy}")
 
 
-def check_loaded(config: RunConfig, name: str) -> None:
+def check_loaded(data: str, name: str) -> None:
     """Refuse records of another name where that of a public set alone makes a simulation: a loader brought them."""
-    if config.simulation and not (config.simulate or config.seeded) and name != config.data:
+    if name != data:
         raise RequestError(
-            f"the loader brings records called {name!r}, and data = {config.data!r} is declared public: name their "
+            f"the loader brings records called {name!r}, and data = {data!r} is declared public: name their "
             "file with data, or set private; if they are public or made up, simulate"
         )
 
 
-def check_comparable(config: RunConfig, what: str) -> None:
+def check_comparable(data: DataSettings, run: RunSettings) -> None:
     """Refuse to compare methods on records that nobody has said to be public: tuning and references read them all."""
-    if config.private:
-        raise RequestError(f"private does not go with {what}, which is a simulation: it shows what depends on records")
-    if not (config.public_data or config.simulate):
+    if run.private:
+        raise RequestError("private does not go with compare, which is a simulation: it shows what depends on records")
+    if not (data.public_data or run.simulate):
         raise RequestError(
-            f"data = {config.data!r} is not declared public, and {what} shows what depends on records: {SIMULATE}"
+            f"data = {data.data!r} is not declared public, and compare shows what depends on records: {SIMULATE}"
         )
 
 
-def _refused(config: RunConfig) -> list[str]:
+def _refused(data: DataSettings) -> list[str]:
     wrong = []
-    if config.test not in (None, *GIVEN) and _is_training_file(str(config.test), config.data):
-        wrong.append(f"--test {config.test}, which is a file of its own records")
-    if config.test_fraction is not None:
+    if data.test not in (None, *GIVEN) and _is_training_file(str(data.test), data.data):
+        wrong.append(f"--test {data.test}, which is a file of its own records")
+    if data.test_fraction is not None:
         wrong.append("--test-fraction, which publishes a draw of the records")
-    if parse_split(config.split).by_value:
-        wrong.append(f"--split {config.split}, which deals by the records' values and shows the shard sizes")
+    if parse_split(data.split).by_value:
+        wrong.append(f"--split {data.split}, which deals by the records' values and shows the shard sizes")
     return wrong
 
 
@@ -87,18 +88,18 @@ def _is_training_file(test: str, data: str) -> bool:
     return own == before + number + after and number.isdecimal()
 
 
-def _test(config: RunConfig) -> str | None:
-    if config.test is not None or config.no_test:
+def _test(data: DataSettings) -> str | None:
+    if data.test is not None or data.no_test:
         return None
-    if config.own_set or (config.public_data and config.data not in OFFICIAL):
+    if data.own_set or (data.public_data and data.data not in OFFICIAL):
         return "--no-test"
-    own = "official" if config.public_data else "FILE"
+    own = "official" if data.public_data else "FILE"
     return f"--test {own} (records that are somebody's to publish) or --no-test"
 
 
-def _account(config: RunConfig) -> str | None:
-    if config.account is not None or config.no_account:
+def _account(settings: MethodSettings) -> str | None:
+    if settings.account is not None or settings.no_account:
         return None
-    if config.method == "published":
+    if settings.method == "published":
         return "--no-account (an account adds up proven costs alone)"
     return "--account DIR (which adds up what all runs on these records spend) or --no-account"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeVar, Unpack
 
+from admmnet.config.values import read_values
 from admmnet.data.settings import DataSettings
 from admmnet.errors import RequestError
 from admmnet.faults.settings import FaultSettings
@@ -17,6 +18,7 @@ from admmnet.settings import Setting, setting, settings_in
 from admmnet.transport.settings import NetworkSettings
 
 if TYPE_CHECKING:
+    from admmnet.config.keywords import AllSettings
     from admmnet.data.schema import Task
     from admmnet.methods.base import Method
 
@@ -26,17 +28,9 @@ _HARMLESS = {"transport": "local", "agents": 1}
 """What says of one holder what is so."""
 
 
-@dataclass(frozen=True, kw_only=True, init=False)
-class RunConfig(FaultSettings, NetworkSettings, DataSettings, MethodSettings):
-    """Everything that defines a run, frozen and checked; ``auto`` is replaced by a number where the run starts.
-
-    ``RunConfig(algorithm="m-admm", growth=1.1)`` also has the settings that the method declares itself.
-
-    Raises
-    ------
-    RequestError
-        If there is no such setting, a value is out of its range, or two settings contradict each other.
-    """
+@dataclass(frozen=True, kw_only=True)
+class RunSettings:
+    """Seed, mode, folder, checkpoints: section [run] of a run's settings."""
 
     seed: int | None = setting(
         None,
@@ -93,33 +87,72 @@ class RunConfig(FaultSettings, NetworkSettings, DataSettings, MethodSettings):
         saved=False,
     )
 
-    def __new__(cls, /, **given: Any) -> Self:
+    def check(self) -> None:
+        """Check that a run is not asked to be private and a simulation."""
+        for other in ("simulate", "seed"):
+            value = getattr(self, other)
+            if self.private and value is not None and value is not False:  # a seed may be 0
+                raise RequestError(f"private and {other} exclude each other: give one of them")
+
+    @property
+    def seeded(self) -> bool:
+        """Whether a seed makes the noise, so that whoever has it can make the noise again."""
+        return self.seed is not None
+
+
+class Sections(NamedTuple):
+    """A run's settings by section; of the data the records of a simulation may show.
+
+    ``method`` has the method's own settings, the problem and the promise.
+    """
+
+    data: DataSettings
+    network: NetworkSettings
+    faults: FaultSettings
+    method: MethodSettings
+    run: RunSettings
+
+
+@dataclass(frozen=True, kw_only=True, init=False)
+class RunConfig(RunSettings, FaultSettings, NetworkSettings, DataSettings, MethodSettings):
+    """Everything that defines a run, frozen and checked; ``auto`` is replaced by a number where the run starts.
+
+    ``RunConfig(algorithm="m-admm", growth=1.1)`` also has the settings that the method declares itself.
+
+    Raises
+    ------
+    RequestError
+        If there is no such setting, a value is out of its range, or two settings contradict each other.
+    """
+
+    def __new__(cls, /, **given: Unpack[AllSettings]) -> Self:
         """Settings of the given names; the others have their defaults."""
-        algorithm = given.get("algorithm", RunConfig.algorithm)
+        values = read_values(given)
+        algorithm = values.get("algorithm", RunConfig.algorithm)
         method: Any = METHODS[algorithm if isinstance(algorithm, str) else RunConfig.algorithm]
         kind = _class_of(method)
         if kind.chosen_method.verb == "none":
-            given = {name: value for name, value in given.items() if _HARMLESS.get(name) != value}
+            values = {name: value for name, value in values.items() if _HARMLESS.get(name) != value}
         self: Any = object.__new__(kind)
         known = settings_in(kind)
-        for name, value in given.items():
+        for name, value in values.items():
             if name not in known:
                 _refuse_foreign(algorithm, name, value)
         for name, own in known.items():
             default = {} if own.default == {} else own.default
-            object.__setattr__(self, name, own.check(given.get(name, default)))
-        _check_scopes(self, known.values())
+            object.__setattr__(self, name, own.check(values.get(name, default)))
+        self._check_scopes(known.values())
         try:
             for section in reversed(kind.__mro__):
                 if "check" in vars(section):
                     vars(section)["check"](self)
         except RequestError:
             # what is wrong with its loss is beside the point where the method does not serve
-            check_task(self)
+            self.check_task()
             raise
         return self  # type: ignore[no-any-return]
 
-    def __init__(self, /, **given: Any) -> None:
+    def __init__(self, /, **given: Unpack[AllSettings]) -> None:
         """Nothing is left to do: the class depends on the settings, so ``__new__`` has read them."""
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -135,27 +168,77 @@ class RunConfig(FaultSettings, NetworkSettings, DataSettings, MethodSettings):
         return kind(**{name: getattr(self, name) for name in settings_in(kind)})
 
     @property
+    def sections(self) -> Sections:
+        """All sections, each by itself: what functions below the entrance take."""
+        faults, network = self.section(FaultSettings), self.section(NetworkSettings)
+        return Sections(
+            self.request, network, faults, self.section(_settings_of(self.chosen_method)), self.section(RunSettings)
+        )
+
+    @property
     def request(self) -> DataSettings:
         """Section [data]; the records of a simulation may show, and so may an encoding that is read from them."""
         data = self.section(DataSettings)
         return replace(data, data_dependent=self.data_dependent or self.simulation)
 
     def check(self) -> None:
-        """Check the mode, and what one holder of all records cannot have."""
-        for other in ("simulate", "seed"):
-            value = getattr(self, other)
-            if self.private and value is not None and value is not False:  # a seed may be 0
-                raise RequestError(f"private and {other} exclude each other: give one of them")
+        """Check what one holder of all records cannot have, and that a run can go on from its checkpoints."""
         if self.baseline and self.per_agent:
             raise RequestError(
                 f"data = {self.data!r} does not go with algorithm = {self.algorithm!r}: one holder has all records; "
                 "name one file"
             )
+        asked = self.checkpoint_every is not None or self.resume is not None
+        if asked and not self.seeded and not self.chosen_method.goes_on:
+            raise RequestError(
+                f"checkpoints do not go with {self.algorithm} without a seed: its steps go on from what stays with the "
+                "holder (dual variables, batches, noise), which no checkpoint of such a run keeps; leave out "
+                "--checkpoint-every, or give --seed for a simulation"
+            )
+
+    def _check_scopes(self, known: Iterable[Setting]) -> None:
+        """Refuse settings that go with other methods or another transport."""
+        for own in known:
+            value = getattr(self, own.name)
+            if value == own.default:
+                continue
+            if own.about.scope and self.baseline:
+                raise RequestError(
+                    f"{own.name} = {value!r} does not go with algorithm = {self.algorithm!r}: there is no network, one "
+                    "holder has all records"
+                )
+            if own.name in self.chosen_method.lacks:
+                raise RequestError(f"{own.name} does not go with algorithm = {self.algorithm!r}, which has none")
+            if own.about.scope == "zmq" and self.transport != "zmq":
+                raise RequestError(
+                    f"{own.name} = {value:g} goes with transport = 'zmq', not {self.transport!r}, which has no "
+                    "deadlines"
+                )
+
+    def check_task(self) -> None:
+        """Refuse a method for data whose declaration says that it does not learn them; no file is read.
+
+        Raises
+        ------
+        RequestError
+            It names the methods that do.
+        """
+        from admmnet.methods.tasks import LEARNS, require_method
+
+        task = self.declared
+        if task != "binary":  # those of a loader's records are known when it has been asked
+            require_method(self, task, LEARNS[task], self.data)
+
+    def filled(self, section: Any) -> Self:
+        """The same with what a section says."""
+        said = {name: getattr(section, name) for name in settings_in(type(section))}
+        changes = {name: value for name, value in said.items() if value != getattr(self, name)}
+        return replace(self, **changes) if changes else self
 
     @property
-    def seeded(self) -> bool:
-        """Whether a seed makes the noise, so that whoever has it can make the noise again."""
-        return self.seed is not None
+    def graph_seed(self) -> int:
+        """First seed of a random graph."""
+        return self.topology_seed if self.topology_seed is not None else self.seed or 0
 
     @property
     def simulation(self) -> bool:
@@ -163,17 +246,11 @@ class RunConfig(FaultSettings, NetworkSettings, DataSettings, MethodSettings):
         return not self.private and (self.simulate or self.seeded or self.public_data)
 
     @property
-    def losses(self) -> bool:
-        """Whether an agent may be gone for good: with its process over ``zmq``, or by ``offline``."""
-        ends = any(absence.strip().endswith("-") for absence in (self.offline or "").split(","))
-        return ends or self.transport == "zmq"
-
-    @property
     def declared(self) -> Task:
         """What the data's declaration says of the labels; no file is read."""
         from admmnet.data import declared_task
 
-        return declared_task(self)
+        return declared_task(self.section(DataSettings))
 
     @property
     def mode(self) -> Mode:
@@ -191,38 +268,10 @@ def _class_of(method: Any) -> type[RunConfig]:
     return dataclass(frozen=True, kw_only=True, init=False)(made)
 
 
-def check_task(config: RunConfig) -> None:
-    """Refuse a method for data whose declaration says that it does not learn them; no file is read.
-
-    Raises
-    ------
-    RequestError
-        It names the methods that do.
-    """
-    from admmnet.methods.tasks import LEARNS, require_method
-
-    task = config.declared
-    if task != "binary":  # those of a loader's records are known when it has been asked
-        require_method(config, task, LEARNS[task], config.data)
-
-
-def _check_scopes(config: RunConfig, known: Iterable[Setting]) -> None:
-    """Refuse settings that go with other methods or another transport."""
-    for own in known:
-        value = getattr(config, own.name)
-        if value == own.default:
-            continue
-        if own.about.scope and config.baseline:
-            raise RequestError(
-                f"{own.name} = {value!r} does not go with algorithm = {config.algorithm!r}: there is no network, one "
-                "holder has all records"
-            )
-        if own.name in config.chosen_method.lacks:
-            raise RequestError(f"{own.name} does not go with algorithm = {config.algorithm!r}, which has none")
-        if own.about.scope == "zmq" and config.transport != "zmq":
-            raise RequestError(
-                f"{own.name} = {value:g} goes with transport = 'zmq', not {config.transport!r}, which has no deadlines"
-            )
+@cache
+def _settings_of(method: Any) -> type[MethodSettings]:
+    """Class with the settings of a method alone."""
+    return type("Settings", (method.Settings,), {"chosen_method": method, "__module__": __name__})
 
 
 def _refuse_foreign(algorithm: str, name: str, value: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -111,7 +112,11 @@ def load_saved(folder: Path) -> RunConfig:
 
 def read_values(path: Path) -> dict[str, Any]:
     """Return the settings of a TOML file by name, unchecked but for their tables and keys."""
-    tables = read_toml(path)
+    return values_of(read_toml(path), path)
+
+
+def values_of(tables: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """Return the settings of a file's tables by name, as ``read_values``."""
     known, installed = dict(common_settings()), True
     with suppress(KeyError, TypeError):  # it names no method
         try:
@@ -158,6 +163,12 @@ def to_toml(config: RunConfig) -> str:
         if own.about.saved and value is not None and value != {}:
             tables[own.about.table][own.key] = value
     return str(tomli_w.dumps({table: content for table, content in tables.items() if content}))
+
+
+def settings_digest(config: RunConfig) -> str:
+    """sha256 of the settings that a resumed run must keep."""
+    fixed: dict[str, Any] = {name: own.default for name, own in settings_in(type(config)).items() if own.about.resume}
+    return hashlib.sha256(to_toml(config.changed(**fixed)).encode()).hexdigest()
 
 
 def common_settings() -> dict[str, Setting]:

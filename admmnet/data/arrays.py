@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.data.columns import Column, Features, Table, column_of, column_of_numbers, numbered, refuse
+from admmnet.data.columns import (
+    Column,
+    Table,
+    check_finite,
+    column_of,
+    column_of_numbers,
+    numbered,
+    refuse,
+    table_of_numbers,
+)
 from admmnet.data.frames import column_of_cells, numbers_of, text_of_column, to_pandas
 from admmnet.errors import RequestError, article, short
 
@@ -54,23 +63,13 @@ def table_of(X: Any, y: Any, prefix: str, origin: str) -> Table:
     def where(row: int) -> str:
         return f"{prefix}row {row} (the first is 0)"
 
-    _check_finite(rows, names, where)
+    check_finite(rows, names, where)
     label = "y"
     while label in names:
         label += "_"
     labels = _labels(y, n, prefix)
 
-    def read(name: str) -> Column:
-        if name == label:
-            return labels
-        column = rows[:, [names.index(name)]]
-        return column_of_numbers(column.toarray().ravel() if hasattr(column, "toarray") else column.ravel())
-
-    if hasattr(rows, "tocsr"):
-        features = Features(names, lambda which: rows[which].toarray(), sparse=lambda which: rows[which])
-    else:
-        features = Features(names, lambda which: rows[which])
-    return Table((label, *names), n, read, where, origin, label, features)
+    return table_of_numbers(rows, names, label, lambda: labels, where, origin)
 
 
 def array_of(value: Any, word: str, prefix: str = "") -> np.ndarray[Any, Any]:
@@ -153,18 +152,6 @@ def _check_kind(kind: str, shape: tuple[int, ...], prefix: str) -> None:
         raise RequestError(f"{prefix}X has shape {shape}: a table (n, d), a row a record, is needed; {remedy}")
     if kind not in NUMBERS:
         raise RequestError(f"{prefix}X holds {_KINDS.get(kind, 'no numbers')}")
-
-
-def _check_finite(rows: Any, names: Sequence[str], where: Any) -> None:
-    """Refuse entries that are not finite, in the order of the rows."""
-    sparse = hasattr(rows, "tocsr")
-    if np.isfinite(rows.data if sparse else rows).all():
-        return
-    entries = np.argwhere(~np.isfinite(rows.toarray() if sparse else rows))
-    refuse(
-        f"{where(row)}, column {names[k]!r}: {rows[row, k]:g} is not finite; remove the row or fill it in"
-        for row, k in entries.tolist()
-    )
 
 
 def _labels(y: Any, n: int, prefix: str) -> Column:

@@ -130,6 +130,36 @@ def numbered(d: int) -> tuple[str, ...]:
     return tuple(f"x{k + 1}" for k in range(d))
 
 
+def table_of_numbers(
+    X: Any, names: tuple[str, ...], label: str, labels: Callable[[], Column], where: Where, origin: str
+) -> Table:
+    """Table of features X (n, d), dense or CSR, that are finite numbers already, and of their labels."""
+    sparse = hasattr(X, "tocsr")
+
+    def read(name: str) -> Column:
+        if name == label:
+            return labels()
+        column = X[:, [names.index(name)]]
+        return column_of_numbers((column.toarray() if sparse else column).ravel())
+
+    features = Features(names, lambda which: X[which])
+    if sparse:
+        features = Features(names, lambda which: X[which].toarray(), sparse=lambda which: X[which])
+    return Table((label, *names), X.shape[0], read, where, origin, label, features)
+
+
+def check_finite(X: Any, names: Sequence[str], where: Where, refuse: Refuse = refuse) -> None:
+    """Refuse entries of X (n, d), dense or CSR, that are not finite, in the order of the rows."""
+    sparse = hasattr(X, "tocsr")
+    if np.isfinite(X.data if sparse else X).all():
+        return
+    entries = np.argwhere(~np.isfinite(X.toarray() if sparse else X))
+    refuse(
+        f"{where(row)}, column {names[k]!r}: {X[row, k]:g} is not finite; remove the row or fill it in"
+        for row, k in entries.tolist()
+    )
+
+
 def no_rows(names: tuple[str, ...], origin: str, label: str | None = None) -> Table:
     """Table without records; if the form fixes the label column, all names are features besides."""
     features = None

@@ -150,7 +150,7 @@ def _look(name: str, column: Column, spelling: Spelling) -> tuple[Rule | Doubt, 
         return Doubt(name, "identifiers", f"all {rows:,} differ, such as {levels[0]!r}"), ""
     low, high = _bounds(sample)
     note = f"{missing}about {TAIL:.0%} of the sample lies beyond either bound and counts as it"
-    return Numeric(name, name, low, high, "centred", missing="indicator" if missing else None), note
+    return Numeric(name, name, scale="centred", low=low, high=high, missing="indicator" if missing else None), note
 
 
 def _no_categories(name: str, levels: tuple[str, ...], rows: int, spelling: Spelling) -> Doubt | None:
@@ -179,9 +179,13 @@ def _categorical(name: str, levels: tuple[str, ...], missing: bool) -> Categoric
     order = sorted(levels)
     first: dict[str, str] = {}
     groups = tuple(first.setdefault(level.casefold(), level) for level in order)
-    one_each = len(first) == len(order)
     return Categorical(
-        name, name, tuple(order), () if one_each else groups, other=True, missing="indicator" if missing else None
+        name,
+        name,
+        missing="indicator" if missing else None,
+        other=True,
+        categories=tuple(order),
+        groups=groups if len(first) < len(order) else (),
     )
 
 

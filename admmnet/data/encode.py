@@ -15,9 +15,8 @@ from admmnet.types import Matrix, Vector
 
 
 class Block(NamedTuple):
-    """The features of one rule."""
+    """The features of one rule, in the order of its names."""
 
-    names: tuple[str, ...]
     lookup: Matrix  # (levels, width) features of each level of the raw column
     codes: Codes  # (n,) level of each record
     bound: float  # largest absolute value by declaration; nan if there is none
@@ -33,7 +32,7 @@ def complete(schema: Schema, table: Table) -> tuple[Schema, tuple[str, ...]]:
             levels = table.column(rule.column).levels
             known = {level for level in levels if rule.missing is None or not is_missing(level)}
             rule = replace(rule, categories=tuple(sorted(known)))
-        elif isinstance(rule, Numeric) and _lacks_bounds(rule):
+        elif isinstance(rule, Numeric) and rule.open:
             values = _numbers(rule, table)
             if np.isnan(values).all():
                 raise DataError(f"{table.origin}, column {rule.column!r} has no value at all: drop it")
@@ -51,16 +50,7 @@ def complete(schema: Schema, table: Table) -> tuple[Schema, tuple[str, ...]]:
 
 def missing(schema: Schema) -> str | None:
     """Key that must be declared when nothing may be read from rows, or None."""
-    for rule in schema.rules:
-        if isinstance(rule, Categorical) and rule.categories is None:
-            return f"data.schema.columns.{rule.prefix}.categories"
-        if _lacks_bounds(rule):
-            return f"data.schema.columns.{rule.prefix}.low and .high"
-    return None
-
-
-def _lacks_bounds(rule: Rule) -> bool:
-    return isinstance(rule, Numeric) and rule.low is None and rule.scale in ("linear", "centred", "log")
+    return next((f"data.schema.columns.{rule.prefix}.{rule.open}" for rule in schema.rules if rule.open), None)
 
 
 def encode(schema: Schema, table: Table) -> Features:
@@ -71,18 +61,18 @@ def encode(schema: Schema, table: Table) -> Features:
     """
     check_columns(schema, table)
     blocks = [block_of(rule, table) for rule in schema.rules]
-    names = tuple(name for block in blocks for name in block.names)
+    names = tuple(name for rule in schema.rules for name in rule.names)
 
     def take(which: Rows) -> Matrix:
         X = np.empty((len(which), len(names)))
         start = 0
         for block in blocks:
-            stop = start + len(block.names)
+            stop = start + block.lookup.shape[1]
             X[:, start:stop] = block.lookup[block.codes[which]]
             start = stop
         return X
 
-    return Features(names, take, np.concatenate([np.full(len(block.names), block.bound) for block in blocks]))
+    return Features(names, take, np.concatenate([np.full(block.lookup.shape[1], block.bound) for block in blocks]))
 
 
 def check_columns(schema: Schema, table: Table) -> None:
@@ -103,13 +93,12 @@ def block_of(rule: Rule, table: Table) -> Block:
 
 def _categorical(rule: Categorical, table: Table) -> Block:
     assert rule.categories is not None  # complete() came first
+    width = len(rule.names)
     target = rule.groups or rule.categories
-    features = list(dict.fromkeys(target)) + (["other"] if rule.other else [])
+    features = list(dict.fromkeys(target))
     place = {c: features.index(t) for c, t in zip(rule.categories, target, strict=True)}
-    other = len(features) - 1 if rule.other else None
-    if rule.missing == "indicator":
-        features.append("missing")
-    absent = {None: other, "refuse": None, "indicator": len(features) - 1}
+    other = len(features) if rule.other else None
+    absent = {None: other, "refuse": None, "indicator": width - 1}
     gone = absent[rule.missing] if rule.missing in absent else place[str(rule.missing)]
 
     def at(level: str) -> int | None:
@@ -125,45 +114,37 @@ def _categorical(rule: Categorical, table: Table) -> Block:
 
     table.refuse(rule.column, undeclared)
     column = table.column(rule.column)
-    lookup = np.zeros((len(column.levels), len(features)))
+    lookup = np.zeros((len(column.levels), width))
     for code, level in enumerate(column.levels):
         lookup[code, at(level)] = rule.weight
-    return Block(tuple(f"{rule.prefix}={name}" for name in features), lookup, column.codes, rule.weight)
+    return Block(lookup, column.codes, rule.weight)
 
 
 def _numbers(rule: Numeric, table: Table) -> Vector:
     """Value of every level; nan for a missing one that makes the indicator."""
     values = table.numbers(rule.column, missing=rule.missing not in (None, "refuse"))
-    if isinstance(rule.missing, float):
-        values = np.where(np.isnan(values), rule.missing, values)
-    return values
+    return np.where(np.isnan(values), rule.missing, values) if isinstance(rule.missing, float) else values
 
 
 def _numeric(rule: Numeric, table: Table) -> Block:
     values, codes = _numbers(rule, table), table.column(rule.column).codes
     missing = np.isnan(values)
-    names, features, bound = _scaled(rule, np.where(missing, 0.0, values))
+    features = _scaled(rule, np.where(missing, 0.0, values))
     if rule.missing == "indicator":
-        names = (*names, f"{rule.prefix}=missing")
         features = np.column_stack([np.where(missing[:, None], 0.0, features), missing])
-    return Block(names, rule.weight * features, codes, rule.weight * bound)
+    return Block(rule.weight * features, codes, rule.weight * (np.nan if rule.scale == "none" else 1.0))
 
 
-def _scaled(rule: Numeric, values: Vector) -> tuple[tuple[str, ...], Matrix, float]:
-    """Names, features (levels, width) and their largest absolute value, without the weight."""
+def _scaled(rule: Numeric, values: Vector) -> Matrix:
+    """Features (levels, width), without the weight; of all scales but "none" they are at most 1."""
     if rule.scale == "bins":
         at = np.searchsorted(rule.edges, values, side="right")
-        one_hot = np.eye(len(rule.edges) + 1)[at, 1:]  # interval 0 lies below the first edge: no feature
-        ends = (*(f"{edge:g}" for edge in rule.edges[1:]), "inf")
-        names = tuple(f"{rule.prefix}=[{a:g},{b})" for a, b in zip(rule.edges, ends, strict=True))
-        return names, one_hot, 1.0
+        return np.asarray(np.eye(len(rule.edges) + 1)[at, 1:])  # interval 0 lies below the first edge: no feature
     if rule.scale == "none":
-        return (rule.prefix,), values[:, None], np.nan
+        return values[:, None]
     assert rule.low is not None  # complete() came first
     assert rule.high is not None
     span = rule.high - rule.low
     offset = np.clip(values, rule.low, rule.high) - rule.low
     scaled = np.log1p(offset) / np.log1p(span) if rule.scale == "log" else offset / span
-    if rule.scale == "centred":
-        scaled = 2 * scaled - 1
-    return (rule.prefix,), scaled[:, None], 1.0
+    return (2 * scaled - 1 if rule.scale == "centred" else scaled)[:, None]

@@ -27,6 +27,39 @@ def decided(task: Task, score: Vector | Matrix) -> Vector:
     return np.where(score > 0.0, 1.0, -1.0) if task == "binary" else score
 
 
+def probabilities(score: Vector | Matrix) -> Vector | Matrix:
+    """Of +1, shape (m,), by logistic scores; of every class, shape (m, K), by softmax ones."""
+    if score.ndim == 1:
+        return np.asarray(np.exp(-np.logaddexp(0.0, -score)))
+    weights = np.exp(score - score.max(axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def log_probability(score: Vector | Matrix, y: Vector) -> Vector:
+    """Logarithm of the probability that logistic or softmax scores give to labels, shape (m,), in nats."""
+    if score.ndim == 1:
+        return np.asarray(-np.logaddexp(0.0, -y * score))
+    top = score.max(axis=1)
+    own = score[np.arange(len(y)), y.astype(int)]
+    return np.asarray(own - top - np.log(np.exp(score - top[:, None]).sum(axis=1)))
+
+
+def confusion(task: Task, score: Vector | Matrix, y: Vector) -> Any:
+    """Number of rows of a class (outer) that were given another (inner); of two classes by the usual names."""
+    counts = np.zeros((2 if task == "binary" else score.shape[1],) * 2, dtype=int)
+    places = ((y if task == "classes" else y > 0.0).astype(int) for y in (y, decided(task, score)))
+    np.add.at(counts, tuple(places), 1)
+    if task == "classes":
+        return counts.tolist()
+    (right_no, wrong_yes), (wrong_no, right_yes) = counts.tolist()
+    return {
+        "true_positive": right_yes,
+        "false_positive": wrong_yes,
+        "true_negative": right_no,
+        "false_negative": wrong_no,
+    }
+
+
 def figure(task: Task, score: Vector | Matrix, y: Vector) -> float:
     """Share of wrong predictions, or mean squared error of real targets; nan without rows."""
     if not len(y):

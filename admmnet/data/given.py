@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,15 +13,16 @@ import numpy as np
 from admmnet.data.arrays import table_of
 from admmnet.data.columns import Column, Features, Rows, Table, column_of, listed, numbered
 from admmnet.data.files import about
-from admmnet.data.frames import frame_table
-from admmnet.data.loading import SPARSE, Encoded, dealt, records_of
+from admmnet.data.frames import frame_table, to_pandas
+from admmnet.data.loading import SPARSE, Read, made
 from admmnet.data.records import Records
-from admmnet.data.rows import drawn, encoded, every, finished_sparse
+from admmnet.data.rows import drawn, every
 from admmnet.data.settings import SHARDS, DataSettings, check_settings
 from admmnet.data.source import Source, label_of, source_of, without
 from admmnet.data.sources import declared, read_file
-from admmnet.data.transform import fit
-from admmnet.errors import DataError, RequestError
+from admmnet.errors import DataError, RequestError, article, short
+
+PAIR = "(X, y), rows and labels"
 
 
 @dataclass(frozen=True)
@@ -38,10 +40,33 @@ class Given:
     test: Any = None  # test records, or None
     sparse: bool = False  # whether the method takes sparse rows
 
+    @property
+    def pieces(self) -> list[Any]:
+        """The records: one piece, or an agent's each."""
+        return [self.pool] if self.own is None else [self.own[i] for i in sorted(self.own)]
+
+    @property
+    def tests_itself(self) -> bool:
+        """Whether test records are rows of the memory that is trained on, or all of a pool or shard once more."""
+        if self.test is None:
+            return False
+        from admmnet.data.memory import overlap
+
+        test, *rows = (piece[0] if self.kind == "arrays" else piece for piece in (self.test, *self.pieces))
+        return any(overlap(test, other) for other in rows)
+
+    def truths(self, label: Any, schema: Mapping[str, Any] | None, task: str | None) -> bool:
+        """Whether the labels of frames are a column of truth values, whose type says them, and nothing else does."""
+        label = label or (schema or {}).get("label")
+        if label is not None and not isinstance(label, str):
+            raise RequestError(f"label = {short(label)}: it must be the name of a column")
+        if task not in (None, "auto") or {"labels", "targets", "threshold"} & set(schema or ()):
+            return False
+        return all(label in frame.columns and getattr(frame.dtypes[label], "kind", "") == "b" for frame in self.pieces)
+
     def sizes(self) -> list[int]:
         """Numbers of records, as far as the types tell."""
-        pieces = [self.pool] if self.own is None else [self.own[i] for i in sorted(self.own)]
-        rows = [piece[0] if self.kind == "arrays" else piece for piece in pieces]
+        rows = [piece[0] if self.kind == "arrays" else piece for piece in self.pieces]
         shapes = (getattr(own, "shape", None) or (len(own) if isinstance(own, list | tuple) else 0,) for own in rows)
         return [int(shape[0]) for shape in shapes]
 
@@ -55,9 +80,10 @@ class Given:
         """
         check_settings(settings)
         with about(self.kind):
-            return self._load(settings, agents, mine)
+            read = self._read(settings, agents, mine)
+            return next(made(read, settings, agents, [mine], sparse=SPARSE if self.sparse else 0.0))
 
-    def _load(self, settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
+    def _read(self, settings: DataSettings, agents: int, mine: Sequence[int]) -> Read:
         if (settings.split == SHARDS) != (self.own is not None):
             begun, now = ("shards=", "X= or data=") if self.own is None else ("X= or data=", "shards=")
             raise RequestError(
@@ -72,23 +98,13 @@ class Given:
         known, train, test = self._tests(source, settings)
         if settings.data_dependent and self.whole and len(np.unique(source.y)) < 2:
             raise DataError("every record has the same label: two values are needed, or there is nothing to learn")
-        fitted = fit(source, train, settings, discover=self.whole)
         if self.own is None:
-            parts = dict(enumerate(dealt(source, train, settings, agents)))
-        else:
-            if sum(table.parts) != len(source.y):
-                raise DataError("shards have records without a label: drop them, frame.dropna(subset=[LABEL])")
-            ends = np.cumsum(table.parts)
-            parts = {i: every(source)[end - n : end] for i, n, end in zip(order, table.parts, ends, strict=True)}
-        sparse = self.sparse and settings.project is None and _share(source) <= SPARSE
-
-        def made(rows_of: Source, which: Rows) -> Encoded:
-            make = finished_sparse if sparse and rows_of.features.sparse is not None else encoded
-            return make(rows_of, which, settings, fitted.transform)
-
-        shards = {i: made(source, parts[i]) for i in mine}
-        records = records_of(source, fitted, settings, shards, made(known, test))
-        return replace(records, counts={i: len(part) for i, part in parts.items()})
+            return Read(source, train, known, test, None, self.whole)
+        if sum(table.parts) != len(source.y):
+            raise DataError("shards have records without a label: drop them, frame.dropna(subset=[LABEL])")
+        ends = np.cumsum(table.parts)
+        parts = {i: every(source)[end - n : end] for i, n, end in zip(order, table.parts, ends, strict=True)}
+        return Read(source, train, known, test, parts, self.whole)
 
     def _order(self, agents: int, mine: Sequence[int]) -> list[int]:
         """Agents whose shards are read."""
@@ -150,6 +166,79 @@ class Given:
         return replace(known, file=self.kind), every(source), every(known)
 
 
+def given_in(shards: Any, X: Any, y: Any, data: Any, test: Any) -> Given | None:
+    """Records in memory, none where they are named; no number is looked at.
+
+    Raises
+    ------
+    RequestError
+        Naming the argument, what it is, and what it must be.
+    """
+    named = isinstance(data, str | os.PathLike)
+    ways = {"shards": shards, "X": X if X is not None else y, "data": data}
+    given = [name for name, value in ways.items() if value is not None]
+    if len(given) > 1:
+        raise RequestError(f"{' and '.join(given)} exclude each other: records come in one way")
+    tests = None if isinstance(test, str | os.PathLike) else test
+    if not given or named:
+        if tests is not None:
+            raise RequestError(
+                "test=(X, y) or a frame goes with records in memory, X=, shards= or data=frame: with a data set or a "
+                "file give test=PATH"
+            )
+        return None
+    own, whole, pool = None, True, None
+    if shards is not None:
+        found, whole = _shards(shards)
+        made = {i: _piece(shard, f"shards[{i}]") for i, shard in found.items()}
+        kinds = {kind for kind, _ in made.values()}
+        if len(kinds) > 1:
+            raise RequestError("shards are frames and pairs (X, y): give all of one kind")
+        (kind,), own = kinds, {i: piece for i, (_, piece) in made.items()}
+    else:
+        kind, pool = ("arrays", (X, y)) if data is None else _piece(data, "data", pairs=False)
+    if tests is not None:
+        test_kind, tests = _piece(tests, "test")
+        if test_kind != kind:
+            wanted = "a data frame with the same columns" if kind == "frame" else PAIR
+            raise RequestError(f"test must be {wanted}, as the training records are")
+    return Given(kind, pool, own, whole, tests)
+
+
+def _piece(value: Any, word: str, *, pairs: bool = True) -> tuple[str, Any]:
+    """Whether records are "arrays", a pair, or a "frame", and them."""
+    if pairs and isinstance(value, tuple | list) and len(value) == 2:
+        return "arrays", tuple(value)
+    frame = to_pandas(value)
+    if frame is not None and frame.ndim == 2:
+        return "frame", frame
+    other = f"{PAIR}, or a data frame" if pairs else "a name, a path or a data frame; arrays go to X= and y="
+    kind = type(value).__name__ + (f" of length {len(value)}" if isinstance(value, list | tuple) else "")
+    raise RequestError(f"{word} is {article(kind)}: it must be {other}")
+
+
+def _shards(shards: Any) -> tuple[dict[int, Any], bool]:
+    """Shards by agent, and whether these are those of all agents, at every process."""
+    words = "shards must be a list of (X, y), one an agent, or {agent: (X, y)}"
+    if isinstance(shards, Mapping):
+        for agent in shards:
+            if isinstance(agent, bool) or not hasattr(agent, "__index__") or agent < 0:
+                raise RequestError(f"shards has the key {short(agent)}: agents are numbered 0, 1, ...")
+        found, whole = {int(agent): shard for agent, shard in shards.items()}, False
+    elif isinstance(shards, list | tuple):
+        found, whole = dict(enumerate(shards)), True
+    else:
+        raise RequestError(f"shards is {article(type(shards).__name__)}: {words}")
+    if not found:
+        raise RequestError(f"shards is empty: {words}")
+    if whole and len(found) == 1:
+        raise RequestError(
+            "shards has one entry, and a network has 2 agents or more: one holder of all records takes X=X, y=y and a "
+            "single-site algorithm such as dp-sgd"
+        )
+    return found, whole
+
+
 def stacked(tables: Sequence[Table]) -> Table:
     """One table of the records of several tables with the same columns; its ``parts`` say how many each has."""
     first = tables[0]
@@ -209,11 +298,3 @@ def _check_names(found: Sequence[str], wanted: Sequence[str], prefix: str) -> No
             f"{prefix}{len(found)} features, {listed(found, 4)}, where the training records have {len(wanted)}, "
             f"{listed(wanted, 4)}: give the same in the same order"
         )
-
-
-def _share(source: Source) -> float:
-    """Share of entries that are not 0 of rows that are held sparse, else 1."""
-    if source.features.sparse is None:
-        return 1.0
-    rows = source.features.sparse(every(source))
-    return float(rows.nnz / max(rows.shape[0] * rows.shape[1], 1))

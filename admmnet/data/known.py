@@ -41,7 +41,6 @@ class DataSet:
     alternative: str = ""  # what an alternative file is, for a note that it was taken
     public: bool = True  # whether a run on the records is a simulation
     select: Callable[[Table], Table] | None = None  # the records that count, where they have labels
-    discover: bool = False  # whether what nobody declares is read from the rows, as from a file of one's own
     # from the table, the user's [data.schema] and whether labels are read, to the schema in place of the set's own;
     # without it the user's may hold scales and centre alone
     adapt: Callable[[Table, Schema, bool], Schema] | None = None
@@ -68,10 +67,6 @@ class DataSet:
             return found_all(self.files[0], data_dir, self.origin)
         return [locate(names, data_dir, self.origin, self.sha256.get(names[0])) for names in self.files]
 
-    def table(self, data_dir: str | None) -> Table:
-        """What the files hold, as it is there."""
-        return self.read(self.located(data_dir))
-
     def _unknown(self, paths: Sequence[Path]) -> tuple[str, ...]:
         """Words for files that no known checksum vouches for; files with the same content are refused."""
         seen: dict[str, Path] = {}
@@ -84,20 +79,8 @@ class DataSet:
             if digest not in self.sha256.values()
         )
 
-    def source(
-        self,
-        data_dir: str | None,
-        user: Schema,
-        *,
-        official: bool,
-        labelled: bool = True,
-        positive: str | None = None,
-        drafts: bool = False,
-    ) -> Source:
-        """Read the files; `official` says that the official split is meant, which may need all records.
-
-        `positive` and `drafts` are for sets that are read as a file of one's own, see `source_of`.
-        """
+    def source(self, data_dir: str | None, user: Schema, *, official: bool, labelled: bool = True) -> Source:
+        """Read the files; `official` says that the official split is meant, which may need all records."""
         paths = self.located(data_dir)
         table = raw = self.read(paths)
         complete = self.records in (None, table.rows)
@@ -120,9 +103,7 @@ class DataSet:
         notes = self.notes
         if self.alternative and not paths[0].name.startswith(PurePath(self.files[0][0]).name):
             notes += (f"{self.name}: {self.alternative}, {paths[0]}",)
-        source = source_of(
-            table, schema, positive, discover=self.discover, labelled=labelled, drafts=drafts and self.discover
-        )
+        source = source_of(table, schema, discover=False, labelled=labelled)
         return replace(
             source,
             name=self.name + paths[0].name if self.name.endswith(":") else self.name,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from admmnet.data.columns import Rows, no_rows, numbered
 from admmnet.data.files import about
@@ -31,6 +31,19 @@ Encoded = tuple[Any, Vector]
 """Rows of norm 1, dense or CSR, and their labels."""
 
 
+class Read(NamedTuple):
+    """Records that were read: those of training, and of tests, each a source and its rows."""
+
+    source: Source
+    train: Rows
+    known: Source
+    test: Rows
+    own: Mapping[int, Rows] | None = None
+    """Rows of every agent that were dealt already."""
+    whole: bool = True
+    """Whether they are all of the run's, from which may be read what nothing declares."""
+
+
 def load(settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
     """Load the shards of some of N agents, and the test set, each row scaled to norm 1.
 
@@ -44,23 +57,57 @@ def load(settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
 def load_each(settings: DataSettings, agents: int, groups: Sequence[Sequence[int]]) -> Iterator[Records]:
     """As ``load`` of every group of agents in turn; files are read once, and one group's shards are made at a time."""
     validate(settings, agents)
-    mine = [agent for group in groups for agent in group]
-    for agent in mine:
+    for agent in (agent for group in groups for agent in group):
         if not 0 <= agent < agents:
             raise RequestError(f"agent {agent} does not exist: the agents are 0 to {agents - 1}")
     if settings.per_agent:
         yield from (_load_own_files(settings, group) for group in groups)
-        return
-    source, train, known, test = _parts(settings)
-    fitted = fit(source, train, settings, discover=True)
-    parts = dealt(source, train, settings, agents)
-    check_room(source, sum(len(parts[agent]) for agent in mine) + len(groups) * len(test), settings)
+    else:
+        yield from made(_read(settings), settings, agents, groups)
+
+
+def load_sparse(settings: DataSettings, most: float = 1.0) -> Records:
+    """As ``load(settings, 1, [0])`` with scipy CSR arrays for X, for methods of a single place.
+
+    Libsvm rows never become dense on the way; rows of other sources do some thousand at a time. If more than the share
+    `most` of their entries is not 0, rows stay dense, being faster so. A projection is refused.
+    """
+    validate(settings)
+    if settings.project is not None:
+        raise RequestError(f"--project {settings.project} makes rows dense: load them with load(), not sparse")
+    if settings.per_agent:
+        raise RequestError(f"{settings.data}: sparse rows are those of one file, not of a file an agent")
+    return next(made(_read(settings), settings, 1, [[0]], sparse=most))
+
+
+def made(
+    read: Read, settings: DataSettings, agents: int, groups: Sequence[Sequence[int]], *, sparse: float = 0.0
+) -> Iterator[Records]:
+    """Records of every group of agents in turn, as rows of norm 1.
+
+    They are CSR where at most the share ``sparse`` of entries is not 0; else as in ``encoded``.
+    """
+    source = read.source
+    fitted = fit(source, read.train, settings, discover=read.whole)
+    parts = read.own or dict(enumerate(dealt(source, read.train, settings, agents)))
+    make = finished_sparse if sparse and settings.project is None and _share(source) <= sparse else encoded
+    if make is encoded:
+        mine = [agent for group in groups for agent in group]
+        check_room(source, sum(len(parts[agent]) for agent in mine) + len(groups) * len(read.test), settings)
     tests: Encoded | None = None
     for group in groups:
-        shards = {agent: encoded(source, parts[agent], settings, fitted.transform) for agent in group}
-        tests = tests or encoded(known, test, settings, fitted.transform)
+        shards = {agent: make(source, parts[agent], settings, fitted.transform) for agent in group}
+        tests = tests or make(read.known, read.test, settings, fitted.transform)
         records = records_of(source, fitted, settings, shards, tests)
-        yield replace(records, counts={agent: len(part) for agent, part in enumerate(parts)})
+        yield replace(records, counts={agent: len(part) for agent, part in parts.items()})
+
+
+def _share(source: Source) -> float:
+    """Share of entries that are not 0 of rows that are held sparse, else 1."""
+    if source.features.sparse is None:
+        return 1.0
+    rows = source.features.sparse(every(source))
+    return float(rows.nnz / max(rows.shape[0] * rows.shape[1], 1))
 
 
 def dealt(source: Source, train: Rows, settings: DataSettings, agents: int) -> tuple[Rows, ...]:
@@ -70,27 +117,6 @@ def dealt(source: Source, train: Rows, settings: DataSettings, agents: int) -> t
         raise RequestError(f"--split {settings.split} deals by class, and {source.name} has real targets: take iid")
     with about(source.file):
         return deal(split, train, source.y, source.column, agents, settings.data_seed)
-
-
-def load_sparse(settings: DataSettings, most: float = 1.0) -> Records:
-    """As ``load(settings, 1, [0])`` with scipy CSR arrays for X, for methods of a single place.
-
-    Libsvm rows never become dense on the way; rows of other sources do some thousand at a time. If more than the share
-    `most` of their entries is not 0, rows, being faster so, become dense in the end. A projection is refused.
-    """
-    validate(settings)
-    if settings.project is not None:
-        raise RequestError(f"--project {settings.project} makes rows dense: load them with load(), not sparse")
-    if settings.per_agent:
-        raise RequestError(f"{settings.data}: sparse rows are those of one file, not of a file an agent")
-    source, train, known, test = _parts(settings)
-    fitted = fit(source, train, settings, discover=True)
-    (X, y), (X_test, y_test) = (
-        finished_sparse(part, rows, settings, fitted.transform) for part, rows in ((source, train), (known, test))
-    )
-    if X.nnz > most * X.shape[0] * X.shape[1]:
-        X, X_test = X.toarray(), X_test.toarray()
-    return records_of(source, fitted, settings, {0: (X, y)}, (X_test, y_test))
 
 
 def _load_own_files(settings: DataSettings, mine: Sequence[int]) -> Records:
@@ -125,14 +151,14 @@ def _public(settings: DataSettings) -> Source:
     return source_of(table, schema, settings.positive, discover=False)
 
 
-def _parts(settings: DataSettings) -> tuple[Source, Rows, Source, Rows]:
+def _read(settings: DataSettings) -> Read:
     """Pooled records and their training rows, and the source and the rows of the test set."""
     source = read_source(settings)
     if settings.test is None or settings.named:
         train, test = drawn(source, settings)
-        return source, train, source, test
+        return Read(source, train, source, test)
     known = read_file(settings.test, source.schema, settings.positive)
-    return source, every(source), known, every(known)
+    return Read(source, every(source), known, every(known))
 
 
 def records_of(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.data.columns import Rows, Where, refuse
+from admmnet.data.columns import Rows, refuse
 from admmnet.data.files import about
 from admmnet.data.settings import DataSettings
 from admmnet.data.shards import draw
@@ -57,15 +57,12 @@ def finished(source: Source, which: Rows, settings: DataSettings, transform: Tra
     Rows are encoded some thousand at a time, so that next to the result little is held.
     """
     X = np.empty((len(which), len(names_of(source, settings))))
+    if not settings.no_intercept:
+        X[:, -1] = 1.0
     for piece in steps(len(which), len(source.features.names)):
-        part = which[piece]
-        with about(source.file):
-            X[piece] = finish_rows(
-                transform.features(source.features.take(part)),
-                not settings.no_intercept,
-                lambda row, part=part: source.where(int(part[row])),  # type: ignore[misc]
-                scale=settings.normalise != "none",
-            )
+        features = transform.features(source.features.take(which[piece]))
+        X[piece, : features.shape[1]] = features
+        to_norm_1(X[piece], which[piece], source, settings)
     return X, np.ascontiguousarray(transform.labels(source.y[which]))
 
 
@@ -79,31 +76,11 @@ def finished_sparse(source: Source, which: Rows, settings: DataSettings, transfo
         return vstack([csr_array(finished(source, part, settings, transform)[0]) for part in pieces], format="csr"), y
     X = source.features.sparse(which).astype(np.float64)
     if transform.scales is not None:
-        if transform.clip:
-            limit = transform.scales[X.indices]
-            X.data = np.clip(X.data, -limit, limit)
-        X.data = X.data / transform.scales[X.indices]
+        limit = transform.scales[X.indices]
+        X.data = (np.clip(X.data, -limit, limit) if transform.clip else X.data) / limit
     if not settings.no_intercept:
         X = csr_array(hstack([X, np.ones((len(which), 1))], format="csr"))
-
-    def divide(by: Vector) -> None:
-        X.data = X.data / np.repeat(by, np.diff(X.indptr))
-
-    def where(row: int) -> str:
-        return source.where(int(which[row]))
-
-    norms = _sparse_norms(X)
-    with about(source.file):
-        if settings.normalise == "none":
-            divide(_as_they_are(norms, where))
-            return X, y
-        odd = ~((norms > _TINY) & (norms < _HUGE))
-        if odd.any():
-            largest = np.where(odd, abs(X).max(axis=1).toarray().ravel(), 1.0)
-            _check_largest(np.flatnonzero(odd), largest[odd], where)
-            divide(largest)
-            norms = np.where(odd, _sparse_norms(X), norms)
-    divide(norms)
+    to_norm_1(X, which, source, settings)
     return X, y
 
 
@@ -138,56 +115,43 @@ def check_room(source: Source, rows: int, settings: DataSettings) -> None:
         )
 
 
-def finish_rows(features: Matrix, intercept: bool, where: Where, *, scale: bool = True) -> Matrix:
-    """Append the constant 1 to finite features (n, d), if asked for, and scale every row to 2-norm 1.
+def to_norm_1(X: Any, which: Rows, source: Source, settings: DataSettings) -> None:
+    """Scale rows of finite numbers (n, d), dense or CSR, to 2-norm 1 in place, each by itself.
 
-    The result is C-contiguous and a function of each row by itself. Refused are a zero row when there is no
-    intercept, and numbers so large that their projection has no norm. Without `scale` rows stay as they are, and
-    longer ones than 1 are refused.
+    Refused are rows of zeros, and numbers so large that their projection has no norm. Where rows are taken as they are,
+    longer ones than 1 are refused; a norm that is above 1 by no more than float32 rounds becomes 1.
     """
-    n, d = features.shape
-    X = np.empty((n, d + 1 if intercept else d))
-    X[:, :d] = features
-    if intercept:
-        X[:, d] = 1.0
     norms = _norms(X)
-    if not scale:
-        X /= _as_they_are(norms, where)[:, None]
-        return X
-    odd = np.flatnonzero(~((norms > _TINY) & (norms < _HUGE)))
-    if odd.size:
-        largest = np.abs(X[odd]).max(axis=1)
-        _check_largest(odd, largest, where)
-        X[odd] /= largest[:, None]
-        norms[odd] = _norms(X[odd])
-    X /= norms[:, None]
-    return X
+    with about(source.file):
+        if settings.normalise == "none":
+            long = np.flatnonzero(~(norms <= 1.0 + _ROUNDING))
+            refuse(f"{source.where(int(which[row]))}: {TOO_LONG}" for row in long)
+            _divide(X, np.where(norms > 1.0 + 1e-12, norms, 1.0))
+            return
+        odd = np.flatnonzero(~((norms > _TINY) & (norms < _HUGE)))
+        if odd.size:
+            largest = np.ones(len(norms))
+            largest[odd] = abs(X[odd]).max(axis=1).toarray().ravel() if _sparse(X) else np.abs(X[odd]).max(axis=1)
+            refuse(f"{source.where(int(which[row]))}: {ALL_ZERO}" for row in np.flatnonzero(largest == 0))
+            refuse(f"{source.where(int(which[row]))}: {TOO_LARGE}" for row in np.flatnonzero(~np.isfinite(largest)))
+            _divide(X, largest)
+            norms[odd] = _norms(X[odd])
+    _divide(X, norms)
 
 
-def _check_largest(rows: Rows, largest: Vector, where: Where) -> None:
-    """Refuse rows whose largest entry is 0, or has no bound."""
-    refuse(f"{where(int(row))}: {ALL_ZERO}" for row in rows[largest == 0])
-    refuse(f"{where(int(row))}: {TOO_LARGE}" for row in rows[~np.isfinite(largest)])
+def _sparse(X: Any) -> bool:
+    return hasattr(X, "tocsr")
 
 
-def _as_they_are(norms: Vector, where: Where) -> Vector:
-    """What rows that are not scaled are divided by: 1, or a norm that is above 1 by no more than float32 rounds.
-
-    Longer rows are refused.
-    """
-    long = np.flatnonzero(~(norms <= 1.0 + _ROUNDING))
-    refuse(f"{where(int(row))}: {TOO_LONG}" for row in long)
-    divisors: Vector = np.where(norms > 1.0 + 1e-12, norms, 1.0)
-    return divisors
+def _divide(X: Any, by: Vector) -> None:
+    """Divide every row by a number, in place."""
+    if _sparse(X):
+        X.data = X.data / np.repeat(by, np.diff(X.indptr))
+    else:
+        X /= by[:, None]
 
 
-def _sparse_norms(X: Any) -> Vector:
+def _norms(X: Any) -> Vector:
     with np.errstate(over="ignore"):
-        norms: Vector = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
-    return norms
-
-
-def _norms(X: Matrix) -> Vector:
-    with np.errstate(over="ignore"):
-        norms: Vector = np.sqrt(np.einsum("ij,ij->i", X, X))
-    return norms
+        squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() if _sparse(X) else np.einsum("ij,ij->i", X, X)
+        return np.asarray(np.sqrt(squares))

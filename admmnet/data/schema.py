@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -16,12 +17,6 @@ Task = Literal["binary", "classes", "real"]
 """What labels are: -1 and +1, classes 0..K-1 with K >= 3, or targets in [-1, 1]."""
 Scale = Literal["linear", "centred", "log", "bins", "none"]
 SCALES: tuple[Scale, ...] = ("linear", "centred", "log", "bins", "none")
-_UNWRITTEN = {"rules", "wanted"}
-_COMMON = {"kind", "column", "weight", "missing"}
-_KEYS = {
-    "categorical": _COMMON | {"categories", "groups", "other"},
-    "numeric": _COMMON | {"low", "high", "scale", "edges"},
-}
 
 
 @dataclass(frozen=True)
@@ -30,11 +25,22 @@ class Categorical:
 
     prefix: str  # start of the feature names
     column: str  # raw column it reads
-    categories: tuple[str, ...] | None  # the allowed values in order; None: read from the rows (pooled only)
-    groups: tuple[str, ...] = ()  # group of each category; empty: every category stands for itself
-    other: bool = False  # whether undeclared values share a last feature "other" instead of being refused
     weight: float = 1.0  # size of the entry before rows are scaled to norm 1
     missing: str | None = None  # "refuse", "indicator", or its category; None: as any other text
+    other: bool = False  # whether undeclared values share a last feature "other" instead of being refused
+    categories: tuple[str, ...] | None = None  # the allowed values in order; None: read from the rows (pooled only)
+    groups: tuple[str, ...] = ()  # group of each category; empty: every category stands for itself
+
+    @property
+    def open(self) -> str | None:
+        """Keys that are not declared, but read from the rows; None if there are none."""
+        return "categories" if self.categories is None else None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features in order: categories or groups, the other values, and the missing ones."""
+        values = [*dict.fromkeys(self.groups or self.categories or ()), *["other"] * self.other]
+        return tuple(f"{self.prefix}={value}" for value in [*values, *["missing"] * (self.missing == "indicator")])
 
 
 @dataclass(frozen=True)
@@ -47,12 +53,24 @@ class Numeric:
 
     prefix: str  # as in `Categorical`
     column: str
-    low: float | None  # bounds; None: the smallest and largest of the rows (pooled only)
-    high: float | None
-    scale: Scale = "linear"
-    edges: tuple[float, ...] = ()  # increasing, the last interval is open above
     weight: float = 1.0
     missing: str | float | None = None  # "refuse" (so does None), "indicator", or what stands for it
+    scale: Scale = "linear"
+    low: float | None = None  # bounds; None: the smallest and largest of the rows (pooled only)
+    high: float | None = None
+    edges: tuple[float, ...] = ()  # increasing, the last interval is open above
+
+    @property
+    def open(self) -> str | None:
+        """As of `Categorical`."""
+        return "low and .high" if self.low is None and self.scale in ("linear", "centred", "log") else None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features in order: the number or its intervals, and the missing ones."""
+        ends = [*(f"{edge:g}" for edge in self.edges[1:]), "inf"]
+        parts = [f"=[{a:g},{b})" for a, b in zip(self.edges, ends, strict=False)] or [""]
+        return tuple(self.prefix + part for part in [*parts, *["=missing"] * (self.missing == "indicator")])
 
 
 Rule = Categorical | Numeric
@@ -102,34 +120,109 @@ class Schema:
 
 def parse_schema(table: Mapping[str, Any] | None) -> Schema:
     """Read the table `[data.schema]` (docs/data.md); a RequestError names the key, its value and what is allowed."""
-    given = {key: value for key, value in (table or {}).items() if value is not None}
-    _known(given, set(_PARSERS), "data.schema")
-    answers = sorted({"labels", "threshold", "targets"} & set(given))
+    parsed = _parsed(table or {}, _PARSERS, "data.schema")
+    answers = sorted({"labels", "threshold", "targets"} & set(parsed))
     if len(answers) > 1:
         raise RequestError(f"data.schema gives {' and '.join(answers)}, which exclude each other: keep one")
-    parsed = {key: _PARSERS[key](value, f"data.schema.{key}") for key, value in given.items()}
-    marks = [parsed.get("decimal", "."), parsed.get("thousands")]
-    if marks[0] == marks[1]:
-        raise RequestError(f"data.schema.thousands and decimal must differ, got {marks[0]!r} for both")
-    return Schema(rules=parsed.pop("columns", ()), **parsed)
+    schema = Schema(rules=parsed.pop("columns", ()), **parsed)
+    if schema.decimal == schema.thousands:
+        raise RequestError(f"data.schema.thousands and decimal must differ, got {schema.decimal!r} for both")
+    return schema
+
+
+def to_table(schema: Schema) -> dict[str, Any]:
+    """Write a schema as the table that `parse_schema` reads back to an equal one; JSON and TOML hold it."""
+    plain = {"decimal", "thousands"} if schema.spelling == PLAIN else set()
+    columns = {rule.prefix: _entry(rule) for rule in schema.rules}
+    return _declared(schema, {"rules", "wanted", *plain}) | ({"columns": columns} if columns else {})
+
+
+def _entry(rule: Rule) -> dict[str, Any]:
+    if isinstance(rule, Numeric):
+        return {"kind": "numeric", **_declared(rule, {"prefix"})}
+    groups: dict[str, list[str]] = {}
+    for category, group in zip(rule.categories or (), rule.groups, strict=False):
+        groups.setdefault(group, []).append(category)
+    entry = _declared(rule, {"prefix", "groups", *(["categories"] if groups else [])})
+    return {"kind": "categorical", **entry, **({"groups": groups} if groups else {})}
+
+
+def _declared(value: Schema | Rule, without: set[str]) -> dict[str, Any]:
+    """Fields that say something, tuples as lists."""
+    given = {field.name: getattr(value, field.name) for field in fields(value) if field.name not in without}
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in given.items() if v not in (None, (), "")}
+
+
+Parser = Callable[[Any, str], Any]
+
+
+def _parsed(table: Mapping[str, Any], parsers: Mapping[str, Parser], place: str) -> dict[str, Any]:
+    """Values of a table, of which each key has a parser."""
+    given = {key: value for key, value in table.items() if value is not None}
+    for key in given:
+        if key not in parsers:
+            raise RequestError(f"unknown key {place}.{key}; the keys are {', '.join(sorted(parsers))}")
+    return {key: parsers[key](value, f"{place}.{key}") for key, value in given.items()}
 
 
 def _rules(columns: Any, place: str) -> tuple[Rule, ...]:
     if not isinstance(columns, Mapping):
         raise RequestError(f"{place} must hold one table a column: [{place}.NAME]")
-    return tuple(_rule(str(name), entry) for name, entry in columns.items())
+    return tuple(_rule(str(name), entry, f"{place}.{name}") for name, entry in columns.items())
 
 
-def _column(name: Any, place: str) -> str:
-    if not isinstance(name, str):
-        raise RequestError(f"{place} must be a column name, got {name!r}")
-    return name
+def _rule(name: str, entry: Any, place: str) -> Rule:
+    if not isinstance(entry, Mapping):
+        raise RequestError(f"{place} must be a table with kind = 'categorical' or 'numeric', got {entry!r}")
+    kind = entry.get("kind")
+    if kind not in _KINDS:
+        raise RequestError(f"{place}.kind must be 'categorical' or 'numeric', got {kind!r}")
+    given = {"column": name} | _parsed(entry, _KINDS[kind], place)
+    del given["kind"]
+    return (_categorical if kind == "categorical" else _numeric)(name, given, place)
 
 
-def _width(features: Any, place: str) -> int:
-    if not isinstance(features, int) or isinstance(features, bool) or features < 1:
-        raise RequestError(f"{place} must be a whole number, 1 or more, got {features!r}")
-    return features
+def _categorical(name: str, given: dict[str, Any], place: str) -> Categorical:
+    if "groups" in given:
+        if "categories" in given:
+            raise RequestError(f"{place}.groups must be a table group = [categories], given instead of categories")
+        given["categories"], given["groups"] = zip(*given["groups"], strict=True)
+    rule = Categorical(name, **given)
+    if rule.missing not in (None, "refuse", "indicator", *(rule.categories or [rule.missing])):
+        raise RequestError(
+            f"{place}.missing must be 'indicator', 'refuse' or one of the categories, got {rule.missing!r}"
+        )
+    return rule
+
+
+def _numeric(name: str, given: dict[str, Any], place: str) -> Numeric:
+    rule = Numeric(name, **({"scale": "bins"} if "edges" in given else {}) | given)
+    low, high, scale = rule.low, rule.high, rule.scale
+    if (low is None) != (high is None):
+        raise RequestError(f"{place} gives one of low and high: give both")
+    if low is not None and high is not None and not low < high:
+        raise RequestError(f"{place}: low must be below high, got low={low:g}, high={high:g}")
+    if bool(rule.edges) != (scale == "bins"):
+        raise RequestError(f"{place}: edges = [...] and scale = 'bins' go together")
+    if scale in ("bins", "none") and low is not None:
+        raise RequestError(f"{place}: scale {scale!r} takes no low and high")
+    return rule
+
+
+def _groups(groups: Any, place: str) -> tuple[tuple[str, str], ...]:
+    """Every category with its group."""
+    if not isinstance(groups, Mapping) or not groups:
+        raise RequestError(f"{place} must be a table group = [categories], given instead of categories")
+    pairs = tuple((c, str(g)) for g, members in groups.items() for c in _texts(members, f"{place}.{g}"))
+    _distinct(tuple(c for c, _ in pairs), place)
+    return pairs
+
+
+def _stands(value: Any, place: str) -> str | float:
+    """What stands for a missing number."""
+    if isinstance(value, str) and value not in ("refuse", "indicator"):
+        raise RequestError(f"{place} must be 'indicator', 'refuse' or a number, got {value!r}")
+    return value if isinstance(value, str) else _number(value, place)
 
 
 def _labels(values: Any, place: str) -> tuple[str, ...]:
@@ -148,120 +241,17 @@ def _range(values: Any, place: str) -> Range:
     return low, high
 
 
+def _edges(values: Any, place: str) -> tuple[float, ...]:
+    if not isinstance(values, list | tuple) or not values:
+        raise RequestError(f"{place} must be a list of numbers, got {values!r}")
+    edges = tuple(_number(edge, place) for edge in values)
+    if any(a >= b for a, b in pairwise(edges)):
+        raise RequestError(f"{place} must increase, got {list(edges)}")
+    return edges
+
+
 def _scales(values: Any, place: str) -> tuple[float, ...]:
-    given = values if isinstance(values, list | tuple) else [values]
-    scales = tuple(_number(value, place) for value in given)
-    if any(scale <= 0 for scale in scales):
-        raise RequestError(f"{place} must be above 0, got {min(scales):g}")
-    return scales
-
-
-def to_table(schema: Schema) -> dict[str, Any]:
-    """Write a schema as the table that `parse_schema` reads back to an equal one; JSON and TOML hold it."""
-    table = {field.name: getattr(schema, field.name) for field in fields(schema) if field.name not in _UNWRITTEN}
-    table["columns"] = {rule.prefix: _entry(rule) for rule in schema.rules}
-    if schema.spelling == PLAIN:
-        del table["decimal"], table["thousands"]
-    declared = {key: value for key, value in table.items() if value not in (None, (), {}, "")}
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in declared.items()}
-
-
-def _entry(rule: Rule) -> dict[str, Any]:
-    entry: dict[str, Any] = {"column": rule.column, "weight": rule.weight}
-    if rule.missing is not None:
-        entry["missing"] = rule.missing
-    if isinstance(rule, Numeric):
-        bounds = {} if rule.low is None else {"low": rule.low, "high": rule.high}
-        edges = {"edges": list(rule.edges)} if rule.scale == "bins" else {}
-        return {"kind": "numeric", **entry, "scale": rule.scale, **bounds, **edges}
-    entry = {"kind": "categorical", **entry, "other": rule.other}
-    if rule.categories is None:
-        return entry
-    if not rule.groups:
-        return {**entry, "categories": list(rule.categories)}
-    groups: dict[str, list[str]] = {group: [] for group in rule.groups}
-    for category, group in zip(rule.categories, rule.groups, strict=True):
-        groups[group].append(category)
-    return {**entry, "groups": groups}
-
-
-def _rule(name: str, entry: Any) -> Rule:
-    place = f"data.schema.columns.{name}"
-    if not isinstance(entry, Mapping):
-        raise RequestError(f"{place} must be a table with kind = 'categorical' or 'numeric', got {entry!r}")
-    kind = entry.get("kind")
-    if kind not in _KEYS:
-        raise RequestError(f"{place}.kind must be 'categorical' or 'numeric', got {kind!r}")
-    _known(entry, _KEYS[kind], place)
-    column = _column(entry.get("column", name), f"{place}.column")
-    weight = _number(entry.get("weight", 1.0), f"{place}.weight")
-    if weight <= 0:
-        raise RequestError(f"{place}.weight must be above 0, got {weight:g}")
-    if kind == "categorical":
-        return _categorical(name, column, weight, entry, place)
-    return _numeric(name, column, weight, entry, place)
-
-
-def _categorical(name: str, column: str, weight: float, entry: Mapping[str, Any], place: str) -> Categorical:
-    other = entry.get("other", False)
-    if not isinstance(other, bool):
-        raise RequestError(f"{place}.other must be true or false, got {other!r}")
-    groups, missing = entry.get("groups"), entry.get("missing")
-    if groups is None:
-        categories = _texts(entry["categories"], f"{place}.categories") if "categories" in entry else None
-        return Categorical(name, column, categories, (), other, weight, _stands(missing, categories, place))
-    if "categories" in entry or not isinstance(groups, Mapping) or not groups:
-        raise RequestError(f"{place}.groups must be a table group = [categories], given instead of categories")
-    pairs = [(c, str(g)) for g, members in groups.items() for c in _texts(members, f"{place}.groups.{g}")]
-    declared = tuple(c for c, _ in pairs)
-    _distinct(declared, f"{place}.groups")
-    of = tuple(g for _, g in pairs)
-    return Categorical(name, column, declared, of, other, weight, _stands(missing, declared, place))
-
-
-def _stands(missing: Any, categories: tuple[str, ...] | None, place: str) -> str | None:
-    """What stands for a missing category."""
-    if missing is None:
-        return None
-    (text,) = _texts([missing], f"{place}.missing")
-    if text in ("refuse", "indicator") or categories is None or text in categories:
-        return text
-    raise RequestError(f"{place}.missing must be 'indicator', 'refuse' or one of the categories, got {missing!r}")
-
-
-def _numeric(name: str, column: str, weight: float, entry: Mapping[str, Any], place: str) -> Numeric:
-    scale = entry.get("scale", "bins" if "edges" in entry else "linear")
-    if scale not in SCALES:
-        raise RequestError(f"{place}.scale must be one of {', '.join(SCALES)}, got {scale!r}")
-    low, high = (_number(entry[key], f"{place}.{key}") if key in entry else None for key in ("low", "high"))
-    if (low is None) != (high is None):
-        raise RequestError(f"{place} gives one of low and high: give both")
-    if low is not None and high is not None and not low < high:
-        raise RequestError(f"{place}: low must be below high, got low={low:g}, high={high:g}")
-    if ("edges" in entry) != (scale == "bins"):
-        raise RequestError(f"{place}: edges = [...] and scale = 'bins' go together")
-    if scale in ("bins", "none") and low is not None:
-        raise RequestError(f"{place}: scale {scale!r} takes no low and high")
-    edges: tuple[float, ...] = ()
-    if scale == "bins":
-        given = entry["edges"]
-        if not isinstance(given, list | tuple) or not given:
-            raise RequestError(f"{place}.edges must be a list of numbers, got {given!r}")
-        edges = tuple(_number(edge, f"{place}.edges") for edge in given)
-        if any(a >= b for a, b in pairwise(edges)):
-            raise RequestError(f"{place}.edges must increase, got {list(edges)}")
-    missing = entry.get("missing")
-    if missing not in (None, "refuse", "indicator"):
-        if isinstance(missing, str):
-            raise RequestError(f"{place}.missing must be 'indicator', 'refuse' or a number, got {missing!r}")
-        missing = _number(missing, f"{place}.missing")
-    return Numeric(name, column, low, high, scale, edges, weight, missing)
-
-
-def _known(table: Mapping[str, Any], keys: set[str], place: str) -> None:
-    for key in table:
-        if key not in keys:
-            raise RequestError(f"unknown key {place}.{key}; the keys are {', '.join(sorted(keys))}")
+    return tuple(_above_0(value, place) for value in (values if isinstance(values, list | tuple) else [values]))
 
 
 def _number(value: Any, place: str) -> float:
@@ -270,21 +260,30 @@ def _number(value: Any, place: str) -> float:
     return float(value)
 
 
-def _truth(value: Any, place: str) -> bool:
-    if not isinstance(value, bool):
-        raise RequestError(f"{place} must be true or false, got {value!r}")
-    return value
+def _above_0(value: Any, place: str) -> float:
+    if (number := _number(value, place)) <= 0:
+        raise RequestError(f"{place} must be above 0, got {number:g}")
+    return number
 
 
-def _mark(value: Any, place: str) -> str:
-    if not isinstance(value, str) or len(value) != 1 or value.isalnum() or value in '+-"':
-        raise RequestError(f"{place} must be one mark, such as ',' or '.', got {value!r}")
-    return value
+def _one(kind: type, words: str, fits: Callable[[Any], bool] = lambda value: True) -> Parser:
+    """Parser of a value of one type that fits."""
+
+    def parse(value: Any, place: str) -> Any:
+        if type(value) is not kind or not fits(value):
+            raise RequestError(f"{place} must be {words}, got {value!r}")
+        return value
+
+    return parse
+
+
+_name, _truth = _one(str, "a column name"), _one(bool, "true or false")
+_mark = _one(str, "one mark, such as ',' or '.'", lambda mark: len(mark) == 1 and not (mark.isalnum() or mark in '+-"'))
 
 
 def separator_of(value: Any, place: str) -> str:
     """Separator of a text file: one mark, or the word tab."""
-    return "\t" if value in ("tab", "\t") else _mark(value, place)
+    return "\t" if value in ("tab", "\t") else str(_mark(value, place))
 
 
 def _texts(values: Any, place: str, empty: bool = False) -> tuple[str, ...]:
@@ -301,16 +300,24 @@ def _distinct(texts: tuple[str, ...], place: str) -> None:
         raise RequestError(f"{place} holds {twice!r} twice")
 
 
-_PARSERS: dict[str, Callable[[Any, str], Any]] = {
-    "label": _column,
+_COMMON: dict[str, Parser] = {"kind": lambda value, place: value, "column": _name, "weight": _above_0}
+_KINDS: dict[str, dict[str, Parser]] = {
+    "categorical": _COMMON
+    | {"categories": _texts, "groups": _groups, "other": _truth, "missing": lambda v, place: _texts([v], place)[0]},
+    "numeric": _COMMON
+    | {
+        **{"low": _number, "high": _number, "edges": _edges, "missing": _stands},
+        "scale": _one(str, f"one of {', '.join(SCALES)}", SCALES.__contains__),
+    },
+}
+_PARSERS: dict[str, Parser] = {
+    "label": _name,
     "labels": _labels,
-    "features": _width,
+    "features": _one(int, "a whole number, 1 or more", lambda width: width >= 1),
     "columns": _rules,
-    "drop": lambda values, place: _texts(values, place, empty=True),
-    "threshold": _number,
-    "leave_out": lambda values, place: _texts(values, place, empty=True),
+    **dict.fromkeys(("drop", "leave_out"), partial(_texts, empty=True)),
+    **dict.fromkeys(("threshold", "centre"), _number),
     "targets": _range,
-    "centre": _number,
     "scales": _scales,
     "separator": separator_of,
     "header": _truth,

@@ -59,7 +59,7 @@ def _completed(schema: Schema, settings: DataSettings, features: Sequence[str]) 
         return schema if schema.features is not None else replace(schema, features=len(raw))
     if schema.rules:
         return schema
-    return replace(schema, rules=tuple(Numeric(name, name, None, None, "none") for name in raw))
+    return replace(schema, rules=tuple(Numeric(name, name, scale="none") for name in raw))
 
 
 def _check_features(data: str, found: Sequence[str], wanted: Sequence[str]) -> None:

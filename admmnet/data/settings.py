@@ -117,7 +117,7 @@ class DataSettings:
 
     @property
     def own_set(self) -> bool:
-        """Whether a set is meant whose name says which file of the user's own: ``ipums:FILE``, ``openml:ID``."""
+        """Whether a set is meant whose name says which file of the user's own: ``ipums:FILE``."""
         from admmnet.data.sets import OWN
 
         return self.data.startswith(OWN)
@@ -244,12 +244,11 @@ def _check_named(settings: DataSettings) -> None:
     own = settings.own_set
     if own and settings.per_agent:
         raise RequestError(f"{settings.data} is one extract, without {AGENT}")
-    from admmnet.data.sets import OFFICIAL, TAKES
+    from admmnet.data.sets import OFFICIAL
 
-    taken = TAKES.get(settings.data.partition(":")[0] + ":", ())
     for name in ("label", "positive", "separator"):
         value = getattr(settings, name)
-        if value is not None and name not in taken:
+        if value is not None and not (own and name == "label"):
             raise RequestError(f"--{name} {value} goes with a csv, npz or libsvm file, not with {settings.data!r}")
     other = set(settings.schema) - FIXED_KEYS
     if settings.features is not None or (other and not own):

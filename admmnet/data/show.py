@@ -36,11 +36,11 @@ def facts_of(settings: DataSettings, *, balance: bool) -> dict[str, Any]:
         raise RequestError(f"{settings.data}: name the file of one agent, without {AGENT}")
     validate(settings)
     known = find(settings.data)
-    if known is not None and not known.discover:
+    if known is not None:
         return _of_source(read_source(settings), settings, known)
     schema = declared(settings)
     with about(settings.data):
-        table = read_table(Path(settings.data), schema) if known is None else known.table(settings.data_dir)
+        table = read_table(Path(settings.data), schema)
     facts = _of_schema(schema, settings, table)
     if balance:
         facts["label"]["records"] = _counts(read_source(settings))
@@ -69,7 +69,7 @@ def _of_schema(schema: Schema, settings: DataSettings, table: Table) -> dict[str
         facts["absent"] = [
             name for name in sorted(name for name in used if name not in (None, "*")) if name not in table.names
         ]
-    whole = bool(schema.rules) and all(map(_complete, schema.rules)) and not facts.get("undeclared")
+    whole = bool(schema.rules) and not any(rule.open for rule in schema.rules) and not facts.get("undeclared")
     if table.features is not None:
         whole = not table.dependent
     return facts | {"records": table.rows, "public": False, "declared": whole}
@@ -110,41 +110,33 @@ def _counts(source: Source) -> dict[str, int] | None:
     return {word: int(np.sum(source.y == place)) for place, word in zip(places, words, strict=True)}
 
 
-def _complete(rule: Rule) -> bool:
-    if isinstance(rule, Categorical):
-        return rule.categories is not None
-    return rule.low is not None or rule.scale in ("bins", "none")
-
-
 def _entry(rule: Rule) -> dict[str, Any]:
-    width, words = _categorical(rule) if isinstance(rule, Categorical) else _numeric(rule)
-    extra = []
+    words = [_one_hot(rule) if isinstance(rule, Categorical) else _number(rule)]
     if rule.missing == "indicator":
-        extra.append("one more where missing")
-        width = None if width is None else width + 1
+        words.append("one more where missing")
     elif rule.missing not in (None, "refuse"):
-        extra.append(f"{rule.missing!r} where missing")
+        words.append(f"{rule.missing!r} where missing")
     if rule.weight != 1.0:
-        extra.append(f"weight {rule.weight:g}")
-    return {"column": rule.column, "feature": rule.prefix, "encoding": ", ".join([words, *extra]), "features": width}
+        words.append(f"weight {rule.weight:g}")
+    width = None if rule.open == "categories" else len(rule.names)
+    return {"column": rule.column, "feature": rule.prefix, "encoding": ", ".join(words), "features": width}
 
 
-def _categorical(rule: Categorical) -> tuple[int | None, str]:
+def _one_hot(rule: Categorical) -> str:
     if rule.categories is None:
-        return None, "one-hot, categories not declared: read from the rows"
-    values = list(dict.fromkeys(rule.groups or rule.categories))
-    words = f"one-hot of {'groups ' if rule.groups else ''}{_few(values)}"
-    return len(values) + rule.other, words + (", others share one" if rule.other else "")
+        return "one-hot, categories not declared: read from the rows"
+    words = f"one-hot of {'groups ' if rule.groups else ''}{_few(list(dict.fromkeys(rule.groups or rule.categories)))}"
+    return words + (", others share one" if rule.other else "")
 
 
-def _numeric(rule: Numeric) -> tuple[int, str]:
+def _number(rule: Numeric) -> str:
     if rule.scale == "bins":
-        return len(rule.edges), f"one-hot of intervals from {_few([f'{edge:g}' for edge in rule.edges])}"
+        return f"one-hot of intervals from {_few([f'{edge:g}' for edge in rule.edges])}"
     if rule.scale == "none":
-        return 1, "number as it is"
+        return "number as it is"
     if rule.low is None:
-        return 1, f"{rule.scale}, bounds not declared: read from the rows"
-    return 1, f"{rule.scale}, clipped to {rule.low:.10g} to {rule.high:.10g}"
+        return f"{rule.scale}, bounds not declared: read from the rows"
+    return f"{rule.scale}, clipped to {rule.low:.10g} to {rule.high:.10g}"
 
 
 def _few(values: list[str]) -> str:

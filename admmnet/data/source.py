@@ -117,7 +117,7 @@ def with_columns(schema: Schema, table: Table) -> Schema:
     if schema.rules:
         return schema
     names = [name for name in table.names if name != schema.label and name not in schema.drop]
-    return replace(schema, rules=tuple(Numeric(name, name, None, None, "none") for name in names))
+    return replace(schema, rules=tuple(Numeric(name, name, scale="none") for name in names))
 
 
 def without(table: Table, label: str, values: tuple[str, ...]) -> Table:

@@ -10,7 +10,7 @@ from admmnet.data.columns import Refuse, Table, refuse
 from admmnet.data.files import about
 from admmnet.data.known import DataSet
 from admmnet.data.labels import canonical
-from admmnet.data.readers.delimited import Form, read_csv
+from admmnet.data.readers.delimited import Form, read_csv, usual_separator
 from admmnet.data.readers.libsvm import read_libsvm
 from admmnet.data.readers.npz import read_npz
 from admmnet.data.readers.parquet import read_parquet
@@ -126,16 +126,14 @@ def _labels_of(settings: DataSettings) -> Schema:
 def read_source(settings: DataSettings, *, labelled: bool = True) -> Source:
     """Read pooled records; what a file's schema leaves open is read from its rows."""
     known, schema = find(settings.data), declared(settings)
-    # without an intercept a record in the middle of every column would have no direction
-    drafts = settings.data_dependent and not settings.no_intercept
     if known is None:
+        # without an intercept a record in the middle of every column would have no direction
+        drafts = settings.data_dependent and not settings.no_intercept
         return read_file(settings.data, schema, settings.positive, discover=True, labelled=labelled, drafts=drafts)
     share = settings.test_fraction or known.test_share
     official = settings.test == "official" or (share is None and not settings.no_test)
     with about(settings.data):
-        source = known.source(
-            settings.data_dir, schema, official=official, labelled=labelled, positive=settings.positive, drafts=drafts
-        )
+        source = known.source(settings.data_dir, schema, official=official, labelled=labelled)
     return replace(source, file=settings.data)
 
 
@@ -161,13 +159,8 @@ def read_table(path: Path, schema: Schema, *, labelled: bool = True, refuse: Ref
     if path.suffix == ".parquet":
         return replace(read_parquet(path), spelling=schema.spelling)
     if form == ".csv":
-        return read_csv(path, refuse, written(path, schema))
+        written = Form(schema.separator or usual_separator(path), schema.header, schema.spelling)
+        return read_csv(path, refuse, written)
     if form == ".npz":
         return read_npz(path, schema.features, labelled, refuse)
     return read_libsvm(path, schema.features, refuse)
-
-
-def written(path: Path, schema: Schema) -> Form:
-    """How a text file of columns is written, by its schema and its name."""
-    usual = "\t" if path.name.endswith((".tsv", ".tsv.gz")) else ","
-    return Form(schema.separator or usual, schema.header, schema.spelling)

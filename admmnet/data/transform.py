@@ -59,59 +59,55 @@ def fit(source: Source, train: Rows, settings: DataSettings, *, discover: bool) 
 
     Only training rows are looked at, if `discover` allows it, and only for what is neither declared nor public.
     """
-    scales, read, notes = _fit_scales(source, train, settings, discover)
-    schema = source.schema
-    if read:
-        assert scales is not None  # they are what was read
+    schema, d = source.schema, len(source.features.names)
+    scales, target, projection = None, None, None
+    read: list[str] = []
+    notes: list[str] = []
+
+    def reads(what: str, flag: str, key: str) -> None:
+        if not discover:
+            raise RequestError(
+                f"{flag} would be read from the rows: declare {key} in [data.schema], as nothing is read from the rows"
+                " of these records"
+            )
+        read.append(what)
+
+    if settings.normalise == "public" or (settings.normalise == "columns" and schema.scales):
+        scales = _widened(schema.scales, source) if schema.scales else _bounds(source)
+        notes.append("features are divided by declared bounds, which are public")
+    elif settings.normalise == "columns":
+        reads("largest absolute values of the features", "--normalise columns", "scales")
+        scales = _largest(source, train)
         schema = replace(schema, scales=tuple(scales.tolist()))
-    target = None
     if schema.targets is not None:
-        centre, mean, note = _fit_centre(source, train, settings, discover)
+        low, high = schema.targets
+        given = parse_centre(settings.centre)
+        centre = given if isinstance(given, float) else schema.centre
+        if centre is not None:
+            notes.append(f"targets are centred at {centre:g}, a public number")
+        elif given == "mean":
+            reads("mean of the targets", "--centre mean", "centre")
+            centre = float(np.mean(source.y[train]))
         schema = replace(schema, centre=centre)
-        target, read, notes = _target(schema), read + mean, notes + note
+        target = target_of(low, high, centre)
     elif settings.centre is not None or schema.centre is not None:
         raise RequestError(f"--centre goes with real targets; the labels of {source.name} are classes: drop it")
-    projection = None
     if settings.project is not None:
-        d = len(source.features.names)
         projection = _projection(d, settings.project, settings.data_seed)
-        notes += (
+        notes.append(
             f"{d} features are projected to {settings.project} by the Gaussian matrix of data seed"
-            f" {settings.data_seed}, which is public",
+            f" {settings.data_seed}, which is public"
         )
-    return Fitted(Transform(scales, settings.normalise == "public", projection, target), schema, read, notes)
+    made = Transform(scales, settings.normalise == "public", projection, target)
+    return Fitted(made, schema, tuple(read), tuple(notes))
 
 
-Texts = tuple[str, ...]
-
-
-def _fit_scales(
-    source: Source, train: Rows, settings: DataSettings, discover: bool
-) -> tuple[Vector | None, Texts, Texts]:
-    """Scales, what was read from the rows, and notes."""
-    if settings.normalise in ("rows", "none"):
-        return None, (), ()
-    public = ("features are divided by declared bounds, which are public",)
-    if source.schema.scales:
-        return _widened(source.schema.scales, source), (), public
-    if settings.normalise == "public":
-        return _bounds(source), (), public
-    _may_read(discover, "--normalise columns", "scales")
-    return _largest(source, train), ("largest absolute values of the features",), ()
-
-
-def _fit_centre(
-    source: Source, train: Rows, settings: DataSettings, discover: bool
-) -> tuple[float | None, Texts, Texts]:
-    """Centre of the targets, what was read from the rows, and notes."""
-    given = parse_centre(settings.centre)
-    centre = given if isinstance(given, float) else source.schema.centre
-    if centre is not None:
-        return centre, (), (f"targets are centred at {centre:g}, a public number",)
-    if given is None:
-        return None, (), ()
-    _may_read(discover, "--centre mean", "centre")
-    return float(np.mean(source.y[train])), ("mean of the targets",), ()
+def target_of(low: float, high: float, centre: float | None) -> Target:
+    """How targets of a public range become labels; the centre is its middle unless one is given."""
+    centre = (low + high) / 2 if centre is None else centre
+    if not low <= centre <= high:
+        raise RequestError(f"--centre must lie in the range of the targets, {low:g} to {high:g}, got {centre:g}")
+    return Target(low, high, centre)
 
 
 def steps(n: int, width: int) -> list[slice]:
@@ -120,22 +116,14 @@ def steps(n: int, width: int) -> list[slice]:
     return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
 
 
-def _may_read(discover: bool, flag: str, key: str) -> None:
-    if not discover:
-        raise RequestError(
-            f"{flag} would be read from the rows: declare {key} in [data.schema], as nothing is read from the rows of"
-            " these records"
-        )
-
-
 def _largest(source: Source, train: Rows) -> Vector:
     """Largest absolute value of every feature in some rows; 1 for a feature that is always 0."""
-    largest = np.zeros(len(source.features.names))
-    for piece in steps(len(train), len(source.features.names)):
-        if source.features.sparse is not None:
-            values = np.asarray(abs(source.features.sparse(train[piece])).max(axis=0).toarray()).ravel()
+    largest, features = np.zeros(len(source.features.names)), source.features
+    for piece in steps(len(train), len(largest)):
+        if features.sparse is not None:
+            values = np.asarray(abs(features.sparse(train[piece])).max(axis=0).toarray()).ravel()
         else:
-            values = np.abs(source.features.take(train[piece])).max(axis=0)
+            values = np.abs(features.take(train[piece])).max(axis=0)
         np.maximum(largest, values, out=largest)
     largest[largest == 0] = 1.0
     return largest
@@ -147,28 +135,18 @@ def _widened(scales: tuple[float, ...], source: Source) -> Vector:
         raise RequestError(
             f"data.schema.scales holds {len(scales)} numbers, {source.name} has {d} features: give {d}, or one for all"
         )
-    return np.full(d, scales[0]) if len(scales) == 1 else np.array(scales)
+    return np.broadcast_to(scales, d).copy()
 
 
 def _bounds(source: Source) -> Vector:
-    d, bounds = len(source.features.names), source.features.bounds
-    bounds = np.full(d, np.nan) if bounds is None else bounds
-    open_ = np.flatnonzero(np.isnan(bounds))
-    if open_.size:
+    names, bounds = source.features.names, source.features.bounds
+    bounds = np.full(len(names), np.nan) if bounds is None else bounds
+    for name in np.array(names)[np.isnan(bounds)]:
         raise RequestError(
-            f"--normalise public: {source.name} has no public bound for feature {source.features.names[open_[0]]!r};"
+            f"--normalise public: {source.name} has no public bound for feature {str(name)!r};"
             " declare low and high of its column, or scales, in [data.schema]"
         )
     return bounds
-
-
-def _target(schema: Schema) -> Target:
-    assert schema.targets is not None  # the caller asked
-    low, high = schema.targets
-    centre = (low + high) / 2 if schema.centre is None else schema.centre
-    if not low <= centre <= high:
-        raise RequestError(f"--centre must lie in the range of the targets, {low:g} to {high:g}, got {centre:g}")
-    return Target(low, high, centre)
 
 
 def _projection(d: int, D: int, data_seed: int) -> Matrix:

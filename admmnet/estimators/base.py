@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from admmnet.data.figures import probabilities
 from admmnet.errors import RequestError
 from admmnet.estimators.fit import fit, prepare_rows
 from admmnet.estimators.tally import IN_MEMORY
@@ -194,12 +195,8 @@ class Probability(Classifier):
     @available_if(has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Matrix:
         """Probabilities of the classes, shape (n, 2) or (n, K)."""
-        score = self.decision_function(X)
-        if score.ndim == 2:
-            weights = np.exp(score - score.max(axis=1, keepdims=True))
-            return np.asarray(weights / weights.sum(axis=1, keepdims=True))
-        ahead = np.exp(-np.logaddexp(0.0, -score))
-        return np.column_stack([1.0 - ahead, ahead])
+        found = probabilities(self.decision_function(X))
+        return found if found.ndim == 2 else np.column_stack([1.0 - found, found])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -13,10 +13,10 @@ from admmnet.config.run_config import RunConfig
 from admmnet.data.columns import numbered
 from admmnet.data.records import SIGNS, Records, Target
 from admmnet.estimators.tally import counted, folder_of, telling
+from admmnet.library import run
 from admmnet.privacy.ledger.audit import VerifiedLedger
-from admmnet.running.entrance import run
-from admmnet.running.plan import Plan
-from admmnet.running.reading import read_run
+from admmnet.record.reader import read_run
+from admmnet.running.entrance import Plan
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Matrix
 

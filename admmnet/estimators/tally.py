@@ -23,6 +23,7 @@ from admmnet.data.arrays import rows_of
 from admmnet.errors import AdmmnetError, PrivacyWarning, RequestError, short
 from admmnet.privacy.budget import Totals, empty
 from admmnet.privacy.together import added, largest
+from admmnet.record.format import epsilon
 
 IN_MEMORY = "process"
 """The ``account`` of fits that this tally alone adds up."""
@@ -229,11 +230,9 @@ def counted(X: Any, spent: Sequence[Totals], delta: float, adjacency: str, folde
     account = IN_MEMORY if folder is None else str(Path(folder).resolve())
     shared = PROCESS.add(X, Sum.of(spent, delta, adjacency, account))
     if shared.fits > 1 and (folder is None or shared.accounts != {account}):
-        finite = math.isfinite(shared.epsilon)
-        epsilon = f"epsilon {math.ceil(1e3 * shared.epsilon) / 1e3:g}" if finite else "no finite epsilon"
+        figures = f"epsilon {epsilon(shared.epsilon)} together (delta {epsilon(shared.delta)}, {shared.adjacency})"
         warnings.warn(
-            f"{shared.fits} fits on shared rows: {epsilon} together (delta {shared.delta:g}, {shared.adjacency}); "
-            "account=DIR keeps fits to one budget",
+            f"{shared.fits} fits on shared rows: {figures}; account=DIR keeps fits to one budget",
             PrivacyWarning,
             stacklevel=4,
         )

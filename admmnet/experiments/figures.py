@@ -79,8 +79,7 @@ class Line:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the line for JSON."""
-        entry = {"algorithm": self.entry.algorithm, "method": self.entry.method}
-        entry["accountant"] = self.entry.accountant
+        entry = {"name": self.entry.text, **asdict(self.entry)}
         own = {field.name: getattr(self, field.name) for field in fields(self)[1:]}
         return entry | own | {"errors": list(self.errors)}
 

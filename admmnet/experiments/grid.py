@@ -115,7 +115,7 @@ class Grid:
             for values in self.candidates[case.entry]
         ]
         self.sample = next((config for config in configs if not config.baseline), configs[0])
-        check_comparable(self.sample, "compare")
+        check_comparable(self.sample.sections.data, self.sample.sections.run)
         self.delta = None if self.sample.delta == "auto" else float(self.sample.delta)
         self._pooled = any(config.baseline for config in configs)
         known = {name: own for config in configs for name, own in settings_in(type(config)).items()}

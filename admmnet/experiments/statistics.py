@@ -114,15 +114,6 @@ class Contest(NamedTuple):
         """Number of places that tell something."""
         return self.below + self.level + self.above
 
-    @property
-    def words(self) -> str:
-        """Such as ``clearly lower in 3 of 5, level in 1, clearly higher in 1``."""
-        if self.untold and not self.places:
-            return "single runs, which tell nothing"
-        level = f"level in {self.level}" + (f" (alike in {self.alike})" if self.level else "")
-        text = f"clearly lower in {self.below} of {self.places}, {level}, clearly higher in {self.above}"
-        return text + (f"; {self.untold} with single runs, which tell nothing" if self.untold else "")
-
 
 def counted(outcomes: Iterable[Outcome | None]) -> Contest:
     """Count outcomes."""

@@ -17,7 +17,7 @@ from admmnet.experiments.grid import Cell, Grid
 from admmnet.experiments.pool import Call, Failure, Pool, Task
 from admmnet.experiments.tasks import run_cell
 from admmnet.files import load_json
-from admmnet.running.manifest import FILES, MANIFEST
+from admmnet.record.manifest import FILES, MANIFEST
 from admmnet.version import __version__
 
 K = TypeVar("K")

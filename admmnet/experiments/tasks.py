@@ -18,13 +18,13 @@ from admmnet.data.schema import Task
 from admmnet.errors import AdmmnetError, RunError
 from admmnet.experiments.holdout import Shelf, stacked
 from admmnet.experiments.tuning import Worst, tuning_cost
+from admmnet.library import run
 from admmnet.methods import fixed
 from admmnet.methods.consensus import PLAIN_REGULARISATION
 from admmnet.methods.single_site.base import regularisation_of
 from admmnet.privacy.ledger.form import finite
-from admmnet.running.entrance import run
-from admmnet.running.loading import Loader, located
-from admmnet.running.plan import prepare
+from admmnet.running.entrance import located, prepare
+from admmnet.running.loading import Loader
 from admmnet.running.references import MOST, optimum
 from admmnet.solvers.losses import Loss, get_loss
 from admmnet.transport.local import LocalWorld

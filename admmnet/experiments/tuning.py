@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from admmnet.experiments.grid import Case
 from admmnet.experiments.parsing import Values
 from admmnet.privacy.budget import Totals
+from admmnet.privacy.together import added
 
 UNCOVERED = "the choice reads validation errors without noise, which no figure covers; it never reads test records"
 
@@ -57,17 +59,10 @@ Worst = Mapping[int, Totals]
 """Worst case of a run by agent."""
 
 
-def composed(parts: Iterable[Totals]) -> Totals:
+def composed(parts: Sequence[Totals]) -> Totals:
     """Sum of the totals of several runs on the same records (docs/privacy.md, Theorem 5)."""
-    total = Totals()
-    for part in parts:
-        total.rho += part.rho
-        total.xi += part.xi
-        total.curve = total.curve + part.curve
-        total.mu_squared += part.mu_squared
-        total.kappa += part.kappa
-        claims = (total.rho_published, part.rho_published)
-        total.rho_published = None if None in claims else sum(float(claim or 0.0) for claim in claims)
+    total = copy(added(parts))
+    total.alone = None  # the choice is a continuation: each would have to be within delta by itself
     return total
 
 
@@ -78,8 +73,7 @@ def tuning_cost(trials: Sequence[Worst], finals: Sequence[Worst], delta: float) 
     """
     wholes = []
     for agent in finals[0]:
-        spent = composed(trial[agent] for trial in trials)
-        wholes += [composed((spent, final[agent])) for final in finals]
+        wholes += [composed([*(trial[agent] for trial in trials), final[agent]]) for final in finals]
     proven = [whole.epsilon_proven(delta) for whole in wholes]
     published = [whole.epsilon_published(delta) for whole in wholes]
     known = [claim for claim in published if claim is not None]

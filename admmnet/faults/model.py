@@ -125,6 +125,11 @@ class FaultModel:
         """Whether anything but the clock is touched."""
         return bool(self.drop or self.absences or self.schedule is not None)
 
+    @property
+    def losses(self) -> bool:
+        """Whether an agent may be gone for good."""
+        return any(absence.last is None for absence in self.absences)
+
     def at(self, round: int) -> RoundFaults:
         """Faults of a round, the same whenever and wherever it is asked for."""
         links = self.links

@@ -36,29 +36,22 @@ __all__ = [
 
 
 def load_topology(source: str | os.PathLike[str], *, agents: int | None = None, seed: int = 0) -> nx.Graph:
-    """Network from a file or a spec.
+    """Network from a file or a spec: nodes 0..N-1 and edges in sorted order, without attributes.
 
     Parameters
     ----------
     source : str or path
-        A file (``.edges``, ``.json``, ``.graphml``, ``.gml``, ``.adjlist``), a spec such as ``ring:5`` or
-        ``erdos-renyi:20:0.3``, or all edges, ``edges:0-1,1-2``.
+        A file (``.edges``, ``.csv``, ``.npy``, ``.json``, ``.graphml``, ``.gml``, ``.adjlist``), a spec such as
+        ``ring:5`` or ``erdos-renyi:20:0.3``, or all edges, ``edges:0-1,1-2``.
     agents : int, optional
         Number of agents the network must have.
     seed : int
         First seed tried by the random specs, 0 or more; the others ignore it.
 
-    Returns
-    -------
-    networkx.Graph
-        Nodes 0..N-1 and edges in sorted order, without attributes; the same source and seed give the same
-        graph.
-
     Raises
     ------
     RequestError
-        If the source is unknown, unreadable, out of range, of another size than `agents`, or not a simple
-        undirected connected graph on 0..N-1.
+        If the source is unknown, unreadable, out of range, of another size than `agents`, or no network.
     """
     found: nx.Graph = network_of(source, agents=agents, seed=seed).networkx
     return found

@@ -14,8 +14,9 @@ MAX_NODES = 1_000_000
 MAX_EDGES = 10_000_000
 """Most edges a network may have: a Python graph of that size takes several gigabytes."""
 
+RENUMBER = "networkx.convert_node_labels_to_integers(graph) numbers them"
 DIRECTED = "directed graph; agents exchange both ways, give an undirected one"
-MULTIGRAPH = "multigraph: parallel edges mean nothing here, give a simple graph (networkx.Graph)"
+MULTIGRAPH = "multigraph: parallel edges mean nothing here; list every edge once, in one direction"
 
 _NUMBER = re.compile(r"0|[1-9][0-9]*", re.ASCII)
 
@@ -39,7 +40,7 @@ class Collector:
         """Take one agent by its label, an int or its decimal digits, and return its number."""
         number = _number(label)
         if number is None:
-            raise self.fault(f"agents are numbered 0..N-1, got {short(label)}; renumber the agents", line)
+            raise self.fault(f"agents are numbered 0..N-1, got {short(label)}; {RENUMBER}", line)
         if number >= MAX_NODES:
             raise self.fault(f"agent {short(label)} is beyond the limit of {MAX_NODES:,} agents", line)
         self._lines.setdefault(number, line)
@@ -83,8 +84,7 @@ class Collector:
 def check_topology(graph: Any, name: str = "graph") -> Graph:
     """Network of a networkx graph on 0..N-1 (ints or decimal strings), or the network that it is already.
 
-    A RequestError, which calls it `name`, says why it is no network: directed, a multigraph, unconnected, with
-    self-loops, other labels or fewer than 2 nodes.
+    A RequestError, which calls it `name`, says why it is no network.
     """
     if isinstance(graph, Graph):
         return graph
@@ -92,15 +92,11 @@ def check_topology(graph: Any, name: str = "graph") -> Graph:
 
     collector = Collector(name)
     if not isinstance(graph, nx.Graph):
-        raise collector.fault(f"it is a {type(graph).__name__}, and must be a networkx.Graph")
+        hint = "; networkx.from_numpy_array(A) makes one of a matrix" if hasattr(graph, "shape") else ""
+        raise collector.fault(f"it is a {type(graph).__name__}, and must be a networkx.Graph{hint}")
     if graph.is_directed():
         raise collector.fault(DIRECTED)
     if graph.is_multigraph():
-        pairs: set[frozenset[object]] = set()
-        for i, j in graph.edges():
-            if frozenset((i, j)) in pairs:
-                raise collector.fault(f"parallel edges {i}-{j}; list every edge once, in one direction")
-            pairs.add(frozenset((i, j)))
         raise collector.fault(MULTIGRAPH)
     for label in graph:
         collector.agent(label)
@@ -120,6 +116,5 @@ def _number(label: object) -> int | None:
 
 
 def _members(part: Collection[int]) -> str:
-    if len(part) <= 6:
-        return "{" + ", ".join(map(str, sorted(part))) + "}"
-    return "{" + ", ".join(map(str, sorted(part)[:4])) + f", ... {len(part)} agents}}"
+    some = [*map(str, sorted(part)[:4]), f"... {len(part)} agents"] if len(part) > 6 else map(str, sorted(part))
+    return "{" + ", ".join(some) + "}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from admmnet.graph.simple import Graph
@@ -13,26 +12,7 @@ MAX_ANALYSED = 2000
 
 @dataclass(frozen=True)
 class GraphFacts:
-    """Figures of one network.
-
-    Attributes
-    ----------
-    nodes, edges : int
-        Numbers of agents and of undirected edges.
-    degree_min, degree_max : int
-        Smallest and largest number of neighbours.
-    degree_mean : float
-        Mean number of neighbours.
-    diameter : int or None
-        Most rounds a message needs between two agents; None above `MAX_ANALYSED` nodes.
-    algebraic_connectivity : float or None
-        Second smallest eigenvalue of the Laplacian (Fiedler 1973); None above `MAX_ANALYSED` nodes.
-    spectral_gap : float or None
-        1 - max(abs(eigenvalue 2), abs(eigenvalue N)) of the Metropolis weights W_ij = 1/(1 + max(degrees)),
-        W_ii = 1 - sum of the others (Xiao, Boyd, Lall 2005); None above `MAX_ANALYSED` nodes.
-    is_bipartite : bool
-        Whether the agents fall into two groups without an edge inside either.
-    """
+    """Figures of one network; the diameter and the two after it are None above `MAX_ANALYSED` nodes."""
 
     nodes: int
     edges: int
@@ -41,7 +21,10 @@ class GraphFacts:
     degree_max: int
     diameter: int | None
     algebraic_connectivity: float | None
+    """Second smallest eigenvalue of the Laplacian (Fiedler 1973)."""
     spectral_gap: float | None
+    """1 - max(abs(eigenvalue 2), abs(eigenvalue N)) of Metropolis weights W_ij = 1/(1 + max(degrees)), whose rows sum
+    to 1 (Xiao, Boyd, Lall 2005)."""
     is_bipartite: bool
 
     def as_dict(self) -> dict[str, int | float | bool | None]:
@@ -50,18 +33,7 @@ class GraphFacts:
 
 
 def describe(graph: Graph) -> GraphFacts:
-    """Figures of a network.
-
-    Parameters
-    ----------
-    graph : networkx.Graph
-        A network as from `load_topology`.
-
-    Returns
-    -------
-    GraphFacts
-        Its figures.
-    """
+    """Figures of a network, as from `load_topology`."""
     degrees = [graph.degree(i) for i in graph]
     small = len(graph) <= MAX_ANALYSED
     connectivity, gap = _spectra(graph) if small else (None, None)
@@ -111,17 +83,11 @@ def _eccentricity(node: int, near: list[int]) -> int:
     front = reached = 1 << node
     steps = -1
     while front:
-        steps += 1
-        spread = 0
-        for member in _members(front):
-            spread |= near[member]
+        steps, spread = steps + 1, 0
+        while front:
+            lowest = front & -front
+            spread |= near[lowest.bit_length() - 1]
+            front ^= lowest
         front = spread & ~reached
         reached |= front
     return steps
-
-
-def _members(bits: int) -> Iterator[int]:
-    while bits:
-        lowest = bits & -bits
-        yield lowest.bit_length() - 1
-        bits ^= lowest

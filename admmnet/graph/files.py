@@ -1,4 +1,4 @@
-"""Network files: ``.edges``, ``.adjlist``, ``.json`` (node-link), ``.graphml`` and ``.gml``.
+"""Network files: ``.edges``, ``.csv``, ``.adjlist``, ``.json`` (node-link), ``.graphml``, ``.gml``; ``.npy`` is read.
 
 The two line formats and node-link are read here, so that a fault is reported with its line or edge and no
 duplicate is merged in silence; the other two are read by networkx.
@@ -27,11 +27,13 @@ EDGES = "edges:"
 def looks_like_file(source: str) -> bool:
     """Whether a topology is meant as a file: it has a suffix of ours, or it exists."""
     # os.path.exists takes any text, unlike Path.exists
-    return Path(source).suffix.lower() in _FORMATS or os.path.exists(source)
+    return Path(source).suffix.lower() in (*_FORMATS, ".npy") or os.path.exists(source)
 
 
 def read_topology(path: Path) -> Graph:
     """Network in a file with one of the suffixes `SUFFIXES`; what is missing or no network is refused."""
+    if path.suffix.lower() == ".npy":
+        return _read_matrix(path)
     read, _ = _format(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -64,14 +66,7 @@ def named(topology: str) -> str:
 
 
 def write_topology(graph: Graph | nx.Graph, path: str | os.PathLike[str]) -> None:
-    """Write a network so that `load_topology` gives it back.
-
-    Parameters
-    ----------
-    graph : networkx.Graph or Graph
-        A network; attributes are not written.
-    path : str or path
-        File to write, replaced if it exists; its suffix decides the format.
+    """Write a network, in the format of the path's suffix, so that `load_topology` gives it back; without attributes.
 
     Raises
     ------
@@ -108,10 +103,44 @@ def _fields(text: str) -> Iterator[tuple[int, list[str]]]:
 def _read_edges(text: str, source: str) -> Graph:
     collector = Collector(source)
     for line, fields in _fields(text):
-        # networkx writes the attributes of an edge behind it, in braces; they are dropped
-        if len(fields) != 2 and not (len(fields) > 2 and fields[2].startswith("{")):
+        # behind the agents stands what networkx knows of the edge, or its weight: neither means anything here
+        if len(fields) != 2 and not (len(fields) > 2 and (fields[2].startswith("{") or _is_weight(fields[2:]))):
             raise collector.fault(f"expected two agents such as '0 1', got {short(' '.join(fields))}", line)
         collector.edge(fields[0], fields[1], line)
+    return collector.graph()
+
+
+def _is_weight(fields: list[str]) -> bool:
+    try:
+        return len(fields) == 1 and float(fields[0]) > 0
+    except ValueError:
+        return False
+
+
+def _read_csv(text: str, source: str) -> Graph:
+    """As ``.edges`` with commas, below a line that names the columns, if there is one."""
+    head, _, rest = text.partition("\n")
+    first = head.split(",")[0].strip().strip('"')
+    return _read_edges((text if first.isdecimal() else "\n" + rest).replace(",", " ").replace('"', ""), source)
+
+
+def _read_matrix(path: Path) -> Graph:
+    """Network of an adjacency matrix, shape (N, N): where an entry is not 0 there is an edge."""
+    import numpy as np
+
+    try:
+        found = np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise RequestError(f"{path}: cannot be read as an array of numpy: {error}") from None
+    collector = Collector(str(path))
+    if found.ndim != 2 or found.shape[0] != found.shape[1] or found.dtype.kind not in "biuf":
+        raise collector.fault(f"expected an adjacency matrix of shape (N, N), got {found.dtype} of shape {found.shape}")
+    if ((found != 0) != (found.T != 0)).any():
+        raise collector.fault(DIRECTED)
+    for agent in range(len(found)):
+        collector.agent(agent)
+    for first, second in zip(*np.nonzero(np.triu(found)), strict=True):
+        collector.edge(int(first), int(second))
     return collector.graph()
 
 
@@ -166,10 +195,6 @@ def _records(collector: Collector, data: dict[str, Any], key: str, *names: str) 
     return records
 
 
-def _read_graphml(text: str, source: str) -> Graph:
-    return check_topology(_by_networkx("GraphML", "read_graphml", text, source), source)
-
-
 def _read_gml(text: str, source: str) -> Graph:
     import networkx as nx
 
@@ -222,8 +247,13 @@ def _write_json(graph: Graph) -> str:
 
 _FORMATS: dict[str, tuple[Callable[[str, str], Graph], Callable[[Graph], str]]] = {
     ".edges": (_read_edges, lambda graph: _header(graph) + _lines(f"{i} {j}" for i, j in graph.edges())),
+    ".edgelist": (_read_edges, lambda graph: _header(graph) + _lines(f"{i} {j}" for i, j in graph.edges())),
+    ".csv": (_read_csv, lambda graph: _lines(("source,target", *(f"{i},{j}" for i, j in graph.edges())))),
     ".json": (_read_json, _write_json),
-    ".graphml": (_read_graphml, lambda graph: _written("generate_graphml", graph)),
+    ".graphml": (
+        lambda text, source: check_topology(_by_networkx("GraphML", "read_graphml", text, source), source),
+        lambda graph: _written("generate_graphml", graph),
+    ),
     ".gml": (_read_gml, lambda graph: _written("generate_gml", graph)),
     ".adjlist": (_read_adjlist, lambda graph: _header(graph) + _written("generate_adjlist", graph)),
 }

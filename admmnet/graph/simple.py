@@ -24,12 +24,7 @@ class Graph:
     attribute, which imports the package. So functions of networkx take this graph, too, unless they make one of the
     same class. It is no ``networkx.Graph`` in all: methods of other packages are given ``graph.networkx``.
 
-    Parameters
-    ----------
-    agents : int
-        N.
-    edges : iterable of (int, int)
-        In any order, each once.
+    ``edges`` are pairs in any order, each once.
     """
 
     def __init__(self, agents: int, edges: Iterable[tuple[int, int]] = ()) -> None:

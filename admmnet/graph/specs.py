@@ -157,38 +157,27 @@ def _unknown(name: str, numbers: list[str]) -> str:
         meant = ":".join([close[0], *numbers])
         hint = f"; did you mean {meant if meant.count(':') == example.count(':') else example}?"
     known = ", ".join((*SPECS, "edges:0-1,1-2"))
-    return f"unknown{hint}\nGive a file (.edges, .json, .graphml, .gml, .adjlist) or one of {known}"
+    return f"unknown{hint}\nGive a file (.edges, .csv, .npy, .json, .graphml, .gml, .adjlist) or one of {known}"
 
 
 def _parse(letter: str, text: str, form: str) -> list[int] | list[float]:
-    if letter == "RxC":
-        parts = text.split("x")
-        if len(parts) != 2:
-            raise _Bad(f"RxC must be two whole numbers such as 3x4, got {short(text)}")
-        return [_whole(letter, part, form) for part in parts]
     if letter in ("P", "RADIUS"):
         try:
             return [float(text)]
         except ValueError:
             raise _Bad(f"{letter} must be a number, got {short(text)}; the form is {form}") from None
-    return [_whole(letter, text, form)]
-
-
-def _whole(letter: str, text: str, form: str) -> int:
-    if not re.fullmatch(r"-?[0-9]{1,12}", text, re.ASCII):
-        raise _Bad(f"{letter} must be a whole number, got {short(text)}; the form is {form}")
-    return int(text)
+    parts = text.split("x") if letter == "RxC" else [text]
+    if len(parts) != 1 + (letter == "RxC") or not all(re.fullmatch(r"-?[0-9]{1,12}", part, re.ASCII) for part in parts):
+        wanted = "two whole numbers such as 3x4" if letter == "RxC" else "a whole number"
+        raise _Bad(f"{letter} must be {wanted}, got {short(text)}; the form is {form}")
+    return [int(part) for part in parts]
 
 
 def _drawn(generator: str, *numbers: float, seed: int) -> Graph:
-    """Graph of a random generator of networkx."""
+    """Graph of a random generator of networkx, connected or not."""
     import networkx as nx
 
-    return _taken(getattr(nx, generator)(*numbers, seed=seed))
-
-
-def _taken(graph: Any) -> Graph:
-    """Networkx's graph on 0..N-1 as one of ours, connected or not."""
+    graph = getattr(nx, generator)(*numbers, seed=seed)
     return Graph(len(graph), graph.edges())
 
 
@@ -199,8 +188,7 @@ def _need(held: bool, message: str) -> None:
 
 @_family("ring:N", "ring:5")
 def _ring(n: int) -> _Plan:
-    _need(n != 2, "a ring needs N >= 3 agents, got 2; for two agents use path:2")
-    _need(n >= 3, f"a ring needs N >= 3 agents, got {n}")
+    _need(n >= 3, f"a ring needs N >= 3 agents, got {n}; for two agents use path:2")
     return _Plan(n, n, lambda seed: Graph(n, [(i, (i + 1) % n) for i in range(n)]))
 
 
@@ -253,12 +241,9 @@ def _erdos_renyi(n: int, p: float) -> _Plan:
         coin = Random(seed).random  # as gnp_random_graph of networkx draws, which tosses none where p = 1
         return Graph(n, [edge for edge in combinations(range(n), 2) if p >= 1 or coin() < p])
 
-    remedy = f"the probability P={p} is too small for {n} agents, raise it ({_threshold(n):.2g} is often enough)"
+    enough = min(1.0, (math.log(n) + 2) / n) if n > 1 else 1.0  # connected with probability about exp(-e^-2)
+    remedy = f"the probability P={p} is too small for {n} agents, raise it ({enough:.2g} is often enough)"
     return _Plan(n, p * n * (n - 1) / 2, make, remedy)
-
-
-def _threshold(n: int) -> float:
-    return min(1.0, (math.log(n) + 2) / n) if n > 1 else 1.0  # connected with probability about exp(-e^-2)
 
 
 @_family("small-world:N:K:P", "small-world:20:4:0.1", random=True)

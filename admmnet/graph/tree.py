@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,17 +18,9 @@ OUTSIDE = -2
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """A spanning tree of some of the agents 0 to N - 1.
+    """A spanning tree of some of the agents 0 to N - 1, those of ``agents``, ascending.
 
-    Attributes
-    ----------
-    root : int
-    parent : ndarray of int, shape (N,)
-        -1 at the root, ``OUTSIDE`` of agents that are not in the tree.
-    depth : ndarray of int, shape (N,)
-        Edges to the root; -1 of agents that are not in the tree.
-    agents : tuple of int
-        Those in the tree, ascending.
+    ``parent`` (N,) is -1 at the root and ``OUTSIDE`` of others, ``depth`` (N,) the edges to the root, -1 of others.
     """
 
     root: int
@@ -88,19 +81,8 @@ def spanning_tree(graph: Graph | Mapping[int, Iterable[int]], without: Collectio
     """Breadth-first spanning tree from a centre, neighbours in ascending order.
 
     The centre is the middle of a longest shortest path as two searches find it: from the lowest agent to the furthest,
-    from there to the furthest; of several the lowest.
-
-    Parameters
-    ----------
-    graph : networkx.Graph or mapping
-        Neighbours of every agent 0 to N - 1.
-    without : collection of int
-        Agents that are to be left out.
-
-    Returns
-    -------
-    Tree or None
-        None where the agents left are not connected, or there are none.
+    from there to the furthest; of several the lowest. None where the agents left ``without`` some are not connected, or
+    there are none.
     """
     out = frozenset(without)
     around = [[] if i in out else sorted(j for j in graph[i] if j not in out) for i in range(len(graph))]
@@ -124,18 +106,13 @@ def spanning_tree(graph: Graph | Mapping[int, Iterable[int]], without: Collectio
 
 def _search(around: list[list[int]], start: int) -> dict[int, tuple[int, int]]:
     """Parent and depth of everybody that a breadth-first search finds, in its order."""
-    found = {start: (-1, 0)}
-    frontier = [start]
-    steps = 0
-    while frontier:
-        steps += 1
-        coming = []
-        for i in frontier:
-            for j in around[i]:
-                if j not in found:
-                    found[j] = (i, steps)
-                    coming.append(j)
-        frontier = coming
+    found, queue = {start: (-1, 0)}, deque([start])
+    while queue:
+        i = queue.popleft()
+        for j in around[i]:
+            if j not in found:
+                found[j] = (i, found[i][1] + 1)
+                queue.append(j)
     return found
 
 

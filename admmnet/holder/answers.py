@@ -4,29 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from admmnet.privacy.events import Event
 from admmnet.solvers.batch import Solve
 
 if TYPE_CHECKING:
-    from admmnet.holder.known import Known
-    from admmnet.holder.secrets import Secret
+    from admmnet.holder.measurements.base import Measurement
 
 V = TypeVar("V")
 T = TypeVar("T")
 
 
 class Released(NamedTuple, Generic[V]):
-    """What everybody may see.
-
-    Attributes
-    ----------
-    value
-        The released value.
-    used : Measurement
-        The measurement as it was carried out, with its public inputs held to their bounds.
-    """
+    """What everybody may see: a value, and the measurement as it was carried out, its public inputs held to bounds."""
 
     value: V
     used: Any
@@ -44,15 +35,7 @@ Answer: TypeAlias = Released[Any] | Silence
 
 
 class Ask(NamedTuple):
-    """A question to the door.
-
-    Attributes
-    ----------
-    measurement : Measurement
-        What is asked.
-    reserve : tuple of Measurement
-        What may be asked next because of the answer: it must fit the budget, too, before this is carried out.
-    """
+    """A question to the door; what the answer may lead to, its ``reserve``, must fit the budget, too."""
 
     measurement: Measurement
     reserve: tuple[Measurement, ...] = ()
@@ -78,19 +61,3 @@ Asking: TypeAlias = Generator[Ask, Answer, T]
 """A method's step: yields questions, is sent answers, returns what the agent says."""
 Work: TypeAlias = Generator[Solve | Later, Any, Answer]
 """A measurement's work: yields solves and ``LATER``, is sent minimisers, returns the answer."""
-
-
-class Measurement(Protocol):
-    """A function of records together with its noise, its cost and the proof that joins the two."""
-
-    def within(self, known: Known) -> Self:
-        """Return the same with public inputs held to their bounds: docs/privacy.md, "The public radius"."""
-        ...
-
-    def cost(self, known: Known) -> Cost:
-        """What it costs, from its own fields and public facts alone."""
-        ...
-
-    def carry_out(self, secret: Secret, known: Known) -> Work:
-        """Draw, compute, round; the cost is charged."""
-        ...

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from admmnet.errors import RequestError, RunError
-from admmnet.holder.answers import LATER, REFUSED, Answer, Ask, Measurement, Released
+from admmnet.holder.answers import LATER, REFUSED, Answer, Ask, Released
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.holder.known import Known, shared
-from admmnet.holder.measurements.base import KINDS, same_fields
+from admmnet.holder.measurements.base import KINDS, Measurement, same_fields
 from admmnet.holder.measurements.gate import HeldFall
 from admmnet.holder.measurements.sums import OnGrid
 from admmnet.holder.secrets import Secret

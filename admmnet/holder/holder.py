@@ -26,29 +26,14 @@ from admmnet.types import Matrix, Vector
 
 
 class Labels(NamedTuple):
-    """What labels may be.
-
-    Attributes
-    ----------
-    task : {"binary", "classes", "real"}
-    classes : int
-        K of "classes".
-    bounded : bool
-        Whether targets must lie in [-1, 1].
-    """
+    """What labels may be: the fields are those of ``Holder``."""
 
     task: LabelKind = "binary"
     classes: int = 2
     bounded: bool = False
 
     def check(self, labels: Vector) -> None:
-        """Refuse labels outside of the task's set.
-
-        Raises
-        ------
-        RequestError
-            Without the value.
-        """
+        """Refuse labels outside of the task's set, without naming the value."""
         if self.task not in get_args(LabelKind):
             raise RequestError(f"task = {self.task!r}: it must be one of {', '.join(get_args(LabelKind))}")
         if self.task == "binary" and not (np.abs(labels) == 1.0).all():
@@ -62,12 +47,6 @@ class Labels(NamedTuple):
                 raise RequestError(f"a label is none of 0, 1, ..., {self.classes - 1}: number the classes so")
         if self.task == "real" and self.bounded and not (np.abs(labels) <= 1.0).all():
             raise RequestError("a target is above 1 in size: scale targets to [-1, 1] by public bounds")
-
-    def one_hot(self, labels: Vector) -> Matrix:
-        """Targets of every class, shape (n, K): 1 at a record's own."""
-        found = np.zeros((len(labels), self.classes))
-        found[np.arange(len(labels)), labels.astype(np.intp)] = 1.0
-        return found
 
 
 class Holder:
@@ -102,8 +81,7 @@ class Holder:
     Raises
     ------
     RequestError
-        For whatever the theorems do not cover: other shapes, numbers that are not finite, a longer row, a label
-        outside of the task's set. The message holds no value of a record.
+        For whatever the theorems do not cover; the message holds no value of a record.
     """
 
     def __init__(
@@ -132,13 +110,7 @@ class Holder:
         dependent: bool = False,
         copy: bool = True,
     ) -> Self:
-        """Holder of the records of several agents; with ``copy=False`` the caller must give the arrays up.
-
-        Raises
-        ------
-        RequestError
-            As the constructor.
-        """
+        """Holder of the records of several agents; with ``copy=False`` the caller must give the arrays up."""
         found = cls.__new__(cls)
         found.dependent = dependent
         found._take(shards, Labels(task, classes, bounded), unit, copy=copy)
@@ -148,7 +120,7 @@ class Holder:
         if not shards:
             raise RequestError("a holder needs the records of one agent at least")
         self.task, self.classes, self.bounded = labels
-        self.unit, self._labels = unit, labels
+        self.unit = unit
         self._shards = [_checked(X, y, labels, unit, copy=copy) for X, y in shards]
         self.width = int(self._shards[0][0].shape[1])
         self.counts = tuple(len(y) for _, y in self._shards)
@@ -217,7 +189,7 @@ class SimulatedHolder(Holder):
         u = X @ theta.reshape(self.classes, -1).T
         if loss.name == "softmax":
             return float(np.mean(loss.value(u, y)))
-        return float(np.mean(np.sum(loss.value(u, self._labels.one_hot(y)), axis=1)))
+        return float(np.mean(np.sum(loss.value(u, one_hot(y, self.classes)), axis=1)))
 
     def fingerprint(self, member: int = 0) -> str:
         """sha256 of a member's records."""
@@ -226,6 +198,11 @@ class SimulatedHolder(Holder):
         for part in (*((X.data, X.indices, X.indptr) if is_sparse(X) else (X,)), y):
             found.update(np.ascontiguousarray(part).data)
         return found.hexdigest()
+
+
+def one_hot(labels: Vector, classes: int) -> Matrix:
+    """Targets of every class, shape (n, K): 1 at a record's own."""
+    return np.asarray(labels[:, None] == np.arange(classes), dtype=np.float64)
 
 
 def _give_back() -> None:

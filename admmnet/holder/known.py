@@ -24,20 +24,14 @@ class Known(NamedTuple):
         Its constants G and c1 hold for rows of norm 1.
     marks : frozenset of str
         What earlier answers have made public, as checkpoints keep it: no cost is left out because of it.
-    unit : bool
-        Whether all rows have norm 1, rows of zeros excepted.
+    unit, dependent
+        As of ``Holder``.
     simulated : bool
         Whether what is computed from the records may be shown.
-    dependent : bool
-        Whether their owner accepts steps that no figure covers.
     held : frozenset of str
         Keys of what is kept behind the door now: that a threshold is held, that a charge was paid in advance.
-    task : {"binary", "classes", "real"}
-        What the labels are.
-    classes : int
-        K where the task is "classes".
-    bounded : bool
-        Whether all targets lie in [-1, 1].
+    task, classes, bounded
+        As of ``Holder``.
     attempt : Attempt or None
         At a masked sum, as the door was told by the loop; None where nothing is masked.
     """

@@ -23,8 +23,8 @@ class Hinge(Bounded):
     """Hinge loss phi(u, y) = max(0, 1 - y u), labels y in {-1, +1}: |phi'| <= 1, phi' jumps at y u = 1."""
 
     name: str = "hinge"
-
     smooth: ClassVar[bool] = False  # phi' jumps
+    flatness = 0.0
 
     def value(self, u: Vector, y: Vector) -> Vector:
         """Loss of each record, 0 or more."""
@@ -43,11 +43,6 @@ class Hinge(Bounded):
         a = -s * y
         return np.where((a >= 0.0) & (a <= 1.0), -a, np.inf)
 
-    @property
-    def flatness(self) -> float:
-        """No bound on phi''."""
-        return 0.0
-
 
 SINGLE_SITE_LOSSES: Mapping[str, Loss] = {"squared": Squared(), "logistic": Logistic(), "hinge": Hinge()}
 """Losses of the single-site methods; ridge regression is the squared one, half the squared residual."""
@@ -57,17 +52,7 @@ SINGLE_SITE_LOSSES: Mapping[str, Loss] = {"squared": Squared(), "logistic": Logi
 class Problem:
     """Records as a series of steps computes with them; made of what a holder has checked.
 
-    Attributes
-    ----------
-    X : ndarray or CSR matrix, shape (N, d)
-        Records in rows.
-    y : ndarray, shape (N,)
-        Labels or targets.
-    loss : Loss
-    regularisation : float
-        lambda.
-    squared_norms : ndarray, shape (N,)
-        ||x_i||^2.
+    Rows X (N, d), labels or targets y (N,), the loss, lambda, and ||x_i||^2 (N,).
     """
 
     X: Features = field(repr=False)

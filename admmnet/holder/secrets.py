@@ -12,7 +12,6 @@ from admmnet.holder.rows import Features
 from admmnet.masking import Masks
 from admmnet.privacy.mechanisms import clipped_gamma_norm_noise, clipped_gaussian_noise, laplace_noise
 from admmnet.rng import Purpose
-from admmnet.solvers.ball_query import BallQuery
 from admmnet.solvers.certificate import AnySolver
 from admmnet.solvers.losses import Loss
 from admmnet.types import Vector
@@ -42,11 +41,10 @@ class Secret:
         member: int,
         loss: Loss,
         streams: Mapping[Purpose, np.random.Generator],
-        masks: Masks | None = None,
-        marks: frozenset[str] = frozenset(),
+        masks: Masks | None,
     ) -> None:
         self._holder, self._member, self._loss = holder, member, loss
-        self.streams, self.masks, self.marks = streams, masks, marks
+        self.streams, self.masks, self.marks = streams, masks, frozenset[str]()
         self.kept: dict[str, Any] = {}
         self.running: dict[str, Iterator[None]] = {}
 
@@ -76,10 +74,3 @@ class Secret:
     def laplace(self, purpose: Purpose, scale: float) -> float:
         """Laplace(0, scale)."""
         return laplace_noise(self.streams[purpose], scale)
-
-    def ball(self, key: str, radius: float, gap: float) -> BallQuery:
-        """Query of the mean loss over a ball, warm started from the last one under this key."""
-        query = self.kept.get(key)
-        if not isinstance(query, BallQuery):
-            query = self.kept[key] = BallQuery(self.solver, radius, gap)
-        return query

@@ -15,45 +15,12 @@ if TYPE_CHECKING:
     from admmnet.methods.base import Method
 
 
-TAKEN = {
-    *(
-        "algorithms",
-        "answered",
-        "as_json",
-        "bug",
-        "canary",
-        "confidence",
-        "config",
-        "debug",
-        "dry_run",
-        "epsilons",
-        "explain",
-        "failure",
-        "h",
-        "help",
-        "id",
-        "jobs",
-        "json",
-        "name",
-    ),
-    *(
-        "network",
-        "number",
-        "parent",
-        "plain",
-        "plot",
-        "quick",
-        "quiet",
-        "records",
-        "reference_norm",
-        "report",
-        "resplit",
-        "sample_complexity",
-        "secret",
-        "seeds",
-    ),
-    *("network_file", "suite", "trials", "tune", "tune_seeds", "version"),
-}
+TAKEN = (
+    {"algorithms", "answered", "as_json", "bug", "canary", "confidence", "config", "debug", "dry_run"}
+    | {"epsilons", "explain", "failure", "h", "help", "id", "jobs", "json", "name", "network", "network_file"}
+    | {"number", "parent", "plain", "plot", "quick", "quiet", "records", "reference_norm", "report", "resplit"}
+    | {"sample_complexity", "secret", "seeds", "trials", "tune", "tune_seeds", "version"}
+)
 """Names that no setting of a method from outside can have: flags of commands; the run's settings add theirs."""
 
 

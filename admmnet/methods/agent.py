@@ -15,48 +15,33 @@ Mask: TypeAlias = NDArray[np.bool_]
 
 
 class Contact(NamedTuple):
-    """A round's trouble around one agent, by neighbour in ascending order.
-
-    Attributes
-    ----------
-    present : ndarray of bool, shape (degree,)
-        Whether the edge is there, known before the agent solves.
-    arrives : ndarray of bool, shape (degree,)
-        Whether what the agent says gets there, known by acknowledgement; False where the edge is absent.
-    hears : ndarray of bool, shape (degree,)
-        Whether what the neighbour says gets here; False where the edge is absent.
-    """
+    """A round's trouble around one agent, by neighbour in ascending order."""
 
     present: Mask
+    """Shape (degree,). Whether the edge is there, known before the agent solves."""
     arrives: Mask
+    """Shape (degree,). Whether what the agent says gets there, known by acknowledgement; False where the edge is
+    absent."""
     hears: Mask
+    """Shape (degree,). Whether what the neighbour says gets here; False where the edge is absent."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentPlan:
-    """What was decided for one agent before the first round, from public facts.
-
-    Attributes
-    ----------
-    eta, regularisation, proximal : float
-        ADMM penalty; lambda/N, the agent's share of the regulariser; weight of its self-term.
-    weight : float
-        w_i of its mean loss, docs/algorithms.md (60).
-    convexity : float
-        m / w_i, m the least convexity of its objectives over the run.
-    noise : object
-        The method's own numbers, None where there are none.
-    charges : tuple of (Event, int)
-        All that the run can charge: the contract's filter is made of it.
-    """
+    """What was decided for one agent before the first round, from public facts."""
 
     eta: float = 0.0
     regularisation: float = 0.0
     proximal: float = 0.0
+    """ADMM penalty; lambda/N, the agent's share of the regulariser; weight of its self-term."""
     weight: float = 1.0
+    """w_i of its mean loss, docs/algorithms.md (60)."""
     convexity: float = 0.0
+    """m / w_i, m the least convexity of its objectives over the run."""
     noise: Any = None
+    """The method's own numbers, None where there are none."""
     charges: Charges = ()
+    """All that the run can charge: the contract's filter is made of it."""
 
     def calibrated(self, found: Calibrated[Any]) -> AgentPlan:
         """Return the same with calibrated noise."""
@@ -65,30 +50,20 @@ class AgentPlan:
 
 @dataclass(slots=True)
 class Agent:
-    """One agent as its method sees it: no path leads to records or ledger.
-
-    Attributes
-    ----------
-    id : int
-    neighbours : tuple of int
-        In ascending order, the order of every sum; those of all rounds where the graph changes.
-    plan : AgentPlan
-    state : object
-        Of the method's own kind, a dataclass: its fields are what a checkpoint keeps.
-    releases, sent, numbers : int
-        Vectors released so far; messages, one to each neighbour that was there; numbers in them, of 8 bytes each.
-    contact : Contact or None
-        Trouble of the present round, None for none; set before the agent proposes.
-    """
+    """One agent as its method sees it: no path leads to records or ledger."""
 
     id: int
     neighbours: tuple[int, ...]
+    """In ascending order, the order of every sum; those of all rounds where the graph changes."""
     plan: AgentPlan
     state: Any = None
+    """Of the method's own kind, a dataclass: its fields are what a checkpoint keeps."""
     releases: int = 0
     sent: int = 0
     numbers: int = 0
+    """Vectors released so far; messages, one to each neighbour that was there; numbers in them, of 8 bytes each."""
     contact: Contact | None = None
+    """Trouble of the present round, None for none; set before the agent proposes."""
 
     @property
     def degree(self) -> int:

@@ -1,68 +1,27 @@
-"""What agents take from several vectors at once: their mean, or what a few wrong ones among them cannot move far.
+"""What agents take from several vectors at once: their mean, perhaps without those that stand far from the others.
 
-docs/algorithms.md, eqs. (95), (96); what each survives and costs: docs/robust.md.
+docs/algorithms.md, eq. (100); what that survives and costs: docs/robust.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import TypeAlias
-
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.methods.settings import trimmed_of
 from admmnet.types import Matrix, Vector
-
-Rule: TypeAlias = Callable[[Matrix], Vector]
-"""What stands for the sum of the rows of a matrix, shape (k, d) to (d,)."""
 
 JUDGED = 4
 """Fewest vectors of which one can stand far from the others."""
 
 
-def added(rows: Matrix) -> Vector:
-    """Sum of the rows."""
-    return np.asarray(rows.sum(axis=0))
-
-
-def rule_of(aggregate: str) -> Rule:
-    """Rule of a name: ``mean``, ``median``, ``trimmed:B``, or ``screened``, the sum of what is left.
-
-    Raises
-    ------
-    RequestError
-        If there is no such rule.
-    """
-    if aggregate in ("mean", "screened"):
-        return added
-    return partial(_middle, trimmed=trimmed_of(aggregate))
-
-
-def _middle(rows: Matrix, trimmed: int | None) -> Vector:
-    """K times the mean of each coordinate's middle values, eqs. (95), (96); of too few rows their median."""
-    k = len(rows)
-    if not k:
-        return added(rows)
-    out = (k - 1) // 2
-    out = out if trimmed is None else min(out, trimmed)
-    return np.asarray(k * np.sort(rows, axis=0)[out : k - out].mean(axis=0))
-
-
-def _median(rows: Matrix) -> Vector:
-    """Median of each coordinate; numpy's own would import numpy.ma."""
-    return _middle(rows, None) / len(rows)
-
-
 def mean_of(rows: Matrix, aggregate: str = "mean") -> Vector:
-    """Mean of the rows by a rule, shape (d,); of equal ones bit for bit what they are."""
+    """Mean of the rows, or of the ``screened`` ones, shape (d,); of equal ones bit for bit what they are."""
     first: Vector = rows[0]
     if (rows == first).all():
         return first.copy()
     if aggregate == "screened":
         rows = rows[~stands_far(rows)]
-    return np.asarray(rule_of(aggregate)(rows) / len(rows))
+    return np.asarray(rows.sum(axis=0) / len(rows))
 
 
 def standing(rows: Matrix) -> Vector:
@@ -78,6 +37,12 @@ def standing(rows: Matrix) -> Vector:
     distance = np.linalg.norm(away, axis=1)
     found[speak] = np.divide(distance, usual, out=np.where(distance > 0.0, np.inf, 0.0), where=usual > 0.0)
     return found
+
+
+def _median(rows: Matrix) -> Vector:
+    """Median of each coordinate; numpy's own would import numpy.ma."""
+    out = (len(rows) - 1) // 2
+    return np.asarray(np.sort(rows, axis=0)[out : len(rows) - out].mean(axis=0))
 
 
 def stands_far(rows: Matrix) -> NDArray[np.bool_]:

@@ -35,30 +35,20 @@ __all__ = ["Agent", "AgentPlan", "Closing", "Contact", "Facts", "Mask", "Method"
 
 @dataclass(frozen=True)
 class Facts:
-    """What everybody may know of a network and its records.
-
-    Attributes
-    ----------
-    graph : Graph
-        Who neighbours whom; a ``networkx.Graph`` where the method is another package's.
-    counts : mapping
-        n_i of all agents.
-    width : int
-        d.
-    nominal : mapping
-        Nominal zCDP budget of every agent, by its owner's word; empty where no method asks for it.
-    task : {"binary", "classes", "real"}
-        What the labels are: two classes, three or more, or real targets.
-    classes : int
-        Number of classes K, 2 of binary labels; 0 for real targets.
-    """
+    """What everybody may know of a network and its records."""
 
     graph: Graph
+    """Who neighbours whom; a ``networkx.Graph`` where the method is another package's."""
     counts: Mapping[int, int]
+    """n_i of all agents."""
     width: int
+    """d."""
     nominal: Mapping[int, float]
+    """Nominal zCDP budget of every agent, by its owner's word; empty where no method asks for it."""
     task: LabelKind = "binary"
+    """What the labels are: two classes, three or more, or real targets."""
     classes: int = 2
+    """Number of classes K, 2 of binary labels; 0 for real targets."""
 
     @property
     def size(self) -> int:
@@ -81,48 +71,34 @@ class Method:
     settings : MethodSettings
         From ``fixed``; what depends on facts may still be ``auto``.
     facts : Facts
-
-    Attributes
-    ----------
-    name : str
-        As ``--algorithm`` has it.
-    verb : {"exchange", "reduce", "none"}
-        ``exchange``: agents broadcast vectors to neighbours every round, see ``absorb``. ``reduce``: they sum vectors
-        of integers along a public tree, see ``receive``. ``none``: one holder has all records; a round is an epoch
-        then, and the run ends early when nothing more comes.
-    forms : tuple of str
-        ``proven``, ``published``.
-    tasks : frozenset of str
-        Labels that it learns: ``binary``, ``classes``, ``real``.
-    private : bool
-        Whether it has a privacy budget.
-    covered : bool
-        Whether a proof covers all that it computes from records.
-    adaptive : bool
-        Whether it asks what no plan lists: the promise is then the budget, read at one order or as mu^2 (Theorem 5).
-    maskable : bool
-        Whether all that it asks are sums, which ``--trust masked`` can mask.
-    open_ended : bool
-        Whether a run goes on until nothing more comes, however many rounds were planned.
-    goes_on : bool
-        Whether a run can go on from released values alone, as a private run that is resumed must.
-    settings : MethodSettings
-        Without ``auto``.
     """
 
     name: ClassVar[str]
+    """As ``--algorithm`` has it."""
     Settings: ClassVar[type[MethodSettings]] = MethodSettings
     verb: ClassVar[Literal["exchange", "reduce", "none"]] = "exchange"
+    """``exchange``: agents broadcast vectors to neighbours every round, see ``absorb``. ``reduce``: they sum vectors
+    of integers along a public tree, see ``receive``. ``none``: one holder has all records; a round is an epoch
+    then, and the run ends early when nothing more comes."""
     forms: ClassVar[tuple[str, ...]] = ("proven", "published")
+    """``proven``, ``published``."""
     tasks: ClassVar[frozenset[LabelKind]] = frozenset({"binary"})
+    """Labels that it learns: ``binary``, ``classes``, ``real``."""
     private: ClassVar[bool] = True
+    """Whether it has a privacy budget."""
     covered: ClassVar[bool] = True
+    """Whether a proof covers all that it computes from records."""
     adaptive: ClassVar[bool] = False
+    """Whether it asks what no plan lists: the promise is then the budget, read at one order or as mu^2 (Theorem 5)."""
     maskable: ClassVar[bool] = False
+    """Whether all that it asks are sums, which ``--trust masked`` can mask."""
     open_ended: ClassVar[bool] = False
+    """Whether a run goes on until nothing more comes, however many rounds were planned."""
     goes_on: ClassVar[bool] = True
+    """Whether a run can go on from released values alone, as a private run that is resumed must."""
     lacks: ClassVar[frozenset[str]] = frozenset()
     settings: MethodSettings
+    """Without ``auto``."""
 
     def __init__(self, settings: MethodSettings, facts: Facts) -> None:
         self.settings = self.with_loss(settings)
@@ -202,7 +178,7 @@ class Method:
 
     @property
     def aggregate(self) -> str:
-        """Rule by which vectors of several agents count: ``mean``, ``median`` or ``trimmed:B``."""
+        """Rule by which vectors of several agents count: ``mean`` or ``screened``."""
         return "mean"
 
     @property

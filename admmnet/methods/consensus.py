@@ -15,12 +15,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from admmnet.errors import RequestError
 from admmnet.holder.answers import Released
-from admmnet.methods.aggregate import JUDGED, Rule, added, rule_of, stands_far
+from admmnet.methods.aggregate import JUDGED, stands_far
 from admmnet.methods.base import Agent, AgentPlan, Contact, Facts, Mask, Method, filled
 from admmnet.methods.convexity import missing_convexity, typical_penalty
-from admmnet.methods.settings import ConsensusSettings, Given, MethodSettings, trimmed_of
+from admmnet.methods.settings import ConsensusSettings, Given, MethodSettings
 from admmnet.types import Matrix, Vector
 
 PLAIN_REGULARISATION = 1e-4
@@ -35,41 +34,34 @@ DROWNED = 0.07
 
 @dataclass(slots=True)
 class ConsensusState:
-    """Last released vectors around one agent and its dual.
-
-    Attributes
-    ----------
-    theta, dual : ndarray of shape (d,)
-    heard : ndarray of shape (degree, d)
-        Last vector heard of every neighbour.
-    said : ndarray of shape (degree, d) or None
-        Last own vector that arrived at every neighbour; None while there was no trouble: ``theta`` everywhere.
-    edges : ndarray of shape (degree, d) or None
-        What has moved the dual along every edge, over eta/2: kept where a neighbour may be gone for good, eq. (111).
-    """
+    """Last released vectors around one agent and its dual."""
 
     theta: Vector
     dual: Vector
+    """Shape (d,)."""
     heard: Matrix
+    """Shape (degree, d). Last vector heard of every neighbour."""
     said: Matrix | None = None
+    """Shape (degree, d). Last own vector that arrived at every neighbour; None while there was no trouble: ``theta``
+    everywhere."""
     edges: Matrix | None = None
+    """Shape (degree, d). What has moved the dual along every edge, over eta/2: kept where a neighbour may be gone
+    for good, eq. (111)."""
 
     @classmethod
     def zero(cls, degree: int, width: int) -> Self:
         """Everything starts at zero."""
         return cls(np.zeros(width), np.zeros(width), np.zeros((degree, width)))
 
-    def linear_term(
-        self, eta: float, proximal: float = 0.0, contact: Contact | None = None, rule: Rule = added
-    ) -> Vector:
+    def linear_term(self, eta: float, proximal: float = 0.0, contact: Contact | None = None) -> Vector:
         """Linear coefficient of eqs. (3), (16), (35) less the loss, 2 dual - eta sum_j (theta_i + c_ij) - p theta_i.
 
-        c_ij is the neighbour's vector, or the agent's own where the edge is absent; ``rule`` makes their sum.
+        c_ij is the neighbour's vector, or the agent's own where the edge is absent.
         """
         heard = self.heard
         if contact is not None:
             heard = np.where(contact.present[:, None], heard, self.theta)
-        around: Vector = len(heard) * self.theta + rule(heard)
+        around: Vector = len(heard) * self.theta + heard.sum(axis=0)
         linear = 2.0 * self.dual - eta * around
         return linear - proximal * self.theta if proximal else linear
 
@@ -80,57 +72,43 @@ class ConsensusState:
         inbox: Mapping[int, Vector],
         eta: float,
         contact: Contact | None = None,
-        rule: Rule = added,
     ) -> None:
-        """Take in what was said this round and update the dual, eq. (4); a silent agent keeps its last value."""
-        if contact is not None or self.said is not None:
-            self._absorb_in_trouble(neighbours, own, inbox, eta, contact, rule)
-            return
-        degree = len(neighbours)
+        """Take in what was said this round and update the dual, eq. (4); a silent agent keeps its last value.
+
+        In trouble, eq. (36), the dual moves along edges over which nothing was lost, by vectors that both ends hold.
+        """
+        whole = np.ones(len(neighbours), dtype=bool)
+        _, arrives, hears = contact or Contact(whole, whole, whole)
+        if self.said is None and contact is not None:  # until now everything has arrived
+            self.said = np.tile(self.theta, (len(neighbours), 1))
         if own is not None:
             self.theta = own
+            if self.said is not None:
+                self.said[arrives] = own
+        came = hears & np.array([j in inbox for j in neighbours], dtype=bool)
         for row, j in enumerate(neighbours):
-            if j in inbox:
+            if came[row]:
                 self.heard[row] = inbox[j]
-        self.dual = self.dual + 0.5 * eta * (degree * self.theta - rule(self.heard))
+        if self.said is not None:
+            both = arrives & hears & self.counted(arrives, came, own is not None)
+            moved = self.said[both] - self.heard[both]
+            self.dual = self.dual + 0.5 * eta * moved.sum(axis=0)
+            if self.edges is not None:
+                self.edges[both] += moved
+            return
+        self.dual = self.dual + 0.5 * eta * (len(neighbours) * self.theta - self.heard.sum(axis=0))
         if self.edges is not None:
             self.edges += self.theta - self.heard
+
+    def counted(self, arrives: Mask, came: Mask, spoke: bool) -> Mask:
+        """Edges that count at all: all of them."""
+        return np.ones_like(arrives)
 
     def leave(self, gone: Mask, eta: float) -> None:
         """Take what moved the dual along some edges out of it, eq. (111)."""
         if self.edges is not None:
             self.dual = self.dual - 0.5 * eta * self.edges[gone].sum(axis=0)
             self.edges[gone] = 0.0
-
-    def _absorb_in_trouble(
-        self,
-        neighbours: Sequence[int],
-        own: Vector | None,
-        inbox: Mapping[int, Vector],
-        eta: float,
-        contact: Contact | None,
-        rule: Rule,
-    ) -> None:
-        """Eq. (36): the dual moves along edges over which nothing was lost, by vectors that both ends hold."""
-        whole = np.ones(len(neighbours), dtype=bool)
-        _, arrives, hears = contact or Contact(whole, whole, whole)
-        if self.said is None:  # until now everything has arrived
-            self.said = np.tile(self.theta, (len(neighbours), 1))
-        if own is not None:
-            self.theta = own
-            self.said[arrives] = own
-        for row, j in enumerate(neighbours):
-            if hears[row] and j in inbox:
-                self.heard[row] = inbox[j]
-        self.move(arrives & hears, eta, rule)
-
-    def move(self, both: Mask, eta: float, rule: Rule) -> None:
-        """Eq. (36) over some edges."""
-        assert self.said is not None
-        moved = self.said[both] - self.heard[both]
-        self.dual = self.dual + 0.5 * eta * rule(moved)
-        if self.edges is not None:
-            self.edges[both] += moved
 
 
 class ConsensusMethod(Method):
@@ -143,22 +121,11 @@ class ConsensusMethod(Method):
         self.settings = filled(self.settings, regularisation=self.least_regularisation())
         if self.settings.eta == "auto":
             self.settings = filled(self.settings, eta=self.penalty())
-        least, trimmed = min((facts.graph.degree(i), i) for i in facts.graph), trimmed_of(self.aggregate) or 0
-        if least[0] <= 2 * trimmed:
-            raise RequestError(
-                f"aggregate = {self.aggregate!r} needs {2 * trimmed + 1} neighbours of every agent, and agent "
-                f"{least[1]} has {least[0]}: take a graph with more edges such as complete:N, or a lower B"
-            )
 
     @property
     def aggregate(self) -> str:
         """Name of the rule by which neighbours' vectors count."""
         return str(self.settings.aggregate)
-
-    @cached_property
-    def together(self) -> Rule:
-        """What stands for the sum over neighbours, eqs. (95), (96)."""
-        return rule_of(self.aggregate)
 
     def penalty(self) -> float:
         """Eta where the settings leave it open, eq. (21)."""
@@ -223,11 +190,8 @@ class ConsensusMethod(Method):
         graph = self.facts.graph
         few = sum(graph.degree(i) < JUDGED - 1 for i in graph)
         unsafe = f"; {few} agents have less than 3 neighbours, of which one can move them at will"
-        sums = "duals no longer sum to zero, so the agents end near, not at, the optimum of all, and "
-        return (
-            f"aggregate = {self.aggregate}: {sums if self.aggregate != 'screened' else ''}each agent keeps a model of "
-            f"its own{unsafe if few else ''} (docs/robust.md)",
-        )
+        kept = f"aggregate = {self.aggregate}: each agent keeps a model of its own{unsafe if few else ''}"
+        return (f"{kept} (docs/robust.md)",)
 
     def wanted_convexity(self, agent: int) -> float:
         """Convexity that suits an agent's noise, eq. (20): of forms whose penalty or self-term may be ``auto``."""
@@ -235,15 +199,19 @@ class ConsensusMethod(Method):
 
     def objective(self, agent: int) -> AgentPlan:
         """Penalty, regulariser, self-term and weight of an agent, eqs. (21), (62); its noise is not decided yet."""
-        settings, graph = self.settings, self.facts.graph
-        eta, share = float(settings.eta), float(settings.regularisation) / len(graph)
-        penalty = 2.0 * eta * graph.degree(agent)
+        settings = self.settings
+        eta, share = float(settings.eta), float(settings.regularisation) / len(self.facts.graph)
+        penalty = 2.0 * eta * self.fewest(agent)
         if settings.proximal == "auto":
             proximal = missing_convexity(self.wanted_convexity(agent), share, penalty)
         else:
             proximal = float(settings.proximal)
         weight = self.weight(agent)
         return AgentPlan(eta, share, proximal, weight, (share + penalty + proximal) / weight)
+
+    def fewest(self, agent: int) -> int:
+        """Neighbours by which an agent's convexity is counted."""
+        return int(self.facts.graph.degree(agent))
 
     def start(self, agent: Agent, width: int) -> ConsensusState:
         """Everything at zero."""
@@ -257,21 +225,21 @@ class ConsensusMethod(Method):
         state, plan = agent.state, agent.plan
         eta = plan.eta if eta is None else eta
         proximal = plan.proximal if proximal is None else proximal
-        whole: Vector = state.linear_term(eta, proximal, agent.contact, self.together)
+        whole: Vector = state.linear_term(eta, proximal, agent.contact)
         return whole / plan.weight
 
     def absorb(self, agent: Agent, own: Vector | None, inbox: Mapping[int, Vector]) -> None:
         """Eqs. (4) and (36)."""
         if self.aggregate == "screened":
             inbox = screened(agent, own, inbox)
-        agent.state.absorb(agent.neighbours, own, inbox, agent.plan.eta, agent.contact, self.together)
+        agent.state.absorb(agent.neighbours, own, inbox, agent.plan.eta, agent.contact)
 
     def expect_losses(self, agent: Agent) -> None:
-        """See ``Method.expect_losses``; duals that are no sum over edges, and those without noise, stay as they are.
+        """See ``Method.expect_losses``; duals without noise stay as they are.
 
         So do those of a state of another kind.
         """
-        if self.private and self.together is added and isinstance(agent.state, ConsensusState):
+        if self.private and isinstance(agent.state, ConsensusState):
             agent.state.edges = np.zeros_like(agent.state.heard)
 
     def lose(self, agent: Agent, gone: Mask) -> None:

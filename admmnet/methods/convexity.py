@@ -37,15 +37,7 @@ def least_convexity(rho: float, releases: int, records: float, curvature: float,
 
 
 def typical_penalty(wanted: Sequence[float], degrees: Sequence[int]) -> float:
-    """Eta that gives the typical agent at the mean degree the convexity it wants, eq. (21).
-
-    Parameters
-    ----------
-    wanted : sequence of float
-        Convexities, by agent.
-    degrees : sequence of int
-        By agent.
-    """
+    """Eta that gives the typical agent at the mean degree the convexity it wants, eq. (21); both by agent."""
     return COUPLING * median(wanted) * len(degrees) / (2.0 * sum(degrees))
 
 

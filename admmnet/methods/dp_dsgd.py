@@ -56,15 +56,7 @@ class DSGDSettings(StepSettings):
 
 @dataclass(slots=True)
 class GossipState:
-    """Released vectors around one agent.
-
-    Attributes
-    ----------
-    theta : ndarray of shape (d,)
-        What it last broadcast.
-    heard : ndarray of shape (degree, d)
-        Last vector heard of every neighbour.
-    """
+    """What an agent last broadcast, shape (d,), and last heard of every neighbour, shape (degree, d)."""
 
     theta: Vector
     heard: Matrix

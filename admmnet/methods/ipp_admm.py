@@ -6,7 +6,7 @@ docs/algorithms.md, sec. 3 eqs. (13)-(15) as published; sec. 5 eqs. (22), (23) p
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from admmnet.methods.base import Agent, AgentPlan, filled
 from admmnet.methods.consensus import vector_of
 from admmnet.methods.joining import JoiningADMM
 from admmnet.methods.pp_admm import PPSettings
+from admmnet.methods.published import PublishedNoise
 from admmnet.methods.settings import Given, MethodSettings
 from admmnet.privacy.budget import Charges
 from admmnet.privacy.calibrate import pure_epsilon
@@ -25,8 +26,6 @@ from admmnet.settings import Auto, setting
 from admmnet.solvers.radius import LossFacts, gate_gap
 from admmnet.types import Vector
 
-SWITCH = 34.6
-"""Rounds a release from which a held threshold has less noise than a noisy query a round (Theorem 9)."""
 JOINING = ("auto", "joining")
 """Values of ``gate`` with which agents join a core."""
 GATE_RADIUS, LOSS_CLIP = 5.0, 2.0
@@ -41,8 +40,8 @@ class IPPSettings(PPSettings):
     gate: str = setting(
         "auto",
         "privacy",
-        "gate of ipp-admm; auto: joining, the paper's if published; ball: gaussian or above-threshold",
-        choices=("auto", "joining", "ball", "above-threshold", "gaussian", "off"),
+        "gate of ipp-admm; auto: joining, the paper's if published",
+        choices=("auto", "joining", "above-threshold", "gaussian", "off"),
         chosen=True,
     )
     gate_share: float | Auto = setting(
@@ -91,24 +90,15 @@ class IPPSettings(PPSettings):
         ):
             if set_:
                 raise RequestError(
-                    f"{name} = {getattr(self, name)} goes with gate = 'ball', 'gaussian' or 'above-threshold': "
+                    f"{name} = {getattr(self, name)} goes with gate = 'gaussian' or 'above-threshold': "
                     "whoever has joined speaks every round"
                 )
 
 
 class Gate(NamedTuple):
-    """Noise of a proven gate.
+    """Noise of a proven gate: the query's certified gap, and the standard deviation of a comparison's noise.
 
-    Attributes
-    ----------
-    gap : float
-        Certified gap of the query.
-    spread : float
-        Standard deviation of a comparison's noise.
-    sigma : float or None
-        Of the Gaussian gate; None for a held threshold.
-    epsilon_threshold, epsilon_query : float
-        Pure epsilons of the held threshold's noise and of the comparisons.
+    ``sigma`` is the Gaussian gate's, None for a held threshold, which has pure epsilons of its noise and its queries.
     """
 
     gap: float
@@ -122,9 +112,9 @@ class IPPADMM(JoiningADMM):
     """An agent speaks when the consensus around it fits its records badly.
 
     The proven form puts the question to a public point, the average of the neighbours' last vectors; the release has
-    noise of its own. By default agents outside a public core are asked whether they join it (Theorem 22); ``ball`` asks
-    every agent every round whether a ball around that point has a better one (Theorem 8). The published form
-    broadcasts what a noisy comparison finds better than the last broadcast.
+    noise of its own. By default agents outside a public core are asked whether they join it (Theorem 22); the
+    ball gates ask every agent every round whether a ball around that point has a better one (Theorem 8). The published
+    form broadcasts what a noisy comparison finds better than the last broadcast.
     """
 
     name = "ipp-admm"
@@ -149,12 +139,8 @@ class IPPADMM(JoiningADMM):
 
     @property
     def kind(self) -> str:
-        """Gate of the proven form: at equal cost ``ball`` is the question with less noise (Theorem 9)."""
-        if self.settings.gate in JOINING:
-            return "joining"
-        if self.settings.gate != "ball":
-            return str(self.settings.gate)
-        return "above-threshold" if int(self.settings.rounds) > SWITCH * self.releases else "gaussian"
+        """Gate of the proven form."""
+        return "joining" if self.settings.gate in JOINING else str(self.settings.gate)
 
     @property
     def releases(self) -> int:
@@ -226,7 +212,7 @@ class IPPADMM(JoiningADMM):
         threshold = self.settings.gate_threshold
         # where noise drowns the falls it asks about, the gate lets nearly everything pass
         level = Q_MIN - 2.0 * gate.spread if threshold == "auto" else float(threshold)
-        centre = self.together(agent.state.heard) / agent.degree
+        centre = agent.state.heard.sum(axis=0) / agent.degree
         public = centre, self.settings.gate_radius, gate.gap, level
         if gate.sigma is None:
             return HeldFall(*public, gate.epsilon_threshold, gate.epsilon_query)
@@ -234,8 +220,9 @@ class IPPADMM(JoiningADMM):
 
     def _comparison(self, agent: Agent) -> PublishedComparison:
         """Eqs. (13)-(15)."""
-        noise = agent.plan.noise
-        asked = PublishedComparison(
+        noise: PublishedNoise = agent.plan.noise
+        assert noise.gate is not None
+        return PublishedComparison(
             self.linear_term(agent),
             agent.convexity,
             self.beta,
@@ -246,5 +233,5 @@ class IPPADMM(JoiningADMM):
             self.settings.loss_clip,
             float(self.settings.gate_threshold),
             *noise.gate,
+            noise_share=self.noise_share,
         )
-        return replace(asked, noise_share=self.noise_share)

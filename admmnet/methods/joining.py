@@ -17,10 +17,9 @@ import numpy as np
 from admmnet.graph.simple import Graph, parts_of
 from admmnet.holder.answers import Ask, Asking, Released
 from admmnet.holder.measurements import GradientNorm, PerturbedMinimiser
-from admmnet.methods.aggregate import Rule, added
 from admmnet.methods.base import Agent, AgentPlan, Contact, Facts, Mask
 from admmnet.methods.consensus import ConsensusState, vector_of
-from admmnet.methods.convexity import missing_convexity, typical_penalty
+from admmnet.methods.convexity import typical_penalty
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.methods.settings import MethodSettings
 from admmnet.privacy.budget import Charges
@@ -92,19 +91,13 @@ def reaching(graph: Graph, first: frozenset[int], asked: Sequence[int]) -> froze
 
 @dataclass(slots=True)
 class JoiningState(ConsensusState):
-    """State of an agent where not all speak from the first round.
-
-    Attributes
-    ----------
-    joined : int or None
-        Round of its yes.
-    met, told : ndarray of bool, shape (degree,)
-        Whether the neighbour is known to speak, and knows that this agent does: both ends know both.
-    """
+    """State of an agent where not all speak from the first round."""
 
     joined: int | None = None
+    """Round of its yes."""
     met: Mask = None  # type: ignore[assignment]  # fields of the base have defaults
     told: Mask = None  # type: ignore[assignment]
+    """Shape (degree,). Whether the neighbour is known to speak, and knows that this agent does: both ends know both."""
 
     @classmethod
     def among(cls, neighbours: Sequence[int], width: int, first: frozenset[int], *, speaks: bool) -> Self:
@@ -115,43 +108,24 @@ class JoiningState(ConsensusState):
         state.said = np.zeros_like(state.heard)
         return state
 
-    def around(self, rule: Rule = added) -> Vector | None:
+    def around(self) -> Vector | None:
         """Mean of the vectors heard of, shape (d,), eq. (82); None before the first."""
         found = self.heard[self.met & self.heard.any(axis=1)]
-        return rule(found) / len(found) if len(found) else None
+        return found.sum(axis=0) / len(found) if len(found) else None
 
-    def linear_term(
-        self, eta: float, proximal: float = 0.0, contact: Contact | None = None, rule: Rule = added
-    ) -> Vector:
+    def linear_term(self, eta: float, proximal: float = 0.0, contact: Contact | None = None) -> Vector:
         """Eq. (85): of the edges to those who speak."""
         met = self.met
         if contact is not None:
             contact = Contact(*(mask[met] for mask in contact))
-        return ConsensusState(self.theta, self.dual, self.heard[met]).linear_term(eta, proximal, contact, rule)
+        return ConsensusState(self.theta, self.dual, self.heard[met]).linear_term(eta, proximal, contact)
 
-    def absorb(
-        self,
-        neighbours: Sequence[int],
-        own: Vector | None,
-        inbox: Mapping[int, Vector],
-        eta: float,
-        contact: Contact | None = None,
-        rule: Rule = added,
-    ) -> None:
+    def counted(self, arrives: Mask, came: Mask, spoke: bool) -> Mask:
         """Eq. (86): an edge counts once a vector has arrived at either end; who listens keeps a dual of zero."""
-        whole = np.ones(len(neighbours), dtype=bool)
-        _, arrives, hears = contact or Contact(whole, whole, whole)
-        assert self.said is not None
-        if own is not None:
-            self.theta = own
-            self.said[arrives] = own
+        if spoke:
             self.told = self.told | arrives
-        came = hears & np.array([j in inbox for j in neighbours], dtype=bool)
-        for row, j in enumerate(neighbours):
-            if came[row]:
-                self.heard[row] = inbox[j]
         self.met = self.met | came
-        self.move(arrives & hears & self.met & self.told, eta, rule)
+        return self.met & self.told
 
 
 class JoiningADMM(PPADMM):
@@ -216,19 +190,11 @@ class JoiningADMM(PPADMM):
         (event,) = question.cost(known).now
         return sigma, ((event, len(ASKED_IN)),)
 
-    def objective(self, agent: int) -> AgentPlan:
-        """Convexity at the fewest speaking neighbours, eq. (88): those of the first round, or one."""
+    def fewest(self, agent: int) -> int:
+        """Eq. (88): neighbours that speak in the first round, or one."""
         if self.all_speak:
-            return super().objective(agent)
-        settings, graph, first = self.settings, self.facts.graph, self.first
-        eta, part = float(settings.eta), float(settings.regularisation) / len(graph)
-        least = sum(j in first for j in graph[agent]) if agent in first else 1
-        penalty, weight = 2.0 * eta * least, self.weight(agent)
-        if settings.proximal == "auto":
-            proximal = missing_convexity(self.wanted_convexity(agent), part, penalty)
-        else:
-            proximal = float(settings.proximal)
-        return AgentPlan(eta, part, proximal, weight, (part + penalty + proximal) / weight)
+            return super().fewest(agent)
+        return sum(j in self.first for j in self.facts.graph[agent]) if agent in self.first else 1
 
     def plan(self, agent: int, target: Target) -> AgentPlan:
         """Noise of one agent; nothing where it is never asked."""
@@ -258,7 +224,7 @@ class JoiningADMM(PPADMM):
         """Eq. (85), of a round's objective of convexity m."""
         plan, state = agent.plan, agent.state
         proximal = max(m - plan.regularisation - 2.0 * plan.eta * int(state.met.sum()), 0.0)
-        found: Vector = state.linear_term(plan.eta, proximal, agent.contact, self.together)
+        found: Vector = state.linear_term(plan.eta, proximal, agent.contact)
         return found
 
     def minimiser(self, agent: Agent) -> PerturbedMinimiser:
@@ -272,7 +238,7 @@ class JoiningADMM(PPADMM):
         """Eqs. (81)-(86): a release, a relayed vector, or None for silence."""
         state: JoiningState = agent.state
         if agent.id not in self.core and state.joined is None:
-            centre, noise = state.around(self.together), agent.plan.noise
+            centre, noise = state.around(), agent.plan.noise
             answer = None
             if noise is not None and round in ASKED_IN and centre is not None:
                 question = GradientNorm(centre, noise.gate, self.threshold(agent.id))
@@ -294,7 +260,7 @@ class JoiningADMM(PPADMM):
     def model(self, agent: Agent) -> Vector:
         """Last broadcast; of who only listens, the mean of what it hears."""
         if not self.in_average(agent):
-            found: Vector | None = agent.state.around(self.together)
+            found: Vector | None = agent.state.around()
             if found is not None:
                 return found
         return super().model(agent)

@@ -34,17 +34,7 @@ class DescentSettings(SumSettings, StepSettings):
 
 @dataclass(slots=True)
 class DescentState:
-    """Public, and the same at every agent.
-
-    Attributes
-    ----------
-    theta : ndarray of shape (size,)
-        Where the last step led.
-    point : ndarray of shape (size,)
-        Where gradients are taken next.
-    steps : int
-        Steps so far; a void round takes none.
-    """
+    """Public, and the same at every agent: where the last step led, where the next gradients are, steps so far."""
 
     theta: Vector
     point: Vector

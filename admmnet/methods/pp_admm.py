@@ -111,7 +111,10 @@ class PPADMM(PerturbedConsensus):
     gated: ClassVar[bool] = False
 
     def __init__(self, settings: MethodSettings, facts: Facts) -> None:
-        self.rule = PublishedRule(settings, facts, gated=self.gated) if settings.method == "published" else None
+        share = None if settings.noise_share == EPSILON3_SHARE else float(settings.noise_share)
+        self.noise_share = share
+        """epsilon3 / epsilon1 as an event has it: None for the paper's."""
+        self.rule = PublishedRule(settings, facts, share, gated=self.gated) if settings.method == "published" else None
         super().__init__(settings, facts)
         self._calibrated = cache(self._calibrate)
 
@@ -122,12 +125,6 @@ class PPADMM(PerturbedConsensus):
             paper = {"rounds": PUBLISHED_ROUNDS, "eta": 0.5, "proximal": 0.0, "beta": 10.0**-3.5}
             return filled(settings, inexact_share=INEXACT_SHARE, **paper)
         return filled(settings, inexact_share=INEXACT_SHARE, rounds=ROUNDS, beta=1e-8, release="objective")
-
-    @property
-    def noise_share(self) -> float | None:
-        """epsilon3 / epsilon1 as an event has it: None for the paper's."""
-        share: float = self.settings.noise_share
-        return None if share == EPSILON3_SHARE else share
 
     def least_regularisation(self) -> float:
         """What Theorem 3.1 of the paper asks for; the proven form needs none."""

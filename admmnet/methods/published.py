@@ -7,7 +7,6 @@ the proven accountant takes the largest rho_total whose proven worst case keeps 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -59,20 +58,7 @@ class PublishedNoise(NamedTuple):
 
 
 class PublishedRule:
-    """Regularisation of the network's problem, and the noise of every agent.
-
-    Parameters
-    ----------
-    settings : MethodSettings
-        With rounds, penalty, tolerance and what the gate has.
-    facts : Facts
-    gated : bool
-        Whether it is IPP-ADMM.
-
-    Attributes
-    ----------
-    regularisation : float
-        As asked for, or the least that Theorem 3.1 allows.
+    """Regularisation of the network's problem, as asked for or the least of Theorem 3.1, and the noise of every agent.
 
     Raises
     ------
@@ -82,21 +68,17 @@ class PublishedRule:
         If a budget is too small to calculate any noise.
     """
 
-    def __init__(self, settings: MethodSettings, facts: Facts, *, gated: bool) -> None:
+    def __init__(self, settings: MethodSettings, facts: Facts, noise_share: float | None, *, gated: bool) -> None:
         self._settings, self._facts, self._gated = settings, facts, gated
         self._loss = get_loss(settings.loss, settings.loss_width)
         self._releases = int(settings.max_releases if gated else settings.rounds)
         self._share = float(settings.gate_share) if gated else 0.0
         self._hidden = float(settings.inexact_share)
-        self._noise_share = float(settings.noise_share)
+        self.noise_share = noise_share
+        """epsilon3 / epsilon1 as an event has it: None for the paper's."""
         kinds = list(dict.fromkeys(self._kind(i) for i in sorted(facts.graph)))
         asked = settings.regularisation
         self.regularisation, self._found = self._settle(kinds, None if asked == "auto" else float(asked))
-
-    @property
-    def noise_share(self) -> float | None:
-        """epsilon3 / epsilon1 as an event has it: None for the paper's."""
-        return None if self._noise_share == published.EPSILON3_SHARE else self._noise_share
 
     def found(self, agent: int) -> Calibrated[PublishedNoise]:
         """Noise of an agent."""
@@ -120,17 +102,13 @@ class PublishedRule:
                 )
             settled = weight is not None and floor <= weight
             weight = floor if weight is None or floor > weight else weight
-            found = {kind: self._calibrated(kind, part, weight) for kind, part in parts.items()}
+            found = {kind: Calibrated(*self._draft(kind, part, weight), math.nan) for kind, part in parts.items()}
             if settled or all(self._kept(kind, found[kind]) for kind in kinds):
                 return weight, found
         raise RequestError("regularisation = auto does not settle for these agents; set a larger one by hand")
 
     def _kept(self, kind: Kind, found: Calibrated[PublishedNoise]) -> bool:
         return kind.target.accountant == "published" or kind.target.allows(kind.target.worst(found.charges))
-
-    def _calibrated(self, kind: Kind, part: Allocation, weight: float) -> Calibrated[PublishedNoise]:
-        draft = self._draft(kind, part, weight)
-        return Calibrated(draft.noise, draft.charges, math.nan)
 
     def _rho_total(self, kind: Kind, weight: float | None) -> float:
         """rho_total of an agent: eq. (P4), or by bisection on the proven worst case."""
@@ -156,7 +134,7 @@ class PublishedRule:
         each = rho_total * (1.0 - self._share) / self._releases
         rho1, rho2 = each * (1.0 - self._hidden), each * self._hidden  # eq. (8)
         epsilon1 = published.epsilon1(rho1)  # eq. (9)
-        epsilon3 = self._noise_share * epsilon1  # eq. (11)
+        epsilon3 = (self.noise_share or published.EPSILON3_SHARE) * epsilon1  # eq. (11)
         gap, n = epsilon1 - epsilon3, kind.records
         if not (gap > 0.0 and rho2 > 0.0):
             raise BudgetError(
@@ -187,8 +165,7 @@ class PublishedRule:
         ratio = (2.0 * c) ** (2.0 / 3.0)
         epsilon_t, epsilon_q = part.epsilon_gate / (1.0 + ratio), part.epsilon_gate * ratio / (1.0 + ratio)
         gate = PublishedGate(2.0 * c * clip / epsilon_t, 4.0 * c * clip / epsilon_q, part.epsilon_gate)
-        question = PublishedComparison(nothing, *common, nothing, share, clip, 0.0, *gate)
-        question = replace(question, noise_share=self.noise_share)
+        question = PublishedComparison(nothing, *common, nothing, share, clip, 0.0, *gate, noise_share=self.noise_share)
         first = question.cost(known)
         later = question.cost(known._replace(marks=frozenset({PublishedComparison.MARK}))).now
         charges = [(first.now[1], 1), (later[1], rounds - 1), (first.now[0], rounds), (first.later[0], c)]

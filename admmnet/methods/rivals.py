@@ -35,18 +35,9 @@ ROOM = 1e-9
 
 
 class PureNoise(NamedTuple):
-    """Noise of one agent.
+    """Rate a of K(a), standard deviation on the minimiser, and the least m over the run, DVP's ridge included.
 
-    Attributes
-    ----------
-    rate : float
-        a of K(a), the density of the linear term.
-    sigma2 : float
-        Standard deviation added to the minimiser.
-    convexity : float
-        m, the least over the run, DVP's ridge included.
-    penalty : float or None
-        2 eta |B_i| of the first round, where the published accounting asks for it.
+    ``penalty`` is 2 eta |B_i| of the first round, where the published accounting asks for it.
     """
 
     rate: float

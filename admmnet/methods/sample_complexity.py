@@ -11,17 +11,7 @@ from typing import NamedTuple
 
 
 class Asked(NamedTuple):
-    """What is asked of an agent.
-
-    Attributes
-    ----------
-    accuracy : float
-        a_acc, excess of the expected loss over that of the reference.
-    norm : float
-        Norm of the reference classifier.
-    failure : float
-        xi.
-    """
+    """What is asked of an agent: a_acc, excess of the expected loss over the reference's, of this norm; and xi."""
 
     accuracy: float
     norm: float
@@ -29,16 +19,10 @@ class Asked(NamedTuple):
 
 
 class Needed(NamedTuple):
-    """Answers of both theorems.
+    """n_i / V that Theorems 3.4 and 3.5 ask for at this noise, None where they promise nothing.
 
-    Attributes
-    ----------
-    without_noise, private : float or None
-        n_i / V that Theorem 3.4 and Theorem 3.5 ask for at this noise; None where they promise nothing.
-    least : float
-        Excess loss from which on Theorem 3.5 promises anything at this noise.
-    least_ever : float
-        The same without the noise in the objective, which falls with n_i; that on the solution does not.
+    ``least`` is the excess loss from which on Theorem 3.5 promises anything; ``least_ever`` the same without the noise
+    in the objective, which falls with n_i; that on the solution does not.
     """
 
     without_noise: float | None

@@ -5,7 +5,6 @@ A method's own settings are the fields of its ``Settings``, a frozen dataclass t
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -151,17 +150,15 @@ class ConsensusSettings(MethodSettings):
     aggregate: str = setting(
         "mean",
         "algorithm",
-        "what an agent takes from its neighbours: their mean; the mean without those that stand far from the others; "
-        "or the median or trimmed mean of each coordinate, with which duals do not sum to zero. Unless it is mean, the "
-        "answer is each agent's own vector",
-        metavar="mean|screened|median|trimmed:B",
+        "what an agent takes from its neighbours: mean; screened: without those that stand far from the others, and "
+        "then the answer is each agent's own vector",
+        choices=("mean", "screened"),
         chosen=True,
         tunable=True,
     )
 
     def check(self) -> None:
-        """Check the aggregate, and what goes with it: an average over all would let a wrong vector in again."""
-        trimmed_of(self.aggregate)
+        """Check what goes with the aggregate: an average over all would let a wrong vector in again."""
         if self.aggregate == "mean":
             return
         if self.answer == "gossip":
@@ -183,22 +180,3 @@ class NoisySettings(ConsensusSettings):
         "share of a release's budget for the noise that hides how inexact the solve is; auto: 0.001",
         within="(0, 1)",
     )
-
-
-def trimmed_of(aggregate: str) -> int | None:
-    """B of ``trimmed:B``, 0 of means, None of the median, which leaves out all but the middle.
-
-    Raises
-    ------
-    RequestError
-        If it is no such name.
-    """
-    if aggregate in ("mean", "median", "screened"):
-        return None if aggregate == "median" else 0
-    found = re.fullmatch(r"trimmed:([1-9][0-9]{0,5})", aggregate)
-    if found is None:
-        raise RequestError(
-            f"aggregate = {aggregate!r} is not allowed: it must be mean, median, screened or trimmed:B, where B of "
-            "at least 1 is how many values are left out at each end"
-        )
-    return int(found[1])

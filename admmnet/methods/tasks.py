@@ -60,7 +60,7 @@ def require_method(settings: MethodSettings, task: LabelKind, labels: str, data:
 def accepts(settings: MethodSettings, loss: str) -> bool:
     """Whether the method takes a loss."""
     try:
-        replace(settings, loss=loss, loss_width="auto")
+        settings.chosen_method.check_problem(replace(settings, loss=loss, loss_width="auto"))
     except RequestError:
         return False
     return True

@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from statistics import median
 from typing import Any
 
-from admmnet.errors import counted
-from admmnet.experiments.statistics import Contest, Sample, contest, total
 from admmnet.experiments.store import Lab
 from admmnet.papers.damaskinos2021_figures import (
-    LOOKS,
-    OPEN,
     PROVEN,
     PUBLISHED,
     Application,
     batches_and_clips,
     convergence,
+    learning_rates,
+    trade_off,
+    tuning,
 )
-from admmnet.papers.damaskinos2021_tuning import learning_rates, tuning
 from admmnet.papers.driver import Request
-from admmnet.papers.report import Figure, Finding, beyond, curves, heights, told, verdict_on
+from admmnet.papers.report import Figure
 from admmnet.papers.runs import Contender, CostJob, Final, RunJob, compared, settings
-from admmnet.papers.sources import first_found, guessing, made, named, rows, stand_ins
-from admmnet.papers.tables import Row, RowTable, grid_table, three
-from admmnet.report.figure import Panel, Rule
+from admmnet.papers.sources import DataSource, first_found, guessing, made, named, rows
+from admmnet.papers.tables import Row, RowTable
 
 TITLE = "Damaskinos et al. 2021: differentially private stochastic coordinate descent"
-ABOUT = (
-    "The paper: delta = 1e-3; ridge regression on YearPredictionMSD and logistic regression on Phishing with lambda = "
-    "1e-4, SVM on Adult with lambda = 1e-5; L and C (and the learning rate of the SGDs) chosen on validation records. "
-    "It tried 156 settings for DP-SCD and 2,028 for DP-SGD, ran 50 epochs on YearPredictionMSD and 10 on the others, "
-    "as is done here, and shows medians of 10 seeds; here the grids are far smaller, and settings are chosen on a "
-    f"held-out quarter of the training records. Two readings: *{PUBLISHED}* is the paper's methods (noise on "
-    "the dual variables, shuffled batches) and its arithmetic, the moments accountant, under which the proven epsilon "
-    f"is several times as large; *{PROVEN}* compares what is proven: DP-SCD with private duals, the paper's DP-SCD "
-    "with as much noise as its proof needs, seqDP-SCD with the proved sensitivity, DP-SGD with Poisson batches. All "
-    "epsilons are for zero-out."
-)
 DELTA = 1e-3
 EPOCHS = {"ridge": 50, "logistic": 10, "svm": 10}
 """Passes of the methods with privacy and of SGD, as the paper's."""
@@ -68,12 +54,6 @@ SCALES: dict[str, dict[str, Any]] = {
         "batches": {"ridge": (200,), "logistic": (200,), "svm": (200,)}, "large": (),
         "seeds_figure3": 1, "batches_figure3": (50, 200, 1000), "reaches_figure3": (0.0003, 0.001, 0.003),
     },
-    "tiny": {
-        "seeds": 2, "seeds_ridge": 2, "trials": 1, "epsilons": (0.5, 2.0), "epsilons_ridge": (0.5, 2.0),
-        "ridge": 600, "draws": (7, 8), "clips": 2, "rates": 1,
-        "batches": {"ridge": (50,), "logistic": (50,), "svm": (50,)}, "large": (),
-        "seeds_figure3": 1, "batches_figure3": (20, 100), "reaches_figure3": (0.01, 0.1),
-    },
 }  # fmt: skip
 REACHES = {
     "ridge": (0.0003, 0.001, 0.0001, 0.003, 0.00003),
@@ -85,7 +65,6 @@ fewer are tried."""
 SGD_CLIPS = {"ridge": (0.1, 0.3, 1.0), "logistic": (0.3, 1.0), "svm": (0.3, 1.0)}
 DP_RATES = {"ridge": (1.0, 0.25, 4.0), "logistic": (4.0, 16.0, 1.0), "svm": (4.0, 1.0, 16.0)}
 SGD_RATES = (0.01, 0.1, 1.0)
-TITLES = {"ridge": "(a) ridge regression", "logistic": "(b) logistic regression", "svm": "(c) SVM"}
 
 
 def figures(lab: Lab, request: Request, scale: Any) -> list[Figure]:
@@ -117,14 +96,14 @@ def figures(lab: Lab, request: Request, scale: Any) -> list[Figure]:
         trade_off(points, problems),
         convergence(course.changed("optimum", lambda row: optimum), ridge),
         batches_and_clips(_third(lab, ridge, scale), ridge),
-        tuning(_costs(lab, first, scale)),
-        learning_rates(_rates(lab, first, scale)),
+        tuning(_costs(lab, first, scale), problems),
+        learning_rates(_rates(lab, first, scale), problems),
     ]
 
 
-def _problems(scale: Any, request: Request) -> list[Application]:
-    folder = request.data_dir
-    size = {"records": scale.ridge, "test": scale.ridge // 5}
+def _sources(scale: Any, request: Request) -> tuple[list[DataSource], DataSource, DataSource]:
+    """Draws of the ridge problem, records of the logistic one and of the SVM."""
+    folder, size = request.data_dir, {"records": scale.ridge, "test": scale.ridge // 5}
     draws = [
         replace(
             made(f"synthetic ridge, draw {number}" if number > 1 else "synthetic ridge", "ridge", **size, draw=draw),
@@ -132,22 +111,22 @@ def _problems(scale: Any, request: Request) -> list[Application]:
         )
         for number, draw in enumerate(scale.draws, start=1)
     ]
-    if request.scale == "tiny":
-        base = made("tiny problem", "logistic", records=600, features=4, test=200, norm=6.0)
-        others = [first_found(replace(base, stands_for=name)) for name in ("Phishing", "Adult")]
-        ridges = [first_found(draw) for draw in draws]
-    else:
-        census = named("synthetic census", "census", folder)
-        year = named("YearPredictionMSD", "year-prediction-msd", folder, test="official")
-        ridges = [first_found(replace(year, most=scale.ridge), draws[0])]
-        if ridges[0].made is not None:
-            ridges += [first_found(draw) for draw in draws[1:]]
-        others = [
-            first_found(named("Phishing", "phishing", folder), replace(census, stands_for="Phishing")),
-            first_found(named("Adult", "adult", folder), replace(census, stands_for="Adult")),
-        ]
+    census = named("synthetic census", "census", folder)
+    year = named("YearPredictionMSD", "year-prediction-msd", folder, test="official")
+    ridges = [first_found(replace(year, most=scale.ridge), draws[0])]
+    if ridges[0].made is not None:
+        ridges += [first_found(draw) for draw in draws[1:]]
+    phishing, adult = (
+        first_found(named(name, name.lower(), folder), replace(census, stands_for=name))
+        for name in ("Phishing", "Adult")
+    )
+    return ridges, phishing, adult
+
+
+def _problems(scale: Any, request: Request) -> list[Application]:
+    ridges, logistic, svm = _sources(scale, request)
     found = [("ridge", source, "squared", 1e-4, draw) for draw, source in enumerate(ridges, start=1)]
-    found += [("logistic", others[0], "logistic", 1e-4, 1), ("svm", others[1], "hinge", 1e-5, 1)]
+    found += [("logistic", logistic, "logistic", 1e-4, 1), ("svm", svm, "hinge", 1e-5, 1)]
     return [
         Application(name, source, loss, weight, guessing(source), EPOCHS[name], draw)
         for name, source, loss, weight, draw in found
@@ -261,124 +240,3 @@ def _rates(lab: Lab, finals: Sequence[Final], scale: Any) -> list[Row]:
         {name: facts.get(name) for name in names} | {"error": results[trial].get("test_error")}
         for trial, facts in wanted
     ]
-
-
-def trade_off(points: Sequence[Row], problems: Sequence[Application]) -> Figure:
-    """Figure 1."""
-    words = stand_ins([problem.source for problem in problems]) or "the paper's three data sets."
-    return Figure(
-        "figure1",
-        "Figure 1. Privacy and utility",
-        points,
-        f"{words} Settings chosen by validation error from small grids; Adult with 35,000 training records drawn from "
-        "all (the paper: the official parts). Pictures and tables show medians, as the paper's, of the first draw; the "
-        "tests behind the verdicts compare means, each draw for itself.",
-        _trade_off_findings,
-        _trade_off_tables,
-        lambda found: [
-            [_trade_off_panel(own.where(problem=one.name, draw=1), one, reading) for one in problems if one.draw == 1]
-            for reading, own in found.split("reading")
-        ],
-        lambda found: (
-            f"Medians over {counted(len(found.distinct('seed')), 'seed')}, bars: standard deviation. delta = 1e-3. "
-            "Points far worse than a model without features lie beyond the frame: arrows with their values."
-        ),
-        2.75,
-    )
-
-
-def _trade_off_panel(own: RowTable, problem: Application, reading: str) -> Panel:
-    ridge = problem.name == "ridge"
-
-    def shown(sample: Sample) -> Sample:
-        return sample if ridge else sample.times(-100.0, 100.0)
-
-    rules = []
-    for method in OPEN:
-        plain = own.where(method=method).sample("test_error")
-        if plain is not None:
-            rules.append(Rule(method, shown(plain).median, LOOKS[method][1].dash))
-    present = {method: LOOKS[method] for method in own.distinct("method")}
-    private = own.known("epsilon")
-    lines = curves(private, "method", present, "epsilon", "test_error", shown, medians=True)
-    values = [*heights(lines), *(rule.value for rule in rules)]
-    if ridge:
-        inside = [value for value in values if value <= 1.3 * problem.constant]
-        low, high = min(inside), max(inside)
-        top = 0.06 if inside == values else 0.3
-    else:
-        low, high, top = max(min(values), 100.0 * (1.0 - problem.constant) - 12.0), max(values), 0.08
-    floor, ceiling = low - 0.06 * (high - low), high + top * (high - low)
-    return Panel(
-        f"{TITLES[problem.name]}\n{problem.source.words}\n{reading}",
-        "epsilon",
-        "test MSE" if ridge else "test accuracy in %",
-        lines,
-        tuple(rules),
-        xlog=True,
-        ticks=tuple(own.distinct("epsilon")),
-        ylim=(floor, ceiling),
-        paint=beyond(lines, ceiling if ridge else floor, below=not ridge),
-    )
-
-
-_WHY_SEQ = {
-    PUBLISHED: "The paper's Lemma 5 asks for noise that grows with L, and that bound makes it worst.",
-    PROVEN: "With the sensitivity that is proved for rows of norm 1 it learns, but its batches are seen "
-    "and not amplified.",
-}
-
-
-def _trade_off_findings(rows: RowTable) -> list[Finding]:
-    found = []
-    for (reading, problem), own in rows.split("reading", "problem"):
-        errors = {
-            (method, draw): part.by("epsilon", "test_error") for (method, draw), part in own.split("method", "draw")
-        }
-        methods, draws = own.distinct("method"), own.distinct("draw")
-
-        def against(
-            first: str,
-            second: str,
-            errors: Mapping[tuple[str, int], dict[float, Sample]] = errors,
-            draws: Sequence[int] = draws,
-        ) -> Contest:
-            return total(contest(errors.get((first, k), {}), errors.get((second, k), {})) for k in draws)
-
-        better, worse = ("DP-SGD", "DP-SCD") if problem == "logistic" else ("DP-SCD", "DP-SGD")
-        ahead = against(better, worse)
-        found.append(
-            told(
-                f"{problem}: {better} is ahead of {worse} ({reading})",
-                ahead,
-                f"error of {better} against {worse}{f', {len(draws)} draws' * (len(draws) > 1)}: ",
-                "Both chose their settings from small grids." if ahead.below < ahead.places else "",
-            )
-        )
-        parts = {rival: against(rival, "seqDP-SCD") for rival in ("DP-SCD", "DP-SGD") if rival in methods}
-        measured = (f"error of {rival} against seqDP-SCD: {part.words}" for rival, part in parts.items())
-        claim = f"{problem}: seqDP-SCD is the worst ({reading})"
-        found.append(Finding(claim, verdict_on(total(parts.values())), "; ".join(measured), _WHY_SEQ[reading]))
-    return found
-
-
-def _trade_off_tables(rows: RowTable) -> str:
-    parts = []
-    for (problem, draw, reading), own in rows.split("problem", "draw", "reading"):
-        ridge = problem == "ridge"
-
-        def show(s: Sample, ridge: bool = ridge) -> str:
-            if ridge:
-                return f"{s.median:.4g} ± {s.spread:.2g}"
-            return f"{100.0 * s.median:.2f} ± {100.0 * s.spread:.2f}"
-
-        private, drawn = own.known("epsilon"), f", draw {draw}" * (draw > 1)
-        plain = {m: own.where(method=m).sample("test_error") for m in OPEN}
-        parts += [
-            f"{problem}{drawn}, {reading}: median {'mean squared error' if ridge else 'error in %'} ± standard "
-            "deviation; " + ", ".join(f"{m} {show(s)}" for m, s in plain.items() if s is not None) + ".",
-            grid_table(private, "method", "epsilon", "test_error", show),
-            "Proven epsilon:",
-            grid_table(private, "method", "epsilon", "epsilon_proven", three),
-        ]
-    return "\n\n".join(parts)

@@ -1,16 +1,17 @@
-"""Figures 2 and 3 of Damaskinos et al. 2021 and the cost of tuning: pictures, claims and tables from rows."""
+"""Figures 1 to 3 of Damaskinos et al. 2021 and its paragraph on tuning: pictures, claims and tables from rows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from admmnet.experiments.statistics import Contest, counted, duel, paired, steadier, total
-from admmnet.papers.report import Figure, Finding, curves, heights, told, verdict_of, verdict_on, verdict_on_sizes
+from admmnet.errors import counted as several
+from admmnet.experiments.statistics import Contest, Outcome, Sample, contest, counted, duel, paired, steadier, total
+from admmnet.papers.report import Claim, Figure, Table, beyond, curves, heights, sized
 from admmnet.papers.sources import DataSource
-from admmnet.papers.tables import Row, RowTable, four, grid_table, seeds_of, short
-from admmnet.report.figure import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SKY, Curve, Look, Panel
+from admmnet.papers.tables import Row, RowTable, four, seeds_of, short, three
+from admmnet.report.figure import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SKY, Curve, Look, Panel, Rule
 
 PUBLISHED, PROVEN = "equal published epsilon", "equal proven epsilon"
 LOOKS = {
@@ -41,6 +42,92 @@ class Application:
     draw: int = 1
 
 
+# figure 1: error over epsilon
+
+TITLES = {"ridge": "(a) ridge regression", "logistic": "(b) logistic regression", "svm": "(c) SVM"}
+
+
+def trade_off(points: Sequence[Row], problems: Sequence[Application]) -> Figure:
+    """Figure 1: medians, as the paper's, of the first draw; claims compare means, each draw for itself."""
+    by = ("problem", "draw", "reading")
+    return Figure(
+        "figure1",
+        "Figure 1. Privacy and utility",
+        points,
+        [problem.source for problem in problems],
+        _trade_off_claims,
+        [
+            Table("Median test error or mean squared error", "method", "epsilon", "test_error", _median, by),
+            Table(
+                "Proven epsilon", "method", "epsilon", "epsilon_proven", three, by, lambda rows: rows.known("epsilon")
+            ),
+        ],
+        lambda found: [
+            [_trade_off_panel(own.where(problem=one.name, draw=1), one, reading) for one in problems if one.draw == 1]
+            for reading, own in found.split("reading")
+        ],
+        lambda found: (
+            f"Medians over {several(len(found.distinct('seed')), 'seed')}, bars: standard deviation. delta = 1e-3. "
+            "Points far worse than a model without features lie beyond the frame: arrows with their values."
+        ),
+        2.75,
+    )
+
+
+def _median(sample: Sample) -> str:
+    return f"{sample.median:.4g} ± {sample.spread:.2g}"
+
+
+def _trade_off_panel(own: RowTable, problem: Application, reading: str) -> Panel:
+    ridge = problem.name == "ridge"
+
+    def shown(sample: Sample) -> Sample:
+        return sample if ridge else sample.times(-100.0, 100.0)
+
+    rules = []
+    for method in OPEN:
+        plain = own.where(method=method).sample("test_error")
+        if plain is not None:
+            rules.append(Rule(method, shown(plain).median, LOOKS[method][1].dash))
+    present = {method: LOOKS[method] for method in own.distinct("method")}
+    private = own.known("epsilon")
+    lines = curves(private, "method", present, "epsilon", "test_error", shown, medians=True)
+    values = [*heights(lines), *(rule.value for rule in rules)]
+    if ridge:
+        inside = [value for value in values if value <= 1.3 * problem.constant]
+        low, high = min(inside), max(inside)
+        top = 0.06 if inside == values else 0.3
+    else:
+        low, high, top = max(min(values), 100.0 * (1.0 - problem.constant) - 12.0), max(values), 0.08
+    floor, ceiling = low - 0.06 * (high - low), high + top * (high - low)
+    return Panel(
+        f"{TITLES[problem.name]}\n{problem.source.words}\n{reading}",
+        "epsilon",
+        "test MSE" if ridge else "test accuracy in %",
+        lines,
+        tuple(rules),
+        xlog=True,
+        ticks=tuple(own.distinct("epsilon")),
+        ylim=(floor, ceiling),
+        paint=beyond(lines, ceiling if ridge else floor, below=not ridge),
+    )
+
+
+def _trade_off_claims(rows: RowTable) -> list[Claim]:
+    found = []
+    for (reading, problem), own in rows.split("reading", "problem"):
+        errors = {place: part.by("epsilon", "test_error") for place, part in own.split("method", "draw")}
+
+        def against(first: str, second: str, errors: Mapping[tuple[str, int], dict[float, Sample]] = errors) -> Contest:
+            return total(contest(errors[m, k], errors.get((second, k), {})) for m, k in errors if m == first)
+
+        better, worse = ("DP-SGD", "DP-SCD") if problem == "logistic" else ("DP-SCD", "DP-SGD")
+        last, place = total(against(rival, "seqDP-SCD") for rival in ("DP-SCD", "DP-SGD")), f"{problem}, {reading}"
+        found.append(Claim(f"{better} is ahead of {worse}", against(better, worse), place))
+        found.append(Claim("seqDP-SCD is the worst", last, place))
+    return found
+
+
 # figure 2: convergence
 
 ALIKE = 2.0
@@ -64,13 +151,13 @@ def convergence(rows: Sequence[Row], problem: Application) -> Figure:
         "figure2",
         f"Figure 2. Impact of noise on convergence, ridge, {problem.source.words}",
         [row | {"distance": max(row["objective"] - row["optimum"], 1e-12)} for row in rows],
-        "as figure 1, the same runs, of the first draw.",
+        [problem.source],
         lambda found: [
-            finding
+            claim
             for reading, own in found.split("reading")
-            for finding in _convergence_findings(own, reading, *_two(found))
+            for claim in _convergence_claims(own, reading, *_two(found))
         ],
-        _convergence_tables,
+        [Table("Objective minus optimum after the last epoch", "method", "epsilon", "distance", three, of=_ends)],
         lambda found: [[panel(own, reading, _two(found)) for reading, own in found.split("reading")]],
         lambda found: f"{seeds_of(found)}; the settings chosen for figure 1.",
         3.1,
@@ -84,59 +171,31 @@ def _two(rows: RowTable) -> tuple[float, float]:
 
 
 def _ends(rows: RowTable) -> RowTable:
+    """Rows of the last epoch of the methods with privacy, and of the others at that epoch."""
     return rows.where(epoch=max(rows.known("epsilon").distinct("epoch")))
 
 
-def _convergence_findings(rows: RowTable, reading: str, low: float, high: float) -> list[Finding]:
+def _convergence_claims(rows: RowTable, reading: str, low: float, high: float) -> list[Claim]:
     """Claims in one reading, at the smallest epsilon and at the one nearest 1."""
-    last = _ends(rows)
+    last, starts = _ends(rows), rows.where(epoch=min(rows.distinct("epoch")), epsilon=low)
     own, other = (last.where(method=m).by("epsilon", "distance") for m in ("DP-SCD", "DP-SGD"))
-    start, far = (rows.where(method=m, epsilon=low).by("epoch", "distance") for m in ("DP-SCD", "DP-SGD"))
-    ratio, rival = start[min(start)].mean / own[low].mean, far[min(far)].mean / other[low].mean
-    similar = 1.0 / ALIKE <= ratio / rival <= ALIKE
+    first = starts.by("method", "distance")
+    ratio = first["DP-SCD"].mean / own[low].mean / (first["DP-SGD"].mean / other[low].mean)
     apart = duel(own[low], other[low])
-    found = [
-        told(
-            f"where DP-SCD ends up depends on the level of privacy ({reading})",
-            duel(own[high], own[low]),
-            f"distance from the optimum {own[high].mean:.3g} at epsilon {short(high)}, {own[low].mean:.3g} at "
-            f"{short(low)}: ",
-        ),
-        Finding(
-            f"at epsilon {short(low)} DP-SCD and DP-SGD converge at a similar speed, to different optima ({reading})",
-            verdict_of(similar + apart.below + apart.above, 2) if apart.places else "not decided",
-            f"distance after the first epoch over that after the last: DP-SCD {ratio:.3g}, DP-SGD "
-            f"{rival:.3g} (similar: up to {ALIKE:g} times); last: {own[low].mean:.3g} and "
-            f"{other[low].mean:.3g}, {apart.words}",
-        ),
-    ]
+    similar = sized([1.0 / ALIKE <= ratio <= ALIKE], rows)
+    apart = Contest(apart.below + apart.above, apart.level, 0, apart.alike, apart.untold)
     plain = last.where(method="SGD").sample("distance")
-    if plain is not None:
-        times = {epsilon: own[epsilon].mean / plain.mean for epsilon in (low, high)}
-        found.append(
-            Finding(
-                f"at epsilon {short(high)} DP-SCD converges almost as fast as SGD without privacy ({reading})",
-                verdict_on_sizes(int(times[high] <= ALIKE), 1, rows),
-                f"distance after the last epoch over SGD's: {times[high]:.3g} at epsilon {short(high)}, "
-                f"{times[low]:.3g} at {short(low)}; almost as fast is at most {ALIKE:g}",
-            )
-        )
-    steady = told(
-        f"less noise makes DP-SCD more stable ({reading})",
-        duel(own[high], own[low], steadier),
-        f"standard deviation over seeds of the last distance: {own[high].spread:.2g} at epsilon {short(high)}, "
-        f"{own[low].spread:.2g} at {short(low)}: ",
-    )
-    return [*found, steady]
-
-
-def _convergence_tables(rows: RowTable) -> str:
-    parts = []
-    for reading, own in rows.split("reading"):
-        private = _ends(own).known("epsilon")
-        text = grid_table(private, "method", "epsilon", "distance", lambda s: f"{s.mean:.3g} ± {s.spread:.2g}")
-        parts.append(f"Objective minus optimum after the last epoch, {reading}:\n\n{text}")
-    return "\n\n".join(parts)
+    fast = sized([plain is not None and own[high].mean <= ALIKE * plain.mean], rows)
+    return [
+        Claim("where DP-SCD ends up depends on the level of privacy", duel(own[high], own[low]), reading),
+        Claim(
+            f"at epsilon {short(low)} DP-SCD and DP-SGD converge at a similar speed, to different optima",
+            total((similar, apart)),
+            reading,
+        ),
+        Claim(f"at epsilon {short(high)} DP-SCD converges almost as fast as SGD without privacy", fast, reading),
+        Claim("less noise makes DP-SCD more stable", duel(own[high], own[low], steadier), reading),
+    ]
 
 
 # figure 3: batches and clips
@@ -166,9 +225,9 @@ def batches_and_clips(rows: Sequence[Row], problem: Application) -> Figure:
         "figure3",
         f"Figure 3. Batch size L and scaling factor C, DP-SCD, epsilon = 1, {problem.source.words}",
         rows,
-        "the paper's best C is 0.5, on YearPredictionMSD, whose targets are years and not numbers up to 1.",
-        lambda found: [f for reading, own in found.split("reading") for f in _batch_findings(own, reading)],
-        _batch_tables,
+        [problem.source],
+        lambda found: [claim for reading, own in found.split("reading") for claim in _batch_claims(own, reading)],
+        [Table("Mean squared error", "clip", "batch", "test_error", four)],
         lambda found: [[panel(own, reading) for reading, own in found.split("reading")]],
         lambda found: f"{seeds_of(found)}.",
         3.0,
@@ -183,64 +242,93 @@ def _minima(rows: RowTable) -> dict[int, float]:
     return {seed: math.log(row["batch"]) for seed, row in best.items()}
 
 
-def _batch_findings(rows: RowTable, reading: str) -> list[Finding]:
+def _batch_claims(rows: RowTable, reading: str) -> list[Claim]:
     """Claims in one reading. That a minimum lies elsewhere, or higher, must be clear over seeds."""
-    clips = sorted(rows.distinct("clip"))
-    series = {clip: rows.where(clip=clip).by("batch", "test_error") for clip in clips}
-    place = {clip: min(one, key=lambda batch: one[batch].mean) for clip, one in series.items()}
-    least = {clip: one[place[clip]] for clip, one in series.items()}
+    series = {clip: own.by("batch", "test_error") for clip, own in rows.split("clip")}
+    least = {clip: min(one.values(), key=lambda s: s.mean) for clip, one in series.items()}
     best = min(least, key=lambda clip: least[clip].mean)
     widths = {clip: sum(s.mean <= FLAT * least[clip].mean for s in one.values()) for clip, one in series.items()}
-    sizes = len(series[best])
-    widths_words = "; batch sizes within 5 % of a curve's least: " + ", ".join(
-        f"C {short(clip)}: {count} of {len(series[clip])}" for clip, count in widths.items()
-    )
     others = [clip for clip in series if clip != best]
-    narrower = sum(widths[clip] < widths[best] for clip in others)
     minima = {clip: _minima(rows.where(clip=clip)) for clip in series}
     moved = counted(paired(minima[best], minima[clip]) for clip in others if clip < best)
     raised = total(duel(least[best], least[clip]) for clip in others if clip > best)
-
-    def among(found: Contest, lead: str, end: str) -> str:
-        tested = found.places or found.untold
-        return f"{lead}: {found.words}" if tested else f"the best C is the {end} that was tried"
-
+    wide, narrower = widths[best] >= WIDE * len(series[best]), (widths[clip] < widths[best] for clip in others)
     return [
-        Finding(
-            f"at the best C a wide range of L comes close to the least error ({reading})",
-            verdict_on_sizes(int(widths[best] >= WIDE * sizes), 1, rows),
-            f"best C = {short(best)}{widths_words}; wide is half of the sizes",
-        ),
-        Finding(
-            f"any other C narrows that range ({reading})",
-            verdict_on_sizes(narrower, len(others), rows),
-            f"fewer sizes than at the best C = {short(best)} at {narrower} of {len(others)} others{widths_words}",
-        ),
-        Finding(
-            f"a smaller C moves the minimum to larger batches ({reading})",
-            verdict_on(moved),
-            among(moved, "log of the best L at the best C against that at smaller ones, by seed", "smallest")
-            + "; best L of the means: "
-            + ", ".join(f"C {short(clip)}: {short(batch)}" for clip, batch in place.items()),
-            "A smaller C makes steps shorter, and noise with them: many small batches then take more steps at no "
-            "more noise each."
-            if moved.above
-            else "",
-        ),
-        Finding(
-            f"a larger C raises the error ({reading})",
-            verdict_on(raised),
-            among(raised, "least error at the best C against the larger ones", "largest")
-            + "; "
-            + ", ".join(f"C {short(clip)}: {s.mean:.4g}" for clip, s in least.items()),
-        ),
+        Claim("at the best C a wide range of L comes close to the least error", sized([wide], rows), reading),
+        Claim("any other C narrows that range", sized(narrower, rows), reading),
+        Claim("a smaller C moves the minimum to larger batches", moved, reading),
+        Claim("a larger C raises the error", raised, reading),
     ]
 
 
-def _batch_tables(rows: RowTable) -> str:
-    parts = []
-    for reading, own in rows.split("reading"):
-        named = own.changed("clip", lambda row: f"C {short(row['clip'])}")
-        text = grid_table(named, "clip", "batch", "test_error", four, "L")
-        parts.append(f"Mean squared error, {reading}:\n\n{text}")
-    return "\n\n".join(parts)
+# tuning
+
+
+def tuning(rows: Sequence[Row], problems: Sequence[Application]) -> Figure:
+    """The paper's paragraph of that name, as a table: one trial of each setting."""
+    costs = "epsilon_proven_with_trials"
+    return Figure(
+        "tuning",
+        "Tuning cost",
+        rows,
+        [problem.source for problem in problems if problem.draw == 1],
+        lambda found: [
+            Claim("having no learning rate to tune saves privacy", _saved(own), reading)
+            for reading, own in found.split("reading")
+        ],
+        [
+            Table("Settings tried", "method", "problem", "tried", three),
+            Table("Least error of the trials", "method", "problem", "best", three),
+            Table("Median error of the trials", "method", "problem", "middle", three),
+            Table("Largest error of the trials", "method", "problem", "worst", three),
+            Table("Proven epsilon of all trials and one final run, composed", "method", "problem", costs, three),
+        ],
+    )
+
+
+def _saved(rows: RowTable) -> Contest:
+    """Whose trials cost less, where DP-SGD has more to try."""
+    found: list[Outcome | None] = []
+    for _, own in rows.known("epsilon_proven_with_trials").split("problem"):
+        costs = {row["method"]: (row["tried"], row["epsilon_proven_with_trials"]) for row in own}
+        if costs.keys() >= {"DP-SCD", "DP-SGD"}:
+            (few, cost), (many, other) = costs["DP-SCD"], costs["DP-SGD"]
+            found += [None if few >= many else "below" if cost < other else "above"]
+    return counted(found)
+
+
+def learning_rates(rows: Sequence[Row], problems: Sequence[Application]) -> Figure:
+    """What tuning SGD tells of DP-SGD: the trials of figure 1 at the epsilon nearest 1."""
+    return Figure(
+        "rates",
+        "Learning rates of SGD and DP-SGD",
+        rows,
+        [problem.source for problem in problems if problem.draw == 1],
+        lambda found: [
+            Claim("SGD's tuning is not useful for DP-SGD", counted(_rates(own)), reading)
+            for reading, own in found.split("reading")
+        ],
+        [Table("Error of DP-SGD", "setting", "learning_rate", "error", three, ("problem", "reading"), _tried)],
+    )
+
+
+RATE_MATTERS = 0.05
+"""Share of DP-SGD's best error by which SGD's rate must miss it to be called useless."""
+
+
+def _rates(rows: RowTable) -> list[Outcome | None]:
+    """Whether SGD's best rate misses DP-SGD's best error at the same batch, where C varies."""
+    found: list[Outcome | None] = []
+    for _, own in rows.known("error").split("problem", "batch"):
+        plain, private = (own.where(method=m) for m in ("SGD", "DP-SGD"))
+        if plain and len(private.distinct("clip")) > 1:
+            rate = min(plain, key=lambda row: float(row["error"]))["learning_rate"]
+            taken, best = (min(row["error"] for row in part) for part in (private.where(learning_rate=rate), private))
+            found.append("below" if taken > (1.0 + RATE_MATTERS) * best else "above")
+    return found
+
+
+def _tried(rows: RowTable) -> RowTable:
+    """Rows of DP-SGD with a name for what is no rate."""
+    own = rows.where(method="DP-SGD")
+    return own.changed("setting", lambda row: f"L {short(row['batch'])}, C {short(row['clip'])}")

@@ -30,19 +30,10 @@ from admmnet.papers.driver import Request
 from admmnet.papers.report import Figure
 from admmnet.papers.runs import Contender, Final, compared, settings
 from admmnet.papers.single_pass import FREE, OptimumJob
-from admmnet.papers.sources import DataSource, first_found, guessing, made, named, surveyed
+from admmnet.papers.sources import DataSource, first_found, guessing, named, surveyed
 from admmnet.papers.tables import RowTable
 
 TITLE = "Ding et al. 2020: PP-ADMM and IPP-ADMM"
-ABOUT = (
-    "The paper: N = 5 agents on a random graph, 35,000 training records, eta = 0.5, T = 30, c = 15, delta = 1e-4, "
-    "logistic loss. It gives no regulariser or growth for the rivals. Four readings are shown wherever they differ: "
-    f"*{PAPER}* takes all constants of its section 5; in *{PUBLISHED}* every method chooses its own on a held-out "
-    "quarter of the training records, the paper's also epsilon3/epsilon1 and beta, of which Theorem 3.1 asks no more "
-    f"than epsilon3 < epsilon1, with the paper's arithmetic still; *{PROVEN}* gives the same algorithms the noise that "
-    f"is proven for them, and the rivals Gaussian noise besides; *{OURS}* compares the forms that this program runs by "
-    "default: self-terms, no regulariser, no beta that costs noise."
-)
 SHARES, EXACT = {PUBLISHED: (0.5, 0.8), PROVEN: (0.2, 0.5)}, 1e-6
 """What the paper's methods may choose for epsilon3/epsilon1 and for beta, beside 0.99 and 10^-3.5."""
 SCALES: dict[str, dict[str, Any]] = {
@@ -66,13 +57,6 @@ SCALES: dict[str, dict[str, Any]] = {
         "rounds": 30, "etas": (0.003, 0.03), "etas_others": (0.003, 0.03),
         "rounds_tuned": (10,), "rounds_ours": {True: (12,), False: (6,)},
     },
-    "tiny": {
-        "seeds_effects": 2, "seeds": 2, "seeds_others": 2, "trials": 1, "epsilons_effects": (10.0,),
-        "epsilons": (1.0, 10.0), "epsilons_curves": (1.0, 10.0), "epsilons_others": (1.0, 10.0),
-        "values": {1: (0.001, 0.9), 2: (BETA, 1e-1), 3: (2.0, 10.0), 4: (1e-3, 10.0)},
-        "rounds": 3, "etas": (0.5,), "etas_others": (0.5,),
-        "rounds_tuned": (3,), "rounds_ours": {True: (2,), False: (2,)},
-    },
 }  # fmt: skip
 
 
@@ -92,10 +76,6 @@ def figures(lab: Lab, request: Request, scale: Any) -> list[Figure]:
 def _sources(request: Request) -> tuple[DataSource, tuple[DataSource, ...]]:
     """Records of figures 1 to 6, and those of figure 7, none of which is the first again."""
     folder = request.data_dir
-    if request.scale == "tiny":
-        base = made("tiny problem", "logistic", records=500, features=4, test=200, norm=6.0)
-        other = made("tiny problem, another", "logistic", records=400, features=4, test=200, norm=6.0)
-        return surveyed(replace(base, stands_for="Adult")), (surveyed(replace(other, stands_for="Brazil")),)
     census = named("synthetic census", "census", folder)
     adult = first_found(named("Adult", "adult", folder), replace(census, stands_for="Adult"))
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
-from admmnet.errors import counted as several
 from admmnet.experiments.parsing import Values
-from admmnet.experiments.statistics import Contest, counted, paired, total
+from admmnet.experiments.statistics import Contest, Outcome, counted, paired, total
 from admmnet.experiments.store import Lab, Result
-from admmnet.papers.ding2020_compared import PAPER, PROVEN, PUBLISHED, SHORT
-from admmnet.papers.report import Figure, Finding, curves, told, verdict_of, verdict_on
+from admmnet.papers.ding2020_compared import PAPER, PROVEN, PUBLISHED
+from admmnet.papers.report import Claim, Figure, Table, curves
 from admmnet.papers.runs import RunJob, settings
 from admmnet.papers.sources import DataSource, guessing
-from admmnet.papers.tables import Row, RowTable, grid_table, percent, seeds_of, short
+from admmnet.papers.tables import Row, RowTable, percent, seeds_of, short, three
 from admmnet.report.figure import BLUE, RED, Look, Panel
 
 BETA = 10.0**-3.5
@@ -65,7 +64,7 @@ EFFECTS = {
     ),
 }  # fmt: skip
 _HERE = {
-    PAPER: SHORT[PAPER],
+    PAPER: PAPER,
     PUBLISHED: "eta = 0.02, epsilon3/epsilon1 = 0.5, published epsilon",
     PROVEN: "eta = 0.02, epsilon3/epsilon1 = 0.5, proven epsilon",
 }
@@ -113,11 +112,12 @@ def effect_of(number: int, rows: Sequence[Row], source: DataSource) -> Figure:
         f"figure{number}",
         f"Figure {number}. {effect.title}, {source.words}",
         rows,
-        "the paper varies this parameter on Adult and says no epsilon. Rows: all else as in the paper; eta = 0.02 and "
-        "epsilon3/epsilon1 = 0.5, with which something is learned; the same with noise that the proven accountant asks "
-        "for (the epsilon is then proven)." + (" beta = 1e-6, as the paper's figure 1." if number == 1 else ""),
-        lambda found: _effect_findings(number, found),
-        _effect_tables,
+        [source],
+        lambda found: _claims(number, found),
+        [
+            Table("Test error in %", "epsilon", "x", "test_error", percent),
+            Table("Proven epsilon", "epsilon", "x", "epsilon_proven", three),
+        ],
         lambda found: [
             [panel(own, reading, part, found.distinct("x")) for part in ("train", "test")]
             for reading, own in found.split("reading")
@@ -158,109 +158,39 @@ def _ends(cases: Sequence[RowTable], first: float, second: float, value: str = "
     return counted(paired(_runs(own, first, value), _runs(own, second, value)) for own in cases)
 
 
-def _gate_words(rows: RowTable) -> str:
-    """Why the gate's settings matter as little as they do: in how many cases all values give the very same model."""
-    cases = [
-        len({(row["train_loss"], row["releases"]) for row in own})
-        for _, own in rows.split("reading", "epsilon", "seed")
-    ]
-    return (
-        f"In {cases.count(1)} of {len(cases)} cases every value gives the very same model: the published gate's noise "
-        "is proportional to C_loss and many times a loss's whole range, so that it opens at random."
-    )
-
-
-def _effect_findings(number: int, rows: RowTable) -> list[Finding]:
+def _claims(number: int, rows: RowTable) -> Iterator[Claim]:
+    """Claims on one of figures 1 to 4, over the readings and epsilons at which something was learned."""
     effect, every = EFFECTS[number], [own for _, own in rows.split("reading", "epsilon")]
     cases = [own for own in every if _learned(own)]
-    left_out = (
-        f". Left out: {len(every) - len(cases)} of {len(every)} cases (a setting and an epsilon), in which no "
-        "value gets a point below guessing the larger class"
-    ) * (len(cases) < len(every))
-    values = sorted(rows.distinct("x"))
-    low, high, choice = values[0], values[-1], effect.choice
-    best = _choice_finding(number, cases, left_out)
+    low, *_, high = sorted(rows.distinct("x"))
+    standings = (_standing(own, effect.choice, best=number in (2, 4)) for own in cases)
+    yield Claim(effect.chosen, counted(one for one in standings if one != "alike"))
     if number == 1:
-        gain = {
-            name: _ends(cases, low, high, value)
-            for name, value in (("training", "train_error"), ("test", "test_error"))
-        }
-        measured = "; ".join(f"{name} records: {one.words}" for name, one in gain.items())
-        return [
-            Finding(
-                "the less of the budget goes to the approximate solution, the better training and test accuracy",
-                verdict_on(total(gain.values())),
-                f"error at {short(low)} against {short(high)}, {measured}{left_out}",
-            ),
-            best,
-        ]
-    start = f"error at {short(choice)} against "
-    hurt, little = _ends(cases, choice, high), _ends(cases, choice, low)
-    too_much = told(effect.too_much, hurt, f"{start}{short(high)}: ", end=left_out)
-    if number == 4:
-        counts = rows.by("x", "releases")
-        saved = told(
-            "a large alpha may reduce communication",
-            _ends(every, high, low, "releases"),
-            f"broadcasts of all agents: {counts[low].mean:.1f} at {short(low)}, {counts[high].mean:.1f} "
-            f"at {short(high)}; ",
-            _gate_words(rows),
-        )
-        return [best, too_much, saved]
-    lead = f"{start}{short(low)}: "
-    if number == 3:
-        why = _gate_words(rows)
-        return [best, too_much, told("too small a C_loss hurts", little, lead, why, end=left_out)]
-    # that it does not help holds where it is alike, too; what is too noisy to tell is left out
-    no_better = little.below + little.alike
-    too_little = Finding(
-        "too small a beta does not help: an exact solution of the noisy problem is no better",
-        verdict_of(no_better, no_better + little.above),
-        f"{lead}{little.words}{left_out}",
-    )
-    return [best, too_much, too_little]
+        both = total(_ends(cases, low, high, value) for value in ("train_error", "test_error"))
+        yield Claim("the less of the budget goes to the approximate solution, the better the accuracy", both)
+        return
+    yield Claim(effect.too_much, _ends(cases, effect.choice, high))
+    little = _ends(cases, effect.choice, low)
+    if number == 2:
+        # that it does not help holds where it is alike, too; what is too noisy to tell is left out
+        no_better = Contest(little.below + little.alike, 0, little.above, 0, little.untold)
+        yield Claim("too small a beta does not help: an exact solution of the noisy problem is no better", no_better)
+    elif number == 3:
+        yield Claim("too small a C_loss hurts", little)
+    else:
+        yield Claim("a large alpha may reduce communication", _ends(every, high, low, "releases"))
 
 
-def _choice_finding(number: int, cases: Sequence[RowTable], left_out: str) -> Finding:
-    """What came of the paper's own choice, over the cases where any two values are clearly different.
+def _standing(own: RowTable, choice: float, *, best: bool) -> Outcome | None:
+    """Where the paper's own choice stands: ``alike`` where no two values differ clearly, ``above`` if one beats it.
 
-    Figures 2 and 4 call it the lowest; 1 and 3 a good trade-off, near the lowest with no other value clearly lower.
+    It is good if its mean is the least (``best``), or near that and no other value is clearly lower.
     """
-    effect, standings = EFFECTS[number], []
-    for own in cases:
-        series = own.by("x", "test_error")
-        others = total(_ends([own], effect.choice, x) for x in series if x != effect.choice)
-        if effect.choice in series and others.below + others.above:
-            mean, least = series[effect.choice].mean, min(s.mean for s in series.values())
-            near, beaten = mean <= least + TRADE, others.above > 0
-            standings.append((mean == least, near, beaten, near and not beaten))
-    if not standings:
-        return Finding(effect.chosen, "not decided", f"no two values differ clearly{left_out}")
-    lowest, close, lower, good = map(sum, zip(*standings, strict=True))
-    met = lowest if number in (2, 4) else good
-    return Finding(
-        effect.chosen,
-        "not decided" if met == lower == 0 else verdict_of(met, len(standings), lower),
-        f"of {several(len(standings), 'case')} in which values differ clearly, its mean error is the lowest in "
-        f"{lowest} and within a point of the lowest in {close}; another value is clearly lower in "
-        f"{lower}{left_out}",
-    )
-
-
-def _effect_tables(rows: RowTable) -> str:
-    parts = []
-    for reading, own in rows.split("reading"):
-        named_rows = own.changed("epsilon", lambda row: f"epsilon {short(row['epsilon'])}")
-        text = grid_table(named_rows, "epsilon", "x", "test_error", percent, "")
-        parts.append(f"Test error in %, {_HERE[reading]} ({_proven_words(own)}):\n\n{text}")
-    return "\n\n".join(parts)
-
-
-def _proven_words(rows: RowTable) -> str:
-    """What is proven of these runs at the least epsilon: it depends on the value of the parameter."""
-    least = min(rows.distinct("epsilon"))
-    proven = sorted(rows.where(epsilon=least).distinct("epsilon_proven"))
-    if not proven:
-        return "nothing is proven"
-    low, high = f"{proven[0]:.3g}", f"{proven[-1]:.3g}"
-    return f"proven at epsilon {short(least)}: {low if low == high else f'{low} to {high}'}"
+    series = own.by("x", "test_error")
+    others = total(_ends([own], choice, x) for x in series if x != choice)
+    if choice not in series or not others.below + others.above:
+        return "alike" if others.places or choice not in series else None
+    mean, least = series[choice].mean, min(s.mean for s in series.values())
+    if mean == least if best else mean <= least + TRADE and not others.above:
+        return "below"
+    return "above" if others.above else "level"

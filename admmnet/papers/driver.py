@@ -18,18 +18,16 @@ from admmnet.experiments.pool import Pool
 from admmnet.experiments.progress import Watch
 from admmnet.experiments.store import RESULTS, Lab
 from admmnet.papers import PAPERS
-from admmnet.papers.report import WORDS, Figure, section
+from admmnet.papers.report import Claim, Figure
 from admmnet.papers.tables import read_table, write_table
 from admmnet.version import __version__
 
-FILE, REPORT = "reproduce.json", "report.md"
-SCALES = ("full", "quick", "tiny")
-"""``quick``: under three minutes on two idle cores. ``tiny`` is for tests: it runs everything and shows nothing."""
+FILE, CLAIMS, REPORT = "reproduce.json", "claims.csv", "report.md"
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be made: which of ``PAPERS``, into which folder (the same again goes on with it), at which scale.
+    """What is to be made: which of ``PAPERS``, into which folder (the same again goes on with it), all or ``quick``.
 
     ``data_dir`` is the folder of the data sets; ``seeds`` are the runs of each point, None for the scale's own number;
     ``ipums_*`` are the user's own extracts, and ``simulate`` says that these may show.
@@ -37,7 +35,7 @@ class Request:
 
     paper: str
     out: str
-    scale: str = "full"
+    quick: bool = False
     data_dir: str | None = None
     seeds: int | None = None
     ipums_brazil: str | None = None
@@ -47,7 +45,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Reproduced:
-    """What was made: folder, report and pictures in it, and title, claim and verdict of each finding in ``figures``.
+    """What was made: folder, report and pictures in it, and the claims of each figure by its title.
 
     ``measured`` counts measurements made by this call; ``undrawn`` says why there are no pictures, and the remedy.
     """
@@ -55,7 +53,7 @@ class Reproduced:
     folder: Path
     report: Path
     pictures: tuple[Path, ...]
-    figures: tuple[tuple[str, str, str], ...]
+    claims: dict[str, tuple[Claim, ...]]
     measured: int
     undrawn: str | None
 
@@ -82,7 +80,8 @@ def reproduce(request: Request, *, jobs: int | None = None, watch: Watch | None 
         raise RequestError(
             f"{request.paper} needs {' and '.join(needs)}, not installed here; run: pip install 'admmnet[baselines]'"
         )
-    scale = SimpleNamespace(**module.SCALES[request.scale])
+    size = "quick" if request.quick else "full"
+    scale = SimpleNamespace(**module.SCALES[size])
     for name in vars(scale):
         if name.startswith("seeds") and request.seeds is not None:
             setattr(scale, name, request.seeds)
@@ -97,24 +96,21 @@ def reproduce(request: Request, *, jobs: int | None = None, watch: Watch | None 
     read_about(folder / FILE, agree)
     with Pool(jobs, watch) as pool, locked(folder):
         read_about(folder / FILE, agree)  # again: now nobody else can write it
-        about: dict[str, Any] = {"admmnet": __version__, "paper": request.paper, "scale": request.scale}
+        about: dict[str, Any] = {"admmnet": __version__, "paper": request.paper, "scale": size}
         about |= {"data_dir": request.data_dir is not None, "seeds": request.seeds}
         # without places: results depend on records, whose sha256 is in every key
         about |= {name: getattr(request, name) is not None for name in ("ipums_brazil", "ipums_us")}
         write_whole(folder / FILE, json.dumps(about, indent=2) + "\n")
         lab = Lab(folder, pool)
         figures: Sequence[Figure] = module.figures(lab, request, scale)
-        if request.scale != "full":
-            quick = f" ({request.scale.upper()}: few seeds, few points)"
-            figures = [replace(figure, title=f"{figure.title}{quick}") for figure in figures]
+        if request.quick:
+            figures = [replace(figure, title=f"{figure.title} (QUICK: few seeds, few points)") for figure in figures]
         return _write(request, module, figures, lab.made)
 
 
 def _check(request: Request) -> None:
     if request.paper not in PAPERS:
         raise RequestError(f"{request.paper!r} is no paper known here: choose one of {', '.join(PAPERS)}")
-    if request.scale not in SCALES:
-        raise RequestError(f"scale = {request.scale!r} is not known: choose one of {', '.join(SCALES)}")
     if request.seeds is not None and request.seeds < 1:
         raise RequestError(f"--seeds {request.seeds} is not allowed: it must be a whole number, at least 1")
     if request.data_dir is not None and not Path(request.data_dir).is_dir():
@@ -137,8 +133,14 @@ def _check(request: Request) -> None:
 
 def _write(request: Request, module: Any, figures: Sequence[Figure], measured: int) -> Reproduced:
     folder, able = Path(request.out), find_spec("matplotlib") is not None
-    pictures, verdicts = [], []
-    parts = [f"# {module.TITLE}", _made_by(request), module.ABOUT]
+    pictures, claims, lines = [], dict[str, tuple[Claim, ...]](), []
+    words = f" {' '.join(['--quick'] * request.quick + [f'--seeds {request.seeds}'] * bool(request.seeds))}".rstrip()
+    parts = [
+        f"# {module.TITLE}",
+        f"Made by `admmnet reproduce {request.paper}{words}`, admmnet {__version__}, from the CSV files "
+        "beside it. All runs are seeded simulations. ± is one standard deviation over seeds. What is claimed, and how "
+        "it is judged: docs/reproduction.md.",
+    ]
     for figure in figures:
         write_table(folder / f"{figure.name}.csv", figure.rows)
         rows = read_table(folder / f"{figure.name}.csv")
@@ -148,25 +150,13 @@ def _write(request: Request, module: Any, figures: Sequence[Figure], measured: i
 
             pictures.append(folder / f"{figure.name}.png")
             save(pictures[-1], picture, dpi=110, colours=128)
-        parts.append(section(figure, rows, drawn=able))
-        verdicts += [(figure.title, one.claim, one.verdict) for one in figure.findings(rows)]
+        claims[figure.title] = own = tuple(figure.claims(rows))
+        lines += [claim.row(figure.name) for claim in own]
+        parts.append(figure.section(rows, own, drawn=able))
+    write_table(folder / CLAIMS, lines)
     write_whole(folder / REPORT, "\n\n".join(parts) + "\n")
     undrawn = (
         "no picture was drawn: matplotlib is not installed; run: pip install 'admmnet[plot]', and make the same "
         f"call again: what is in {RESULTS} is not repeated"
     )
-    return Reproduced(folder, folder / REPORT, tuple(pictures), tuple(verdicts), measured, None if able else undrawn)
-
-
-def _made_by(request: Request) -> str:
-    flag = " --quick" if request.scale == "quick" else ""
-    seeds = "" if request.seeds is None else f" --seeds {request.seeds}"
-    text = f"Made by `admmnet reproduce {request.paper}{flag}{seeds}`, admmnet {__version__}."
-    if request.scale != "full":
-        text += (
-            f" **This is the {request.scale} scale: few seeds, few points. It shows that it runs, not who is right.**"
-        )
-    return (
-        f"{text} Every figure below is computed from the CSV files beside this text. All runs are seeded simulations. "
-        f"± is one standard deviation over seeds. {WORDS}"
-    )
+    return Reproduced(folder, folder / REPORT, tuple(pictures), claims, measured, None if able else undrawn)

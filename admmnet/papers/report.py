@@ -1,57 +1,94 @@
-"""What a paper module hands over for each figure, and the text report made of it."""
+"""What a paper module hands over for each figure: rows, claims as predicates over them, tables and panels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from admmnet.experiments.statistics import Contest, Sample
-from admmnet.papers.tables import Row, RowTable
+from admmnet.experiments.statistics import Contest, Outcome, Sample, counted
+from admmnet.papers.sources import DataSource
+from admmnet.papers.tables import Row, RowTable, grid_table, markdown
 from admmnet.report.figure import Curve, Look, Panel, Picture
 
-Verdict = Literal["holds", "holds in part", "does not hold", "not decided"]
+Verdict = Literal["holds", "open", "does not hold", "too few"]
 Panels = Sequence[Sequence[Panel]]
-WORDS = (
-    "A difference is *clear* where chance alone gives one as large one time in twenty (Welch's t test over seeds, the "
-    "paired t test where one parameter is varied, the F test for standard deviations); else it is *level*, and "
-    "*alike* where the same test rules out a difference of 5 %. A single run tells nothing. A claim *holds* where it "
-    "is clear in every place that was measured, *holds in part* where it is in some, and its opposite in no more; it "
-    "*does not hold* where the opposite is clear in more, or where all are alike; else it is *not decided*. Of a "
-    "hundred comparisons of what does not differ two or three come out clear in a claim's favour, and more where the "
-    "best of several values is taken first."
-)
-"""How verdicts are reached."""
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What came of one claim: as the paper has it, the verdict and the figures that decide, both computed from the CSV.
+class Claim:
+    """A claim of a paper, and in how many comparisons it is clear, neither, or its opposite clear.
 
-    ``why`` says where settings or accounting differ.
+    ``place`` says where it is asked: data set, reading of epsilon. Where nothing was ``learned`` it stays open.
     """
 
-    claim: str
-    verdict: Verdict
-    measured: str
-    why: str = ""
+    words: str
+    found: Contest
+    place: str = ""
+    learned: bool = True
+
+    @property
+    def verdict(self) -> Verdict:
+        """``too few`` runs tell nothing; what is level refutes only where all are alike (docs/reproduction.md)."""
+        clear, level, against, alike, untold = self.found
+        if untold and not self.found.places:
+            return "too few"
+        if not self.found.places or not self.learned:
+            return "open"
+        if clear == self.found.places:
+            return "holds"
+        return "does not hold" if against > clear or (clear == 0 and alike == level) else "open"
+
+    def row(self, figure: str) -> Row:
+        """Line of claims.csv."""
+        numbers = dict(zip(("clear", "level", "against", "alike", "untold"), self.found, strict=True))
+        return {"figure": figure, "claim": self.words, "place": self.place, "verdict": self.verdict} | numbers
+
+
+def sized(met: Iterable[bool], rows: RowTable) -> Contest:
+    """Places where means keep a size, and where not; a single seed tells nothing."""
+    few = len(rows.distinct("seed")) < 2
+    found: list[Outcome | None] = [None if few else "below" if one else "above" for one in met]
+    return counted(found)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Summed-up values: a line for each value of one column, a column for each of another.
+
+    There is one for each value of the columns ``by``; ``of`` says which rows it is made of.
+    """
+
+    title: str
+    line: str
+    column: str
+    value: str
+    show: Callable[[Sample], str]
+    by: tuple[str, ...] = ("reading",)
+    of: Callable[[RowTable], RowTable] = RowTable
+
+    def markdown(self, rows: RowTable) -> Iterator[str]:
+        """Return each table under its title."""
+        for place, own in self.of(rows).split(*self.by) if self.by else [("", self.of(rows))]:
+            words = ", ".join(map(str, place)) if isinstance(place, tuple) else place
+            yield f"{self.title}{', ' if words else ''}{words}:"
+            yield grid_table(own, self.line, self.column, self.value, self.show)
 
 
 @dataclass(frozen=True)
 class Figure:
     """A figure: rows to be written to ``name``.csv, and what to make of them once they have been read back.
 
-    ``settings`` says where the paper's settings and ours differ; ``findings`` are what came of the claims; ``tables``
-    is markdown below them; ``panels`` are lines of panels, each ``height`` inches high, None for a table alone;
-    ``note`` is what must be known to quote the picture.
+    ``sources`` are where the records come from; ``panels`` are lines of panels, each ``height`` inches high, None for
+    a table alone; ``note`` is what must be known to quote the picture.
     """
 
     name: str
     title: str
     rows: Sequence[Row]
-    settings: str
-    findings: Callable[[RowTable], Sequence[Finding]]
-    tables: Callable[[RowTable], str] = lambda rows: ""
+    sources: Sequence[DataSource]
+    claims: Callable[[RowTable], Iterable[Claim]]
+    tables: Sequence[Table] = ()
     panels: Callable[[RowTable], Panels] | None = None
     note: Callable[[RowTable], str] = lambda rows: ""
     height: float = 2.5
@@ -61,6 +98,16 @@ class Figure:
         if self.panels is None:
             return None
         return Picture(self.title, tuple(map(tuple, self.panels(rows))), self.note(rows), self.height)
+
+    def section(self, rows: RowTable, claims: Sequence[Claim], *, drawn: bool) -> str:
+        """Part of report.md."""
+        parts = [f"## {self.title}", f"Records: {'; '.join(source.words for source in self.sources)}."]
+        if drawn and self.panels is not None:
+            parts.append(f"![{self.title}]({self.name}.png)")
+        columns = ("claim", "place", "verdict", "clear", "level", "against")
+        parts.append(markdown(columns, ([str(one.row("")[name]) for name in columns] for one in claims)))
+        parts += [text for table in self.tables for text in table.markdown(rows)]
+        return "\n\n".join([*parts, f"Figures: `{self.name}.csv`, {len(rows)} rows."])
 
 
 def curves(
@@ -89,71 +136,19 @@ def heights(lines: Sequence[Curve]) -> list[float]:
 
 def beyond(lines: Sequence[Curve], top: float, *, below: bool = False) -> Callable[[Any], None]:
     """Paint what leaves the frame as arrows at its edge, with the numbers that they stand for."""
+    edge, marker, start, step = (0.02, "v", 0.06, 0.07) if below else (0.98, "^", 0.90, -0.07)
 
     def paint(axes: Any) -> None:
-        place = 0
+        place = start
         for line in lines:
-            gone = [(x, y) for x, y in zip(line.x, line.y, strict=True) if (y < top if below else y > top)]
+            gone = sorted((y, x) for x, y in zip(line.x, line.y, strict=True) if (y < top if below else y > top))
             if not gone:
                 continue
-            edge = 0.02 if below else 0.98
-            for x, _ in gone:
-                axes.plot(
-                    [x], [edge], marker="v" if below else "^", color=line.look.colour, markersize=5.0,
-                    linestyle="", transform=axes.get_xaxis_transform(), clip_on=False,
-                )  # fmt: skip
-            values = sorted(y for _, y in gone)
-            reach = f"{values[0]:.3g}" if len(gone) == 1 else f"{values[0]:.3g} to {values[-1]:.3g}"
-            axes.text(
-                0.98, (0.06 + 0.07 * place) if below else (0.90 - 0.07 * place), f"{line.label}: {reach}",
-                transform=axes.transAxes, ha="right", fontsize=6.5, color=line.look.colour,
-            )  # fmt: skip
-            place += 1
+            look = {"marker": marker, "color": line.look.colour, "markersize": 5.0, "linestyle": ""}
+            axes.plot([x for _, x in gone], [edge] * len(gone), transform=axes.get_xaxis_transform(), **look)
+            ends = dict.fromkeys(f"{y:.3g}" for y, _ in (gone[0], gone[-1]))
+            words = {"ha": "right", "fontsize": 6.5, "color": line.look.colour}
+            axes.text(0.98, place, f"{line.label}: {' to '.join(ends)}", transform=axes.transAxes, **words)
+            place += step
 
     return paint
-
-
-def section(figure: Figure, rows: RowTable, *, drawn: bool) -> str:
-    """Text of a figure."""
-    parts = [f"## {figure.title}", f"Settings: {figure.settings}"]
-    if drawn and figure.panels is not None:
-        parts.append(f"![{figure.title}]({figure.name}.png)")
-    for number, finding in enumerate(figure.findings(rows), start=1):
-        text = (
-            f"{number}. **Claim**: {finding.claim}\n   **Measured**: {finding.measured}\n"
-            f"   **{finding.verdict.capitalize()}.**"
-        )
-        parts.append(text + (f" {finding.why}" if finding.why else ""))
-    parts += [figure.tables(rows), f"Figures: `{figure.name}.csv`, {len(rows)} rows."]
-    return "\n\n".join(part for part in parts if part)
-
-
-def verdict_of(good: int, places: int, against: int | None = None) -> Verdict:
-    """Verdict on a claim that is met in ``good`` of ``places``, its opposite in ``against``: by default in the others.
-
-    ``holds`` if everywhere, ``does not hold`` if nowhere or if its opposite in more, else in part; undecided without
-    places.
-    """
-    if places == 0:
-        return "not decided"
-    if good == places:
-        return "holds"
-    opposite = places - good if against is None else against
-    return "does not hold" if good == 0 or opposite > good else "holds in part"
-
-
-def verdict_on_sizes(good: int, places: int, rows: RowTable) -> Verdict:
-    """Verdict where means are held against a size: of a single seed nothing is decided."""
-    return verdict_of(good, places) if len(rows.distinct("seed")) > 1 else "not decided"
-
-
-def verdict_on(found: Contest) -> Verdict:
-    """Verdict on the claim that one thing is below another: level places refute it only where all are alike."""
-    if found.below == found.above == 0 and found.alike < found.level:
-        return "not decided"
-    return verdict_of(found.below, found.places, found.above)
-
-
-def told(claim: str, found: Contest, lead: str, why: str = "", *, end: str = "", decided: bool = True) -> Finding:
-    """Finding on the claim that one thing is below another, measured in words between ``lead`` and ``end``."""
-    return Finding(claim, verdict_on(found) if decided else "not decided", f"{lead}{found.words}{end}", why)

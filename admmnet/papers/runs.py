@@ -17,10 +17,10 @@ from admmnet.experiments.parsing import Values, parse_entry
 from admmnet.experiments.store import Job, Lab, Result
 from admmnet.experiments.tasks import worst_case
 from admmnet.experiments.tuning import best_of, tuning_cost
+from admmnet.library import run
 from admmnet.methods import METHODS
 from admmnet.papers.sources import DataSource, load, loader
 from admmnet.privacy.ledger.form import finite
-from admmnet.running.entrance import run
 from admmnet.transport.local import LocalWorld
 
 

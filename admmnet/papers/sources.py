@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -59,12 +59,6 @@ def named(title: str, data: str, data_dir: str | None, **settings: Any) -> DataS
 def made(title: str, kind: str, **numbers: Any) -> DataSource:
     """Source of a computed problem."""
     return DataSource(title, tuple(numbers.items()), made=kind)
-
-
-def stand_ins(sources: Sequence[DataSource]) -> str:
-    """Say which sources stand in for others; empty if none does."""
-    stands = [source.words for source in sources if source.stands_for is not None]
-    return f"**stand-ins**: {'; '.join(stands)}." if stands else ""
 
 
 def first_found(*candidates: DataSource) -> DataSource:

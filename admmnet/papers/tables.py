@@ -81,16 +81,14 @@ def markdown(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     return "\n".join(parts)
 
 
-def grid_table(
-    rows: RowTable, line: str, column: str, value: str, show: Callable[[Sample], str], head: str = "epsilon"
-) -> str:
-    """Table of summed-up values: a line for each value of one column, a column for each of another."""
-    columns = rows.distinct(column)
+def grid_table(rows: RowTable, line: str, column: str, value: str, show: Callable[[Sample], str]) -> str:
+    """Table of summed-up values: a line for each value of one column, a column for each of another, None the last."""
+    columns = rows.distinct(column) + [None] * any(row[column] is None for row in rows)
     lines = []
     for name, own in rows.split(line):
-        found = own.by(column, value)
-        lines.append([short(name), *(show(found[one]) if one in found else "-" for one in columns)])
-    return markdown([head, *map(short, columns)], lines)
+        samples = (own.where(**{column: one}).sample(value) for one in columns)
+        lines.append([short(name), *("-" if sample is None else show(sample) for sample in samples)])
+    return markdown([column, *("none" if one is None else short(one) for one in columns)], lines)
 
 
 def percent(sample: Sample) -> str:

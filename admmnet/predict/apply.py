@@ -6,7 +6,7 @@ records that the run was trained on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +17,17 @@ from numpy.typing import NDArray
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import read_schema
 from admmnet.data import BUILT_IN, DataSettings, NewRows, Part, load_new
-from admmnet.data.figures import constant_figure, decided, figure, macro_error, only_class, regression_figures, scores
+from admmnet.data.figures import (
+    confusion,
+    constant_figure,
+    figure,
+    log_probability,
+    macro_error,
+    only_class,
+    probabilities,
+    regression_figures,
+    scores,
+)
 from admmnet.data.labels import canonical, oriented, same
 from admmnet.data.records import in_words
 from admmnet.data.settings import AGENT, FIXED_KEYS, form_of, path_for
@@ -187,24 +197,15 @@ def evaluate(model: Model, new: NewData, *, part: Part | None = None, public: bo
         _refuse_training_records(model, new, chosen)
     rows = rows_for(model, new, part=chosen)
     assert rows.y is not None  # labels were asked for
-    from threadpoolctl import threadpool_limits
-
-    y, task, classes = rows.y, rows.task, len(rows.labels)
-    with threadpool_limits(limits=1):  # as in the run: more threads change the last bits
-        models = [model.consensus, *map(model.vector, range(len(model.theta)))]
-        found = [scores(rows.X, theta, classes) for theta in models]
+    y, task = rows.y, rows.task
+    found = _scored(rows, [model.consensus, *map(model.vector, range(len(model.theta)))])
     consensus, *errors = (figure(task, score, y) for score in found)
+    negative, positive = rows.labels if task == "binary" else (None, None)
     facts: dict[str, Any] = {
         "run": str(model.folder),
         "task": task,
         "metric": "mean-squared-error" if task == "real" else "error",
-        "data": {
-            "name": rows.name,
-            "part": chosen,
-            "rows": len(y),
-            "negative": rows.labels[0] if task == "binary" else None,
-            "positive": rows.labels[1] if task == "binary" else None,
-        },
+        "data": {"name": rows.name, "part": chosen, "rows": len(y), "negative": negative, "positive": positive},
         "error": {
             "consensus": consensus,
             "mean": float(np.mean(errors)),
@@ -212,8 +213,8 @@ def evaluate(model: Model, new: NewData, *, part: Part | None = None, public: bo
         },
         "majority_error": None if task == "real" else constant_figure(task, y),
         "one_class": only_class(task, found[0], rows.labels),
-        "log_loss": None,
-        "confusion": None,
+        "log_loss": float(np.mean(-log_probability(found[0], y))) if model.config.loss in PROBABLE else None,
+        "confusion": None if task == "real" else confusion(task, found[0], y),
         "per_agent": [{"agent": agent, "error": error} for agent, error in enumerate(errors)],
     }
     if rows.target is not None:
@@ -221,49 +222,20 @@ def evaluate(model: Model, new: NewData, *, part: Part | None = None, public: bo
         facts["variance"] = constant_figure(task, y)
     elif task == "classes":
         facts["error"]["macro"] = macro_error(found[0], y)
-        facts |= {"classes": list(rows.labels), "confusion": _confusion(found[0], y)}
-    else:
-        facts["confusion"] = _confusion_of_two(found[0], y)
-    if model.config.loss in PROBABLE:
-        facts["log_loss"] = float(np.mean(-_log_probability(found[0], y)))
+        facts["classes"] = list(rows.labels)
     return facts
 
 
-def _confusion(score: Matrix, y: Vector) -> list[list[int]]:
-    """Number of rows of a class (outer) that were given another (inner)."""
-    counts = np.zeros((score.shape[1],) * 2, dtype=int)
-    np.add.at(counts, (y.astype(int), decided("classes", score).astype(int)), 1)
-    return [[int(count) for count in row] for row in counts]
+def _scored(rows: NewRows, models: Sequence[Vector]) -> list[Vector | Matrix]:
+    """Scores of rows by some models."""
+    from threadpoolctl import threadpool_limits
 
-
-def _confusion_of_two(score: Vector, y: Vector) -> dict[str, int]:
-    ahead, positive = score > 0.0, y > 0.0
-    counts = {
-        "true_positive": ahead & positive,
-        "false_positive": ahead & ~positive,
-        "true_negative": ~ahead & ~positive,
-        "false_negative": ~ahead & positive,
-    }
-    return {name: int(np.sum(which)) for name, which in counts.items()}
-
-
-def _log_probability(score: Vector | Matrix, y: Vector) -> Vector:
-    """Logarithm of the probability that logistic or softmax scores give to labels, shape (m,), in nats."""
-    if score.ndim == 1:
-        return np.asarray(-np.logaddexp(0.0, -y * score))
-    top = score.max(axis=1)
-    own = score[np.arange(len(y)), y.astype(int)]
-    return np.asarray(own - top - np.log(np.exp(score - top[:, None]).sum(axis=1)))
+    with threadpool_limits(limits=1):  # as in the run: more threads change the last bits
+        return [scores(rows.X, theta, len(rows.labels)) for theta in models]
 
 
 def _require_same_task(model: Model, rows: NewRows) -> None:
-    """Refuse rows with other labels than the model was trained with.
-
-    Raises
-    ------
-    RequestError
-        It says what both have.
-    """
+    """Refuse rows with other labels than the model was trained with."""
     if rows.task != model.task:
         raise RequestError(
             f"the model in {model.folder} learned {LEARNS[model.task]}, and {rows.name} has"
@@ -333,23 +305,16 @@ def predict(model: Model, new: NewData, *, agent: int | None = None) -> Predicti
     RequestError
         As `rows_for`, or if there is no such agent.
     """
-    from threadpoolctl import threadpool_limits
-
     _check(model, new)
     theta = model.vector(agent)
     rows = rows_for(model, new, labelled=False)
-    with threadpool_limits(limits=1):
-        score = scores(rows.X, theta, len(rows.labels))
-    probable = model.config.loss in PROBABLE
+    (score,) = _scored(rows, [theta])
+    probability = probabilities(score) if model.config.loss in PROBABLE else np.full_like(score, np.nan)
     if rows.task == "classes":
         best = np.argmax(score, axis=1)
-        weights = np.exp(score - score.max(axis=1, keepdims=True))
-        all_of = weights / weights.sum(axis=1, keepdims=True) if probable else np.full_like(score, np.nan)
         at = np.arange(len(best)), best
         words = tuple(rows.labels[k] for k in best.tolist())
-        return Predictions(rows.which + 1, score[at], all_of[at], words, rows.labels, all_of)
-    # scores of other losses are no log-odds
-    probability = np.exp(-np.logaddexp(0.0, -score)) if probable else np.full_like(score, np.nan)
+        return Predictions(rows.which + 1, score[at], probability[at], words, rows.labels, probability)
     if rows.target is not None:
         words = tuple(repr(value) for value in rows.target.unscaled(score).tolist())
     else:

@@ -12,7 +12,6 @@ import numpy as np
 from admmnet.data.values import MISSING
 from admmnet.errors import RequestError
 from admmnet.files import write_whole
-from admmnet.predict.coefficients import labels_of, target_of
 from admmnet.predict.model import Model
 from admmnet.predict.noise import noise_of
 from admmnet.version import __version__
@@ -41,7 +40,7 @@ def content(model: Model, agent: int | None = None) -> dict[str, Any]:
     deviation = None if noise.deviation is None else np.atleast_2d(noise.deviation)
     last = not config.no_intercept  # the constant is the last feature
     width = vector.shape[1] - last
-    target = target_of(model)
+    target = model.target
     return {
         "format": FORMAT,
         "admmnet": __version__,
@@ -50,7 +49,7 @@ def content(model: Model, agent: int | None = None) -> dict[str, Any]:
         "loss": config.loss,
         "mode": config.mode,
         "task": model.task,
-        "labels": list(labels_of(model)),
+        "labels": list(model.labels),
         "target": None if target is None else {"centre": target.centre, "reach": target.reach},
         "features": list(model.feature_names[:width]),
         "coefficients": vector[:, :width].tolist(),
@@ -74,27 +73,16 @@ def export_model(model: Model, out: Path, agent: int | None = None) -> None:
     RunError
         If the disk refuses.
     """
-    forms = {".json": _as_json, ".npz": _as_archive}
-    if out.suffix not in forms:
+    if out.suffix not in (".json", ".npz"):
         raise RequestError(f"-o {out}: the file must end in .json or .npz")
     if not out.parent.is_dir() or out.is_dir():
         raise RequestError(f"-o {out}: there is no such folder, or it is one: name a file in a folder that exists")
     if model.folder.resolve() in out.resolve().parents:
         raise RequestError(f"-o {out} lies in the run folder, whose files are sealed: name a file elsewhere")
-    write_whole({out: forms[out.suffix](content(model, agent))})
-
-
-def _as_json(facts: dict[str, Any]) -> bytes:
-    return (json.dumps(facts, indent=1, allow_nan=False) + "\n").encode()
-
-
-def _as_archive(facts: dict[str, Any]) -> bytes:
-    """Lists as arrays, tables as JSON texts; what there is none of is left out."""
-    arrays: dict[str, Any] = {
-        name: np.array(json.dumps(value) if isinstance(value, dict) else value)
-        for name, value in facts.items()
-        if value is not None
-    }
-    file = io.BytesIO()
-    np.savez(file, **arrays)
-    return file.getvalue()
+    facts, file = content(model, agent), io.BytesIO()
+    if out.suffix == ".json":
+        file.write((json.dumps(facts, indent=1, allow_nan=False) + "\n").encode())
+    else:  # lists as arrays, tables as JSON texts; what there is none of is left out
+        facts = {name: json.dumps(value) if isinstance(value, dict) else value for name, value in facts.items()}
+        np.savez(file, **{name: value for name, value in facts.items() if value is not None})
+    write_whole({out: file.getvalue()})

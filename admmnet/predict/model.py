@@ -15,8 +15,12 @@ import numpy as np
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_saved
 from admmnet.data import ENCODING, Task, declared_task
+from admmnet.data.labels import oriented
+from admmnet.data.records import Target
 from admmnet.data.schema import parse_schema
 from admmnet.data.sets import public_schema
+from admmnet.data.settings import parse_centre
+from admmnet.data.transform import target_of
 from admmnet.errors import RequestError, short
 from admmnet.files import load_json
 from admmnet.types import Matrix, Vector
@@ -70,6 +74,23 @@ class Model:
         return read or declared_task(self.config)
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """Words of the labels -1 and +1, or of the classes; empty of real targets."""
+        schema = parse_schema(self.table)
+        if self.task == "real" or self.classes:
+            return self.classes
+        return schema.classes if schema.labels is None else oriented(schema.labels, self.config.positive)
+
+    @property
+    def target(self) -> Target | None:
+        """How real targets became labels."""
+        schema = parse_schema(self.table)
+        if self.task != "real" or schema.targets is None:
+            return None
+        given = parse_centre(self.config.centre)
+        return target_of(*schema.targets, given if isinstance(given, float) else schema.centre)
+
+    @property
     def table(self) -> Mapping[str, Any] | None:
         """Table `[data.schema]` by which its rows were made; None where there is none."""
         return self.encoding or self.config.schema or public_schema(self.config.data)
@@ -106,6 +127,10 @@ def read_model(folder: str | Path) -> Model:
     return Model(folder, theta, consensus, names, config, _encoding(folder / ENCODING), classes, deviation)
 
 
+def _unsound(path: Path, why: object) -> RequestError:
+    return RequestError(f"{path} {why}: take the original run folder")
+
+
 def _arrays(folder: Path) -> tuple[Matrix, Vector, tuple[str, ...], tuple[str, ...]]:
     path = folder / "model.npz"
     if not path.is_file():
@@ -116,23 +141,20 @@ def _arrays(folder: Path) -> tuple[Matrix, Vector, tuple[str, ...], tuple[str, .
             theta, consensus, names = (archive[key] for key in KEYS)
             classes = archive[CLASSES] if CLASSES in archive.files else np.zeros(0, np.str_)
     except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error) as error:
-        raise RequestError(f"{path} is no sound model ({error}): take the original run folder") from None
+        raise _unsound(path, f"is no sound model ({error})") from None
     sound = (
         theta.ndim == (3 if len(classes) else 2)
-        and classes.dtype.kind == "U"
-        and theta.shape[1:-1] == classes.shape[: theta.ndim - 2]
         and theta.dtype == consensus.dtype == np.float64
-        and names.dtype.kind == "U"
-        and theta.shape[1:] == consensus.shape
-        and theta.shape[-1:] == names.shape
+        and names.dtype.kind == classes.dtype.kind == "U"
+        and theta.shape[1:] == consensus.shape == (*classes.shape * bool(len(classes)), *names.shape)
         and 0 not in theta.shape
         and bool(np.isfinite(theta).all() and np.isfinite(consensus).all())
     )
     if not sound:
-        raise RequestError(
-            f"{path} is no sound model (theta {theta.shape}, consensus {consensus.shape}, feature_names"
-            f" {names.shape} must be finite (N, d), (d,), and d texts, or with K classes (N, K, d), (K, d)): take"
-            " the original run folder"
+        raise _unsound(
+            path,
+            f"is no sound model (theta {theta.shape}, consensus {consensus.shape}, feature_names {names.shape} must be"
+            " finite (N, d), (d,), and d texts, or with K classes (N, K, d), (K, d))",
         )
     return theta, consensus, tuple(map(str, names)), tuple(map(str, classes))
 
@@ -145,13 +167,9 @@ def _deviation(path: Path, consensus: Vector) -> Vector | None:
         with path.open("rb") as file:
             found: Vector = np.lib.format.read_array(file, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise RequestError(f"{path} is no sound array ({error}): take the original run folder") from None
-    whole = found.dtype == np.float64 and found.shape == consensus.shape
-    if not (whole and bool((found >= 0.0).all() and np.isfinite(found).all())):
-        raise RequestError(
-            f"{path}: {found.dtype} {found.shape}, where {consensus.shape} finite numbers, none negative, are expected:"
-            " take the original run folder"
-        )
+        raise _unsound(path, f"is no sound array ({error})") from None
+    if found.dtype != np.float64 or found.shape != consensus.shape or not ((found >= 0.0) & np.isfinite(found)).all():
+        raise _unsound(path, f"({found.dtype} {found.shape}) must hold {consensus.shape} finite numbers, none negative")
     return found
 
 
@@ -161,7 +179,7 @@ def _encoding(path: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise RequestError(f"{path} cannot be read as JSON ({error}): take the original run folder") from None
+        raise _unsound(path, f"cannot be read as JSON ({error})") from None
     if not isinstance(table, dict):
-        raise RequestError(f"{path} must hold a table, got {table!r:.40}: take the original run folder")
+        raise _unsound(path, f"must hold a table, got {table!r:.40}")
     return table

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,10 +28,11 @@ from admmnet.privacy.events import (
     SubsampledGaussian,
 )
 from admmnet.privacy.ledger import audit
-from admmnet.running.shelf import ledger_files, read_all
+from admmnet.record.reader import read_run
 from admmnet.solvers.losses import Loss, get_loss
 from admmnet.types import Vector
 
+E = TypeVar("E", bound=Event)
 GOSSIP = 1e-3
 """Share of the disagreement that gossip leaves at most, eq. (24)."""
 CURVATURES = 400
@@ -92,19 +93,16 @@ def noise_of(model: Model, agent: int | None = None) -> Noise:
     RequestError
         If there is no such agent, or a file is missing.
     """
-    vector = model.vector(agent)
-    name = model.config.algorithm
-    method = METHODS[name]
-    if not method.private:
+    vector, name = model.vector(agent), model.config.algorithm
+    if not METHODS[name].private:
         return Noise(np.zeros_like(vector), f"{name} adds no noise")
     try:
         bound, equation = BOUNDS.get(name, (None, ""))
         if bound is None:
             raise _NoFigure(WITHOUT.get(name, f"{name} comes from another package, which states no bound"))
-        variance = bound(_read(model, agent))
+        deviation = np.sqrt(np.broadcast_to(bound(_read(model, agent)), vector.shape))
     except _NoFigure as lacking:
         return Noise(None, str(lacking))
-    deviation = np.sqrt(np.broadcast_to(variance, vector.shape))
     source = "the noisy moments that were released" if bound is _moments else "the ledgers and settings alone"
     return Noise(np.array(deviation), f"from {source}, eq. {equation}", equation)
 
@@ -117,7 +115,7 @@ def _read(model: Model, agent: int | None) -> _Run:
         raise RequestError(
             f"{model.folder} has no sound summary.json ({error}): take the original run folder"
         ) from None
-    ledgers = {int(read.ledger.header["agent"]): read.ledger for read in read_all(ledger_files(model.folder))}
+    ledgers = {int(ledger.header["agent"]): ledger for ledger in read_run(model.folder).ledgers.values()}
     if missing := sorted(entries - set(ledgers)):
         shown = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
         raise _NoFigure(
@@ -129,14 +127,12 @@ def _read(model: Model, agent: int | None) -> _Run:
 
 def _require_steady(run: _Run) -> None:
     """Eq. (102) is for agents that all speak, and hear each other, in every round."""
-    config = run.model.config
-    trouble = config.drop or config.offline or config.topology_schedule
-    if trouble:
+    config, gated = run.model.config, run.value("algorithm") == "ipp-admm"
+    if config.drop or config.offline or config.topology_schedule:
         raise _NoFigure("messages were lost, agents were away, or the graph changed: no bound is known for that")
     if run.value("aggregate") != "mean":
         raise _NoFigure(f"no bound is known with --aggregate {run.value('aggregate')}")
-    gated = run.value("algorithm") == "ipp-admm" and run.value("gate") not in ("auto", "joining", "off")
-    if gated or (run.value("algorithm") == "ipp-admm" and config.method == "published"):
+    if gated and (config.method == "published" or run.value("gate") not in ("auto", "joining", "off")):
         raise _NoFigure("a gate decided in every round who spoke: no bound is known for that")
     for i, entry in run.entries.items():
         if entry["lost_at"] is not None or entry["refused_at"] is not None:
@@ -268,41 +264,41 @@ def _moments(run: _Run) -> Vector:
     return run.model.deviation**2
 
 
-def _series(run: _Run) -> tuple[Event, int]:
-    """Event of the steps that made a baseline's model, the last one, and its number of records."""
-    return run.ledgers[0].events[-1][1], run.records(0)
+def _last(run: _Run, kind: type[E]) -> E:
+    """Event of the steps that made a baseline's model, the last one."""
+    event = run.ledgers[0].events[-1][1]
+    if not isinstance(event, kind):
+        raise _NoFigure("its steps had no noise that a ledger books")
+    return event
+
+
+def _clipped(run: _Run) -> tuple[int, float, float]:
+    """Steps on clipped batches, the deviation of the noise on each, and the regularisation."""
+    event = _last(run, SubsampledGaussian)
+    sigma = event.noise_multiplier * float(run.value("clip")) * (2.0 if event.sampling == "fixed" else 1.0)
+    return event.steps, sigma, float(run.summary["baseline"]["regularisation"])
 
 
 def _gradient_steps(run: _Run) -> float:
     """Eq. (106) of dp-sgd."""
-    event, _ = _series(run)
-    if not isinstance(event, SubsampledGaussian):
-        raise _NoFigure("its steps had no noise that a ledger books")
-    step, batch = float(run.value("learning_rate")), int(run.value("batch"))
-    kept = (1.0 - step * float(run.summary["baseline"]["regularisation"])) ** 2
-    sigma = event.noise_multiplier * float(run.value("clip")) * (2.0 if event.sampling == "fixed" else 1.0)
-    return (step * sigma / batch) ** 2 * sum(kept**t for t in range(event.steps))
+    (steps, sigma, weight), step = _clipped(run), float(run.value("learning_rate"))
+    kept = (1.0 - step * weight) ** 2
+    return (step * sigma / int(run.value("batch"))) ** 2 * sum(kept**t for t in range(steps))
 
 
 def _dual_steps(run: _Run) -> float:
     """Eq. (106) of dp-scd with private dual variables."""
     if run.value("dual_noise") is True:
         raise _NoFigure(DUALS)
-    event, records = _series(run)
-    if not isinstance(event, SubsampledGaussian):
-        raise _NoFigure("its steps had no noise that a ledger books")
-    relative = 2.0 if event.sampling == "fixed" else 1.0
-    sigma = event.noise_multiplier * float(run.value("clip")) * relative
-    return event.steps * (sigma / (float(run.summary["baseline"]["regularisation"]) * records)) ** 2
+    steps, sigma, weight = _clipped(run)
+    return steps * (sigma / (weight * run.records(0))) ** 2
 
 
 def _disjoint_steps(run: _Run) -> float:
     """Eq. (106) of song-sgd."""
     from admmnet.holder.series.song_sgd import learning_rates
 
-    event, records = _series(run)
-    if not isinstance(event, GammaNormVector):
-        raise _NoFigure("its steps had no noise that a ledger books")
+    event, records = _last(run, GammaNormVector), run.records(0)
     batch, weight = int(run.value("batch")), float(run.summary["baseline"]["regularisation"])
     sizes = [min(batch, records - start) for start in range(0, records, batch)]
     rates = learning_rates(run.value("schedule"), len(sizes), float(run.value("learning_rate")), weight)

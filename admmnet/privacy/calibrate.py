@@ -13,7 +13,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from admmnet.errors import BudgetError
 from admmnet.privacy.budget import SLACK, Charges, Totals
-from admmnet.privacy.conversion import ORDERS, allowance, best_order, loose_rho
+from admmnet.privacy.conversion import ORDERS, allowance, loose_rho
 from admmnet.privacy.conversion import epsilon as epsilon_of
 from admmnet.privacy.discrete import discrete_epsilon, discrete_mu, excess, most_excess
 from admmnet.privacy.filters import Spend
@@ -34,18 +34,8 @@ class Draft(NamedTuple, Generic[N]):
     charges: Charges
 
 
-@dataclass(frozen=True)
-class Calibrated(Generic[N]):
-    """Noise of one agent, and all that its run can charge.
-
-    Attributes
-    ----------
-    noise
-        The method's own numbers.
-    charges : tuple of (Event, int)
-    rho : float
-        Nominal budget.
-    """
+class Calibrated(NamedTuple, Generic[N]):
+    """The same of the largest nominal budget ``rho`` that keeps the promise."""
 
     noise: N
     charges: Charges
@@ -54,28 +44,19 @@ class Calibrated(Generic[N]):
 
 @dataclass(frozen=True)
 class Target:
-    """What one agent may spend, and what is spent of it.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        The promise, over all runs of an account.
-    accountant : str
-        ``proven`` or ``published``: which arithmetic calibrates and guards.
-    spent : Totals or None
-        Totals of an account that this run continues.
-    account : Spend or None
-        The account's filter, fixed by its first run.
-    form : str
-        Form of the method: only ``published`` ones have published costs.
-    """
+    """What one agent may spend, and what is spent of it."""
 
     epsilon: float
     delta: float
+    """The promise, over all runs of an account."""
     accountant: str = "proven"
+    """``proven`` or ``published``: which arithmetic calibrates and guards."""
     spent: Totals | None = None
+    """Totals of an account that this run continues."""
     account: Spend | None = None
+    """The account's filter, fixed by its first run."""
     form: str = "proven"
+    """Form of the method: only ``published`` ones have published costs."""
 
     @property
     def order(self) -> int | None:
@@ -147,9 +128,8 @@ class Target:
             fresh_mu = discrete_mu(epsilon, self.delta, self.kappa)
             needed = discrete_epsilon(math.hypot(math.sqrt(spent.mu_squared), fresh_mu), spent.kappa, self.delta)
             return self._raise_it(used, needed, "by the mu^2 that it adds up")
-        at = best_order(spent.curve, self.delta) if self.order is None else self.order
-        fresh = Target(epsilon, self.delta).nominal_rho() * float(ORDERS[at])
-        needed = epsilon + float(spent.curve[at]) + fresh - allowance(at, epsilon, self.delta)  # (P2) at one order
+        fresh = Target(epsilon, self.delta).nominal_rho() * float(ORDERS[self.order])
+        needed = epsilon + float(spent.curve[self.order]) + fresh - allowance(self.order, epsilon, self.delta)  # (P2)
         return self._raise_it(used, needed, "at the order fixed when it was opened")
 
     def _raise_it(self, used: float, needed: float, where: str) -> str:
@@ -245,7 +225,7 @@ def calibrate(make: Callable[[float], Draft[N] | None], target: Target, start: f
     draft = make(rho)
     if draft is None:
         raise NothingFound
-    return Calibrated(draft.noise, draft.charges, rho)
+    return Calibrated(*draft, rho)
 
 
 def largest(fits: Callable[[float], bool], start: float, epsilon: float) -> float:

@@ -28,52 +28,34 @@ MOST_DRAWS = 2**40
 
 @dataclass(frozen=True)
 class Promise:
-    """What was asked for by the run's settings; no method has a say in it.
-
-    Attributes
-    ----------
-    epsilon, delta : float
-    accountant : str
-        ``proven`` or ``published``: which arithmetic calibrated the plan.
-    adjacency : str
-        ``replace-one``, or ``zero-out`` where a planned event is proven for that alone.
-    group : int
-        Records of one person, for ``Contract.group``.
-    colluders : int or None
-        K, against which sums are masked; None where every agent's noise stands for itself.
-    """
+    """What was asked for by the run's settings; no method has a say in it."""
 
     epsilon: float
     delta: float
     accountant: str = "proven"
+    """``proven`` or ``published``: which arithmetic calibrated the plan."""
     adjacency: str = "replace-one"
+    """``replace-one``, or ``zero-out`` where a planned event is proven for that alone."""
     group: int = 1
+    """Records of one person, for ``Contract.group``."""
     colluders: int | None = None
+    """K, against which sums are masked; None where every agent's noise stands for itself."""
 
 
 @dataclass(frozen=True)
 class Contract:
-    """What an agent's run may charge, and what is promised of it.
-
-    Attributes
-    ----------
-    promise : Promise or None
-        None of methods without privacy, whose charges nothing limits.
-    filter : Count, Spend or None
-        Of this run; None without a promise.
-    account : Spend or None
-        Of all runs of the account that this one continues.
-    form : str
-        Form of the method; only ``published`` ones have published costs.
-    covered : bool
-        Whether a proof covers all that the method computes from records; else nothing is proven of it.
-    """
+    """What an agent's run may charge, and what is promised of it."""
 
     promise: Promise | None = None
+    """None of methods without privacy, whose charges nothing limits."""
     filter: Count | Spend | None = None
+    """Of this run; None without a promise."""
     account: Spend | None = None
+    """Of all runs of the account that this one continues."""
     form: str = "proven"
+    """Form of the method; only ``published`` ones have published costs."""
     covered: bool = True
+    """Whether a proof covers all that the method computes from records; else nothing is proven of it."""
 
     @classmethod
     def reading(cls, delta: float) -> Contract:

@@ -6,99 +6,85 @@ An event carries every number that its cost depends on, so a ledger line can be 
 from __future__ import annotations
 
 import math
-import reprlib
 import sys
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any, ClassVar, TypeGuard, get_args
+from typing import Annotated, Any, ClassVar, TypeAlias, get_args
 
-from admmnet.errors import RequestError
+import msgspec
+from msgspec import Meta
+
+from admmnet.errors import RequestError, short
+from admmnet.forms import said
+
+LARGEST = sys.float_info.max
+Positive: TypeAlias = Annotated[float, Meta(gt=0.0, le=LARGEST)]
+Share: TypeAlias = Annotated[float, Meta(gt=0.0, le=1.0)]
+Booked: TypeAlias = Annotated[float, Meta(ge=0.0, le=LARGEST)]
+Natural: TypeAlias = Annotated[int, Meta(ge=1, le=2**53)]
+"""Beyond 2^53 floats stop telling integers apart."""
+Number: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
+SAMPLINGS = ("poisson", "shown", "shuffled", "fixed")
+Sampling: TypeAlias = Annotated[str, Meta(extra_json_schema={"enum": list(SAMPLINGS)})]
 
 
 @dataclass(frozen=True)
 class ObjectivePerturbation:
-    """Exact minimiser of a strongly convex objective with a Gaussian linear term (docs/privacy.md, Theorem 3).
-
-    Parameters
-    ----------
-    sensitivity : float
-        Most that replacing one record moves the gradient in 2-norm, 2 lipschitz / records.
-    sigma : float
-        Standard deviation of every coordinate of the linear term b.
-    lipschitz, curvature : float
-        G and c1: bounds on gradient norm and curvature of one record's loss.
-    convexity : float
-        m, strong convexity of the part of the objective that depends on no record.
-    records : int
-        n_i.
-    gated : bool
-        The minimiser is a candidate that a gate tests; Ding et al. (2020) book nothing for it until it is
-        broadcast, although the gate's answer already depends on it.
-    logistic : bool
-        The loss is logistic, whose gradient and curvature cannot be extreme together: Theorem 3 (L).
-    noise_share : float or None
-        epsilon3 / epsilon1 of Ding et al. (2020), which the published arithmetic reads; None for their 0.99.
-    """
+    """Exact minimiser of a strongly convex objective with a Gaussian linear term (docs/privacy.md, Theorem 3)."""
 
     mechanism: ClassVar[str] = "objective-perturbation"
-    sensitivity: float
-    sigma: float
-    lipschitz: float
-    curvature: float
-    convexity: float
-    records: int
+    sensitivity: Positive
+    """Most that replacing one record moves the gradient in 2-norm, 2 lipschitz / records."""
+    sigma: Positive
+    """Standard deviation of every coordinate of the linear term b."""
+    lipschitz: Positive
+    curvature: Positive
+    """G and c1: bounds on gradient norm and curvature of one record's loss."""
+    convexity: Positive
+    """m, strong convexity of the part of the objective that depends on no record."""
+    records: Natural
+    """n_i."""
     gated: bool = False
+    """The minimiser is a candidate that a gate tests; Ding et al. (2020) book nothing for it until it is broadcast,
+    although the gate's answer already depends on it."""
     logistic: bool = False
-    noise_share: float | None = None
+    """The loss is logistic, whose gradient and curvature cannot be extreme together: Theorem 3 (L)."""
+    noise_share: Share | None = None
+    """epsilon3 / epsilon1 of Ding et al. (2020), which the published arithmetic reads; None for their 0.99."""
 
 
 @dataclass(frozen=True)
 class Gaussian:
-    """A vector with added N(0, sigma^2 I) noise.
-
-    Parameters
-    ----------
-    sensitivity : float
-        L2 sensitivity of the vector.
-    sigma : float
-        Standard deviation of every coordinate.
-    objective_sensitivity, objective_sigma, noise_share : float or None
-        For the broadcast of a gated candidate: that candidate's objective perturbation. The published
-        arithmetic books it here; the proven one has charged it already.
-    """
+    """A vector with added N(0, sigma^2 I) noise (docs/privacy.md, Theorem 1; of an inexact minimiser Theorem 4)."""
 
     mechanism: ClassVar[str] = "gaussian"
-    sensitivity: float
-    sigma: float
-    objective_sensitivity: float | None = None
-    objective_sigma: float | None = None
-    noise_share: float | None = None
+    sensitivity: Positive
+    """L2 sensitivity of the vector."""
+    sigma: Positive
+    """Standard deviation of every coordinate."""
+    objective_sensitivity: Positive | None = None
+    objective_sigma: Positive | None = None
+    noise_share: Share | None = None
+    """For the broadcast of a gated candidate: that candidate's objective perturbation. The published arithmetic
+    books it here; the proven one has charged it already."""
 
 
 @dataclass(frozen=True)
 class DiscreteGaussian:
-    """A vector on an integer grid with discrete Gaussian noise (docs/privacy.md, Theorem 19).
-
-    Parameters
-    ----------
-    sensitivity, sigma : float
-        L2 sensitivity of the vector and the noise's parameter, both in the unit of the values.
-    grid : float
-        Step of the grid, a power of two, at most sigma.
-    dimension : int
-        d, number of coordinates.
-    agents, colluders : int
-        Of a masked sum: how many take part, and how many of the others may collude. ``sigma`` is the noise of all but
-        the colluders then; each agent's own has sigma^2 / (agents - colluders). 1 and 0 of a release by itself.
-    """
+    """A vector on an integer grid with discrete Gaussian noise (docs/privacy.md, Theorem 19)."""
 
     mechanism: ClassVar[str] = "discrete-gaussian"
-    sensitivity: float
-    sigma: float
-    grid: float
-    dimension: int
-    agents: int = 1
-    colluders: int = 0
+    sensitivity: Positive
+    sigma: Positive
+    """L2 sensitivity of the vector and the noise's parameter, both in the unit of the values."""
+    grid: Positive
+    """Step of the grid, a power of two, at most sigma."""
+    dimension: Natural
+    """d, number of coordinates."""
+    agents: Natural = 1
+    colluders: Number = 0
+    """Of a masked sum: how many take part, and how many of the others may collude. ``sigma`` is the noise of all but
+    the colluders then; each agent's own has sigma^2 / (agents - colluders). 1 and 0 of a release by itself."""
 
     @property
     def parts(self) -> int:
@@ -113,132 +99,87 @@ class DiscreteGaussian:
 
 @dataclass(frozen=True)
 class Laplace:
-    """A number with added Laplace noise, or what is computed from it (a comparison).
-
-    Parameters
-    ----------
-    sensitivity : float
-        L1 sensitivity of the number.
-    scale : float
-        Scale of the Laplace distribution.
-    gate_epsilon : float or None
-        For a comparison of IPP-ADMM's gate: what Lemma 4.3 of Ding et al. (2020) books here, all of it at
-        an agent's first comparison and 0 at the later ones.
-    """
+    """A number with added Laplace noise, or what is computed from it, a comparison (docs/privacy.md, Theorems 2, 6)."""
 
     mechanism: ClassVar[str] = "laplace"
-    sensitivity: float
-    scale: float
-    gate_epsilon: float | None = None
+    sensitivity: Positive
+    """L1 sensitivity of the number."""
+    scale: Positive
+    """Scale of the Laplace distribution."""
+    gate_epsilon: Booked | None = None
+    """For a comparison of IPP-ADMM's gate: what Lemma 4.3 of Ding et al. (2020) books here, all of it at an agent's
+    first comparison and 0 at the later ones."""
 
 
 @dataclass(frozen=True)
 class AboveThreshold:
-    """One start of a held noisy threshold: any number of "no", up to the first "yes" (docs/privacy.md, Theorem 9).
-
-    Parameters
-    ----------
-    sensitivity : float
-        Most that replacing one record moves any query while the threshold is held.
-    epsilon_threshold, epsilon_query : float
-        Pure epsilons of the threshold's noise and of the comparisons.
-    """
+    """One start of a held noisy threshold: any number of "no", up to the first "yes" (docs/privacy.md, Theorem 9)."""
 
     mechanism: ClassVar[str] = "above-threshold"
-    sensitivity: float
-    epsilon_threshold: float
-    epsilon_query: float
+    sensitivity: Positive
+    """Most that replacing one record moves any query while the threshold is held."""
+    epsilon_threshold: Positive
+    epsilon_query: Positive
+    """Pure epsilons of the threshold's noise and of the comparisons."""
 
 
 @dataclass(frozen=True)
 class GammaNorm:
-    """Exact minimiser of a strongly convex objective with a linear term of density ~ exp(-rate ||b||).
+    """Exact minimiser of a strongly convex objective, its linear term of density ~ exp(-rate norm) (Theorem 11).
 
-    docs/privacy.md, Theorem 11: pure epsilon. The radius of b is Gamma(dimension, 1 / rate).
-
-    Parameters
-    ----------
-    sensitivity : float
-        Most that replacing one record moves the gradient in 2-norm, 2 G / records.
-    rate : float
-        a of K(a), in units of 1 / gradient.
-    dimension : int
-        d.
-    curvature : float
-        c1: bound on the curvature of one record's loss.
-    convexity : float
-        m, the least over the run, of the part of the objective that depends on no record.
-    records : int
-        n_i.
-    penalty : float or None
-        2 eta |B_i| in the first round, for M-ADMM and R-ADMM: their papers bound the curvature's part by it.
-    logistic : bool
-        The loss is logistic: Theorem 11 (L).
+    Its epsilon is pure. The radius of b is Gamma(dimension, 1 / rate).
     """
 
     mechanism: ClassVar[str] = "gamma-norm"
-    sensitivity: float
-    rate: float
-    dimension: int
-    curvature: float
-    convexity: float
-    records: int
-    penalty: float | None = None
+    sensitivity: Positive
+    """Most that replacing one record moves the gradient in 2-norm, 2 G / records."""
+    rate: Positive
+    """a of K(a), in units of 1 / gradient."""
+    dimension: Natural
+    """d."""
+    curvature: Positive
+    """c1: bound on the curvature of one record's loss."""
+    convexity: Positive
+    """m, the least over the run, of the part of the objective that depends on no record."""
+    records: Natural
+    """n_i."""
+    penalty: Positive | None = None
+    """2 eta |B_i| in the first round, for M-ADMM and R-ADMM: their papers bound the curvature's part by it."""
     logistic: bool = False
+    """The loss is logistic: Theorem 11 (L)."""
 
 
 @dataclass(frozen=True)
 class GammaNormVector:
-    """A vector with added noise of density ~ exp(-rate ||z||): pure epsilon = rate * sensitivity (Theorem 13).
-
-    Parameters
-    ----------
-    sensitivity : float
-        Most that replacing one record moves the vector in 2-norm.
-    rate : float
-        a of K(a).
-    dimension : int
-        d.
-    """
+    """A vector with added noise of density ~ exp(-rate norm): pure epsilon rate * sensitivity (Theorem 13)."""
 
     mechanism: ClassVar[str] = "gamma-norm-vector"
-    sensitivity: float
-    rate: float
-    dimension: int
+    sensitivity: Positive
+    """Most that replacing one record moves the vector in 2-norm."""
+    rate: Positive
+    """a of K(a)."""
+    dimension: Natural
+    """d."""
 
 
 LEAST_PART = 12.0
 """Least sigma of one agent's noise in a masked sum, in steps of the grid: their sum has a Gaussian's curve then."""
-SAMPLINGS = ("poisson", "shown", "shuffled", "fixed")
 
 
 @dataclass(frozen=True)
 class SubsampledGaussian:
-    """Gaussian steps on sampled batches, all steps of a run together (docs/privacy.md, Theorems 10, 12).
-
-    Parameters
-    ----------
-    noise_multiplier : float
-        Standard deviation over the sensitivity of the sum: C, or 2 C where ``fixed``.
-    rate : float
-        L / N, the nominal share of the records in a batch.
-    steps : int
-        T.
-    sampling : str
-        ``poisson``: every record by its own coin, batches hidden. ``shown``: any batches of rate L/N, seen by all.
-        ``shuffled``: partitions of a random order. ``fixed``: L records without replacement, batches hidden.
-    """
+    """Gaussian steps on sampled batches, all steps of a run together (docs/privacy.md, Theorems 10, 12)."""
 
     mechanism: ClassVar[str] = "subsampled-gaussian"
-    noise_multiplier: float
-    rate: float
-    steps: int
-    sampling: str
-
-    @property
-    def relation(self) -> str:
-        """Relation that its cost is proven for; replace-one covers zero-out, not the other way round."""
-        return "replace-one" if self.sampling == "fixed" else "zero-out"
+    noise_multiplier: Positive
+    """Standard deviation over the sensitivity of the sum: C, or 2 C where ``fixed``."""
+    rate: Share
+    """L / N, the nominal share of the records in a batch."""
+    steps: Natural
+    """T."""
+    sampling: Sampling
+    """``poisson``: every record by its own coin, batches hidden. ``shown``: any batches of rate L/N, seen by all.
+    ``shuffled``: partitions of a random order. ``fixed``: L records without replacement, batches hidden."""
 
 
 @dataclass(frozen=True)
@@ -272,17 +213,20 @@ EVENTS: dict[str, type[Event]] = {kind.mechanism: kind for kind in get_args(Even
 
 def relation_of(event: Event) -> str:
     """Relation that an event's cost is proven for; replace-one covers zero-out, not the other way round."""
-    return event.relation if isinstance(event, SubsampledGaussian) else "replace-one"
+    return "zero-out" if isinstance(event, SubsampledGaussian) and event.sampling != "fixed" else "replace-one"
 
 
 def parameters(event: Event) -> dict[str, Any]:
     """Numbers of an event, as a ledger line keeps them; what is None or False is left out."""
     values = {field.name: (field.type, getattr(event, field.name)) for field in fields(event)}
     return {
-        name: value if kind in ("int", "bool", "str") else float(value)
+        name: float(value) + 0.0 if str(kind).startswith(_FLOATS) else value  # -0.0 becomes 0.0
         for name, (kind, value) in values.items()
         if value is not None and value is not False
     }
+
+
+_FLOATS = ("Positive", "Share", "Booked")
 
 
 @lru_cache(maxsize=1024)
@@ -298,33 +242,25 @@ def check(event: Event) -> None:
 
 
 def from_parameters(mechanism: str, values: dict[str, Any]) -> Event:
-    """Event of a ledger line.
+    """Event of a ledger line; keys that it does not have are left out.
 
     Raises
     ------
     RequestError
-        If the mechanism is unknown, its parameters are not the ones it has, or a value is out of range.
+        If the mechanism is unknown, or a value is missing or out of range.
     """
     if mechanism not in EVENTS:
-        raise RequestError(f"unknown mechanism {shown(mechanism)}; known: {', '.join(sorted(EVENTS))}")
-    known = {field.name: field for field in fields(EVENTS[mechanism])}
-    needed = {name for name, field in known.items() if field.default is MISSING}
-    if not needed <= set(values) <= set(known):
-        missing, unknown = sorted(needed - set(values)), sorted(set(values) - set(known))
-        raise RequestError(
-            f"{mechanism} has the parameters {', '.join(known) or 'none'}; "
-            f"missing: {', '.join(missing) or 'none'}; unknown: {shown(unknown) if unknown else 'none'}"
-        )
-    checked = {name: _checked(mechanism, name, known[name].type, value) for name, value in values.items()}
-    event = EVENTS[mechanism](**checked)
+        raise RequestError(f"unknown mechanism {short(mechanism)}; known: {', '.join(sorted(EVENTS))}")
+    try:
+        event: Event = msgspec.convert(values, EVENTS[mechanism])
+    except msgspec.ValidationError as error:
+        raise RequestError(f"{mechanism}: {said(error, values)}") from None
     if isinstance(event, Gaussian) and (event.objective_sensitivity is None) != (event.objective_sigma is None):
         raise RequestError("gaussian: objective_sensitivity and objective_sigma come together or not at all")
     if isinstance(event, DiscreteGaussian):
         _check_discrete(event)
-    if isinstance(event, SubsampledGaussian) and event.rate > 1.0:
-        raise RequestError(f"subsampled-gaussian: rate must be at most 1, got {event.rate!r}")
-    if isinstance(event, ObjectivePerturbation | Gaussian) and (event.noise_share or 0.0) > 1.0:
-        raise RequestError(f"{mechanism}: noise_share must be at most 1, got {event.noise_share!r}")
+    if isinstance(event, SubsampledGaussian) and event.sampling not in SAMPLINGS:
+        raise RequestError(f"{mechanism}: sampling must be one of {', '.join(SAMPLINGS)}, got {short(event.sampling)}")
     return event
 
 
@@ -356,36 +292,3 @@ def _check_discrete(event: DiscreteGaussian) -> None:
 def is_power_of_two(value: float) -> bool:
     """Whether a positive float is 2^k for an integer k."""
     return math.frexp(value)[0] == 0.5
-
-
-def is_count(value: object, least: int = 1) -> TypeGuard[int]:
-    """Whether a value from a file is an integer from ``least`` to 2^53, where floats stop telling them apart."""
-    return type(value) is int and least <= value <= 2**53
-
-
-def is_positive(value: object) -> bool:
-    """Whether a value from a file is a number above 0 that a float can hold; True is not."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= sys.float_info.max
-
-
-def shown(value: object) -> str:
-    """Printable form of a value from a file that may hold anything: short, whatever its size and depth."""
-    if isinstance(value, int) and value.bit_length() > 64:
-        return f"an integer of {value.bit_length()} bits"
-    return reprlib.repr(value)
-
-
-def _checked(mechanism: str, name: str, kind: object, value: Any) -> Any:
-    good, what = is_positive(value), "a positive finite number"
-    if kind == "bool":
-        good, what = isinstance(value, bool), "true or false"
-    elif kind == "str":
-        good, what = value in SAMPLINGS, "one of " + ", ".join(SAMPLINGS)
-    elif kind == "int":
-        least = 0 if name == "colluders" else 1
-        good, what = is_count(value, least), f"an integer from {least} to 2^53"
-    elif name == "gate_epsilon":
-        good, what = good or (value == 0 and not isinstance(value, bool)), "a finite number, 0 or more"
-    if not good:
-        raise RequestError(f"{mechanism}: {name} must be {what}, got {shown(value)}")
-    return value if kind in ("bool", "int", "str") else float(value) + 0.0  # -0.0 becomes 0.0

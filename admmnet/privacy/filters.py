@@ -91,18 +91,12 @@ Left = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Count:
-    """These events, at most so often, and nothing else: Theorem 25.
-
-    Parameters
-    ----------
-    planned : tuple of (Event, int)
-        Bounds on events, and how often each may be charged.
-    kappa : float
-        Most that (P10) of discrete Gaussian events may come to, each alone; inf where their curves are read.
-    """
+    """These events, at most so often, and nothing else: Theorem 25."""
 
     planned: Charges
+    """Bounds on events, and how often each may be charged."""
     kappa: float = 0.0
+    """Most that (P10) of discrete Gaussian events may come to, each alone; inf where their curves are read."""
 
     @classmethod
     def of(cls, planned: Charges, epsilon: float, delta: float) -> Count:
@@ -182,25 +176,17 @@ def alone_of(event: Event) -> Event:
 
 @dataclass(frozen=True)
 class Spend:
-    """Theorem 5's filter: what is added up stays below a limit that was fixed before the first round.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        What it keeps.
-    order : int or None
-        Index into ``conversion.ORDERS``; None where (mu^2, kappa) of Gaussian events is added up.
-    kappa : float
-        Without order, the most that (P10) may come to; 0 where no Gaussian event is a discrete one.
-    parts : int
-        Largest N - K of masked sums that it takes, 1 for none: what limits the cost if all collude.
-    """
+    """Theorem 5's filter: what is added up stays below a limit that was fixed before the first round."""
 
     epsilon: float
     delta: float
+    """What it keeps."""
     order: int | None = None
+    """Index into ``conversion.ORDERS``; None where (mu^2, kappa) of Gaussian events is added up."""
     kappa: float = 0.0
+    """Without order, the most that (P10) may come to; 0 where no Gaussian event is a discrete one."""
     parts: int = 1
+    """Largest N - K of masked sums that it takes, 1 for none: what limits the cost if all collude."""
 
     @classmethod
     def of(cls, epsilon: float, delta: float, worst: Totals, parts: int = 1) -> Spend:

@@ -1,6 +1,6 @@
 """The proven accountant: claims only what has a proof in docs/privacy.md.
 
-Relation: replace-one, but for Gaussian steps on sampled batches (``SubsampledGaussian.relation``).
+Relation: replace-one, but for Gaussian steps on sampled batches (``events.relation_of``).
 
 Every event gets a Renyi curve on the grid of ``conversion.ORDERS`` and a valid pair (xi, rho) of zCDP.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +14,10 @@ from admmnet.privacy.budget import Totals, joined
 def added(parts: Sequence[Totals]) -> Totals:
     """Proven costs of all parts: curves, mu^2 and kappa add up (docs/privacy.md, Theorem 5)."""
     found = _joined(parts, np.sum)
+    if len(charged := [part for part in parts if part.rho]) == 1:
+        return found
+    claims = [part.rho_published for part in charged]
+    found.rho_published = None if None in claims else math.fsum(claim or 0.0 for claim in claims)
     first, *others = [part.alone for part in parts if part.rho] or [None]
     for other in others:
         first = None if first is None or other is None else joined(first, other, 1, fresh=False)

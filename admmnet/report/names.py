@@ -7,8 +7,8 @@ from collections.abc import Hashable, Sequence
 from admmnet.config.run_config import settings_of
 from admmnet.config.toml import common_settings
 from admmnet.errors import RequestError
+from admmnet.record.values import at
 from admmnet.report.series import Series
-from admmnet.running.values import at
 from admmnet.settings import Setting
 
 TABLES = ("data", "problem", "algorithm", "privacy", "network", "baseline", "run")

@@ -14,8 +14,8 @@ from admmnet.config.toml import read_values
 from admmnet.errors import CheckFailed
 from admmnet.faults.model import parse_offline
 from admmnet.privacy.ledger.audit import VerifiedLedger
-from admmnet.running.folder import CLOCK_COLUMNS, PUBLIC_COLUMNS, TRAINING_COLUMNS
-from admmnet.running.reading import RunFolder, read_run
+from admmnet.record.folder import CLOCK_COLUMNS, PUBLIC_COLUMNS, TRAINING_COLUMNS
+from admmnet.record.reader import RunFolder, read_run
 
 Floats = NDArray[np.float64]
 UNKNOWN, SILENT, SPOKE, USED_UP, REFUSED, OFFLINE, LOST, RELAYED = -1, 0, 1, 2, 3, 4, 5, 6

@@ -9,27 +9,32 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError, printable, short
-from admmnet.running.handshake import public_settings
 from admmnet.transport import World, launched_size, open_world
 from admmnet.transport.collective import install_exception_hook, run_on_all, told_by_all
 
 if TYPE_CHECKING:
     from admmnet.data.given import Given
 
-Read = tuple[RunConfig, "Given | None"]
-FIRST = ("algorithm", "seed", "simulate", "private")
+FIRST = ("algorithm", "seed", "simulate", "private", "transport", "account", "no_account")
 """Settings on which it depends what the others are."""
 WIDTH = 60
 """Letters of a value in a message."""
 
 
-def world_of(world: World | None, config: RunConfig | None, settings: Mapping[str, Any]) -> World:
+class Told(NamedTuple):
+    """What a process was given: records in memory, and settings, made into texts where they are compared."""
+
+    given: Given | None
+    settings: Callable[[], Mapping[str, Any]]
+    simulation: bool
+
+
+def world_of(world: World | None, transport: Any) -> World:
     """Processes to run on: those given, else those of the transport that is asked for.
 
     Raises
@@ -42,9 +47,8 @@ def world_of(world: World | None, config: RunConfig | None, settings: Mapping[st
     elif world is not None:
         return world
     else:
-        said = settings.get("transport", getattr(config, "transport", "auto"))
         try:
-            return open_world(said if said in ("local", "mpi", "zmq") else "auto")
+            return open_world(transport if transport in ("local", "mpi", "zmq") else "auto")
         except RequestError as error:
             refused = error
     if launched_size() > 1:
@@ -69,7 +73,7 @@ def tell_all(refused: RequestError) -> None:
     run_on_all(world, refuse)
 
 
-def agreed(world: World, read: Callable[[], Read], loader: object, *, stoppable: bool) -> Read:
+def agreed(world: World, read: Callable[[], Told]) -> set[int] | None:
     """Read the arguments of ``run`` and compare them over all processes.
 
     Parameters
@@ -77,58 +81,52 @@ def agreed(world: World, read: Callable[[], Read], loader: object, *, stoppable:
     world : World
         Those on hosts of their own, over ZeroMQ, have compared their settings when they connected.
     read : callable
-        Returns settings and records in memory.
-    loader, stoppable
-        Those of ``run``.
+        Returns what this process was given.
 
     Returns
     -------
-    RunConfig, Given or None
-        With the number of agents where only all shards together tell it.
+    set of int or None
+        Agents with a shard at some process, where each has those of its own agents alone.
 
     Raises
     ------
     RequestError
         On every process: arguments that are wrong anywhere, differ, or leave an agent out.
     """
-    call = {"stoppable": stoppable, "loader": None if loader is None else "a function"}
     compared = world.size > 1 and world.name != "zmq"
 
-    def say(found: Read) -> dict[str, Any]:
-        config, given = found
-        told = _told(config, given, call) if compared else {}
+    def say(told: Told) -> dict[str, Any]:
+        words = _words_of(told) if compared else {}
         # as the others read it
-        return {"own": sorted((given and given.own) or ()), "told": json.loads(json.dumps(told, default=repr))}
+        own = sorted((told.given and told.given.own) or ())
+        return {"own": own, "told": json.loads(json.dumps(words, default=repr))}
 
-    (config, given), answers = told_by_all(world, read, say, quoting=True)
+    (given, *_), answers = told_by_all(world, read, say, quoting=True)
     if compared:
         for rank, answer in enumerate(answers):
             other = _other(answers[0]["told"], answer["told"], rank)
             if other is not None:
                 raise _shared(other)
     if given is None or given.whole:
-        return config, given
-    owned = [_owned(rank, answer) for rank, answer in enumerate(answers)]
-    return _numbered(config, set().union(*owned)), given
+        return None
+    return set().union(*(_owned(rank, answer) for rank, answer in enumerate(answers)))
 
 
-def _told(config: RunConfig, given: Given | None, call: dict[str, Any]) -> dict[str, Any]:
+def _words_of(told: Told) -> dict[str, Any]:
     """What must be the same at all processes, in the order in which it is compared."""
-    settings = public_settings(config, records=config.simulation)
-    told = {name: settings[name] for name in FIRST} | {"transport": config.transport}
-    told |= {"account": None if config.account is None else "DIR", "no_account": config.no_account}
-    told |= {"shards": None if given is None or given.own is None else _LISTED[given.whole]}
-    told |= settings | {"out": config.out, "resume": config.resume} | call
+    given, said = told.given, told.settings()
+    words = {name: said[name] for name in FIRST}
+    words |= {"shards": None if given is None or given.own is None else _LISTED[given.whole], **said}
     if given is None:
-        return told
+        return words
     pieces = {"": given.pool} if given.own is None else {f"shards[{i}]: ": own for i, own in given.own.items()}
     if given.whole:
-        told["records"] = _shapes(given.kind, pieces)
+        words["records"] = _shapes(given.kind, pieces)
     if given.test is not None:
-        told["test records"] = _shapes(given.kind, {"": given.test}) | _contents(given.kind, [given.test])
-    if given.whole and config.simulation:
-        told["records"] |= _contents(given.kind, pieces.values())
-    return told
+        words["test records"] = _shapes(given.kind, {"": given.test}) | _contents(given.kind, [given.test])
+    if given.whole and told.simulation:
+        words["records"] |= _contents(given.kind, pieces.values())
+    return words
 
 
 _LISTED = {True: "[(X, y), ...]", False: "{agent: (X, y)}"}
@@ -230,16 +228,15 @@ def _owned(rank: int, answer: Any) -> list[int]:
     return own
 
 
-def _numbered(config: RunConfig, known: set[int]) -> RunConfig:
-    """Settings with the number of agents, each of whom must have a shard at some process.
+def numbered(known: set[int], agents: int | None, *, named: bool) -> int | None:
+    """Number of agents, each of whom must have a shard at some process; None where a ``named`` network alone tells it.
 
     Raises
     ------
     RequestError
         Naming the agent without a shard, or without a place in the network.
     """
-    open_ = config.agents is None and config.topology is None and config.topology_schedule is None
-    count = max(known) + 1 if open_ else config.agents
+    count = agents or (None if named else max(known) + 1)
     missing = next((i for i in range(count or max(known) + 1) if i not in known), None)
     if missing is not None:
         raise _shared(
@@ -247,7 +244,7 @@ def _numbered(config: RunConfig, known: set[int]) -> RunConfig:
         )
     if count is not None and max(known) >= count:
         raise _shared(f"shards has agent {max(known)}, and the agents are 0 to {count - 1}: leave it out")
-    return config.changed(agents=count) if open_ else config
+    return count
 
 
 def _shared(text: str) -> RequestError:

@@ -7,9 +7,9 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from admmnet.errors import RequestError, RunError
+from admmnet.evidence.members import Members
 from admmnet.identity.keys import statement, verify
 from admmnet.masking import MaskKey, Masks, start_of
-from admmnet.running.identities import Members
 from admmnet.transport import World
 from admmnet.transport.collective import gather_owned, run_on_all
 from admmnet.types import Total

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from admmnet.data import ENCODING
-from admmnet.running import folder as run_folder
-from admmnet.running.agree import lost_of
+from admmnet.forms import encode
+from admmnet.record import folder as run_folder
+from admmnet.record.forms import Summary
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
-from admmnet.running.plan import Plan
+from admmnet.running.plan import Prepared
 from admmnet.running.readout import TailAverage, average, gossip
 from admmnet.transport import Transport, edge
 from admmnet.types import Matrix
 
 
 def answer(
-    plan: Plan, transport: Transport, observer: Observer, tail: TailAverage, agents: Sequence[Node], done: int
+    plan: Prepared, transport: Transport, observer: Observer, tail: TailAverage, agents: Sequence[Node], done: int
 ) -> Matrix:
     """Every agent's model: the average, its own last released vector, or what tail and gossip make of these."""
-    theta, asked, sent = observer.theta, plan.config.answer, np.zeros(len(plan.graph), dtype=np.int64)
+    theta, asked, sent = observer.theta, plan.settings.answer, np.zeros(len(plan.graph), dtype=np.int64)
     living = [i for i in range(len(theta)) if i not in transport.lost]
     if asked == "tail":
         if tail.count:  # none of a run that was stopped in its first half
@@ -42,7 +42,7 @@ def answer(
 
 
 def write_end(
-    plan: Plan, observer: Observer, theta: Matrix, summary: Mapping[str, Any], folder: Path, transport: Transport
+    plan: Prepared, observer: Observer, theta: Matrix, summary: Summary, folder: Path, transport: Transport
 ) -> None:
     """Write the model, the encoding, the manifest and the summary."""
     observer.close()
@@ -52,5 +52,5 @@ def write_end(
     if deviation is not None:
         files["noise.npy"] = run_folder.noise_bytes(deviation, names)
     if plan.data.encoding is not None:
-        files[ENCODING] = run_folder.as_json(plan.data.encoding)
-    run_folder.finish(folder, files, summary, lost_of(summary))
+        files[ENCODING] = encode(plan.data.encoding, indent=2)
+    run_folder.finish(folder, files, summary)

@@ -6,13 +6,13 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from decimal import ROUND_CEILING, Context
 from pathlib import Path
 from types import FrameType, TracebackType
 
 from admmnet.errors import Terminated
-from admmnet.running.tails import Tail
-from admmnet.running.values import real
+from admmnet.record.format import epsilon
+from admmnet.record.tails import Tail
+from admmnet.record.values import real
 
 
 @contextmanager
@@ -54,7 +54,7 @@ class LastWords:
 
 def last_words(folder: Path | None, *, alone: bool = False) -> str:
     """What an interrupted run has spent, by the ledgers in its folder, and the command that goes on with it."""
-    from admmnet.running.shelf import tails  # here: the command line starts faster
+    from admmnet.record.shelf import tails  # here: the command line starts faster
 
     spent = [] if folder is None else list(map(_spent, tails(folder)))
     if folder is None or not spent:
@@ -62,9 +62,8 @@ def last_words(folder: Path | None, *, alone: bool = False) -> str:
     known = [value for value in spent if value is not None]
     figure = ""
     if known:
-        up = Context(prec=4, rounding=ROUND_CEILING).create_decimal_from_float(max(known))
         whose = f", the largest of {len(spent)} agents" if len(spent) > 1 else ""
-        figure = f": epsilon {float(up):g} so far{whose}"
+        figure = f": epsilon {epsilon(max(known))} so far{whose}"
     if not any((folder / "checkpoint").glob("*")):
         go_on = "it kept no checkpoint to go on from (--checkpoint-every K)"
     else:

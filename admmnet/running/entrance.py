@@ -1,135 +1,198 @@
-"""The library's entrance: ``run``, and what the command line calls (docs/reference.md, "Running")."""
+"""The entrance of every run: arguments of all processes compared, sections read, everything decided; then its rounds.
+
+The whole configuration is known here, and where another program is told of it; below, a function takes its section.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from admmnet.config.defaults import with_delta
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import RunConfig
+from admmnet.config.toml import settings_digest, to_toml
 from admmnet.errors import RequestError, RunError
 from admmnet.files import raise_descriptors, remedy
+from admmnet.graph.simple import Graph
+from admmnet.methods import fixed, only_filled
 from admmnet.methods.blame import blaming
-from admmnet.running.agreement import agreed, world_of
-from admmnet.running.arguments import Asked, in_python, taken
-from admmnet.running.checkpoint.resume import resuming
+from admmnet.running.accounts import deltas_of, open_accounts, records_of
+from admmnet.running.agreement import world_of
+from admmnet.running.arguments import Asked, in_python
 from admmnet.running.ends import terminating
-from admmnet.running.events import OnRound
-from admmnet.running.loading import Loader
+from admmnet.running.events import Outcome
+from admmnet.running.faults import faults_of, schedule_of
+from admmnet.running.handshake import arguments, public_settings, resuming
+from admmnet.running.loading import Loader, block_of, graph_of, held, read_records
 from admmnet.running.loop import execute
-from admmnet.running.plan import Plan
-from admmnet.running.result import RunResult
+from admmnet.running.notes import drowned_of, host_notes, notes_of, source_note
+from admmnet.running.plan import Prepared, Public, Texts, counts_of, decide, loss_of, width_of
+from admmnet.running.readout import check_answer
+from admmnet.running.rehearsal import rehearse
+from admmnet.running.room import require_room
 from admmnet.transport import World
 from admmnet.transport.collective import end_all_on_error, install_exception_hook, run_on_all
+from admmnet.transport.layout import Layout, layout
+
+if TYPE_CHECKING:
+    from admmnet.data.records import Records
+    from admmnet.faults.model import FaultModel
 
 
-def run(
-    config: RunConfig | None = None,
+@dataclass(frozen=True)
+class Plan(Prepared):
+    """What ``on_start`` gets: the run, and its settings with every ``auto`` replaced that has one value for all."""
+
+    config: RunConfig
+
+    @property
+    def prepared(self) -> Prepared:
+        """The run alone."""
+        return Prepared(**{field.name: getattr(self, field.name) for field in fields(Prepared)})
+
+
+def perform(
+    config: RunConfig | None,
+    settings: Mapping[str, Any],
+    asked: Asked,
+    world: World | None,
     *,
-    shards: Any = None,
-    X: Any = None,
-    y: Any = None,
-    data: Any = None,
-    test: Any = None,
-    schema: Any = None,
-    graph: Any = None,
-    scaled: bool = False,
-    world: World | None = None,
-    loader: Loader | None = None,
-    on_start: Callable[[Plan], None] | None = None,
-    on_round: OnRound | None = None,
-    stoppable: bool = True,
-    debug: bool = False,
-    **settings: Any,
-) -> RunResult:
-    """Train one model on the network, or in one place, and write the run folder.
-
-    Records are a data set's, a file's, or in memory: ``shards``, ``X`` with ``y``, or a frame as ``data``. Those in
-    memory are private unless ``seed`` or ``simulate`` is given, and treated as a file's: an intercept is appended,
-    then every row is scaled to norm 1, by itself.
-
-    Parameters
-    ----------
-    config : RunConfig, optional
-        The settings; keywords change them, or make them: ``run(algorithm="dvp", epsilon=1)``. Their ``mode``
-        follows from them alone: a run on records that are not public needs ``data`` to name them, or ``private``,
-        also where a loader brings them.
-    shards : list of (X, y), or {agent: (X, y)}
-        Every agent's own records, as arrays or data frames. A list holds those of all N agents, at every process. A
-        mapping may hold those of this process's agents alone; then nothing is read from rows that could be declared.
-    X, y : array_like, scipy.sparse matrix, frame of numbers, shape (n, d); array_like, shape (n,)
-        Records that are dealt to the agents as ``split`` says. Labels are -1 and +1 or 0 and 1, else ``positive``,
-        ``task`` or ``schema`` says what they are.
-    data : str, path or data frame
-        Name of a data set, file, or frame (pandas, or what speaks for one) with the column ``label``. A simulation
-        reads from the rows what no ``schema`` declares; a private run refuses that.
-    test : path, (X, y) or data frame
-        Test records, encoded alike, and taken to be public; or say ``no_test=True``. Without either a simulation draws
-        a quarter of pooled records.
-    schema : dict or path
-        Public schema of columns and labels (docs/data.md).
-    graph : networkx.Graph
-        Network with the nodes 0 to N - 1; ``topology`` names a file or a spec instead.
-    scaled : bool
-        Whether rows are taken as they are, without an intercept; longer ones than 1 are refused.
-    world : World, optional
-        Processes to run on; by default those that ``config.transport`` asks for.
-    loader : callable, optional
-        Where the records come from, as in ``prepare``.
-    on_start : callable, optional
-        Called before the first round with the ``Plan``.
-    on_round : callable, optional
-        Called after every round (of a method in one place: epoch) with a ``RoundEvent``, at the process that writes the
-        run folder. If it raises ``StopRun``, that round is the last one, and the run ends as if no more were planned.
-    stoppable : bool
-        Whether it may raise; if not, processes are spared a word about that after every round.
-    debug : bool
-        Whether an error that ends all MPI ranks comes with its traceback.
-    **settings
-        As those of ``RunConfig``; paths may be ``str`` or ``Path``.
-
-    Returns
-    -------
-    RunResult
-        The same at every process.
-
-    Raises
-    ------
-    RequestError
-        If the settings, the graph or the data are wrong.
-    BudgetError
-        If the budget affords no round.
-    RunError
-        If a solve misses its certificate, steps run away, or a ledger cannot be written.
-    """
+    stoppable: bool,
+    debug: bool,
+) -> Outcome:
+    """As ``admmnet.library.run``, whose arguments these are."""
     from threadpoolctl import threadpool_limits
 
-    asked = Asked(shards, X, y, data, test, schema, graph, scaled, loader, on_start, on_round)
     # the processes first: where one of them alone is given something wrong, all say so
-    world = world_of(world, config, settings)
+    world = world_of(world, settings.get("transport", getattr(config, "transport", "auto")))
     install_exception_hook(world)
-    config, given = agreed(world, lambda: taken(config, settings, asked), loader, stoppable=stoppable)
+    config, given = arguments(world, config, settings, asked, stoppable=stoppable)
     raise_descriptors()
     ending = end_all_on_error(world, debug=debug, withhold=not config.simulation)
+    loader = asked.loader if given is None else given.load
     # more threads a process than one are slower on few cores, and change the last bits
     with terminating(), ending, threadpool_limits(limits=1):
         try:
-            loader = loader if given is None else given.load
             if config.resume is not None:
                 config = run_on_all(world, partial(resuming, config))
             run_on_all(world, partial(check_mode, config))
             if config.transport == "zmq" and world.name != "zmq":
                 from admmnet.running.spawn import run_spawned
+                from admmnet.transport.local import LocalWorld
 
-                return run_spawned(
-                    config, on_start=on_start, on_round=on_round, stoppable=stoppable, debug=debug, loader=loader
-                )
+                config, graph = located(config, LocalWorld())
+                on: tuple[Any, Any] = asked.on_start, asked.on_round
+                return run_spawned(config, graph, *on, stoppable=stoppable, debug=debug, loader=loader)
+
+            def ready() -> tuple[Prepared, Callable[[], None]]:
+                plan = prepare(config, world, loader)
+                return plan.prepared, lambda: None if asked.on_start is None else asked.on_start(plan)
+
             with blaming(config.chosen_method, RunError):
-                return execute(config, world, loader, on_start or (lambda plan: None), on_round, stoppable=stoppable)
+                return execute(world, ready, asked.on_round, loader, stoppable=stoppable)
         except RequestError as error:
             if given is not None:
                 error.args = (in_python(str(error)),)
             raise
         except OSError as error:
             raise RunError(f"cannot write {error.filename or 'the run folder'}: {remedy(error)}") from error
+
+
+def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Plan:
+    """Decide everything that precedes the first round; errors are raised on every process alike.
+
+    Raises
+    ------
+    RequestError
+        If settings, graph, data or an account are wrong.
+    BudgetError
+        If a budget affords no release.
+    """
+    alone, quoting, simulation = config.baseline, config.simulation, config.simulation
+    if alone and world.size > 1:
+        error = RequestError(
+            f"algorithm = {config.algorithm!r} runs in one process, and the launcher started {world.size}: leave out "
+            f"mpirun, or take admmnet baseline {config.algorithm}, which the first rank runs"
+        )
+        error.shared = True
+        raise error
+    given = loader is not None
+
+    def loaded() -> tuple[RunConfig, Graph, Layout, Records]:
+        found = config.filled(fixed(config.sections.method))
+        found, graph = located(found, world)
+        sections, count = found.sections, graph.number_of_nodes()
+        strangers = [agent for agent in found.budgets if int(agent) >= count]
+        if strangers:
+            raise RequestError(f"[privacy.agents.{strangers[0]}]: the agents are numbered 0 to {count - 1}")
+        check_answer(found.answer, graph)
+        if not given:
+            found.check_task()
+        places = layout(graph, block_of(sections.network), world.size)
+        by_name = simulation and not (found.simulate or found.seeded)
+        how = {"simulation": simulation, "by_name": by_name}
+        return found, graph, places, read_records(sections.data, sections.method, loader, world, places.owners, **how)
+
+    config, graph, places, data = run_on_all(world, loaded, quoting=quoting)
+    owners, blocks = places.owners, places.blocks[world.rank]
+    mine, request, faults = owners[world.rank], config.sections.data, config.sections.faults
+    how = {"given": given, "simulation": simulation, "dependent": config.data_dependent}
+    holders = run_on_all(world, lambda: held(blocks, data, config.sections.method, **how), quoting=quoting)
+    counts = counts_of(world, owners, holders)
+    data = replace(data, counts=counts, shards={} if given else data.shards)
+    width = width_of(world, owners, data)
+    if config.delta == "auto" and config.budgeted:
+        config = with_delta(config, list(counts.values()), deltas_of(config.account, world, owners))
+    network, settings, run = config.sections.network, config.sections.method, config.sections.run
+    records = records_of(request, network.agents or 1, config.mode, seeded=run.seeded)
+    accounts = run_on_all(world, lambda: open_accounts(settings, records, counts, mine, run.resume))
+    try:
+        public = Public(counts, width, data.task, data.classes)
+        method, agents, contracts = decide(settings, graph, world, owners, public, accounts)
+        hosts = require_room(world, method, len(agents))
+        settings, keeps = only_filled(settings, method.settings), run.checkpoint_every is not None
+        config, loss = config.filled(settings), loss_of(settings)
+        run_on_all(world, lambda: rehearse(method, agents, contracts, holders, loss, checkpoints=keeps))
+
+        def simulated() -> FaultModel | None:
+            schedule = schedule_of(faults.topology_schedule, network.agents, config.graph_seed)
+            return faults_of(faults, settings, schedule, graph, run.seed)
+
+        trouble = None if alone else run_on_all(world, simulated)
+    except BaseException:
+        for account in accounts.values():
+            account.close()
+        raise
+    advice = method.notes(drowned_of(world, method, agents))
+    said = notes_of(settings, data, simulation=simulation, seeded=run.seeded)
+    notes = (*said, *source_note(settings), *advice, *host_notes(hosts), *(trouble.notes() if trouble else ()))
+    masked = {} if config.colluders is None else public_settings(config, digests=False)
+    agreed = json.dumps(masked, sort_keys=True)
+    kept = settings_digest(config) if keeps or run.resume is not None else ""
+    texts = Texts(to_toml(config), kept, hashlib.sha256(agreed.encode()).hexdigest())
+    asked = request, network, settings, run, config.mode, texts, faults.topology_schedule
+    own = holders, method, agents, contracts, accounts, trouble
+    return Plan(*asked, graph, data, *own, notes, advice, config)
+
+
+def located(config: RunConfig, world: World) -> tuple[RunConfig, Graph]:
+    """Graph of a run, and its settings with the graph, its seed and the number of agents filled in.
+
+    A method of one site has a graph of one node, and none of those settings.
+
+    Raises
+    ------
+    RequestError
+        If there is no such graph.
+    """
+    if config.baseline:
+        return config, Graph(1)
+    seed = config.graph_seed
+    schedule = None if world.graph is not None else schedule_of(config.topology_schedule, config.agents, seed)
+    network, graph = graph_of(config.sections.network, seed, schedule, world)
+    return config.filled(network), graph

@@ -5,13 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from admmnet.errors import RunError, StopRun
+from admmnet.record.forms import Summary
 from admmnet.transport import Transport, is_writer
+from admmnet.types import Matrix
 
 GO, STOP, FAILED = 0.0, 1.0, 2.0
 """What follows from a call, the graver the larger."""
+
+
+class Outcome(NamedTuple):
+    """What a finished run leaves: its folder, its summary, every agent's model of shape (N, d)."""
+
+    folder: Path
+    summary: Summary
+    theta: Matrix
 
 
 @dataclass(frozen=True)

@@ -4,41 +4,34 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError
 from admmnet.faults.delays import parse_delay
 from admmnet.faults.model import FaultModel, check_burst, parse_offline
 from admmnet.faults.schedule import GraphSchedule, read_schedule
+from admmnet.faults.settings import FaultSettings
 from admmnet.graph.simple import Graph
+from admmnet.methods.settings import MethodSettings
 
 
-def schedule_of(config: RunConfig) -> GraphSchedule | None:
-    """Read the graphs of a run that take turns; their union is the run's graph. None without a schedule."""
-    if config.topology_schedule is None:
-        return None
-    seed = config.topology_seed if config.topology_seed is not None else config.seed or 0
-    return read_schedule(Path(config.topology_schedule), agents=config.agents, seed=seed)
+def schedule_of(file: str | None, agents: int | None, seed: int) -> GraphSchedule | None:
+    """Graphs of a run that take turns; their union is the run's graph. None without a file of them."""
+    return None if file is None else read_schedule(Path(file), agents=agents, seed=seed)
 
 
-def faults_of(config: RunConfig, graph: Graph) -> FaultModel | None:
-    """Return what a run's settings ask for, None for no trouble.
-
-    Parameters
-    ----------
-    config : RunConfig
-        With a number of rounds.
-    graph : Graph
-        The run's graph.
+def faults_of(
+    faults: FaultSettings, method: MethodSettings, schedule: GraphSchedule | None, graph: Graph, seed: int | None
+) -> FaultModel | None:
+    """Return what a run's settings ask for on its graph, None for no trouble; the number of rounds is known.
 
     Raises
     ------
     RequestError
         Naming the setting, its bound and the remedy.
     """
-    rounds, schedule = int(config.rounds), schedule_of(config)
-    check_burst(config.drop, config.drop_burst)
-    absences = parse_offline(config.offline, len(graph), rounds) if config.offline is not None else ()
-    delays = parse_delay(config.delay, straggle=config.straggle) if config.delay is not None else None
+    rounds = int(method.rounds)
+    check_burst(faults.drop, faults.drop_burst)
+    absences = parse_offline(faults.offline, len(graph), rounds) if faults.offline is not None else ()
+    delays = parse_delay(faults.delay, straggle=faults.straggle) if faults.delay is not None else None
     if schedule is not None:
         schedule.check_rounds(rounds)
         if set(schedule.graph.edges()) != set(graph.edges()):
@@ -47,15 +40,15 @@ def faults_of(config: RunConfig, graph: Graph) -> FaultModel | None:
             )
     model = FaultModel(
         graph,
-        drop=config.drop,
-        burst=config.drop_burst,
+        drop=faults.drop,
+        burst=faults.drop_burst,
         absences=absences,
         schedule=schedule,
-        straggle=config.straggle,
+        straggle=faults.straggle,
         delays=delays,
-        seed=config.trouble_seed if config.trouble_seed is not None else config.seed or 0,
+        seed=faults.trouble_seed if faults.trouble_seed is not None else seed or 0,
     )
-    if model.disturbs and config.answer == "gossip":
+    if model.disturbs and method.answer == "gossip":
         raise RequestError(
             "answer = 'gossip' does not go with simulated trouble: it sends on after the last round, and simulated "
             "trouble ends there; take answer = 'average', 'last' or 'tail'"

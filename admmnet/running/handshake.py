@@ -1,16 +1,87 @@
-"""What agents on several hosts tell each other of their settings before they exchange anything else."""
+"""The settings of a run, the same at every process: from the arguments of ``run``, another host's, a run folder."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from admmnet.config.run_config import RunConfig
-from admmnet.data.settings import GIVEN, DataSettings
+from admmnet.data.settings import GIVEN, DataSettings, reserved
+from admmnet.errors import RequestError
+from admmnet.running.agreement import Told, agreed, numbered
+from admmnet.running.arguments import Asked, checked, taken
+from admmnet.running.checkpoint.resume import resumed_config, saved_config
 from admmnet.settings import settings_in
 from admmnet.solvers.losses import LOSSES, get_loss
+from admmnet.transport import World
 from admmnet.version import __version__
+
+if TYPE_CHECKING:
+    from admmnet.data.given import Given
+
+
+def arguments(
+    world: World, config: RunConfig | None, typed: Mapping[str, Any], asked: Asked, *, stoppable: bool
+) -> tuple[RunConfig, Given | None]:
+    """Settings and records in memory of the arguments of ``run``, the same at every process.
+
+    Raises
+    ------
+    RequestError
+        On every process: arguments that are wrong anywhere, differ, or leave an agent out.
+    """
+    read: list[tuple[RunConfig, Given | None]] = []
+
+    def told() -> Told:
+        if not isinstance(config, RunConfig | None):
+            raise RequestError(
+                f"run was given a {type(config).__name__} without a name: it takes a RunConfig there; records go by "
+                "name, run(X=X, y=y), run(shards=[(X, y), ...]) or run(data=frame, label=NAME)"
+            )
+        settings, given = taken({} if config is None else vars(config), typed, asked)
+        found = RunConfig(**settings)
+        if given is not None:
+            method, network = found.sections.method, found.sections.network
+            changes, given = checked(given, method, network, found.split, simulation=found.simulation)
+            found = found.changed(**changes) if changes else found
+        elif found.data in GIVEN and asked.loader is None:
+            raise RequestError(reserved(found.data))
+        read.append((found, given))
+        shown = partial(public_settings, found, records=found.simulation)
+        own = {"account": found.account and "DIR", "stoppable": stoppable, "loader": asked.loader and "a function"}
+        own |= {name: getattr(found, name) for name in ("transport", "no_account", "out", "resume")}
+        return Told(given, lambda: shown() | own, simulation=found.simulation)
+
+    known = agreed(world, told)
+    found, given = read[0]
+    if known is None:
+        return found, given
+    agents = numbered(known, found.agents, named=found.topology is not None or found.topology_schedule is not None)
+    return found.changed(agents=agents) if found.agents != agents else found, given
+
+
+def resuming(config: RunConfig) -> RunConfig:
+    """Settings of a run whose ``resume`` is set: what it does not say is as in the folder.
+
+    Raises
+    ------
+    RequestError
+        As ``resumed_config``.
+    """
+    folder = Path(str(config.resume))
+    saved = saved_config(folder)
+    known = settings_in(type(config))
+    kept = [name for name, own in known.items() if own.about.saved and not own.about.resume]
+    if type(config) is type(saved) and all(getattr(config, name) == getattr(saved, name) for name in kept):
+        return replace(config, out=str(folder))  # from `resumed_config`
+    plain = RunConfig()
+    given = {name: getattr(config, name) for name in known}
+    given = {name: value for name, value in given.items() if value != getattr(plain, name, known[name].default)}
+    return resumed_config(folder, given)
 
 
 def public_settings(

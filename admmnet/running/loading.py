@@ -6,24 +6,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from admmnet.config.modes import check_loaded
-from admmnet.config.run_config import RunConfig, check_task
 from admmnet.data import DataSettings, Records, load, load_sparse
 from admmnet.data.balance import swallowed
 from admmnet.data.loading import SPARSE
 from admmnet.data.records import LEFT_OUT, in_words
 from admmnet.data.settings import form_of
 from admmnet.errors import RequestError, UnfitRecords
+from admmnet.faults.schedule import GraphSchedule
 from admmnet.graph import network_of
 from admmnet.graph.simple import Graph
 from admmnet.graph.specs import is_random
 from admmnet.holder.holder import Holder, SimulatedHolder
-from admmnet.methods import METHODS
+from admmnet.methods.settings import MethodSettings
 from admmnet.methods.tasks import require_task
-from admmnet.running.faults import schedule_of
-from admmnet.running.readout import check_answer
 from admmnet.running.sharing import shared
 from admmnet.transport import World
-from admmnet.transport.layout import Layout, automatic_block, layout
+from admmnet.transport.layout import automatic_block
+from admmnet.transport.settings import NetworkSettings
 
 Loader = Callable[[DataSettings, int, Sequence[int]], Records]
 """What ``admmnet.data.load`` is: settings, number of agents, and those wanted, to their records."""
@@ -31,43 +30,34 @@ Holders = Mapping[int, tuple[Holder, int]]
 """Of every agent of this process the holder of its records, and its place there."""
 
 
-def located(config: RunConfig, world: World) -> tuple[RunConfig, Graph]:
-    """Graph of a run, and its settings with the graph, its seed and the number of agents filled in.
-
-    A method of one site has a graph of one node, and none of those settings.
+def graph_of(
+    network: NetworkSettings, seed: int, schedule: GraphSchedule | None, world: World
+) -> tuple[NetworkSettings, Graph]:
+    """Graph of a run, and its section with the graph, its seed, the number of agents and of a block filled in.
 
     Raises
     ------
     RequestError
         If there is no such graph.
     """
-    if METHODS[config.algorithm].verb == "none":
-        return config, Graph(1)
-    seed = config.topology_seed if config.topology_seed is not None else config.seed or 0
-    source, graph = config.topology, world.graph  # a network file holds the graph itself
-    schedule = None if graph is not None else schedule_of(config)
-    if schedule is not None:
+    source, graph = network.topology, world.graph  # a network file holds the graph itself
+    if graph is None and schedule is not None:
         graph = schedule.graph
     if graph is None:
-        agents = config.agents
+        agents = network.agents
         if source is None:
             agents = agents or (world.size if world.size > 1 else 5)
         source = source or f"erdos-renyi:{agents}:0.5"
         graph = network_of(source, agents=agents, seed=seed)
     count = graph.number_of_nodes()
-    block = automatic_block(count, world.size) if config.block == "auto" else config.block
+    block = automatic_block(count, world.size) if network.block == "auto" else network.block
     used = seed if source is None or is_random(source) else 0  # no other graph has one
-    return replace(config, topology=source, topology_seed=used, agents=count, block=block), graph
+    return replace(network, topology=source, topology_seed=used, agents=count, block=block), graph
 
 
-def block_of(config: RunConfig) -> int:
+def block_of(network: NetworkSettings) -> int:
     """Agents whose local problems are solved together."""
-    return 1 if config.block == "auto" else int(config.block)
-
-
-def dealt(config: RunConfig, graph: Graph, world: World) -> Layout:
-    """Agents of every block and process."""
-    return layout(graph, block_of(config), world.size)
+    return 1 if network.block == "auto" else network.block
 
 
 def load_whole(settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
@@ -76,59 +66,57 @@ def load_whole(settings: DataSettings, agents: int, mine: Sequence[int]) -> Reco
     return load_sparse(settings, SPARSE) if wide else load(settings, 1, [0])
 
 
-def loaded(config: RunConfig, world: World, loader: Loader | None) -> tuple[RunConfig, Graph, Records]:
-    """Graph and records of a run, which is refused where they do not go with its settings.
+def read_records(
+    data: DataSettings,
+    method: MethodSettings,
+    loader: Loader | None,
+    world: World,
+    owners: Sequence[Sequence[int]],
+    *,
+    simulation: bool,
+    by_name: bool,
+) -> Records:
+    """Records of this process's agents; an encoding that is made from them may show where ``data`` says so.
+
+    ``by_name`` says that it is a simulation because of the data's name.
 
     Raises
     ------
     RequestError
-        If settings, graph or data are wrong.
+        If they do not go with the settings.
     """
-    kind = METHODS[config.algorithm]
-    _check_checkpoints(config)
-    config, graph = located(config, world)
-    count = graph.number_of_nodes()
-    strangers = [agent for agent in config.budgets if int(agent) >= count]
-    if strangers:
-        raise RequestError(f"[privacy.agents.{strangers[0]}]: the agents are numbered 0 to {count - 1}")
-    check_answer(config.answer, graph)
-    if loader is None:
-        check_task(config)
-    owners = dealt(config, graph, world).owners
-    if loader is None and kind.verb != "none" and config.simulation and not config.per_agent:
-        data = shared(config.request, count, world, owners)
+    count = sum(map(len, owners))
+    if loader is None and not method.baseline and simulation and not data.per_agent:
+        records = shared(data, count, world, owners)
     else:
-        usual = load_whole if kind.verb == "none" else load
-        data = (loader or usual)(config.request, count, owners[world.rank])
-    if not isinstance(data, Records):
-        raise RequestError(f"the loader returned a {type(data).__name__}: it must return admmnet.data.Records")
-    check_loaded(config, data.name)
-    if config.simulation and not config.named and (said := swallowed(data)) is not None:
-        data = replace(data, notes=(*data.notes, said))
-    accepted = config.simulation or config.data_dependent
-    if data.left_out and not accepted:
-        raise RequestError(f"{data.name}: {LEFT_OUT}")
-    if data.preprocessing != "public-bounds" and not accepted:
+        records = (loader or (load_whole if method.baseline else load))(data, count, owners[world.rank])
+    if not isinstance(records, Records):
+        raise RequestError(f"the loader returned a {type(records).__name__}: it must return admmnet.data.Records")
+    if by_name:
+        check_loaded(data.data, records.name)
+    if simulation and not data.named and (said := swallowed(records)) is not None:
+        records = replace(records, notes=(*records.notes, said))
+    if records.left_out and not data.data_dependent:
+        raise RequestError(f"{records.name}: {LEFT_OUT}")
+    if records.preprocessing != "public-bounds" and not data.data_dependent:
         raise RequestError(
-            f"{data.name}: the encoding (columns, categories, bounds or labels) would be discovered from the private "
-            "records and shown by the model: declare it in [data.schema], or accept it with --data-dependent"
+            f"{records.name}: the encoding (columns, categories, bounds or labels) would be discovered from the "
+            "private records and shown by the model: declare it in [data.schema], or accept it with --data-dependent"
         )
-    kind.require_covered(accepted=accepted)
-    require_task(config, data.task, in_words(data.task, data.labels), data.name)
-    return config, graph, data
+    method.chosen_method.require_covered(accepted=data.data_dependent)
+    require_task(method, records.task, in_words(records.task, records.labels), records.name)
+    return records
 
 
-def _check_checkpoints(config: RunConfig) -> None:
-    asked = config.checkpoint_every is not None or config.resume is not None
-    if asked and not config.seeded and not METHODS[config.algorithm].goes_on:
-        raise RequestError(
-            f"checkpoints do not go with {config.algorithm} without a seed: its steps go on from what stays with the "
-            "holder (dual variables, batches, noise), which no checkpoint of such a run keeps; leave out "
-            "--checkpoint-every, or give --seed for a simulation"
-        )
-
-
-def held(config: RunConfig, graph: Graph, world: World, data: Records, *, given: bool) -> Holders:
+def held(
+    blocks: Sequence[Sequence[int]],
+    records: Records,
+    method: MethodSettings,
+    *,
+    given: bool,
+    simulation: bool,
+    dependent: bool,
+) -> Holders:
     """Put the records of this process's agents behind holders, those of a block into one.
 
     What is ``given`` by a loader stays with it, for its next run; of private records the holder has a copy.
@@ -138,20 +126,19 @@ def held(config: RunConfig, graph: Graph, world: World, data: Records, *, given:
     RequestError
         If records are not what the theorems cover; it names the agent.
     """
-    method = METHODS[config.algorithm]
-    kind = SimulatedHolder if config.simulation else Holder
-    shards = dict(data.shards) if given else data.shards
+    kind = SimulatedHolder if simulation else Holder
+    shards = dict(records.shards) if given else records.shards
     found: dict[int, tuple[Holder, int]] = {}
-    for block in dealt(config, graph, world).blocks[world.rank]:
+    for block in blocks:
         try:
             holder = kind.of(
                 [shards.pop(i) for i in block],
-                task=data.task,
-                classes=data.classes if data.task == "classes" else 2,
-                bounded=data.task == "real",
-                unit=method.unit_rows(config),
-                dependent=config.data_dependent,
-                copy=given and not config.simulation,
+                task=records.task,
+                classes=records.classes if records.task == "classes" else 2,
+                bounded=records.task == "real",
+                unit=method.chosen_method.unit_rows(method),
+                dependent=dependent,
+                copy=given and not simulation,
             )
         except RequestError as error:
             who = f"agent {block[0]}" if len(block) == 1 else f"agents {block[0]} to {block[-1]}"

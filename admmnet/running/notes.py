@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
+from inspect import getsource
 from typing import TYPE_CHECKING, TypeGuard
 
 from admmnet.config.defaults import is_loose, own_delta
-from admmnet.config.run_config import RunConfig
 from admmnet.data import Records
+from admmnet.methods import METHODS
 from admmnet.methods.base import AgentPlan, Method
+from admmnet.methods.settings import MethodSettings
 from admmnet.transport import World
 
 if TYPE_CHECKING:
@@ -32,25 +35,38 @@ def host_notes(hosts: int) -> tuple[str, ...]:
     return (f"the ranks span {hosts} hosts: MPI sends everything in clear, whoever watches the network reads it",)
 
 
-def notes_of(config: RunConfig, data: Records) -> tuple[str, ...]:
+def source_note(settings: MethodSettings) -> tuple[str, ...]:
+    """Which source a method from outside has, and whether others can go on with it."""
+    kind, name = settings.chosen_method, settings.algorithm
+    if name in METHODS.own:
+        return ()
+    try:
+        source = f"the source of {name} has sha256 {sha256(getsource(kind).encode()).hexdigest()}"
+    except (OSError, TypeError):  # typed into a shell
+        source = f"the source of {name} is not known"
+    alone = "" if METHODS.importable(name) else "; no other process can import it: nobody else can resume this run"
+    return (source + alone,)
+
+
+def notes_of(settings: MethodSettings, data: Records, *, simulation: bool, seeded: bool) -> tuple[str, ...]:
     """What settings and data make worth knowing."""
-    notes = [*data.notes, *(data.telling if config.simulation else ())]
-    if not config.budgeted:
+    notes = [*data.notes, *(data.telling if simulation else ())]
+    if not settings.budgeted:
         return tuple(notes)
     own = own_delta(data.counts.values())
-    loose = [i for i, count in data.counts.items() if is_loose(config.budget_of(i)[1], count, own)]
+    loose = [i for i, count in data.counts.items() if is_loose(settings.budget_of(i)[1], count, own)]
     if loose:
         notes.append(
             f"delta is above 0.1 / records for {len(loose)} of {len(data.counts)} agents (agent {loose[0]}: "
-            f"{config.budget_of(loose[0])[1]:g}, {data.counts[loose[0]]} records): a mechanism that leaks a whole "
+            f"{settings.budget_of(loose[0])[1]:g}, {data.counts[loose[0]]} records): a mechanism that leaks a whole "
             "record could satisfy it"
         )
-    if config.accountant == "published":
+    if settings.accountant == "published":
         notes.append(
             "noise is calibrated by the paper's arithmetic, parts of which do not hold: "
             "epsilon_proven is what is proven; --accountant proven calibrates by it"
         )
-    if config.seeded:
+    if seeded:
         notes.append("the seed can regenerate the noise: a seeded run is a simulation, not a private release")
     return tuple(notes)
 

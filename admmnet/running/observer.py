@@ -16,11 +16,12 @@ from admmnet.data.figures import test_errors
 from admmnet.faults.clock import VirtualClock
 from admmnet.faults.model import FaultModel
 from admmnet.files import write_whole
+from admmnet.forms import encode
 from admmnet.graph.tree import Tree
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.methods.aggregate import far, mean_of, standing
+from admmnet.record.folder import LOST, MetricsFile
 from admmnet.running.events import RoundEvent, known
-from admmnet.running.folder import LOST, MetricsFile, as_json
 from admmnet.running.node import Node
 from admmnet.running.round_figures import RoundFigures
 from admmnet.solvers.losses import Loss
@@ -200,7 +201,7 @@ class Observer:
         if self._file is not None and len(self._transport.lost) > self._missed:
             self._missed = len(self._transport.lost)
             lost = {str(i): at for i, at in sorted(self._transport.lost.items())}
-            write_whole({self._path.with_name(LOST): as_json(lost)})
+            write_whole({self._path.with_name(LOST): encode(lost, indent=2)})
         if self._file is not None:
             shown = {name: np.append(network.columns()[name], rows.columns()[name]) for name in network.columns()}
             if self._ended is not None:

@@ -9,16 +9,17 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from admmnet.config.run_config import RunConfig, config_of
-from admmnet.data import Records
+from admmnet.config.run_config import Mode, RunSettings
+from admmnet.data import DataSettings, Records
 from admmnet.errors import RequestError
 from admmnet.faults.model import FaultModel
 from admmnet.graph.simple import Graph
 from admmnet.holder.known import LabelKind
 from admmnet.holder.series import SINGLE_SITE_LOSSES
-from admmnet.methods import METHODS, fixed, only_filled
+from admmnet.methods import METHODS
 from admmnet.methods.base import AgentPlan, Facts, Method
 from admmnet.methods.blame import blaming, defined
+from admmnet.methods.settings import MethodSettings
 from admmnet.methods.single_site.base import SingleSite
 from admmnet.methods.sums import SumMethod
 from admmnet.privacy.budget import Totals
@@ -28,16 +29,12 @@ from admmnet.privacy.conversion import ORDERS
 from admmnet.privacy.filters import Spend
 from admmnet.privacy.ledger.account import AccountFile
 from admmnet.privacy.settings import ANOTHER_FOLDER, PrivacySettings
-from admmnet.running.accounts import delta_for_all, open_accounts
 from admmnet.running.contract import contract_of
-from admmnet.running.faults import faults_of
-from admmnet.running.loading import Holders, Loader, dealt, held, loaded
-from admmnet.running.notes import drowned_of, host_notes, notes_of
-from admmnet.running.rehearsal import rehearse
-from admmnet.running.room import require_room
+from admmnet.running.loading import Holders
 from admmnet.solvers.losses import Loss, get_loss
 from admmnet.transport import World
 from admmnet.transport.collective import gather_owned, run_on_all
+from admmnet.transport.settings import NetworkSettings
 
 LEAST_LEFT = 1e-9
 """Least share of a budget that another agent can say is left to it: less than the millionth below which it refuses."""
@@ -45,14 +42,26 @@ MOST_RECORDS = 2**53
 """Largest number of records or features that another process is believed: float64 counts up to here."""
 
 
+class Texts(NamedTuple):
+    """All settings of a run as texts: config.toml, and digests of what a resumed run keeps, and all agents share."""
+
+    written: str
+    kept: str
+    shared: str
+
+
 @dataclass(frozen=True)
-class Plan:
+class Prepared:
     """What a run is, the same on every process but for the rows of ``data`` and the agents of ``noise``.
 
     Attributes
     ----------
-    config : RunConfig
-        Settings with every ``auto`` that has one value for all agents replaced.
+    request, network, settings, run
+        Sections of the settings, with every ``auto`` that has one value for all agents replaced.
+    mode : {"simulation", "private"}
+    texts : Texts
+    schedule : str or None
+        File of the graphs that take turns.
     graph : Graph
     data : Records
         ``counts`` of all agents, and of shards, which the holders have, at most those of other processes: what this
@@ -73,7 +82,13 @@ class Plan:
         Those of them that are worth knowing before the run: the method's.
     """
 
-    config: RunConfig
+    request: DataSettings
+    network: NetworkSettings
+    settings: MethodSettings
+    run: RunSettings
+    mode: Mode
+    texts: Texts
+    schedule: str | None
     graph: Graph
     data: Records
     holders: Holders
@@ -83,12 +98,17 @@ class Plan:
     accounts: Mapping[int, AccountFile]
     faults: FaultModel | None
     notes: tuple[str, ...]
-    advice: tuple[str, ...] = ()
+    advice: tuple[str, ...]
+
+    @property
+    def simulation(self) -> bool:
+        """Whether records may show."""
+        return self.mode == "simulation"
 
     @property
     def loss(self) -> Loss:
         """Loss of every door."""
-        return loss_of(self.config)
+        return loss_of(self.settings)
 
     @property
     def rounds(self) -> int:
@@ -101,55 +121,11 @@ class Plan:
         return self.data.task
 
 
-def loss_of(config: RunConfig) -> Loss:
+def loss_of(settings: MethodSettings) -> Loss:
     """Loss of a door: that of the settings, whatever the method makes of them."""
-    if issubclass(METHODS[config.algorithm], SingleSite):
-        return SINGLE_SITE_LOSSES[config.loss]
-    return get_loss(config.loss, config.loss_width)
-
-
-def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Plan:
-    """Decide everything that precedes the first round; errors are raised on every process alike.
-
-    Raises
-    ------
-    RequestError
-        If settings, graph, data or an account are wrong.
-    BudgetError
-        If a budget affords no release.
-    """
-    alone = METHODS[config.algorithm].verb == "none"
-    if alone and world.size > 1:
-        error = RequestError(
-            f"algorithm = {config.algorithm!r} runs in one process, and the launcher started {world.size}: leave out "
-            f"mpirun, or take admmnet baseline {config.algorithm}, which the first rank runs"
-        )
-        error.shared = True
-        raise error
-    quoting = config.simulation
-    config, graph, data = run_on_all(world, lambda: loaded(fixed(config), world, loader), quoting=quoting)
-    owners = dealt(config, graph, world).owners
-    given = loader is not None
-    holders = run_on_all(world, lambda: held(config, graph, world, data, given=given), quoting=quoting)
-    counts = _counts(world, owners, holders)
-    data = replace(data, counts=counts, shards={} if given else data.shards)
-    width = _width(world, owners, data)
-    config = delta_for_all(config, world, owners, counts)
-    accounts = run_on_all(world, lambda: open_accounts(config, world, counts, owners[world.rank]))
-    try:
-        public = Public(counts, width, data.task, data.classes)
-        method, agents, contracts = decide(config, graph, world, owners, public, accounts)
-        hosts = require_room(world, method, len(agents))
-        config, keeps = only_filled(config, config_of(method)), config.checkpoint_every is not None
-        run_on_all(world, lambda: rehearse(method, agents, contracts, holders, loss_of(config), checkpoints=keeps))
-        faults = None if alone else run_on_all(world, lambda: faults_of(config, graph))
-    except BaseException:
-        for account in accounts.values():
-            account.close()
-        raise
-    advice = method.notes(drowned_of(world, method, agents))
-    notes = (*notes_of(config, data), *advice, *host_notes(hosts), *(faults.notes() if faults else ()))
-    return Plan(config, graph, data, holders, method, agents, contracts, accounts, faults, notes, advice)
+    if issubclass(settings.chosen_method, SingleSite):
+        return SINGLE_SITE_LOSSES[settings.loss]
+    return get_loss(settings.loss, settings.loss_width)
 
 
 class Public(NamedTuple):
@@ -162,7 +138,7 @@ class Public(NamedTuple):
 
 
 def decide(
-    config: RunConfig,
+    settings: MethodSettings,
     graph: Graph,
     world: World,
     owners: Sequence[Sequence[int]],
@@ -178,22 +154,22 @@ def decide(
     BudgetError
         If a budget affords no release.
     """
-    mine, around = owners[world.rank], graph if config.algorithm in METHODS.own else graph.networkx
-    targets = {i: _target(config, i, accounts.get(i)) for i in mine}
-    shared = METHODS[config.algorithm].verb != "none" and config.budgeted and config.method == "proven"
-    nominal = _nominal(config, world, owners, targets) if shared else {}
+    kind, mine = settings.chosen_method, owners[world.rank]
+    around = graph if settings.algorithm in METHODS.own else graph.networkx
+    targets = {i: _target(settings, i, accounts.get(i)) for i in mine}
+    shared = kind.verb != "none" and settings.budgeted and settings.method == "proven"
+    nominal = _nominal(settings, world, owners, targets) if shared else {}
     facts = Facts(around, public.counts, public.width, nominal, public.task, public.classes)
-    kind = METHODS[config.algorithm]
 
     def plans() -> tuple[Method, dict[int, tuple[AgentPlan, Contract]]]:
         with blaming(kind):
-            method = kind(config, facts)
-            return method, {i: _planned(config, method, i, targets[i], accounts.get(i)) for i in mine}
+            method = kind(settings, facts)
+            return method, {i: _planned(settings, method, i, targets[i], accounts.get(i)) for i in mine}
 
     method, found = run_on_all(world, plans)
     planned = {i: plan for i, (plan, _) in found.items()}
     contracts = {i: contract for i, (_, contract) in found.items()}
-    if isinstance(method, SumMethod) and config.trust == "masked":  # all add noise for the strictest of them
+    if isinstance(method, SumMethod) and settings.trust == "masked":  # all add noise for the strictest of them
         own = {i: float(plan.noise) for i, plan in planned.items()}
 
         def fits(agent: int, ratio: Any) -> bool:
@@ -206,14 +182,14 @@ def decide(
     return method, planned, contracts
 
 
-def _target(config: RunConfig, agent: int, account: AccountFile | None) -> Target:
-    epsilon, delta = PrivacySettings.budget_of(config, agent) if config.budgeted else (math.inf, 1.0)
-    plain = Target(epsilon, delta, str(config.accountant), form=str(config.method))
+def _target(settings: MethodSettings, agent: int, account: AccountFile | None) -> Target:
+    epsilon, delta = PrivacySettings.budget_of(settings, agent) if settings.budgeted else (math.inf, 1.0)
+    plain = Target(epsilon, delta, str(settings.accountant), form=str(settings.method))
     return plain if account is None else replace(plain, spent=account.past, account=account.filter)
 
 
 def _planned(
-    config: RunConfig, method: Method, agent: int, target: Target, account: AccountFile | None
+    settings: MethodSettings, method: Method, agent: int, target: Target, account: AccountFile | None
 ) -> tuple[AgentPlan, Contract]:
     """Plan on top of what an account has spent, and contract; a new account's filter is that of this first plan.
 
@@ -226,7 +202,7 @@ def _planned(
     """
     if account is not None and account.fresh:
         first = method.plan(agent, replace(target, spent=None, account=None))
-        parts = 1 if config.trust == "local" else len(method.facts.counts) - (config.colluders or 0)
+        parts = 1 if settings.trust == "local" else len(method.facts.counts) - (settings.colluders or 0)
         worst = target.worst(first.charges)
         if not first.charges:  # of an agent that is never asked: the account is open to any plan
             worst.curve, worst.mu_squared = (Target(target.epsilon, target.delta).nominal_rho() * ORDERS, math.inf)
@@ -237,7 +213,7 @@ def _planned(
     plan = method.plan(agent, target)
     if not isinstance(plan, AgentPlan):
         raise RequestError(f"{defined(type(method), 'plan')}: returns {type(plan).__name__}: it must be an AgentPlan")
-    contract = contract_of(config, plan.charges, target, len(method.facts.counts))
+    contract = contract_of(settings, plan.charges, target, len(method.facts.counts))
     if account is not None and account.adjacency not in (None, contract.adjacency):
         raise RequestError(
             f"the account {account.path} adds up costs for {account.adjacency}, those of {method.name} are for "
@@ -272,7 +248,7 @@ def _only_gaussian(method: Method, agent: int, target: Target, account: AccountF
 
 
 def _nominal(
-    config: RunConfig, world: World, owners: Sequence[Sequence[int]], targets: Mapping[int, Target]
+    settings: MethodSettings, world: World, owners: Sequence[Sequence[int]], targets: Mapping[int, Target]
 ) -> dict[int, float]:
     """Nominal zCDP budget of every agent, eq. (19); with accounts only their owners know what is left.
 
@@ -282,7 +258,7 @@ def _nominal(
     plain = cache(Target.nominal_rho)
 
     def valid(agent: int, rho: Any) -> bool:
-        most = plain(Target(*config.budget_of(agent)))
+        most = plain(Target(*settings.budget_of(agent)))
         return type(rho) in (int, float) and LEAST_LEFT * most < rho <= most * (1.0 + 1e-6)
 
     def unspent(target: Target) -> Target:
@@ -293,7 +269,7 @@ def _nominal(
     return gather_owned(world, owners, own, valid, "budget left (rho)")
 
 
-def _counts(world: World, owners: Sequence[Sequence[int]], holders: Holders) -> dict[int, int]:
+def counts_of(world: World, owners: Sequence[Sequence[int]], holders: Holders) -> dict[int, int]:
     """n_i of all agents, each by its owner's word; of this process's agents as their holders count them.
 
     Weights and sums use them: nobody is believed to hold more than the network file allows it.
@@ -318,7 +294,7 @@ def _counts(world: World, owners: Sequence[Sequence[int]], holders: Holders) -> 
     return counts
 
 
-def _width(world: World, owners: Sequence[Sequence[int]], data: Records) -> int:
+def width_of(world: World, owners: Sequence[Sequence[int]], data: Records) -> int:
     """Number of features, the same at every agent."""
     own = len(data.feature_names)
     mine = dict.fromkeys(owners[world.rank], own)

@@ -17,7 +17,7 @@ from admmnet.methods.consensus import PLAIN_REGULARISATION
 from admmnet.methods.single_site.base import regularisation_of
 from admmnet.privacy.ledger.form import finite
 from admmnet.running.loading import Loader
-from admmnet.running.plan import Plan
+from admmnet.running.plan import Prepared
 from admmnet.running.sharing import KEPT
 from admmnet.solvers.accurate import WIDE
 from admmnet.solvers.losses import Loss
@@ -43,7 +43,7 @@ def references(data: Records, pooled: float | None) -> dict[str, float | None]:
     return {name: finite(constant_figure(data.task, data.y_test)), "pooled": pooled}
 
 
-def pooled_figure(plan: Plan, transport: Transport, loader: Loader | None) -> float | None:
+def pooled_figure(plan: Prepared, transport: Transport, loader: Loader | None) -> float | None:
     """Test figure of the ``optimum`` for all training records of a simulation, the same at every process.
 
     The writer computes it, from its own holders' records and those it has read for others, else from all read again.
@@ -54,10 +54,10 @@ def pooled_figure(plan: Plan, transport: Transport, loader: Loader | None) -> fl
     return next((value for value in answers if type(value) is float and math.isfinite(value)), None)
 
 
-def _pooled(plan: Plan, transport: Transport, loader: Loader | None) -> float | None:
-    config, data, alone = plan.config, plan.data, transport.world.size == 1
+def _pooled(plan: Prepared, transport: Transport, loader: Loader | None) -> float | None:
+    settings, data, alone = plan.settings, plan.data, transport.world.size == 1
     size = sum(data.counts.values()) * plan.method.facts.size
-    if not config.simulation or not len(data.y_test) or size > MOST or (config.per_agent and not alone):
+    if not plan.simulation or not len(data.y_test) or size > MOST or (plan.request.per_agent and not alone):
         return None
     agents = sorted(data.counts)
     try:
@@ -67,12 +67,12 @@ def _pooled(plan: Plan, transport: Transport, loader: Loader | None) -> float | 
             problem = holder.problem(plan.loss, 0.0, member)
             shards[i] = problem.X, problem.y
         if len(shards) < len(agents):
-            shards = (loader or load)(config.request, len(agents), agents).shards
+            shards = (loader or load)(plan.request, len(agents), agents).shards
         parts = [shards[i] for i in agents]
         if any(is_sparse(X) for X, _ in parts):
             return None
         X, y = np.vstack([X for X, _ in parts]), np.concatenate([y for _, y in parts])
-        weight = regularisation_of(config) if config.baseline else PLAIN_REGULARISATION / len(agents)
+        weight = regularisation_of(settings) if settings.baseline else PLAIN_REGULARISATION / len(agents)
         theta = optimum(X, y, plan.method.loss, weight, data.task, data.classes)
     except (AdmmnetError, OSError):  # the run itself has its figures
         return None

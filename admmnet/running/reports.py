@@ -13,7 +13,7 @@ from admmnet.errors import StopRun
 from admmnet.running.events import RoundEvent
 
 if TYPE_CHECKING:
-    from admmnet.running.plan import Plan
+    from admmnet.running.plan import Prepared
 
 LONGEST = 2**18
 """Bytes of a message at most, more than a socket takes in one piece."""
@@ -38,7 +38,7 @@ class Reporter:
     def __init__(self, line: int, *, answered: bool) -> None:
         self._line, self._answered = line, answered
 
-    def start(self, plan: Plan) -> None:
+    def start(self, plan: Prepared) -> None:
         """Say that the first round begins."""
         with suppress(OSError):  # full or closed: the bar stands still, the run does not
             self._send({"start": True, "advice": list(plan.advice), "task": plan.task})

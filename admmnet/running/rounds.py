@@ -17,8 +17,8 @@ from admmnet.transport import Transport
 from admmnet.transport.edge import exchange
 
 if TYPE_CHECKING:
+    from admmnet.evidence.receipts import Receipts
     from admmnet.methods.base import Method
-    from admmnet.running.receipts import Receipts
     from admmnet.types import Vector
 
 

@@ -26,12 +26,12 @@ from admmnet.config.toml import load_config, to_toml
 from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError, StopRun
 from admmnet.graph.simple import Graph
 from admmnet.running.ends import last_words
-from admmnet.running.events import OnRound, RoundEvent
+from admmnet.running.events import OnRound, Outcome, RoundEvent
 from admmnet.running.reports import GO, LONGEST, STOP, report_pair
 
 if TYPE_CHECKING:
     from admmnet.running.loading import Loader
-    from admmnet.running.result import RunResult
+    from admmnet.transport.settings import NetworkSettings
 
 MODULE = "admmnet"
 """What an agent's process runs."""
@@ -64,32 +64,31 @@ class Started:
 
 def run_spawned(
     config: RunConfig,
-    *,
+    graph: Graph,
     on_start: Callable[[Any], None] | None = None,
     on_round: OnRound | None = None,
+    *,
     stoppable: bool = True,
     debug: bool = False,
     loader: Loader | None = None,
-) -> RunResult:
+) -> Outcome:
     """Run every agent of a network in a process of its own on this machine; the result is read from the run folder.
 
-    Arguments are those of ``run``; ``on_start`` gets a ``Started``. What ended the agents is raised, every distinct
-    message once; on Ctrl-C or SIGTERM KeyboardInterrupt, once all agents have ended.
+    ``graph`` is that of the settings, other arguments are those of ``run``; ``on_start`` gets a ``Started``. What
+    ended the agents is raised, every distinct message once; on Ctrl-C or SIGTERM KeyboardInterrupt once all have ended.
     """
-    from admmnet.running.folder import default_folder
-    from admmnet.running.loading import located
-    from admmnet.transport.local import LocalWorld
+    from admmnet.methods import METHODS
+    from admmnet.record.folder import default_folder
+    from admmnet.solvers.losses import LOSSES
 
-    if loader is not None:
+    unseen = "the records of a loader in memory" if loader is not None else None
+    if not METHODS.importable(config.algorithm) or not LOSSES.importable(config.loss):
+        unseen = f"{config.algorithm} with loss {config.loss} of this one"
+    if unseen is not None:
         raise RequestError(
-            "transport = 'zmq' starts other processes, which cannot see the records of a loader in memory: "
-            "save them to a file and give its path as data, or take transport = 'local'"
+            f"transport = 'zmq' starts other processes, which cannot see {unseen}: save it to a file and give its "
+            "path, or take transport = 'local'"
         )
-    if config.resume is not None:
-        from admmnet.running.checkpoint.resume import resuming
-
-        config = resuming(config)
-    config, graph = located(config, LocalWorld())
     if config.out is None and config.resume is None:
         config = replace(config, out=str(default_folder(config.algorithm)))
     folder = Path(str(config.out if config.resume is None else config.resume))
@@ -100,7 +99,9 @@ def run_spawned(
 
     with _private_folder() as private:
         commands = _commands(config, graph, private, debug=debug)
-        starter = Starter(commands, config, start, on_round, answers=stoppable and on_round is not None)
+        starter = Starter(
+            commands, config.sections.network, start, on_round, answers=stoppable and on_round is not None
+        )
         try:
             _judge(starter.run())
         except KeyboardInterrupt as error:
@@ -165,7 +166,7 @@ class Starter:
 
     commands: Sequence[Sequence[str]]
     """One an agent; ``--parent``, ``--report`` and perhaps ``--answered`` are added."""
-    config: RunConfig
+    network: NetworkSettings
     """Deadlines, and what a loss means."""
     start: Callable[[Mapping[str, Any]], None]
     """Called with what the first agent says that starts its first round."""
@@ -239,13 +240,13 @@ class Starter:
             if not ready and left is not None and left <= 0.0:
                 self._signal(signal.SIGKILL if self._terminated else signal.SIGTERM)
                 self._terminated = True
-                self._deadline = time.monotonic() + min(2.0, self.config.shutdown_deadline)
+                self._deadline = time.monotonic() + min(2.0, self.network.shutdown_deadline)
 
     def _end(self, number: int, selector: selectors.BaseSelector, reports: socket.socket) -> None:
         """Pass a signal on to every agent and wait; whoever has not ended by the deadline is killed."""
         self.start, self.on_round = (lambda said: None), None
         self._signal(number)
-        self._deadline, self._terminated = time.monotonic() + self.config.shutdown_deadline, True
+        self._deadline, self._terminated = time.monotonic() + self.network.shutdown_deadline, True
         try:
             self._watch(selector, reports)
         except BaseException:  # a second Ctrl-C
@@ -281,10 +282,10 @@ class Starter:
 
     def _limit(self, code: int) -> None:
         """Give the others a deadline once one agent has ended in a way that ends all."""
-        if self._deadline is not None or (code != 0 and self.config.on_loss == "continue"):
+        if self._deadline is not None or (code != 0 and self.network.on_loss == "continue"):
             return  # where the others go on without it, the first to finish starts the clock
         # a killed agent is missed after a heartbeat deadline at most, all others tell their neighbours
-        seconds = self.config.shutdown_deadline + (self.config.heartbeat_deadline if code < 0 else 0.0)
+        seconds = self.network.shutdown_deadline + (self.network.heartbeat_deadline if code < 0 else 0.0)
         self._deadline = time.monotonic() + seconds
 
     def _reported(self, reports: socket.socket) -> None:
@@ -349,11 +350,9 @@ def _ended(end: End) -> str:
     return f"the process of agent {end.agent} {_how(end.code)}; the ledgers hold everything that was sent"
 
 
-def _read(folder: Path) -> RunResult:
+def _read(folder: Path) -> Outcome:
     """Result of a finished run, from its folder."""
     import numpy as np
 
-    from admmnet.running.result import RunResult
-
     with np.load(folder / "model.npz", allow_pickle=False) as model:
-        return RunResult.of(folder, json.loads((folder / "summary.json").read_bytes()), model["theta"])
+        return Outcome(folder, json.loads((folder / "summary.json").read_bytes()), model["theta"])

@@ -25,8 +25,6 @@ _FLAT = 2.0**-20  # a Newton step at a wider angle from the gradient is not take
 _BLOCK = 100_000  # numbers of X worked on at once: 0.8 MB stay in cache between X theta and X^T w
 WIDE = 1500
 """Features from which on no (d, d) matrix is made, rows may be sparse, and bounds hold for sums over all records."""
-
-
 MANY = 300
 """Features from which on no (d, d) matrix is made for an agent of at most d/2 records."""
 
@@ -68,11 +66,7 @@ def minimise(
     Parameters
     ----------
     X, y, loss, g, m, beta
-        The problem.
-    row_norm : float
-        Largest norm of a row.
-    rows : int
-        Rows worked on at once.
+        The problem; ``row_norm`` is the largest norm of a row, ``rows`` are worked on at once.
     steps : float
         Most steps; infinite inside the public radius, where they end by themselves.
     certify : callable
@@ -136,11 +130,7 @@ def newton_step(H: Matrix, m: float, r: Vector) -> Vector:
 def _search(
     at: Callable[[Vector, Vector], tuple[Vector, float]], hi: Vector, lo: Vector, p: Vector, fall: float
 ) -> tuple[float, Vector, float] | None:
-    """Find t at which the slope along p, -fall at 0, has halved, or twice that t if the slope is about 0 there.
-
-    As slopes are monotone, J falls by t fall/16 at least, and t >= fall/(8 L ||p||^2). None if rounding hides such
-    a t.
-    """
+    """Find t at which the slope along p has halved, or twice it if it is about 0 there; None if rounding hides it."""
     low, high, t, size = 0.0, math.inf, 0.5, norm_of(p)
 
     def sloped(t: float) -> tuple[float, Vector, float]:

@@ -42,22 +42,17 @@ class BallState:
 class BallQuery:
     """Answers the query at any centre, warm started.
 
-    For any mu > 0, a theta in the ball with ||grad f(theta) + mu (theta - c)|| <= beta, at distance s from c,
-    is within 2 beta R + mu s (R - s) of the minimum over the ball: convexity bounds f(theta) - f(theta') by
-    the gradient at theta against theta - theta', and both points lie in the ball. mu is the multiplier: tiny
-    where the minimum lies inside, else moved until s is close enough to R. Should the solves' tolerance be in the
-    way of that, multipliers on both sides of R close in on each other, and a point between theirs is certified.
-
-    Centres up to `radius.centre_radius` have an answer whatever the records (docs/privacy.md, Theorem 15).
+    A theta in the ball with ||grad f(theta) + mu (theta - c)|| <= beta, at distance s from c, is within 2 beta R +
+    mu s (R - s) of the minimum over the ball. The multiplier mu is tiny where the minimum lies inside, else moved until
+    s is close enough to R. Should the solves' tolerance be in the way of that, a point between two on either side of R
+    is certified. Centres up to `radius.centre_radius` have an answer whatever the records (Theorem 15).
 
     Parameters
     ----------
     solver : AnySolver
         Holder of the records.
-    radius : float
-        R.
-    gap : float
-        Certified bound on f(theta) minus the minimum, and on how far the answer moves for it and for rounding.
+    radius, gap : float
+        R, and the certified bound on f(theta) minus the minimum and on how far the answer moves for rounding.
     """
 
     def __init__(self, solver: AnySolver, radius: float, gap: float) -> None:
@@ -77,13 +72,7 @@ class BallQuery:
         return run_single(self.asks(center))
 
     def asks(self, center: Vector) -> Steps[float]:
-        """f(c) - f(theta) for a theta in the ball, at most ``gap`` below q and never above it.
-
-        Raises
-        ------
-        RunError
-            If no certified point is found.
-        """
+        """f(c) - f(theta) for a theta in the ball, at most ``gap`` below q, never above it; or raise ``RunError``."""
         mu = self.state.mu
         outside: _Tried | None = None
         inside: _Tried | None = None
@@ -93,10 +82,8 @@ class BallQuery:
             if slack >= 0.0 and (mu <= self._least or mu * distance * slack <= _PART * self.gap):
                 self.state.mu = mu
                 return self._fall(center, theta)
-            if slack < 0.0:
-                outside = _Tried(mu, theta, distance)
-            else:
-                inside = _Tried(mu, theta, distance)
+            tried = _Tried(mu, theta, distance)
+            outside, inside = (tried, inside) if slack < 0.0 else (outside, tried)
             if turn >= _ORDINARY and outside and inside:
                 between = self._between(outside, inside)
                 if between is not None:
@@ -110,11 +97,7 @@ class BallQuery:
         return float(np.mean(self._solver.losses(center) - self._solver.losses(theta)))
 
     def _between(self, outside: _Tried, inside: _Tried) -> Vector | None:
-        """Weigh a point outside and one inside so that they meet R; None if the gap of the mean is too large.
-
-        By convexity of f and of the norm, with weights of mean distance R, the mean lies in the ball and its gap is
-        at most 2 beta R plus this `excess`, itself at most (difference of the multipliers) R^2.
-        """
+        """Weigh a point outside and one inside so that they meet R; None if the gap of the mean is too large: (V9)."""
         weight = (self.radius - inside.distance) / (outside.distance - inside.distance)
         pull = inside.mu * inside.distance - outside.mu * outside.distance
         excess = (1.0 - weight) * (self.radius - inside.distance) * pull

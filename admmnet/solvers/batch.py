@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -27,9 +27,8 @@ class Solve(NamedTuple):
     g: Vector  # linear term, (d,)
     m: float  # coefficient of ||theta||^2 / 2
     beta: float  # gradient norm of the certificate
-    quiet: bool = (
-        False  # whether numpy's error state is not to be asked: a record may decide whether a number underflows
-    )
+    quiet: bool = False
+    """Whether numpy's error state is not to be asked: a record may decide whether a number underflows."""
 
 
 Steps = Generator[Solve, Vector, T]
@@ -37,13 +36,12 @@ Steps = Generator[Solve, Vector, T]
 Reply = Vector | Exception
 
 
-def quietly(quiet: bool) -> AbstractContextManager[Any]:
-    """Context in which no arithmetic warns or raises, whatever a method has set; else the one that is there."""
-    return _quiet() if quiet else nullcontext()
-
-
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quietly(quiet: bool) -> Iterator[None]:
+    """Context in which no arithmetic warns or raises, whatever a method has set; else the one that is there."""
+    if not quiet:
+        yield
+        return
     with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         yield
 

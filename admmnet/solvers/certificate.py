@@ -5,7 +5,7 @@ The objective of one agent in one round is
     J(theta) = (1/n) sum_k phi(x_k . theta, y_k) + (m/2) ||theta||^2 + g . theta,    m > 0,
 
 with the curvature of regulariser and penalty in m, and the duals, the neighbours and the perturbation in g
-(Ding et al. 2020, eq. (3)). Shapes throughout: X (n, d), y (n,), theta and g (d,), all float64. X may be CSR.
+(Ding et al. 2020, eq. (3)). Shapes: X (n, d), y (n,), theta and g (d,), all finite float64. X may be CSR.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class AnySolver:
         Records, and the loss.
     row_norm : float
         Largest norm of a row.
-    block : BlockSolver or None
-        The block that it belongs to, in which its number is ``index``.
     """
+
+    block: Any = None
+    """The ``BlockSolver`` that it belongs to, in which its number is ``index``."""
+    index = 0
 
     def __init__(self, X: Matrix, y: Vector, loss: Loss, row_norm: float) -> None:
         self.X, self.y, self.loss, self.row_norm = X, y, loss, row_norm
-        self.block: Any = None
-        self.index = 0
 
     @property
     def states(self) -> dict[str, Any]:
@@ -77,24 +77,12 @@ class AnySolver:
         return gradient(self.X, self.y, theta, self.loss)[0]
 
 
-def checked_row_norm(X: Matrix, y: Vector, loss: Loss, who: str = "records") -> float:
-    """Largest norm of a row.
-
-    Raises
-    ------
-    RequestError
-        Shapes disagree, a number is not finite, or the loss has kinks.
-    """
+def largest_row(X: Matrix, loss: Loss) -> float:
+    """Largest norm of a row of records that a holder has checked; a loss that no solver can use is refused."""
     one_score(loss)
     if not math.isfinite(loss.curvature_bound()):
         raise RequestError(f"the local solver needs a smooth loss; {loss.name!r} has kinks")
-    if X.ndim != 2 or 0 in X.shape or y.shape != X.shape[:1]:
-        raise RequestError(f"{who} need shapes (n, d) and (n,), n, d > 0; got {X.shape} and {y.shape}")
-    with np.errstate(over="ignore", invalid="ignore"):
-        norm = math.sqrt(float(np.max(squared_norms(X))))
-        if not (math.isfinite(norm) and np.isfinite(y).all()):
-            raise RequestError(f"{who} hold a number that is not finite or too large to square: clean them")
-    return norm
+    return math.sqrt(float(np.max(squared_norms(X))))
 
 
 def squared_norms(X: Any, axis: int = 1) -> Vector:
@@ -183,13 +171,7 @@ def bends(u: Vector, y: Vector, loss: Loss, spread: float) -> Vector:
 
 
 def met_curvature(X: Matrix, y: Vector, theta: Vector, loss: Loss, R: float, size: float) -> float:
-    """Bound that may stand for c in `rounding_margin` at this theta, often far below sup phi''.
-
-    A score s as `gradient` computes it is off by gamma_d R ||theta|| at most. With e = 1.01 (d + 1) u R ||theta||
-    the sums s - e and s + e, rounded, enclose the real score, and phi' never falls: the real phi' differs from
-    phi'(s) by at most max(phi'(s + e) - phi'(s), phi'(s) - phi'(s - e)), plus 18 u of the largest of the three
-    for evaluating them and their difference. The mean over the records takes the place of c d u R ||theta||.
-    """
+    """Bound that may stand for c in `rounding_margin` at this theta, often far below sup phi'': (V1)."""
     n, d = X.shape
     e = 1.01 * (d + 1) * _UNIT * R * size
     if e == 0.0:
@@ -214,25 +196,10 @@ def rounding_margin(
     norm: float,
     rows: int | None = None,
 ) -> float:
-    """Bound on the rounding error in ||grad J||_2 as this module computes it.
+    """Bound on the rounding error in ||grad J||_2 as this module computes it: docs/privacy.md, (V1).
 
-    With u = 2^-53, gamma_k = k u / (1 - k u), `shape` (n, d), R the largest row norm, c = sup phi'' or
-    `met_curvature`, `rms` from `gradient`, `size` = ||theta||, `linear` = m ||theta|| + ||g||, `norm` the computed
-    gradient norm, K blocks of b rows (`rows` where given, else `block_rows`), and sums in any order (Higham 2002,
-    Accuracy and Stability, sec. 3.1). Entries of 0 that CSR rows do not hold would add no error: for those a score is
-    a sum of at most d products, the gradient one of n in each place, b = n, K = 1.
-
-    1. Scores are off by at most gamma_d R ||theta||, so the w_k by at most c gamma_d R ||theta|| (phi' is
-       c-Lipschitz, also where phi'' jumps); evaluating phi' adds 8 u |w_k| (the contract of `Loss`).
-    2. |fl(sum w_k x_k) - sum w_k x_k|_j <= gamma_{b+K} sum_k |w_k| |x_kj|, in norm <= gamma_{b+K} n R rms.
-       Dividing by n rounds once more: data error <= R (c gamma_d R ||theta|| + (gamma_{b+K+1} + 8 u) rms).
-    3. fl(data + m theta + g) adds at most gamma_3 (R rms + m ||theta|| + ||g||). g goes through one of these three
-       roundings, so another is allowed that made it: the J of the certificate has the real sum of a public linear
-       term and noise, or the real -mu c, where g is that rounded.
-    4. The norm's own relative error is at most gamma_{d+2}.
-
-    1.01 covers the denominators 1 - k u and the rounding of R, rms and this sum while n + d < 1e12; 1e-150
-    covers underflow.
+    Of `shape` (n, d), the largest row norm R, c = sup phi'' or `met_curvature`, `rms` from `gradient`, `size` =
+    ||theta||, `linear` = m ||theta|| + ||g||, and `norm` as computed, with blocks of `rows` (by default `block_rows`).
     """
     n, d = shape
     rows = rows or block_rows(n, d)

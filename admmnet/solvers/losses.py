@@ -18,8 +18,6 @@ from admmnet.errors import RequestError
 from admmnet.registry import Registry
 from admmnet.types import Vector
 
-NARROWEST, WIDEST = 1e-6, 1e6
-"""Range of a width; outside of it neither curvatures nor slopes have any use."""
 _EXP_MAX = 709.0  # exp(709) is finite in float64, exp(710) is not
 
 
@@ -64,20 +62,12 @@ class Loss(Protocol):
 
 
 class Bounded:
-    """Bounds of a loss from those of its derivatives: |phi'| <= ``steepest``, phi'' <= 1 / ``flatness``."""
+    """Bounds of a loss from those of its derivatives: |phi'| <= ``steepest``, phi'' <= 1 / ``flatness`` (0: none)."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"binary"})
     smooth: ClassVar[bool] = True
-
-    @property
-    def steepest(self) -> float:
-        """Bound on |phi'|."""
-        return 1.0
-
-    @property
-    def flatness(self) -> float:
-        """Inverse of the bound on phi''; 0 if there is none."""
-        return 1.0
+    steepest: float = 1.0
+    flatness: float = 1.0
 
     def lipschitz(self, row_norm: float = 1.0) -> float:
         """Gradient bound G, in units of the loss."""
@@ -96,6 +86,7 @@ class Logistic(Bounded):
     """
 
     name: str = "logistic"
+    flatness = 4.0
 
     def value(self, u: Vector, y: Vector) -> Vector:
         """Loss of each record. ln(1 + exp(-y u)), in nats."""
@@ -129,11 +120,6 @@ class Logistic(Bounded):
         entropy = p * np.log(np.maximum(p, tiny)) + (1.0 - p) * np.log1p(-np.minimum(p, 1.0 - 2.0**-53))
         return np.where(inside, entropy, np.inf)
 
-    @property
-    def flatness(self) -> float:
-        """Four."""
-        return 4.0
-
 
 @dataclass(frozen=True)
 class SmoothedHinge(Bounded):
@@ -142,32 +128,24 @@ class SmoothedHinge(Bounded):
     phi = 0 if t >= 1 + h; (1 + h - t)^2 / (4 h) if |1 - t| <= h; 1 - t if t <= 1 - h. The slope phi' runs from -y
     to 0 and phi'' = 1 / (2 h) in between, so G = row_norm and c1 = row_norm^2 / (2 h); docs/losses.md.
 
-    All functions start from the gap 1 + h - t, off by two units of 2^-53 at most. 1 + h = top + rest, its rounding
-    and the rounding's error, known exactly (Dekker 1971: the larger summand first). If t lies in [top/2, 2 top],
-    top - t is exact (Sterbenz 1974), and adding rest rounds an exact sum once. Elsewhere |top - t| >= top/2 and
-    |rest| <= 2^-53 top: nothing cancels, and two roundings are two units (up to 2^-104). Clipping to [0, 2 h]
-    raises no relative error, dividing by 2 h, which is exact, adds a unit: `derivative` is off by three.
+    `derivative` is off by three units of 2^-53 at most.
 
     Parameters
     ----------
     width : float
         Half-width h of the parabola, in margins; from 1e-6 to 1e6.
-
-    Raises
-    ------
-    RequestError
-        The width is out of range.
     """
 
     width: float = 0.5
     name: str = "smoothed-hinge"
+    smooth: ClassVar[bool] = False  # phi'' jumps at margins 1 - h and 1 + h
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "width", _usable(self.width))
-
-    smooth: ClassVar[bool] = False  # phi'' jumps at margins 1 - h and 1 + h.
+        object.__setattr__(self, "flatness", 2.0 * self.width)
 
     def _gap(self, u: Vector, y: Vector) -> Vector:
+        """1 + h - t to two units, from 1 + h = top + rest, its rounding and that rounding's error (Dekker 1971)."""
         top = 1.0 + self.width
         rest = min(1.0, self.width) - (top - max(1.0, self.width))
         gap = np.multiply(y, u)
@@ -195,11 +173,6 @@ class SmoothedHinge(Bounded):
         gap, whole = self._gap(u, y), 2.0 * self.width
         return np.where((gap >= 0.0) & (gap <= whole), 1.0 / whole, 0.0)
 
-    @property
-    def flatness(self) -> float:
-        """Whole width of the parabola."""
-        return 2.0 * self.width
-
 
 @dataclass(frozen=True)
 class Huber(Bounded):
@@ -212,21 +185,16 @@ class Huber(Bounded):
     ----------
     width : float
         K, the largest residual that counts in full; from 1e-6 to 1e6.
-
-    Raises
-    ------
-    RequestError
-        The width is out of range.
     """
 
     width: float = 1.0
     name: str = "huber"
+    tasks: ClassVar[frozenset[str]] = frozenset({"binary", "real"})
+    smooth: ClassVar[bool] = False  # phi'' jumps at residuals -K and K
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "width", _usable(self.width))
-
-    tasks: ClassVar[frozenset[str]] = frozenset({"binary", "real"})
-    smooth: ClassVar[bool] = False  # phi'' jumps at residuals -K and K.
+        object.__setattr__(self, "steepest", self.width)
 
     def value(self, u: Vector, y: Vector) -> Vector:
         """Loss of each record, 0 or more."""
@@ -245,11 +213,6 @@ class Huber(Bounded):
         """Second derivative of each record: 1 where |r| <= K, else 0."""
         return np.where(np.abs(u - y) <= self.width, 1.0, 0.0)
 
-    @property
-    def steepest(self) -> float:
-        """K."""
-        return self.width
-
 
 @dataclass(frozen=True)
 class Squared(Bounded):
@@ -260,8 +223,8 @@ class Squared(Bounded):
     """
 
     name: str = "squared"
-
     tasks: ClassVar[frozenset[str]] = frozenset({"binary", "classes", "real"})
+    steepest = math.inf
 
     def value(self, u: Vector, y: Vector) -> Vector:
         """Loss of each record, 0 or more."""
@@ -281,26 +244,12 @@ class Squared(Bounded):
         with np.errstate(over="ignore"):
             return np.asarray(s * (y + 0.5 * s))
 
-    @property
-    def steepest(self) -> float:
-        """No bound."""
-        return math.inf
 
-
-SCORES = (
-    "the softmax loss has a score for every class, and solvers of local problems need one score: take algorithm "
-    "noisy-gd or ssp"
-)
+SCORES = "softmax has a score for every class, and solvers of local problems need one: take algorithm noisy-gd or ssp"
 
 
 def one_score(loss: Loss) -> None:
-    """Refuse a loss that is no function of one score, as all solvers of local problems need it.
-
-    Raises
-    ------
-    RequestError
-        Naming the algorithms that do without.
-    """
+    """Refuse a loss that is no function of one score, as local solvers need it."""
     if loss.name == "softmax":
         raise RequestError(SCORES)
 
@@ -312,9 +261,10 @@ def tasks_of(loss: object) -> frozenset[str]:
 
 def _usable(width: float) -> float:
     number = isinstance(width, int | float) and not isinstance(width, bool)
-    if not (number and NARROWEST <= width <= WIDEST):  # nan fails, too
-        bounds = f"a number, at least {NARROWEST:g} and at most {WIDEST:g}"
-        raise RequestError(f"loss_width = {width!r} is not allowed: it must be {bounds}")
+    if not (
+        number and 1e-6 <= width <= 1e6
+    ):  # outside of it neither curvatures nor slopes have any use; nan fails, too
+        raise RequestError(f"loss_width = {width!r} is not allowed: it must be a number from 1e-06 to 1e+06")
     return float(width)
 
 
@@ -327,20 +277,16 @@ def _adapted(found: Any, name: str) -> Loss:
 
     whole: Any = found() if isinstance(found, type) else found
     if getattr(whole, "tabled", True):
-        stated = {
-            own: float(getattr(whole, bound)())
-            for own, bound in (("steepest", "lipschitz"), ("sharpest", "curvature_bound"))
-            if hasattr(whole, bound)
-        }
+        bounds = {"steepest": "lipschitz", "sharpest": "curvature_bound"}
+        stated = {own: float(getattr(whole, bound)()) for own, bound in bounds.items() if hasattr(whole, bound)}
         slope = getattr(whole, "derivative", whole)
         return TableLoss.of(slope, name, residual=getattr(whole, "residual", False), **stated)
-    missing = [own for own in ("name", "smooth", *_FUNCTIONS) if not hasattr(whole, own)]
-    if missing:
-        raise TypeError(f"it is no Loss: it has no {missing[0]}")
+    for own in ("name", "smooth", "value", "derivative", "curvature", "lipschitz", "curvature_bound"):
+        if not hasattr(whole, own):
+            raise TypeError(f"it is no Loss: it has no {own}")
     return cast("Loss", whole)
 
 
-_FUNCTIONS = ("value", "derivative", "curvature", "lipschitz", "curvature_bound")
 LOSSES: Registry[Loss] = Registry(
     "loss",
     "admmnet.losses",
@@ -359,11 +305,7 @@ LOSSES: Registry[Loss] = Registry(
 def get_loss(name: str, width: float | Literal["auto"] = "auto") -> Loss:
     """Loss of a name: ours, an installed package's, ``package.module:Name`` or ``file.py:Name``; some have a width.
 
-    Raises
-    ------
-    RequestError
-        The name is unknown; the message lists the names there are. The width is out of range, or the loss has
-        none.
+    An unknown name, a width out of range, or one of a loss that has none is refused.
     """
     loss: Any = LOSSES[name]
     if width == "auto":

@@ -14,9 +14,9 @@ from admmnet.solvers.certificate import (
     AnySolver,
     Solution,
     block_rows,
-    checked_row_norm,
     gradient,
     hessian,
+    largest_row,
     met_curvature,
     rounding_margin,
     rows_at_once,
@@ -27,7 +27,8 @@ from admmnet.solvers.radius import LARGEST_ROW, LossFacts, certain
 from admmnet.types import Matrix, Vector
 
 _UNIT = 2.0**-53  # unit roundoff of float64
-_CONTRACTION = 0.9  # a step without search must shrink the least gradient norm so far by this factor
+CONTRACTION = 0.9
+"""Factor by which a step without search must shrink the least gradient norm so far."""
 _MAX_STEPS = 1000
 _SURE_STEPS = 300  # outside of the public radius, where nothing promises an end
 
@@ -54,14 +55,11 @@ class LocalSolver(AnySolver):
     gradient kept with the last point. B starts as an inverse Hessian and takes a secant update a step
     (symmetric rank one where that keeps B positive definite and plausible, else BFGS; Nocedal, Wright 2006,
     ch. 6). A step that does not shrink the least gradient norm so far is discarded for a Newton step that
-    searches for the zero of J's slope along it. Steps without search are finitely many, as each shrinks that
-    norm. Searched steps converge from anywhere: J is m-strongly convex, its gradient is Lipschitz, and whatever
-    curvatures between 0 and their bound a Hessian is made of, its inverse keeps the step a descent. That is so in
-    exact arithmetic; where rounding stops them, `accurate.minimise` solves the problem anew.
+    searches for the zero of J's slope along it. In exact arithmetic that converges from anywhere; where rounding
+    stops it, `accurate.minimise` solves the problem anew.
 
-    Where phi'' jumps, Newton's own Hessian knows the records in the curved zone alone, and steps are cut short
-    where others enter it. There phi'' is averaged over scores as far as the last searched step moved them; the
-    average goes over into phi'' as steps get short. It is a matter of speed only: steps, not points, depend on it.
+    Where phi'' jumps, steps would be cut short where records enter the curved zone. There phi'' is averaged over scores
+    as far as the last searched step moved them: a matter of speed, on which no certificate depends.
 
     The Hessian is computed anew when the passes beyond one a round have added up to twice its own cost; while
     that saves none, the patience doubles. The same calls in the same order give the same bits.
@@ -73,17 +71,12 @@ class LocalSolver(AnySolver):
     y : ndarray, shape (n,)
         Labels.
     loss : Loss
-        A loss with a finite curvature bound.
-
-    Raises
-    ------
-    RequestError
-        Shapes disagree, a number is not finite, or the loss has kinks.
+        A loss with a finite curvature bound; another one is refused.
     """
 
     def __init__(self, X: Matrix, y: Vector, loss: Loss) -> None:
         X, y = (np.ascontiguousarray(part, dtype=np.float64) for part in (X, y))
-        super().__init__(X, y, loss, checked_row_norm(X, y, loss))
+        super().__init__(X, y, loss, largest_row(X, loss))
         d = X.shape[1]
         self._cost = 1.0 + d / 20.0  # of a Hessian in passes, measured at d = 6 and 104
         self.state = SolverState(np.zeros(d), np.eye(d), patience=self._cost)
@@ -117,8 +110,7 @@ class LocalSolver(AnySolver):
         Raises
         ------
         RunError
-            g, m or beta is unusable, or the certificate cannot be met; the message names the norm reached,
-            beta and the remedy.
+            g, m or beta is unusable, or the certificate cannot be met.
         """
         d = self.X.shape[1]
         if g.shape != (d,) or not np.isfinite(g).all():
@@ -156,21 +148,14 @@ class LocalSolver(AnySolver):
             margin = self._margin(theta, rms, m, norm_of(g), norm, self.loss.curvature_bound())
             return Solution(theta, norm + margin, 0, 0) if norm + margin <= beta else None
 
+        def direction(theta: Vector, spread: float, r: Vector) -> Vector:
+            return self._direction(theta, spread, m, r)
+
         facts = LossFacts.of(len(self.y), self.X.shape[1], self.loss)
         inside = self.row_norm <= LARGEST_ROW and certain(facts, m, beta, norm_of(g))
-        return minimise(
-            self.X,
-            self.y,
-            self.loss,
-            g,
-            m,
-            beta,
-            row_norm=self.row_norm,
-            rows=block_rows(*self.X.shape),
-            steps=math.inf if inside else _SURE_STEPS,
-            certify=certify,
-            direction=lambda theta, spread, r: self._direction(theta, spread, m, r),
-        )
+        steps, rows = math.inf if inside else _SURE_STEPS, block_rows(*self.X.shape)
+        own = self.X, self.y, self.loss, g, m, beta
+        return minimise(*own, row_norm=self.row_norm, rows=rows, steps=steps, certify=certify, direction=direction)
 
     def _direction(self, theta: Vector, spread: float, m: float, r: Vector) -> Vector:
         """Newton's step at theta, where the gradient of J is r."""
@@ -192,12 +177,8 @@ class LocalSolver(AnySolver):
 
     def _quickly(self, g: Vector, m: float, beta: float) -> Solution | tuple[float, float, int]:
         """Solve by quasi-Newton steps; else return the gradient norm reached, its margin, and the passes spent."""
-        passes, refreshes, state = 0, 0, self.state
-        if state.data is None:
-            self._at = None
-            state.data, state.rms = gradient(self.X, self.y, state.theta, self.loss, self._scores)
-            self._at, passes = state.theta, 1
-        theta, data, rms = state.theta, state.data, state.rms
+        theta, data, rms, passes = self._begun()
+        refreshes, state = 0, self.state
         r = data + m * theta + g
         norm = least = norm_of(r)
         g_norm, c = norm_of(g), self.loss.curvature_bound()
@@ -226,7 +207,7 @@ class LocalSolver(AnySolver):
             trial_r = trial_data + m * trial + g
             trial_norm = norm_of(trial_r)
             passes, state.waste = passes + 1, state.waste + (passes > 0)
-            if search or trial_norm <= _CONTRACTION * least:
+            if search or trial_norm <= CONTRACTION * least:
                 self._learn(step, trial_r - r)
                 theta, data, rms, r, norm = trial, trial_data, trial_rms, trial_r, trial_norm
                 self._at, self._scores, self._spare = theta, self._spare, self._scores
@@ -236,6 +217,16 @@ class LocalSolver(AnySolver):
             else:
                 search = True
         return norm, margin, passes
+
+    def _begun(self) -> tuple[Vector, Vector, float, int]:
+        """Where a solve starts, the data gradient there, what belongs to it, and the passes that it took."""
+        state: Any = self.state
+        passes = int(state.data is None)
+        if passes:
+            self._at = None
+            state.data, state.rms = gradient(self.X, self.y, state.theta, self.loss, self._scores)
+            self._at = state.theta
+        return state.theta, state.data, state.rms, passes
 
     def _refresh(self, theta: Vector, m: float, spread: float) -> None:
         """Set the inverse from the Hessian at theta, in single precision where m outweighs the rounding."""
@@ -272,9 +263,7 @@ class LocalSolver(AnySolver):
     def _search(self, step: Vector, theta: Vector, r: Vector, m: float, g: Vector) -> float | None:
         """Scale a descent step in place so that J's slope along it has at least halved and not turned.
 
-        J then falls by a fixed share of (r . step)^2 / (step . H step), H the largest Hessian on the way. The
-        slope is monotone, so doubling and bisection find such a scale, unless rounding hides it: None. Else
-        returns the root mean square by which the step moves the scores.
+        Returns the root mean square by which the step moves the scores; None if rounding hides such a scale.
         """
         u, v = self._scores_at(theta), self.X @ step
         linear, square = float(step @ (m * theta + g)), m * float(step @ step)

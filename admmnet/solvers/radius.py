@@ -1,16 +1,14 @@
 """Public radii within which every solve and every gate query ends with its certificate, whatever the records.
 
-What other agents send enters a local problem as its linear term, or as the centre of a gate's query. If it is large
-enough, rounding alone can keep a gradient norm above beta, and whether it does depends on the records. So public
-inputs are scaled back to a radius that follows from public numbers alone, which is post-processing of what is known
-anyway, and noise beyond a norm that it never reaches is scaled back, too. Derivation and proofs: docs/privacy.md,
-"The public radius", whose numbers (V1) to (V12) stand in this file. Rows have norm at most 1 + max(1e-12, 4 d u).
+What other agents send enters a local problem as its linear term, or as the centre of a gate's query. Large enough, it
+lets rounding alone keep a gradient norm above beta for some records and not for others. So public inputs are scaled
+back to a radius that follows from public numbers alone, and noise beyond a norm that it never reaches is, too. Proofs:
+docs/privacy.md, "The public radius", whose numbers (V1) to (V12) stand in this file.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -41,14 +39,7 @@ MOST = 2.0**40
 class LossFacts(NamedTuple):
     """What is public about an agent's mean loss.
 
-    Attributes
-    ----------
-    n, d : int
-        Numbers of records and of features.
-    G, c : float
-        Bounds on |phi'| and phi'': gradient bound and curvature bound of records of norm 1.
-    start : float
-        Largest loss at score 0; losses are never negative.
+    Numbers of records and features; bounds on |phi'| and phi''; the largest loss at score 0, none being negative.
     """
 
     n: int
@@ -74,15 +65,6 @@ def summands(n: int, d: int) -> int:
     return min(padded, most) + -(-padded // most)
 
 
-def worst_margin(facts: LossFacts, m: float, beta: float, linear: float) -> float:
-    """Bound on `newton.rounding_margin` over all records, wherever the gradient norm is at most beta: (V3).
-
-    ``linear`` is the norm of the linear term, noise included; ``beta`` bounds the norm as it is and as computed.
-    """
-    size = (linear + _R * facts.G + beta) / m
-    return _margin(facts, size, linear + m * size, beta)
-
-
 def certain(facts: LossFacts, m: float, beta: float, linear: float) -> bool:
     """Whether a solve with a linear term of this norm ends with its certificate for all records: Theorem 14.
 
@@ -96,15 +78,9 @@ def certain(facts: LossFacts, m: float, beta: float, linear: float) -> bool:
 
 
 def linear_radius(facts: LossFacts, m: float, beta: float, tail: float = 0.0) -> float:
-    """Norm S up to which a public linear term is accepted, (V4): with it every solve meets beta.
+    """Norm S up to which a public linear term is accepted, (V4): with it every solve of coefficient m meets beta.
 
-    m is the coefficient of the solve (where the penalty grows: of its round), ``tail`` the norm bound of the noise
-    that is added to the public term: `gaussian_tail`, `gamma_norm_tail`.
-
-    Raises
-    ------
-    RequestError
-        If beta is below `least_beta`.
+    ``tail`` bounds the norm of the noise that is added to it. Raises RequestError if beta is below `least_beta`.
     """
     least = least_beta(facts, m, tail)
     if not least <= beta < math.inf:
@@ -130,18 +106,16 @@ def least_beta(facts: LossFacts, m: float, tail: float = 0.0) -> float:
 
 def gradient_error(facts: LossFacts, size: float) -> float:
     """Bound on the rounding error of the mean loss's gradient at a point of norm `size`, for all records: (V11)."""
-    data = _R * (_R * facts.c * facts.d * size + (summands(facts.n, facts.d) + 9) * facts.G)
-    return 1.01 * _U * data + 1e-150
+    return 1.01 * _U * _data(facts, size) + 1e-150
+
+
+def _data(facts: LossFacts, size: float) -> float:
+    """R c d R ||theta|| + R (b + K + 9) G, of which a data gradient is off by a unit 1.01 u at most."""
+    return _R * (_R * facts.c * facts.d * size + (summands(facts.n, facts.d) + 9) * facts.G)
 
 
 def point_radius(facts: LossFacts, error: float) -> float:
-    """Norm up to which `gradient_error` is at most `error`.
-
-    Raises
-    ------
-    RequestError
-        If it is not even at zero.
-    """
+    """Norm up to which `gradient_error` is at most `error`; RequestError if it is not even at zero."""
     least = gradient_error(facts, 0.0)
     if not least < error:
         raise RequestError(
@@ -154,30 +128,30 @@ def point_radius(facts: LossFacts, error: float) -> float:
 
 
 def norm_radius(facts: LossFacts, error: float) -> float:
-    """Norm up to which the computed norm of that gradient is off by at most `error`, for all records: (V12).
-
-    Raises
-    ------
-    RequestError
-        If it is not even at zero.
-    """
+    """Norm up to which the computed norm of that gradient is off by at most `error`, for all records: (V12)."""
     return point_radius(facts, error - 1.01 * _U * (facts.d + 4) * _R * facts.G)
 
 
 def centre_radius(facts: LossFacts, radius: float, gap: float) -> float:
-    """Norm C up to which the centre of a `BallQuery` is accepted, (V8), (V9): every query is certified; 0 for none."""
-    if not _reachable(facts, radius, gap, 0.0):
+    """Norm C up to which the centre of a `BallQuery` is accepted, (V8), (V9): every query is certified.
+
+    The largest up to 2^40, to 1 % from below; 0 if it is below 1e-3.
+    """
+    low, high = 1e-3, MOST
+    if _reachable(facts, radius, gap, high):
+        return high
+    if not _reachable(facts, radius, gap, low):
         return 0.0
-    return _largest(lambda C: _reachable(facts, radius, gap, C))
+    while high > 1.01 * low:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if _reachable(facts, radius, gap, middle) else (low, middle)
+    return low
 
 
 def gate_gap(facts: LossFacts, radius: float, share: float = GATE_SHARE) -> float:
     """Least certified gap, from `share` of the query's sensitivity 2 G radius / n on, that leaves centres room.
 
-    Raises
-    ------
-    RequestError
-        If not even a gap as large as the sensitivity does.
+    RequestError if not even a gap as large as the sensitivity does.
     """
     while share <= 1.0:
         gap = share * 2.0 * facts.G * radius / facts.n
@@ -193,10 +167,7 @@ def gate_gap(facts: LossFacts, radius: float, share: float = GATE_SHARE) -> floa
 def clip(vector: Vector, radius: float) -> Vector:
     """Scale a vector back to norm `radius` (1e150 at most), as computed; up to `radius` it is returned as it is.
 
-    Raises
-    ------
-    ValueError
-        If a number is not finite, or the radius is not positive.
+    ValueError if a number is not finite, or the radius is not positive.
     """
     if not radius > 0.0:
         raise ValueError(f"a radius must be positive, got {radius}")
@@ -232,8 +203,7 @@ def tail_delta(draws: int, epsilon: float) -> float:
 
 def _margin(facts: LossFacts, size: float, linear: float, beta: float) -> float:
     """rounding_margin at ||theta|| = size, m ||theta|| + ||g|| = linear, the steepest losses and norm beta."""
-    data = _R * (_R * facts.c * facts.d * size + (summands(facts.n, facts.d) + 9) * facts.G)
-    return 1.01 * _U * (data + 3.0 * (_R * facts.G + linear) + (facts.d + 2) * beta) + 1e-150
+    return 1.01 * _U * (_data(facts, size) + 3.0 * (_R * facts.G + linear) + (facts.d + 2) * beta) + 1e-150
 
 
 def _accurate(facts: LossFacts) -> float:
@@ -260,31 +230,15 @@ def _distance(facts: LossFacts, m: float, C: float) -> float:
     return min(G / m, math.sqrt(2.0 * (facts.start + G * C) / m))
 
 
-def _largest(holds: Callable[[float], bool]) -> float:
-    """Largest number up to 2^40 for which a condition holds that holds at 0, to 1 % from below; 0 below 1e-3."""
-    low, high = 1e-3, MOST
-    if holds(high) or not holds(low):
-        return high if holds(high) else 0.0
-    while high > 1.01 * low:
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
-
-
 def _refusal(facts: LossFacts, m: float, beta: float, least: float) -> str:
     where = f"for some n = {facts.n:,} records of d = {facts.d:,} features at convexity m = {m:.3g}"
     if least == math.inf:
         return f"no beta can be certified {where}: rounding outgrows it; raise eta or proximal, or loss_width"
+    step = 10.0 ** (math.floor(math.log10(least)) - 1)  # rounded up to two digits
     return (
         f"beta = {beta:g} is below {least:.2g}, four times what rounding can add to a gradient norm {where}: "
-        f"raise beta to {_up(least):g} or more, or eta or proximal"
+        f"raise beta to {math.ceil(least / step) * step:g} or more, or eta or proximal"
     )
-
-
-def _up(value: float) -> float:
-    """Round up to two digits."""
-    step = 10.0 ** (math.floor(math.log10(value)) - 1)
-    return math.ceil(value / step) * step
 
 
 def all_finite(vector: Vector) -> bool:

@@ -80,10 +80,8 @@ class TableLoss:
         ----------
         slope : callable
             ``slope(u, y)``, of float64 arrays of one shape (65537,).
-        name : str
-            Name of the loss.
-        residual : bool
-            Whether it is a function of u - y alone.
+        name, residual
+            As of the class.
         steepest, sharpest : float
             Bounds on |phi'| and phi'' that its author states.
 

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from admmnet.solvers.accurate import norm_of
-from admmnet.solvers.certificate import AnySolver, Solution, bends, checked_row_norm, gradient
+from admmnet.solvers.certificate import AnySolver, Solution, bends, gradient, largest_row
 from admmnet.solvers.losses import Loss
-from admmnet.solvers.newton import LocalSolver
+from admmnet.solvers.newton import CONTRACTION, LocalSolver
 from admmnet.types import Matrix, Vector
 
 _MAX_STEPS = 200
 _MAX_PRODUCTS = 500  # with the Hessian, for one step
 _FORCING = 0.1  # a step leaves at most this share of the gradient, in the quadratic model
-_CONTRACTION = 0.9  # a step without search must shrink the least gradient norm so far by this factor
 
 
 @dataclass(slots=True, eq=False)
@@ -32,15 +31,14 @@ class WideSolver(LocalSolver):
     """Solver of records of many features, by inexact Newton steps (Nocedal, Wright 2006, sec. 7.1).
 
     A step solves (H + m I) p = -grad J by conjugate gradients until a share of the gradient is left, two passes over
-    the entries a turn. As in `LocalSolver` a step that does not shrink the least gradient norm so far is scaled until
-    J's slope along it has halved and not turned, and certificate and last resort are the same. So are parameters and
-    refusals; X is dense, or CSR without duplicates.
+    the entries a turn. Searches, certificate, last resort and parameters are those of `LocalSolver`; X is dense, or
+    CSR without duplicates.
     """
 
     state: WideState  # type: ignore[assignment]  # it learns no inverse
 
     def __init__(self, X: Matrix, y: Vector, loss: Loss) -> None:
-        AnySolver.__init__(self, X, y, loss, checked_row_norm(X, y, loss))
+        AnySolver.__init__(self, X, y, loss, largest_row(X, loss))
         self.state = WideState(np.zeros(X.shape[1]))
         self._at: Vector | None = None  # the point whose scores are kept
         self._scores, self._spare = np.empty(len(y)), np.empty(len(y))
@@ -49,12 +47,8 @@ class WideSolver(LocalSolver):
         self.state.theta, self.state.data = theta, None
 
     def _quickly(self, g: Vector, m: float, beta: float) -> Solution | tuple[float, float, int]:
-        passes, steps, state = 0, 0, self.state
-        if state.data is None:
-            self._at = None
-            state.data, state.rms = gradient(self.X, self.y, state.theta, self.loss, self._scores)
-            self._at, passes = state.theta, 1
-        theta, data, rms = state.theta, state.data, state.rms
+        theta, data, rms, passes = self._begun()
+        steps, state = 0, self.state
         r = data + m * theta + g
         norm = least = norm_of(r)
         g_norm, c, margin, spread = norm_of(g), self.loss.curvature_bound(), math.nan, 0.0
@@ -79,7 +73,7 @@ class WideSolver(LocalSolver):
                 trial_data, trial_rms = gradient(self.X, self.y, trial, self.loss, self._spare)
                 trial_r = trial_data + m * trial + g
                 passes += 1
-                if norm_of(trial_r) <= _CONTRACTION * least:
+                if norm_of(trial_r) <= CONTRACTION * least:
                     break
             theta, data, rms, r, norm = trial, trial_data, trial_rms, trial_r, norm_of(trial_r)
             self._at, self._scores, self._spare = theta, self._spare, self._scores
@@ -93,10 +87,7 @@ class WideSolver(LocalSolver):
         return self._conjugate(bend, m, r, 1e-6 * norm_of(r))[0]
 
     def _conjugate(self, bend: Vector, m: float, r: Vector, left: float) -> tuple[Vector, int]:
-        """Solve (X^T diag(bend) X / n + m I) p = -r until the residual's norm is `left`, and count the products.
-
-        Whatever turn is the last, p . r < 0. Without any, where numbers underflow or are not finite, p is nan.
-        """
+        """Solve (X^T diag(bend) X / n + m I) p = -r until the residual's norm is `left`; p . r < 0, or p is nan."""
         p, residual = np.zeros_like(r), -r
         way, square, products = residual.copy(), float(r @ r), 0
         while products < _MAX_PRODUCTS and square > left * left:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -14,8 +15,8 @@ from admmnet import RunConfig
 from admmnet.config.defaults import with_delta
 from admmnet.errors import AdmmnetError
 from admmnet.holder import Ask, Door, Holder
-from admmnet.holder.answers import Measurement
 from admmnet.holder.measurements import gate, minimiser
+from admmnet.holder.measurements.base import Measurement
 from admmnet.methods import fixed
 from admmnet.methods.base import AgentPlan, Method
 from admmnet.privacy.contract import Contract, MemoryLedger
@@ -27,6 +28,7 @@ from admmnet.solvers.losses import LOSSES
 from admmnet.transport.edge import exchange
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Matrix, Vector
+from tests.people_runs import write_people
 
 GRAPH = nx.path_graph(2)
 Patch = Callable[[Any, str, Any], None]
@@ -50,6 +52,24 @@ def swapped(X: Matrix, row: Vector) -> Matrix:
     other = X.copy()
     other[0] = row / np.linalg.norm(row) * (1.0 - 2.0**-50)
     return other
+
+
+def found_out(size: int, width: int, length: float) -> tuple[list[Matrix], Vector, Vector]:
+    """Rows of two worlds, the second with a record that a message of this length across it finds; labels; message."""
+    X, y = records(size, width)
+    v = np.random.default_rng(1).standard_normal(width)
+    v -= (v @ X[0]) / (X[0] @ X[0]) * X[0]
+    v /= np.linalg.norm(v)
+    return [swapped(X, v), X], y, v * length
+
+
+def private(folder: Path, records: int = 2000, width: int = 5, **settings: Any) -> dict[str, Any]:
+    """Settings of a private run on records of people, at epsilon 1 and delta 1e-5."""
+    if not (folder / "people.npz").exists():
+        write_people(folder / "people.npz", records, 1, width=width)
+    given: dict[str, Any] = {"data": str(folder / "people.npz"), "private": True, "no_test": True, "delta": 1e-5}
+    given |= {"epsilon": 1.0, "out": str(folder / "run")} | settings
+    return given if "account" in given else {"no_account": True} | given
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from admmnet.evidence.receipts import digest_of
 from admmnet.identity.receipts import NOTHING, Receipt, hash_of, of_words, to_words
-from admmnet.running.receipts import digest_of
 from admmnet.transport.zmq.wire import Kind
 from tests.attacks.liar import WHEN, Fields, Liar, Lie
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from admmnet.evidence.members import Members, agree
 from admmnet.running import loop
-from admmnet.running.identities import Members, agree
 from admmnet.transport.zmq.session import Session
 from admmnet.transport.zmq.transport import ZmqTransport, ZmqWorld
 from admmnet.transport.zmq.wire import Frame, Kind, encode

@@ -113,131 +113,125 @@ def leaves_a_hole(me: Liar) -> None:
         me.member.links[peer].sent += 1000
 
 
-LIES: dict[str, Lie] = {
-    name: Lie(what, tell=tell)
-    for name, what, tell in (
-        ("abort 0", "ends the run with exit code 0", ends(0)),
-        ("abort 130", "ends it as if a person had interrupted it", ends(130)),
-        ("abort 2", "ends it with exit code 2", ends(2, "the request is wrong")),
-        ("abort 4", "ends it with exit code 4", ends(4, "the budget affords nothing")),
-        ("abort text", "ends it with terminal escapes and a forged message of success", ends(3, ESCAPES)),
-        ("abort long", "ends it with a reason of a million letters", ends(3, "x" * 10**6)),
-        ("abort type", "ends it with a list of lists", says(Kind.ABORT, [[0]])),
-        ("abort deep", "ends it with 100,000 brackets", says(Kind.ABORT, BRACKETS)),
-        ("abort as 2", "ends it in the name of agent 2", ends(3, "I am agent 2", origin=2)),
-        ("abort as 1", "ends it in the name of its neighbour 1", ends(3, "I am agent 1", origin=1)),
-        ("abort as nobody", "ends it in the name of agent 1,000,000", ends(3, "nobody", origin=NOBODY)),
-        ("accuse 1", "says that its healthy neighbour 1 is lost", accuses(1)),
-        ("accuse 2", "says that agent 2, no neighbour, is lost", accuses(2)),
-        ("accuse both", "says that both its neighbours are lost", all_of(accuses(1), accuses(3))),
-        ("accuse as 3", "says of 1, in the name of agent 3, too", all_of(accuses(1), accuses(1, origin=3))),
-        ("accuse nobody", "says that agent 1,000,000 is lost", accuses(NOBODY)),
-        ("accuse negative", "says that agent -1 is lost", accuses(-1)),
-        ("accuse itself", "says that it is lost itself, and goes on", accuses(0)),
-        ("accuse late", "says that 1 was lost in round 2^31 - 1", accuses(1, round=2**31 - 1)),
-        ("accuse text", "names a reason full of terminal escapes", accuses(1, reason=ESCAPES)),
-        ("accuse type", "an obituary that is a list of lists", says(Kind.OBITUARY, [[[]]], round=WHEN)),
-        ("accuse old", "an obituary whose origin is the victim", accuses(1, origin=1)),
-        ("share as 2", "values of gathers in the name of agent 2", turns(Kind.SHARE, [[2, 7]], 2)),
-        ("share as nobody", "values of gathers of agent 1,000,000", turns(Kind.SHARE, 1, NOBODY)),
-        ("share ahead", "a value of gather 2^31 - 1", says(Kind.SHARE, 1, round=2**31 - 1)),
-        ("rows as 2", "metrics in the name of agent 2", turns(Kind.ROWS, bytes(8 * 109), 2)),
-        ("rows as nobody", "metrics of agent 1,000,000", turns(Kind.ROWS, bytes(8 * 109), NOBODY)),
-        (
-            "vectors more",
-            "20,000 vectors of channels, origins and rounds that do not exist",
-            all_of(
-                *(says(Kind.VECTOR, bytes(8), channel=n % 6000, origin=n % 977, round=n % 7) for n in range(20_000))
-            ),
-        ),
-        ("bye", "says farewell and goes on", says(Kind.BYE, b"")),
-        (
-            "unknown",
-            "eight frames of a kind that does not exist",
-            lambda me: me.frames(lambda peer: b"ADMM\2\x63" + bytes(70), 8),
-        ),
-        ("hello", "introduces itself 50 times as processes that were started anew", starts_anew),
-        (
-            "hello junk",
-            "introductions of any shape",
-            all_of(*map(hello, (b"[]", b"1", b"{}", b"null", b'{"nonce": 1}', BRACKETS, b"\xff", b'"a"'))),
-        ),
-        ("acknowledge", "has heard 2^63 frames", bare(Kind.ACKNOWLEDGE, acknowledged=2**63)),
-        ("jump", "leaves a hole of 1,000 in the numbers of its frames", leaves_a_hole),
-        ("again", "asks 20,000 times for everything once more", bare(Kind.AGAIN, 20_000)),
-        ("flood", "300,000 excuses", bare(Kind.WAITING, 300_000, payload=b'{"for": [2], "sent": 0}')),
-        (
-            "sums",
-            "partial sums and totals where nobody sums",
-            all_of(*(says(kind, bytes(72)) for kind in (Kind.UP, Kind.DOWN, Kind.UP))),
-        ),
-    )
-}
-LIES |= {
-    name: Lie(what, change=change)
-    for name, what, change in (
-        ("share no json", "a value that is no JSON", into(Kind.SHARE, lambda peer, data: b"{")),
-        ("share deep", "a value of 100,000 brackets", into(Kind.SHARE, lambda peer, data: BRACKETS)),
-        ("share huge", "a number of 100,000 digits", into(Kind.SHARE, lambda peer, data: b"9" * 10**5)),
-        (
-            "share junk",
-            "lists, null and escapes wherever it is asked for something",
-            into(Kind.SHARE, lambda peer, data: b'[[1e999, "\\u001b[2J"], null, {"a": []}]', since=-1),
-        ),
-        (
-            "share twice",
-            "other values of gathers to neighbour 1 than to 3",
-            into(Kind.SHARE, lambda peer, data: b"1" if peer == 1 else data),
-        ),
-        ("rows short", "metrics of another width", into(Kind.ROWS, floats(lambda peer, rows: rows[:-1]))),
-        ("rows none", "metrics without a number", into(Kind.ROWS, lambda peer, data: b"")),
-        ("rows nan", "metrics of nan", into(Kind.ROWS, floats(lambda peer, rows: rows * np.nan))),
-        ("rows big", "metrics of 1e300", into(Kind.ROWS, floats(lambda peer, rows: rows * 0 + 1e300))),
-        (
-            "rows twice",
-            "other metrics to neighbour 1 than to 3",
-            into(Kind.ROWS, floats(lambda peer, rows: rows + peer)),
-        ),
-        ("vector nan", "vectors of nan", into(Kind.VECTOR, floats(lambda peer, said: said * np.nan))),
-        ("vector inf", "vectors of infinity", into(Kind.VECTOR, floats(lambda peer, said: said + np.inf))),
-        ("vector big", "vectors of 1e300", into(Kind.VECTOR, floats(lambda peer, said: said * 0 + 1e300))),
-        ("vector short", "vectors of a number too few", into(Kind.VECTOR, floats(lambda peer, said: said[:-1]))),
-        (
-            "vector long",
-            "vectors of a million numbers more",
-            into(Kind.VECTOR, floats(lambda peer, said: np.append(said, np.zeros(10**6)))),
-        ),
-        ("vector none", "vectors without a number", into(Kind.VECTOR, lambda peer, data: b"")),
-        (
-            "vector twice",
-            "other vectors to neighbour 1 than to 3",
-            into(Kind.VECTOR, floats(lambda peer, said: said * (peer - 2))),
-        ),
-        ("vector as 2", "its vectors in the name of agent 2", elsewhere(origin=lambda _: 2)),
-        ("vector ahead", "its vectors for rounds far ahead", elsewhere(round=lambda turn: turn + 1000)),
-        ("vector late", "its vectors for a round that is over", elsewhere(round=lambda _: 0)),
-        ("vector channel", "its vectors for another network", elsewhere(channel=lambda _: 7)),
-        ("hang", "no vector; it waits for agent 2", withheld({"for": [2], "sent": 0})),
-        ("hang nobody", "no vector; it waits for agent 99", withheld({"for": [99], "sent": 0})),
-        ("hang itself", "no vector; it waits for itself", withheld({"for": [0], "sent": 0})),
-        ("hang all", "no vector; it waits for 100,000 agents", withheld({"for": list(range(10**5)), "sent": 0})),
-        ("hang sent", "no vector; it has sent 10^18 frames", withheld({"for": [2], "sent": 10**18})),
-        ("hang type", "no vector; excuses of no shape", withheld({"for": {"a": None}, "sent": "x"})),
-    )
-}
-LIES |= {
-    name: Lie(what, change=change, settings={"algorithm": "noisy-gd"})
-    for name, what, change in (
-        ("sum short", "a partial sum of another length", into(Kind.UP, integers(lambda peer, said: said[:-1]))),
-        ("sum none", "a partial sum without a number", into(Kind.UP, lambda peer, data: b"")),
-        (
-            "sum others",
-            "a partial sum that says that others are silent",
-            into(Kind.UP, integers(lambda peer, said: np.concatenate([said[:1], [1, 2], said[2:]]))),
-        ),
-        ("sum attempt", "a partial sum of attempt -1", into(Kind.UP, integers(lambda peer, said: said - 1))),
-    )
-}
+def many(field: str, *rows: tuple[str, str, Any], **settings: Any) -> dict[str, Lie]:
+    """Lies by name, each with what it is in words and its value of one field."""
+    return {name: Lie(what, **{field: value}, **settings) for name, what, value in rows}
+
+
+LIES: dict[str, Lie] = many(
+    "tell",
+    ("abort 0", "ends the run with exit code 0", ends(0)),
+    ("abort 130", "ends it as if a person had interrupted it", ends(130)),
+    ("abort 2", "ends it with exit code 2", ends(2, "the request is wrong")),
+    ("abort 4", "ends it with exit code 4", ends(4, "the budget affords nothing")),
+    ("abort text", "ends it with terminal escapes and a forged message of success", ends(3, ESCAPES)),
+    ("abort long", "ends it with a reason of a million letters", ends(3, "x" * 10**6)),
+    ("abort type", "ends it with a list of lists", says(Kind.ABORT, [[0]])),
+    ("abort deep", "ends it with 100,000 brackets", says(Kind.ABORT, BRACKETS)),
+    ("abort as 2", "ends it in the name of agent 2", ends(3, "I am agent 2", origin=2)),
+    ("abort as 1", "ends it in the name of its neighbour 1", ends(3, "I am agent 1", origin=1)),
+    ("abort as nobody", "ends it in the name of agent 1,000,000", ends(3, "nobody", origin=NOBODY)),
+    ("accuse 1", "says that its healthy neighbour 1 is lost", accuses(1)),
+    ("accuse 2", "says that agent 2, no neighbour, is lost", accuses(2)),
+    ("accuse both", "says that both its neighbours are lost", all_of(accuses(1), accuses(3))),
+    ("accuse as 3", "says of 1, in the name of agent 3, too", all_of(accuses(1), accuses(1, origin=3))),
+    ("accuse nobody", "says that agent 1,000,000 is lost", accuses(NOBODY)),
+    ("accuse negative", "says that agent -1 is lost", accuses(-1)),
+    ("accuse itself", "says that it is lost itself, and goes on", accuses(0)),
+    ("accuse late", "says that 1 was lost in round 2^31 - 1", accuses(1, round=2**31 - 1)),
+    ("accuse text", "names a reason full of terminal escapes", accuses(1, reason=ESCAPES)),
+    ("accuse type", "an obituary that is a list of lists", says(Kind.OBITUARY, [[[]]], round=WHEN)),
+    ("accuse old", "an obituary whose origin is the victim", accuses(1, origin=1)),
+    ("share as 2", "values of gathers in the name of agent 2", turns(Kind.SHARE, [[2, 7]], 2)),
+    ("share as nobody", "values of gathers of agent 1,000,000", turns(Kind.SHARE, 1, NOBODY)),
+    ("share ahead", "a value of gather 2^31 - 1", says(Kind.SHARE, 1, round=2**31 - 1)),
+    ("rows as 2", "metrics in the name of agent 2", turns(Kind.ROWS, bytes(8 * 109), 2)),
+    ("rows as nobody", "metrics of agent 1,000,000", turns(Kind.ROWS, bytes(8 * 109), NOBODY)),
+    (
+        "vectors more",
+        "20,000 vectors of channels, origins and rounds that do not exist",
+        all_of(*(says(Kind.VECTOR, bytes(8), channel=n % 6000, origin=n % 977, round=n % 7) for n in range(20_000))),
+    ),
+    ("bye", "says farewell and goes on", says(Kind.BYE, b"")),
+    (
+        "unknown",
+        "eight frames of a kind that does not exist",
+        lambda me: me.frames(lambda peer: b"ADMM\2\x63" + bytes(70), 8),
+    ),
+    ("hello", "introduces itself 50 times as processes that were started anew", starts_anew),
+    (
+        "hello junk",
+        "introductions of any shape",
+        all_of(*map(hello, (b"[]", b"1", b"{}", b"null", b'{"nonce": 1}', BRACKETS, b"\xff", b'"a"'))),
+    ),
+    ("acknowledge", "has heard 2^63 frames", bare(Kind.ACKNOWLEDGE, acknowledged=2**63)),
+    ("jump", "leaves a hole of 1,000 in the numbers of its frames", leaves_a_hole),
+    ("again", "asks 20,000 times for everything once more", bare(Kind.AGAIN, 20_000)),
+    ("flood", "300,000 excuses", bare(Kind.WAITING, 300_000, payload=b'{"for": [2], "sent": 0}')),
+    (
+        "sums",
+        "partial sums and totals where nobody sums",
+        all_of(*(says(kind, bytes(72)) for kind in (Kind.UP, Kind.DOWN, Kind.UP))),
+    ),
+)
+LIES |= many(
+    "change",
+    ("share no json", "a value that is no JSON", into(Kind.SHARE, lambda peer, data: b"{")),
+    ("share deep", "a value of 100,000 brackets", into(Kind.SHARE, lambda peer, data: BRACKETS)),
+    ("share huge", "a number of 100,000 digits", into(Kind.SHARE, lambda peer, data: b"9" * 10**5)),
+    (
+        "share junk",
+        "lists, null and escapes wherever it is asked for something",
+        into(Kind.SHARE, lambda peer, data: b'[[1e999, "\\u001b[2J"], null, {"a": []}]', since=-1),
+    ),
+    (
+        "share twice",
+        "other values of gathers to neighbour 1 than to 3",
+        into(Kind.SHARE, lambda peer, data: b"1" if peer == 1 else data),
+    ),
+    ("rows short", "metrics of another width", into(Kind.ROWS, floats(lambda peer, rows: rows[:-1]))),
+    ("rows none", "metrics without a number", into(Kind.ROWS, lambda peer, data: b"")),
+    ("rows nan", "metrics of nan", into(Kind.ROWS, floats(lambda peer, rows: rows * np.nan))),
+    ("rows big", "metrics of 1e300", into(Kind.ROWS, floats(lambda peer, rows: rows * 0 + 1e300))),
+    ("rows twice", "other metrics to neighbour 1 than to 3", into(Kind.ROWS, floats(lambda peer, rows: rows + peer))),
+    ("vector nan", "vectors of nan", into(Kind.VECTOR, floats(lambda peer, said: said * np.nan))),
+    ("vector inf", "vectors of infinity", into(Kind.VECTOR, floats(lambda peer, said: said + np.inf))),
+    ("vector big", "vectors of 1e300", into(Kind.VECTOR, floats(lambda peer, said: said * 0 + 1e300))),
+    ("vector short", "vectors of a number too few", into(Kind.VECTOR, floats(lambda peer, said: said[:-1]))),
+    (
+        "vector long",
+        "vectors of a million numbers more",
+        into(Kind.VECTOR, floats(lambda peer, said: np.append(said, np.zeros(10**6)))),
+    ),
+    ("vector none", "vectors without a number", into(Kind.VECTOR, lambda peer, data: b"")),
+    (
+        "vector twice",
+        "other vectors to neighbour 1 than to 3",
+        into(Kind.VECTOR, floats(lambda peer, said: said * (peer - 2))),
+    ),
+    ("vector as 2", "its vectors in the name of agent 2", elsewhere(origin=lambda _: 2)),
+    ("vector ahead", "its vectors for rounds far ahead", elsewhere(round=lambda turn: turn + 1000)),
+    ("vector late", "its vectors for a round that is over", elsewhere(round=lambda _: 0)),
+    ("vector channel", "its vectors for another network", elsewhere(channel=lambda _: 7)),
+    ("hang", "no vector; it waits for agent 2", withheld({"for": [2], "sent": 0})),
+    ("hang nobody", "no vector; it waits for agent 99", withheld({"for": [99], "sent": 0})),
+    ("hang itself", "no vector; it waits for itself", withheld({"for": [0], "sent": 0})),
+    ("hang all", "no vector; it waits for 100,000 agents", withheld({"for": list(range(10**5)), "sent": 0})),
+    ("hang sent", "no vector; it has sent 10^18 frames", withheld({"for": [2], "sent": 10**18})),
+    ("hang type", "no vector; excuses of no shape", withheld({"for": {"a": None}, "sent": "x"})),
+)
+LIES |= many(
+    "change",
+    ("sum short", "a partial sum of another length", into(Kind.UP, integers(lambda peer, said: said[:-1]))),
+    ("sum none", "a partial sum without a number", into(Kind.UP, lambda peer, data: b"")),
+    (
+        "sum others",
+        "a partial sum that says that others are silent",
+        into(Kind.UP, integers(lambda peer, said: np.concatenate([said[:1], [1, 2], said[2:]]))),
+    ),
+    ("sum attempt", "a partial sum of attempt -1", into(Kind.UP, integers(lambda peer, said: said - 1))),
+    settings={"algorithm": "noisy-gd"},
+)
 
 
 def total(*numbers: int) -> Tell:
@@ -245,15 +239,14 @@ def total(*numbers: int) -> Tell:
     return says(Kind.DOWN, np.array(numbers, "<i8").tobytes(), round=WHEN)
 
 
-LIES |= {
-    name: Lie(what, tell=tell, settings={"algorithm": "noisy-gd"})
-    for name, what, tell in (
-        ("total own", "a total of its own making", total(0, 0, *([7] * 109))),
-        ("total short", "a total of another length", total(0, 0, 7)),
-        ("total none", "a total without a number", total()),
-        ("total others", "a total that lacks agents that do not exist", total(0, 1, 99, *([7] * 109))),
-    )
-}
+LIES |= many(
+    "tell",
+    ("total own", "a total of its own making", total(0, 0, *([7] * 109))),
+    ("total short", "a total of another length", total(0, 0, 7)),
+    ("total none", "a total without a number", total()),
+    ("total others", "a total that lacks agents that do not exist", total(0, 1, 99, *([7] * 109))),
+    settings={"algorithm": "noisy-gd"},
+)
 
 
 def claims(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -267,19 +260,17 @@ def claims(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return claim
 
 
-LIES |= {
-    name: Lie(what, claim=claim)
-    for name, what, claim in (
-        ("count huge", "that it has 10^15 records", claims(lambda count: 10**15)),
-        ("count negative", "that it has -5 records", claims(lambda count: -5)),
-        ("count text", "that it has as many records as escapes say", claims(lambda count: ESCAPES)),
-        (
-            "count of 2",
-            "how many records agent 2 has",
-            lambda value: [[2, 9]] if claims(lambda _: 0)(value) != value else value,
-        ),
-    )
-}
+LIES |= many(
+    "claim",
+    ("count huge", "that it has 10^15 records", claims(lambda count: 10**15)),
+    ("count negative", "that it has -5 records", claims(lambda count: -5)),
+    ("count text", "that it has as many records as escapes say", claims(lambda count: ESCAPES)),
+    (
+        "count of 2",
+        "how many records agent 2 has",
+        lambda value: [[2, 9]] if claims(lambda _: 0)(value) != value else value,
+    ),
+)
 LIES |= FALSE_RECEIPTS
 LIES["count capped"] = replace(
     LIES["count huge"], what="that it has 10^15 records, where the network file has `records = 20000`", records=20_000

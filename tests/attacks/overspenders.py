@@ -88,7 +88,7 @@ class Adaptive(NoisyGD):
 
 
 class Fraction(DPDSGD):
-    """It plans its rounds in slots of a seventeenth each: a slot lets a whole question through."""
+    """It plans strong questions in slots of a seventeenth each: a slot lets a whole question through."""
 
     name = "fraction"
 
@@ -96,23 +96,22 @@ class Fraction(DPDSGD):
         own = super().plan(agent, target)
         ((event, count),) = own.charges
         assert isinstance(event, Gaussian)
-        strong = replace(event, sigma=event.sigma / 4.0)
-        slots: Any = ((strong, 1.0 / 17.0),) * count
-        return replace(own, noise=float(own.noise) / 4.0, charges=slots)
+        return replace(
+            own, noise=float(own.noise) / 4.0, charges=self.slots(replace(event, sigma=event.sigma / 4.0), count)
+        )
+
+    def slots(self, strong: Gaussian, count: int) -> Any:
+        return ((strong, 1.0 / 17.0),) * count
 
 
-class Negative(DPDSGD):
-    """It plans strong questions, and takes nearly all of them off again."""
+class Negative(Fraction):
+    """It plans them whole, and takes nearly all of them off again."""
 
     name = "negative"
 
-    def plan(self, agent: int, target: Target) -> AgentPlan:
-        own = super().plan(agent, target)
-        ((event, count),) = own.charges
-        assert isinstance(event, Gaussian)
-        strong = replace(event, sigma=event.sigma / 4.0)
+    def slots(self, strong: Gaussian, count: int) -> Any:
         almost = replace(strong, sigma=strong.sigma * (1.0 + 1e-9))
-        return replace(own, noise=float(own.noise) / 4.0, charges=((strong, count), (almost, 1 - count)))
+        return (strong, count), (almost, 1 - count)
 
 
 class ZeroOut(NoisyGD):

@@ -12,17 +12,18 @@ from admmnet import RequestError, run
 from admmnet.privacy.contract import Contract
 from admmnet.privacy.filters import Spend
 from admmnet.privacy.ledger import audit
-from tests.people_runs import write_people
+from admmnet.privacy.ledger.checks import contract_of
+from admmnet.privacy.ledger.form import HeaderLine, RunLine
+
+from .doors import private
 
 DELTA = 1e-5
 
 
 def settings(folder: Path, colluders: int, out: str, **others: Any) -> dict[str, Any]:
-    if not (folder / "people.npz").exists():
-        write_people(folder / "people.npz", 2000, 1, width=5)
-    given: dict[str, Any] = {"data": str(folder / "people.npz"), "private": True, "no_test": True, "delta": DELTA}
-    given |= {"algorithm": "noisy-gd", "trust": "masked", "colluders": colluders, "topology": "complete:5"}
-    return given | {"account": str(folder / "account"), "rounds": 5, "out": str(folder / out)} | others
+    given: dict[str, Any] = {"algorithm": "noisy-gd", "trust": "masked", "colluders": colluders, "rounds": 5}
+    given |= {"topology": "complete:5", "account": str(folder / "account"), "out": str(folder / out)}
+    return private(folder, **given | others)
 
 
 def together(folder: Path) -> float:
@@ -55,14 +56,11 @@ def test_without_the_limit_the_first_run_promises_too_little(tmp_path: Path, mon
         return Spend(found.epsilon, found.delta, found.order, found.kappa, 5)
 
     monkeypatch.setattr(Spend, "raised", raised)
-    monkeypatch.setattr("admmnet.privacy.ledger.checks.run_header", _trusting)
+    monkeypatch.setattr("admmnet.privacy.ledger.checks.run_contract", _trusting)
     run(**settings(tmp_path, 0, "second", epsilon=1.0))
     assert together(tmp_path) > 1.2 * promised
     assert first.summary["privacy"]["account_epsilon_if_all_collude_proven"] < promised
 
 
-def _trusting(line: dict[str, Any], before: dict[str, Any]) -> Any:
-    from admmnet.privacy.ledger import checks
-
-    header = {key: value for key, value in {**line, "kind": "header"}.items() if key != "previous"}
-    return checks.header_of(header, account=True)
+def _trusting(line: RunLine, before: HeaderLine) -> Contract:
+    return contract_of(line, account=True)

@@ -16,36 +16,21 @@ import pytest
 from admmnet.auditing.bounds import Event, epsilon_gain, event_bound
 from admmnet.types import Matrix, Vector
 
-from .doors import Target, records, swapped, unclipped
+from .doors import Target, found_out, unclipped
 
 RELEASES = 100 * int(os.environ.get("ADMMNET_AUDITS", "1"))
 SIZE, WIDTH, CONVEXITY, LENGTH = 300, 105, 0.06, 1.33e7
 EPSILON = 0.25
 """What the release with the record in it is promised to cost."""
-TARGET = Target(
-    SIZE,
-    WIDTH,
-    {
-        "algorithm": "pp-admm",
-        "loss": "logistic",
-        "epsilon": 2.0 * EPSILON,
-        "rounds": 2,
-        "eta": 0.5 * CONVEXITY,
-        "proximal": 0.0,
-        "regularisation": 0.0,
-        "beta": 1e-8,
-    },
-)
+SETTINGS = {"algorithm": "pp-admm", "loss": "logistic", "proximal": 0.0, "regularisation": 0.0, "beta": 1e-8}
+TARGET = Target(SIZE, WIDTH, {**SETTINGS, "epsilon": 2.0 * EPSILON, "rounds": 2, "eta": 0.5 * CONVEXITY})
 
 
 def worlds() -> tuple[list[tuple[Matrix, Vector]], Vector]:
     """Records of both worlds, world 1 with the record that is looked for, and the message that does so."""
-    X, y = records(SIZE, WIDTH)
-    v = np.random.default_rng(1).standard_normal(WIDTH)
-    v -= (v @ X[0]) / (X[0] @ X[0]) * X[0]
-    v /= np.linalg.norm(v)
     # the linear term of the next round is -2 eta times the message, besides the little that is the agent's own
-    return [(swapped(X, v), y), (X, y)], v * (LENGTH / CONVEXITY)
+    both, y, message = found_out(SIZE, WIDTH, LENGTH / CONVEXITY)
+    return [(X, y) for X in both], message
 
 
 def endings() -> list[list[tuple[int, str]]]:

@@ -36,20 +36,9 @@ def spent(lines: list[dict[str, Any]]) -> float:
 
 
 def settings(tmp_path: Path) -> tuple[str, ...]:
-    words = (
-        "run",
-        *write_npz_files(tmp_path),
-        "--algorithm",
-        "pp-admm",
-        "--epsilon",
-        "5",
-        "--rounds",
-        "3",
-        "--beta",
-        "1e-6",
-    )
     # seeded, for what is asked is the scale of the noise
-    return (*words, "--topology", f"complete:{AGENTS}", "--seed", "0", "--quiet", "-o", str(tmp_path / "run"))
+    words = f"--algorithm pp-admm --epsilon 5 --rounds 3 --beta 1e-6 --topology complete:{AGENTS} --seed 0 --quiet"
+    return ("run", *write_npz_files(tmp_path), *words.split(), "-o", str(tmp_path / "run"))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,19 +34,14 @@ def ending(folder: Path, *, found: bool) -> str:
     shards = [(X[part], y[part]) for part in np.split(np.arange(400), 2)]
     name = "tests.attacks.overspenders:Absorbing"
     try:
-        run(
-            shards=shards,
-            scaled=True,
-            algorithm=name,
-            loss="logistic",
-            topology="path:2",
-            rounds=4,
-            epsilon=5.0,
-            delta=1e-5,
-            no_test=True,
-            no_account=True,
-            out=folder,
-        )
+        given: dict[str, Any] = {
+            "algorithm": name,
+            "loss": "logistic",
+            "topology": "path:2",
+            "rounds": 4,
+            "epsilon": 5.0,
+        }
+        run(shards=shards, scaled=True, rounds=4, **given, delta=1e-5, no_test=True, no_account=True, out=folder)
     except RunError as error:
         return str(error)
     return ""

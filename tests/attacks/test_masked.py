@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy import stats
 
 from admmnet.errors import RequestError
 from admmnet.holder.measurements.sums import OnGrid
+from admmnet.identity.keys import statement
 from admmnet.masking import MaskKey, masks
 from admmnet.masking.partners import partners_of
 from admmnet.privacy.budget import empty
@@ -68,6 +70,14 @@ def test_after_a_loss_the_honest_still_have_all_the_noise(rule: bool, monkeypatc
     assert rule or abs(variance - 0.75) < 0.1
 
 
+def _pair_words(network: Crew, colluder: int, agent: int, asked: Asked) -> Integers:
+    """What a colluder shares with one agent, apart from its other partners."""
+    own, (number, participants, colluders) = network.masks[colluder], asked.attempt
+    said = "masked sum", own._start, number, colluders, masks._digest(participants), asked.context
+    bound = sha256(statement(*said)).digest()
+    return np.asarray(masks.stream(own._pair(agent), bound, network.width).view(np.int64))
+
+
 @RULES
 def test_a_loss_beside_colluders_isolates_nobody(rule: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Agent 0's partners on a circle of six are 1, which is lost, and 5, which colludes."""
@@ -80,27 +90,8 @@ def test_a_loss_beside_colluders_isolates_nobody(rule: bool, monkeypatch: pytest
     network, left = Crew(6), (0, 2, 3, 4, 5)
     asked = network.asked(left)
     # what 5 shares with 0 alone; it knows that apart from what it shares with 4
-    bound = bytes.fromhex(_bound(network, asked))
-    shared = masks.stream(network.masks[5]._pair(0), bound, network.width).view(np.int64)
-    seen = network.noise(network.answer(0, asked) - shared, [0])
+    seen = network.noise(network.answer(0, asked) - _pair_words(network, 5, 0, asked), [0])
     assert readable(seen) == (not rule)
-
-
-def _bound(network: Crew, asked: Asked) -> str:
-    """The context as it enters the masks."""
-    found: list[bytes] = []
-    stream = masks.stream
-
-    def noted(key: bytes, context: bytes, size: int) -> Any:
-        found.append(context)
-        return stream(key, context, size)
-
-    masks.stream = noted
-    try:
-        network.own_masks(5, asked)
-    finally:
-        masks.stream = stream
-    return found[0].hex()
 
 
 @RULES
@@ -123,17 +114,6 @@ def test_an_agent_that_is_told_another_model_is_heard_by_nobody(rule: bool, monk
     assert readable(exact) == (not rule)
     if not rule:
         assert float(np.mean(exact**2)) < 0.7 * SIGMA**2  # promised was SIGMA^2
-
-
-def _pair_words(network: Crew, colluder: int, agent: int, asked: Asked) -> Integers:
-    from hashlib import sha256
-
-    from admmnet.identity.keys import statement
-
-    own, (number, participants, colluders) = network.masks[colluder], asked.attempt
-    said = "masked sum", own._start, number, colluders, masks._digest(participants), asked.context
-    bound = sha256(statement(*said)).digest()
-    return np.asarray(masks.stream(own._pair(agent), bound, network.width).view(np.int64))
 
 
 @RULES

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet.holder.answers import Measurement
 from admmnet.holder.measurements import (
     GammaMinimiser,
     GradientNorm,
@@ -23,6 +22,7 @@ from admmnet.holder.measurements import (
     PerturbedMinimiser,
     PublishedComparison,
 )
+from admmnet.holder.measurements.base import Measurement
 from admmnet.types import Vector
 
 from .doors import Target, ending, records, swapped, unclipped

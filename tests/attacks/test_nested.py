@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,7 +55,7 @@ def checkpoint(folder: Path) -> None:
 
 
 def receipts(folder: Path) -> None:
-    settings = {"rounds": 2, "seed": 0, "checkpoint_every": 1, "receipts": True}
+    settings: dict[str, Any] = {"rounds": 2, "seed": 0, "checkpoint_every": 1, "receipts": True}
     run(RunConfig(topology="path:2", out=str(folder / "one"), **settings))
     for name in ("summary.json", "manifest.json"):
         (folder / "one" / name).unlink()

@@ -28,6 +28,7 @@ from admmnet.solvers.tabled import TableLoss
 from admmnet.types import Matrix, Vector
 from tests.interrupted_runs import Place, write_people
 
+from . import doors
 from .doors import Target, records
 
 SIZE, WIDTH, RUNS = 60, 6, 8
@@ -162,10 +163,8 @@ def second_release(attacked: Target, X: Matrix, y: Vector, seed: int, message: V
 
 
 def private(folder: Path, **settings: Any) -> dict[str, Any]:
-    write_people(folder / "people.npz")
-    given: dict[str, Any] = {"data": str(folder / "people.npz"), "private": True, "no_test": True}
-    given |= {"no_account": True, "delta": 1e-5, "epsilon": 5.0, "rounds": 2, "topology": "ring:4"}
-    return given | {"algorithm": "pp-admm", "out": str(folder / "run")} | settings
+    given: dict[str, Any] = {"epsilon": 5.0, "rounds": 2, "topology": "ring:4", "algorithm": "pp-admm"}
+    return doors.private(folder, 400, 3, **given | settings)
 
 
 def test_a_loss_that_is_no_table_answers_in_simulations_alone(tmp_path: Path) -> None:

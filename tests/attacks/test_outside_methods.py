@@ -23,7 +23,8 @@ from admmnet.methods.consensus import vector_of
 from admmnet.methods.pp_admm import PPADMM, PPSettings
 from admmnet.registry import Registry
 from admmnet.solvers.losses import LOSSES, Logistic
-from tests.people_runs import write_people
+
+from . import doors
 
 EPSILON = 0.5
 
@@ -137,10 +138,8 @@ def strangers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def private(folder: Path, **settings: Any) -> dict[str, Any]:
-    write_people(folder / "people.npz", 400, 1, width=3)
-    given: dict[str, Any] = {"data": str(folder / "people.npz"), "private": True, "no_test": True}
-    given |= {"no_account": True, "delta": 1e-5, "epsilon": EPSILON, "rounds": 4, "topology": "ring:4"}
-    return given | {"out": str(folder / "run")} | settings
+    given: dict[str, Any] = {"epsilon": EPSILON, "rounds": 4, "topology": "ring:4"}
+    return doors.private(folder, 400, 3, **given | settings)
 
 
 @pytest.mark.parametrize("name", ["Unguarded", "Greedy", "Belittling"])
@@ -181,7 +180,7 @@ def test_a_loss_derived_from_ours_is_booked_without_its_theorem(tmp_path: Path) 
 def test_a_registered_stranger_answers_in_simulations_alone(mode: str, tmp_path: Path) -> None:
     @measurements.measurement
     @dataclass(frozen=True, eq=False)
-    class Leaky(measurements.Plain):
+    class Leaky(measurements.Measurement):
         share: float
 
         def within(self, known: Any) -> Any:

@@ -23,17 +23,15 @@ from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.privacy.conversion import ORDERS, allowance, best_order
 from admmnet.privacy.events import DiscreteGaussian, from_parameters
 from admmnet.privacy.filters import Count, Uncovered
-from tests.people_runs import write_people
+
+from . import doors
 
 EPSILON, DELTA = 1.0, 1e-5
 HERE = "tests.attacks.overspenders:"
 
 
 def private(folder: Path, name: str, **settings: Any) -> dict[str, Any]:
-    write_people(folder / "people.npz", 2000, 1, width=5)
-    given: dict[str, Any] = {"data": str(folder / "people.npz"), "private": True, "no_test": True}
-    given |= {"no_account": True, "delta": DELTA, "epsilon": EPSILON, "topology": "complete:5"}
-    return given | {"algorithm": HERE + name, "out": str(folder / "run")} | settings
+    return doors.private(folder, **{"algorithm": HERE + name, "topology": "complete:5"} | settings)
 
 
 def spent(result: Any) -> float:
@@ -161,7 +159,7 @@ def test_what_no_plan_lists_is_filtered_at_a_limit_fixed_before(tmp_path: Path) 
     assert privacy["epsilon_proven"] == EPSILON
     assert spent(result) <= EPSILON * (1.0 + 1e-9)
     assert any(entry["refused_at"] is not None for entry in result.summary["per_agent"])
-    assert list(result.ledgers[0].header["filter"]) == ["order", "kappa", "parts"]
+    assert list(result.ledgers[0].header["filter"]) == ["by", "order", "kappa", "parts"]
     assert run_command_line(["ledger", "verify", str(result.folder)]) == 0
 
 

@@ -21,7 +21,8 @@ from admmnet.transport import Inbox, Outgoing, Transport, Words
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Matrix, Vector
 
-from .doors import records, swapped, unclipped
+from .doors import found_out, records, unclipped
+from .test_certificate import SETTINGS
 
 RUNS = 20 * int(os.environ.get("ADMMNET_AUDITS", "0"))
 AGENTS, SIZE, WIDTH, CONVEXITY, LENGTH = 5, 7000, 105, 0.0035, 1.33e7
@@ -51,18 +52,9 @@ class LiesTold(LocalWorld):
         return Lying(self, graph)
 
 
-def worlds() -> tuple[list[Matrix], Vector, Vector]:
-    """Rows of agent 0 in both worlds, with one labels, and the message."""
-    X, y = records(SIZE, WIDTH)
-    v = np.random.default_rng(1).standard_normal(WIDTH)
-    v -= (v @ X[0]) / (X[0] @ X[0]) * X[0]
-    v /= np.linalg.norm(v)
-    return [swapped(X, v), X], y, v * (LENGTH / (2.0 * ETA))
-
-
 def ends(out: Path, runs: int) -> list[list[bool]]:
     """Whether each run ended before its last round, in either world."""
-    both, y, message = worlds()
+    both, y, message = found_out(SIZE, WIDTH, LENGTH / (2.0 * ETA))
     others = {i: records(SIZE, WIDTH, seed=i) for i in range(1, AGENTS)}
     names = tuple(f"x{k}" for k in range(WIDTH))
 
@@ -72,19 +64,8 @@ def ends(out: Path, runs: int) -> list[list[bool]]:
             shards = {0: (X, y), **others}
             return Records("made", shards, counts, X[:100], y[:100], names, "public-bounds")
 
-        config = RunConfig(
-            algorithm="pp-admm",
-            topology=f"ring:{AGENTS}",
-            rounds=2,
-            eta=ETA,
-            proximal=0.0,
-            regularisation=0.0,
-            beta=1e-8,
-            epsilon=0.5,
-            block=1,
-            seed=seed,
-            out=str(folder),
-        )
+        own = {"topology": f"ring:{AGENTS}", "rounds": 2, "eta": ETA, "epsilon": 0.5, "block": 1, "seed": seed}
+        config = RunConfig(**SETTINGS | own, out=str(folder))
         try:
             run(config, world=LiesTold(message), loader=loader)
         except RunError:

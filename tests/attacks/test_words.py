@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
+import msgspec
 import networkx as nx
 import pytest
 
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import AdmmnetError, RequestError, RunError
 from admmnet.methods import fixed
-from admmnet.running import folder as records
+from admmnet.record import folder as records
+from admmnet.record.forms import AgentEntry
 from admmnet.running.checkpoint.keeper import _offer, _token
 from admmnet.running.plan import _nominal, _target
-from admmnet.running.summary import Said
+from admmnet.running.summary import Word, heard
 from admmnet.transport import Transport
 from admmnet.transport.collective import gather_owned, run_on_all
 from admmnet.transport.zmq.link_state import difference
@@ -96,53 +99,48 @@ def test_a_budget_left_is_its_owners_word_and_never_above_what_is_public() -> No
 
 
 def entry(agent: int, **figures: Any) -> dict[str, Any]:
-    return {"agent": agent, "records": 9, "rho": 0.5, "refused_at": None, **figures}
+    nothing = dict.fromkeys(name for name in AgentEntry.__struct_fields__ if name not in ("joined_at", "figures"))
+    return nothing | {"agent": agent, "records": 9, "degree": 2, "releases": 1, "rho": 0.5} | figures
 
 
 def word(*entries: Any, **other: Any) -> dict[str, Any]:
-    return {"agents": list(entries), "digests": [], "seconds": [1.0, 0.0, 1.0], "frames": {"late": 1}, **other}
+    digests = {f"ledger/agent-{one['agent']:03d}.jsonl": "01a"[one["agent"]] * 64 for one in entries}
+    return {"agents": list(entries), "digests": digests, "seconds": [1.0, 0.0, 1.0], "frames": {"late": 1}} | other
 
 
-def summary_of(answer: Any) -> Said:
-    said = Said()
-    digests = [["ledger/agent-000.jsonl", "0" * 64], ["ledger/agent-001.jsonl", "1" * 64]]
-    said.hear(word(entry(0), entry(1), digests=digests), (0, 1), 3)
-    said.hear(answer, (2,), 3)
-    return said
+def words_of(answer: Any) -> list[Word]:
+    """What process 0 makes of its own word and of the other's."""
+    mine = msgspec.convert(word(entry(0), entry(1)), Word)
+    transport: Any = SimpleNamespace(world=Heard(answer), layout=SimpleNamespace(owners=OWNERS))
+    return heard(mine, transport)
 
 
 def test_a_process_speaks_for_its_own_agents_in_the_summary() -> None:
-    digests = [[f"ledger/agent-00{i}.jsonl", "a" * 64] for i in range(3)] + [["../secret", "a" * 64]]
-    said = summary_of(word(entry(2, rho=0.7), entry(0, rho=9.0), entry(1, rho=9.0), digests=digests))
-    assert {i: figures["rho"] for i, figures in said.entries.items()} == {0: 0.5, 1: 0.5, 2: 0.7}
-    assert {name: digest[0] for name, digest in said.digests.items()} == {
-        "ledger/agent-000.jsonl": "0",
-        "ledger/agent-001.jsonl": "1",
-        "ledger/agent-002.jsonl": "a",
-    }
+    digests = {f"ledger/agent-00{i}.jsonl": "a" * 64 for i in range(3)} | {"../secret": "a" * 64}
+    others = (entry(2, rho=0.7), entry(0, rho=9.0), entry(1, rho=9.0))
+    mine, said = words_of(word(*others, digests=digests, frames={"late": 2, "made up": 1}))
+    assert [one.rho for one in mine.agents] == [0.5, 0.5]
+    assert [(one.agent, one.rho) for one in said.agents] == [(2, 0.7)]
+    assert said.digests == {"ledger/agent-002.jsonl": "a" * 64}
+    assert said.frames == {"late": 2}
 
 
 @pytest.mark.parametrize(
     "answer",
     [
         *JUNK,
-        *(word(junk, digests=[junk], seconds=junk, frames=junk) for junk in JUNK),
-        *(
-            word(entry(2, rho=junk), digests=[[junk, junk]], seconds=[junk] * 3, frames={"late": junk})
-            for junk in JUNK[4:]
-        ),
-        word(entry(2, more=1), digests=[["ledger/agent-002.jsonl", "a" * 65]], frames={"x": 1}),
+        *({**word(entry(2)), key: junk} for key in ("digests", "seconds", "frames") for junk in JUNK if junk != {}),
+        *(word(entry(2, rho=junk)) for junk in JUNK if junk not in (None, 0, 2.5, 2**60)),
+        *(word(entry(2, releases=junk)) for junk in JUNK if type(junk) is not int or junk < 0 or junk > 2**53),
+        *(word(entry(2), frames={"late": junk}) for junk in (-1, 2.5, None, 2**60)),
+        word(entry(2, more=1)),
+        word(entry(2), digests={"ledger/agent-002.jsonl": "a" * 65}),
+        word(entry(2), digests={"ledger/agent-002.jsonl": "a" * 64 + "\n"}),
     ],
     ids=repr,
-)  # fmt: skip
-def test_figures_that_cannot_be_read_are_left_out(answer: Any) -> None:
-    said = summary_of(answer)
-    assert set(said.digests) == {"ledger/agent-000.jsonl", "ledger/agent-001.jsonl"}
-    assert {name for frames in said.frames for name in frames} == {"late"}
-    assert all(abs(value) <= 1e300 for times in said.seconds for value in times)
-    for figures in said.entries.values():
-        assert figures.keys() == entry(0).keys()
-        assert all(value is None or type(value) in (int, float) for value in figures.values())
+)
+def test_a_word_that_cannot_be_read_is_left_out(answer: Any) -> None:
+    assert [[one.agent for one in said.agents] for said in words_of(answer)] == [[0, 1]]
 
 
 @pytest.mark.parametrize("said", ["/etc", "runs/../../x", "../runs/20260101-101010-pp-admm", "runs/x", 7, None])

@@ -111,9 +111,6 @@ def epochs() -> None:
         "dp-sgd plain": partial(plain_dp_sgd, X, y),
     }
     runs |= {name: partial(epoch, own, problem) for name, (own, problem) in series.items()}
-    # every step on one record draws d normal numbers, one on a coordinate N: an epoch of either draws as many
-    drawn = {"song-sgd, batch 1", "banco", "primal-dp-scd, 10 d steps of 1"}
-    runs["N d normal numbers"] = partial(normal_numbers, rng(2))
     for run in runs.values():  # compiles
         run()
     seconds = least({name: wall_seconds(run) for name, run in runs.items()}, 7)
@@ -121,17 +118,7 @@ def epochs() -> None:
     for name, value in seconds.items():
         value /= 10.0 if "10 d steps" in name else 1.0
         plain = seconds.get(f"{name[:6]} plain")
-        noise = f" {value / seconds['N d normal numbers']:6.1f} times its noise" if name in drawn else ""
-        print(f"  {name:28s} {value:8.4f}" + (f" {plain / value:6.1f}x" if plain else noise))
-
-
-def normal_numbers(stream: np.random.Generator) -> None:
-    """Draw the noise of an epoch as the compiled loops draw it."""
-    from admmnet.holder.series.noisy_kernels import gaussian
-
-    room = np.zeros(N)
-    for _ in range(D):
-        gaussian(room, 1e-3, stream)
+        print(f"  {name:28s} {value:8.4f}" + (f" {plain / value:6.1f}x" if plain else ""))
 
 
 def epoch(series: Any, p: Problem) -> None:

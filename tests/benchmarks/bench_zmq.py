@@ -24,7 +24,7 @@ import numpy as np
 import zmq
 from scipy.stats import trim_mean
 
-from admmnet.running.receipts import FOLDER
+from admmnet.evidence.receipts import FOLDER
 from admmnet.transport.zmq.wire import HEADER
 from tests.processes.zmq_crew import QUICK, Crew, complete
 

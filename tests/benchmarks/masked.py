@@ -23,12 +23,12 @@ import numpy as np
 from admmnet import run
 from admmnet.data.loading import load
 from admmnet.data.settings import DataSettings
+from admmnet.evidence.members import Members
 from admmnet.identity.keys import Identity
 from admmnet.masking import Attempt
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.events import ObjectivePerturbation
 from admmnet.running.attempts import agree_on_masks
-from admmnet.running.identities import Members
 from admmnet.solvers.losses import get_loss
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Matrix, Vector

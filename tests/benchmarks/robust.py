@@ -38,7 +38,7 @@ LIES: dict[str, Lie | None] = {
     "a constant, 1 everywhere": lambda vector, stream: np.ones_like(vector),
     "its vector's sign turned": lambda vector, stream: -vector,
 }
-AGGREGATES = ("mean", "screened", "trimmed:1", "median")
+AGGREGATES = ("mean", "screened")
 SPLITS = ("iid", "dirichlet:0.1")
 
 

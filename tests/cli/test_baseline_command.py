@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
 
@@ -176,7 +175,7 @@ def test_a_dry_run_writes_nothing(
     words = ("baseline", "dp-scd", "--data", people, *COMMON, "--dry-run")
     told = admmnet.ok(*words).out
     assert "subsampled-gaussian" in told
-    assert re.search(r"budget \(8, 0\.001\) by the proven accountant; worst case: epsilon 7\.99\d+ proven", told)
+    assert "budget (8, 0.001) by the proven accountant; worst case: epsilon 8 proven" in told
     facts = json.loads(admmnet.ok(*words, "--json").out)
     summary = json.loads((finished / "summary.json").read_text())
     assert facts["noise_multiplier"] == summary["baseline"]["noise_multiplier"]

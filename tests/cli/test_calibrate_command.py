@@ -13,16 +13,16 @@ import pytest
 from admmnet import read_run
 from admmnet.cli import run_command_line
 from admmnet.cli.calibrate import _size, pays_for
-from admmnet.cli.tables import epsilon
 from admmnet.data import loading
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.events import EVENTS, GammaNormVector, SubsampledGaussian, from_parameters, parameters
+from admmnet.record.format import epsilon
 
 METHODS = {
     "pp": ("--algorithm", "pp-admm"),
     "pp-output": ("--algorithm", "pp-admm", "--release", "output"),
     "ipp": ("--algorithm", "ipp-admm"),
-    "ipp-ball": ("--gate", "ball"),
+    "ipp-gaussian": ("--gate", "gaussian"),
     "ipp-held": ("--gate", "above-threshold", "--max-releases", "3"),
     "ipp-off": ("--gate", "off"),
     "pp-published": ("--algorithm", "pp-admm", "--method", "published"),
@@ -42,7 +42,7 @@ MINIMISER = ["noise in the objective", "hides the solve's error"]
 PAYS_FOR = {
     "pp": MINIMISER,
     "pp-output": ["noise on the vector"],
-    "ipp-ball": [*MINIMISER, "the gate's question"],
+    "ipp-gaussian": [*MINIMISER, "the gate's question"],
     "ipp-held": [*MINIMISER, "the gate's threshold"],
     "ipp-published": ["the gate's first question", "its later questions", *MINIMISER],
     "r-admm": [*MINIMISER, "nothing: no record read"],
@@ -122,7 +122,7 @@ def test_a_run_does_what_was_announced(name: str, people: str, tmp_path: Path, c
         assert (entry["records"], entry["degree"]) == (run["records"], run["degree"])
         assert entry["budget"] == book.header["budget"]
         planned = [[c["mechanism"], c["parameters"], c["times"]] for c in entry["charges"]]
-        assert book.header["filter"] == {"planned": planned}
+        assert book.header["filter"] == {"by": "count", "planned": planned}
         if not name.startswith("ipp-published") and name != "ipp-repaired":
             assert charged == announced, "the gate let everything pass"
 
@@ -175,9 +175,9 @@ def test_the_table_says_what_the_json_says(calibrate: Calibrate) -> None:
     assert (code, err) == (0, "")
     answer = calibrate.json(*words)
     assert out.startswith(f"ipp-admm (proven), 3 agents, {answer['rounds']} rounds, eta {answer['eta']:.4g}")
-    titles = re.findall(r"^agents? (.*): (\d+) records, degree (\d+), convexity (\S+) ", out, re.MULTILINE)
+    titles = re.findall(r"^agents? (.*): (\S+) records, degree (\d+), convexity (\S+) ", out, re.MULTILINE)
     assert titles == [
-        (str(e["agent"]), str(e["records"]), str(e["degree"]), f"{e['convexity']:.4g}") for e in answer["agents"]
+        (str(e["agent"]), f"{e['records']:,}", str(e["degree"]), f"{e['convexity']:.4g}") for e in answer["agents"]
     ]
     assert out.count("worst case: epsilon 3") == 3
     rows = [re.split(r"\s{2,}", line.strip()) for line in out.splitlines() if re.match(ROWS, line)]

@@ -16,7 +16,7 @@ from admmnet.cli import run_command_line, tables
 from admmnet.cli.progress import Progress
 from admmnet.config.run_config import own_settings
 from admmnet.config.toml import common_settings
-from admmnet.running.plan import Plan
+from admmnet.running.entrance import Plan
 
 from .command_runs import Admmnet, write_people
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from admmnet.cli import run_command_line
-from admmnet.cli.columns import WORDS
+from admmnet.cli.columns import COLUMNS
+from admmnet.cli.columns import ROWS as BELOW
 from tests.people_runs import write_people
 
 RUNS = {
@@ -30,7 +31,7 @@ def heading(text: str) -> list[str]:
     return re.split(r"\s{2,}", before.rstrip().splitlines()[-1].strip())
 
 
-ROWS = ["always the larger class", "no privacy, pooled"]
+GUESSES = ["always the larger class", "no privacy, pooled"]
 """Below the agents; a baseline has them in a line of words."""
 
 
@@ -41,8 +42,9 @@ def test_every_column_has_words(name: str, tmp_path: Path, capsys: pytest.Captur
     words += [] if name == "baseline" else ["--account", str(account)]
     assert run_command_line([*words, "--explain"]) == 0
     out = capsys.readouterr().out
-    assert list(told(out)) == [*heading(out), *(["network"] if name != "baseline" else []), *ROWS]
-    assert all(WORDS[each].startswith(words) for each, words in told(out).items())
+    means = {name: column.means for name, column in COLUMNS.items()} | BELOW
+    assert list(told(out)) == [*heading(out), *(["network"] if name != "baseline" else []), *GUESSES]
+    assert all(means[each].startswith(words) for each, words in told(out).items())
     assert "--explain says what the columns mean" in out
     for command in (["ledger", "show", str(folder)], ["account", "show", str(account)]):
         if account.exists():

@@ -139,7 +139,7 @@ RUNS: list[tuple[str, str]] = [
     ("--data binary.csv --label y --seed 0", "binary.csv"),
     (f"--data {DATA}", "--label"),
     (f"--data {DATA} --label z", "'z'"),
-    ("--data inf.npz --seed 0", "inf.npz, row 2, column x1: inf is not finite"),
+    ("--data inf.npz --seed 0", "inf.npz, row 2, column 'x1': inf is not finite"),
     ("--data keys.npz --seed 0", "keys.npz must hold the arrays X and y"),
     ("--data objects.npz --seed 0", "objects.npz"),
     ("--data not.npz --seed 0", "not.npz is not a sound npz file"),

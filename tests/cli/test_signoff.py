@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from admmnet import RunConfig, run
+from admmnet import RunConfig, read_run, run
 from admmnet.cli import run_command_line
 from admmnet.errors import CheckFailed
+from admmnet.evidence.signatures import check_signature, sign_folder
 from admmnet.identity.keys import Identity
-from admmnet.running.manifest import check_manifest, make_manifest
-from admmnet.running.signoff import check_signature, sign_folder
+from admmnet.record.manifest import check_manifest, make_manifest
 from admmnet.transport.hosts.keys import Secrets, write_secrets
 from admmnet.transport.hosts.network import make_network, write_network
 from tests.transport.test_network_file import plain
@@ -58,7 +58,7 @@ def test_a_signed_folder_says_by_whom_and_what(folder: Path, officer: Path, caps
     secret, public = officer / "signer.secret.toml", officer / "signer.public.toml"
     assert ledger("verify", folder, "--key", public) == 1
     assert "nobody has signed it" in capsys.readouterr().err
-    assert ledger("sign", folder, "--key", secret, "--note", "agreed, Eva") == 0
+    assert ledger("sign", folder, "--key", secret, "--note", "agreed, Eva", "--simulation") == 0
     shown = capsys.readouterr().out
     assert "everything holds, and is signed by" in shown
     assert ledger("verify", folder) == 0
@@ -68,7 +68,7 @@ def test_a_signed_folder_says_by_whom_and_what(folder: Path, officer: Path, caps
         shown = capsys.readouterr().out
         assert f"by the owner of {key}" in shown
         assert "their note: agreed, Eva" in shown
-    assert ledger("sign", folder, "--key", secret) == 2
+    assert ledger("sign", folder, "--key", secret, "--simulation") == 2
     assert "is signed already" in capsys.readouterr().err
     assert ledger("key", "-o", officer / "other") == 0
     assert ledger("verify", folder, "--key", officer / "other" / "signer.public.toml") == 1
@@ -84,16 +84,16 @@ def edits(folder: Path) -> dict[str, tuple[str, str]]:
         said["key"]: (Identity.fresh().public, "is not that of its key"),
         said["manifest"]: ("0" * 64, "is not that of its key"),
         said["grown"]: ("0" * 64, "is not that of its key"),
-        said["signature"]: (said["signature"][:-2] + "zz", "is not in the form"),
-        '"note"': ('"notes"', "is not in the form"),
-        "\n": ("\r\n", "is not in the form"),
+        said["signature"]: (said["signature"][:-2] + "zz", "signature.json: "),
+        '"note"': ('"notes"', "signature.json: "),
+        "\n": ("\r\n", "signature.json: "),
     }
 
 
 def test_whatever_is_changed_afterwards_is_found(
     folder: Path, officer: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert ledger("sign", folder, "--key", officer / "signer.secret.toml", "--note", "agreed") == 0
+    assert ledger("sign", folder, "--key", officer / "signer.secret.toml", "--note", "agreed", "--simulation") == 0
     path = folder / "signature.json"
     good = path.read_bytes()
     for old, (new, message) in edits(folder).items():
@@ -102,7 +102,7 @@ def test_whatever_is_changed_afterwards_is_found(
         assert message in capsys.readouterr().err
     path.write_bytes(b"[" * 10_000)
     assert ledger("verify", folder) == 1
-    assert "is not in the form" in capsys.readouterr().err
+    assert "signature.json: " in capsys.readouterr().err
     path.write_bytes(good)
     assert ledger("verify", folder) == 0
 
@@ -110,8 +110,9 @@ def test_whatever_is_changed_afterwards_is_found(
 def test_what_a_lost_agent_writes_after_the_signature_is_found(folder: Path) -> None:
     """The manifest leaves it free, as the agent may live; the signature does not."""
     identity = Identity.fresh()
+    summary = read_run(folder).summary
     (folder / "manifest.json").write_bytes(make_manifest(folder, {}, (1,)))
-    sign_folder(folder, identity)
+    sign_folder(folder, summary, identity, simulation=True)
     assert check_signature(folder) is not None
     with (folder / "receipts" / "agent-001.jsonl").open("ab") as file:
         file.write(b"{}\n")
@@ -124,7 +125,7 @@ def test_another_folder_under_the_same_signature(
     folder: Path, officer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In which everything else fits: only the signature shows that it is another one."""
-    assert ledger("sign", folder, "--key", officer / "signer.secret.toml") == 0
+    assert ledger("sign", folder, "--key", officer / "signer.secret.toml", "--simulation") == 0
     other = tmp_path / "other"
     run(RunConfig(algorithm="pp-admm", topology="path:3", rounds=3, seed=0, epsilon=0.5, out=str(other)))
     assert ledger("verify", other) == 0
@@ -143,19 +144,19 @@ def test_what_cannot_be_signed(folder: Path, officer: Path, tmp_path: Path, caps
         ((folder, "--key", secret, "--note", "two\nlines"), "--note must be one line"),
         ((folder, "--key", secret, "--note", "x" * 1001), "--note must be one line"),
     ]:
-        assert ledger("sign", *words) == 2
+        assert ledger("sign", *words, "--simulation") == 2
         assert message in capsys.readouterr().err
     public.chmod(0o600)
-    assert ledger("sign", folder, "--key", public) == 2
+    assert ledger("sign", folder, "--key", public, "--simulation") == 2
     assert "holds no secret of a signer" in capsys.readouterr().err
     assert ledger("verify", folder, "--key", tmp_path / "empty.toml") == 2
     assert "is no network file, and has no key" in capsys.readouterr().err
     model = folder / "model.npz"
     model.write_bytes(model.read_bytes() + b"x")
-    assert ledger("sign", folder, "--key", secret) == 1
+    assert ledger("sign", folder, "--key", secret, "--simulation") == 1
     for name in ("summary.json", "manifest.json"):
         (folder / name).unlink()
-    assert ledger("sign", folder, "--key", secret) == 2
+    assert ledger("sign", folder, "--key", secret, "--simulation") == 2
     assert "only the folder of a finished run" in capsys.readouterr().err
     assert not (folder / "signature.json").exists()
 
@@ -165,7 +166,7 @@ def test_an_agent_may_sign_and_the_network_file_says_who_it_is(
 ) -> None:
     own, base = Identity.fresh(), plain()
     write_secrets(tmp_path / "agent.toml", 1, Secrets(None, own))
-    assert ledger("sign", folder, "--key", tmp_path / "agent.toml") == 0
+    assert ledger("sign", folder, "--key", tmp_path / "agent.toml", "--simulation") == 0
     for lists, who in {
         "identity": "agent 1 of",
         "former": "with a former key",

@@ -16,7 +16,7 @@ from admmnet.graph.specs import SPECS, build_spec
 from admmnet.methods import METHODS
 from admmnet.methods.m_admm import MADMM
 from admmnet.privacy.settings import PrivacySettings
-from admmnet.running.loading import located
+from admmnet.running.entrance import located
 from admmnet.settings import TABLES, settings_in
 from admmnet.solvers.settings import ProblemSettings
 from admmnet.transport.local import LocalWorld
@@ -153,7 +153,7 @@ def test_mistaken_names_are_answered_with_the_closest(tmp_path: Path) -> None:
     ):
         assert f"did you mean {meant}?" in refusal(tmp_path, text)
     with pytest.raises(RequestError, match=r"'epsilom': did you mean epsilon\?"):
-        RunConfig(epsilom=1.0)
+        RunConfig(**{"epsilom": 1.0})  # type: ignore[arg-type]
 
 
 def test_a_graph_seed_needs_a_random_graph(tmp_path: Path) -> None:

@@ -15,11 +15,10 @@ from admmnet import RequestError, RunConfig, load_config, load_topology, run
 from admmnet.cli import COMMANDS, run_command_line
 from admmnet.cli.settings import SettingsCommand
 from admmnet.config.run_config import has_setting, own_settings
-from admmnet.config.toml import to_toml
+from admmnet.config.toml import settings_digest, to_toml
 from admmnet.graph.specs import TOPOLOGIES
 from admmnet.methods import METHODS, TAKEN, single_sites
 from admmnet.registry import Registry
-from admmnet.running.checkpoint.keeper import settings_digest
 from admmnet.running.checkpoint.resume import resumed_config
 from admmnet.running.handshake import public_settings
 from admmnet.solvers.losses import LOSSES, Logistic
@@ -256,7 +255,8 @@ def test_the_names_that_are_taken_are_those_of_the_commands_flags() -> None:
 
 def test_what_is_derived_from_a_settings_own_words(tmp_path: Path) -> None:
     """Two settings that no other file knows: flag, file, handshake, digest of a run that goes on."""
-    config = RunConfig(algorithm="mine", momentum=0.25, seed=0)
+    own: dict[str, Any] = {"algorithm": "mine", "momentum": 0.25}
+    config = RunConfig(**own, seed=0)
     assert [own.flag for own in own_settings("mine").values()][-2:] == ["--momentum", "--patience"]
     (tmp_path / "run.toml").write_text(to_toml(config))
     assert load_config(tmp_path / "run.toml") == config
@@ -371,7 +371,8 @@ def test_processes_compare_the_tables_of_their_losses() -> None:
 
 
 def test_keywords_make_a_run(tmp_path: Path) -> None:
-    result = run(algorithm="mine", momentum=0.75, rounds=1, topology="ring:3", seed=0, out=str(tmp_path / "run"))
+    own: dict[str, Any] = {"algorithm": "mine", "momentum": 0.75}
+    result = run(**own, rounds=1, topology="ring:3", seed=0, out=str(tmp_path / "run"))
     assert load_config(result.folder / "config.toml").momentum == 0.75
 
 

@@ -74,7 +74,7 @@ def test_a_missing_label_column_is_the_one_fault() -> None:
 @pytest.mark.parametrize(
     ("name", "places"),
     [
-        ("t.npz", ["row 2, column x1", "row 2, column x2", "row 2, column 'y'"]),
+        ("t.npz", ["row 2, column 'x1'", "row 2, column 'x2'", "row 2, column 'y'"]),
         ("t.libsvm", ["line 3", "line 2, index 1", "line 5, index 2", "line 4, column 'label'"]),
     ],
 )

@@ -45,10 +45,12 @@ def test_every_kind_of_column(write: Write) -> None:
     }
     assert found.schema.drop == ("patient_id", "seen", "remark", "site")
     age, ward, code, smokes = found.schema.rules
-    assert age == Numeric("age", "age", 20.0, 69.0, "centred")
-    assert ward == Categorical("ward", "ward", ("A", "B", "C"), other=True)
+    assert age == Numeric("age", "age", scale="centred", low=20.0, high=69.0)
+    assert ward == Categorical("ward", "ward", other=True, categories=("A", "B", "C"))
     assert isinstance(code, Categorical)
-    assert smokes == Categorical("smokes", "smokes", ("Yes", "no", "yes"), ("Yes", "no", "Yes"), other=True)
+    assert smokes == Categorical(
+        "smokes", "smokes", other=True, categories=("Yes", "no", "yes"), groups=("Yes", "no", "Yes")
+    )
     assert found.schema.labels == ("low", "high")
     assert found.notes["income"] == "shares in the sample: 'low' 75.0%, 'high' 25.0%; 'high' is +1"
 

@@ -189,7 +189,7 @@ def test_npz(tmp_path: Path) -> None:
         ({"X": np.ones((2, 2), dtype=complex), "y": np.ones(2)}, "X must be a numeric"),
         ({"X": np.ones((2, 2), dtype=object), "y": np.ones(2)}, "without objects"),
         ({"X": np.ones((2, 2)), "y": np.array([1.0, np.nan])}, "row 2, column 'y': label 'nan'"),
-        ({"X": np.array([[1, 2], [1, np.inf]]), "y": np.ones(2)}, "row 2, column x2: inf is not finite"),
+        ({"X": np.array([[1, 2], [1, np.inf]]), "y": np.ones(2)}, "row 2, column 'x2': inf is not finite"),
         ({"X": np.ones((0, 2)), "y": np.ones(0)}, r"X of shape \(0, 2\) is empty"),
         ({"X": np.ones((2, 3)), "y": np.ones(2)}, "X has 3 columns, expected 2; correct --features"),
     ],

@@ -1,4 +1,4 @@
-"""Sets of LIBSVM, OpenML and the American Community Survey: small files in their own forms."""
+"""Sets of LIBSVM and the American Community Survey: small files in their own forms."""
 
 from __future__ import annotations
 
@@ -55,16 +55,13 @@ def test_known_checksums_are_not_spoken_of(write: Write, monkeypatch: pytest.Mon
     assert every("a9a", data_dir=folder, test_fraction=0.4).telling == ()
 
 
-@pytest.mark.parametrize(("words", "told"), [(["--no-account"], False), (["--simulate"], True)])
+@pytest.mark.parametrize(("words", "told"), [(["--private", "--no-account"], False), (["--simulate"], True)])
 def test_private_runs_tell_nothing_of_what_a_file_holds(
     words: list[str], told: bool, write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = "".join(f"{k % 5},{'good' if k % 2 else 'bad'}\n" for k in range(40))
-    text = "@relation r\n@attribute size numeric\n@attribute class {good,bad}\n@data\n" + rows
-    schema = write(
-        "s.toml", 'label = "class"\nlabels = ["bad", "good"]\n[columns.size]\nkind = "numeric"\nlow = 0\nhigh = 5\n'
-    )
-    data = ["--data", "openml:8", "--data-dir", below(write("openml/8.arff", text)), "--schema", schema]
+    text = "".join(f"{'+-'[k % 2]}1 {1 + k % 5}:1\n" for k in range(40))
+    write("a9a/a9a.t", TEST)
+    data = ["--data", "a9a", "--data-dir", below(write("a9a/a9a", text))]
     words = [*words, "--epsilon", "9", "--delta", "1e-3", "--rounds", "2", "--agents", "2", "--no-test"]
     assert run_command_line(["run", *data, *words, "-o", str(tmp_path / "run")]) == 0
     digest = hashlib.sha256(text.encode()).hexdigest()
@@ -138,111 +135,6 @@ def test_other_sets_of_libsvm(tmp_path: Path, write: Write) -> None:
 
 def _names(width: int) -> tuple[str, ...]:
     return (*(f"x{k + 1}" for k in range(width)), INTERCEPT)
-
-
-# OpenML
-
-ARFF = """% made up
-@RELATION credit
-
-@attribute 'loan amount' numeric
-@attribute purpose {car,'a new home',"child\\'s toy"}
-@attribute class {good, bad}
-@DATA
-% first
-1200, car, good
-?,'a new home',bad
-900.5,'child\\'s toy',good
-100,car,good
-"""
-
-
-def test_openml_as_arff(write: Write) -> None:
-    folder = below(write("openml/31.arff.gz", ARFF))
-    settings: dict[str, Any] = {"data_dir": folder, "label": "class", "test_fraction": 0.25}
-    records = every("openml:31", data_dependent=True, **settings)
-    assert records.name == "openml:31.arff.gz"
-    assert records.preprocessing == "data-dependent"
-    assert records.labels == ("good", "bad")  # the rarer is +1
-    assert {name for name in records.feature_names if name.startswith("purpose")} == {
-        "purpose=car", "purpose=a new home", "purpose=child's toy", "purpose=other",
-    }  # fmt: skip
-    assert "loan amount=missing" in records.feature_names
-    assert any("no checksum vouches for" in note for note in records.telling)
-    rows = load_new(
-        DataSettings(data="openml:31", data_dir=folder, label="class", schema=records.encoding or {}),
-        records.feature_names,
-    )
-    np.testing.assert_array_equal(rows.y, [-1, 1, -1, -1])
-    declared = {
-        "labels": ["good", "bad"],
-        "drop": ["purpose"],
-        "columns": {"loan amount": {"kind": "numeric", "low": 0, "high": 2000, "missing": 0}},
-    }
-    whole = every("openml:31", schema=declared, **settings)
-    assert whole.preprocessing == "public-bounds"
-    assert whole.feature_names == ("loan amount", INTERCEPT)
-
-
-def test_openml_from_a_look_to_predictions(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = "".join(f"{k},{'car' if k % 3 else 'boat'},{'good' if k % 2 else 'bad'}\n" for k in range(40))
-    head = "@relation r\n@attribute size numeric\n@attribute kind {car,boat}\n@attribute class {good,bad}\n@data\n"
-    folder, out = below(write("openml/9.arff", head + rows)), str(tmp_path / "run")
-    data = ["--data", "openml:9", "--data-dir", folder]
-    assert run_command_line(["data", "show", "openml:9", "--data-dir", folder]) == 0
-    assert "kind" in capsys.readouterr().out
-    words = ["--label", "class", "--positive", "good", "--simulate", "--agents", "2", "--rounds", "2"]
-    assert run_command_line(["run", *data, *words, "-o", out]) == 0
-    capsys.readouterr()
-    assert run_command_line(["evaluate", out, *data, "--json"]) == 0
-    assert '"positive": "good"' in capsys.readouterr().out
-    assert run_command_line(["predict", out, *data, "-o", str(tmp_path / "p.csv")]) == 0
-    assert len((tmp_path / "p.csv").read_text().splitlines()) == 41
-
-
-def test_openml_as_a_sample(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder, out = below(write("openml/31.arff", ARFF)), str(tmp_path / "s.toml")
-    words = ["data", "draft", "openml:31", "--label", "class", "--data-dir", folder]
-    assert run_command_line([*words, "-o", out]) == 0
-    *check, _, schema = capsys.readouterr().out.splitlines()[-1].removeprefix("read it, then: admmnet ").split()
-    assert schema == out
-    assert run_command_line([*check, "--schema", out]) == 0
-    assert "4 records of" in capsys.readouterr().out
-    assert run_command_line([*words, "--header-only"]) == 2
-    assert "--header-only goes with a file, not with openml:31" in capsys.readouterr().err
-    assert run_command_line(["data", "draft", "adult"]) == 2
-    assert "adult has a public encoding of its own" in capsys.readouterr().err
-
-
-def test_openml_as_parquet(tmp_path: Path) -> None:
-    pa = pytest.importorskip("pyarrow")
-    (tmp_path / "openml").mkdir()
-    table = pa.table({"size": [1.0, 2.0, 3.0, 5.0], "kind": ["a", "b", "b", "b"]})
-    pytest.importorskip("pyarrow.parquet").write_table(table, tmp_path / "openml" / "7.parquet")
-    records = every("openml:7", data_dir=str(tmp_path), label="kind", data_dependent=True, test_fraction=0.25)
-    assert records.labels == ("b", "a")
-
-
-@pytest.mark.parametrize(
-    ("text", "others", "words"),
-    [
-        (ARFF, {}, "31.arff: name the label column with --label NAME; the header has loan amount, purpose"),
-        (ARFF.replace("@DATA", "@dat"), {}, "31.arff has no line @data: give an ARFF file"),
-        (ARFF.replace("100,car,good", "100,car"), {}, "31.arff, line 12: 2 values, expected 3"),
-        (ARFF.replace("100,car,good", "100,'car,good"), {}, "31.arff, line 12: unexpected end of data"),
-        (ARFF.replace("1200, car, good", "{0 1200}"), {}, "line 9: a sparse ARFF file is not read"),
-        (ARFF.replace("purpose", "class"), {}, "declares 3 attributes, 2 of them different"),
-        (ARFF.replace(" numeric", ""), {}, "is no attribute with a name and a type"),
-        (ARFF.partition("% first")[0], {}, "31.arff has a header and no records"),
-        (ARFF, {"data": "openml:credit"}, "openml:credit: ID must be the number of a data set, as in openml:31"),
-        (ARFF, {"data": "openml:3"}, "openml/3.parquet"),
-        (ARFF, {"separator": ";"}, "--separator ; goes with a csv, npz or libsvm file"),
-        (ARFF, {"positive": "worse", "label": "class"}, "worse"),
-    ],
-)  # fmt: skip
-def test_openml_refusals(text: str, others: dict[str, Any], words: str, write: Write) -> None:
-    folder = below(write("openml/31.arff", text))
-    assert words in refusal(**{"data": "openml:31", "data_dir": folder, "data_dependent": True, **others})
 
 
 # ACSIncome

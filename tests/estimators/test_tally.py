@@ -26,6 +26,7 @@ from admmnet.estimators.tally import Sum, Tally
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.events import Event, Gaussian, Laplace, SubsampledGaussian, Unprotected
 from admmnet.privacy.ledger import audit
+from admmnet.record.format import epsilon
 from admmnet.types import Matrix, Vector
 
 GAUSS = Gaussian(1.0, 5.0)
@@ -162,8 +163,7 @@ def test_single_site_fits_add_up(fresh_tally: Tally) -> None:
         two = fit(sparse.csr_matrix(X), -y, algorithm="dp-sgd", epsilon=0.5)  # other labels, the same people
     together = read(event, event)
     assert two.privacy["process"]["epsilon"] == pytest.approx(together)
-    epsilon = math.ceil(1e3 * together) / 1e3
-    assert str(told[0].message).startswith(f"2 fits on shared rows: epsilon {epsilon:g} together (delta 1e-05,")
+    assert str(told[0].message).startswith(f"2 fits on shared rows: epsilon {epsilon(together)} together (delta 1e-05,")
     fit(X + 1.0, y, algorithm="dp-sgd", epsilon=0.5)  # other rows
 
 
@@ -204,7 +204,7 @@ def test_fits_that_no_proof_covers_have_no_epsilon() -> None:
     X, y = people()
     words: dict[str, Any] = {"algorithm": "primal-dp-scd", "method": "published", "data_dependent": True}
     assert fit(X, y, **words).privacy["process"]["epsilon"] is None
-    with pytest.warns(PrivacyWarning, match="2 fits on shared rows: no finite epsilon together"):
+    with pytest.warns(PrivacyWarning, match="2 fits on shared rows: epsilon infinite together"):
         fit(X, y, algorithm="dp-sgd")
 
 

@@ -196,7 +196,7 @@ def test_composition_by_hand() -> None:
     assert np.allclose(both.curve, noisy.curve + other.curve, rtol=1e-15)
     assert both.mu_squared == np.inf
     assert both.rho_published == pytest.approx((noisy.rho_published or 0) + (other.rho_published or 0))
-    assert composed((noisy, Totals("proven"))).rho_published is None
+    assert composed((noisy, Totals.of([(Gaussian(1.0, 9.0), 1)], "proven"))).rho_published is None
 
 
 # going on

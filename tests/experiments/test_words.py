@@ -134,7 +134,7 @@ def test_resplit_ties_the_split_to_the_seed() -> None:
         ({"seeds": (1_000_000,), "tune": ("eta=1:2",)}, "are the trials'"),
         ({"tune": ("gate_share=0.5:2",)}, "gate_share = 2.0 is not allowed"),
         (
-            {"algorithms": ("ipp-admm",), "tune": ("max_releases=2:9",), "settings": {"rounds": 5, "gate": "ball"}},
+            {"algorithms": ("ipp-admm",), "tune": ("max_releases=2:9",), "settings": {"rounds": 5, "gate": "gaussian"}},
             "with max_releases=9: max_releases = 9 is not allowed",
         ),
     ],

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -22,7 +23,7 @@ from admmnet.faults.model import Absence, FaultModel, MessageLoss, parse_offline
 from admmnet.faults.schedule import read_schedule
 from admmnet.methods.base import Mask
 from admmnet.rng import AgentStreams
-from admmnet.running.faults import faults_of
+from admmnet.running.faults import faults_of, schedule_of
 
 SIGMAS = 4.9
 RING = nx.cycle_graph(5)
@@ -293,12 +294,15 @@ def test_schedules_of_another_size_or_too_short(lines: Lines, tmp_path: Path) ->
 # settings
 
 
-def config_of(**settings: object) -> RunConfig:
-    return RunConfig(**{"algorithm": "admm", "rounds": 30, "seed": 0} | settings)
+def asked(graph: Any, **settings: Any) -> FaultModel | None:
+    values: dict[str, Any] = {"algorithm": "admm", "rounds": 30, "seed": 0} | settings
+    config = RunConfig(**values)
+    sections, schedule = config.sections, schedule_of(config.topology_schedule, None, 0)
+    return faults_of(sections.faults, sections.method, schedule, graph, 0)
 
 
 def test_no_trouble_is_none() -> None:
-    assert faults_of(config_of(), RING) is None
+    assert asked(RING) is None
 
 
 @pytest.mark.parametrize(
@@ -313,37 +317,35 @@ def test_no_trouble_is_none() -> None:
 )
 def test_settings_that_are_refused(settings: dict[str, object], told: str) -> None:
     with pytest.raises(RequestError, match=told):
-        faults_of(config_of(**settings), RING)
+        asked(RING, **settings)
 
 
 @pytest.mark.parametrize("drop", [0.1, 0.3, 0.123456, 0.99, 0.999_99])
 def test_the_burst_that_a_refusal_names_is_allowed(drop: float) -> None:
     with pytest.raises(RequestError) as caught:
-        faults_of(config_of(drop=drop, drop_burst=1.0 + 1e-9), RING)
+        asked(RING, drop=drop, drop_burst=1.0 + 1e-9)
     named = float(str(caught.value).rpartition(" ")[2])
-    assert faults_of(config_of(drop=drop, drop_burst=named), RING) is not None
+    assert asked(RING, drop=drop, drop_burst=named) is not None
 
 
 def test_a_schedule_that_is_not_the_runs_graph_is_refused(lines: Lines) -> None:
-    config = config_of(topology_schedule=str(lines("0- path:5")))
-    assert faults_of(config, nx.path_graph(5)) is not None
+    schedule = str(lines("0- path:5"))
+    assert asked(nx.path_graph(5), topology_schedule=schedule) is not None
     with pytest.raises(RequestError, match="the union of its graphs is not the run's graph"):
-        faults_of(config, RING)
+        asked(RING, topology_schedule=schedule)
 
 
 def test_notes_say_what_was_simulated(lines: Lines) -> None:
     path = lines("0- ring:5")
-    trouble = faults_of(
-        config_of(
-            drop=0.1,
-            drop_burst=3.0,
-            offline="3:10-19,4:25-,1:2",
-            delay="compute=0.05,latency=0.02,jitter=0.5,bandwidth=1e6,slow=4",
-            straggle=0.2,
-            trouble_seed=7,
-            topology_schedule=str(path),
-        ),
+    trouble = asked(
         RING,
+        drop=0.1,
+        drop_burst=3.0,
+        offline="3:10-19,4:25-,1:2",
+        delay="compute=0.05,latency=0.02,jitter=0.5,bandwidth=1e6,slow=4",
+        straggle=0.2,
+        trouble_seed=7,
+        topology_schedule=str(path),
     )
     assert trouble is not None
     assert trouble.notes() == [
@@ -353,7 +355,7 @@ def test_notes_say_what_was_simulated(lines: Lines) -> None:
         "virtual_seconds are simulated: 0.05 s a round of computing, 0.02 s a message, both with a standard deviation "
         "of 50 %, 1e+06 bytes a second, 20 % of an agent's rounds 4 times as long (seed 7)",
     ]
-    still = faults_of(config_of(delay="compute=1"), RING)
+    still = asked(RING, delay="compute=1")
     assert still is not None
     assert not still.disturbs
     assert still.delays == Delays(compute=1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,18 +36,14 @@ from admmnet.privacy.events import (
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.batch import run_single
 from admmnet.solvers.losses import get_loss
-from admmnet.types import Vector
+from tests.solvers.problems import problem
 
 N, D = 40, 4
 LOGISTIC = get_loss("logistic")
 LINEAR, CENTRE = np.array([0.02, -0.01, 0.03, 0.0]), np.array([0.5, -0.5, 0.2, 0.1])
 
 
-def records() -> tuple[Any, Vector]:
-    stream = np.random.default_rng(0)
-    X = stream.standard_normal((N, D))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    return X, np.where(X[:, 0] + 0.3 * stream.standard_normal(N) > 0.0, 1.0, -1.0)
+records = partial(problem, N, D)
 
 
 ASKED: dict[str, Any] = {

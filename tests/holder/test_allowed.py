@@ -13,7 +13,7 @@ from admmnet.holder import Released, SimulatedHolder
 from admmnet.holder.answers import Cost, Work
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import ExactMinimiser, PerturbedMinimiser
-from admmnet.holder.measurements.base import KINDS, Plain, same_fields
+from admmnet.holder.measurements.base import KINDS, Measurement, same_fields
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import GammaNorm
 from admmnet.solvers.losses import Logistic
@@ -193,12 +193,7 @@ class Scaled(Logistic):
 
     def __init__(self, factor: float) -> None:
         super().__init__("scaled")
-        object.__setattr__(self, "factor", factor)
-
-    @property
-    def steepest(self) -> float:
-        factor: float = self.__dict__["factor"]
-        return factor
+        object.__setattr__(self, "steepest", factor)
 
 
 def test_costs_are_those_of_the_doors_own_loss(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,7 +211,7 @@ def test_a_range_of_a_measurement_itself_is_asked_every_time() -> None:
     """Those of other packages have it as a method, which may look at the fields before."""
 
     @dataclass(frozen=True, eq=False)
-    class Paired(Plain):
+    class Paired(Measurement):
         least: float
         most: float
 

@@ -12,8 +12,8 @@ import pytest
 
 from admmnet import RequestError, RunConfig, RunError
 from admmnet.holder import NO, Ask, Asking, Door, Holder, Released, SimulatedHolder
-from admmnet.holder.answers import Measurement
 from admmnet.holder.door import FAILED
+from admmnet.holder.measurements.base import Measurement
 from admmnet.holder.secrets import Secret
 from admmnet.methods.base import Agent, AgentPlan, Facts
 from admmnet.methods.consensus import ConsensusMethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,8 @@ from admmnet.privacy.events import Event, GammaNormVector, Gaussian, SubsampledG
 from admmnet.privacy.filters import Count, Spend, Uncovered
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.batch import run_single
-from admmnet.types import Matrix, Vector
+from admmnet.types import Vector
+from tests.solvers.problems import problem
 
 N, D, LAM = 30, 4, 0.05
 LOGISTIC = SINGLE_SITE_LOSSES["logistic"]
@@ -51,11 +53,7 @@ ALL: dict[str, tuple[Series, int]] = {
 """With the number of epochs, the last of which may be short."""
 
 
-def records() -> tuple[Matrix, Vector]:
-    draw = np.random.default_rng(5)
-    X = draw.standard_normal((N, D))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    return X, np.where(X @ np.arange(1.0, D + 1.0) > 0.0, 1.0, -1.0)
+records = partial(problem, N, D)
 
 
 def door(kind: type[Holder] = SimulatedHolder, guard: MemoryLedger | None = None, seed: int = 3) -> Door:
@@ -205,16 +203,10 @@ def test_a_private_door_shows_models_alone() -> None:
 
 
 def test_the_model_is_a_copy() -> None:
-    at, series = door(), GradientSteps(LAM, 7, 0.5, 15, "fixed")
-    first = theta_of(asked(at, series))
+    one, two, series = door(), door(), GradientSteps(LAM, 7, 0.5, 15, "fixed")
+    first, _ = theta_of(asked(one, series)), asked(two, series)
     first[:] = 0.0
-    np.testing.assert_array_equal(theta_of(asked(at, series)), _second(series))
-
-
-def _second(series: Series) -> Vector:
-    at = door()
-    asked(at, series)
-    return theta_of(asked(at, series))
+    np.testing.assert_array_equal(theta_of(asked(one, series)), theta_of(asked(two, series)))
 
 
 @pytest.mark.parametrize(

@@ -21,22 +21,25 @@ PLACES = {
     ],
     "losses and randomness": ["solvers/losses.py", "solvers/softmax.py", "solvers/tabled.py", "rng.py"],
     "events, costs, ledger": [
-        f"privacy/{name}.py"
-        for name in (
-            *(
-                "events",
-                "mechanisms",
-                "proven",
-                "published",
-                "subsampled",
-                "conversion",
-                "budget",
-                "discrete",
-                "contract",
-                "filters",
-            ),
-            *(f"ledger/{part}" for part in ("lines", "form", "file", "lock", "account", "audit", "checks")),
-        )
+        "forms.py",
+        *(
+            f"privacy/{name}.py"
+            for name in (
+                *(
+                    "events",
+                    "mechanisms",
+                    "proven",
+                    "published",
+                    "subsampled",
+                    "conversion",
+                    "budget",
+                    "discrete",
+                    "contract",
+                    "filters",
+                ),
+                *(f"ledger/{part}" for part in ("lines", "form", "file", "lock", "account", "audit", "checks")),
+            )
+        ),
     ],
     "wiring: mode, holders, order of a round, resume": [
         "config/modes.py",
@@ -64,7 +67,7 @@ def code_lines(text: str) -> int:
     return len(lines - strings)
 
 
-FREE = {f"holder/series/{name}.py" for name in ("sdca", "plain_kernels", "magnitude", "magnitude_kernels")}
+FREE = {f"holder/series/{name}.py" for name in ("sdca", "plain_kernels", "magnitude")}
 """Steps of methods whose cost is `Unprotected` whatever they do, and functions of numbers that have noise already."""
 
 

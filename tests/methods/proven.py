@@ -11,11 +11,11 @@ import numpy as np
 from scipy.optimize import brentq
 
 from admmnet import RunConfig, read_run, run
+from admmnet.library import RunResult
 from admmnet.methods.ipp_admm import Gate
 from admmnet.methods.pp_admm import PerturbedNoise
 from admmnet.rng import Purpose
-from admmnet.running.plan import Plan
-from admmnet.running.result import RunResult
+from admmnet.running.entrance import Plan
 from admmnet.types import Vector
 
 from .recording import RecordingWorld, shards_of

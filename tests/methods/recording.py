@@ -10,7 +10,7 @@ import numpy as np
 
 from admmnet import RunConfig, run
 from admmnet.data import DataSettings, load
-from admmnet.running.result import RunResult
+from admmnet.library import RunResult
 from admmnet.transport import Inbox, Outgoing, Transport, Words
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Matrix, Vector

@@ -14,7 +14,6 @@ from admmnet import RunConfig
 from admmnet.faults.model import Absence, FaultModel
 from admmnet.faults.schedule import read_schedule
 from admmnet.methods.admm import ADMM
-from admmnet.methods.aggregate import Rule
 from admmnet.methods.base import Agent, AgentPlan, Contact, Facts
 from admmnet.methods.consensus import ConsensusState
 from admmnet.solvers.losses import get_loss
@@ -177,16 +176,15 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Shards:
 class EagerConsensus(ConsensusState):
     """Moves its dual along every edge that is there, even where something was lost: both ends still agree."""
 
-    def _absorb_in_trouble(
+    def absorb(
         self,
         neighbours: Sequence[int],
         own: Vector | None,
         inbox: Mapping[int, Vector],
         eta: float,
-        contact: Contact | None,
-        rule: Rule,
+        contact: Contact | None = None,
     ) -> None:
-        super()._absorb_in_trouble(neighbours, own, inbox, eta, contact, rule)
+        super().absorb(neighbours, own, inbox, eta, contact)
         if contact is not None and self.said is not None:
             left = contact.present & ~(contact.arrives & contact.hears)
             self.dual = self.dual + 0.5 * eta * (self.said[left] - self.heard[left]).sum(axis=0)

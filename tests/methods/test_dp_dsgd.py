@@ -14,7 +14,7 @@ from admmnet import RunConfig, read_run, run
 from admmnet.errors import RequestError
 from admmnet.privacy.events import Gaussian, SubsampledGaussian
 from admmnet.rng import AgentStreams, Purpose
-from admmnet.running.plan import Plan
+from admmnet.running.entrance import Plan
 from admmnet.types import Vector
 
 from .recording import RecordingWorld, shards_of, write_problem

@@ -15,7 +15,7 @@ from admmnet.errors import RequestError
 from admmnet.methods.gaussian import GaussianNoise
 from admmnet.privacy.events import Gaussian, ObjectivePerturbation
 from admmnet.rng import Purpose
-from admmnet.running.plan import Plan
+from admmnet.running.entrance import Plan
 from admmnet.types import Vector
 
 from .recording import write_problem

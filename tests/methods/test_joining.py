@@ -14,13 +14,13 @@ import pytest
 from admmnet import RunConfig, run
 from admmnet.errors import RequestError
 from admmnet.faults.model import Absence, FaultModel
+from admmnet.library import RunResult
 from admmnet.methods.base import Agent, AgentPlan
 from admmnet.methods.joining import ASKED_IN, SLACK, JoiningState, core_of, least_records, reaching, relays_of
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.events import Gaussian, NoRecords
 from admmnet.rng import Purpose
-from admmnet.running.plan import Plan
-from admmnet.running.result import RunResult
+from admmnet.running.entrance import Plan
 from admmnet.types import Vector
 
 from .proven import charges
@@ -288,8 +288,8 @@ def test_from_which_size_a_question_can_speak() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"max_releases": 3}, "max_releases = 3 goes with gate = 'ball'"),
-        ({"gate": "joining", "gate_radius": 2.0}, "gate_radius = 2.0 goes with gate = 'ball'"),
+        ({"max_releases": 3}, "max_releases = 3 goes with gate = 'gaussian'"),
+        ({"gate": "joining", "gate_radius": 2.0}, "gate_radius = 2.0 goes with gate = 'gaussian'"),
         ({"gate": "joining", "method": "published"}, "gate = 'joining' goes with"),
     ],
 )

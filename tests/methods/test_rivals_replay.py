@@ -13,7 +13,7 @@ import pytest
 from admmnet import RunConfig, read_run, run
 from admmnet.methods.rivals import PureNoise
 from admmnet.privacy.events import GammaNorm, Gaussian, NoRecords
-from admmnet.running.plan import Plan
+from admmnet.running.entrance import Plan
 from admmnet.types import Vector
 
 from .recording import RecordingWorld, write_problem

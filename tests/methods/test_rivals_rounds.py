@@ -12,6 +12,7 @@ import pytest
 
 from admmnet import RunConfig, run
 from admmnet.cli import run_command_line
+from admmnet.library import RunResult
 from admmnet.privacy.budget import Charges
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.contract import Contract
@@ -20,7 +21,6 @@ from admmnet.privacy.ledger.file import Ledger
 from admmnet.rng import Purpose
 from admmnet.running.contract import contract_of
 from admmnet.running.node import Node
-from admmnet.running.result import RunResult
 from admmnet.solvers.batch import Steps
 from admmnet.types import Vector
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -18,8 +19,10 @@ from admmnet.errors import AdmmnetError, RequestError
 from admmnet.experiments.progress import Watch
 from admmnet.experiments.store import RESULTS
 from admmnet.papers import PAPERS, Request, reproduce
+from admmnet.papers.sources import first_found, named
 
 from .conftest import Made
+from .conftest import tiny as tiny_problem
 
 FIGURES = {
     "ding2020": [f"figure{k}" for k in range(1, 8)],
@@ -30,7 +33,7 @@ FIGURES = {
 TABLES = {"tuning", "rates"}
 SEEDLESS = ("having no learning rate to tune", "SGD's tuning is not useful")
 """Claims on budgets added up and on trials, whatever the number of seeds."""
-VERDICTS = {"holds", "holds in part", "does not hold", "not decided"}
+VERDICTS = {"holds", "open", "does not hold", "too few"}
 
 
 class Phases(Watch):
@@ -57,14 +60,13 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def tiny(name: str, out: Path, **others: Any) -> Request:
-    words: dict[str, Any] = {"paper": name, "scale": "tiny", "data_dir": str(out.parent)}
-    return Request(**(words | others), out=str(out))
+    return Request(**({"paper": name} | others), out=str(out))
 
 
 @pytest.fixture
-def begun(made: Made, tmp_path: Path) -> tuple[Path, list[bytes]]:
+def begun(finished: Made, tmp_path: Path) -> tuple[Path, list[bytes]]:
     """A folder of banco without results, and the lines of all."""
-    whole, out = made("banco").folder, tmp_path / "begun"
+    whole, out = finished("banco").folder, tmp_path / "begun"
     out.mkdir()
     shutil.copy(whole / "reproduce.json", out)
     return out, (whole / RESULTS).read_bytes().splitlines(keepends=True)
@@ -77,8 +79,8 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_every_figure_has_rows_a_picture_and_words(paper: str, made: Made) -> None:
-    found = made(paper)
+def test_every_figure_has_rows_a_picture_and_claims(paper: str, finished: Made) -> None:
+    found = finished(paper)
     report = found.report.read_text(encoding="utf-8")
     for name in FIGURES[paper]:
         assert rows_of(found.folder / f"{name}.csv")
@@ -89,64 +91,67 @@ def test_every_figure_has_rows_a_picture_and_words(paper: str, made: Made) -> No
             assert 5_000 < len(picture) < 150_000
             assert f"({name}.png)" in report
     assert sorted(path.stem for path in found.pictures) == sorted(set(FIGURES[paper]) - TABLES)
-    assert {verdict for _, _, verdict in found.figures} <= VERDICTS
-    assert report.count("**Claim**") == len(found.figures)
-    assert "**This is the tiny scale" in report
-    assert all("(TINY: few seeds, few points)" in title for title, _, _ in found.figures)
+    claims = [claim for own in found.claims.values() for claim in own]
+    rows = rows_of(found.folder / "claims.csv")
+    assert [(row["claim"], row["place"], row["verdict"]) for row in rows] == [
+        (claim.words, claim.place, claim.verdict) for claim in claims
+    ]
+    assert {row["figure"] for row in rows} == set(FIGURES[paper])
+    assert {row["verdict"] for row in rows} <= VERDICTS
+    for claim in claims:
+        assert f"| {claim.words} | {claim.place} | {claim.verdict} | {claim.found.below} |" in report
     assert "nan" not in report
 
 
 @pytest.mark.parametrize("paper", ["damaskinos2021", "banco"])
-def test_the_same_call_repeats_nothing_and_writes_the_same_bytes(paper: str, made: Made) -> None:
-    first = made(paper)
+def test_the_same_call_repeats_nothing_and_writes_the_same_bytes(paper: str, finished: Made) -> None:
+    first = finished(paper)
     assert first.measured > 0
     before = contents(first.folder)
     again = reproduce(tiny(paper, first.folder), jobs=1)
     assert again.measured == 0
     assert contents(first.folder) == before
-    assert again.figures == first.figures
+    assert again.claims == first.claims
 
 
-def test_an_interrupted_call_goes_on_and_comes_to_the_same(made: Made, begun: tuple[Path, list[bytes]]) -> None:
+def test_an_interrupted_call_goes_on_and_comes_to_the_same(finished: Made, begun: tuple[Path, list[bytes]]) -> None:
     """With two processes, too."""
     half, lines = begun
     # what a killed process leaves: whole lines, and the beginning of one
     (half / RESULTS).write_bytes(b"".join(lines[:10]) + lines[10][:40])
     watch = Phases()
     again = reproduce(tiny("banco", half), jobs=2, watch=watch)
-    assert watch.seen["passes"] == (40, 10)
+    assert watch.seen["passes"] == (80, 10)
     assert again.measured == watch.steps == len(lines) - 10
-    assert contents(half) == contents(made("banco").folder)
+    assert contents(half) == contents(finished("banco").folder)
     assert len((half / RESULTS).read_bytes().splitlines()) == len(lines)
 
 
-def test_more_seeds_keep_the_earlier_ones(made: Made, tmp_path: Path, undrawn: None) -> None:
-    whole = made("banco")
+def test_more_seeds_keep_the_earlier_ones(finished: Made, tmp_path: Path, undrawn: None) -> None:
+    whole = finished("banco")
     out = Path(shutil.copytree(whole.folder, tmp_path / "out"))
     more = reproduce(tiny("banco", out, seeds=3), jobs=1)
     few, many = (rows_of(folder / "figure2.csv") for folder in (whole.folder, out))
     assert {row["seed"] for row in many} == {"0", "1", "2"}
     assert [row for row in many if row["seed"] != "2"] == few
-    assert more.measured == (whole.measured - 2) // 2  # the two optima are there
+    assert more.measured == (whole.measured - 4) // 2  # the four optima are there
 
 
-def test_what_a_run_measures_is_what_the_run_says(made: Made, tmp_path: Path) -> None:
+def test_what_a_run_measures_is_what_the_run_says(finished: Made, tmp_path: Path) -> None:
     """The numbers in the CSV are those of `admmnet.run` with the settings in the results file."""
     from admmnet import RunConfig, run
     from admmnet.papers.sources import load
-    from admmnet.papers.sources import made as problem
 
-    folder = made("ding2020").folder
+    folder = finished("ding2020").folder
     lines = [json.loads(line) for line in (folder / RESULTS).read_text().splitlines()]
     wanted = [
         line
         for line in lines
         if line["job"].get("method") == "pp-admm" and not line["job"]["trial"] and line["job"]["seed"] == 1
     ]
-    sizes = {500: "tiny problem", 400: "tiny problem, another"}
     wanted = [line for line in wanted if line["job"]["source"]["records"] == 500]
     assert wanted
-    source = problem(sizes[500], "logistic", records=500, features=4, test=200, norm=6.0)
+    source = tiny_problem("Adult")
     for number, line in enumerate(wanted[:2]):
         config = RunConfig(algorithm="pp-admm", seed=1, out=str(tmp_path / str(number)), **line["job"]["settings"])
         summary = run(config, loader=lambda _, agents, mine: load(source, agents)).summary
@@ -160,11 +165,11 @@ def test_what_a_run_measures_is_what_the_run_says(made: Made, tmp_path: Path) ->
     assert {float(row["test_error"]) for row in points} <= {line["result"]["test_error"] for line in wanted}
 
 
-def test_both_readings_of_epsilon_are_what_they_say(made: Made) -> None:
-    rows = rows_of(made("ding2020").folder / "figure5.csv")
+def test_both_readings_of_epsilon_are_what_they_say(finished: Made) -> None:
+    rows = rows_of(finished("ding2020").folder / "figure5.csv")
     private = [row for row in rows if row["epsilon"]]
-    proven = [row for row in private if "equal proven" in row["reading"]]
-    published = [row for row in private if "equal published" in row["reading"]]
+    proven = [row for row in private if "proven epsilon" in row["reading"]]
+    published = [row for row in private if "published epsilon" in row["reading"]]
     assert proven
     assert published
     for row in proven:
@@ -174,27 +179,24 @@ def test_both_readings_of_epsilon_are_what_they_say(made: Made) -> None:
         rho = float(row["epsilon"]) ** 2 / (4.0 * math.log(1e4))
         assert float(row["epsilon_published"]) <= (float(row["epsilon"]) + rho) * (1 + 1e-9)
     assert any(abs(float(row["epsilon_proven"]) / float(row["epsilon"]) - 1) > 0.05 for row in published)
-    effects = rows_of(made("ding2020").folder / "figure1.csv")
+    effects = rows_of(finished("ding2020").folder / "figure1.csv")
     for row in effects:
-        if "equal proven" in row["reading"]:
+        if "proven epsilon" in row["reading"]:
             assert float(row["epsilon_proven"]) <= float(row["epsilon"]) * (1 + 1e-6)
 
 
-def test_the_split_reaches_the_noise(made: Made) -> None:
+def test_the_split_reaches_the_noise(finished: Made) -> None:
     losses: dict[str, set[str]] = {}
-    for row in rows_of(made("ding2020").folder / "figure1.csv"):
+    for row in rows_of(finished("ding2020").folder / "figure1.csv"):
         losses.setdefault(row["x"], set()).add(row["train_loss"])
     first, second = losses.values()
     assert first.isdisjoint(second)
 
 
-def test_stand_ins_are_said(made: Made) -> None:
-    found = made("ding2020")
-    report = found.report.read_text(encoding="utf-8")
-    assert "in place of Brazil" in report
-    assert "--ipums-brazil" in report
-    assert "no panel for the US" in report
-    assert "in place of YearPredictionMSD" in made("damaskinos2021").report.read_text(encoding="utf-8")
+def test_stand_ins_are_said(finished: Made) -> None:
+    report = finished("ding2020").report.read_text(encoding="utf-8")
+    assert "Records: tiny problem for Brazil (in place of Brazil)." in report
+    assert "in place of YearPredictionMSD" in finished("damaskinos2021").report.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -202,7 +204,6 @@ def test_stand_ins_are_said(made: Made) -> None:
     [
         ({"paper": "no-such"}, "no-such"),
         ({"seeds": 0}, "--seeds 0"),
-        ({"scale": "huge"}, "huge"),
         ({"data_dir": "no-such-folder"}, "--data-dir no-such-folder"),
         ({"ipums_us": "us.csv"}, "--ipums-us"),
         ({"paper": "ding2020", "ipums_brazil": "no-such.csv"}, r"--ipums-brazil no-such\.csv"),
@@ -220,27 +221,30 @@ def test_a_set_that_is_there_and_damaged_has_no_stand_in(tmp_path: Path) -> None
     for name in ("adult.data", "adult.test"):
         (tmp_path / "adult" / name).write_text("garbage\n")
     with pytest.raises(RequestError, match=r"adult\.data, line 1"):
-        reproduce(tiny("ding2020", tmp_path / "out", scale="quick"), jobs=1)
+        first_found(named("Adult", "adult", str(tmp_path)), tiny_problem("Adult"))
+    assert first_found(named("Adult", "adult", str(tmp_path / "no")), tiny_problem("Adult")).made == "logistic"
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_a_single_seed_decides_nothing(paper: str, made: Made, tmp_path: Path, undrawn: None) -> None:
-    out = Path(shutil.copytree(made(paper).folder, tmp_path / "out"))
+def test_a_single_seed_is_too_few(paper: str, finished: Made, tmp_path: Path, undrawn: None) -> None:
+    out = Path(shutil.copytree(finished(paper).folder, tmp_path / "out"))
     found = reproduce(tiny(paper, out, seeds=1), jobs=1)
     assert found.pictures == ()
     assert "matplotlib is not installed" in str(found.undrawn)
     assert found.measured == 0  # all of it was measured with the other seeds
-    for title, claim, verdict in found.figures:
-        if not any(words in claim for words in SEEDLESS):
-            assert verdict == "not decided", (title, claim)
+    for title, claims in found.claims.items():
+        for claim in claims:
+            if not any(words in claim.words for words in SEEDLESS):
+                assert claim.verdict == ("too few" if claim.found.untold else "open"), (title, claim)
+                assert claim.found.places == 0
 
 
-def test_a_folder_of_something_else_is_left_alone(made: Made, tmp_path: Path) -> None:
+def test_a_folder_of_something_else_is_left_alone(finished: Made, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(RequestError, match=r"holds no reproduce\.json"):
         reproduce(tiny("banco", tmp_path), jobs=1)
     with pytest.raises(RequestError, match="of banco, not of song2013"):
-        reproduce(tiny("song2013", made("banco").folder), jobs=1)
+        reproduce(tiny("song2013", finished("banco").folder), jobs=1)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
@@ -254,20 +258,14 @@ def test_a_damaged_results_file_is_named(begun: tuple[Path, list[bytes]]) -> Non
 
 
 def test_the_command_prints_each_claim_with_its_verdict(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    small: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from admmnet.papers import banco
-    from admmnet.papers.sources import made as problem
-
-    small = [problem("small", "logistic", records=300, features=3, test=100, norm=2.0)]
-    monkeypatch.setitem(banco.SCALES, "quick", banco.SCALES["tiny"])
-    monkeypatch.setattr(banco, "song_sources", lambda data_dir: small)  # sets are read in other tests
-    words = ["banco", "--quick", "--jobs", "1", "--data-dir", str(tmp_path)]
-    command.main([*words, "-o", str(tmp_path / "out")], standalone_mode=False)
+    words = ["banco", "--quick", "--jobs", "1", "-o", str(tmp_path / "out")]
+    command.main(words, standalone_mode=False)
     printed = capsys.readouterr()
     assert printed.err == ""
     assert printed.out.count("(QUICK: few seeds, few points)") == 3
-    assert "BANCO essentially matches SGD with the best learning rate" in printed.out
+    assert re.search(r"^  (open|holds|does not hold): BANCO essentially matches SGD", printed.out, re.MULTILINE)
     assert f"written: {tmp_path / 'out' / 'report.md'}, 3 pictures" in printed.out
 
 

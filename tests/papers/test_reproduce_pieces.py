@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from admmnet.experiments.statistics import Contest, Sample
+from admmnet.experiments.statistics import Sample
 from admmnet.holder import SimulatedHolder
 from admmnet.holder.series import SINGLE_SITE_LOSSES, DisjointSteps, Problem
-from admmnet.papers.ding2020_compared import PAPER, PROVEN, PUBLISHED, _needed, convergence
+from admmnet.papers.ding2020_compared import PAPER, PROVEN, PUBLISHED, convergence
 from admmnet.papers.ding2020_effects import _apart
-from admmnet.papers.report import verdict_of, verdict_on
 from admmnet.papers.single_pass import LocalJob, OptimumJob, SongJob, log_places, places
 from admmnet.papers.sources import DataSource, load, made, rows, surveyed
 from admmnet.papers.tables import RowTable, read_table, write_table
@@ -39,45 +38,6 @@ def test_sums_leave_out_what_is_undefined() -> None:
     assert Sample.of([None]) is None
     rows = RowTable([{"x": 2, "y": 1.0}, {"x": 1, "y": 4.0}, {"x": None, "y": 9.0}])
     assert rows.by("x", "y") == {1: Sample(4.0, 0.0, 4.0, 1), 2: Sample(1.0, 0.0, 1.0, 1)}
-
-
-@pytest.mark.parametrize(
-    ("found", "said"),
-    [
-        (Contest(0, 3, 0, alike=2), "not decided"),  # one place is too noisy to refute
-        (Contest(0, 3, 0, alike=3), "does not hold"),
-        (Contest(0, 2, 1), "does not hold"),
-        (Contest(1, 2, 0), "holds in part"),
-        (Contest(2, 1, 2), "holds in part"),
-        (Contest(1, 3, 2), "does not hold"),
-        (Contest(2, 0, 0), "holds"),
-        (Contest(0, 0, 0, untold=3), "not decided"),
-    ],
-)
-def test_verdicts_on_contests(found: Contest, said: str) -> None:
-    assert verdict_on(found) == said
-
-
-@pytest.mark.parametrize(
-    ("good", "of", "said"),
-    [
-        (3, 3, "holds"),
-        (2, 3, "holds in part"),
-        (1, 2, "holds in part"),
-        (1, 3, "does not hold"),  # more against it than for it
-        (0, 3, "does not hold"),
-        (0, 0, "not decided"),
-    ],
-)
-def test_verdicts(good: int, of: int, said: str) -> None:
-    assert verdict_of(good, of) == said
-
-
-def test_the_epsilon_for_an_error_lies_between_measured_ones() -> None:
-    found = RowTable({"epsilon": e, "test_error": error} for e, error in ((1.0, 0.3), (4.0, 0.1)))
-    assert _needed(found, 0.2) == "2"  # half way down, half way on a log scale
-    assert _needed(found, 0.3) == "≤ 1"
-    assert _needed(found, 0.05) == "-"
 
 
 def test_titles_of_figure_6_lie_within_the_picture() -> None:

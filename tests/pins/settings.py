@@ -87,7 +87,6 @@ SETTINGS: dict[str, Setting] = {
         "ipp-admm", gate="gaussian", gate_threshold=0.01, gate_share=0.2, gate_radius=3.0, epsilon=20.0
     ),
     "gate off": _network("ipp-admm", gate="off"),
-    "gate ball": _network("ipp-admm", gate="ball"),
     "gate joining, equal sizes": _network("ipp-admm", gate="auto"),
     "gate joining": _network("ipp-admm", gate="joining", split="sizes:16:1:18:16", gate_threshold=0.2),
     "release output": _network("pp-admm", release="output"),

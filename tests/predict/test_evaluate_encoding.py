@@ -194,7 +194,9 @@ def test_npz_and_libsvm(tmp_path: Path, refused: Refused) -> None:
     np.savez(tmp_path / "new.npz", X=X[:, :2])
     assert "X has 2 columns, expected 3" in refused("predict", folder, "--data", tmp_path / "new.npz")
     np.savez(tmp_path / "new.npz", X=np.where(X[4, 1] == X, np.nan, X))
-    assert "new.npz, row 5, column x2: nan is not finite" in refused("predict", folder, "--data", tmp_path / "new.npz")
+    assert "new.npz, row 5, column 'x2': nan is not finite" in refused(
+        "predict", folder, "--data", tmp_path / "new.npz"
+    )
     np.savez(tmp_path / "new.npz", y=y)
     assert "must hold the array X, its keys are: y" in refused("predict", folder, "--data", tmp_path / "new.npz")
     (tmp_path / "new.svm").write_text("1 4:2\n", encoding="utf-8")

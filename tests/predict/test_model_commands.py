@@ -215,7 +215,7 @@ def test_models_of_other_labels(kind: str, tmp_path: Path, capsys: CAPTURE) -> N
     more: dict[str, Any] = {"classes": {"labels": ["ape", "bee", "cat"]}, "real": {"targets": [0, 80]}}
     data = tmp_path / "data.npz"
     np.savez(data, X=X, y=labels[kind])
-    given = {"schema": {"features": 4, **more.get(kind, {})}, "no_intercept": kind == "no intercept"}
+    given: dict[str, Any] = {"schema": {"features": 4, **more.get(kind, {})}, "no_intercept": kind == "no intercept"}
     given |= {
         "algorithm": "noisy-gd",
         "epsilon": 20.0,

@@ -141,10 +141,10 @@ def test_dual_steps_on_fixed_batches(clip: float, tmp_path: Path) -> None:
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"algorithm": "pp-admm", "rounds": 6, "drop": 0.2}, "messages were lost"),
-    ({"algorithm": "pp-admm", "rounds": 6, "aggregate": "median"}, "--aggregate median"),
+    ({"algorithm": "pp-admm", "rounds": 6, "aggregate": "screened"}, "--aggregate screened"),
     ({"algorithm": "pp-admm", "rounds": 6, "offline": "1:2-3"}, "agents were away"),
     ({"algorithm": "ipp-admm", "method": "published"}, "a gate decided in every round who spoke"),
-    ({"algorithm": "ipp-admm", "gate": "ball", "rounds": 6}, "a gate decided in every round who spoke"),
+    ({"algorithm": "ipp-admm", "gate": "gaussian", "rounds": 6}, "a gate decided in every round who spoke"),
     ({"algorithm": "seq-dp-scd", "epochs": 1}, "comes back through the records"),
     ({"algorithm": "dp-scd", "epochs": 1, "dual_noise": True}, "comes back through the records"),
     ({"algorithm": "banco"}, "as long as the noise so far"),
@@ -163,7 +163,12 @@ def test_where_no_bound_is_known_it_says_so(
 
 @pytest.mark.parametrize("algorithm", ["admm", "sgd"])
 def test_a_method_without_privacy_adds_none(algorithm: str, files: dict[str, str], tmp_path: Path) -> None:
-    made_of = {"data": files["binary"], "schema": {"features": WIDTH}, "seed": 0, "out": str(tmp_path / "run")}
+    made_of: dict[str, Any] = {
+        "data": files["binary"],
+        "schema": {"features": WIDTH},
+        "seed": 0,
+        "out": str(tmp_path / "run"),
+    }
     run(RunConfig(algorithm=algorithm, **made_of))
     found = noise_of(read_model(tmp_path / "run"))
     assert found.deviation is not None

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, run
+from admmnet.library import RunResult
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.conversion import ORDERS, best_order
@@ -17,7 +18,6 @@ from admmnet.privacy.filters import Spend
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.account import AccountFile
 from admmnet.privacy.ledger.form import Header
-from admmnet.running.result import RunResult
 from tests.planned import nominal_rho
 
 ORDER = best_order(nominal_rho(1.0, 1e-4) * ORDERS, 1e-4)

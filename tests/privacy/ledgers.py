@@ -13,13 +13,14 @@ import pytest
 
 from admmnet import RunConfig
 from admmnet.errors import CheckFailed
-from admmnet.privacy.budget import Charges, Totals
+from admmnet.forms import encode
+from admmnet.privacy.budget import Charges, empty, grown
 from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Event, Gaussian, ObjectivePerturbation
 from admmnet.privacy.filters import Count, Spend
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import Ledger
-from admmnet.privacy.ledger.form import Header, encode, event_line, total_line
+from admmnet.privacy.ledger.form import Header, Line, event_line, total_line
 from admmnet.privacy.ledger.lines import digest
 
 from .published_agents import PublishedAgent, published
@@ -127,6 +128,11 @@ def chained(lines: Lines) -> bytes:
     return b"\n".join([*out, b""])
 
 
+def builtins(line: Line) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(encode(line))
+    return found
+
+
 def parsed(data: bytes) -> Lines:
     return [json.loads(line) for line in data.splitlines()]
 
@@ -134,9 +140,9 @@ def parsed(data: bytes) -> Lines:
 def forged(header: Header, events: list[tuple[int, Event]]) -> bytes:
     """Write a ledger with every cost, total and hash right, whatever the contract says."""
     contract = header.contract
-    totals, lines = Totals(contract.form), [header.line()]
+    totals, lines = empty(contract.form), [builtins(header.line())]
     for round_, event in events:
-        totals.add(event)
-        lines.append(event_line(round_, event, totals, contract, ""))
+        totals = grown(totals, event)
+        lines.append(builtins(event_line(round_, event, totals, contract)))
     lines.append({"kind": "end", "events": len(events), "total": total_line(totals, contract), "previous": ""})
     return chained(lines)

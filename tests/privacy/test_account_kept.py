@@ -8,7 +8,6 @@ import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,7 +20,7 @@ from admmnet.privacy.events import Gaussian
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.lines import KEPT
-from admmnet.running.accounts import note_begun, open_accounts
+from admmnet.running.accounts import note_begun, open_accounts, records_of
 from admmnet.running.events import RoundEvent
 from admmnet.transport.local import LocalTransport
 
@@ -153,16 +152,11 @@ def test_an_older_copy_between_two_runs_is_told(place: Place, capsys: pytest.Cap
     assert run_command_line(place.words("third", "--epsilon", "5")) == 0
 
 
-@pytest.mark.parametrize(("lacks", "older"), [([2], False), ([0, 1, 2], False), ([2], True)])
-def test_a_missing_account_is_told(lacks: list[int], older: bool, place: Place) -> None:
-    """Its lock is gone, too; ``older`` folders do not say which accounts were begun."""
+@pytest.mark.parametrize("lacks", [[2], [0, 1, 2]])
+def test_a_missing_account_is_told(lacks: list[int], place: Place) -> None:
+    """Its lock is gone, too."""
     place.run("first")
-    records = place.account / "records.json"
-    said = json.loads(records.read_text())
-    assert said["begun"] == [0, 1, 2]
-    if older:
-        del said["begun"]
-        records.write_text(json.dumps(said | {"all_agents": True}))
+    assert json.loads((place.account / "records.json").read_text())["begun"] == [0, 1, 2]
     for agent in lacks:
         place.file(agent).unlink()
         place.file(agent).with_suffix(".lock").unlink()
@@ -173,19 +167,19 @@ def test_a_missing_account_is_told(lacks: list[int], older: bool, place: Place) 
 
 def test_an_agent_alone_misses_its_account(place: Place) -> None:
     """A host of its own, whose folder holds one account."""
-    world: Any = SimpleNamespace(shared_folder=False, name="zmq", rank=2)
     config = RunConfig(algorithm="pp-admm", rounds=1, delta=1e-4, account=str(place.account))
     counts = {0: 70, 1: 70, 2: 70}
-    accounts = open_accounts(config, world, counts, [2])
+    given = config, records_of(config.request, 3, config.mode, seeded=False), counts, [2]
+    accounts = open_accounts(*given)
     accounts[2].begin(header_of(agent=2))
     accounts[2].close()
-    note_begun(config, accounts)
-    open_accounts(config, world, counts, [2])[2].close()
+    note_begun(place.account, accounts)
+    open_accounts(*given)[2].close()
     place.file(2).write_bytes(b"")
     place.file(2).with_suffix(".lock").unlink()
     for _ in range(2):
         with pytest.raises(RequestError, match=r"agent-002\.jsonl is missing, or empty: .*records\.json"):
-            open_accounts(config, world, counts, [2])
+            open_accounts(*given)
         place.file(2).unlink(missing_ok=True)
 
 
@@ -261,8 +255,8 @@ def test_the_head_of_an_end_line_is_of_the_account(place: Place) -> None:
     data = path.read_bytes()
     head = audit.read(path).account
     assert head is not None
-    path.write_bytes(data.replace(b'"account":"' + head.encode(), b'"account":"' + head[:-1].encode()))
-    with pytest.raises(CheckFailed, match="is not the end of"):
+    path.write_bytes(data.replace(b'"account":"' + head.encode(), b'"account":"' + head[:-1].encode() + b"g"))
+    with pytest.raises(CheckFailed, match="account: expected `str` matching"):
         audit.read(path)
     (place.folder / "alone").mkdir()
     ledger = Ledger(place.folder / "alone/agent-000.jsonl", HEADER, durable=False)

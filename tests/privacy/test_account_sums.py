@@ -106,7 +106,7 @@ def test_folders_that_do_not_add_up_are_refused(place: Place, capsys: pytest.Cap
     """Other agents, another relation, another mode, one folder twice, and runs to be held against several."""
     place.run("first")
     usual: dict[str, Any] = {"data": place.data, "rounds": 2, "delta": 1e-4}
-    others = {
+    others: dict[str, dict[str, Any]] = {
         "agents": {"topology": "path:4", "algorithm": "pp-admm", "seed": 1},
         "relation": {"algorithm": "dp-sgd", "seed": 1},
         "mode": {"topology": "path:3", "algorithm": "pp-admm", "private": True, "no_test": True},

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from admmnet.forms import encode
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.contract import MemoryLedger
 from admmnet.privacy.conversion import ORDERS
 from admmnet.privacy.events import Event, Gaussian, Laplace, Unprotected
 from admmnet.privacy.filters import Spend
-from admmnet.privacy.ledger.form import encode, event_line
+from admmnet.privacy.ledger.form import event_line
 from admmnet.privacy.ledger.lines import digest
 
 from .ledgers import (
@@ -26,6 +27,7 @@ from .ledgers import (
     PP,
     Change,
     Lines,
+    builtins,
     chained,
     fails,
     fault,
@@ -40,45 +42,56 @@ from .ledgers import (
 )
 
 
+def spend(order: float | None, kappa: float = 0.0, parts: int | None = 1) -> dict[str, Any]:
+    return {"by": "spend", "order": order, "kappa": kappa, "parts": parts}
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         (lambda lines: lines[1].update(rho=0.5 * lines[1]["rho"]), "line 2: rho is "),
         (lambda lines: lines[1].update(rho=lines[1]["rho"] * (1 + 1e-8)), "line 2: rho is "),
         (put(1, rho=None), "line 2: rho is None"),
-        (put(1, xi=0), "line 2: xi is 0"),
-        (put(1, xi=False), "line 2: xi is False"),
+        (put(1, xi=0), "line 2: it is not as admmnet writes it"),
+        (put(1, xi=-0.0), "line 2: xi is -0.0, recomputed 0.0"),
+        (put(1, xi=False), "line 2: xi: expected `float | null`, got `bool`"),
         (put(1, rho_published=0.0), "line 2: rho_published is 0.0"),
         (put(2, "total", rho=0.0), "line 3: total.rho is 0.0"),
         (put(2, "total", epsilon_spent=0.1), "line 3: total.epsilon_spent is 0.1"),
-        (put(2, "total", more=1.0), "line 3: total. has the keys"),
-        (lambda lines: lines[2]["total"].pop("xi"), "line 3: total. has the keys"),
-        (put(1, more=1), "line 2: line has the keys"),
-        (lambda lines: lines[1].update(round=lines[1].pop("round")), "line 2: line has the keys"),
+        (put(2, "total", epsilon_if_all_collude=None), "line 3: total.keys are "),
+        (put(2, "total", more=1.0), "line 3: total: Object contains unknown field `more`"),
+        (lambda lines: lines[2]["total"].pop("xi"), "line 3: total: Object missing required field `xi`"),
+        (put(1, more=1), "line 2: Object contains unknown field `more`"),
+        (lambda lines: lines[1].update(round=lines[1].pop("round")), "line 2: it is not as admmnet writes it"),
         (put(1, "parameters", sigma=1.0), "line 2: rho is "),
-        (put(1, "parameters", sigma=0), "sigma must be a positive finite number, got 0"),
-        (put(1, "parameters", sigma=-1.0), "sigma must be a positive finite number, got -1.0"),
-        (put(1, "parameters", lipschitz=1), "line 2: parameters are not in the canonical"),
-        (put(1, "parameters", gated=False), "line 2: parameters are not in the canonical"),
+        (put(1, "parameters", sigma=0), "sigma: expected `float` > 0.0; it is 0"),
+        (put(1, "parameters", lipschitz=1), "line 2: parameters are not as admmnet writes them"),
+        (put(1, "parameters", gated=False), "line 2: parameters are not as admmnet writes them"),
+        (put(1, "parameters", more=1.0), "line 2: parameters are not as admmnet writes them"),
         (
             lambda lines: lines[1]["parameters"].update(sigma=lines[1]["parameters"].pop("sigma")),
-            "line 2: parameters are not in the canonical",
+            "line 2: parameters are not as admmnet writes them",
         ),
         (put(1, "parameters", records=7001), "line 2: records is 7001, the header's is 7000"),
         (put(1, "parameters", sensitivity=1.0 / 7000), "under replace-one"),
         (put(1, "parameters", logistic=True, curvature=0.2), "for a logistic loss"),
-        (lambda lines: lines[1]["parameters"].pop("sigma"), "missing: sigma"),
-        (put(1, mechanism="laplace"), "line 2: laplace has the parameters"),
+        (lambda lines: lines[1]["parameters"].pop("sigma"), "missing required field `sigma`"),
+        (put(1, mechanism="laplace"), "line 2: laplace: Object missing required field `scale`"),
         (put(1, mechanism="magic"), "line 2: unknown mechanism 'magic'"),
-        (put(1, mechanism=["gaussian"]), "line 2: is neither an event nor the end"),
-        (put(1, round=True), "line 2: is neither an event nor the end"),
-        (put(1, round=0.0), "line 2: is neither an event nor the end"),
-        (put(1, round=-1), "line 2: is neither an event nor the end"),
+        (put(1, mechanism=["gaussian"]), "line 2: mechanism: expected `str`"),
+        (put(1, round=True), "line 2: round: expected `int`, got `bool`"),
+        (put(1, round=0.0), "line 2: round: expected `int`, got `float`"),
+        (put(1, round=-1), "line 2: round: expected `int` >= 0; it is -1"),
         (put(1, round=7), "line 3: round 0 stands behind round 7"),
-        (put(1, kind="header"), "line 2: is neither an event nor the end"),
-        (put(1, kind="end"), "line 2: is not the end of the 0 events"),
+        (put(1, kind="header"), "line 2: Object contains unknown field `round`"),
+        (lambda lines: lines.insert(1, dict(lines[0])), "line 2: Object contains unknown field `previous`"),
+        (lambda lines: lines.insert(1, lines[0] | {"kind": "run"}), "line 2: is the beginning of another run"),
+        (put(1, kind="end"), "line 2: Object contains unknown field `round`"),
         (put(3, events=1), "line 4: is not the end of the 2 events"),
-        (put(3, events=2.0), "line 4: is not the end of the 2 events"),
+        (put(3, events=2.0), "line 4: events: expected `int`, got `float`"),
+        (put(3, "total", xi=-0.0), "line 4: is not the end of the 2 events"),
+        (put(3, account="0" * 64), "line 4: it is not as admmnet writes it"),
+        (lambda lines: lines[3].update(account="0" * 64, previous=lines[3].pop("previous")), "line 4: is not the end"),
         (lambda lines: lines[3]["total"].update(rho=lines[3]["total"]["rho"] * (1 + 3e-16)), "line 4: is not the end"),
         (lambda lines: lines.insert(2, dict(lines[3])), "line 3: is not the end of the 1 events"),
         (lambda lines: lines.append(dict(lines[3])), "line 5: stands behind the end line"),
@@ -86,51 +99,38 @@ from .ledgers import (
         (lambda lines: lines.insert(1, dict(lines[1])), "line 3: total.rho is "),
         (lambda lines: lines.pop(1), "line 2: total.rho is "),
         (put(0, budget={"epsilon": 0.1, "delta": 1e-4}), "line 1: its plan comes to more than the budget's"),
-        (put(0, budget={"epsilon": True, "delta": 1e-4}), "line 1: budget = "),
-        (put(0, budget={"epsilon": None, "delta": 1e-4}), "line 1: budget = "),
-        (put(0, budget={"epsilon": 1.0, "delta": None}), "line 1: budget = "),
-        (put(0, budget={"epsilon": 1.0, "delta": 1}), "line 1: budget = "),
-        (put(0, budget={"epsilon": 10**400, "delta": 0.1}), "line 1: budget = "),
-        (put(0, budget={"delta": 1e-4, "epsilon": 1.0}), "line 1: is not a replace-one header"),
-        (put(0, budget=[1.0, 1e-4]), "line 1: budget = "),
-        (put(0, adjacency="zero-out"), "line 1: is not a replace-one header"),
-        (put(0, unit="person"), "line 1: is not a replace-one header"),
-        *(
-            (put(0, schema=schema), f"line 1: schema {schema} is not the one this version reads")
-            for schema in (1, 2, 4)
-        ),
-        (put(0, records=0), "line 1: records = 0 is out of range"),
+        (put(0, budget={"epsilon": True, "delta": 1e-4}), "line 1: budget.epsilon: expected `float | null`"),
+        (put(0, budget={"epsilon": None, "delta": 1e-4}), "line 1: is not the replace-one header"),
+        (put(0, budget={"epsilon": 1.0, "delta": None}), "line 1: is not the replace-one header"),
+        (put(0, budget={"epsilon": 1.0, "delta": 1}), "line 1: budget.delta: expected `float` < 1.0; it is 1"),
+        (put(0, budget={"delta": 1e-4, "epsilon": 1.0}), "line 1: it is not as admmnet writes it"),
+        (put(0, adjacency="zero-out"), "line 1: is not the zero-out header"),
+        (put(0, unit="person"), "line 1: unit: Invalid enum value 'person'"),
+        *((put(0, schema=n), f"schema: Invalid enum value {n}; read it with the version") for n in (1, 2, 4)),
+        (put(0, records=0), "line 1: records: expected `int` >= 1; it is 0"),
         (put(0, records=8000), "line 2: records is 7000, the header's is 8000"),
-        (put(0, agent=-1), "line 1: agent = -1 is out of range"),
-        (put(0, agent="0"), "line 1: agent = '0' is out of range"),
-        (put(0, neighbours="14"), "line 1: neighbours = '14' is out of range"),
-        (put(0, accountant="mine"), "line 1: accountant = 'mine' is out of range"),
-        (put(0, noise="none"), "line 1: noise = 'none' is out of range"),
-        (put(0, admmnet=1), "line 1: admmnet = 1 is out of range"),
-        (put(0, more=1), "line 1: is not a replace-one header"),
-        (put(0, filter=None), "line 1: has a budget without a filter"),
+        (put(0, agent=2**53 + 1), "line 1: agent: expected `int` <= "),
+        (put(0, neighbours="14"), "line 1: neighbours: expected `array`, got `str`"),
+        (put(0, more=1), "line 1: Object contains unknown field `more`"),
+        (put(0, filter=None), "line 1: it is not as admmnet writes it"),
         (lambda lines: lines[0].pop("filter"), "line 1: has a budget without a filter"),
-        (put(0, filter={"planned": 1}), "line 1: filter: is no list of planned events"),
-        (put(0, filter={"planned": []}), "line 1: is not a replace-one header"),
-        (put(0, filter={"planned": [["gaussian", {"sensitivity": 1.0}, 1]]}), "line 1: filter: gaussian has"),
-        (put(0, filter={"planned": [["unprotected", {}, 1]]}), "line 1: its plan comes to more"),
-        (put(0, filter={"order": 2.0, "kappa": 0.0}), "line 1: filter: is no list of planned events"),
-        (put(0, filter={"order": -2.0, "kappa": 0.0, "parts": 1}), "line 1: delta_clipping is"),
-        (put(0, filter={"order": 2.5, "kappa": 0.0, "parts": 1}), "line 1: delta_clipping is"),
-        (put(0, filter={"order": None, "kappa": -0.5, "parts": 1}), "line 1: filter: is no list of planned events"),
-        (put(0, filter={"order": None, "kappa": 0.0, "parts": 0}), "line 1: filter: is no list of planned events"),
-        (lambda lines: lines[0]["filter"]["planned"][0].append(1), "line 1: filter: is no list of planned events"),
-        (
-            lambda lines: lines[0]["filter"]["planned"][0].__setitem__(2, 0),
-            "line 1: filter: is no list of planned events",
-        ),
+        (put(0, "filter", planned=[]), "line 1: is not the replace-one header"),
+        (put(0, "filter", planned=[["gaussian", {"sensitivity": 1.0}, 1]]), "line 1: filter: gaussian: Object missing"),
+        (put(0, "filter", planned=[["unprotected", {}, 1]]), "line 1: its plan comes to more"),
+        (put(0, filter=spend(2.0, parts=None)), "line 1: filter.parts: expected `int`"),
+        (put(0, filter=spend(0.5)), "line 1: filter.order: expected `float` > 1.0"),
+        (put(0, filter=spend(2.5)), "line 1: delta_clipping is"),
+        (put(0, filter=spend(None, kappa=-0.5)), "line 1: filter.kappa: expected `float` >= 0.0"),
+        (put(0, filter=spend(None, kappa=0.5)), "line 1: filter: kappa is 0.5, at most "),
+        (put(0, filter=spend(None, parts=0)), "line 1: filter.parts: expected `int` >= 1"),
+        (lambda lines: lines[0]["filter"]["planned"][0].append(1), "filter.planned[0]: expected `array` of length 3"),
+        (lambda lines: lines[0]["filter"]["planned"][0].__setitem__(2, 0), "planned[0][2]: expected `int` >= 1"),
         (lambda lines: lines[0]["filter"]["planned"].pop(0), "line 1: delta_clipping is "),
-        (put(0, account_filter={"planned": []}), "line 1: account_filter: an account adds up what its runs"),
-        (put(0, covered=True), "line 1: covered = True is out of range"),
-        (put(0, group_size=1), "line 1: group_size = 1 is out of range"),
-        (put(0, colluders=-1), "line 1: colluders = -1 is out of range"),
-        (lambda lines: lines[0].pop("shards"), "line 1: is not a replace-one header"),
-        (put(0, kind="event"), "line 1: is not a header"),
+        (put(0, account_filter={"by": "count", "planned": []}), "line 1: account_filter.by: Invalid value 'count'"),
+        (put(0, covered=True), "line 1: it is not as admmnet writes it"),
+        (put(0, group_size=1), "line 1: group_size: expected `int` >= 2; it is 1"),
+        (lambda lines: lines[0].pop("shards"), "line 1: Object missing required field `shards`"),
+        (put(0, kind="event"), "line 1: kind: Invalid value 'event'"),
     ],
 )
 def test_what_does_not_fit_is_found_though_all_hashes_are_right(path: Path, change: Change, words: str) -> None:
@@ -264,7 +264,7 @@ def test_nothing_in_a_line_escapes_as_another_exception(path: Path, index: int) 
 
 @pytest.mark.parametrize("tiny", [1e-300, 5e-324, 1e-160])
 def test_costs_beyond_all_numbers_are_found(path: Path, tiny: float) -> None:
-    line = event_line(0, Gaussian(1.0, 1.0), Totals(), HEADER.contract, "")
+    line = builtins(event_line(0, Gaussian(1.0, 1.0), Totals(), HEADER.contract))
     plain = {"sensitivity": 1.0, "sigma": 1.0}
     objective = {"lipschitz": 1.0, "curvature": 0.25, "convexity": 1.0, "records": 7000, **plain}
     values = itertools.product((1.0, tiny), (1.0, 1e300), (0.25, 1e300), (1.0, tiny))
@@ -283,8 +283,8 @@ def test_costs_beyond_all_numbers_are_found(path: Path, tiny: float) -> None:
     null = {"rho": None, "xi": 0.0, "epsilon_spent": None, "epsilon_published": None}
     cases = itertools.product(events, ("proven", "published"), (line["total"], null), ({}, {"rho_published": None}))
     for (mechanism, parameters), accountant, total, claim in cases:
-        header = HEADER.line() | {"accountant": accountant}
+        header = builtins(HEADER.line()) | {"accountant": accountant}
         own = {"mechanism": mechanism, "parameters": parameters, "rho": None, "total": total}
         assert fails(path, chained([header, line | own | claim])), (mechanism, parameters)
-        header["filter"] = {"planned": [[mechanism, parameters, 1]]}
+        header["filter"] = {"by": "count", "planned": [[mechanism, parameters, 1]]}
         assert "line 1: " in fault(path, chained([header, line | own | claim])), "nor can a plan have it"

@@ -65,15 +65,15 @@ def test_honest_ledgers_hold(path: Path, form: str) -> None:
         (lambda p: p.update(rate=0.999 * p["rate"]), "line 2: rho is "),
         (lambda p: p.update(rate=(1.0 - 1e-8) * p["rate"]), "line 2: rho is "),
         (lambda p: p.update(penalty=2.1), "line 2: rho_published is "),
-        (lambda p: p.update(rate=-1.0), "rate must be a positive finite number, got -1.0"),
-        (lambda p: p.update(dimension=0), "dimension must be an integer from 1 to 2^53, got 0"),
-        (lambda p: p.update(dimension=9.0), "dimension must be an integer from 1 to 2^53, got 9.0"),
-        (lambda p: p.update(penalty=None), "penalty must be a positive finite number, got None"),
-        (lambda p: p.update(logistic=False), "line 2: parameters are not in the canonical form"),
-        (lambda p: p.update(more=1.0), "unknown: ['more']"),
-        (lambda p: p.pop("dimension"), "missing: dimension"),
+        (lambda p: p.update(rate=-1.0), "rate: expected `float` > 0.0; it is -1.0"),
+        (lambda p: p.update(dimension=0), "dimension: expected `int` >= 1; it is 0"),
+        (lambda p: p.update(dimension=9.0), "dimension: expected `int`, got `float`; it is 9.0"),
+        (lambda p: p.update(penalty=None), "parameters[...]: expected `bool | int | float | str`, got `null`"),
+        (lambda p: p.update(logistic=False), "line 2: parameters are not as admmnet writes them"),
+        (lambda p: p.update(more=1.0), "line 2: parameters are not as admmnet writes them"),
+        (lambda p: p.pop("dimension"), "missing required field `dimension`"),
         (lambda p: p.pop("penalty"), "line 2: rho_published is "),
-        (lambda p: p.clear(), "gamma-norm has the parameters sensitivity, rate, dimension, curvature"),
+        (lambda p: p.clear(), "gamma-norm: Object missing required field `sensitivity`"),
     ],
 )
 def test_other_numbers_are_found(path: Path, change: Callable[[Any], Any], words: str) -> None:
@@ -101,10 +101,10 @@ def test_the_logistic_case_cannot_be_claimed_by_another_loss(path: Path) -> None
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (put(3, parameters={"rho": 0.0}), "none has the parameters none; missing: none"),
+        (put(3, parameters={"rho": 0.0}), "line 4: parameters are not as admmnet writes them"),
         (put(3, rho=1e-300), "line 4: rho is 1e-300, recomputed 0.0"),
         (put(3, rho=None), "line 4: rho is None, recomputed 0.0"),
-        (put(3, rho=0), "line 4: rho is 0, recomputed 0.0"),
+        (put(3, rho=0), "line 4: it is not as admmnet writes it"),
         (put(3, rho=-0.0), "line 4: rho is -0.0, recomputed 0.0"),
         (put(3, rho_published=None), "line 4: rho_published is None, recomputed 0.0"),
         (put(3, "total", rho=0.0), "line 4: total.rho is 0.0"),
@@ -152,7 +152,8 @@ def test_a_ledger_beyond_its_plan_or_its_budget_is_found(path: Path, form: str) 
 def test_nothing_in_a_line_escapes_as_another_exception(path: Path, index: int) -> None:
     passed = surviving(path, parsed(book()), index)
     same = {(("parameters", "logistic"), "true"), (("parameters",), "{}")}
-    assert passed <= same, "which is what stood there"
+    free = {(("parameters", "convexity"), "1e308")}  # of a logistic loss at this slope it enters no cost
+    assert passed <= same | free, "which is what stood there"
 
 
 def test_costs_beyond_all_numbers_are_found(path: Path) -> None:

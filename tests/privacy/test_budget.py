@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,10 +13,19 @@ from hypothesis import strategies as st
 
 from admmnet import RunConfig
 from admmnet.privacy import proven, published
-from admmnet.privacy.budget import SLACK, Totals
+from admmnet.privacy.budget import SLACK, Totals, excess_of
 from admmnet.privacy.contract import MemoryLedger
 from admmnet.privacy.conversion import ORDERS, epsilon_at_orders
-from admmnet.privacy.events import Event, Gaussian, Laplace, ObjectivePerturbation, Unprotected
+from admmnet.privacy.events import (
+    DiscreteGaussian,
+    Event,
+    Gaussian,
+    Laplace,
+    NoRecords,
+    ObjectivePerturbation,
+    SubsampledGaussian,
+    Unprotected,
+)
 from admmnet.privacy.filters import Spend
 from tests.planned import Planned
 
@@ -182,6 +192,37 @@ def test_totals_are_the_sums_of_their_events() -> None:
         assert total.rho_published == pytest.approx(4.0 * sum(claims), rel=1e-14)
         np.testing.assert_allclose(total.curve, 4.0 * sum(cost.curve for cost in costs), rtol=1e-14)
     assert one.xi == 0.0
+
+
+def test_kappa_and_masks_are_counted_as_often_as_they_are_charged() -> None:
+    event = DiscreteGaussian(0.1, 1.5, 2.0**-20, 10, agents=5, colluders=1)
+    one, many = Totals("proven"), Totals.of([(event, 3)], "proven")
+    for _ in range(3):
+        one.add(event)
+    for total in (one, many):
+        assert total.unmasked is not None
+        assert total.kappa == pytest.approx(3.0 * excess_of(event), rel=1e-12)
+        assert total.kappa_alone == pytest.approx(3.0 * excess_of(event.alone), rel=1e-12)
+        assert total.unmasked.rho == pytest.approx(3.0 * proven.cost(event.alone).rho, rel=1e-12)
+    for colluders in (2, 3):
+        many.add(replace(event, colluders=colluders))
+    assert many.colluders == 1, "the least, up to which all of it holds"
+
+
+@pytest.mark.parametrize("method", ["proven", "published"])
+def test_sampled_steps_of_one_kind_are_read_as_one_event(method: str) -> None:
+    event = SubsampledGaussian(2.0, 0.1, 20, "poisson")
+    whole = Totals.of([(replace(event, steps=60), 1)], method)
+    one = Totals.of([(event, 1), (event, 1), (NoRecords(), 4), (event, 1)], method)
+    for total in (one, Totals.of([(event, 3)], method)):
+        assert total.alone == whole.alone
+        assert total.epsilon_proven(1e-4) == whole.epsilon_proven(1e-4)
+        assert total.epsilon_published(1e-4) == whole.epsilon_published(1e-4)
+    others: list[Event] = [replace(event, rate=0.2), replace(event, noise_multiplier=3.0), Gaussian(0.1, 1.0)]
+    for other in others:
+        assert Totals.of([(event, 1), (other, 1)], method).alone is None
+        assert Totals.of([(other, 1), (event, 1)], method).alone is None
+    assert Totals.of([(replace(event, sampling="shuffled"), 2)], method).alone is None, "partitions do not add up"
 
 
 def test_nothing_spent_is_nothing() -> None:

@@ -16,7 +16,6 @@ from admmnet.errors import RequestError
 from admmnet.methods.base import Method
 from admmnet.methods.rivals import Rival
 from admmnet.privacy import proven, published
-from admmnet.privacy.contract import MemoryLedger
 from admmnet.privacy.conversion import loose_epsilon, loose_rho
 from admmnet.privacy.events import GammaNorm, Gaussian, NoRecords
 from tests.planned import Planned, calibrated, noise_at, nominal_rho
@@ -123,30 +122,6 @@ def test_dvp_makes_room_with_a_ridge(logistic: bool) -> None:
         assert left == pytest.approx(1.0 if logistic else 0.5, rel=1e-6)
         used = noise.worst_case.epsilon_proven(1e-4) / eps
         assert 1.0 - 1e-6 <= used <= 1.0, (eps, n, rounds)
-
-
-@BOTH
-@pytest.mark.parametrize("papers", [False, True])
-def test_the_budget_affords_the_worst_case_and_not_a_release_more(algorithm: str, papers: bool) -> None:
-    for eps, rounds in product((0.3, 4.0), (1, 2, 12, 301)):
-        noise = calibrated(7000, convexity(7000, 1e-4), eps, 1e-4, setting(algorithm, rounds, papers=papers))
-        ledger, releases = MemoryLedger(noise.contract), 0
-        for t in range(rounds):
-            reads = algorithm != "r-admm" or t % 2 == 0
-            events = noise.release if reads else (NoRecords(),)
-            assert ledger.affords(events), t
-            ledger.charge(t, *events)
-            releases += reads
-        spent = ledger.totals
-        assert not ledger.affords(noise.release)
-        assert not ledger.affords(noise.release[1:])
-        assert ledger.affords((NoRecords(),))
-        counts = dict(noise.charges)
-        assert [counts[event] for event in noise.release] == [releases, releases]
-        assert counts.get(NoRecords(), 0) == rounds - releases
-        assert noise.worst_case.rho == pytest.approx(spent.rho, rel=1e-12)
-        np.testing.assert_allclose(noise.worst_case.curve, spent.curve, rtol=1e-12)
-        assert (noise.worst_case.rho_published is None) is not papers
 
 
 # the published forms

@@ -11,6 +11,7 @@ import pytest
 
 from admmnet.auditing.canary import contract_for
 from admmnet.errors import BudgetError, CheckFailed, RequestError
+from admmnet.forms import encode
 from admmnet.privacy import proven
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.calibrate import Target, gaussian_mu_left
@@ -18,10 +19,10 @@ from admmnet.privacy.contract import Contract, MemoryLedger, Promise
 from admmnet.privacy.conversion import ORDERS, best_order, gaussian_epsilon, gaussian_mu
 from admmnet.privacy.conversion import epsilon as epsilon_of
 from admmnet.privacy.discrete import discrete_epsilon, discrete_mu, excess, most_excess
-from admmnet.privacy.events import DiscreteGaussian, Event, Gaussian, Laplace
+from admmnet.privacy.events import DiscreteGaussian, Gaussian, Laplace
 from admmnet.privacy.filters import Count, Spend
 from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.form import encode, event_line
+from admmnet.privacy.ledger.form import event_bytes
 from admmnet.privacy.ledger.lines import digest
 from tests.theorems.quadrature import discrete_delta
 
@@ -231,10 +232,10 @@ def test_a_forged_grid_is_told(tmp_path: Path) -> None:
     started(tmp_path, header_of(Spend(1.0, 1e-4, kappa=most_excess(1.0, 1e-4)))).close()
     path = tmp_path / "agent-000.jsonl"
     last = path.read_bytes().split(b"\n")[-2]
-    good: Event = event(0.1)
+    good = event(0.1)
     reading = Contract(Promise(1.0, 1e-4))
-    line = event_line(0, good, Totals.of([(good, 1)], "proven"), reading, digest(last))
-    line["parameters"]["grid"] = 1e-9
-    path.write_bytes(path.read_bytes() + encode(line) + b"\n")
+    line = event_bytes(0, good, Totals.of([(good, 1)], "proven"), reading, digest(last))
+    forged = line.replace(b'"grid":%b' % encode(good.grid), b'"grid":1e-9')
+    path.write_bytes(path.read_bytes() + forged + b"\n")
     with pytest.raises(CheckFailed, match="grid must be a power of two"):
         audit.read(path, account=True)

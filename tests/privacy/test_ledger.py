@@ -13,6 +13,7 @@ import pytest
 from admmnet.auditing.canary import contract_for
 from admmnet.errors import RequestError, RunError
 from admmnet.files import remedy
+from admmnet.forms import encode
 from admmnet.privacy.budget import Charges, Totals
 from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Event, Gaussian, Laplace, ObjectivePerturbation, Unprotected
@@ -33,7 +34,7 @@ HEADER = header_of(((ROUND[0], 5), (ROUND[1], 7)))
 HEADER_LINE = (
     '{"kind":"header","schema":3,"agent":3,"neighbours":[0,4],"records":7000,"adjacency":"replace-one",'
     '"unit":"record","budget":{"epsilon":1.0,"delta":0.0001},"delta_clipping":1.311245785235632e-37,"accountant":"published",'
-    '"filter":{"planned":[["objective-perturbation",{"sensitivity":0.00028571428571428574,"sigma":0.0068,'
+    '"filter":{"by":"count","planned":[["objective-perturbation",{"sensitivity":0.00028571428571428574,"sigma":0.0068,'
     '"lipschitz":1.0,"curvature":0.25,"convexity":1.05,"records":7000},5],'
     '["gaussian",{"sensitivity":0.0006,"sigma":0.22},7]]},"method":"published",'
     '"algorithm":"pp-admm","mode":"private","noise":"private","preprocessing":"public-bounds","shards":"fixed","admmnet":"0.1.0"}'
@@ -46,7 +47,7 @@ def ledger(path: Path) -> Ledger:
 
 
 def number(value: float | None) -> str:
-    return "null" if value is None else repr(value)
+    return encode(value).decode()
 
 
 def sha(line: str) -> str:

@@ -30,7 +30,7 @@ def fail(how: str) -> None:
 
 def main(how: str, way: str, folder: str, *ranks: str) -> None:
     failing = open_world("mpi").rank in ([1] if not ranks else map(int, ranks))
-    solve, finish_rows, calls = LocalSolver.solve, rows.finish_rows, 0
+    solve, to_norm_1, calls = LocalSolver.solve, rows.to_norm_1, 0
 
     def solve_or_fail(self: LocalSolver, *args: Any, **named: Any) -> Solution:
         nonlocal calls
@@ -42,10 +42,10 @@ def main(how: str, way: str, folder: str, *ranks: str) -> None:
     def finish_or_fail(*args: Any, **named: Any) -> Any:
         if failing and how == "value-error-in-loading":
             fail(how)
-        return finish_rows(*args, **named)
+        return to_norm_1(*args, **named)
 
     LocalSolver.solve = solve_or_fail  # type: ignore[method-assign]
-    rows.finish_rows = finish_or_fail
+    rows.to_norm_1 = finish_or_fail
     if way == "library":
         run(RunConfig(algorithm="admm", rounds=5, agents=3, seed=0, out=folder))
         return

@@ -54,7 +54,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "output pp-admm": {"algorithm": "pp-admm", "release": "output"},
     "held ipp-admm": {"algorithm": "ipp-admm", "gate": "above-threshold", "gate_threshold": 0.01},
     "published ipp-admm": {"algorithm": "ipp-admm", "max_releases": 3, **PUBLISHED},
-    "trimmed pp-admm": {"algorithm": "pp-admm", "aggregate": "trimmed:1", "topology": "complete:5"},
+    "screened pp-admm": {"algorithm": "pp-admm", "aggregate": "screened", "topology": "complete:5"},
     "tree sum": {"algorithm": "tests.tree_sum:TreeSum"},
     "wide pp-admm": {"algorithm": "pp-admm", **WIDE_FILE},
     "wide ipp-admm in a storm": {"algorithm": "ipp-admm", "gate": "gaussian", **WIDE_FILE, **STORM, **CLOCK},

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from admmnet import read_run, run
+from admmnet import run
+from tests.people_runs import summary_of
 from tests.processes.launch import Ended, mpirun
 from tests.processes.library_run import AGENTS, PATH, given, records
 
@@ -26,7 +27,7 @@ def test_ranks_make_the_vectors_of_one_process(how: str, tmp_path: Path) -> None
     if how == "own":
         alone["shards"] = {i: records(i) for i in range(AGENTS)}
     local = run(out=tmp_path / "local", **PATH, **alone)
-    assert (read_run(tmp_path / "mpi").summary or {})["transport"] == "mpi"
+    assert summary_of(tmp_path / "mpi")["transport"] == "mpi"
     with np.load(tmp_path / "mpi" / "model.npz") as model:
         np.testing.assert_array_equal(model["theta"], local.theta)
 

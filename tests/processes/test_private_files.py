@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import to_builtins
 
 from admmnet import read_run
 
@@ -54,7 +55,7 @@ def assert_private(folder: Path, *, tested: bool) -> dict[str, Any]:
         header = account.header
         assert (header["schema"], header["mode"], header["noise"]) == (3, "private", "private")
         assert header["budget"]["delta"] == run.summary["privacy"]["delta"] == 1e-5
-    summary = run.summary
+    summary: dict[str, Any] = to_builtins(run.summary)
     assert (summary["mode"], summary["seeded"]) == ("private", False)
     assert (summary["data"]["test"] > 0) is tested
     errors = [summary["test_error"][name] for name in ("mean", "std", "consensus", "records")]

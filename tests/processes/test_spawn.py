@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,8 +37,8 @@ STUBBORN = f"{DEAF}; say('{{}}'); wait()"
 STARTED = """say('{"start": true}')"""
 
 
-def config(**values: float | str) -> RunConfig:
-    deadlines = {"heartbeat_deadline": 0.2, "shutdown_deadline": 0.3}
+def config(**values: Any) -> RunConfig:
+    deadlines: dict[str, Any] = {"heartbeat_deadline": 0.2, "shutdown_deadline": 0.3}
     return RunConfig(transport="zmq", **(deadlines | values))
 
 
@@ -216,7 +217,7 @@ def test_a_folder_too_deep_for_sockets(tmp_path: Path, monkeypatch: pytest.Monke
     deep.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(deep))
     with pytest.raises(RequestError, match="too long a path for sockets; set TMPDIR"):
-        spawn.run_spawned(config(out=str(tmp_path / "run")))
+        run(config(out=str(tmp_path / "run")))
     assert list(deep.iterdir()) == []
 
 

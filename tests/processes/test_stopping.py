@@ -11,6 +11,7 @@ import pytest
 
 from admmnet import read_run
 from admmnet.cli import run_command_line
+from tests.people_runs import summary_of
 
 from .launch import mpirun, start
 
@@ -51,7 +52,7 @@ def test_every_process_ends_in_the_round_of_stop_run(transport: str, how: str, l
     seen = [[0, [0, 1, 2], "3"], *([rank, [], "3"] for rank in range(1, RANKS[transport]))]
     assert ended(how, transport, tmp_path / "run") == seen
     assert contents(tmp_path / "run") == contents(local)
-    assert (read_run(tmp_path / "run").summary or {})["stopped"] is True
+    assert summary_of(tmp_path / "run")["stopped"] is True
     assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
 
 

@@ -108,11 +108,6 @@ def test_lines_come_ever_more_seldom(
     assert [line.split()[1] for line in lines] == ["3", "6", "12"]
 
 
-@pytest.mark.parametrize(("seconds", "words"), [(0.4, "0 s"), (59.4, "59 s"), (61, "1 min 1 s"), (7300, "2 h 1 min")])
-def test_times_have_two_units_at_most(seconds: float, words: str) -> None:
-    assert progress.duration(seconds) == words
-
-
 def test_a_run_that_goes_on_knows_its_own_pace(capsys: pytest.CaptureFixture[str]) -> None:
     """Its first round was not made in this process's time alone: 4 of 10 s, after 90 others."""
 

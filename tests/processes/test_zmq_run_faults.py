@@ -12,6 +12,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,7 +58,8 @@ def gone_on(fault: str, folder: Path, *words: str, says: str = "") -> RunFolder:
 
 
 def lost_at(found: RunFolder) -> list[int | None]:
-    return [entry["lost_at"] for entry in (found.summary or {})["per_agent"]]
+    assert found.summary is not None
+    return [entry.lost_at for entry in found.summary.per_agent]
 
 
 def run(folder: Path, *words: str) -> Ended:
@@ -121,7 +123,7 @@ def test_the_others_go_on_without_a_lost_agent(fault: str, tmp_path: Path) -> No
     assert json.loads((tmp_path / "run" / "lost.json").read_text()) == {str(lost): 2}
     check_folder(tmp_path / "run")
     # nothing is said of the model of before, and the mean is of those that hold the answer
-    summary = folder.summary or {}
+    summary: Any = folder.summary
     error, shown = summary["test_error"], [entry["test_error"] for entry in summary["per_agent"]]
     assert shown == [None if i == lost else error["consensus"] for i in range(3)]
     assert (error["mean"], error["std"]) == (error["consensus"], 0.0)
@@ -157,7 +159,8 @@ def test_a_joining_gate_goes_on_without_a_core_member_or_a_relay(lost: int, tmp_
     words = ("--algorithm", "ipp-admm", "--split", "sizes:16:1:16:1:18", "--topology", "ring:5", "--epsilon", "20")
     folder = gone_on(f"kill:{lost}:2", tmp_path / "run", *words, "--gate-threshold", "0.25")
     assert lost_at(folder) == [2 if i == lost else None for i in range(5)]
-    entries = (folder.summary or {})["per_agent"]
+    assert folder.summary is not None
+    entries = folder.summary.per_agent
     assert [entries[i]["joined_at"] for i in (0, 2, 4) if i != lost] == [0] * (3 - (lost == 0))
     assert rounds_of(tmp_path / "run") == [0, 1, 2, 3]
     with np.load(tmp_path / "run" / "model.npz") as model:

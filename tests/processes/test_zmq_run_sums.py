@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,7 +52,7 @@ def test_sums_go_on_without_a_lost_agent_and_are_one(
 
 def test_an_agent_may_be_lost_before_its_first_figures(tmp_path: Path) -> None:
     """Its test error is that of the zero vector, none in the summary; losses are means over the others' records."""
-    summary = gone_on("kill:2:0", tmp_path / "run", *TREE, "--topology", "path:3").summary or {}
+    summary: Any = gone_on("kill:2:0", tmp_path / "run", *TREE, "--topology", "path:3").summary
     *others, gone = summary["per_agent"]
     assert (gone["lost_at"], gone["releases"]) == (0, 0)
     rows = np.genfromtxt(tmp_path / "run" / "metrics.csv", delimiter=",", names=True)
@@ -91,7 +92,7 @@ MASKED = ("--algorithm", "noisy-gd", "--trust", "masked", "--colluders", "1", "-
 
 def test_a_loss_makes_a_masked_sum_void_and_the_next_attempt_is_without_it(tmp_path: Path) -> None:
     """The void attempt is charged; parts and partners of the next are those of four agents."""
-    summary = gone_on("kill:4:2", tmp_path / "run", *MASKED).summary or {}
+    summary: Any = gone_on("kill:4:2", tmp_path / "run", *MASKED).summary
     assert any("1 masked sum was void, the first in round 2" in note for note in summary["notes"])
     assert attempts(tmp_path / "run", 0) == [(0, 5), (1, 5), (2, 5), (2, 4), (3, 4)]
     with np.load(tmp_path / "run" / "model.npz") as model:
@@ -111,6 +112,6 @@ def test_a_total_that_was_whole_before_a_loss_counts(tmp_path: Path) -> None:
 
 
 def test_fewer_than_two_honest_agents_make_no_further_sum(tmp_path: Path) -> None:
-    summary = gone_on("kill:4:2", tmp_path / "run", *MASKED, "--colluders", "3").summary or {}
+    summary: Any = gone_on("kill:4:2", tmp_path / "run", *MASKED, "--colluders", "3").summary
     assert any("from round 3 on fewer than 5 agents were left" in note for note in summary["notes"])
     assert [entry["releases"] for entry in summary["per_agent"][:4]] == 4 * [3]

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from admmnet.errors import AdmmnetError
+from admmnet.evidence.members import agree
+from admmnet.evidence.receipts import Receipts
 from admmnet.identity.keys import Identity
 from admmnet.privacy.ledger.file import Head
-from admmnet.running.identities import agree
-from admmnet.running.receipts import Receipts
 from admmnet.transport import Outgoing, Transport
 from admmnet.transport.hosts.keys import Keys
 from admmnet.transport.hosts.network import Network, Peer

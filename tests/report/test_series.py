@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from admmnet.errors import CheckFailed, RequestError
+from admmnet.evidence.follow import Watcher
 from admmnet.report.html import make_report
 from admmnet.report.panels import panel
 from admmnet.report.series import (
@@ -26,7 +27,6 @@ from admmnet.report.series import (
     joining,
     read_series,
 )
-from admmnet.running.watching import Watcher
 from tests.people_runs import put_summary, seal
 from tests.run_folders import ROUNDS, made, part_of, unfinished, with_lost
 

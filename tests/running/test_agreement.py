@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from scipy.sparse import csr_array
 from admmnet.config.run_config import RunConfig
 from admmnet.data.given import Given
 from admmnet.errors import RequestError
-from admmnet.running.agreement import agreed
+from admmnet.running.agreement import Told, agreed, numbered
+from admmnet.running.handshake import public_settings
 from admmnet.transport.local import LocalWorld
 
 X = np.random.default_rng(0).standard_normal((20, 3))
@@ -36,20 +38,27 @@ class Pair(LocalWorld):
         return [self.told, self.told if self._other is None else self._other]
 
 
+def read(given: Given | None, **settings: Any) -> Callable[[], Told]:
+    """What a process was given."""
+    config = RunConfig(**({"data": given.kind} if given else {}) | settings)
+    own = {name: getattr(config, name) for name in ("transport", "account", "no_account", "out", "resume")}
+    shown = public_settings(config, records=config.simulation) | own
+    return lambda: Told(given, lambda: shown, simulation=config.simulation)
+
+
 def told(given: Given | None, **settings: Any) -> dict[str, Any]:
     """What a process tells of its arguments."""
-    world, config = Pair(), RunConfig(**({"data": given.kind} if given else {}) | settings)
-    assert agreed(world, lambda: (config, given), None, stoppable=True) == (config, given)
+    world = Pair()
+    assert agreed(world, read(given, **settings)) is None
     found: dict[str, Any] = world.told["told"]
     return found
 
 
 def disagree(one: Given, other: Given, **settings: Any) -> str:
     """What is said of two processes that were given these."""
-    config = RunConfig(data=one.kind, **settings)
     second = {"own": [], "told": told(other, **settings)}
     with pytest.raises(RequestError) as caught:
-        agreed(Pair(second), lambda: (config, one), None, stoppable=True)
+        agreed(Pair(second), read(one, **settings))
     assert caught.value.shared
     return str(caught.value)
 
@@ -115,10 +124,9 @@ def test_the_same_records_held_otherwise_are_the_same(one: Any, other: Any) -> N
 
 def test_long_values_are_shown_where_they_differ() -> None:
     edges = ",".join(f"{i}-{i + 1}" for i in range(200))
-    config = RunConfig(topology=f"edges:{edges}", seed=0)
     second = {"own": [], "told": told(None, topology=f"edges:{edges[:-3]}0", seed=0)}
     with pytest.raises(RequestError) as caught:
-        agreed(Pair(second), lambda: (config, None), None, stoppable=True)
+        agreed(Pair(second), read(None, topology=f"edges:{edges}", seed=0))
     text = str(caught.value)
     assert len(text) < 300
     assert "199-200, process 0" not in text
@@ -132,9 +140,31 @@ def test_a_host_that_does_not_say_whose_shards_it_has_is_named(other: dict[str, 
         name = "zmq"
 
     shards = Given("arrays", own={0: (X, y)}, whole=False)
-    config = RunConfig(data="arrays", seed=0, topology="path:2")
-    found, _ = agreed(Hosts({"own": [1]}), lambda: (config, shards), None, stoppable=True)
-    assert found.agents is None
+    given = read(shards, seed=0, topology="path:2")
+    assert agreed(Hosts({"own": [1]}), given) == {0, 1}
     with pytest.raises(RequestError, match="process 1 does not say which agents it has shards of") as caught:
-        agreed(Hosts(other), lambda: (config, shards), None, stoppable=True)
+        agreed(Hosts(other), given)
+    assert caught.value.shared
+
+
+@pytest.mark.parametrize(
+    ("known", "agents", "named", "count"),
+    [({0, 1, 2}, None, False, 3), ({0, 1}, 2, False, 2), ({0, 1}, None, True, None)],
+)
+def test_shards_number_the_agents(known: set[int], agents: int | None, named: bool, count: int | None) -> None:
+    assert numbered(known, agents, named=named) == count
+
+
+@pytest.mark.parametrize(
+    ("known", "agents", "named", "words"),
+    [
+        ({0, 2}, None, False, "no process has a shard of agent 1: give one an agent, 0 to 2"),
+        ({0, 1}, 3, False, "no process has a shard of agent 2: give one an agent, 0 to 2"),
+        ({0, 2}, None, True, "no process has a shard of agent 1: give one an agent, 0 to 2"),
+        ({0, 1, 2}, 2, False, "shards has agent 2, and the agents are 0 to 1: leave it out"),
+    ],
+)
+def test_agents_without_a_shard_or_a_place(known: set[int], agents: int | None, named: bool, words: str) -> None:
+    with pytest.raises(RequestError, match=words) as caught:
+        numbered(known, agents, named=named)
     assert caught.value.shared

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from admmnet.errors import RequestError, RunError
+from admmnet.evidence.members import Members
 from admmnet.identity.keys import Identity
 from admmnet.masking import Attempt
 from admmnet.running.attempts import Attempts, agree_on_masks
-from admmnet.running.identities import Members
 from admmnet.running.notes import attempt_notes
 from admmnet.running.rounds import Rounds
 from admmnet.transport.local import LocalWorld

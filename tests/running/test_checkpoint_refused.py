@@ -15,11 +15,13 @@ from admmnet import RunConfig, read_run, run
 from admmnet.cli import run_command_line
 from admmnet.config.toml import load_config, to_toml
 from admmnet.errors import AdmmnetError, RequestError
+from admmnet.record.folder import hold
 from admmnet.running.checkpoint.packing import read_archive, write_archive
-from admmnet.running.checkpoint.resume import resumed_config, resuming
-from admmnet.running.folder import hold
+from admmnet.running.checkpoint.resume import resumed_config
+from admmnet.running.handshake import resuming
 from admmnet.version import __version__
 from tests.interrupted_runs import ROUNDS, Place, assert_same, write_people
+from tests.people_runs import summary_of
 
 
 @pytest.fixture
@@ -211,7 +213,7 @@ def test_a_folder_belongs_to_one_run_at_a_time(place: Place) -> None:
         place.resume(folder)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
     place.resume(folder)
-    assert (read_run(folder).summary or {})["rounds"] == ROUNDS
+    assert summary_of(folder)["rounds"] == ROUNDS
 
 
 def test_a_run_that_finishes_while_another_one_resumes_it(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,15 +15,15 @@ import pytest
 from admmnet import RunConfig, run
 from admmnet.cli import run_command_line
 from admmnet.errors import CheckFailed, RequestError
+from admmnet.evidence.compare import Evidence, compare, hold_keys, read_evidence
+from admmnet.evidence.members import Members, agree
+from admmnet.evidence.receipts import BATCH
 from admmnet.identity.keys import Identity
 from admmnet.identity.receipts import NOTHING, Receipt, hash_of, of_line
 from admmnet.methods.sums import SumMethod
+from admmnet.record.folder import write_part
+from admmnet.record.reader import read_run
 from admmnet.running import loop
-from admmnet.running.evidence import Evidence, compare, hold_keys, read_evidence
-from admmnet.running.folder import write_part
-from admmnet.running.identities import Members, agree
-from admmnet.running.reading import read_run
-from admmnet.running.receipts import BATCH
 from admmnet.transport.hosts.network import make_network
 from tests.people_runs import put_summary, summary_of
 from tests.transport.test_network_file import plain

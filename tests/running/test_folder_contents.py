@@ -9,11 +9,12 @@ import shutil
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
 from admmnet import CheckFailed, RequestError, RunConfig, load_config, read_run, run
-from admmnet.running.folder import create_folder, default_folder, ledger_path
+from admmnet.record.folder import create_folder, default_folder, ledger_path
 from tests.people_runs import AGENTS, ROUNDS, finished_run, summary_of
 
 SUMMARY = """
@@ -140,7 +141,7 @@ def test_config_is_resolved(finished: Path) -> None:
 
 def test_read_run(finished: Path) -> None:
     folder = read_run(finished)
-    assert folder.summary == summary_of(finished)
+    assert msgspec.to_builtins(folder.summary) == summary_of(finished)
     assert list(folder.ledgers) == [f"ledger/agent-00{i}.jsonl" for i in range(AGENTS)]
     for account, entry in zip(folder.ledgers.values(), summary_of(finished)["per_agent"], strict=True):
         assert account.finished
@@ -172,7 +173,7 @@ def test_create_folder(tmp_path: Path) -> None:
 
 def test_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("admmnet.running.folder.time.strftime", lambda form: "20260101-120000")
+    monkeypatch.setattr("admmnet.record.folder.time.strftime", lambda form: "20260101-120000")
     assert default_folder("admm") == Path("runs/20260101-120000-admm")
     for name in ("20260101-120000-admm", "20260101-120000-admm-2"):
         (tmp_path / "runs" / name).mkdir(parents=True)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from admmnet.errors import AdmmnetError, RunError
+from admmnet.evidence.members import Members, agree
 from admmnet.identity.keys import Identity
-from admmnet.running.identities import Members, agree
 from admmnet.transport.hosts.network import make_network
 from admmnet.transport.local import LocalWorld
 from tests.transport.test_network_file import plain

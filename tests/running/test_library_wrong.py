@@ -205,7 +205,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "parts": ({**POOL, "graph": nx.Graph([(0, 1), (2, 3)])}, "not connected, it has 2 parts"),
     "a spec as graph": ({**POOL, "graph": "ring:5"}, "graph is a str: it must be a networkx.Graph; topology='ring:5'"),
     "a graph and a topology": ({**POOL, "graph": nx.path_graph(3), "topology": "ring:3"}, "exclude each other"),
-    "a graph of another size": ({"shards": HALVES, "graph": nx.path_graph(3)}, "2 entries, and a graph of 3: give"),
+    "a graph of another size": ({"shards": HALVES, "graph": nx.path_graph(3)}, "2 entries, and agents = 3: give one"),
     "a topology of another size": ({"shards": HALVES, "topology": "ring:3"}, "3 nodes but agents says 2"),
     # settings
     "text for epsilon": ({**POOL, "epsilon": "1"}, "epsilon = '1' is not allowed: it must be a number, above 0"),
@@ -235,7 +235,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "other labels in the test": ({"data": FRAME, "label": "won", "test": frame(won="perhaps")}, "label 'perhaps'"),
     "three in a pair": ({**POOL, "test": (X, y, y)}, "test is a tuple of length 3: it must be"),
     "no edges": ({**POOL, "topology": "edges:"}, "topology edges: expected pairs of agents such as 0-1,1-2, got ''"),
-    "a multigraph": ({**POOL, "graph": nx.MultiGraph([(0, 1), (0, 1)])}, "parallel edges 0-1"),
+    "a multigraph": ({**POOL, "graph": nx.MultiGraph([(0, 1), (0, 1)])}, "multigraph: parallel edges"),
     "private with a seed": ({**POOL, "private": True}, "private and seed exclude each other"),
     "a frame for config": ({"config": FRAME}, "run was given a DataFrame without a name: it takes a RunConfig there"),
     "a number for account": ({**POOL, "account": 3}, "account = 3 is not allowed: it must be text"),
@@ -257,8 +257,8 @@ def test_it_ends_in_words(case: str, tmp_path: Path) -> None:
 
 
 def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
-    how: dict[str, Any] = {"agents": np.int64(4), "epsilon": np.float32(2.0), "positive": 1, "rounds": 2}
-    result = run(seed=np.int8(0), algorithm="pp-admm", out=tmp_path / "run", **POOL, **how)
+    how: dict[str, Any] = {"agents": np.int64(4), "epsilon": np.float32(2.0), "positive": 1, "seed": np.int8(0)}
+    result = run(rounds=2, algorithm="pp-admm", out=tmp_path / "run", **POOL, **how)
     assert (result.summary["agents"], result.summary["privacy"]["epsilon_target"]) == (4, 2.0)
 
 

@@ -17,8 +17,8 @@ from admmnet import CheckFailed, read_run, run
 from admmnet.cli import run_command_line
 from admmnet.errors import RunError
 from admmnet.files import write_whole
+from admmnet.record.manifest import MANIFEST, check_manifest, make_manifest, manifest_digest
 from admmnet.running.checkpoint.resume import resumed_config
-from admmnet.running.manifest import MANIFEST, check_manifest, make_manifest, manifest_digest
 from tests.people_runs import put_summary, seal, small, summary_of, write_people
 
 EDITS = int(os.environ.get("ADMMNET_EDITS", "300"))
@@ -49,7 +49,6 @@ def test_all_files_are_listed(finished: Path) -> None:
     manifest = json.loads((finished / MANIFEST).read_bytes())
     assert sorted([*manifest["files"], MANIFEST]) == files_in(finished)
     assert {name.split("/")[0] for name in manifest["files"]} >= {"checkpoint", "ledger", "receipts"}
-    assert read_run(finished).manifest
     assert run_command_line(["ledger", "verify", str(finished)]) == 0
 
 
@@ -198,16 +197,6 @@ def test_a_manifest_is_not_believed_that_any_file_grows(name: str, copied: Path)
         file.write(b"# anything\n")
     with pytest.raises(CheckFailed, match=f"{name} grows, which is no file of an agent that was lost"):
         check_manifest(copied, (2,))
-
-
-def test_folders_of_older_versions_are_held_to_their_digests(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    summary = summary_of(copied)
-    del summary["manifest"]
-    put_summary(copied, summary)
-    (copied / MANIFEST).unlink()
-    assert not read_run(copied).manifest
-    assert run_command_line(["ledger", "verify", str(copied)]) == 0
-    assert "no manifest.json" in capsys.readouterr().out
 
 
 # the disk fills in the last moment

@@ -52,7 +52,7 @@ def test_the_smallest_agent_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) 
     part = np.zeros((4, 2)), np.ones(4)
     data = Records("made", {}, dict.fromkeys(range(50), 4), *part, ("a", "b"), "public-bounds")
     config = RunConfig(algorithm="pp-admm", epsilon=1.0, delta=1e-5, seed=0)
-    at_start.notes_of(config, data)
+    at_start.notes_of(config.sections.method, data, simulation=True, seeded=True)
     assert asked == [50]
 
 

@@ -15,7 +15,6 @@ from admmnet import BudgetError, RequestError, RunConfig, read_run, run
 from admmnet.holder.answers import Asking
 from admmnet.methods import METHODS
 from admmnet.methods.agent import AgentPlan, Contact
-from admmnet.methods.aggregate import Rule
 from admmnet.methods.base import Agent
 from admmnet.methods.consensus import ConsensusState
 from admmnet.methods.pp_admm import PPADMM
@@ -64,8 +63,9 @@ class Own:
     dual: Vector
     heard: Matrix
 
-    def linear_term(self, eta: float, proximal: float, contact: Contact | None, rule: Rule) -> Vector:
-        return 2.0 * self.dual - eta * (len(self.heard) * self.theta + rule(self.heard)) - proximal * self.theta
+    def linear_term(self, eta: float, proximal: float, contact: Contact | None) -> Vector:
+        around: Vector = len(self.heard) * self.theta + self.heard.sum(axis=0)
+        return 2.0 * self.dual - eta * around - proximal * self.theta
 
     def absorb(
         self,
@@ -74,11 +74,10 @@ class Own:
         inbox: Mapping[int, Vector],
         eta: float,
         contact: Contact | None,
-        rule: Rule,
     ) -> None:
         self.theta = self.theta if own is None else own
         self.heard = np.array([inbox.get(j, self.heard[row]) for row, j in enumerate(neighbours)])
-        self.dual = self.dual + 0.5 * eta * (len(self.heard) * self.theta - rule(self.heard))
+        self.dual = self.dual + 0.5 * eta * (len(self.heard) * self.theta - self.heard.sum(axis=0))
 
 
 class Stranger(PPADMM):

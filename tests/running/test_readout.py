@@ -78,7 +78,7 @@ def test_the_tail_of_a_lost_agent_is_a_mean_too(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(edge, "collect", lambda transport, mine: np.vstack([mine, np.zeros((1, 4))]))
     monkeypatch.setattr(Observer, "judge", lambda *words: None)
     plan: Any = SimpleNamespace(
-        config=RunConfig(answer="tail"), graph=Graph(2, [(0, 1)]), method=SimpleNamespace(verb="exchange")
+        settings=RunConfig(answer="tail"), graph=Graph(2, [(0, 1)]), method=SimpleNamespace(verb="exchange")
     )
     found = answer(plan, observer._transport, observer, tail, [], 6)
     np.testing.assert_allclose(found, vectors[3:].mean(axis=0), rtol=0, atol=1e-14)

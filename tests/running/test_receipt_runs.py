@@ -12,9 +12,9 @@ import pytest
 
 from admmnet import RunConfig, run
 from admmnet.errors import CheckFailed, RequestError
+from admmnet.evidence.compare import read_evidence
 from admmnet.identity.receipts import of_line
 from admmnet.running.events import RoundEvent
-from admmnet.running.evidence import read_evidence
 from admmnet.transport.local import LocalWorld
 
 

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from admmnet.errors import RunError
+from admmnet.evidence import receipts as kept
+from admmnet.evidence.members import Members
+from admmnet.evidence.receipts import BATCH, Receipts, digest_of
 from admmnet.identity.keys import Identity, verify
 from admmnet.identity.receipts import NOTHING, SIZE, Receipt, of_line, of_words, to_words
 from admmnet.privacy.ledger.file import Head
-from admmnet.running import receipts as kept
-from admmnet.running.identities import Members
-from admmnet.running.receipts import BATCH, Receipts, digest_of
 from admmnet.transport import Inbox
 from admmnet.types import Total, Vector
 

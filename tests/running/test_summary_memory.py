@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +13,9 @@ from admmnet import run
 from admmnet.holder import Door, Holder
 from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.rng import AgentStreams
-from admmnet.running.folder import as_json
 from admmnet.solvers.losses import get_loss
 from admmnet.transport.local import LocalWorld
 from tests.people_runs import small, write_people
-
-
-def test_json_of_many_agents_is_never_in_memory_as_pieces() -> None:
-    entries = {"per_agent": [{f"figure{k}": i / 7.0 for k in range(8)} for i in range(2000)]}
-    tracemalloc.start()
-    try:
-        found = as_json(entries)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert found == (json.dumps(entries, indent=2) + "\n").encode()
-    assert peak < 3 * len(found)
 
 
 def test_one_process_makes_no_copy_of_its_agents_figures_and_equal_ones_once(

@@ -12,7 +12,7 @@ import pytest
 from admmnet.errors import RequestError, RunError
 from admmnet.graph.tree import spanning_tree
 from admmnet.privacy.ledger.file import Ledger
-from admmnet.running import plan
+from admmnet.running import entrance
 from admmnet.transport.local import LocalTransport
 from tests.interrupted_runs import Place, assert_same, write_people
 from tests.people_runs import summary_of
@@ -121,7 +121,7 @@ def test_a_vector_of_another_length_than_the_method_says_is_refused(
     monkeypatch.setattr(TreeSum, "sum_size", 3)
     with pytest.raises(RequestError, match=r"propose: returns int64 of shape \(4,\): .* of shape \(3,\)"):
         place.whole("run", **TREE)  # in the rehearsal
-    monkeypatch.setattr(plan, "rehearse", lambda *_, **__: None)
+    monkeypatch.setattr(entrance, "rehearse", lambda *_, **__: None)
     with pytest.raises(RunError, match=r"tree-sum gives .* of shape \(4,\) .* sum_size says, 3"):
         place.whole("run", **TREE)
 

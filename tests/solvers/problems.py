@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from numpy.typing import NDArray
 
 from admmnet.solvers.certificate import Solution
 from admmnet.solvers.losses import LOSSES, Huber, Logistic, Loss, SmoothedHinge
+from admmnet.solvers.radius import LARGEST_ROW, LossFacts, summands
 from admmnet.types import Matrix, Vector
 
 LOSS = Logistic()
@@ -39,6 +42,17 @@ def linear_term(d: int, size: float, seed: int = 0) -> Vector:
     return np.asarray(g * (size / np.linalg.norm(g)))
 
 
+def units(found: Vector, exact: list[Fraction]) -> float:
+    """Largest relative error in units of 2^-53; inf where one of the two alone is zero."""
+    worst = Fraction(0)
+    for a, b in zip(found.tolist(), exact, strict=True):
+        if b == 0 and a != 0.0:
+            return math.inf
+        if abs(b) > Fraction(1e-290):  # below, numbers have fewer bits
+            worst = max(worst, abs(Fraction(a) - b) / abs(b) * 2**53)
+    return float(worst)
+
+
 Wide = NDArray[np.longdouble]
 
 
@@ -65,6 +79,14 @@ def exact_norm(X: Matrix, y: Vector, theta: Vector, g: Vector, m: float, loss: L
 def check(X: Matrix, y: Vector, g: Vector, m: float, beta: float, found: Solution, loss: Loss = LOSS) -> None:
     true = exact_norm(X, y, found.theta, g, m, loss)
     assert true <= found.gradient_norm <= beta
+
+
+def worst_margin(facts: LossFacts, m: float, beta: float, linear: float) -> float:
+    """(V3) of docs/privacy.md: `rounding_margin` over all records where the gradient norm is at most beta."""
+    n, d, G, c, _ = facts
+    a = LARGEST_ROW**2 * c * d / m
+    terms = (a + 3.0) * (linear + LARGEST_ROW * G + beta), LARGEST_ROW * (summands(n, d) + 12) * G
+    return 1.01 * 2.0**-53 * (sum(terms) + 3.0 * linear + (d + 2) * beta)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from admmnet.solvers.ball_query import BallQuery
 from admmnet.solvers.batch import Steps
 from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver
+from admmnet.solvers.radius import MOST, LossFacts, _reachable, centre_radius, gate_gap
 from admmnet.types import Vector
 from tests.solvers.problems import problem as records
 
@@ -34,13 +35,7 @@ def exact(solver: LocalSolver, center: Vector, radius: float) -> tuple[float, Ve
             start,
             jac=lambda t: X.T @ (-y / (1.0 + np.exp(y * (X @ t)))) / len(y),
             method="SLSQP",
-            constraints=[
-                {
-                    "type": "ineq",
-                    "fun": lambda t: radius**2 - (t - center) @ (t - center),
-                    "jac": lambda t: -2.0 * (t - center),
-                }
-            ],
+            constraints={"type": "ineq", "fun": lambda t: radius**2 - (t - center) @ (t - center)},
             options={"ftol": 1e-12, "maxiter": 500},
         )
         theta: Vector = found.x
@@ -105,6 +100,16 @@ def test_the_agents_own_solver_is_left_alone() -> None:
     BallQuery(one, 5.0, 1e-4).fall(np.ones(5))
     g = np.linspace(-0.1, 0.1, 5)
     assert one.solve(g, 0.3, 1e-9).theta.tobytes() == two.solve(g, 0.3, 1e-9).theta.tobytes()
+
+
+def test_the_radius_of_centres_is_the_largest_to_one_percent() -> None:
+    facts = LossFacts.of(7000, 105, LOGISTIC)
+    gap = gate_gap(facts, 5.0) / 100.0
+    C = centre_radius(facts, 5.0, gap)
+    assert 1.0 < C < MOST
+    assert _reachable(facts, 5.0, gap, C)
+    assert not _reachable(facts, 5.0, gap, 1.02 * C)
+    assert centre_radius(facts, 5.0, 1e-17) == 0.0
 
 
 def test_failure_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

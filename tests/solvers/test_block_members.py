@@ -8,7 +8,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from admmnet.errors import CertificateError, RequestError
+from admmnet.errors import CertificateError
 from admmnet.running.checkpoint.state import restore_block, states_taken
 from admmnet.solvers.ball_query import BallQuery
 from admmnet.solvers.blocks.group import Group
@@ -17,8 +17,8 @@ from admmnet.solvers.blocks.solve import BlockSolver
 from admmnet.solvers.certificate import met_curvature, rounding_margin
 from admmnet.solvers.losses import SmoothedHinge
 from admmnet.solvers.newton import LocalSolver
-from tests.solvers.problems import Kinked, check, linear_term, problem
-from tests.solvers.test_block_solve import LOSS, every_shape, fill, pull, rounds, shards, solved
+from tests.solvers.problems import LOSS, check, linear_term, problem
+from tests.solvers.test_block_solve import every_shape, fill, pull, rounds, shards, solved
 
 
 @every_shape
@@ -133,24 +133,6 @@ def test_a_large_shard_does_not_keep_a_larger_array_alive() -> None:
     assert not np.shares_memory(block.members[0].X, X)
     own, labels = problem(2500, 50)
     assert np.shares_memory(BlockSolver([(own, labels)], LOSS).members[0].X, own)
-
-
-def test_unusable_records_and_calls_are_refused() -> None:
-    X, y = problem(50, 3)
-    for rows, labels in ((X[:0], y[:0]), (X, y[1:]), (X[0], y[:1]), (X[:, :2], y)):
-        with pytest.raises(RequestError, match="shapes"):
-            BlockSolver([(X, y), (rows, labels)], LOSS)
-    for bad in (np.nan, np.inf, 1e200):
-        broken = X.copy()
-        broken[3, 1] = bad
-        with pytest.raises(RequestError, match="member 1 hold a number that is not finite"):
-            BlockSolver([(X, y), (broken, y)], LOSS)
-    with pytest.raises(RequestError, match="'kinked' has kinks"):
-        BlockSolver([(X, y)], Kinked())
-    with pytest.raises(RequestError, match="got none"):
-        BlockSolver([], LOSS)
-    with pytest.raises(RequestError, match="once a call"):
-        BlockSolver([(X, y)], LOSS).solve([0, 0], np.zeros((2, 3)), fill(2, 1.0), fill(2, 1e-6))
 
 
 def test_the_curvature_met_in_a_padded_stack_is_that_of_the_records() -> None:

@@ -15,13 +15,12 @@ from admmnet.solvers.blocks.curvature import Curvature
 from admmnet.solvers.blocks.records import Stack, StackRows
 from admmnet.solvers.blocks.solve import BlockSolver
 from admmnet.solvers.certificate import Solution
-from admmnet.solvers.losses import Logistic, Loss, SmoothedHinge
+from admmnet.solvers.losses import Loss, SmoothedHinge
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Matrix, Vector
-from tests.solvers.problems import EVERY, check, every_loss, exact_norm, linear_term, problem
+from tests.solvers.problems import EVERY, LOSS, check, every_loss, exact_norm, linear_term, problem
 from tests.solvers.test_newton import HARD
 
-LOSS = Logistic()
 Shards = list[tuple[Matrix, Vector]]
 SHAPES: dict[str, tuple[list[int], int]] = {
     "ragged by one": ([30, 31, 30, 31, 31, 30], 105),

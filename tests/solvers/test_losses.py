@@ -13,6 +13,8 @@ from admmnet.errors import RequestError
 from admmnet.solvers.losses import LOSSES, Huber, Logistic, Loss, SmoothedHinge, Squared, get_loss
 from admmnet.types import Vector
 
+from .problems import units
+
 UNIT = 2.0**-53
 SCORES = np.concatenate([np.linspace(-700.0, 700.0, 2801), np.linspace(-3.0, 3.0, 601), [-1e-12, 0.0, 1e-300]])
 EXTREME = np.array([-np.inf, -1e308, -750.0, -710.0, 710.0, 750.0, 1e308, np.inf])
@@ -116,14 +118,6 @@ def hinge_slope(u: float, y: float, h: float) -> Fraction:
 def huber_slope(u: float, y: float, width: float) -> Fraction:
     """Exact clipped residual at float64 arguments."""
     return min(Fraction(width), max(-Fraction(width), Fraction(u) - Fraction(y)))
-
-
-def units(found: Vector, exact: list[Fraction]) -> float:
-    """Largest relative error in units of 2^-53; inf where one of the two alone is zero."""
-    errors = [0.0]
-    for a, b in zip(found.tolist(), exact, strict=True):
-        errors.append(float(abs(Fraction(a) - b) / abs(b)) / UNIT if b else (math.inf if a else 0.0))
-    return max(errors)
 
 
 @every_width
@@ -237,5 +231,5 @@ def test_widths() -> None:
     bad: list[Any] = [0.0, -1.0, 1e-7, 1e7, math.nan, math.inf, "wide", None, True]
     for width in bad:
         for name in ("smoothed-hinge", "huber"):
-            with pytest.raises(RequestError, match=r"loss_width = .* at least 1e-06 and at most 1e\+06"):
+            with pytest.raises(RequestError, match=r"loss_width = .* a number from 1e-06 to 1e\+06"):
                 get_loss(name, width)

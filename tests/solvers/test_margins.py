@@ -7,7 +7,7 @@ import pytest
 
 from admmnet.solvers import accurate
 from admmnet.solvers.certificate import gradient, hessian, met_curvature, rounding_margin
-from admmnet.solvers.losses import Loss
+from admmnet.solvers.losses import Huber, Loss
 from admmnet.types import Matrix, Vector
 
 from .problems import LOSS, every_loss, exact_norm, linear_term, problem
@@ -47,6 +47,12 @@ def test_rounding_margin_covers_the_error_and_is_small(n: int, d: int, size: flo
         margin = rounding_margin(X.shape, row_norm, curvature, rms, size, m * size + 0.1, norm)
         assert error <= margin
         assert margin <= 2.0**-53 * (n + d + 20) * (1 + 4 * c * size + norm + rms)
+
+
+def test_the_curvature_met_counts_how_slopes_are_evaluated() -> None:
+    """Where the loss is straight nothing is met but 18 units of 2^-53 of the slope."""
+    met = met_curvature(np.array([[1.0, 0.0]]), -np.ones(1), np.array([9.0, 0.0]), Huber(0.1), 1.0, 9.0)
+    assert 18.0 <= met * 2 * 9.0 / 0.1 <= 18.5
 
 
 def hostile(kind: str, n: int, d: int) -> tuple[Matrix, Vector, Vector]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
 from admmnet.errors import CertificateError, RequestError, RunError
 from admmnet.solvers import accurate, newton
+from admmnet.solvers.blocks.solve import BlockSolver
 from admmnet.solvers.certificate import gradient, rounding_margin, scores
 from admmnet.solvers.losses import Huber, Loss, SmoothedHinge, Squared
 from admmnet.solvers.newton import LocalSolver
@@ -267,17 +270,7 @@ def test_linear_terms_that_overflow_are_refused(size: float) -> None:
     check(X, y, np.ones(3), 0.1, 1e-9, solver.solve(np.ones(3), 0.1, 1e-9))
 
 
-def test_unusable_records_are_refused() -> None:
-    X, y = problem(50, 3)
-    for rows, labels in ((X[:0], y[:0]), (X, y[1:]), (X[0], y[:1]), (X, X)):
-        with pytest.raises(RequestError, match="shapes"):
-            LocalSolver(rows, labels, LOSS)
-    for bad in (np.nan, np.inf, 1e200):
-        broken = X.copy()
-        broken[3, 1] = bad
-        with pytest.raises(RequestError, match="not finite"):
-            LocalSolver(broken, y, LOSS)
-    with pytest.raises(RequestError, match="not finite"):
-        LocalSolver(X, np.where(y > 0, np.nan, y), LOSS)
+@pytest.mark.parametrize("solver", [LocalSolver, lambda X, y, loss: BlockSolver([(X, y)], loss)])
+def test_losses_with_kinks_are_refused(solver: Callable[..., object]) -> None:
     with pytest.raises(RequestError, match="'kinked' has kinks"):
-        LocalSolver(X, y, Kinked())
+        solver(*problem(50, 3), Kinked())

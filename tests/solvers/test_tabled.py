@@ -18,9 +18,8 @@ from admmnet.solvers.losses import Huber, Logistic, SmoothedHinge
 from admmnet.solvers.newton import LocalSolver
 from admmnet.solvers.tabled import REACH, STEP, Slope, TableLoss
 from admmnet.types import Vector
-from tests.solvers.problems import linear_term, problem
+from tests.solvers.problems import linear_term, problem, units
 
-UNIT = Fraction(1, 2**53)
 NODES = np.arange(-REACH, REACH + STEP, STEP, dtype=np.float64)
 SOME, ONES = np.linspace(-3.0, 3.0, 7), np.ones(7)
 
@@ -106,17 +105,6 @@ def points(loss: TableLoss, label: float) -> tuple[Vector, Vector]:
     y = rng.choice([-1.0, 1.0, 0.3, -1e-17, 1e-9, 0.7, 1.0 / 3.0], len(u))
     near = y + rng.uniform(-1, 1, len(u)) * 2.0**-60
     return np.concatenate([u, u + y, near]), np.tile(y, 3)
-
-
-def units(found: Vector, exact: list[Fraction]) -> float:
-    """Largest relative error in units of 2^-53; inf where one of the two alone is zero."""
-    worst = Fraction(0)
-    for a, b in zip(found.tolist(), exact, strict=True):
-        if b == 0 and a != 0.0:
-            return math.inf
-        if abs(b) > Fraction(1e-290):  # below, numbers have fewer bits
-            worst = max(worst, abs(Fraction(a) - b) / abs(b) / UNIT)
-    return float(worst)
 
 
 @every

@@ -14,25 +14,14 @@ from admmnet.solvers import accurate, radius
 from admmnet.solvers.accurate import WIDE, accurate_gradient
 from admmnet.solvers.ball_query import BallQuery
 from admmnet.solvers.certificate import gradient, met_curvature, rounding_margin, rows_at_once, scores
-from admmnet.solvers.losses import Logistic, Loss
+from admmnet.solvers.losses import Huber, Loss
 from admmnet.solvers.newton import LocalSolver
-from admmnet.solvers.radius import (
-    LossFacts,
-    centre_radius,
-    certain,
-    clip,
-    gate_gap,
-    least_beta,
-    linear_radius,
-    worst_margin,
-)
+from admmnet.solvers.radius import LossFacts, centre_radius, certain, clip, gate_gap, least_beta, linear_radius
 from admmnet.solvers.wide import WideSolver
 from admmnet.types import Vector
 
-from .problems import EVERY, exact_norm, linear_term
+from .problems import EVERY, LOSS, every_loss, exact_norm, linear_term, worst_margin
 
-LOSS = Logistic()
-every_loss = pytest.mark.parametrize("loss", EVERY.values(), ids=EVERY.keys())
 KINDS = ("plain", "one class", "empty rows", "equal", "one entry", "shared column", "falling sizes", "dense")
 
 
@@ -139,6 +128,15 @@ def test_accurate_gradients_of_sparse_rows_are_those_of_dense_ones() -> None:
         )
         assert one[0].tobytes() == two[0].tobytes()
         assert one[1] == two[1]
+
+
+def test_the_error_of_an_accurate_gradient_counts_slopes_and_their_sum() -> None:
+    """18 units of 2^-53 of the steepest slope for evaluating it, 3 for the sum; all else is exact here."""
+    X, g = np.array([[1.0, 0.0]]), np.array([-0.1, 0.0])
+    zero = np.zeros(2)
+    r, error = accurate_gradient(X, -np.ones(1), Huber(0.1), g, 1.0, zero, zero, row_norm=1.0, rows=1)
+    assert not r.any()
+    assert 21.0 <= error / (0.1 * 2.0**-53) <= 22.0
 
 
 @pytest.mark.parametrize("fast", [True, False])

@@ -13,13 +13,13 @@ import pytest
 
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError
+from admmnet.library import run
 from admmnet.privacy.mechanisms import (
     clipped_gamma_norm_noise,
     clipped_gaussian_noise,
     gamma_norm_noise,
     gaussian_noise,
 )
-from admmnet.running.entrance import run
 from admmnet.solvers.accurate import accurate_gradient, worst_error
 from admmnet.solvers.ball_query import BallQuery, query_settings
 from admmnet.solvers.batch import Steps
@@ -39,10 +39,10 @@ from admmnet.solvers.radius import (
     least_beta,
     linear_radius,
     tail_delta,
-    worst_margin,
 )
 from admmnet.types import Matrix, Vector
 from tests.real_sets import folder_of
+from tests.solvers.problems import worst_margin
 
 HINGES = SmoothedHinge(), SmoothedHinge(1e-2), SmoothedHinge(4.0)
 LOSSES: tuple[Loss, ...] = (Logistic(), *HINGES, Huber(), Huber(0.2))
@@ -316,7 +316,7 @@ def test_solves_that_use_all_of_their_tolerance_against_the_search_do_not_stop_i
 NORMAL: dict[str, dict[str, Any]] = {
     "pp-admm": {"algorithm": "pp-admm"},
     "epsilon 100": {"algorithm": "pp-admm", "epsilon": 100.0},
-    "ipp-admm": {"algorithm": "ipp-admm", "gate": "ball"},
+    "ipp-admm": {"algorithm": "ipp-admm", "gate": "gaussian"},
     "published": {"algorithm": "pp-admm", "method": "published"},
     "dvp": {"algorithm": "dvp"},
     "m-admm": {"algorithm": "m-admm", "growth": 1.3},

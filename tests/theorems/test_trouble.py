@@ -17,7 +17,7 @@ import pytest
 
 from admmnet import RunConfig, run
 from admmnet.holder.measurements import minimiser
-from admmnet.running.reading import read_run
+from admmnet.record.reader import read_run
 from admmnet.solvers.batch import Solve
 from tests.methods.recording import write_problem
 

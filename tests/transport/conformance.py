@@ -14,9 +14,9 @@ import networkx as nx
 import numpy as np
 
 from admmnet.errors import RequestError
+from admmnet.evidence.members import agree
 from admmnet.graph import load_topology
 from admmnet.identity.keys import verify
-from admmnet.running.identities import agree
 from admmnet.transport import Parcel, World, open_world
 
 from .spoken import GRAPHS, ODD, Say, assert_inbox, connected, exchange_rounds, spoken_at

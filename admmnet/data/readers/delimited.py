@@ -7,7 +7,7 @@ import io
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +16,6 @@ import numpy as np
 from admmnet.data.columns import (
     Codes,
     Column,
-    Features,
     Index,
     Refuse,
     Table,
@@ -26,6 +25,7 @@ from admmnet.data.columns import (
     listed,
     numbered,
     refuse,
+    table_of_numbers,
 )
 from admmnet.data.files import read_blocks, read_lines
 from admmnet.data.values import DATE, PLAIN, Spelling
@@ -109,23 +109,16 @@ def read_delimited(paths: Sequence[Path], names: Sequence[str], separator: str, 
     Every distinct cell of a column is kept once, and four bytes a cell. Lines at the top that begin with one of `skip`
     are no records; empty ones among them are none either.
     """
-    indices = [Index[str]() for _ in names]
-    blocks: list[Codes] = []
-    starts, lines_before = [0], []  # of each file: its first row, and the lines above its first record
-    for path in paths:
-        first = None
+
+    def blocks(path: Path, indices: list[Index[str]]) -> Iterator[tuple[int, Codes]]:
+        begun = False
         for above, lines in _numbered(path):
-            if first is None:
-                top = next((k for k, line in enumerate(lines) if not _no_record(line, skip)), None)
-                if top is None:
-                    continue
-                first, above, lines = above + top, above + top, lines[top:]
-            blocks.append(_codes(lines, indices, separator, _line_of(path, above)))
-        if first is None:
-            raise RequestError(f"{path} holds no record: get the original file")
-        lines_before.append(first)
-        starts.append(sum(block.shape[1] for block in blocks))
-    return _table_of(paths, names, indices, blocks, starts, lines_before)
+            top = 0 if begun else next((k for k, line in enumerate(lines) if not _no_record(line, skip)), len(lines))
+            if top < len(lines):
+                begun = True
+                yield above + top, _codes(lines[top:], indices, separator, _line_of(path, above + top))
+
+    return _coded(paths, names, blocks)
 
 
 def read_chosen(paths: Sequence[Path], names: Sequence[str]) -> Table:
@@ -133,10 +126,8 @@ def read_chosen(paths: Sequence[Path], names: Sequence[str]) -> Table:
 
     Of wide files the other columns take no memory.
     """
-    indices = [Index[str]() for _ in names]
-    blocks: list[Codes] = []
-    starts = [0]
-    for path in paths:
+
+    def blocks(path: Path, indices: list[Index[str]]) -> Iterator[tuple[int, Codes]]:
         places: list[int] = []
         for above, lines in _numbered(path):
             reader = csv.reader(lines, strict=False)
@@ -152,24 +143,27 @@ def read_chosen(paths: Sequence[Path], names: Sequence[str]) -> Table:
                 places, width = [header.index(name) for name in names], len(header)
                 above += 1
             _even(list(map(len, records)), width, _line_of(path, above), refuse)
-            codes = np.empty((len(names), len(records)), dtype=np.int32)
-            for k, place in enumerate(places):
-                codes[k] = [indices[k][record[place]] for record in records]
-            blocks.append(codes)
-        starts.append(sum(block.shape[1] for block in blocks))
-    return _table_of(paths, names, indices, blocks, starts, [1] * len(paths))
+            codes = [[index[record[k]] for record in records] for index, k in zip(indices, places, strict=True)]
+            yield above, np.array(codes, dtype=np.int32)
+
+    return _coded(paths, names, blocks)
 
 
-def _table_of(
-    paths: Sequence[Path],
-    names: Sequence[str],
-    indices: Sequence[Index[str]],
-    blocks: Sequence[Codes],
-    starts: Sequence[int],
-    above: Sequence[int],
+def _coded(
+    paths: Sequence[Path], names: Sequence[str], blocks: Callable[[Path, list[Index[str]]], Iterator[tuple[int, Codes]]]
 ) -> Table:
-    """Table of coded cells; ``starts`` are the first row of each file and the number of all, ``above`` lines before."""
-    whole = np.concatenate(blocks, axis=1)
+    """Table of the coded cells of files, which come in blocks with the number of lines above each."""
+    indices = [Index[str]() for _ in names]
+    found: list[Codes] = []
+    starts, lines_before = [0], []  # of each file: its first row, and the lines above its first record
+    for path in paths:
+        own = list(blocks(path, indices))
+        if not own:
+            raise RequestError(f"{path} holds no record: get the original file")
+        lines_before.append(own[0][0])
+        found += [codes for _, codes in own]
+        starts.append(sum(codes.shape[1] for codes in found))
+    whole = np.concatenate(found, axis=1)
 
     def read(name: str) -> Column:
         k = list(names).index(name)
@@ -177,7 +171,7 @@ def _table_of(
 
     def where(row: int) -> str:
         part = bisect_right(starts, row) - 1
-        return _line_of(paths[part], above[part])(row - starts[part])
+        return _line_of(paths[part], lines_before[part])(row - starts[part])
 
     parts = tuple(np.diff(starts).tolist()) if len(paths) > 1 else ()
     return Table(tuple(names), whole.shape[1], read, where, str(paths[0]), parts=parts)
@@ -202,11 +196,8 @@ def read_numbers(paths: Sequence[Path], names: Sequence[str]) -> Table:
         n -= len(block)
         numbers[n : n + len(block)] = block
 
-    def read(name: str) -> Column:
-        return column_of_numbers(numbers[:, list(names).index(name)])
-
-    features = Features(tuple(names[1:]), lambda which: numbers[which, 1:])
-    return Table(tuple(names), len(numbers), read, _line_of(path, 0), str(path), names[0], features)
+    labels = partial(column_of_numbers, numbers[:, 0])
+    return table_of_numbers(numbers[:, 1:], tuple(names[1:]), names[0], labels, _line_of(path, 0), str(path))
 
 
 def _codes(lines: list[str], indices: list[Index[str]], separator: str, where: Where) -> Codes:
@@ -235,6 +226,11 @@ def _even(counts: Sequence[int], width: int, where: Where, refuse: Refuse) -> Se
     ragged = [row for row, count in enumerate(counts) if count != width]
     refuse(f"{where(row)}: {counts[row]} values, expected {width}; mend or remove the line" for row in ragged)
     return [row for row, count in enumerate(counts) if count == width] if ragged else range(len(counts))
+
+
+def usual_separator(path: Path) -> str:
+    """Separator of a text file that declares none: its ending says so."""
+    return "\t" if path.name.endswith((".tsv", ".tsv.gz")) else ","
 
 
 def _most(line: str) -> str:

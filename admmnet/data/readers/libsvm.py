@@ -5,27 +5,15 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from admmnet.data.columns import (
-    Column,
-    Features,
-    Refuse,
-    Rows,
-    Table,
-    Where,
-    column_of,
-    column_of_numbers,
-    numbered,
-    refuse,
-)
+from admmnet.data.columns import Refuse, Table, Where, column_of, numbered, refuse, table_of_numbers
 from admmnet.data.files import read_lines
 from admmnet.errors import DataError, RequestError
-from admmnet.types import Matrix, Vector
 
 _LINE = re.compile(r"[^\s:]+(?:\s+\d{1,9}:[^\s:]+)*")
 
@@ -66,51 +54,15 @@ def read_libsvm(path: Path, width: int | None, refuse: Refuse = refuse, *more: P
         return place(int(at[row]))
 
     rows = _parse(path, lines, width, where, refuse)
-    d = rows.width
-    names = numbered(d)
     heads = column_of([line.split(None, 1)[0] for line in lines])
-
-    def read(name: str) -> Column:
-        return heads if name == "label" else column_of_numbers(rows.column(names.index(name)))
-
-    features = Features(names, rows.dense, sparse=rows.csr)
-    found = () if width is not None else (f"width {d}",)
-    return Table(("label", *names), len(lines), read, where, str(path), "label", features, found, parts)
+    table = table_of_numbers(rows, numbered(rows.shape[1]), "label", lambda: heads, where, str(path))
+    return replace(table, dependent=() if width is not None else (f"width {rows.shape[1]}",), parts=parts)
 
 
-class _Pairs:
-    """Rows in compressed form: row i holds the pairs from starts[i] to starts[i + 1], features counted from 0."""
+def _parse(path: Path, lines: Sequence[str], width: int | None, where: Where, refuse: Refuse) -> Any:
+    """Rows (n, d) of well-formed lines, a scipy CSR array."""
+    from scipy.sparse import csr_array  # imported here: help does without it
 
-    def __init__(self, starts: NDArray[np.intp], indices: NDArray[np.intp], values: Vector, width: int) -> None:
-        self.starts, self.indices, self.values, self.width = starts, indices, values, width
-
-    def dense(self, which: Rows) -> Matrix:
-        """Return some rows as a dense array (m, d)."""
-        X = np.zeros((len(which), self.width))
-        counts = self.starts[which + 1] - self.starts[which]
-        ends = np.cumsum(counts)
-        shift = self.starts[which] - (ends - counts)
-        pairs = np.arange(ends[-1]) + np.repeat(shift, counts)
-        X[np.repeat(np.arange(len(which)), counts), self.indices[pairs]] = self.values[pairs]
-        return X
-
-    def csr(self, which: Rows) -> Any:
-        """Return some rows as a scipy CSR array (m, d)."""
-        from scipy.sparse import csr_array  # imported here: only who asks for sparse rows needs it
-
-        n = len(self.starts) - 1
-        return csr_array((self.values, self.indices, self.starts), shape=(n, self.width))[which]
-
-    def column(self, index: int) -> Vector:
-        """Return one dense feature (n,)."""
-        x = np.zeros(len(self.starts) - 1)
-        pairs = np.flatnonzero(self.indices == index)
-        x[np.searchsorted(self.starts, pairs, side="right") - 1] = self.values[pairs]
-        return x
-
-
-def _parse(path: Path, lines: Sequence[str], width: int | None, where: Where, refuse: Refuse) -> _Pairs:
-    """Pairs of well-formed lines."""
     counts = np.fromiter((line.count(":") for line in lines), dtype=np.intp, count=len(lines))
     starts = np.concatenate(([0], np.cumsum(counts)))
     tokens = " ".join(line.split(None, 1)[1] for line in lines if ":" in line).replace(":", " ").split()
@@ -147,4 +99,4 @@ def _parse(path: Path, lines: Sequence[str], width: int | None, where: Where, re
         raise DataError(f"{path}: width {d} is above {WIDEST}; models are dense, so hash or select features")
     if d == 0:
         raise RequestError(f"{path} holds no index:value pair; give --features D if that is meant")
-    return _Pairs(starts, indices - 1, values, d)
+    return csr_array((values, indices - 1, starts), shape=(len(lines), d))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.data.columns import Column, Features, Refuse, Table, column_of, column_of_numbers, numbered, refuse
+from admmnet.data.columns import Refuse, Table, check_finite, column_of, numbered, refuse, table_of_numbers
 from admmnet.data.files import grows, most_unpacked
 from admmnet.errors import DataError, RequestError
 from admmnet.types import Matrix
@@ -28,19 +28,9 @@ def read_npz(path: Path, width: int | None, labelled: bool, refuse: Refuse = ref
     def where(row: int) -> str:
         return f"{path}, row {row + 1}"
 
-    refuse(
-        f"{where(row)}, column x{k + 1}: {X[row, k]:g} is not finite; remove the row or fill it in"
-        for row, k in np.argwhere(~np.isfinite(X)).tolist()
-    )
     names = numbered(d)
-
-    def read(name: str) -> Column:
-        if name == "y":
-            return column_of([str(v) for v in y.tolist()])
-        return column_of_numbers(X[:, names.index(name)])
-
-    features = Features(names, lambda which: X[which])
-    return Table(("y", *names), len(X), read, where, str(path), "y", features)
+    check_finite(X, names, where, refuse)
+    return table_of_numbers(X, names, "y", lambda: column_of([str(v) for v in y.tolist()]), where, str(path))
 
 
 def _arrays(path: Path, labelled: bool) -> tuple[Matrix, np.ndarray[Any, Any]]:

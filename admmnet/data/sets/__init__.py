@@ -21,9 +21,6 @@ BUILT_IN = tuple(name for name, known in KNOWN.items() if known.public)
 OWN = tuple(name for name in KNOWN if name.endswith(":"))
 """Starts of names that go on with the user's own file."""
 
-TAKES = {name: ("label", "positive") if known.discover else ("label",) for name, known in KNOWN.items() if name in OWN}
-"""Settings of a file's labels that go with them."""
-
 OFFICIAL = tuple(name for name, known in KNOWN.items() if known.official)
 """Names of the sets with a test part of their own."""
 

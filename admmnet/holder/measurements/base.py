@@ -10,12 +10,17 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache, lru_cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
 from admmnet.errors import RequestError
 from admmnet.solvers.radius import all_finite
+
+if TYPE_CHECKING:
+    from admmnet.holder.answers import Cost, Work
+    from admmnet.holder.known import Known
+    from admmnet.holder.secrets import Secret
 
 K = TypeVar("K", bound=type)
 KINDS: set[type] = set()
@@ -36,20 +41,27 @@ _NOT_NEGATIVE = frozenset({"share", "gate_epsilon"})
 """Numbers that may be zero; of all others a cost would be understated where they are not positive."""
 
 
-class Plain:
-    """Base of measurements: fields are made plain, so that no foreign value stands where a number belongs.
+class Measurement:
+    """A function of records together with its noise, its cost and the proof that joins the two.
 
-    Numbers are finite, and positive where a cost or a noise is made of them.
+    Fields are made plain, so that no foreign value stands where a number belongs. Numbers are finite, and positive
+    where a cost or a noise is made of them.
     """
 
-    def __post_init__(self) -> None:
-        """Convert every field to its plain type; vectors are copied. Equal numbers are looked at once.
+    def within(self, known: Known) -> Self:
+        """Return the same with public inputs held to their bounds: docs/privacy.md, "The public radius"."""
+        raise NotImplementedError
 
-        Raises
-        ------
-        RequestError
-            If a field is of another kind, or out of range.
-        """
+    def cost(self, known: Known) -> Cost:
+        """What it costs, from its own fields and public facts alone."""
+        raise NotImplementedError
+
+    def carry_out(self, secret: Secret, known: Known) -> Work:
+        """Draw, compute, round; the cost is charged."""
+        raise NotImplementedError
+
+    def __post_init__(self) -> None:
+        """Convert every field to its plain type, or refuse it; vectors are copied, equal numbers looked at once."""
         kind: Any = type(self)
         held = self.in_range  # of the class as ours are; else it may look at other fields
         exact = _EXACT if getattr(held, "__self__", None) is kind else ()
@@ -85,8 +97,8 @@ def _plain(kind: Any, name: str, wanted: str, value: Any, held: Callable[[str, A
     try:
         plain = np.array(value, dtype=np.float64) if wanted == "Vector" else _PLAIN[wanted](value)
     except (TypeError, ValueError):
-        said = f"{name} must be a {wanted.lower()}, got {type(value).__name__}"
-        raise RequestError(f"{kind.__name__}: {said}") from None
+        got = type(value).__name__
+        raise RequestError(f"{kind.__name__}: {name} must be a {wanted.lower()}, got {got}") from None
     if wanted in ("Vector", "float") and not held(name, plain):
         raise RequestError(f"{kind.__name__}: {name} is not finite, or not positive, or out of range")
     return plain

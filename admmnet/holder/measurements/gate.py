@@ -13,29 +13,20 @@ import numpy as np
 from admmnet.errors import RequestError
 from admmnet.holder.answers import LATER, NO, Cost, Released, Work
 from admmnet.holder.known import Known
-from admmnet.holder.measurements.base import Plain, key_of, measurement
+from admmnet.holder.measurements.base import Measurement, key_of, measurement
 from admmnet.holder.measurements.gradient import ROUNDING_SHARE
 from admmnet.holder.measurements.minimiser import candidate, checked, held, noisy, objective_event
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import AboveThreshold, Gaussian, Laplace
 from admmnet.rng import Purpose
-from admmnet.solvers.radius import LARGEST_ROW, MOST, LossFacts, centre_radius, clip, gaussian_tail, norm_radius
+from admmnet.solvers.ball_query import BallQuery
+from admmnet.solvers.radius import LARGEST_ROW, MOST, centre_radius, clip, gaussian_tail, norm_radius
 from admmnet.types import Vector
 
 
 @dataclass(frozen=True, eq=False)
-class _Fall(Plain):
-    """How much the mean loss can fall within a ball around a public point: Theorem 8.
-
-    Parameters
-    ----------
-    centre : ndarray, shape (d,)
-        Public point.
-    radius, gap : float
-        Of the ball, and of the certificate.
-    threshold : float
-        Fall worth a broadcast.
-    """
+class _Fall(Measurement):
+    """Whether the mean loss can fall by a threshold within a ball around a public centre, up to a gap: Theorem 8."""
 
     centre: Vector
     radius: float
@@ -45,7 +36,13 @@ class _Fall(Plain):
     def within(self, known: Known) -> Self:
         """Hold the centre to the radius within which every query is certified."""
         checked(self.centre, known, "gate's centre")
-        return replace(self, centre=clip(self.centre, _bound(known.facts, self.radius, self.gap)))
+        bound = _bound(known.facts, self.radius, self.gap)
+        if not bound > 0.0:
+            raise RequestError(
+                f"a gap of {self.gap:.3g} cannot be certified for {known.records:,} records of {known.width:,} "
+                "features: admmnet.solvers.radius.gate_gap gives the least that can"
+            )
+        return replace(self, centre=clip(self.centre, bound))
 
     def sensitivity(self, known: Known) -> float:
         """Most that replacing one record moves the certified fall: Theorem 8."""
@@ -53,38 +50,20 @@ class _Fall(Plain):
 
     def fall(self, secret: Secret) -> Generator[Any, Any, float]:
         """Ask the records, warm started."""
-        query = secret.ball(key_of("ball", self.radius, self.gap), self.radius, self.gap)
-        return (yield from query.asks(self.centre))
+        key = key_of("ball", self.radius, self.gap)
+        if key not in secret.kept:
+            secret.kept[key] = BallQuery(secret.solver, self.radius, self.gap)
+        found: float = yield from secret.kept[key].asks(self.centre)
+        return found
 
 
-@lru_cache(maxsize=4096)
-def _bound(facts: LossFacts, radius: float, gap: float) -> float:
-    """Norm up to which a centre is accepted.
-
-    Raises
-    ------
-    RequestError
-        If the gap is too small to be certified at any.
-    """
-    bound = centre_radius(facts, radius, gap)
-    if not bound > 0.0:
-        raise RequestError(
-            f"a gap of {gap:.3g} cannot be certified for {facts.n:,} records of {facts.d:,} features: "
-            "admmnet.solvers.radius.gate_gap gives the least that can"
-        )
-    return bound
+_bound = lru_cache(maxsize=4096)(centre_radius)
 
 
 @measurement
 @dataclass(frozen=True, eq=False)
 class NoisyFall(_Fall):
-    """Whether the fall with Gaussian noise reaches a threshold. Proof: docs/privacy.md, Theorems 8, 9 and 1.
-
-    Parameters
-    ----------
-    sigma : float
-        Standard deviation of the noise.
-    """
+    """Whether the fall with N(0, sigma^2) reaches the threshold. Proof: docs/privacy.md, Theorems 8, 9 and 1."""
 
     sigma: float
 
@@ -104,12 +83,8 @@ class NoisyFall(_Fall):
 class HeldFall(_Fall):
     """Whether the fall reaches a noisy threshold that is held until the first yes. Proof: Theorems 8 and 9.
 
-    The first question after a start or a yes charges the start; further ones up to the next yes are free.
-
-    Parameters
-    ----------
-    epsilon_threshold, epsilon_query : float
-        Pure epsilons of the threshold's noise and of the comparisons.
+    The first question after a start or a yes charges the start, by the pure epsilons of the threshold's noise and of
+    the comparisons; further ones up to the next yes are free.
     """
 
     epsilon_threshold: float
@@ -118,15 +93,13 @@ class HeldFall(_Fall):
     @property
     def key(self) -> str:
         """Start that this question belongs to: all that its noise was made for."""
-        numbers = (self.radius, self.gap, self.threshold, self.epsilon_threshold, self.epsilon_query)
-        return key_of(self, *numbers)
+        return key_of(self, self.radius, self.gap, self.threshold, self.epsilon_threshold, self.epsilon_query)
 
     def cost(self, known: Known) -> Cost:
         """A start where none is open."""
         if self.key in known.held:
             return Cost(())
-        numbers = (self.epsilon_threshold, self.epsilon_query)
-        return Cost((AboveThreshold(self.sensitivity(known), *numbers),))
+        return Cost((AboveThreshold(self.sensitivity(known), self.epsilon_threshold, self.epsilon_query),))
 
     def carry_out(self, secret: Secret, known: Known) -> Work:
         """Eqs. (22), (23)."""
@@ -143,19 +116,10 @@ class HeldFall(_Fall):
 
 @measurement
 @dataclass(frozen=True, eq=False)
-class GradientNorm(Plain):
-    """Whether the gradient of the mean loss at a public point, its norm with Gaussian noise, reaches a threshold.
+class GradientNorm(Measurement):
+    """Whether the norm of the mean loss's gradient at a public point, with N(0, sigma^2), reaches a threshold.
 
     Proof: docs/privacy.md, Theorem 22.
-
-    Parameters
-    ----------
-    here : ndarray, shape (d,)
-        Public point.
-    sigma : float
-        Standard deviation of the noise.
-    threshold : float
-        Norm worth a broadcast.
     """
 
     here: Vector
@@ -187,7 +151,7 @@ class GradientNorm(Plain):
 
 @measurement
 @dataclass(frozen=True, eq=False)
-class PublishedComparison(Plain):
+class PublishedComparison(Measurement):
     """A round of IPP-ADMM as published: a candidate, a noisy comparison, and the candidate's broadcast on a yes.
 
     Proof of what it costs: docs/privacy.md, Theorems 3, 4 and 6.

@@ -10,7 +10,7 @@ import numpy as np
 
 from admmnet.holder.answers import Cost, Released, Work
 from admmnet.holder.known import Known
-from admmnet.holder.measurements.base import Plain, measurement
+from admmnet.holder.measurements.base import Measurement, measurement
 from admmnet.holder.measurements.minimiser import checked
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import Gaussian, SubsampledGaussian
@@ -26,7 +26,7 @@ ROUNDING_SHARE = 1e-5
 
 @measurement
 @dataclass(frozen=True, eq=False)
-class NoisyGradient(Plain):
+class NoisyGradient(Measurement):
     """Gradient of the mean loss at a public point, with Gaussian noise. Proof: docs/privacy.md, Theorems 18 and 24.
 
     Parameters

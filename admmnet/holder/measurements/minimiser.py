@@ -14,25 +14,19 @@ from typing import Any, Self
 from admmnet.errors import RequestError
 from admmnet.holder.answers import Cost, Released, Work
 from admmnet.holder.known import Known
-from admmnet.holder.measurements.base import Plain, measurement
+from admmnet.holder.measurements.base import Measurement, measurement
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import GammaNorm, Gaussian, ObjectivePerturbation, Unprotected
 from admmnet.privacy.mechanisms import round_to_grid
 from admmnet.rng import Purpose
 from admmnet.solvers.batch import Solve
 from admmnet.solvers.losses import Logistic
-from admmnet.solvers.radius import LossFacts, all_finite, clip, gamma_norm_tail, gaussian_tail, linear_radius
+from admmnet.solvers.radius import all_finite, clip, gamma_norm_tail, gaussian_tail, linear_radius
 from admmnet.types import Vector
 
 
 def checked(vector: Vector, known: Known, what: str, rows: int = 1) -> None:
-    """Refuse a public vector of another length than the records, or not finite.
-
-    Raises
-    ------
-    RequestError
-        It is a fault of the method, not of a neighbour, whose words are checked where they come in.
-    """
+    """Refuse a public vector of another length than the records, or not finite: a fault of the method."""
     if vector.shape != (size := known.width * rows,):
         raise RequestError(f"the {what} has {vector.size} numbers, a model of these records has {size}")
     if not all_finite(vector):
@@ -42,33 +36,17 @@ def checked(vector: Vector, known: Known, what: str, rows: int = 1) -> None:
 def held(linear: Vector, known: Known, convexity: float, beta: float, tail: float) -> Vector:
     """Linear term scaled back to the public radius, within which every solve is certified: docs/privacy.md (B4).
 
-    Parameters
-    ----------
-    tail : float
-        Norm that the noise added to it never exceeds.
-
-    Raises
-    ------
-    RequestError
-        As ``checked``.
+    ``tail`` is a norm that the noise added to it never exceeds.
     """
     checked(linear, known, "linear term")
     return clip(linear, _radius(known.facts, convexity, beta, tail))
 
 
-@lru_cache(maxsize=4096)
-def _radius(facts: LossFacts, convexity: float, beta: float, tail: float) -> float:
-    return linear_radius(facts, convexity, beta, tail)
+_radius = lru_cache(maxsize=4096)(linear_radius)
 
 
 def booked_convexity(convexity: float, booked: float | None) -> float:
-    """Convexity that the cost is stated for: the least over the run, never above the one that is solved with.
-
-    Raises
-    ------
-    RequestError
-        If it is.
-    """
+    """Convexity that the cost is stated for: the least over the run; refused above the one that is solved with."""
     least = convexity if booked is None else booked
     if not 0.0 < least <= convexity:
         raise RequestError(f"booked convexity {least!r} must be positive and at most the solve's, {convexity!r}")
@@ -77,7 +55,7 @@ def booked_convexity(convexity: float, booked: float | None) -> float:
 
 @measurement
 @dataclass(frozen=True, eq=False)
-class PerturbedMinimiser(Plain):
+class PerturbedMinimiser(Measurement):
     """Minimiser with Gaussian noise: theta_hat(linear + b1) + b2.
 
     Proof: docs/privacy.md, Theorems 3 and 4; without b1 Theorem 7.
@@ -161,7 +139,7 @@ def noisy(secret: Secret, theta_hat: Vector, sigma2: float) -> Vector:
 
 @measurement
 @dataclass(frozen=True, eq=False)
-class GammaMinimiser(Plain):
+class GammaMinimiser(Measurement):
     """Minimiser with a linear term of density ~ exp(-rate ||b||), and Gaussian noise for the inexact solve.
 
     Proof: docs/privacy.md, Theorems 11 and 4.
@@ -214,14 +192,8 @@ class GammaMinimiser(Plain):
 
 @measurement
 @dataclass(frozen=True, eq=False)
-class ExactMinimiser(Plain):
-    """Minimiser without noise: no privacy.
-
-    Parameters
-    ----------
-    linear, convexity, beta
-        As of ``PerturbedMinimiser``.
-    """
+class ExactMinimiser(Measurement):
+    """Minimiser without noise: no privacy. Fields are as of ``PerturbedMinimiser``."""
 
     linear: Vector
     convexity: float

@@ -24,17 +24,7 @@ _ROUNDED = 1.0 + 1e-9
 def diameter(known: Known, here: Vector) -> float:
     """Bound on the distance of two possible records' gradients at a public point, for rows of norm `LARGEST_ROW`.
 
-    Parameters
-    ----------
-    known : Known
-        Loss and task.
-    here : ndarray, shape (d,) or (K d,)
-        The point.
-
-    Raises
-    ------
-    RequestError
-        If the loss has no gradient bound.
+    A loss without a gradient bound is refused.
     """
     loss, scale = known.loss, LARGEST_ROW * _ROUNDED
     steepest = loss.lipschitz()
@@ -54,15 +44,13 @@ def diameter(known: Known, here: Vector) -> float:
 
 
 def _softmax(spectral: float, frobenius: float, classes: int) -> float:
-    """Radius of a ball around all (p(u) - e_y) x^T, u = Theta x, ||x|| <= 1, its centre along Theta: (S3).
-
-    pi is p_y: from `least` to `most`, of which no other probability is larger either.
-    """
+    """Radius of a ball around all (p(u) - e_y) x^T, u = Theta x, ||x|| <= 1, its centre along Theta: (S3)."""
     if spectral > 300.0:
         return math.sqrt(2.0)
     others = classes - 1
     most = 1.0 / (1.0 + others * math.exp(-spectral * math.sqrt(classes / others)))
     least = 1.0 / (1.0 + others * math.exp(spectral * math.sqrt(2.0)))
+    # p_y lies between these two, and no other probability is above `most` either
     pi = np.geomspace(least * (1.0 - 1e-12), most * (1.0 + 1e-12), SOFTMAX_CELLS + 1)
     squares = (1.0 - pi[:-1]) * (1.0 - pi[:-1] + np.minimum(most, 1.0 - pi[:-1]))
     if frobenius == 0.0:
@@ -75,10 +63,7 @@ def _softmax(spectral: float, frobenius: float, classes: int) -> float:
 
 @lru_cache(maxsize=256)
 def _ball(loss: Loss, norm: float) -> float:
-    """Radius of a ball around all gradients t z, 0 <= t <= h(z . theta), ||z|| <= 1: (S2).
-
-    Its centre lies on the axis, c from the origin, below the point that is farthest from the axis.
-    """
+    """Radius of a ball around all gradients t z, 0 <= t <= h(z . theta), ||z|| <= 1, its centre on the axis: (S2)."""
     u = np.linspace(-1.0, 1.0, CELLS + 1)
     h = _steepest(loss, norm * u)
     at = int(np.argmax(h * np.sqrt(1.0 - u * u)))

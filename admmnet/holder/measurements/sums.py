@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
 from admmnet.holder.answers import Cost, Released, Work
+from admmnet.holder.holder import one_hot
 from admmnet.holder.known import Known
-from admmnet.holder.measurements.base import Plain, measurement
+from admmnet.holder.measurements.base import Measurement, measurement
 from admmnet.holder.measurements.minimiser import checked
 from admmnet.holder.measurements.slopes import diameter
 from admmnet.holder.rows import Features, is_sparse
@@ -42,7 +43,7 @@ _R = LARGEST_ROW
 Integers = NDArray[np.int64]
 
 
-class OnGrid(Plain):
+class OnGrid(Measurement):
     """A sum of vectors, one a record, on a public integer grid, with discrete Gaussian noise.
 
     Attributes
@@ -50,7 +51,7 @@ class OnGrid(Plain):
     sigma : float
         Parameter of the noise, in the unit of the values; of a masked sum that of all but the colluders together.
     grid : float
-        Step of the grid.
+        Step of the grid, a power of two, at most sigma 2^-30.
     """
 
     sigma: float
@@ -93,13 +94,7 @@ class OnGrid(Plain):
         return (self.moved(known) + self.grid * math.sqrt(self.dimension(known))) * (1.0 + 1e-12)
 
     def within(self, known: Known) -> Self:
-        """Refuse what no integers of 64 bits hold, and grids too coarse for their cost.
-
-        Raises
-        ------
-        RequestError
-            Naming the bound.
-        """
+        """Refuse what no integers of 64 bits hold, and grids too coarse for their cost."""
         name = type(self).__name__
         if not is_power_of_two(self.grid):
             raise RequestError(f"{name}: grid = {self.grid!r} must be a power of two")
@@ -150,10 +145,8 @@ class GradientSum(OnGrid):
     ----------
     here : ndarray, shape (d,) or (K d,)
         Public point; of K classes the C-order flattening of (K, d).
-    sigma : float
-        Parameter of the noise.
-    grid : float
-        Step of the grid, a power of two, at most sigma 2^-30.
+    sigma, grid
+        As of ``OnGrid``.
     """
 
     here: Vector
@@ -162,13 +155,7 @@ class GradientSum(OnGrid):
 
     @classmethod
     def costing(cls, known: Known, here: Vector, ratio: float, grid: float) -> GradientSum:
-        """Return the one of least noise whose sensitivity/sigma is at most ``ratio``, the point held to its radius.
-
-        Raises
-        ------
-        RequestError
-            As ``within``.
-        """
+        """Return the one of least noise whose sensitivity/sigma is at most ``ratio``, the point held to its radius."""
         return cls(_held(here, known), 1.0, grid)._at(known, ratio).within(known)
 
     def within(self, known: Known) -> Self:
@@ -214,13 +201,7 @@ def gradient_sum(X: Features, y: Vector, here: Vector, loss: Loss) -> Vector:
 
 
 def gradient_rounding(known: Known, norm: float) -> float:
-    """Bound on the rounding error of ``gradient_sum`` at a point of this norm, for all records: (S4).
-
-    Raises
-    ------
-    RequestError
-        If the loss has kinks: then its slope jumps with the last bit of a score.
-    """
+    """Bound on the rounding error of ``gradient_sum`` at a point of this norm, for all records: (S4)."""
     n, d, loss = known.records, known.width, known.loss
     G, c = loss.lipschitz(), loss.curvature_bound()
     if not math.isfinite(c):
@@ -235,14 +216,7 @@ class MomentSum(OnGrid):
     """Sums of y x and of x x^T over all records, on the grid. Proof: docs/privacy.md, Theorem 21.
 
     Released are the numbers of sum y x (of classes: K rows, the sums of each class), then svec(sum x x^T)/sqrt 2: the
-    upper triangle in rows, its diagonal over sqrt 2. ``moments`` undoes that.
-
-    Parameters
-    ----------
-    sigma : float
-        Parameter of the noise.
-    grid : float
-        Step of the grid, a power of two, at most sigma 2^-30.
+    upper triangle in rows, its diagonal over sqrt 2. ``moments`` undoes that. Fields are as of ``OnGrid``.
     """
 
     sigma: float
@@ -250,13 +224,7 @@ class MomentSum(OnGrid):
 
     @classmethod
     def costing(cls, known: Known, ratio: float, grid: float) -> MomentSum:
-        """Return the one of least noise whose sensitivity/sigma is at most ``ratio``.
-
-        Raises
-        ------
-        RequestError
-            As ``within``.
-        """
+        """Return the one of least noise whose sensitivity/sigma is at most ``ratio``."""
         return cls(1.0, grid)._at(known, ratio).within(known)
 
     def within(self, known: Known) -> Self:
@@ -284,7 +252,7 @@ class MomentSum(OnGrid):
         X, y = secret.records
         targets = y[:, None]
         if known.task == "classes":
-            targets = (y[:, None] == np.arange(known.classes)).astype(np.float64)
+            targets = one_hot(y, known.classes)
         first, second = _products(X, targets)
         second[np.diag_indices(len(second))] /= math.sqrt(2.0)
         return np.concatenate([np.ravel(first), second[np.triu_indices(len(second))]])

@@ -16,20 +16,18 @@ from admmnet.errors import RequestError, RunError
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.base import measurement
 from admmnet.holder.problem import Problem
-from admmnet.holder.rows import Features, is_sparse
-from admmnet.holder.series.base import Rngs, Series, noisy_kernels, pure_event
+from admmnet.holder.rows import is_sparse
+from admmnet.holder.series.base import Rngs, Series, pure_event
 from admmnet.holder.series.batches import RecordIndices, SeriesProgress
 from admmnet.holder.series.checks import check_choice, check_positive
 from admmnet.holder.series.magnitude import magnitude
 from admmnet.holder.series.song_sgd import check_gradients
 from admmnet.privacy.events import Event, Gaussian, Unprotected
 from admmnet.privacy.mechanisms import gamma_norm_noise, round_to_grid
-from admmnet.solvers.losses import Loss
 from admmnet.types import Vector
 
 K1 = 0.6838
 """k_1 of the paper: ln(1 + x) >= x - x^2 for x >= -0.6838, and no further down."""
-_LEFT = "banco's magnitude left the range of floating point at step {}: add noise"
 _BLOCK = 2**20  # numbers of X that are made dense at a time
 
 
@@ -51,10 +49,7 @@ def sub_exponential(epsilon: float, d: int, constant: str = "tight") -> float:
     """sigma^2 of docs/baselines.md (59) for the noise K(epsilon/2) on R^d.
 
     The least number with E exp(beta u.xi) <= exp(beta^2 sigma^2 / 2) for every unit u and |beta| <= epsilon/4
-    (tight), or the poster's 18 d^2 / epsilon^2, which is larger. The poster gives the range of beta as |beta| <=
-    1/b with "b = epsilon/4". That must be 1/b = epsilon/4, so b = 4/epsilon: E exp(beta u.xi) is
-    (1 - 4 beta^2 / epsilon^2)^(-(d + 1)/2), which is infinite from |beta| = epsilon/2 on, while 4/epsilon,
-    the poster's bound on |beta|, is beyond that for every epsilon up to sqrt 8.
+    (tight), or the poster's 18 d^2 / epsilon^2, which is larger.
     """
     if constant == "poster":
         return 18.0 * d * d / epsilon**2
@@ -84,10 +79,7 @@ class OnlineSteps(Series):
     epsilon: float | None = None
     sigma: float | None = None
     constant: str = "tight"
-
-    def problem(self, X: Features, y: Vector, loss: Loss) -> Problem:
-        """Lambda plays no part."""
-        return Problem.of(X, y, loss, 0.0)
+    regularisation = 0.0
 
     def check(self, known: Known) -> None:
         """Refuse losses whose gradients can be longer than 1, and settings out of range."""
@@ -132,17 +124,6 @@ class OnlineSteps(Series):
             progress.order = rngs.batches.permutation(n)
         w, q = progress.w, progress.q
         left = progress.order[progress.step :]
-        if (kernels := noisy_kernels(2e-5 * n, rngs.watched)) is not None:
-            sums = np.array([progress.reward, progress.squares])
-            own = variance, a, (epsilon or 0.0) / 2.0, self.sigma or 0.0
-            part = kernels.store(problem.X), left, problem.y, kernels.CODES[problem.loss.name]
-            state = w, q, progress.total, sums
-            progress.step = kernels.online_pass(*part, *state, progress.step, own, rngs.noise)
-            progress.reward, progress.squares = sums.tolist()
-            if progress.step < n:
-                raise RunError(_LEFT.format(progress.step + 1))
-            yield
-            return
         for t, (row, label) in enumerate(_records(problem, left, max(1, _BLOCK // d)), progress.step + 1):
             progress.total += w
             score = np.array([row @ w])
@@ -151,7 +132,7 @@ class OnlineSteps(Series):
             progress.squares += float(g @ g)
             m = magnitude(progress.reward, t * (variance / 2.0 + 1.0), a)
             if not math.isfinite(m):
-                raise RunError(_LEFT.format(t))
+                raise RunError(f"banco's magnitude left the range of floating point at step {t}: add noise")
             if progress.squares > 0.0:
                 q = q + g / math.sqrt(progress.squares)
                 q /= max(1.0, math.sqrt(float(q @ q)))

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from admmnet.holder.answers import NO, Cost, Released, Work
 from admmnet.holder.known import Known
-from admmnet.holder.measurements.base import Plain
+from admmnet.holder.measurements.base import Measurement
 from admmnet.holder.problem import Problem
 from admmnet.holder.rows import Features
 from admmnet.holder.secrets import Secret
@@ -29,20 +27,16 @@ from admmnet.rng import Purpose
 from admmnet.solvers.losses import Loss
 from admmnet.types import Vector
 
-WORTH = 0.4
-"""Seconds of a plain loop from which compiled ones are taken."""
-
 
 class Rngs(NamedTuple):
-    """Randomness of batches and orders, and of noise; whether somebody looks at every step."""
+    """Randomness of batches and orders, and of noise."""
 
     batches: np.random.Generator
     noise: np.random.Generator
-    watched: bool = False
 
 
-class Series(Plain):
-    """Base of the series: frozen dataclasses of public settings.
+class Series(Measurement):
+    """Base of the series: frozen dataclasses of public settings, of which ``regularisation`` is lambda.
 
     The fields of what ``start`` returns are all that ``advance`` goes on from, at any step.
     """
@@ -137,7 +131,7 @@ class Series(Plain):
         """
         facts = problem.records, problem.features, problem.loss, frozenset[str]()
         self.check(Known(*facts, unit=self.unit_rows and problem.unit, simulated=True))
-        progress, rngs = self.start(problem), Rngs(batch_rng, noise_rng or batch_rng, observe is not None)
+        progress, rngs = self.start(problem), Rngs(batch_rng, noise_rng or batch_rng)
         with np.errstate(over="ignore", invalid="ignore"):  # the model tells
             for _ in self.advance(problem, progress, rngs):
                 if observe is not None:
@@ -195,17 +189,6 @@ class Sampled(Series):
 def pure_event(epsilon: float, width: int) -> Event:
     """Event of a sum of gradients of norm at most 1 with noise of density ~ exp(-(epsilon/2) ||z||): Theorem 13."""
     return GammaNormVector(2.0, 0.5 * epsilon, width) if epsilon < math.inf else Unprotected()
-
-
-def noisy_kernels(seconds: float, watched: bool = False) -> Any:
-    """Compiled loops in place of plain ones that take so long; None without numba, or where importing it takes longer.
-
-    None too where every step is looked at: a compiled pass ends with its last. Both draw the same, so which of them
-    serves shows in the last digits alone.
-    """
-    if seconds < WORTH or watched or find_spec("numba") is None:
-        return None
-    return import_module("admmnet.holder.series.noisy_kernels")
 
 
 def with_noise(x: Vector, sigma: float, rng: np.random.Generator) -> Vector:

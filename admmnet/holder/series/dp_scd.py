@@ -96,8 +96,6 @@ class DualSteps(DualSeries):
 
     Parameters
     ----------
-    regularisation : float
-        lambda.
     batch, clip, noise_multiplier, steps, sampling
         As of ``Sampled``. A dual variable moves by at most C in a step; noise on v has standard deviation sigma C,
         with ``dual_noise`` sqrt(2) sigma C on v and on the batch's dual variables.

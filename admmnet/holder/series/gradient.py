@@ -49,8 +49,6 @@ class GradientSteps(Sampled):
 
     Parameters
     ----------
-    regularisation : float
-        lambda.
     batch, noise_multiplier, steps, sampling
         As of ``Sampled``; noise on a batch's summed gradient has standard deviation sigma C.
     learning_rate : float
@@ -113,7 +111,7 @@ class GradientSteps(Sampled):
             order = rng.permutation(n) if self.sampling == "shuffled" else rng.integers(n, size=min(n, left))
             order = order[:left]
             progress.size = plain_kernels.descent_pass(
-                *rows, order, problem.y, progress.u, progress.size, self.learning_rate, self.regularisation, code
+                rows, order, problem.y, progress.u, progress.size, self.learning_rate, self.regularisation, code
             )
             progress.step += len(order)
             yield

@@ -121,20 +121,11 @@ def clipped_step(code: int, alpha: float, y: float, s: float, w: float, limit: f
 
 @compiled
 def sequential_batch(
-    data: Vector,
-    columns: Unsigned | None,
-    start: Positions,
-    batch: RecordIndices,
-    y: Vector,
-    w: Vector,
-    limit: Vector,
-    dual: Vector,
-    v: Vector,
-    scale: float,
-    code: int,
-    tiny: float,
-) -> None:
+    rows: Store, batch: RecordIndices, y: Vector, w: Vector, limit: Vector, dual: Vector, v: Vector,
+    scale: float, code: int, tiny: float
+) -> None:  # fmt: skip
     """Steps of a batch one after the other, each seeing those before it: (50) without its noise."""
+    data, columns, start = rows
     for place in range(batch.size):
         j = Index(batch[place])
         first, last = start[j], start[j + Index(1)]

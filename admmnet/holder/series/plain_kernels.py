@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from admmnet.holder.series.batches import RecordIndices
-from admmnet.holder.series.kernels import HINGE, RIDGE, Index, Positions, Unsigned, add, compiled, dot
+from admmnet.holder.series.kernels import HINGE, RIDGE, Index, Store, add, compiled, dot
 from admmnet.types import Vector
 
 _NEWTONS = 100  # safeguard; three or four are the rule
@@ -19,25 +19,16 @@ _NEWTONS = 100  # safeguard; three or four are the rule
 
 @compiled
 def hinge_pass(
-    data: Vector,
-    columns: Unsigned | None,
-    start: Positions,
-    order: RecordIndices,
-    y: Vector,
-    c: Vector,
-    dual: Vector,
-    theta: Vector,
-    scale: float,
-    upper: float,
-    lower: float,
-    kept: RecordIndices,
-) -> tuple[int, float, float]:
+    rows: Store, order: RecordIndices, y: Vector, c: Vector, dual: Vector, theta: Vector, scale: float,
+    upper: float, lower: float, kept: RecordIndices
+) -> tuple[int, float, float]:  # fmt: skip
     """Exact hinge steps (44) with L = 1 along an order; records that shrinking leaves go to `kept`.
 
     A record is left out for now if its dual variable sits on a bound and its gradient points outwards further
     than any gradient of the last pass did inwards (`upper`, `lower`; +-inf leave none out: Hsieh et al. 2008).
     Returns the number kept and the range of the projected gradients.
     """
+    data, columns, start = rows
     count, most, least = 0, -np.inf, np.inf
     for place in range(order.size):
         i = Index(order[place])
@@ -102,19 +93,11 @@ def logistic_root(margin: float, c: float, p: float, z: float) -> tuple[float, f
 
 @compiled
 def smooth_pass(
-    data: Vector,
-    columns: Unsigned | None,
-    start: Positions,
-    order: RecordIndices,
-    y: Vector,
-    c: Vector,
-    dual: Vector,
-    logit: Vector,
-    theta: Vector,
-    scale: float,
-    logistic: bool,
-) -> None:
+    rows: Store, order: RecordIndices, y: Vector, c: Vector, dual: Vector, logit: Vector, theta: Vector,
+    scale: float, logistic: bool
+) -> None:  # fmt: skip
     """Exact ridge (43) or logistic (45) steps with L = 1 along an order; `logit` keeps each record's last root."""
+    data, columns, start = rows
     for place in range(order.size):
         i = Index(order[place])
         first, last = start[i], start[i + Index(1)]
@@ -131,21 +114,14 @@ def smooth_pass(
 
 @compiled
 def descent_pass(
-    data: Vector,
-    columns: Unsigned | None,
-    start: Positions,
-    order: RecordIndices,
-    y: Vector,
-    u: Vector,
-    size: float,
-    learning_rate: float,
-    regularisation: float,
-    code: int,
-) -> float:
+    rows: Store, order: RecordIndices, y: Vector, u: Vector, size: float, learning_rate: float,
+    regularisation: float, code: int
+) -> float:  # fmt: skip
     """Single-record gradient steps (53) on theta = size * u, so that shrinking theta costs one product.
 
     Returns the new size.
     """
+    data, columns, start = rows
     for place in range(order.size):
         i = Index(order[place])
         first, last = start[i], start[i + Index(1)]

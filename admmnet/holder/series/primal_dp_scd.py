@@ -17,7 +17,7 @@ from admmnet.holder.known import Known
 from admmnet.holder.measurements.base import measurement
 from admmnet.holder.problem import Problem
 from admmnet.holder.rows import Features, is_sparse, squared_norms
-from admmnet.holder.series.base import Rngs, Sampled, noisy_kernels, with_noise
+from admmnet.holder.series.base import Rngs, Sampled, with_noise
 from admmnet.holder.series.batches import SeriesProgress, draw_batches, steps_per_epoch
 from admmnet.holder.series.checks import check_count, check_noise, check_positive
 from admmnet.privacy.events import Event, SubsampledGaussian, Unprotected
@@ -26,16 +26,7 @@ from admmnet.types import Vector
 
 @dataclass(slots=True, kw_only=True)
 class PrimalProgress(SeriesProgress):
-    """Model and scores of the scaled columns.
-
-    Attributes
-    ----------
-    theta : ndarray, shape (d,)
-    v : ndarray, shape (N,)
-        Scores with noise of their own, released.
-    scales : ndarray, shape (d,)
-        Norms of the columns.
-    """
+    """Model (d,) and released scores (N,) of the scaled columns, which have noise of their own; the columns' norms."""
 
     theta: Vector = field(repr=False)
     v: Vector = field(repr=False)
@@ -52,8 +43,6 @@ class PrimalSteps(Sampled):
 
     Parameters
     ----------
-    regularisation : float
-        lambda.
     batch : int
         L, coordinates a step, 1 to d.
     clip : float
@@ -114,7 +103,6 @@ class PrimalSteps(Sampled):
         across, theta, v = features_as_rows(problem.X, progress.scales), progress.theta, progress.v
         bend = self.batch * loss.curvature_bound() / problem.records * squared_norms(across) + weight
         settings = "fixed", problem.features, self.batch, self.steps
-        kernels = noisy_kernels(3e-8 * problem.records * self.steps) if sigma else None
         for chosen in draw_batches(*settings, rngs.batches, progress=progress):
             rows = across[chosen]
             pull = rows @ loss.derivative(v, problem.y) / problem.records
@@ -122,11 +110,7 @@ class PrimalSteps(Sampled):
             zeta = np.minimum(np.maximum(zeta, -self.clip), self.clip)
             total = np.asarray(zeta @ rows)
             theta[chosen] += with_noise(zeta, sigma, rngs.noise)
-            if kernels is None:
-                v += with_noise(total, sigma, rngs.noise)
-            else:
-                kernels.gaussian(total, sigma, rngs.noise)
-                v += total
+            v += with_noise(total, sigma, rngs.noise)
             yield
 
     def model(self, progress: PrimalProgress) -> Vector:

@@ -51,8 +51,6 @@ class ExactPasses(Series):
 
     Parameters
     ----------
-    regularisation : float
-        lambda.
     epochs : int
         Number of passes over all records; with `gap`, the most work allowed, in N steps.
     gap : float or None
@@ -100,12 +98,12 @@ class ExactPasses(Series):
             p.work, p.step = p.work + len(order), p.step + 1
             if name == "hinge":
                 count, most, least = plain_kernels.hinge_pass(
-                    *rows, order, problem.y, c, p.dual, p.theta, problem.scale, p.upper, p.lower, kept
+                    rows, order, problem.y, c, p.dual, p.theta, problem.scale, p.upper, p.lower, kept
                 )
                 done = most - least <= (p.target if full else _PARTIAL * p.target)
             else:
                 plain_kernels.smooth_pass(
-                    *rows, order, problem.y, c, p.dual, p.logit, p.theta, problem.scale, name == "logistic"
+                    rows, order, problem.y, c, p.dual, p.logit, p.theta, problem.scale, name == "logistic"
                 )
                 done = p.step >= p.look
             looked = self.gap is not None and done and full

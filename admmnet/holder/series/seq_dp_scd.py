@@ -35,8 +35,6 @@ class SequentialSteps(DualSeries):
 
     Parameters
     ----------
-    regularisation : float
-        lambda.
     batch, clip, noise_multiplier, steps, sampling
         As of ``Sampled``; the noise has standard deviation 2 sigma C sqrt(L (L + 1)), or sqrt(2) sigma C with
         ``bound="contraction"``. Poisson batches are refused.
@@ -100,7 +98,7 @@ class SequentialSteps(DualSeries):
         settings = self.sampling, problem.records, self.batch, self.steps
         for chosen in draw_batches(*settings, rngs.batches, ordered=True, progress=progress):
             before, start = dual[chosen], v.copy()
-            kernels.sequential_batch(*rows, chosen, problem.y, *weights, dual, v, problem.scale, code, self.tiny)
+            kernels.sequential_batch(rows, chosen, problem.y, *weights, dual, v, problem.scale, code, self.tiny)
             dual[chosen] = before + with_noise(dual[chosen] - before, sigma, rngs.noise)
             v[:] = start + with_noise(v - start, sigma, rngs.noise)
             yield

@@ -18,7 +18,7 @@ from admmnet.errors import RequestError
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.base import measurement
 from admmnet.holder.problem import Problem
-from admmnet.holder.series.base import Rngs, Series, noisy_kernels, pure_event
+from admmnet.holder.series.base import Rngs, Series, pure_event
 from admmnet.holder.series.batches import SeriesProgress, steps_per_epoch
 from admmnet.holder.series.checks import LEAST, MOST, check_choice, check_count, check_positive
 from admmnet.privacy.events import Event
@@ -54,18 +54,14 @@ class DisjointSteps(Series):
 
     Parameters
     ----------
-    regularisation : float
-        lambda.
     batch : int
         b, 1 to N.
     epsilon : float or ndarray, shape (N,)
         alpha, of all or of each record: positive, inf for no privacy. Those of single records are taken to be
         public. The noise of a batch serves the smallest in it, so every record gets what it asked for, and
         more wherever a neighbour in its batch asked for more; the event books the largest.
-    schedule : {"sqrt", "inverse", "constant"}
+    schedule, scale
         Step sizes scale / sqrt(t), scale / (lambda t) or scale.
-    scale : float
-        As above.
     """
 
     regularisation: float
@@ -119,13 +115,6 @@ class DisjointSteps(Series):
         steps, granted = steps_per_epoch(n, b), self.granted(progress)
         rates = learning_rates(self.schedule, steps, self.scale, self.regularisation)
         w, radius = progress.theta, 1.0 / self.regularisation
-        if b == 1 and (kernels := noisy_kernels(2e-5 * n, rngs.watched)) is not None:
-            left, code = slice(progress.step, n), kernels.CODES[problem.loss.name]
-            shared = progress.order[left], problem.y, code, w, rates[left], granted[left]
-            kernels.disjoint_pass(kernels.store(problem.X), *shared, self.regularisation, rngs.noise)
-            progress.step = n
-            yield
-            return
         X, y = problem.X[progress.order], problem.y[progress.order]
         for t in range(progress.step, steps):
             part = slice(t * b, min(n, (t + 1) * b))

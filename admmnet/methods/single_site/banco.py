@@ -35,8 +35,8 @@ class BANCO(SingleSite):
     one_pass = True
 
     def defaults(self) -> dict[str, Any]:
-        """Noise K(epsilon/2)."""
-        return {"noise": "laplace"}
+        """Noise K(epsilon/2), and no regulariser."""
+        return {"noise": "laplace", "regularisation": "auto"}
 
     @property
     def calibrates(self) -> Literal["pure", "sigma"]:

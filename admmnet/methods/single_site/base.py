@@ -39,18 +39,10 @@ LEAST_LEFT = 1e-3
 
 
 class SeriesNoise(NamedTuple):
-    """Series of steps with calibrated noise, and what was calibrated.
+    """Series of steps that the door is asked, and what was calibrated.
 
-    Attributes
-    ----------
-    series : Series
-        What the door is asked.
-    multiplier : float or None
-        Noise over C, before the factors that the method itself adds.
-    pure : float or None
-        Pure epsilon of a record.
-    sigma : float or None
-        Standard deviation on each entry.
+    That is the noise over C, before factors of the method's own; the pure epsilon of a record; or the standard
+    deviation on each entry.
     """
 
     series: Series
@@ -67,24 +59,23 @@ class ModelState:
 
 
 class SingleSite(Method):
-    """A method of one holder; its agent's noise is a ``SeriesNoise``.
-
-    Attributes
-    ----------
-    one_pass : bool
-        Whether every record is seen once.
-    """
+    """A method of one holder; its agent's noise is a ``SeriesNoise``."""
 
     verb = "none"
     tasks = frozenset({"binary", "real"})
     open_ended = True  # a series says when it has ended
     goes_on = False
     one_pass: ClassVar[bool] = False
+    """Whether every record is seen once."""
 
     def __init__(self, settings: MethodSettings, facts: Facts) -> None:
         super().__init__(settings, facts)
         self.records, self.features = facts.counts[0], facts.width
-        self.settings = filled(self.settings, **self.defaults())
+        values: dict[str, Any] = {"regularisation": self.weight, "batch": self.usual_batch, "epochs": PASSES}
+        values["accounting"] = "moments" if self.settings.accountant == "published" else "pld"
+        values["logistic_margin"] = PUBLISHED_MARGIN if self.published else MARGIN
+        values |= self.defaults()
+        self.settings = filled(self.settings, **{k: v for k, v in values.items() if hasattr(self.settings, k)})
 
     @classmethod
     def with_loss(cls, settings: Given) -> Given:
@@ -114,8 +105,8 @@ class SingleSite(Method):
             )
 
     def defaults(self) -> dict[str, Any]:
-        """Values of its own settings where they are ``auto``."""
-        raise NotImplementedError
+        """Values of its own settings where they are ``auto``, if not the usual ones."""
+        return {}
 
     @property
     def calibrates(self) -> Literal["multiplier", "pure", "sigma"] | None:
@@ -165,16 +156,6 @@ class SingleSite(Method):
     def reach(self, *, shown: bool) -> float:
         """Clip of a coordinate method."""
         return min(1.0, (SHOWN_REACH if shown else REACH) * (self.weight * self.records))
-
-    @property
-    def arithmetic(self) -> str:
-        """How sampled steps are read when noise is calibrated."""
-        return "moments" if self.settings.accountant == "published" else "pld"
-
-    @property
-    def margin(self) -> float:
-        """Distance that a step of logistic loss keeps from 0 and 1."""
-        return PUBLISHED_MARGIN if self.published else MARGIN
 
     @cached_property
     def loss(self) -> Loss:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from admmnet.holder.series import DualSteps, Series
-from admmnet.methods.single_site.base import PASSES, SingleSite
+from admmnet.methods.single_site.base import SingleSite
 from admmnet.methods.single_site.settings import Accounted, Batched, Clipped, DualStepping, Passing
 from admmnet.settings import Auto, setting
 
@@ -28,14 +28,9 @@ class DPSCD(SingleSite):
         """The paper's sampling and noise in its form."""
         noisy = self.published if self.settings.dual_noise == "auto" else bool(self.settings.dual_noise)
         return {
-            "regularisation": self.weight,
-            "batch": self.usual_batch,
-            "epochs": PASSES,
             "clip": self.reach(shown=noisy and self.settings.accountant == "proven"),
             "sampling": "shuffled" if self.published else "poisson",
             "dual_noise": noisy,
-            "accounting": self.arithmetic,
-            "logistic_margin": self.margin,
         }
 
     def series(self, noise: float) -> Series:

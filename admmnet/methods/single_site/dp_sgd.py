@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from admmnet.holder.series import GradientSteps, Series
-from admmnet.methods.single_site.base import PASSES, SingleSite
+from admmnet.methods.single_site.base import SingleSite
 from admmnet.methods.single_site.settings import Accounted, Batched, Clipped, Descending, Passing
 
 
@@ -24,13 +24,9 @@ class DPSGD(SingleSite):
     def defaults(self) -> dict[str, Any]:
         """A clip that a logistic gradient never reaches."""
         return {
-            "regularisation": self.weight,
-            "batch": self.usual_batch,
-            "epochs": PASSES,
             "clip": 1.0,
             "learning_rate": 1.0 if self.settings.loss == "squared" else 4.0,
             "sampling": "shuffled" if self.published else "poisson",
-            "accounting": self.arithmetic,
         }
 
     def series(self, noise: float) -> Series:

@@ -9,7 +9,7 @@ from admmnet.errors import RequestError
 from admmnet.holder.series import PrimalSteps, Series
 from admmnet.holder.series.batches import steps_per_epoch
 from admmnet.methods.settings import MethodSettings
-from admmnet.methods.single_site.base import PASSES, SingleSite
+from admmnet.methods.single_site.base import SingleSite
 from admmnet.methods.single_site.settings import Batched, Clipped, Passing
 
 
@@ -37,7 +37,7 @@ class PrimalDPSCD(SingleSite):
 
     def defaults(self) -> dict[str, Any]:
         """Small batches of features."""
-        return {"regularisation": self.weight, "batch": min(5, self.features), "epochs": PASSES, "clip": 0.1}
+        return {"batch": min(5, self.features), "clip": 0.1}
 
     def series(self, noise: float) -> Series:
         """Eqs. (51), (52)."""

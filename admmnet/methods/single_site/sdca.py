@@ -28,7 +28,7 @@ class SDCA(SingleSite):
 
     def defaults(self) -> dict[str, Any]:
         """It stops at the gap."""
-        return {"regularisation": self.weight, "epochs": MOST_PASSES}
+        return {"epochs": MOST_PASSES}
 
     def series(self, noise: float) -> Series:
         """Eqs. (43) to (45)."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from admmnet.holder.series import SequentialSteps, Series
 from admmnet.methods.settings import MethodSettings
-from admmnet.methods.single_site.base import PASSES, SingleSite
+from admmnet.methods.single_site.base import SingleSite
 from admmnet.methods.single_site.settings import Accounted, Batched, Clipped, DualStepping, Passing
 
 
@@ -25,13 +25,9 @@ class SeqDPSCD(SingleSite):
     def defaults(self) -> dict[str, Any]:
         """Published noise grows with the batch."""
         return {
-            "regularisation": self.weight,
             "batch": min(5, self.usual_batch) if self.published else self.usual_batch,
-            "epochs": PASSES,
             "clip": self.reach(shown=True),
             "sampling": "shuffled",
-            "accounting": self.arithmetic,
-            "logistic_margin": self.margin,
         }
 
     @classmethod

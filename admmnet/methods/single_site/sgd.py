@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from admmnet.holder.series import GradientSteps, Series
-from admmnet.methods.single_site.base import PASSES, SingleSite
+from admmnet.methods.single_site.base import SingleSite
 from admmnet.methods.single_site.settings import Batched, Descending, Passing, Sampled
 
 
@@ -25,13 +25,7 @@ class SGD(SingleSite):
 
     def defaults(self) -> dict[str, Any]:
         """Record by record; the learning rate is of the best order on Adult."""
-        return {
-            "regularisation": self.weight,
-            "batch": 1,
-            "epochs": PASSES,
-            "learning_rate": 0.1,
-            "sampling": "shuffled",
-        }
+        return {"batch": 1, "learning_rate": 0.1, "sampling": "shuffled"}
 
     def series(self, noise: float) -> Series:
         """Eq. (53)."""

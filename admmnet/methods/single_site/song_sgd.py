@@ -35,7 +35,7 @@ class SongSGD(SingleSite):
 
     def defaults(self) -> dict[str, Any]:
         """The learning rate is of the best order on Adult."""
-        return {"regularisation": self.weight, "batch": self.usual_batch, "learning_rate": 10.0, "schedule": "sqrt"}
+        return {"learning_rate": 10.0, "schedule": "sqrt"}
 
     @property
     def calibrates(self) -> Literal["pure"]:

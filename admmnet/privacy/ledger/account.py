@@ -11,14 +11,15 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from admmnet.errors import RequestError
-from admmnet.files import load_json, remedy, sync
+from admmnet.errors import CheckFailed, RequestError
+from admmnet.files import remedy, sync
+from admmnet.forms import encode
 from admmnet.privacy.budget import empty, grown
 from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Event
 from admmnet.privacy.filters import Spend
-from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.form import Header, encode, event_bytes
+from admmnet.privacy.ledger import audit, checks
+from admmnet.privacy.ledger.form import Header, ResumeLine, event_bytes
 from admmnet.privacy.ledger.lines import NOTHING, Chain, ChainFile, digest, mend, open_plain
 from admmnet.privacy.ledger.lock import Lock
 from admmnet.privacy.settings import ANOTHER_FOLDER
@@ -135,17 +136,14 @@ class AccountFile:
             raise self._lacks()
         account = audit.read(self.path, account=True)
         header = account.header
-        then = header.get("mode")
-        if None not in (mode, then) and mode != then:
+        then = header["mode"]
+        if mode not in (None, then):
             raise RequestError(
                 f"the account {self.path} is of {then} runs, this one is {mode}: name another folder with --account"
             )
-        for name, own, asked in (
-            ("agent", header["agent"], agent),
-            ("records", header["records"], records),
-            ("delta", header["budget"]["delta"], delta),
-        ):
-            if own != asked:
+        given = {"agent": agent, "records": records, "delta": delta}
+        for name, asked in given.items():
+            if (own := {**header, "delta": account.delta}[name]) != asked:
                 raise RequestError(
                     f"the account {self.path} is for {name} = {own}, this run has {asked}: "
                     f"it belongs to other records; {ANOTHER_FOLDER}"
@@ -186,10 +184,8 @@ class AccountFile:
 
     def begin(self, header: Header) -> None:
         """Write the header of a new account, or the line of another run."""
-        line = replace(header, account=None).line()
-        if not self.fresh:
-            line = {**line, "kind": "run", "previous": self._chain.previous}
-        self._append(encode(line))
+        header = replace(header, account=None)
+        self._append(encode(header.line() if self.fresh else header.run(self._chain.previous)))
 
     def rewind(self, events: int) -> None:
         """Go back to the first charges of the seeded run that is resumed; the others must come again as they stand.
@@ -223,7 +219,7 @@ class AccountFile:
         if len(self._events) < events:
             raise self._lacks()
         if self._alone:
-            self._append(encode({"kind": "resume", "round": round, "previous": self._chain.previous}))
+            self._append(encode(ResumeLine(round, self._chain.previous)))
         else:
             self.begin(header)
 
@@ -260,8 +256,8 @@ def delta_of(folder: Path, agent: int) -> float | None:
     """Delta that an agent's account was opened with; None of one that is new, or cannot be read."""
     try:
         with account_path(folder, agent).open("rb") as file:
-            return float(load_json(file.readline())["budget"]["delta"])
-    except (OSError, ValueError, KeyError, TypeError):
+            return checks.header_line(file.readline()[:-1]).budget.delta
+    except (OSError, CheckFailed):
         return None  # opening it says what is wrong
 
 

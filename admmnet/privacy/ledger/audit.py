@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+import msgspec
 import numpy as np
 
 from admmnet.errors import CheckFailed
+from admmnet.forms import decode, encode
 from admmnet.privacy.budget import Totals, empty
 from admmnet.privacy.contract import Contract
 from admmnet.privacy.events import Event
 from admmnet.privacy.filters import Count
 from admmnet.privacy.ledger import checks
-from admmnet.privacy.ledger.form import encode, total_line
+from admmnet.privacy.ledger.form import NO_DIGEST, EndLine, Line, ResumeLine, RunLine, Total, total_line
 from admmnet.privacy.ledger.lines import NOTHING, digest, is_torn, is_whole
 
 
@@ -29,43 +31,29 @@ class Start:
 
 @dataclass(frozen=True)
 class VerifiedLedger:
-    """A ledger read back.
-
-    Attributes
-    ----------
-    header : dict
-        First line.
-    contract : Contract
-        Of it; of an account that of all its runs, at the last one's epsilon.
-    events : tuple of (int, Event, dict)
-        Round, event and the line it stands in; none where they were not to be kept.
-    count, last : int
-        How many events there are, and the latest round of any.
-    totals : Totals
-        Recomputed from the events' parameters.
-    finished : bool
-        Whether the end line is there.
-    torn : bool
-        Whether the last line of an unfinished file is cut off, as a crash may leave it; it counts for nothing.
-    starts : tuple of Start
-        Where its run began; in an account, where every run began.
-    resumed : tuple of int
-        Rounds from which a private run went on after an interruption.
-    account : str or None
-        Digest of the account's last line when the run ended; None without account.
-    """
+    """A ledger read back."""
 
     header: dict[str, Any]
+    """First line."""
     contract: Contract
+    """Of it; of an account that of all its runs, at the last one's epsilon."""
     events: tuple[tuple[int, Event, dict[str, Any]], ...]
+    """Round, event and the line it stands in; none where they were not to be kept."""
     count: int
     last: int
+    """How many events there are, and the latest round of any."""
     totals: Totals
+    """Recomputed from the events' parameters."""
     finished: bool
+    """Whether the end line is there."""
     torn: bool = False
+    """Whether the last line of an unfinished file is cut off, as a crash may leave it; it counts for nothing."""
     starts: tuple[Start, ...] = (Start(),)
+    """Where its run began; in an account, where every run began."""
     resumed: tuple[int, ...] = ()
+    """Rounds from which a private run went on after an interruption."""
     account: str | None = None
+    """Digest of the account's last line when the run ended; None without account."""
 
     @property
     def runs(self) -> int:
@@ -145,60 +133,64 @@ def check(strand: Strand, *, account: bool = False, keep: bool = True) -> Verifi
     (number, raw), *lines = strand.lines
     whose = ""
     try:
-        header, contract = checks.header_of(checks.parse(raw), account=account)
-        whose = f"agent {header['agent']}: " if strand.shared else ""
+        header = checks.header_line(raw)
+        whose = f"agent {header.agent}: " if strand.shared else ""
+        contract = checks.contract_of(header, account=account)
         reading = contract.over_account() if account else contract
-        totals, left = empty(reading.form), _whole(reading)
+        totals, left, payer, facts = empty(reading.form), _whole(reading), reading, checks.Facts.of(header)
+        total, before = Total(**total_line(totals, reading)), digest(raw)
         events: list[tuple[int, Event, dict[str, Any]]] = []
-        total, payer, facts = total_line(totals, reading), reading, checks.facts_of(header)
-        before = digest(raw)
-        starts, resumed, head, finished, count, last_round, last = [Start()], [], None, False, 0, 0, 0
+        starts, resumed, head = [Start()], list[int](), None
+        finished, count, last_round, last = False, 0, 0, 0
         for number, data in lines:
-            link, blank = b'"previous":"%b"}' % before.encode(), data[: -len(before) - 2] + b'"}'
-            line: dict[str, Any] = {"kind": "event", "previous": before}
-            if not (data.startswith(b'{"kind":"event"') and data.endswith(link)):
-                line = checks.parse(data)
-                blank = encode({**line, "previous": ""})
-            kind = line.get("kind")
-            if finished and kind != "resume":  # a run may die between its end lines and its summary
-                raise CheckFailed("stands behind the end line")
-            if line.get("previous") != before:
-                raise CheckFailed("does not follow from the line before (changed, removed or swapped lines)")
-            if account and kind == "run":
-                checks.hold_budget(payer, totals)
-                header, contract = checks.run_header(line, header)
-                reading = contract.over_account()
-                facts = checks.facts_of(header)
-                starts.append(Start(before, number, count))
-                last_round = 0
-            elif kind == "resume":
-                last_round = checks.resumed_at(line, header)
-                resumed.append(last_round)
-                finished = False
-            elif kind == "end":
-                end = {"kind": "end", "events": count, "total": total}
-                if "account" in header and checks.is_digest(line.get("account")):
-                    end["account"] = line["account"]
-                if data != encode({**end, "previous": before}):
-                    raise CheckFailed(f"is not the end of the {count} events before it")
-                finished, head = True, line.get("account")
-            else:
-                round_, event, line, totals = checks.charged(blank, totals, reading, facts)
+            link = b'"previous":"%b"}' % before.encode()
+            if data.startswith(b'{"kind":"event"') and data.endswith(link):
+                if finished:
+                    raise CheckFailed("stands behind the end line")
+                charge, event, totals = checks.charged(data[: -len(_NO_LINK)] + _NO_LINK, totals, reading, facts)
                 left = checks.taken(reading, left, event)
-                if round_ < last_round:
-                    raise CheckFailed(f"round {round_} stands behind round {last_round}")
-                total, payer, count = line["total"], reading, count + 1
-                last_round, last = round_, max(last, round_)
+                if charge.round < last_round:
+                    raise CheckFailed(f"round {charge.round} stands behind round {last_round}")
+                total, payer, count = charge.total, reading, count + 1
+                last_round, last = charge.round, max(last, charge.round)
                 if keep:
-                    events.append((round_, event, {**line, "previous": before}))
+                    events.append((charge.round, event, {**msgspec.to_builtins(charge), "previous": before}))
+            else:
+                line: Line = decode(Line, data)  # type: ignore[arg-type]
+                if finished and not isinstance(line, ResumeLine):  # a run may die between its end lines and its summary
+                    raise CheckFailed("stands behind the end line")
+                if getattr(line, "previous", None) != before:
+                    raise CheckFailed("does not follow from the line before (changed, removed or swapped lines)")
+                if isinstance(line, RunLine):
+                    if not account:
+                        raise CheckFailed("is the beginning of another run, which a ledger has not")
+                    checks.hold_budget(payer, totals)
+                    reading, header = checks.run_contract(line, header).over_account(), line
+                    facts = checks.Facts.of(header)
+                    starts.append(Start(before, number, count))
+                    last_round = 0
+                elif isinstance(line, ResumeLine):
+                    if header.noise != "private":  # a seed makes the same noise again
+                        raise CheckFailed("is not the resumption of a private run")
+                    last_round, finished = line.round, False
+                    resumed.append(last_round)
+                elif isinstance(line, EndLine):
+                    end = EndLine(events=count, total=total, account=line.account, previous=before)
+                    if account or data != encode(end) or (line.account and not header.account):
+                        raise CheckFailed(f"is not the end of the {count} events before it")
+                    finished, head = True, line.account
             before = digest(data)
-        if strand.torn and finished and header["noise"] == "seeded":
+        if strand.torn and finished and header.noise == "seeded":
             raise CheckFailed("the beginning of a line stands behind the end line")
         checks.hold_budget(payer, totals)
         finished, kept = finished and not strand.torn, (tuple(starts), tuple(resumed), head)
-        return VerifiedLedger(header, reading, tuple(events), count, last, totals, finished, strand.torn, *kept)
+        first: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(header))
+        return VerifiedLedger(first, reading, tuple(events), count, last, totals, finished, strand.torn, *kept)
     except CheckFailed as error:
         raise CheckFailed(f"{strand.path}: line {number}: {whose}{error}") from None
+
+
+_NO_LINK = b'%b"}' % NO_DIGEST.encode()
 
 
 def _whole(contract: Contract) -> tuple[int, ...]:

@@ -1,15 +1,15 @@
-"""Check one line of a ledger: its canonical form, its numbers, its cost, recomputed from its parameters alone."""
+"""Check one line of a ledger: its form, its numbers, its cost, recomputed from its parameters alone."""
 
 from __future__ import annotations
 
-import json
 import math
-import re
-from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple, cast
 
-from admmnet.errors import AdmmnetError, CheckFailed
+from msgspec import structs, to_builtins
+
+from admmnet.errors import AdmmnetError, CheckFailed, short
+from admmnet.forms import decode, encode
 from admmnet.privacy.budget import SHARED, Totals, grown
 from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import (
@@ -19,149 +19,85 @@ from admmnet.privacy.events import (
     ObjectivePerturbation,
     SubsampledGaussian,
     from_parameters,
-    is_count,
-    is_positive,
     parameters,
     relation_of,
-    shown,
 )
-from admmnet.privacy.filters import Count
-from admmnet.privacy.ledger.form import SCHEMA, Header, encode, event_bytes, event_line, filter_of
+from admmnet.privacy.filters import Count, Spend
+from admmnet.privacy.ledger.form import EventLine, HeaderLine, RunLine, event_bytes, event_line, filter_of, stated
 
 TOLERANCE = 1e-9
 """Relative difference allowed between a recorded cost and its recomputation on another machine."""
 
 
-def parse(data: bytes) -> dict[str, Any]:
-    """Line of these bytes, which are what ``encode`` makes of it."""
-    fault = "is not JSON"
+def header_line(data: bytes) -> HeaderLine:
+    """First line of a ledger, of these bytes."""
     try:
-        line = json.loads(data)
-        fault = "is not in the canonical form that admmnet writes"
-        if isinstance(line, dict) and encode(line) == data:
-            return line
-    except (ValueError, RecursionError):  # NaN, 1e999, a lone surrogate, too deep
-        pass
-    raise CheckFailed(fault)
+        return decode(HeaderLine, data)
+    except CheckFailed as error:
+        other = "; read it with the version of admmnet that made it" if str(error).startswith("schema: ") else ""
+        raise CheckFailed(f"{error}{other}") from None
 
 
-def is_digest(value: object) -> bool:
-    """Whether a value from a file is a sha256 in hexadecimal."""
-    return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
-
-
-def _is_budget(value: object) -> bool:
-    if not isinstance(value, dict) or set(value) != {"epsilon", "delta"}:
-        return False
-    epsilon, delta = value["epsilon"], value["delta"]
-    return epsilon is delta is None or (is_positive(epsilon) and is_positive(delta) and delta < 1)
-
-
-_HEADER: dict[str, Callable[[Any], bool]] = {
-    "agent": lambda value: is_count(value, 0),
-    "neighbours": lambda value: isinstance(value, list) and all(is_count(j, 0) for j in value),
-    "records": is_count,
-    "adjacency": lambda value: value in ("replace-one", "zero-out"),
-    "budget": _is_budget,
-    "accountant": lambda value: value in ("proven", "published"),
-    "method": lambda value: value in ("proven", "published"),
-    "account": lambda value: value is None or is_digest(value),
-    "noise": lambda value: value in ("private", "seeded"),
-    "mode": lambda value: value in ("simulation", "private"),
-    "loss": lambda value: value is None or isinstance(value, str),
-    "loss_digest": lambda value: value is None or is_digest(value),
-    "weight": lambda value: value is None or is_positive(value),
-    "covered": lambda value: value in (None, False),
-    "colluders": lambda value: value is None or is_count(value, 0),
-    "group_size": lambda value: value is None or is_count(value, 2),
-    **dict.fromkeys(("algorithm", "preprocessing", "admmnet"), lambda value: isinstance(value, str)),
-}
-
-
-def header_of(line: dict[str, Any], *, account: bool = False) -> tuple[dict[str, Any], Contract]:
-    """Return the line, which is a header, and its contract; that of an ``account`` has a filter over all runs."""
-    if line.get("kind") != "header":
-        raise CheckFailed("is not a header")
-    if line.get("schema") != SCHEMA:
-        raise CheckFailed(
-            f"schema {shown(line.get('schema'))} is not the one this version reads, {SCHEMA}: read it with the version "
-            "of admmnet that made it" + ("; what it has spent counts on top of a new account's" if account else "")
-        )
-    for name, good in _HEADER.items():
-        if not good(line.get(name)):
-            raise CheckFailed(f"{name} = {shown(line.get(name))} is out of range")
-    contract = _contract(line)
-    if (contract.promise is None) != (contract.filter is None) or (account and contract.account is None):
-        raise CheckFailed("has a budget without a filter that keeps it, or a filter without a budget")
+def contract_of(line: HeaderLine, *, account: bool = False) -> Contract:
+    """Contract of a header or a run line, which says the same; that of an ``account`` has a filter over all runs."""
+    epsilon, delta = line.budget.epsilon, line.budget.delta
+    promise = None
+    if epsilon is not None and delta is not None:
+        promise = Promise(epsilon, delta, line.accountant, line.adjacency, line.group_size or 1, line.colluders)
     try:
+        run, over = filter_of(line.filter, line.budget), filter_of(line.account_filter, line.budget)
+        contract = Contract(promise, run, cast("Spend | None", over), line.method, line.covered is None)
         sound = contract.sound()
     except ArithmeticError:
         sound = False
-    if not sound:
-        raise CheckFailed(f"its plan comes to more than the budget's epsilon, {line['budget']['epsilon']!r}")
-    names = "agent", "records", "algorithm", "noise", "preprocessing", "mode", "account", "loss", "loss_digest"
-    given: dict[str, Any] = {name: line.get(name) for name in (*names, "weight")}
-    header = Header(neighbours=line["neighbours"], contract=contract, version=line["admmnet"], **given).line()
-    clipped, right = line.get("delta_clipping"), header.get("delta_clipping")
-    if right is not None and not (isinstance(clipped, float) and _close(clipped, right)):
-        raise CheckFailed(f"delta_clipping is {shown(clipped)}, recomputed {right!r}")
-    header |= {} if right is None else {"delta_clipping": clipped}  # another machine's last bits
-    # agents of a network have neighbours, and replace-one
-    if encode(header) != encode(line) or (line["adjacency"] == "zero-out" and line["neighbours"]):
-        raise CheckFailed(f"is not a replace-one header, nor a zero-out one: {', '.join(header)}")
-    return line, contract
-
-
-def _contract(line: dict[str, Any]) -> Contract:
-    """Contract of a header whose values are in range."""
-    epsilon, delta = line["budget"]["epsilon"], line["budget"]["delta"]
-    form, covered = line["method"], line.get("covered") is None
-    if epsilon is None:
-        return Contract(form=form, covered=covered)
-    promise = Promise(
-        float(epsilon),
-        float(delta),
-        line["accountant"],
-        line["adjacency"],
-        line.get("group_size") or 1,
-        line.get("colluders"),
-    )
-    try:
-        filters = (filter_of(line.get(name), promise.epsilon, promise.delta) for name in ("filter", "account_filter"))
-        run, account = filters
     except AdmmnetError as error:
         raise CheckFailed(f"filter: {error}") from None
-    if isinstance(account, Count):
-        raise CheckFailed("account_filter: an account adds up what its runs spend, and has no plan")
-    return Contract(promise, run, account, form, covered)
+    if not sound:
+        raise CheckFailed(f"its plan comes to more than the budget's epsilon, {epsilon!r}")
+    if (promise is None) != (contract.filter is None) or (account and contract.account is None):
+        raise CheckFailed("has a budget without a filter that keeps it, or a filter without a budget")
+    expected = stated(contract)
+    clipped, right = line.delta_clipping, expected["delta_clipping"]
+    if right is not None and (clipped is None or not _close(clipped, right)):
+        raise CheckFailed(f"delta_clipping is {clipped!r}, recomputed {right!r}")
+    expected["delta_clipping"] = right and clipped  # another machine's last bits
+    # agents of a network have neighbours, and replace-one
+    if encode(structs.replace(line, **expected)) != encode(line) or (line.adjacency == "zero-out" and line.neighbours):
+        raise CheckFailed(f"is not the {line.adjacency} header of its budget and filter")
+    return _shared(contract)
 
 
-def run_header(line: dict[str, Any], before: dict[str, Any]) -> tuple[dict[str, Any], Contract]:
-    """Header of another run of an account; records, delta, filter and relation are those of the run before."""
-    header, contract = header_of(
-        {key: value for key, value in {**line, "kind": "header"}.items() if key != "previous"}, account=True
-    )
-    own, asked = ({**one, **one["budget"]} for one in (before, header))
-    for name in ("agent", "records", "adjacency", "delta"):
-        if own[name] != asked[name]:
-            raise CheckFailed(f"{name} is {shown(asked[name])}, the account's is {shown(own[name])}")
-    first, filter = before["account_filter"], header["account_filter"]
-    if (first["order"], first["parts"]) != (filter["order"], filter["parts"]) or filter["kappa"] > first["kappa"]:
-        raise CheckFailed(f"account_filter is {shown(filter)}, the account's is {shown(first)}")
-    return header, contract
+@lru_cache(maxsize=SHARED)
+def _shared(contract: Contract) -> Contract:
+    """Return the first of equal contracts: caches then find what they have without comparing plans."""
+    return contract
 
 
-def resumed_at(line: dict[str, Any], header: dict[str, Any]) -> int:
-    """Round from which a run goes on, whose noise no seed can make again; charges before it stand."""
-    round_ = line.get("round")
-    if list(line) != ["kind", "round", "previous"] or not is_count(round_, 0) or header["noise"] != "private":
-        raise CheckFailed("is not the resumption of a private run")
-    return round_
+def run_contract(line: RunLine, before: HeaderLine) -> Contract:
+    """Contract of another run of an account; records, delta, filter and relation are those of the run before."""
+    contract = contract_of(line, account=True)
+    own, asked = ((one.agent, one.records, one.adjacency, one.budget.delta) for one in (before, line))
+    if own != asked:
+        raise CheckFailed(f"agent, records, relation and delta are {asked}, the account's are {own}")
+    first, filter = before.account_filter, line.account_filter
+    assert first is not None  # `contract_of` refuses
+    assert filter is not None
+    if (first.order, first.parts) != (filter.order, filter.parts) or filter.kappa > first.kappa:
+        raise CheckFailed(f"account_filter is {filter}, the account's is {first}")
+    return contract
 
 
-def facts_of(header: dict[str, Any]) -> tuple[Any, ...]:
+class Facts(NamedTuple):
     """What a header says that its events are held against."""
-    return tuple(map(header.get, ("records", "adjacency", "colluders")))
+
+    records: int
+    adjacency: str
+    colluders: int | None
+
+    @classmethod
+    def of(cls, header: HeaderLine) -> Facts:
+        """Of a header or a run line."""
+        return cls(header.records, header.adjacency, header.colluders)
 
 
 def taken(contract: Contract, left: tuple[int, ...], event: Event) -> tuple[int, ...]:
@@ -178,39 +114,33 @@ def taken(contract: Contract, left: tuple[int, ...], event: Event) -> tuple[int,
 
 
 @lru_cache(maxsize=4 * SHARED)  # most agents of a run have the same lines, but for their chains
-def charged(
-    data: bytes, totals: Totals, contract: Contract, facts: tuple[Any, ...]
-) -> tuple[int, Event, dict[str, Any], Totals]:
-    """Round, event and line of a checked event, whose ``previous`` is empty, and the totals with it; all shared."""
-    line = parse(data)
-    records, adjacency, colluders = facts
-    round_, event = _event(line, records)
-    if (relation := relation_of(event)) not in ("replace-one", adjacency):
-        raise CheckFailed(f"holds for {relation}, the header is of {adjacency}")
+def charged(data: bytes, totals: Totals, contract: Contract, facts: Facts) -> tuple[EventLine, Event, Totals]:
+    """Return a checked event's line, which holds ``form.NO_DIGEST``, its event, and the totals with it; all shared."""
+    line = decode(EventLine, data)
+    event = _event(line, facts.records)
+    if (relation := relation_of(event)) not in ("replace-one", facts.adjacency):
+        raise CheckFailed(f"holds for {relation}, the header is of {facts.adjacency}")
     if isinstance(event, DiscreteGaussian):
-        if (event.parts > 1) != (colluders is not None):  # masked where the header says so, and nowhere else
+        if (event.parts > 1) != (facts.colluders is not None):  # masked where the header says so, and nowhere else
             raise CheckFailed(f"has noise of {event.agents} agents, which its header does not say")
-        if event.colluders != (colluders or 0):
-            raise CheckFailed(f"colluders is {event.colluders}, the header's is {colluders or 0}")
+        if event.colluders != (facts.colluders or 0):
+            raise CheckFailed(f"colluders is {event.colluders}, the header's is {facts.colluders or 0}")
     try:
         totals = grown(totals, event)
-        if event_bytes(round_, event, totals, contract, "") != data:
-            _compare(line, event_line(round_, event, totals, contract, ""))
+        if event_bytes(line.round, event, totals, contract, line.previous) != data:
+            _compare(*map(to_builtins, (line, event_line(line.round, event, totals, contract))))
     except ArithmeticError:
         raise CheckFailed(f"{event.mechanism}: its cost exceeds every number") from None
-    return round_, event, line, totals
+    return line, event, totals
 
 
-def _event(line: dict[str, Any], records: int) -> tuple[int, Event]:
-    kind, at, name, values = map(line.get, ("kind", "round", "mechanism", "parameters"))
-    if kind != "event" or not is_count(at, 0) or not isinstance(name, str) or not isinstance(values, dict):
-        raise CheckFailed("is neither an event nor the end")
+def _event(line: EventLine, records: int) -> Event:
     try:
-        event = from_parameters(name, values)
+        event = from_parameters(line.mechanism, line.parameters)
     except AdmmnetError as error:
         raise CheckFailed(str(error)) from None
-    if encode(values) != encode(parameters(event)):
-        raise CheckFailed("parameters are not in the canonical form that admmnet writes")
+    if encode(line.parameters) != encode(parameters(event)):
+        raise CheckFailed("parameters are not as admmnet writes them: one is unknown, or spelt anew")
     if isinstance(event, SubsampledGaussian) and event.steps > 1:  # coins of one step need none: Theorem 24
         batch = event.rate * records
         if round(batch) < 1 or abs(batch - round(batch)) > TOLERANCE * batch:
@@ -224,21 +154,19 @@ def _event(line: dict[str, Any], records: int) -> tuple[int, Event]:
             raise CheckFailed(f"sensitivity is {event.sensitivity!r}, under replace-one {right!r}")
         if event.logistic and not _close(event.curvature, 0.25 * slope * slope):
             raise CheckFailed(f"curvature is {event.curvature!r}, for a logistic loss lipschitz^2/4")
-    return at, event
+    return event
 
 
 def _compare(line: dict[str, Any], expected: dict[str, Any], where: str = "") -> None:
-    if list(line) != list(expected):
-        raise CheckFailed(f"{where or 'line'} has the keys {shown(list(line))}, expected {', '.join(expected)}")
+    """Hold numbers of a line against those recomputed."""
+    if line.keys() != expected.keys():
+        raise CheckFailed(f"{where}keys are {', '.join(line)}, expected {', '.join(expected)}")
     for key, right in expected.items():
         wrong, name = line[key], f"{where}{key}"
-        if isinstance(right, dict) and isinstance(wrong, dict):
-            if key != "parameters":  # they were compared as they were read
-                _compare(wrong, right, f"{name}.")
-        elif type(wrong) is not type(right) or not (
-            _close(wrong, right) if isinstance(right, float) else wrong == right
-        ):
-            raise CheckFailed(f"{name} is {shown(wrong)}, recomputed {right!r}")
+        if isinstance(right, dict):
+            _compare(wrong, right, f"{name}.")
+        elif not (_close(wrong, right) if type(wrong) is type(right) is float else wrong == right):
+            raise CheckFailed(f"{name} is {short(wrong, 60)}, recomputed {right!r}")
 
 
 def _close(wrong: float, right: float) -> bool:

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from admmnet.errors import RequestError
+from admmnet.forms import encode
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.contract import MemoryLedger
 from admmnet.privacy.events import Event
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.account import AccountFile
-from admmnet.privacy.ledger.form import Header, encode, event_bytes, total_line
+from admmnet.privacy.ledger.form import EndLine, Header, ResumeLine, Total, event_bytes, shared_total
 from admmnet.privacy.ledger.lines import Chain, ChainFile, create, digest, mend
 
 
@@ -145,7 +146,7 @@ class Ledger(MemoryLedger):
         if self._account is not None:
             self._account.resume(header, since.round, len(book.events))
         chain = self._place.resume(lines, [])
-        chain.append(encode({"kind": "resume", "round": since.round, "previous": chain.previous}))
+        chain.append(encode(ResumeLine(since.round, chain.previous)))
         return chain
 
     def place(self, round: int) -> Place:
@@ -196,10 +197,9 @@ class Ledger(MemoryLedger):
 
     def end(self) -> None:
         """Write the end line."""
-        total = total_line(self.totals, self.contract)
-        account = {} if self._account is None else {"account": self._account.head}
-        end = {"kind": "end", "events": self.events, "total": total, **account}
-        self._append(encode({**end, "previous": self.chain.previous}))
+        total = Total(**shared_total(self.totals, self.contract))
+        account = None if self._account is None else self._account.head
+        self._append(encode(EndLine(events=self.events, total=total, account=account, previous=self.chain.previous)))
 
     def finish(self) -> None:
         """Write the end line and close."""

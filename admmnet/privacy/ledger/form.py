@@ -1,29 +1,194 @@
-"""The lines of a ledger: its header, its events and their totals, in canonical form (docs/ledger.md)."""
+"""The lines of a ledger: the keys of each kind, and how they are made of a contract and of charges (docs/ledger.md).
+
+Tables of keys in docs/ledger.md and the JSON Schema are made of the types below (``ledger.schema``).
+"""
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any, Literal, TypeAlias
+
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from admmnet.errors import RequestError
+from admmnet.forms import encode
 from admmnet.privacy import proven
 from admmnet.privacy.budget import SHARED, Totals
-from admmnet.privacy.contract import Contract
+from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.conversion import ORDERS
 from admmnet.privacy.discrete import most_excess
-from admmnet.privacy.events import Event, from_parameters, is_count, parameters
+from admmnet.privacy.events import Booked, Event, Natural, Number, Positive, from_parameters, parameters
 from admmnet.privacy.filters import Count, Spend
 
-SCHEMA = 3
-"""Version of the form; others are refused."""
+Digest: TypeAlias = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", max_length=64)]  # `$` would let a newline in
+Form: TypeAlias = Literal["proven", "published"]
+NO_DIGEST = "0" * 64
+"""Stands where the digest of the line before will: agents with equal charges share the rest of a line."""
+
+
+class Planned(Struct, frozen=True, forbid_unknown_fields=True, tag_field="by", tag="count"):
+    """Theorem 25: these events, at most so often, and nothing else."""
+
+    planned: tuple[tuple[str, dict[str, float | int | bool | str], Natural], ...]
+    """mechanism, parameters that bound those of the events charged to it, and how often"""
+
+
+class Limit(Struct, frozen=True, forbid_unknown_fields=True, tag_field="by", tag="spend"):
+    """Theorem 5: a limit that was fixed before the first round, of a method that is `adaptive` and of an account."""
+
+    order: Annotated[float, Meta(gt=1.0)] | None
+    """the one Renyi order at which costs are added up; `null` where mu^2 and kappa of Gaussian events are"""
+    kappa: Booked
+    """most that (P10) of discrete noise may come to"""
+    parts: Natural
+    """largest number of agents less K of a masked sum, 1 for none"""
+
+
+class Budget(Struct, frozen=True, forbid_unknown_fields=True):
+    """What was promised before the first round; both `null` without privacy."""
+
+    epsilon: Positive | None
+    delta: Annotated[float, Meta(gt=0.0, lt=1.0)] | None
+    """as asked for"""
+
+
+class Total(Struct, frozen=True, forbid_unknown_fields=True):
+    """Sums over this line and all before it; infinite or undefined is `null`."""
+
+    rho: Booked | None
+    xi: Booked | None
+    """proven costs"""
+    epsilon_spent: Booked | None
+    """proven epsilon at the budget's delta; at most what the filter lets through. It is read from the events' Renyi
+    curves, not from `rho`; of steps on sampled batches at a number of steps rounded up to four bits"""
+    epsilon_published: Booked | None
+    """the same by the paper: (P3) of the sum of `rho_published`; of a baseline on sampled batches (P13)"""
+    epsilon_if_all_collude: Booked | UnsetType | None = UNSET
+    """of masked sums alone: `epsilon_spent` is for who trusts that at most `colluders` others work together, this
+    one for who does not: proven epsilon of the agent's own noise, Theorem 23 (B)"""
+
+
+class HeaderLine(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="kind", tag="header"
+):
+    """First line: who, under which promise and which relation."""
+
+    schema: Literal[3]
+    """version of this form; others are refused"""
+    agent: Number
+    neighbours: tuple[Number, ...]
+    """number of the agent, numbers of those who hear it; none of a method of one site"""
+    records: Natural
+    """n_i, number of its training records; public"""
+    adjacency: Literal["replace-one", "zero-out"]
+    """neighbouring relation of every figure. `replace-one`: one record is exchanged for another"""
+    unit: Literal["record"]
+    """what is protected. A person with several rows is not covered as a whole"""
+    budget: Budget
+    """epsilon and delta promised before the first round; both `null` without privacy"""
+    delta_clipping: Positive | None = None
+    """what noise of unlikely size, which is scaled back, adds to delta at most (V10); absent where none is"""
+    accountant: Form
+    """which arithmetic calibrated the noise and guards the budget"""
+    filter: Planned | Limit | None = None
+    """what the run may charge, by Theorem 25 or 5: see below. Absent without privacy"""
+    account_filter: Limit | None = None
+    """the same of all runs of the account, fixed by its first run; absent without account"""
+    group_size: Annotated[int, Meta(ge=2, le=2**53)] | None = None
+    """K of `--group-size`; absent where it is 1"""
+    method: Form
+    """form of the method"""
+    covered: bool | None = None
+    """`false` where the method reads records beyond what a proof covers; then nothing is proven of it"""
+    algorithm: str
+    """name of the method"""
+    loss: str | None = None
+    """loss from outside, as it was asked for; absent for ours"""
+    loss_digest: Digest | None = None
+    """sha256 of its public table, on whose constants the costs rest; absent for ours, and where a simulation has
+    taken a loss as it is"""
+    weight: Positive | None = None
+    """w_i, weight of the agent's mean loss in the network's problem, (60); absent where it is 1"""
+    trust: Literal["masked"] | None = None
+    """sums are masked; absent where each agent's noise stands for itself"""
+    colluders: Number | None = None
+    """beside `trust`: K, how many other agents may work together against this one for `total.epsilon_spent` to hold.
+    Every event must say the same K"""
+    mode: Literal["simulation", "private"]
+    """whether figures computed from the records are shown beside"""
+    noise: Literal["private", "seeded"]
+    """`private`: keyed by the operating system, kept nowhere. `seeded`: anyone with the seed can make it again"""
+    preprocessing: str
+    """`public-bounds`, or `data-dependent` if anything was read from the rows"""
+    shards: Literal["fixed"]
+    """who holds which record does not change and is public. A private run refuses a split that looks at values"""
+    admmnet: str
+    """version that wrote the file"""
+    account: Digest | None = None
+    """in runs with an account only: sha256 of the account's last line before this run; of a new account, sha256 of
+    nothing (`e3b0c442...`)"""
+
+
+class RunLine(HeaderLine, frozen=True, kw_only=True, tag="run"):
+    """In an account alone: beginning of a further run, with the keys of its header."""
+
+    previous: Digest
+    """sha256 of the bytes of the line before, without its newline"""
+
+
+class EventLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="event"):
+    """What was released, and what that costs."""
+
+    round: Number
+    """round of the charge; the first is 0"""
+    mechanism: str
+    parameters: dict[str, float | int | bool | str]
+    """what was released; every number that its cost depends on (next section)"""
+    rho: Booked | None
+    xi: Booked | None
+    """proven cost of this event: (xi, rho)-zCDP, D_alpha <= xi + rho alpha for all alpha > 1, (P1). `xi` is 0 for
+    all events there are today"""
+    rho_published: Booked | None
+    """cost of this event by the paper's arithmetic; `null` where the paper has none, and for every event of a proven
+    method"""
+    total: Total
+    """sums over all events so far, this one included: see below"""
+    previous: Digest
+    """sha256 of the bytes of the line before, without its newline"""
+
+
+class EndLine(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="kind", tag="end"
+):
+    """Last line of a finished run."""
+
+    events: Number
+    """number of event lines"""
+    total: Total
+    """the last totals"""
+    account: Digest | None = None
+    """in runs with an account only: sha256 of the account's last line when the run ended"""
+    previous: Digest
+    """sha256 of the bytes of the line before, without its newline"""
+
+
+class ResumeLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="resume"):
+    """Where a private run goes on after an interruption: charges before it stand."""
+
+    round: Number
+    """first round that was made again"""
+    previous: Digest
+    """sha256 of the bytes of the line before, without its newline"""
+
+
+Line = HeaderLine | RunLine | EventLine | EndLine | ResumeLine
 
 
 @dataclass(frozen=True)
 class Header:
-    """First line of a ledger: who, and the contract under which it charges."""
+    """What a ledger's first line is made of: who, and the contract under which it charges. Keys as of the line."""
 
     agent: int
     neighbours: tuple[int, ...]
@@ -34,90 +199,73 @@ class Header:
     preprocessing: str
     version: str
     mode: str
-    """``simulation`` or ``private``."""
     account: str | None = None
-    """Digest of the account's last line before this run, ``chain.NOTHING`` of a new one; None without account."""
     loss: str | None = None
-    """Loss from outside; None for ours."""
     loss_digest: str | None = None
-    """sha256 of its public table, whose constants the costs rest on; None where a simulation has taken it as it is."""
     weight: float | None = None
-    """w_i of the agent's mean loss in the network's problem, where the method has one that is not 1."""
 
-    def line(self) -> dict[str, Any]:
-        """Return the header as the ledger keeps it; what is None or the rule is left out."""
-        contract, promise = self.contract, self.contract.promise
-        colluders = None if promise is None else promise.colluders
-        line = {
-            "kind": "header",
-            "schema": SCHEMA,
-            "agent": self.agent,
-            "neighbours": list(self.neighbours),
-            "records": self.records,
-            "adjacency": contract.adjacency,
-            "unit": "record",
-            "budget": {"epsilon": promise and promise.epsilon, "delta": promise and promise.delta},
-            "delta_clipping": contract.delta_clipping,
-            "accountant": contract.form if promise is None else promise.accountant,
-            "filter": _filter_line(contract.filter),
-            "account_filter": _filter_line(contract.account),
-            "group_size": promise.group if promise is not None and promise.group > 1 else None,
-            "method": contract.form,
-            "covered": None if contract.covered else False,
-            "algorithm": self.algorithm,
-            "loss": self.loss,
-            "loss_digest": self.loss_digest,
-            "weight": self.weight,
-            "trust": None if colluders is None else "masked",
-            "colluders": colluders,
-            "mode": self.mode,
-            "noise": self.noise,
-            "preprocessing": self.preprocessing,
-            "shards": "fixed",
-            "admmnet": self.version,
-            "account": self.account,
-        }
-        return {name: value for name, value in line.items() if value is not None}
+    def line(self) -> HeaderLine:
+        """Return the header as the ledger keeps it."""
+        return HeaderLine(**self._keys())
+
+    def run(self, previous: str) -> RunLine:
+        """Return it as an account keeps that of a further run."""
+        return RunLine(**self._keys(), previous=previous)
+
+    def _keys(self) -> dict[str, Any]:
+        own = {field.name: getattr(self, field.name) for field in fields(self)} | {"admmnet": self.version}
+        del own["contract"], own["version"]
+        return {"schema": 3, "unit": "record", "shards": "fixed", **stated(self.contract), **own}
+
+
+def stated(contract: Contract) -> dict[str, Any]:
+    """Keys of a header that say what its contract is."""
+    promise = contract.promise or Promise(math.nan, math.nan, contract.form)
+    return {
+        "adjacency": contract.adjacency,
+        "budget": Budget(None, None)
+        if contract.promise is None
+        else Budget(float(promise.epsilon), float(promise.delta)),
+        "delta_clipping": contract.delta_clipping,
+        "accountant": promise.accountant,
+        "filter": _filter_line(contract.filter),
+        "account_filter": _filter_line(contract.account),
+        "group_size": promise.group if promise.group > 1 else None,
+        "method": contract.form,
+        "covered": None if contract.covered else False,
+        "trust": None if promise.colluders is None else "masked",
+        "colluders": promise.colluders,
+    }
 
 
 @lru_cache(maxsize=SHARED)
-def _filter_line(filter: Count | Spend | None) -> dict[str, Any] | None:
-    """What a filter lets through, shared: never to be changed."""
+def _filter_line(filter: Count | Spend | None) -> Planned | Limit | None:
+    """What a filter lets through."""
     if filter is None:
         return None
     if isinstance(filter, Count):
-        rows = [[event.mechanism, parameters(event), count] for event, count in filter.planned]
-        return {"planned": rows}
-    return {"order": filter.alpha, "kappa": filter.kappa, "parts": filter.parts}
+        return Planned(tuple((event.mechanism, parameters(event), count) for event, count in filter.planned))
+    return Limit(filter.alpha, float(filter.kappa), filter.parts)
 
 
-def filter_of(line: Any, epsilon: float, delta: float) -> Count | Spend | None:
-    """Filter of a header's ``filter`` or ``account_filter``; its form is held by writing it again.
+def filter_of(line: Planned | Limit | None, budget: Budget) -> Count | Spend | None:
+    """Filter of a header's ``filter`` or ``account_filter``.
 
     Raises
     ------
     RequestError
-        If it is none.
+        If a planned event is none, or kappa is above the share of the budget that it may have.
     """
-    if line is None:
+    if line is None or budget.epsilon is None or budget.delta is None:
         return None
-    try:
-        if "planned" in line:
-            rows = tuple((from_parameters(name, values), count) for name, values, count in line["planned"])
-            if all(is_count(count) for _, count in rows):
-                return Count.of(rows, epsilon, delta)
-        elif is_count(line["parts"]) and 0.0 <= line["kappa"] <= most_excess(epsilon, delta) * (1.0 + 1e-9):
-            place = None if line["order"] is None else int(abs(ORDERS - line["order"]).argmin())
-            return Spend(epsilon, delta, place, float(line["kappa"]), line["parts"])
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
-        if isinstance(error, RequestError):
-            raise
-    raise RequestError("is no list of planned events with counts, and no order, kappa and parts")
-
-
-def encode(line: dict[str, Any]) -> bytes:
-    """Return the canonical bytes of a line, newline excluded."""
-    return json.dumps(line, separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode()
+    if isinstance(line, Planned):
+        rows = tuple((from_parameters(name, values), count) for name, values, count in line.planned)
+        return Count.of(rows, budget.epsilon, budget.delta)
+    most = most_excess(budget.epsilon, budget.delta)
+    if line.kappa > most * (1.0 + 1e-9):
+        raise RequestError(f"kappa is {line.kappa!r}, at most {most!r} keeps the budget")
+    place = None if line.order is None else int(abs(ORDERS - line.order).argmin())
+    return Spend(budget.epsilon, budget.delta, place, line.kappa, line.parts)
 
 
 def finite(value: float | None) -> float | None:
@@ -144,35 +292,18 @@ def shared_total(totals: Totals, contract: Contract) -> dict[str, float | None]:
     return total_line(totals, contract)
 
 
-def event_line(
-    round: int,
-    event: Event,
-    totals: Totals,
-    contract: Contract,
-    previous: str,
-    total: dict[str, float | None] | None = None,
-) -> dict[str, Any]:
-    """Event line; ``totals`` already include the event, and ``total``, where it is known, is what they come to."""
-    cost = proven.cost(event)
-    return {
-        "kind": "event",
-        "round": round,
-        "mechanism": event.mechanism,
-        "parameters": parameters(event),
-        "rho": finite(cost.rho),
-        "xi": finite(cost.xi),
-        "rho_published": finite(totals.claim(event)),
-        "total": total_line(totals, contract) if total is None else total,
-        "previous": previous,
-    }
+def event_line(round: int, event: Event, totals: Totals, contract: Contract) -> EventLine:
+    """Line of an event, without the digest in it; ``totals`` are shared ones, and already include the event."""
+    cost, total = proven.cost(event), Total(**shared_total(totals, contract))
+    costs = (finite(cost.rho), finite(cost.xi), finite(totals.claim(event)))
+    return EventLine(round, event.mechanism, parameters(event), *costs, total, NO_DIGEST)
 
 
 @lru_cache(maxsize=SHARED)
-def event_start(round: int, event: Event, totals: Totals, contract: Contract) -> bytes:
-    """Bytes of an event's line up to the digest in it."""
-    return encode(event_line(round, event, totals, contract, "", shared_total(totals, contract)))[:-2]
+def _event_start(round: int, event: Event, totals: Totals, contract: Contract) -> bytes:
+    return encode(event_line(round, event, totals, contract))[: -len(NO_DIGEST) - 2]
 
 
 def event_bytes(round: int, event: Event, totals: Totals, contract: Contract, previous: str) -> bytes:
-    """Bytes of ``event_line``; ``totals`` are shared ones."""
-    return b'%b%b"}' % (event_start(round, event, totals, contract), previous.encode())
+    """Bytes of ``event_line``, with the digest."""
+    return b'%b%b"}' % (_event_start(round, event, totals, contract), previous.encode())

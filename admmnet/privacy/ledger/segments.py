@@ -8,12 +8,12 @@ has the bytes that a file of its own would have.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable
 from pathlib import Path
 
 from admmnet.errors import CheckFailed
 from admmnet.privacy.ledger.audit import Strand, check, whole_lines
+from admmnet.privacy.ledger.checks import header_line
 from admmnet.privacy.ledger.file import LedgerFile
 from admmnet.privacy.ledger.lines import Chain, ChainFile, create, digest
 
@@ -65,7 +65,7 @@ def strands(path: Path) -> list[Strand]:
     if strange:
         for own in found:  # the line before may be one that was edited, which its numbers show
             check(Strand(path, own, shared=True), keep=False)
-        agent = json.loads(unended[0][0][1])["agent"] if len(unended) == 1 else None
+        agent = header_line(unended[0][0][1]).agent if len(unended) == 1 else None
         whose = "" if agent is None else f"; the ledger that ends too early is agent {agent}'s"
         raise CheckFailed(
             f"{path}: line {strange[0]}: does not follow from any line before (changed, removed or swapped lines)"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from admmnet.record.values import at, real, whole
 from admmnet.report.html import sections, words
 from admmnet.report.html.facts import RunFacts
 from admmnet.report.html.markup import Raw, join, table, tag
 from admmnet.report.html.words import above, figure
-from admmnet.running.values import at, real, whole
 
 
 def comparison(runs: tuple[RunFacts, ...]) -> Raw:

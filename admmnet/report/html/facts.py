@@ -13,12 +13,12 @@ from admmnet.errors import CheckFailed, RequestError
 from admmnet.files import load_json, load_toml
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.segments import content, is_segment, strands
+from admmnet.record import folder as records
+from admmnet.record.agree import contradictions, entries_of
+from admmnet.record.reader import manifest_fault
+from admmnet.record.shelf import ledger_files
+from admmnet.record.values import at, last_total, real, whole
 from admmnet.report.series import Series, joining, read_series
-from admmnet.running import folder as records
-from admmnet.running.agree import contradictions, entries_of
-from admmnet.running.reading import manifest_fault
-from admmnet.running.shelf import ledger_files
-from admmnet.running.values import at, last_total, real, whole
 
 
 @dataclass(frozen=True)

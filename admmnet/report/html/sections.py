@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from admmnet.record.values import at, real, whole
 from admmnet.report.html import incidents, words
 from admmnet.report.html.facts import Book, RunFacts
 from admmnet.report.html.markup import Raw, bullets, join, pairs, table, tag
 from admmnet.report.html.words import above, figure
-from admmnet.running.values import at, real, whole
 from admmnet.running.yardsticks import WORDS, no_better_than, one_class, yardsticks
 
 SHOWN = 20

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from admmnet.config.defaults import is_loose, own_delta
 from admmnet.config.modes import mode_words
+from admmnet.record.agree import entries_of
+from admmnet.record.values import real, whole
 from admmnet.report.html.facts import RunFacts
-from admmnet.running.agree import entries_of
-from admmnet.running.values import real, whole
 
 RELEASED: Mapping[str, str] = {
     "objective-perturbation": "minimiser of an objective with Gaussian noise in it",

@@ -12,14 +12,12 @@ import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from admmnet.config.run_config import RunConfig
-from admmnet.config.toml import to_toml
+from admmnet.config.run_config import RunSettings
 from admmnet.data.records import Records
 from admmnet.errors import RequestError
 from admmnet.faults.clock import VirtualClock
@@ -32,7 +30,6 @@ from admmnet.running.checkpoint.packing import damaged, digest, pack, read_archi
 from admmnet.running.checkpoint.state import State, node_state, restore_block, restore_node, states_taken
 from admmnet.running.node import Node
 from admmnet.running.readout import TailAverage
-from admmnet.settings import settings_in
 from admmnet.transport import Transport
 from admmnet.transport.collective import run_on_all
 from admmnet.version import __version__
@@ -42,13 +39,6 @@ if TYPE_CHECKING:
 
 FOLDER = "checkpoint"
 SCHEMA = 4
-
-
-def settings_digest(config: RunConfig) -> str:
-    """sha256 of the settings that a resumed run must keep."""
-    known = settings_in(type(config)).values()
-    fixed: dict[str, Any] = {own.name: own.default for own in known if own.about.resume}
-    return hashlib.sha256(to_toml(replace(config, **fixed)).encode()).hexdigest()
 
 
 class Keeper:
@@ -72,15 +62,16 @@ class Keeper:
 
     def __init__(
         self,
-        config: RunConfig,
+        run: RunSettings,
+        settings: str,
         method: Method,
         holders: Mapping[int, tuple[Holder, int]],
         data: Records,
         transport: Transport,
         folder: Path,
     ) -> None:
-        self._config, self._transport, self._folder = config, transport, folder / FOLDER
-        self._seeded = config.seeded
+        self._every, self._settings, self._seeded = run.checkpoint_every, settings, run.seeded
+        self._transport, self._folder = transport, folder / FOLDER
         self._rounds = method.rounds if method.verb != "none" else None  # an epoch may be the last or not
         self._total = sum(len(own) for own in transport.layout.owners)
         self.start = 0
@@ -89,13 +80,13 @@ class Keeper:
         self._states: dict[str, State] = {}
         self._network: State = {}
         self._prints: dict[str, str] = {}
-        if config.checkpoint_every is None and config.resume is None:
+        if self._every is None and run.resume is None:
             return
         if self._seeded:
             self._prints = {str(i): _print_of(*holders[i]) for i in transport.agents} | {"test": _test_print(data)}
         # parts that different starts of a run have written never make one checkpoint
         self._token = _token(transport.world.gather(secrets.token_hex(8))[0])
-        if config.resume is not None:
+        if run.resume is not None:
             self._load()
 
     def restore(self, blocks: Sequence[Sequence[Node]], tail: TailAverage) -> None:
@@ -120,7 +111,7 @@ class Keeper:
 
     def due(self, done: int) -> bool:
         """Whether a checkpoint is due after ``done`` rounds; the last one has none."""
-        every = self._config.checkpoint_every
+        every = self._every
         return every is not None and not done % every and (self._rounds is None or done < self._rounds)
 
     def save(
@@ -156,7 +147,7 @@ class Keeper:
             "admmnet": __version__,
             "numpy": np.__version__,
             "seeded": self._seeded,
-            "settings": settings_digest(self._config),
+            "settings": self._settings,
             "round": done,
             "agents": self._total,
             "token": self._token,
@@ -282,7 +273,7 @@ class Keeper:
                     f"the checkpoint {path} was written with {name} = {meta.get(name)!r}, this is {now!r}: resume with "
                     "what the run was started with, or run anew"
                 )
-        if meta.get("settings") != settings_digest(self._config):
+        if meta.get("settings") != self._settings:
             raise RequestError(
                 f"the checkpoint {path} belongs to other settings: config.toml, the topology or the data set was "
                 "changed since; put it back, or run anew"

@@ -11,8 +11,9 @@ from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_saved
 from admmnet.errors import RequestError
 from admmnet.files import load_json
+from admmnet.record.folder import ledger_path
+from admmnet.record.format import epsilon
 from admmnet.running.checkpoint.keeper import FOLDER
-from admmnet.running.folder import ledger_path
 from admmnet.settings import settings_in
 
 
@@ -33,7 +34,7 @@ def resumed_config(folder: str | Path, flags: Mapping[str, Any] | None = None) -
         If the folder is no run's, the run is finished or has no checkpoint, or a setting differs.
     """
     folder = Path(folder)
-    saved = _saved(folder)
+    saved = saved_config(folder)
     given = {name: value for name, value in (flags or {}).items() if value is not None and name != "resume"}
     known = settings_in(type(saved))
     may = [name for name, own in known.items() if own.about.resume]
@@ -51,31 +52,11 @@ def resumed_config(folder: str | Path, flags: Mapping[str, Any] | None = None) -
     return replace(saved, out=str(folder), resume=str(folder), **free)
 
 
-def resuming(config: RunConfig) -> RunConfig:
-    """Settings of a run whose ``resume`` is set: what it does not say is as in the folder.
-
-    Raises
-    ------
-    RequestError
-        As ``resumed_config``.
-    """
-    folder = Path(str(config.resume))
-    saved = _saved(folder)
-    known = settings_in(type(config))
-    kept = [name for name, own in known.items() if own.about.saved and not own.about.resume]
-    if type(config) is type(saved) and all(getattr(config, name) == getattr(saved, name) for name in kept):
-        return replace(config, out=str(folder))  # from `resumed_config`
-    plain = RunConfig()
-    given = {name: getattr(config, name) for name in known}
-    given = {name: value for name, value in given.items() if value != getattr(plain, name, known[name].default)}
-    return resumed_config(folder, given)
-
-
-def begun_at(config: RunConfig, agent: int, agents: int) -> str | None:
+def begun_at(resume: str | None, agent: int, agents: int) -> str | None:
     """Digest after which a run that goes on began in an agent's account; None of a new run."""
-    if config.resume is None:
+    if resume is None:
         return None
-    path = ledger_path(Path(config.resume), agent, agents)
+    path = ledger_path(Path(resume), agent, agents)
     try:
         with path.open("rb") as file:
             header = load_json(file.readline())
@@ -87,7 +68,14 @@ def begun_at(config: RunConfig, agent: int, agents: int) -> str | None:
         ) from None
 
 
-def _saved(folder: Path) -> RunConfig:
+def saved_config(folder: Path) -> RunConfig:
+    """Settings of a run that can go on.
+
+    Raises
+    ------
+    RequestError
+        If the folder is no run's, the run is finished or has no checkpoint.
+    """
     if not (folder / "config.toml").is_file():
         raise RequestError(f"{folder} is no run folder: it has no config.toml; name one with --resume")
     if (folder / "summary.json").exists():
@@ -105,11 +93,11 @@ def _saved(folder: Path) -> RunConfig:
 
 
 def _spent(folder: Path) -> str:
-    from admmnet.running.reading import read_run
-    from admmnet.running.shelf import ledger_files
+    from admmnet.record.reader import read_run
+    from admmnet.record.shelf import ledger_files
 
     if not ledger_files(folder):
         return "nothing is spent"
     books = read_run(folder, events=False).ledgers.values()
     spent = [book.total()["epsilon_spent"] or 0.0 for book in books]
-    return f"epsilon {max(spent):.4g} is spent" if any(book.count for book in books) else "nothing is spent"
+    return f"epsilon {epsilon(max(spent))} is spent" if any(book.count for book in books) else "nothing is spent"

@@ -1,15 +1,13 @@
 """The solver of one stack of agents, all stepping together, each to a certificate of its own.
 
-The problem of each agent, the certificate and its rounding margin are those of `newton`; so is the method,
-with the approximate inverse of `blocks.curvature`. Records of a block are stacked (`blocks.records`)
-and each step is a few numpy calls on all agents that are not done.
+Problem, certificate and rounding margin are those of `newton`. Each step is a few numpy calls on all that are not done.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -19,10 +17,9 @@ from admmnet.errors import RunError
 from admmnet.solvers.blocks.curvature import Curvature
 from admmnet.solvers.blocks.records import Indices, Stack, StackRows
 from admmnet.solvers.certificate import Solution, met_curvature, rounding_margin
-from admmnet.solvers.newton import LocalSolver
+from admmnet.solvers.newton import CONTRACTION, LocalSolver
 from admmnet.types import Matrix, Vector
 
-_CONTRACTION = 0.9  # as in LocalSolver
 _GOOD = 0.03, 0.1  # with, without a Hessian: steps that shrink the norm by more teach less than they cost
 _EXPECTED = 3  # passes a round that a good inverse needs, too, if every round has fresh noise
 _MAX_STEPS = 60  # a member that needs more goes to a LocalSolver
@@ -42,35 +39,32 @@ class _Front:
     g: Matrix
     m: Vector
     beta: Vector
-    g_norm: Vector
     theta: Matrix
     data: Matrix
     rms: Vector
-    r: Matrix
-    norm: Vector
-    least: Vector
     passes: Indices
-    refreshes: Indices
-    searches: Indices  # since the last Hessian
-    search: Flags
-    fresh: Flags
-    spread: Vector
-    paired: Flags  # the last step's secant pair waits to be learnt
-    s: Matrix
-    change: Matrix
-    base: Matrix  # the inverse's base times the r before
-    lost: Flags  # unusable settings, or a search that found nothing
+
+    def __post_init__(self) -> None:
+        """Nothing is done yet."""
+        k = len(self.m)
+        self.g_norm, self.r = _norms(self.g), self.data + self.m[:, None] * self.theta + self.g
+        self.norm = _norms(self.r)
+        self.least, self.spread = self.norm.copy(), np.zeros(k)
+        self.refreshes, self.searches = np.zeros((2, k), dtype=np.intp)  # searches since the last Hessian
+        # paired: the last step's secant pair waits to be learnt
+        self.search, self.fresh, self.paired = np.zeros((3, k), dtype=bool)
+        # base: the inverse's base times the r before
+        self.s, self.change, self.base = np.zeros((3, *self.r.shape))
+        usable = (self.m > 0.0) & (self.m < np.inf) & (self.beta > 0.0) & (self.beta < np.inf)
+        self.lost = ~usable  # or a search that found nothing
 
     def keep(self, kept: Flags) -> None:
         """Drop members that are done."""
         if not kept.any():
             self.place = self.place[kept]
             return
-        for item in fields(self):
-            if item.name == "rows":
-                self.rows = StackRows.of(self.rows.members[kept])
-            else:
-                setattr(self, item.name, getattr(self, item.name)[kept])
+        for name, value in vars(self).items():
+            setattr(self, name, StackRows.of(value.members[kept]) if name == "rows" else value[kept])
 
 
 @dataclass(slots=True, eq=False)
@@ -97,10 +91,9 @@ class GroupState:
 class Group:
     """Solver of the members of one stack, and what earlier rounds have taught about them.
 
-    The method of `LocalSolver`, member by member, with other curvature (`Curvature`): a step that does not shrink
-    the least gradient norm so far is discarded, its secant pair kept, and the next step is searched along. The
-    second searched step starts from a fresh Hessian, which is computed anew, too, when the passes beyond three
-    a round have added up to its cost.
+    The method of `LocalSolver`, member by member, with other curvature (`Curvature`): of a step that is discarded the
+    secant pair is kept. The second searched step starts from a fresh Hessian, which is computed anew, too, when the
+    passes beyond three a round have added up to its cost.
 
     A member is handed to a `LocalSolver`, made for the occasion, from the point reached, if its settings are
     unusable, 60 steps were not enough, its gradient norm is down to the rounding margin, or its m is too small
@@ -149,35 +142,8 @@ class Group:
         new = rows.members[unknown]
         if len(new):
             state.data[new], state.rms[new] = self.stack.gradient(StackRows.of(new), state.theta[new])
-        k, theta, data = len(m), state.theta[rows.members], state.data[rows.members]
-        r = data + m[:, None] * theta + g
-        norm, off, none = _norms(r), np.zeros(k, dtype=bool), np.zeros(k, dtype=np.intp)
-        usable = (m > 0.0) & (m < np.inf) & (beta > 0.0) & (beta < np.inf)
-        return _Front(
-            rows=rows,
-            place=place,
-            g=g,
-            m=m,
-            beta=beta,
-            g_norm=_norms(g),
-            theta=theta,
-            data=data,
-            rms=state.rms[rows.members],
-            r=r,
-            norm=norm,
-            least=norm.copy(),
-            passes=unknown.astype(np.intp),
-            refreshes=none,
-            searches=none.copy(),
-            search=off,
-            fresh=off.copy(),
-            spread=np.zeros(k),
-            paired=off.copy(),
-            s=np.zeros_like(r),
-            change=np.zeros_like(r),
-            base=np.zeros_like(r),
-            lost=~usable,
-        )
+        theta, data, rms = (part[rows.members] for part in (state.theta, state.data, state.rms))
+        return _Front(rows, place, g, m, beta, theta, data, rms, unknown.astype(np.intp))
 
     def _finish(self, front: _Front) -> dict[int, Solution | RunError]:
         """Answers of members that are certified, and of those that the stack cannot help any more."""
@@ -251,13 +217,13 @@ class Group:
         self.state.waste[index] += front.passes >= _EXPECTED
         front.passes += 1
         front.s, front.change = step, r - front.r
-        taken = front.search | (norm <= _CONTRACTION * front.least)
+        taken = front.search | (norm <= CONTRACTION * front.least)
         enough = np.where(front.rows.pick(self.curve.state.cached), *_GOOD)
         front.paired = taken & (norm > enough * front.norm)
         if not loss.smooth:
             short = np.minimum(front.spread, self.stack.row_norm[index] * _norms(step))
             front.spread = np.where(taken, np.where(front.search, moved, short), front.spread)
-        front.searches = np.where(front.search, front.searches + 1, front.searches)
+        front.searches = front.searches + front.search
         front.search, front.fresh = ~taken, front.fresh & ~taken
         if taken.all():
             front.theta, front.data, front.rms, front.r, front.norm = trial, data, rms, r, norm
@@ -303,7 +269,9 @@ class Group:
             curve.drop(rows.members[stale])
         if front.paired.any():
             q = base - front.base + curve.correction(rows, front.change)
-            _learn(curve, front, front.paired, q)
+            some = slice(None) if front.paired.all() else front.paired
+            learnt = rows if front.paired.all() else StackRows.of(rows.members[some])
+            curve.learn(learnt, front.s[some], front.change[some], q[some], front.m[some])
         full = base + curve.correction(rows, front.r)
         front.base = base
         fold = curve.full(rows) & curve.foldable(rows)
@@ -323,15 +291,12 @@ class Group:
         curve.learn(rows, front.s[failed], change, q, front.m[failed])
 
     def _search(self, front: _Front, step: Matrix) -> Vector:
-        """Scale searched steps in place as `LocalSolver` does; return how far they move the scores, shape (k,).
-
-        A direction that rounding has turned is replaced by a multiple of -r. Members whose slope rounding
-        hides are marked as lost.
-        """
+        """Scale searched steps in place as `LocalSolver` does; return how far they move the scores, shape (k,)."""
         some = np.flatnonzero(front.search)
         rows, theta, r, m = (StackRows.of(front.rows.members[some]), front.theta[some], front.r[some], front.m[some])
         p = step[some]
         turned = ~(np.vecdot(p, r) < 0.0)
+        # a direction that rounding has turned
         p[turned] = -r[turned] / (m + rows.pick(self.stack.kappa))[turned, None]
         counts = rows.pick(self.stack.counts)
         u, v = self.stack.scores(rows, theta), self.stack.scores(rows, p)
@@ -346,19 +311,11 @@ class Group:
                 break
             low, high = np.where(~good & (slope <= 0.0), t, low), np.where(~good & (slope > 0.0), t, high)
             t = np.where(good, t, np.where(np.isinf(high), 2.0 * t, 0.5 * (low + high)))
-        front.lost[some[~good]] = True
+        front.lost[some[~good]] = True  # rounding hides the slope
         step[some] = t[:, None] * p
         moved = np.zeros(len(step))
         moved[some] = t * _norms(v) / np.sqrt(counts)
         return moved
-
-
-def _learn(curve: Curvature, front: _Front, some: Flags, q: Matrix) -> None:
-    if some.all():
-        curve.learn(front.rows, front.s, front.change, q, front.m)
-    else:
-        rows = StackRows.of(front.rows.members[some])
-        curve.learn(rows, front.s[some], front.change[some], q[some], front.m[some])
 
 
 def _norms(v: Matrix) -> Vector:

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.errors import RequestError
-from admmnet.solvers.certificate import checked_row_norm
+from admmnet.solvers.certificate import largest_row
 from admmnet.solvers.losses import Loss
 from admmnet.types import Matrix, Vector
 
@@ -82,7 +81,7 @@ class Stack:
         self.row_norm: Vector = np.zeros(size)
         for i, (X, y) in enumerate(shards):
             self.X[i, : len(y)], self.y[i, : len(y)] = X, y
-            self.row_norm[i] = checked_row_norm(self.X[i], self.y[i], loss)
+            self.row_norm[i] = largest_row(self.X[i], loss)
             if self._mask is not None:
                 self._mask[i, : len(y)] = 1.0
         self.kappa: Vector = 0.5 * loss.curvature_bound() * self._spectral_norms()
@@ -147,25 +146,6 @@ class Stack:
             v = self.combine(rows, self.scores(rows, v)) / self.counts[:, None]
             found = np.sqrt(np.vecdot(v, v))
         return found
-
-
-def check_shards(shards: Sequence[tuple[Matrix, Vector]], loss: Loss) -> None:
-    """Refuse what no solver can use.
-
-    Raises
-    ------
-    RequestError
-        There is no shard, or one is refused by ``checked_row_norm`` or of another width.
-    """
-    if not shards:
-        raise RequestError("a block needs the records of one agent at least, got none")
-    for i, (X, y) in enumerate(shards):
-        checked_row_norm(X, y, loss, f"records of member {i}")
-        if X.shape[1] != shards[0][0].shape[1]:
-            raise RequestError(
-                f"the members of a block need shapes of one width; member {i} has {X.shape}, "
-                f"the first {shards[0][0].shape}"
-            )
 
 
 def groups(sizes: Sequence[tuple[int, int]]) -> Iterator[list[int]]:

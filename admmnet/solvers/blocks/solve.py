@@ -1,9 +1,4 @@
-"""Local problems of a block of agents solved together, each to a certificate of its own.
-
-The problem of each agent, the certificate and its rounding margin are those of `newton`. Agents with similar
-numbers of records share a stack (`blocks.records`), and each step is a few numpy calls on all of its agents
-that are not done (`blocks.group`).
-"""
+"""Local problems of a block of agents solved together; those with similar numbers of records share a stack."""
 
 from __future__ import annotations
 
@@ -12,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.errors import RequestError, RunError
+from admmnet.errors import RunError
 from admmnet.solvers.blocks.group import Group, attempt
-from admmnet.solvers.blocks.records import LARGE, Indices, Stack, StackRows, check_shards, groups
+from admmnet.solvers.blocks.records import LARGE, Indices, Stack, StackRows, groups
 from admmnet.solvers.certificate import AnySolver, Solution
 from admmnet.solvers.losses import Loss
 from admmnet.solvers.newton import LocalSolver
@@ -29,13 +24,7 @@ class BlockMember(AnySolver):
         self.block, self.index = block, index
 
     def solve(self, g: Vector, m: float, beta: float) -> Solution:
-        """Minimise as `LocalSolver.solve` does, alone.
-
-        Raises
-        ------
-        RunError
-            As there.
-        """
+        """Minimise, or raise ``RunError``, as `LocalSolver.solve` does, alone."""
         block: BlockSolver = self.block
         (answer,) = block.solve([self.index], g[None, :], np.array([m]), np.array([beta]))
         if isinstance(answer, RunError):
@@ -64,21 +53,15 @@ class BlockSolver:
         Records of every agent, X (n_i, d) and y (n_i,), float64. Copied into stacks, except those of more than
         100,000 numbers: each of these has a `LocalSolver` to itself.
     loss : Loss
-        A loss with a finite curvature bound.
+        As of `LocalSolver`.
 
     Attributes
     ----------
     members : tuple of BlockMember
         In the order of the shards.
-
-    Raises
-    ------
-    RequestError
-        Shapes disagree, a number is not finite, or the loss has kinks.
     """
 
     def __init__(self, shards: Sequence[tuple[Matrix, Vector]], loss: Loss) -> None:
-        check_shards(shards, loss)
         parts: list[tuple[list[int], Stack | LocalSolver]] = []
         for group in groups([X.shape for X, _ in shards]):
             if shards[group[0]][0].size > LARGE:
@@ -124,15 +107,13 @@ class BlockSolver:
     @property
     def states(self) -> dict[str, Any]:
         """All state by name, as `LocalSolver.states`; the twin's is a part of it once there is a twin."""
-        found: dict[str, Any] = {}
+        found: dict[str, Any] = {f"alone{i}": solver.state for i, solver in self._alone.items()}
         for number, group in enumerate(self._groups):
             found |= {f"group{number}": group.state, f"curve{number}": group.curve.state}
-        found |= {f"alone{i}": solver.state for i, solver in self._alone.items()}
-        if self._twin is not None:
-            found |= {f"twin.{name}": state for name, state in self._twin.states.items()}
-        return found
+        twin = {} if self._twin is None else self._twin.states
+        return found | {f"twin.{name}": state for name, state in twin.items()}
 
-    @np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore")  # as in LocalSolver.solve
+    @np.errstate(all="ignore")  # as in LocalSolver.solve
     def solve(self, indices: Sequence[int], G: Matrix, m: Vector, beta: Vector) -> list[Solution | RunError]:
         """Solve the problems of some members, each once, as `LocalSolver.solve` does.
 
@@ -140,8 +121,6 @@ class BlockSolver:
         order of `indices`: what `LocalSolver.solve` would raise takes the place of a solution, and a member without one
         starts its next solve where it started this one.
         """
-        if len(set(indices)) != len(indices):
-            raise RequestError(f"a member is solved once a call, got {list(indices)}")
         found: dict[int, Solution | RunError] = {}
         tasks: dict[int, list[tuple[int, int]]] = {}  # group -> member of the stack, place in the call
         for place, i in enumerate(indices):

@@ -141,7 +141,7 @@ def sequential_shift(case: Case, nominal: int) -> tuple[float, float]:
     for p in (case.p, case.other):
         dual, v = case.dual.copy(), case.v.copy()
         rows, weights, code = kernels.store(p.X), Weights.of(p, nominal, case.C), kernels.CODES[p.loss.name]
-        kernels.sequential_batch(*rows, case.batch, p.y, *weights, dual, v, p.scale, code, 0.01)
+        kernels.sequential_batch(rows, case.batch, p.y, *weights, dual, v, p.scale, code, 0.01)
         moved.append(np.concatenate((dual - case.dual, v - case.v)))
     rounding = 1e-13 * float(np.linalg.norm(case.v) + np.linalg.norm(case.dual)) / case.C
     return float(np.linalg.norm(moved[0] - moved[1])) / case.C, rounding

@@ -1,0 +1,57 @@
+"""Flags that several commands have, and files that they write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from admmnet.errors import RequestError
+from admmnet.files import drafted
+
+Command = Callable[..., None]
+PATH = click.Path(path_type=Path)
+RUN = click.argument("run", type=PATH)
+json_flag = click.option("--json", "as_json", is_flag=True, help="print JSON")
+debug_flag = click.option("--debug", is_flag=True, help="show the traceback of an error")
+quiet_flag = click.option("--quiet", is_flag=True, help="print nothing but errors")
+_EXPLAIN = "admmnet.explain"
+
+
+def output_flags(function: Command) -> Command:
+    """Give a command the flags that say what it prints."""
+    as_json = click.option("--json", "as_json", is_flag=True, help="print JSON instead of the table")
+    return quiet_flag(as_json(debug_flag(function)))
+
+
+def out_flag(metavar: str, help: str, *, required: bool = True) -> Callable[[Command], Command]:
+    """Return the flag ``--out``, ``-o`` of what a command writes."""
+    return click.option("--out", "-o", type=PATH, required=required, metavar=metavar, help=help)
+
+
+def explain_flag(function: Command) -> Command:
+    """Give a command that prints a table of a run or of ledgers the flag ``--explain``."""
+
+    def note(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+        ctx.meta[_EXPLAIN] = value
+
+    words = "say below the table what its columns mean"
+    return click.option("--explain", is_flag=True, expose_value=False, callback=note, help=words)(function)
+
+
+def explaining() -> bool:
+    """Whether the command at work was given ``--explain``."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(_EXPLAIN))
+
+
+@contextmanager
+def written(out: Path) -> Iterator[Path]:
+    """A draft that becomes the file when it is whole; RequestError if that cannot be."""
+    try:
+        with drafted(out) as draft:
+            yield draft
+    except OSError as error:
+        raise RequestError(f"cannot write {out}: {error.strerror}") from None

@@ -1,0 +1,332 @@
+"""A run seen through its folder alone, finished or not, also while it is written (docs/cli.md, "watch").
+
+Figures are taken as they stand: `admmnet ledger verify` holds them against each other. Files may hold anything.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from admmnet.errors import CheckFailed, RequestError, printable
+from admmnet.evidence.compare import read_evidence
+from admmnet.files import load_json, load_toml
+from admmnet.forms import decode
+from admmnet.privacy.ledger.segments import is_segment
+from admmnet.record.folder import LOST, PART, SUMMARY, is_held
+from admmnet.record.forms import Lost, Summary
+from admmnet.record.shelf import Follower, ledger_files
+from admmnet.record.tails import Tail, ledger_tail
+from admmnet.record.values import at, real, whole
+from admmnet.record.verdict import ModeFacts, mode_of
+
+SHARE = 0.05
+"""Share of the time that goes into receipts at most, whose signatures are verified."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One agent.
+
+    Attributes
+    ----------
+    target, spent : float or None
+        Epsilon of its budget and what its ledger has spent of it, by the accountant that guards it; None for none.
+    releases : int
+    last : int or None
+        Round of its last release; None where metrics.csv does not tell: rounds between were not measured.
+    error : float or None
+        Test error of its last released vector.
+    state : str
+        That it was lost, or its budget refused.
+    """
+
+    agent: int
+    target: float | None
+    spent: float | None
+    releases: int
+    last: int | None
+    error: float | None
+    state: str
+
+
+@dataclass(frozen=True)
+class Sight:
+    """A run at one moment.
+
+    Attributes
+    ----------
+    settings : mapping
+        Tables of config.toml.
+    mode : ModeFacts or None
+        As the ledgers say; None where there is none yet.
+    phase : str
+        ``running``, ``finished``, ``stopped`` (by ``on_round``), ``broken`` (no process is at work, and there is no
+        summary) or ``unknown`` (no summary, and the file system knows no locks).
+    rounds : int or None
+        How many are planned; None where nobody can tell.
+    done : int
+        How many are over, as far as metrics.csv and the ledgers tell.
+    written : float or None
+        Seconds since the last one was written.
+    errors : mapping of int to float
+        Test errors of the consensus by round.
+    agents : tuple of Seen
+        Those of which the folder knows something.
+    lost : mapping of int to int
+        Agent to the round in which the others lost it.
+    trouble : str or None
+        What is wrong with the receipts, or with a file.
+    summary : Summary or None
+    """
+
+    settings: Mapping[str, Any]
+    mode: ModeFacts | None
+    phase: str
+    rounds: int | None
+    done: int
+    written: float | None
+    errors: Mapping[int, float]
+    agents: tuple[Seen, ...]
+    lost: Mapping[int, int]
+    trouble: str | None
+    summary: Summary | None
+
+    def word(self, *keys: str) -> str:
+        """Return a setting as text that no terminal stumbles over; a dash where there is none."""
+        value = at(self.settings, *keys)
+        return "-" if value is None else printable(str(value), 60)
+
+    @property
+    def unit(self) -> str:
+        """``round``, or ``epoch`` of a method in one place."""
+        return "epoch" if at(self.settings, "network", "agents") is None else "round"
+
+    @property
+    def most_spent(self) -> Seen | None:
+        """Agent that has spent the largest share of its budget; None without budgets."""
+        budgets = [seen for seen in self.agents if seen.target and seen.spent is not None]
+        return max(budgets, key=lambda seen: (seen.spent or 0.0) / (seen.target or 1.0), default=None)
+
+
+class Metrics:
+    """metrics.csv as far as it was read; what was read once is not read again.
+
+    Attributes
+    ----------
+    done : int
+        Rounds in it.
+    errors : dict of int to float
+        Test errors of the consensus by round.
+    agents : dict of int to (float or None, int)
+        Every agent's last test error, and its releases.
+    last : dict of int to int
+        Round of every agent's last release, where that is known.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._file = path, -1
+        self._begin()
+
+    def _begin(self) -> None:
+        self.errors: dict[int, float] = {}
+        self.agents: dict[int, tuple[float | None, int]] = {}
+        self.last: dict[int, int] = {}
+        self.done = self._offset = self._new = 0
+
+    def read(self) -> float | None:
+        """Take in what is new; return the time of the last change, None where there is no such file."""
+        try:
+            with self._path.open("rb") as file:
+                status = os.fstat(file.fileno())
+                if status.st_ino != self._file or status.st_size < self._offset:
+                    self._file = status.st_ino
+                    self._begin()  # a run that goes on has cut it back
+                file.seek(self._offset)
+                data = file.read()
+        except OSError:
+            return None
+        lines = data[: data.rfind(b"\n") + 1]
+        self._offset += len(lines)
+        for line in lines.splitlines():
+            self._take(line.split(b","))
+        return status.st_mtime
+
+    def _take(self, row: list[bytes]) -> None:
+        try:
+            round, agent, releases = int(row[0]), int(row[1]), int(row[3])
+            error = float(row[2]) if row[2] else None
+        except (ValueError, IndexError):  # the header, or what is no row
+            return
+        if round >= self.done:
+            self._new, self.done = round + 1 - self.done, round + 1
+        if agent < 0:
+            if error is not None:
+                self.errors[round] = error
+            return
+        made = releases - self.agents.get(agent, (None, 0))[1]
+        if made >= self._new:
+            self.last[agent] = round
+        elif made > 0:  # in some of the rounds since the last one that was measured
+            self.last.pop(agent, None)
+        self.agents[agent] = error, releases
+
+
+class Watcher:
+    """Looks at a run folder again and again.
+
+    Parameters
+    ----------
+    folder : Path
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._metrics = Metrics(folder / "metrics.csv")
+        self._headers: dict[Path, Mapping[str, Any]] = {}
+        self._followed: dict[Path, Follower] = {}
+        self._trouble: str | None = None
+        self._charged = 0
+        self._next = 0.0
+
+    @property
+    def there(self) -> bool:
+        """Whether there is a run: its settings are the first file of it."""
+        return (self.folder / "config.toml").exists()
+
+    @property
+    def alone(self) -> bool:
+        """Whether the folder is one host's of several."""
+        return (self.folder / PART).exists()
+
+    def look(self) -> Sight:
+        """Return what the folder says now.
+
+        Raises
+        ------
+        RequestError
+            If it is no run folder.
+        """
+        held = is_held(self.folder)  # before the summary, which is written before the lock is given up
+        settings = _read(self.folder / "config.toml", load_toml)
+        if at(settings, "algorithm", "algorithm") is None:
+            raise RequestError(f"{self.folder} is no run folder: it has no config.toml that names an algorithm")
+        summary = self._summary()
+        written = self._metrics.read()
+        ended = summary is not None or held is False
+        phase = "broken" if held is False else "running" if held else "unknown"
+        phase = phase if summary is None else "stopped" if summary.stopped else "finished"
+        rounds = whole(at(settings, "algorithm", "rounds")) or whole(at(settings, "baseline", "epochs"))
+        lost = self._lost(summary)
+        agents = tuple(self._agents(summary, lost))
+        header = next((one for one in self._headers.values() if at(one, "mode") in ("simulation", "private")), None)
+        return Sight(
+            settings=settings or {},
+            mode=None if header is None else mode_of(header, whole(at(settings, "run", "seed"))),
+            phase=phase,
+            rounds=rounds,
+            done=max(self._metrics.done, self._charged),
+            written=None if written is None else max(0.0, time.time() - written),
+            errors=self._metrics.errors,
+            agents=agents,
+            lost=lost,
+            trouble=self._receipts(at_once=ended),
+            summary=summary,
+        )
+
+    def _summary(self) -> Summary | None:
+        path = self.folder / SUMMARY
+        with suppress(OSError, CheckFailed):
+            return decode(Summary, path.read_bytes(), str(path), indent=2)
+        return None
+
+    def _lost(self, summary: Summary | None) -> dict[int, int]:
+        path, said = self.folder / LOST, Lost()
+        with suppress(OSError, CheckFailed):
+            said = decode(Lost, path.read_bytes(), str(path), indent=2)
+        found = {int(i): round for i, round in said.items()} | ({} if summary is None else summary.lost)
+        return dict(sorted(found.items()))
+
+    def _agents(self, summary: Summary | None, lost: Mapping[int, int]) -> list[Seen]:
+        refused = {} if summary is None else {entry.agent: entry.refused_at for entry in summary.per_agent}
+        self._charged = 0
+        budgets = dict(self._budgets())
+        seen = []
+        for agent in sorted({*budgets, *self._metrics.agents, *lost}):
+            error, releases = self._metrics.agents.get(agent, (None, 0))
+            state = f"lost in round {lost[agent]}" if agent in lost else ""
+            if not state and refused.get(agent) is not None:
+                state = f"refused in round {refused[agent]}"
+            target, spent = budgets.get(agent, (None, None))
+            seen.append(Seen(agent, target, spent, releases, self._metrics.last.get(agent), error, state))
+        return seen
+
+    def _budgets(self) -> Iterator[tuple[int, tuple[float | None, float | None]]]:
+        """Agents whose ledgers are here: epsilon of the budget, and what is spent of it."""
+        for header, tail in self._ends():
+            agent, target, spent = whole(at(header, "agent")), real(at(header, "budget", "epsilon")), None
+            if agent is None:
+                continue
+            if tail is not None and target is not None:
+                key = "epsilon_published" if at(header, "accountant") == "published" else "epsilon_spent"
+                spent = 0.0 if tail.total is None else real(tail.total.get(key))
+            if tail is not None and at(header, "neighbours"):  # a series may be charged ahead
+                self._charged = max(self._charged, tail.round or 0)
+            yield agent, (target, spent)
+
+    def _ends(self) -> Iterator[tuple[Mapping[str, Any], Tail | None]]:
+        """Headers and ends of the ledgers that are here."""
+        for path in ledger_files(self.folder):
+            if not is_segment(path):
+                yield self._header(path), ledger_tail(path)
+                continue
+            for line, tail in self._followed.setdefault(path, Follower(path)).look():
+                header = _mapping(line, load_json) or {}
+                self._headers.setdefault(path, header)
+                yield header, tail
+
+    def _header(self, path: Path) -> Mapping[str, Any]:
+        if path not in self._headers:
+            try:
+                with path.open("rb") as file:
+                    line = file.readline(1 << 20)
+            except OSError:  # another user's, or no file
+                return {}
+            if not line.endswith(b"\n"):
+                return {}
+            self._headers[path] = _mapping(line, load_json) or {}
+        return self._headers[path]
+
+    def _receipts(self, *, at_once: bool) -> str | None:
+        """What is wrong with the receipts, found again after some time; ``at_once`` where nothing more comes."""
+        begin = time.monotonic()
+        if at_once or begin >= self._next:
+            try:
+                read_evidence(self.folder)
+                self._trouble = None
+            except (CheckFailed, RequestError) as error:
+                self._trouble = printable(str(error))
+            except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+                self._trouble = f"receipts cannot be read: {type(error).__name__}"
+            self._next = time.monotonic() + (time.monotonic() - begin) / SHARE
+        return self._trouble
+
+
+def _read(path: Path, load: Any) -> Mapping[str, Any] | None:
+    try:
+        return _mapping(path.read_bytes(), load)
+    except OSError:
+        return None
+
+
+def _mapping(data: bytes, load: Any) -> Mapping[str, Any] | None:
+    try:
+        found = load(data)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None

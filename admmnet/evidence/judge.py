@@ -1,0 +1,91 @@
+"""The whole verdict on a folder: ledgers, summary and manifest, receipts against each other, and the signature."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import structs
+
+from admmnet.errors import CheckFailed, RequestError
+from admmnet.evidence.compare import compare, hold_keys, read_evidence
+from admmnet.evidence.signatures import SIGNED, check_signature, fingerprint, known_keys
+from admmnet.record.forms import Summary
+from admmnet.record.reader import hold_summaries, read_run
+from admmnet.record.verdict import Signer, Verdict, verdict_of
+from admmnet.transport.hosts.network import read_network
+
+
+def judged(
+    folder: Path,
+    against: Sequence[Path] = (),
+    *,
+    network: str | None = None,
+    key: Path | None = None,
+    private: bool = False,
+    processes: int = 1,
+) -> tuple[Verdict, Summary | None, list[str]]:
+    """Return the verdict on a folder in which everything holds, its summary, and what is to be known besides.
+
+    Parameters
+    ----------
+    folder : Path
+        Run folder.
+    against : sequence of Path
+        Other agents' folders of the same run.
+    network : str, optional
+        Network file that must list the keys.
+    key : Path, optional
+        Key of whoever must have signed the folder.
+    private : bool
+        Whether it must be a private run's.
+    processes : int
+        How many may share the work.
+
+    Raises
+    ------
+    CheckFailed
+        Naming file, line and fault, if anything does not hold.
+    RequestError
+        If a path is no such folder, or there are no receipts to hold against others.
+    """
+    run, *others = (read_run(path, events=False, processes=processes) for path in (folder, *against))
+    found = [(path, read_evidence(path)) for path in (folder, *against)]
+    for path, evidence in found:
+        if evidence is None and (against or network is not None):
+            raise RequestError(f"{path} keeps no receipts: it is no private run, nor over zmq, nor with --receipts")
+    kept = [evidence for _, evidence in found if evidence is not None]
+    receipts = compare(kept) if kept else None
+    hold_summaries([run, *others])
+    notes = [] if network is None else hold_keys(kept[0], read_network(network), network)
+    verdict = verdict_of(run)
+    if private and verdict.mode.mode != "private":
+        raise CheckFailed(f"{folder}: {verdict.mode.line()}; a private run was required")
+    assert verdict.integrity is not None
+    integrity = structs.replace(verdict.integrity, receipts=receipts, others=len(against))
+    return structs.replace(verdict, integrity=integrity, signer=signer_of(folder, key)), run.summary, notes
+
+
+def signer_of(folder: Path, key: Path | None = None) -> Signer | None:
+    """Who has signed a folder that has been verified; None where nobody has.
+
+    Raises
+    ------
+    CheckFailed
+        If the signature does not hold, or is not by ``key``.
+    """
+    owners, signed = {} if key is None else known_keys(key), check_signature(folder)
+    if signed is None:
+        if key is not None:
+            raise CheckFailed(f"{folder}: nobody has signed it: there is no {SIGNED}")
+        return None
+    short = fingerprint(signed.key)
+    if key is not None and signed.key not in owners:
+        raise CheckFailed(f"{folder / SIGNED}: was signed with another key ({short}) than {key} has")
+    return Signer(
+        time=signed.time,
+        fingerprint=short,
+        owner=owners.get(signed.key),
+        note=signed.note,
+        simulation=signed.simulation,
+    )

@@ -1,0 +1,109 @@
+"""One signed statement over a whole run folder, and who is to be believed to have made it (docs/signoff.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from pathlib import Path
+
+from msgspec import structs
+
+from admmnet.errors import CheckFailed, RequestError
+from admmnet.files import write_whole
+from admmnet.forms import decode, encode
+from admmnet.identity.keys import SIGNATURE, Identity, statement, verify
+from admmnet.record.forms import Signed, Summary
+from admmnet.record.manifest import MANIFEST, grown_digest, manifest_digest
+from admmnet.transport.hosts.keys import read_toml, signer_in
+from admmnet.transport.hosts.network import read_network
+
+SIGNED = "signature.json"
+LONGEST_NOTE = 1000
+
+
+def sign_folder(
+    folder: Path, summary: Summary | None, identity: Identity, note: str = "", *, simulation: bool = False
+) -> str:
+    """Sign a folder that has been verified; return the digest of its manifest, which stands for all files.
+
+    ``summary`` is the folder's; ``simulation`` says that the signer knows it to be that of a simulation.
+
+    Raises
+    ------
+    RequestError
+        If it has not finished, is signed already, or its mode is not as its signer says.
+    """
+    if summary is None:
+        raise RequestError(f"{folder} has no summary.json: only the folder of a finished run can be signed")
+    if summary.mode == "simulation" and not simulation:
+        raise RequestError(
+            f"{folder} is the folder of a simulation, which protects nothing: add --simulation to sign it as one"
+        )
+    if summary.mode == "private" and simulation:
+        raise RequestError(f"{folder} is the folder of a private run: leave out --simulation")
+    if (folder / SIGNED).exists():
+        raise RequestError(f"{folder} is signed already: remove {folder / SIGNED} to sign it anew")
+    if len(note) > LONGEST_NOTE or not note.isprintable():
+        raise RequestError(f"--note must be one line of at most {LONGEST_NOTE} letters")
+    said = Signed(
+        manifest=manifest_digest(folder),
+        grown=grown_digest(folder),
+        time=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        note=note,
+        simulation=simulation,
+        key=identity.public,
+        signature="0" * 2 * SIGNATURE,
+    )
+    signature = identity.sign(_statement(said)).hex()
+    write_whole({folder / SIGNED: encode(structs.replace(said, signature=signature), indent=1)})
+    return said.manifest
+
+
+def check_signature(folder: Path) -> Signed | None:
+    """What was signed of a folder that has been verified; None where nothing was.
+
+    Raises
+    ------
+    CheckFailed
+        If the folder is not the one that was signed, or nobody has signed it so.
+    """
+    path = folder / SIGNED
+    if not path.exists():
+        return None
+    said = decode(Signed, path.read_bytes(), str(path), indent=1)
+    if not verify(said.key, bytes.fromhex(said.signature), _statement(said)):
+        raise CheckFailed(f"{path}: its signature is not that of its key: it was changed")
+    there = (folder / MANIFEST).exists()
+    if not there or (manifest_digest(folder), grown_digest(folder)) != (said.manifest, said.grown):
+        raise CheckFailed(f"{path}: signs another folder: {MANIFEST} or a file was changed after it was signed")
+    return said
+
+
+def _statement(said: Signed) -> bytes:
+    mode = "simulation" if said.simulation else "private"
+    return statement("run folder", said.manifest, said.grown, said.time, said.note, mode)
+
+
+def known_keys(path: Path) -> dict[str, str]:
+    """Public signing keys in a file, and in words whose they are: of a signer, an agent, or all of a network.
+
+    Raises
+    ------
+    RequestError
+        If it is no such file.
+    """
+    tables = read_toml(path, "key file")
+    if "network" in tables:
+        found: dict[str, str] = {}
+        for peer in read_network(path).peers:
+            found[str(peer.identity)] = f"agent {peer.agent} of {path}"
+            found |= dict.fromkeys(peer.former, f"agent {peer.agent} of {path}, with a former key")
+            found |= dict.fromkeys(peer.revoked, f"agent {peer.agent} of {path}, with a REVOKED key")
+        return found
+    return {signer_in(path, tables): f"the owner of {path}"}
+
+
+def fingerprint(key: str) -> str:
+    """Short form of a public key, to be read out."""
+    digest = hashlib.sha256(bytes.fromhex(key)).hexdigest()[:32]
+    return " ".join(digest[place : place + 4] for place in range(0, 32, 4))

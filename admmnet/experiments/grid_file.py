@@ -1,0 +1,52 @@
+"""A grid as a TOML file (docs/compare.md, "A grid in a file").
+
+[compare] has its lists, the tables of a run hold for all runs, and each [[place]] says what is different there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from admmnet.config.toml import read_toml, values_of
+from admmnet.errors import RequestError
+from admmnet.experiments.grid import Comparison
+from admmnet.experiments.parsing import parse_seeds
+
+WORDS = ("algorithms", "epsilons", "seeds", "resplit", "tune", "tune_seeds")
+"""Keys of [compare] and of a place beside its name: what ``Comparison`` has of the same names."""
+
+
+def read_grids(path: Path, words: Mapping[str, Any], settings: Mapping[str, Any], out: str) -> dict[str, Comparison]:
+    """Comparisons of a file by the names of their places; without places a single one, whose name is empty.
+
+    ``words`` and ``settings`` hold for all of them, in place of what the file says.
+
+    Raises
+    ------
+    RequestError
+        If the file is no such file, or a place has no name or the name of another one.
+    """
+    tables = read_toml(path)
+    common, places = tables.pop("compare", {}), tables.pop("place", [{"name": ""}])
+    if not (isinstance(common, dict) and isinstance(places, list) and all(isinstance(one, dict) for one in places)):
+        raise RequestError(f"{path}: compare must be a table, [compare], and every place one, [[place]]")
+    found: dict[str, Comparison] = {}
+    for place in places:
+        name, folder = place.pop("name", None), ""
+        if len(places) > 1 or name != "":
+            folder = re.sub(r"[^\w.+-]+", "-", str(name or ""))
+            if not folder or str(Path(out, folder)) in (one.out for one in found.values()):
+                raise RequestError(f"{path}: a place with name = {name!r} is not allowed: give each one of its own")
+        own = common | {word: place.pop(word) for word in WORDS if word in place} | dict(words)
+        if unknown := [word for word in own if word not in WORDS]:
+            raise RequestError(f"{path}: unknown key {unknown[0]} in [compare]; keys: {', '.join(WORDS)}")
+        if "algorithms" not in own:
+            raise RequestError(f"{path} names no methods: say algorithms = [NAME, ...] in [compare], or --algorithms")
+        if isinstance(own.get("seeds"), str):
+            own["seeds"] = parse_seeds(own["seeds"])
+        values = values_of(tables, path) | values_of(place, path) | dict(settings)
+        found[name] = Comparison(**own, settings=values, out=str(Path(out, folder)))
+    return found

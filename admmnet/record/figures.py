@@ -1,0 +1,92 @@
+"""Figures of privacy: what a contract promises and totals come to, of one agent and of all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from admmnet.privacy.budget import SHARED, Totals
+from admmnet.privacy.contract import Contract
+from admmnet.privacy.ledger.form import finite
+from admmnet.record.forms import Privacy
+
+
+@lru_cache(maxsize=SHARED)
+def figures(totals: Totals, contract: Contract) -> dict[str, float | None]:
+    """Figures of an agent's entry in summary.json, found once for all agents that share them: never to be changed.
+
+    Of a method that no proof covers whole nothing is proven.
+    """
+    promise, most, covered = contract.promise, contract.most(), contract.covered
+    grouped = promise is not None and promise.group > 1
+    masked = promise is not None and promise.colluders is not None
+    alone = contract.most(alone=True) if masked else None
+    return {
+        "rho": finite(totals.rho),
+        "rho_proven": finite(most.rho) if most is not None and covered else None,
+        "rho_published": finite(totals.rho_published),
+        "epsilon_target": None if promise is None else promise.epsilon,
+        "delta": contract.delta,
+        "epsilon_proven": finite(most.epsilon) if most is not None and covered else None,
+        "epsilon_spent": finite(contract.spent(totals)) if covered else None,
+        "epsilon_published": None if promise is None else finite(totals.epsilon_published(promise.delta)),
+        "epsilon_group": finite(contract.group()) if grouped else None,
+        "epsilon_if_all_collude": None if alone is None else finite(alone.epsilon),
+        "epsilon_spent_if_all_collude": finite(contract.spent(totals, alone=True)) if masked else None,
+    }
+
+
+def privacy_of(
+    contract: Contract, entries: Sequence[Any], *, account: str | None, maskable: bool, planned: bool = True
+) -> Privacy:
+    """What a run promises and has spent: the largest figures of its agents' entries.
+
+    Parameters
+    ----------
+    contract : Contract
+        Of any agent: relation, trust and group size are those of all.
+    entries : sequence
+        ``AgentEntry``, or tables of ``figures``.
+    account : str, optional
+        Folder of the account.
+    maskable : bool
+        Whether the method's sums could be masked.
+    planned : bool
+        Whether ``entries`` are those of all agents.
+    """
+
+    def largest(key: str, among: Sequence[Any] = entries) -> float | None:
+        values = [entry.get(key) for entry in among]
+        return None if not values or None in values else max(values)
+
+    promise = contract.promise
+    colluders = None if promise is None else promise.colluders
+    trust = None if promise is None or not maskable else "local" if colluders is None else "masked"
+    masked = [entry for entry in entries if entry.get("account_colluders") is not None]
+    found = {
+        "epsilon_target": largest("epsilon_target"),
+        "delta": largest("delta"),
+        "accountant": None if promise is None else promise.accountant,
+        "account": account,
+        "account_epsilon_spent": largest("account_epsilon_spent") if account else None,
+        "account_colluders": min((entry["account_colluders"] for entry in masked), default=None),
+        "account_epsilon_if_all_collude": largest("account_epsilon_if_all_collude", masked),
+        "account_epsilon_if_all_collude_proven": largest("account_epsilon_if_all_collude_proven", masked),
+        "adjacency": contract.adjacency,
+        "unit": "record",
+        "epsilon_proven": largest("epsilon_proven"),
+        "trust": trust,
+        "colluders": colluders,
+        "epsilon_if_all_collude": largest("epsilon_if_all_collude"),
+        "group_size": 1 if promise is None else promise.group,
+        "epsilon_group": largest("epsilon_group") if planned else None,
+        "epsilon_spent": largest("epsilon_spent"),
+        "epsilon_published": largest("epsilon_published"),
+        "rho_proven": largest("rho_proven"),
+        "rho_spent": largest("rho"),
+        "rho_published": largest("rho_published"),
+    }
+    return msgspec.convert(found, Privacy)

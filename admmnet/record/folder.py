@@ -1,0 +1,265 @@
+"""The run folder: what a run leaves behind, and reading it again (docs/run-folder.md)."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import io
+import re
+import time
+from collections.abc import Mapping, Sequence
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
+
+import numpy as np
+
+from admmnet.errors import RequestError
+from admmnet.files import sync, write_whole
+from admmnet.forms import encode
+from admmnet.record.forms import Part, Summary
+from admmnet.record.manifest import MANIFEST, make_manifest
+from admmnet.transport.collective import run_on_all
+from admmnet.types import Matrix, Vector
+
+if TYPE_CHECKING:
+    from contextlib import ExitStack
+
+    from admmnet.transport import World
+
+PUBLIC_COLUMNS = ("round", "agent", "test_error", "releases", "bytes_sent")
+COUNTS = ("releases", "bytes_sent")
+TRAINING_COLUMNS = ("train_loss", "objective", "consensus_gap")
+"""Computed from training records: only in simulations."""
+CLOCK_COLUMNS = ("virtual_seconds",)
+"""Where delays are simulated: when the network, or an agent, could go on to the next round."""
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+"""Said by file systems of clusters that know no locks: there nothing keeps two runs apart."""
+LOST = "lost.json"
+"""File with the agents that were lost, and in which round, as soon as there are any: {"3": 17}."""
+SUMMARY = "summary.json"
+"""File with the figures of a run, written last: where it is, the run has finished."""
+PART = "part.json"
+"""File of a folder that holds the ledger of one agent alone: {"agent": 3, "agents": 5}."""
+
+
+def default_folder(algorithm: str) -> Path:
+    """Return runs/<time>-<algorithm>, with a number behind it where that exists; of module:Class it has the class."""
+    name = f"{time.strftime('%Y%m%d-%H%M%S')}-{algorithm.rpartition(':')[2]}"
+    folder, number = Path("runs") / name, 2
+    while folder.exists():
+        folder, number = Path("runs") / f"{name}-{number}", number + 1
+    return folder
+
+
+def agreed_folder(world: World, algorithm: str) -> Path:
+    """Name of a new run folder: the first process's where all write one folder, else this process's own.
+
+    Raises
+    ------
+    RequestError
+        If the first process names anything but a folder such as ``default_folder`` does.
+    """
+    own = default_folder(algorithm)
+    if not world.shared_folder:
+        return own
+    said = world.gather(str(own))[0]
+    pattern = rf"runs/\d{{8}}-\d{{6}}-{re.escape(algorithm.rpartition(':')[2])}(-\d+)?"
+    if not isinstance(said, str) or re.fullmatch(pattern, Path(said).as_posix()) is None:
+        raise RequestError("the first process names no new folder in runs/: name one with --out")
+    return Path(said)
+
+
+def create_folder(folder: Path) -> None:
+    """Make the run folder with its ledger folder.
+
+    Raises
+    ------
+    RequestError
+        If it exists and is not empty, or cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise RequestError(f"the run folder {folder} is not empty: name another one with --out")
+        (folder / "ledger").mkdir()
+    except OSError as error:
+        raise RequestError(
+            f"cannot make the run folder {folder}: {error.strerror}; name another one with --out"
+        ) from None
+
+
+def hold(folder: Path, *, first: bool) -> BinaryIO:
+    """Keep every other run out of a run folder, as long as the file that is returned stays open.
+
+    All processes of a run share the lock; the first one takes it before the others, and only if nobody has it: a
+    process of an interrupted run that still lives could write behind the charges of the one that is resumed.
+
+    Raises
+    ------
+    RequestError
+        If another run is at work there.
+    """
+    file = (folder / "config.toml").open("r+b")
+    try:
+        if first:
+            _take(file)
+        fcntl.flock(file, fcntl.LOCK_SH | (fcntl.LOCK_NB if first else 0))
+    except BlockingIOError:
+        file.close()
+        raise RequestError(
+            f"the run folder {folder} is in use by another run, or by a process of it that has not ended: wait for "
+            "its end, or end it"
+        ) from None
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            file.close()
+            raise
+    return file
+
+
+def _take(file: BinaryIO) -> None:
+    """Take the lock alone; tried again for a moment, because whoever looks with ``is_held`` has it for an instant."""
+    for pause in (0.01, 0.05, 0.2, None):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if pause is None:
+                raise
+            time.sleep(pause)
+
+
+def is_held(folder: Path) -> bool | None:
+    """Whether a run is at work in a folder; None where nobody can tell."""
+    try:
+        with (folder / "config.toml").open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+    return False
+
+
+def open_folder(out: str | None, algorithm: str, settings: str | None, world: World, opened: ExitStack) -> Path:
+    """Run folder, made with its ``settings`` if the run is new; no other run has it until ``opened`` is closed."""
+    if out is None:
+        out = str(agreed_folder(world, algorithm))
+    folder, first = Path(out), world.rank == 0 or not world.shared_folder
+
+    def create() -> None:
+        if settings is not None:
+            if first:
+                create_folder(folder)
+                write_whole({folder / "config.toml": settings.encode()})
+            if not world.shared_folder:
+                write_part(folder, world.rank, world.size)
+        if first:
+            opened.enter_context(hold(folder, first=True))
+            if (folder / "summary.json").exists():  # finished while this process loaded its records
+                raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
+            (folder / MANIFEST).unlink(missing_ok=True)  # of a run that died before its summary
+
+    run_on_all(world, create)
+    if not first:
+        opened.enter_context(hold(folder, first=False))
+    return folder
+
+
+def part_name(algorithm: str, agent: int) -> str:
+    """Return what stands in place of the algorithm in the name of a folder of one agent."""
+    return f"{algorithm}-agent-{agent:03d}"
+
+
+def write_part(folder: Path, agent: int, agents: int) -> None:
+    """Say that a run folder is one agent's own: it holds its ledger and no other."""
+    write_whole({folder / PART: encode(Part(agent=agent, agents=agents), indent=2)})
+
+
+def ledger_path(folder: Path, agent: int, agents: int) -> Path:
+    """File of one agent's ledger."""
+    return folder / ledger_name(agent, agents)
+
+
+def ledger_name(agent: int, agents: int) -> str:
+    """Name of an agent's ledger in the run folder, and in its summary, also where it shares a file with others."""
+    return f"ledger/agent-{agent:0{max(3, len(str(agents - 1)))}d}.jsonl"
+
+
+class MetricsFile:
+    """metrics.csv: a row an agent and round, agent -1 being the network."""
+
+    def __init__(self, path: Path, *, training: bool, start: int = 0, clock: bool = False) -> None:
+        kept = _earlier(path, start)
+        columns = PUBLIC_COLUMNS + TRAINING_COLUMNS * training + CLOCK_COLUMNS * clock
+        self._figures = columns[2:]
+        write_whole({path: (",".join(columns) + "\n" + "".join(kept)).encode()})  # a crash here loses no round
+        self._file: TextIO = path.open("a", encoding="utf-8", newline="\n")
+
+    def write(self, round: int, agents: Sequence[int], figures: Mapping[str, Vector]) -> None:
+        """Append a row an agent, of the file's columns; an error without test records, nan, is an empty field."""
+        columns = [figures[name].astype(int if name in COUNTS else float).tolist() for name in self._figures]
+        for agent, error, *rest in zip(agents, *columns, strict=True):
+            words = [str(round), str(agent), "" if isnan(error) else repr(error), *map(repr, rest)]
+            self._file.write(",".join(words) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Close the file; once is enough."""
+        self._file.close()
+
+
+def _earlier(path: Path, start: int) -> list[str]:
+    """Lines of the rounds before ``start``, without the header; none of a file that is not there."""
+    if start == 0 or not path.exists():
+        return []
+    _, *lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    return [line for line in lines if line.endswith("\n") and int(line.split(",", 1)[0]) < start]
+
+
+def model_bytes(
+    theta: Matrix, feature_names: Sequence[str], classes: Sequence[str] = (), aggregate: str = "mean"
+) -> bytes:
+    """model.npz: theta (N, d) of released vectors, their mean by ``aggregate``, the d features' names; no pickle.
+
+    Of three ``classes`` or more theta (N, K d) is written as (N, K, d), and their names besides.
+    """
+    from admmnet.methods.aggregate import mean_of  # here: the command line starts faster
+
+    arrays: dict[str, Any] = {"feature_names": np.array(feature_names, dtype=np.str_)}
+    if classes:
+        arrays["classes"] = np.array(classes, dtype=np.str_)
+        theta = theta.reshape(len(theta), len(classes), -1)
+    consensus = mean_of(theta, aggregate)
+    content = io.BytesIO()
+    np.savez(content, theta=theta, consensus=consensus, **arrays)
+    return content.getvalue()
+
+
+def noise_bytes(deviation: Vector, classes: Sequence[str] = ()) -> bytes:
+    """noise.npy: standard deviation of the noise in each number of the consensus, in its shape; no pickle."""
+    content = io.BytesIO()
+    np.save(content, deviation.reshape(len(classes), -1) if classes else deviation, allow_pickle=False)
+    return content.getvalue()
+
+
+def finish(folder: Path, files: Mapping[str, bytes], summary: Summary) -> None:
+    """Write the last files of a run, the manifest of all, and the summary, which says that the run has finished.
+
+    Raises
+    ------
+    RunError
+        If the disk refuses: the run has not finished.
+    """
+    sync(folder / "metrics.csv")
+    text = {folder / "summary.json": encode(summary, indent=2)}
+    new = {folder / name: content for name, content in files.items()}
+    manifest = make_manifest(folder, new | text, summary.lost)
+    write_whole(new | {folder / MANIFEST: manifest} | text)
+
+
+def sha256(path: Path) -> str:
+    """sha256 of a file's content in hexadecimal."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()

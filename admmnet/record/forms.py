@@ -1,0 +1,389 @@
+"""What a run folder holds: its JSON files as typed values, each key with its meaning.
+
+The JSON Schema of summary.json and the tables of docs/run-folder.md are made from these types. A key without a default
+is always there, null where it is infinite or has no meaning; a key with one is left out where it has that value.
+Epsilons and rhos are pure numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from admmnet.data import Task
+from admmnet.privacy.ledger.form import Digest
+
+NUMBER = "0|[1-9][0-9]*"
+Whole = Annotated[int, Meta(ge=0, le=1 << 53)]
+Figure = Annotated[float, Meta(ge=0.0, le=1e300)]
+Real = Annotated[float, Meta(ge=-1e300, le=1e300)]
+Number = Annotated[int, Meta(ge=-(1 << 53), le=1 << 53)] | Real
+Mode = Literal["simulation", "private"]
+
+
+class _Form(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    def __getitem__(self, key: str) -> Any:
+        """Value by its key in the file."""
+        if key not in self.__struct_fields__:
+            raise KeyError(key)
+        return getattr(self, key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Value by its key; ``default`` where there is none."""
+        return getattr(self, key, default)
+
+
+class DataFacts(_Form, frozen=True, kw_only=True):
+    """The records."""
+
+    name: str
+    """name of the set, or path of the file"""
+    train: Whole
+    """training records of all agents together"""
+    test: Whole
+    """test records"""
+    features: Whole
+    """d, columns with the intercept"""
+    task: Task
+    """what the labels are"""
+    preprocessing: Literal["public-bounds", "data-dependent"]
+    """`data-dependent`: something was read from the records, which no epsilon covers"""
+    classes: tuple[str, ...] = ()
+    """names of three classes or more"""
+
+
+class Privacy(_Form, frozen=True, kw_only=True):
+    """What the run promises and has spent: the largest figures of its agents, whose records are disjoint."""
+
+    epsilon_target: Figure | None
+    """epsilon asked for; null without privacy"""
+    delta: Figure | None
+    """delta asked for; null without privacy"""
+    accountant: Literal["proven", "published"] | None
+    """whose arithmetic calibrated the noise and guarded the budget"""
+    account: str | None
+    """folder of the account that the run continued"""
+    account_epsilon_spent: Figure | None
+    """proven epsilon of everything in that account, all runs together"""
+    account_colluders: Whole | None = None
+    """where any run of the account had [masked](masked.md) sums: the least K of its runs, up to which
+    `account_epsilon_spent` holds"""
+    account_epsilon_if_all_collude: Figure | None = None
+    """the same account's epsilon if more work together, or masks fail"""
+    account_epsilon_if_all_collude_proven: Figure | None = None
+    """the most that this may come to over all its runs; absent where it is infinite"""
+    adjacency: Literal["replace-one", "zero-out"]
+    """neighbours differ in one record of one agent: exchanged for another, or for a row of zeros"""
+    unit: Literal["record"]
+    """what is protected"""
+    epsilon_proven: Figure | None
+    """proven epsilon of the worst case, fixed before the run: a promise; null where there is none"""
+    trust: Literal["local", "masked"] | None = None
+    """of methods that sum: whether every agent's own noise protects it, or masked sums do"""
+    colluders: Whole | None = None
+    """with [`--trust masked`](masked.md): K, up to which `epsilon_proven` holds"""
+    epsilon_if_all_collude: Figure | None = None
+    """proven epsilon of the worst case if more than K others work together, or masks fail"""
+    group_size: Whole
+    """K of `--group-size`"""
+    epsilon_group: Figure | None
+    """promise to a person with K records of this run ([Theorem 17](privacy.md#6-the-budget)); null for K = 1, where
+    an agent was lost, and of an `adaptive` method whose filter has an order"""
+    epsilon_spent: Figure | None
+    """proven epsilon of what was released: an odometer reading, not a promise"""
+    epsilon_published: Figure | None
+    """epsilon of what was released, by the paper's arithmetic; null for a proven method"""
+    rho_proven: Figure | None
+    """zCDP rho of the worst case"""
+    rho_spent: Figure | None
+    """zCDP rho of what was released, proven"""
+    rho_published: Figure | None
+    """the same by the paper's arithmetic"""
+
+
+class TestError(_Form, frozen=True, kw_only=True):
+    """Figures of the vectors in model.npz; null without test records."""
+
+    __test__ = False
+
+    mean: Figure | None
+    """over agents that were not lost"""
+    std: Figure | None
+    """over the same, of the population"""
+    consensus: Figure | None
+    """of the consensus"""
+    macro: Figure | None = None
+    """of three classes or more: share in each class, averaged over classes, of the consensus"""
+    rmse: Figure | None = None
+    """of real targets scaled to [-1, 1]: root mean square"""
+    r2: Real | None = None
+    """1 - MSE / variance of the test targets"""
+    root_in_units: Figure | None = None
+    """`rmse` in the target's own unit"""
+    one_class: str | None = None
+    """the label that the consensus gives every test record, where it gives one alone"""
+    records: str | None
+    """a reminder that nobody was charged for these figures"""
+
+
+class References(_Form, frozen=True, kw_only=True):
+    """Figures to hold `test_error` against, in its unit."""
+
+    larger_class: Figure | None = None
+    """of always saying the more frequent class of the test records"""
+    mean: Figure | None = None
+    """of real targets: of always saying the mean of the test records"""
+    pooled: Figure | None
+    """of the minimiser without privacy of the run's own loss on all training records together, regularisation 1e-4/N
+    or the baseline's; null in private runs, for sparse rows, the hinge, and above 4 million numbers"""
+
+
+class AgentEntry(_Form, frozen=True, kw_only=True):
+    """Figures of one agent; those of a lost agent are null but for the first four and `lost_at`."""
+
+    agent: Whole
+    """number"""
+    records: Whole
+    """n_i, its training records"""
+    degree: Whole
+    """number of neighbours"""
+    releases: Whole
+    """vectors it broadcast"""
+    rho: Figure | None
+    """zCDP rho of its ledger, proven; null where no finite cost is proven"""
+    rho_proven: Figure | None
+    """zCDP rho of its worst case"""
+    rho_published: Figure | None
+    """zCDP rho of its ledger by the paper's arithmetic"""
+    epsilon_target: Figure | None
+    """its budget"""
+    delta: Figure | None
+    """its delta"""
+    epsilon_proven: Figure | None
+    """as in `privacy`, at its own delta"""
+    epsilon_spent: Figure | None
+    """as in `privacy`, at its own delta"""
+    epsilon_published: Figure | None
+    """as in `privacy`, at its own delta"""
+    epsilon_group: Figure | None = None
+    """with `--group-size` above 1: as in `privacy`"""
+    epsilon_if_all_collude: Figure | None = None
+    """of masked sums: as in `privacy`"""
+    epsilon_spent_if_all_collude: Figure | None = None
+    """of masked sums: the same of what was released"""
+    account_epsilon_spent: Figure | None
+    """proven epsilon of its account, all runs together; null without account"""
+    account_colluders: Whole | None = None
+    """as in `privacy`, of its own account"""
+    account_epsilon_if_all_collude: Figure | None = None
+    """as in `privacy`, of its own account"""
+    account_epsilon_if_all_collude_proven: Figure | None = None
+    """as in `privacy`, of its own account"""
+    refused_at: Whole | None
+    """round from which its budget refused; null if it never did"""
+    joined_at: Whole | UnsetType | None = UNSET
+    """with the [joining gate](algorithms.md#the-joining-gate) alone: round from which it spoke with its own records,
+    0 of the core; null for never, whose releases are what it passed on"""
+    figures: dict[str, Number | None] = {}
+    """of a method from outside: what its `entry()` says"""
+    test_error: Figure | None
+    """of its vector in model.npz; null without test records"""
+    lost_at: Whole | None
+    """round in which the others lost it; null if they did not. Its own ledger has what it spent"""
+
+
+class Seconds(_Form, frozen=True, kw_only=True):
+    """Wall time of the slowest process; whole seconds in private runs."""
+
+    total: Figure
+    """in all"""
+    solve: Figure | None = None
+    """in proposals; simulations alone, because the time of a solve depends on records"""
+    exchange: Figure
+    """writing charges through, sending and waiting"""
+
+
+class VirtualSeconds(_Form, frozen=True, kw_only=True):
+    """With [`--delay`](trouble.md): how long the rounds would have taken."""
+
+    total: Figure
+    """in all"""
+    median_round: Figure
+    """of a round"""
+    longest_round: Figure
+    """of a round"""
+    slowest_agent: Whole
+    """whose own computing took longest"""
+    slowest_agent_computing: Figure
+    """how long that took"""
+    waiting_share: Real
+    """mean share of the time in which agents wait"""
+
+
+class Baseline(_Form, frozen=True, kw_only=True):
+    """Of a method of one site alone: what was calibrated."""
+
+    loss: str
+    """its loss"""
+    regularisation: Figure | None
+    """lambda of its objective; null where the method has chosen none"""
+    epochs: Number
+    """passes over the records"""
+    batch: Whole | None
+    """records of a batch; null where there are none"""
+    sampling: str | None
+    """how batches are drawn; null where there are none"""
+    rate: Figure | None
+    """share of the records in a batch"""
+    noise_multiplier: Figure | None
+    """standard deviation of the noise over the sensitivity of a step; null of noise of another form"""
+    pure_epsilon: Figure | None
+    """epsilon of one step where delta is 0"""
+    diagnostics: dict[str, Number | None] | UnsetType = UNSET
+    """figures of the optimisation, such as its duality gap; simulations alone"""
+
+
+class Summary(_Form, frozen=True, kw_only=True):
+    """What a finished run says of itself."""
+
+    schema: Literal[3]
+    """version of this form"""
+    algorithm: str
+    """name of the method, or `module:Class` of one from elsewhere"""
+    method: Literal["proven", "published"]
+    """whether its proven form ran, or the paper's to the letter"""
+    agents: Whole
+    """N; 1 of a method of one site"""
+    rounds: Whole
+    """T, rounds that were done; epochs of a method of one site"""
+    stopped: bool = False
+    """`true` where [`on_round`](track.md) ended the run before its last round; else absent"""
+    aggregate: str
+    """how vectors of several agents count: `mean` or `screened`"""
+    topology: str | None
+    """file or spec of the graph, or of the schedule; null of a method of one site"""
+    transport: Literal["local", "mpi", "zmq"]
+    """what carried the messages"""
+    mode: Mode
+    """[`simulation` or `private`](cli.md#modes)"""
+    seeded: bool
+    """`true`: the noise can be made again from the seed, the run protects nothing"""
+    seed: int | None
+    """that seed; null of secret noise"""
+    data: DataFacts
+    """the records, below"""
+    privacy: Privacy
+    """what is promised and spent, below"""
+    metric: Literal["error", "mean-squared-error"]
+    """unit of `test_error`: a share of wrong predictions, or of [real targets](data.md#real-targets)"""
+    test_error: TestError
+    """below"""
+    references: References
+    """below"""
+    train_loss: Real | None = None
+    """mean loss of the consensus over all training records; simulations only"""
+    far_from_others: dict[str, Real]
+    """agents whose vectors [stood far from the others](robust.md#who-stands-far-from-the-others) in the last round:
+    how many times as far as is usual"""
+    per_agent: tuple[AgentEntry, ...]
+    """one entry an agent, by number, below"""
+    bytes_sent: Whole
+    """payload of the whole run, each vector times its receivers; not what [observing the
+    run](scale.md#what-observing-a-run-sends) sends"""
+    frames: dict[str, Whole] = {}
+    """with `zmq`: [frames that were not simply taken](hosts.md), by what was done with them"""
+    seconds: Seconds
+    """wall time, below"""
+    virtual_seconds: VirtualSeconds | None = None
+    """with [`--delay`](trouble.md), below"""
+    steps: Whole | None = None
+    """of a method of one site alone: steps that were taken"""
+    baseline: Baseline | None = None
+    """of a method of one site alone: what was calibrated, below"""
+    ledgers: dict[str, Digest]
+    """file of each ledger: sha256 of its bytes"""
+    manifest: Literal["manifest.json"]
+    """the file that lists all others"""
+    identities: Literal["network", "run"] | None = None
+    """where the signing keys of [receipts](members.md#receipts) came from: a network file, or made for the run;
+    absent without receipts"""
+    notes: tuple[str, ...]
+    """what the reader must know to quote the figures, in words"""
+    versions: dict[str, str]
+    """of admmnet, Python and the libraries that a result may depend on"""
+
+    @property
+    def lost(self) -> dict[int, int]:
+        """Agents that the others lost, and the round."""
+        return {entry.agent: entry.lost_at for entry in self.per_agent if entry.lost_at is not None}
+
+
+class FileEntry(_Form, frozen=True, kw_only=True):
+    """One file of a manifest."""
+
+    sha256: Digest
+    size: Whole
+    grows: bool = False
+    """of a lost agent: the list holds its beginning"""
+
+
+class Manifest(_Form, frozen=True, kw_only=True):
+    """manifest.json: size and sha256 of every file of a finished run folder."""
+
+    schema: Literal[3]
+    files: dict[str, FileEntry]
+
+
+class Part(_Form, frozen=True, kw_only=True):
+    """part.json: the folder holds the ledger of one agent alone."""
+
+    agent: Whole
+    agents: Annotated[int, Meta(ge=1)]
+
+
+class Signed(_Form, frozen=True, kw_only=True):
+    """signature.json: one signature over a whole folder."""
+
+    manifest: Digest
+    grown: Digest
+    time: str
+    note: str
+    simulation: bool = False
+    """whether its signer knew that the run is a simulation"""
+    key: Digest
+    signature: Annotated[str, Meta(pattern="^[0-9a-f]{128}$", max_length=128)]
+
+
+class Beginning(_Form, frozen=True, kw_only=True):
+    """One start of a run, in receipts/identities.json."""
+
+    run: Digest
+    round: Whole
+    source: Literal["network", "run"]
+    keepers: tuple[Whole, ...]
+    keys: dict[Annotated[str, Meta(pattern=f"^({NUMBER})$")], Digest]
+
+
+class Identities(_Form, frozen=True, kw_only=True):
+    """receipts/identities.json: the starts of a run, who keeps receipts, and keys."""
+
+    starts: tuple[Beginning, ...]
+
+
+Lost = dict[Annotated[str, Meta(pattern=f"^({NUMBER})$")], Whole]
+"""lost.json: agents that the others lost, and the round, as soon as there are any."""
+
+TABLES: Collection[type[Struct]] = (
+    Summary,
+    DataFacts,
+    Privacy,
+    TestError,
+    References,
+    AgentEntry,
+    Seconds,
+    VirtualSeconds,
+    Baseline,
+)
+"""Forms of summary.json, in the order of docs/run-folder.md."""

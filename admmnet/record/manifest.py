@@ -1,0 +1,116 @@
+"""manifest.json: size and sha256 of every file of a finished run folder (docs/run-folder.md)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from admmnet.errors import CheckFailed
+from admmnet.forms import decode, encode
+from admmnet.record.forms import FileEntry, Manifest
+
+MANIFEST = "manifest.json"
+SCHEMA: Literal[3] = 3
+FILES = (
+    *(
+        "config.toml",
+        "encoding.json",
+        "lost.json",
+        "metrics.csv",
+        "model.npz",
+        "noise.npy",
+        "part.json",
+        "summary.json",
+    ),
+    *("ledger", "receipts", "checkpoint"),
+)
+"""What a manifest covers, folders with all that is in them; anything else in a run folder was put there by somebody."""
+
+
+def make_manifest(folder: Path, new: Mapping[Path, bytes], lost: Collection[int]) -> bytes:
+    """Canonical bytes of the manifest of a folder, to which files ``new`` are about to be added.
+
+    Of the files of ``lost`` agents, which may still write, it holds what stands there now: their beginning.
+    """
+    files: dict[str, FileEntry] = {}
+    for path in {*_covered(folder), *new}:
+        content = new[path] if path in new else path.read_bytes()
+        name = path.relative_to(folder).as_posix()
+        digest = hashlib.sha256(content).hexdigest()
+        files[name] = FileEntry(sha256=digest, size=len(content), grows=_may_grow(name, lost))
+    return encode(Manifest(schema=SCHEMA, files=dict(sorted(files.items()))), indent=1)
+
+
+def manifest_digest(folder: Path) -> str:
+    """sha256 of the manifest in hexadecimal: of every file of a folder that verifies."""
+    return hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
+
+
+def grown_digest(folder: Path) -> str:
+    """sha256 over names and contents, as they stand, of the files of which a manifest holds the beginning alone."""
+    whole = hashlib.sha256()
+    for name, entry in _read(folder / MANIFEST).items():
+        if entry.grows:
+            whole.update(f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()} {name}\n".encode())
+    return whole.hexdigest()
+
+
+def check_manifest(folder: Path, lost: Collection[int]) -> None:
+    """Hold every file against the manifest; ledgers and receipts of ``lost`` agents alone may have grown since.
+
+    Raises
+    ------
+    CheckFailed
+        Naming the first file that is missing, changed, or not in it.
+    """
+    path = folder / MANIFEST
+    files = _read(path)
+    there = {file.relative_to(folder).as_posix(): file for file in _covered(folder)}
+    for name, entry in files.items():
+        file = there.get(name)
+        if file is None:
+            raise CheckFailed(f"{folder / name}: is missing, {MANIFEST} lists it")
+        if file.is_symlink() or not file.is_file():
+            raise CheckFailed(f"{file}: is no plain file")
+        content = file.read_bytes()
+        if entry.grows and not _may_grow(name, lost):
+            raise CheckFailed(f"{path}: says that {name} grows, which is no file of an agent that was lost")
+        size = entry.size
+        content = content[:size] if entry.grows else content
+        if len(content) != size:
+            raise CheckFailed(f"{file}: has {len(content)} bytes, {size} in {MANIFEST}")
+        if hashlib.sha256(content).hexdigest() != entry.sha256:
+            raise CheckFailed(f"{file}: its sha256 is not the one in {MANIFEST}: it was changed")
+    for name in sorted(set(there) - set(files)):
+        raise CheckFailed(f"{folder / name}: is not in {MANIFEST}: it was put there later")
+
+
+def _covered(folder: Path) -> Iterator[Path]:
+    """Every file, link or whatever else there is in the folder that a manifest covers."""
+    for name in FILES:
+        path = folder / name
+        if path.is_dir() and not path.is_symlink():
+            yield from (file for file in path.rglob("*") if file.is_symlink() or not file.is_dir())
+        elif path.is_symlink() or path.exists():
+            yield path
+
+
+def _may_grow(name: str, lost: Collection[int]) -> bool:
+    """Whether a file is a ledger, or receipts, of an agent that was lost: it may live and write a charge more."""
+    path = PurePosixPath(name)
+    return str(path.parent) in ("ledger", "receipts") and _agent(path.stem) in lost
+
+
+def _agent(stem: str) -> int | None:
+    """Agent whose file has such a name."""
+    number = stem.removeprefix("agent-")
+    return int(number) if number != stem and number.isdecimal() else None
+
+
+def _read(path: Path) -> dict[str, FileEntry]:
+    try:
+        return decode(Manifest, path.read_bytes(), str(path), indent=1).files
+    except OSError as error:
+        raise CheckFailed(f"{path}: cannot be read: {error.strerror}") from None

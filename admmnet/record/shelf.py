@@ -1,0 +1,153 @@
+"""The ledgers in a run folder, read together: each in a file of its own, or those of a block of agents in one."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+from admmnet.errors import CheckFailed
+from admmnet.privacy.ledger import audit
+from admmnet.privacy.ledger.file import Ledger, LedgerFile
+from admmnet.privacy.ledger.lines import KEPT, digest
+from admmnet.privacy.ledger.segments import Segment, SegmentChain, before_of, content, is_segment, strands
+from admmnet.record.folder import ledger_path, sha256
+from admmnet.record.tails import Tail, ledger_tail, tail_of
+
+ALONE = 1000
+"""Most agents of a simulation whose ledgers are in files of their own."""
+WORTH = 20_000_000
+"""Bytes of ledgers from which on further processes, which take a second to start, read them sooner."""
+_RECORDS = re.compile(rb'"records":(\d+)')
+
+
+class Read(NamedTuple):
+    """A ledger that verifies: its file and first line there, sha256 of its own bytes, and what is in it."""
+
+    path: Path
+    line: int
+    digest: str
+    ledger: audit.VerifiedLedger
+
+
+def ledger_files(folder: Path) -> list[Path]:
+    """Files with ledgers of a run, in the order of their names; none where there is no run."""
+    place = folder / "ledger"
+    return sorted((*place.glob("agent-*.jsonl"), *place.glob("block-*.jsonl")))
+
+
+def ledger_places(
+    folder: Path, blocks: Sequence[Sequence[int]], agents: int, *, durable: bool, own: bool, resumed: bool
+) -> dict[int, LedgerFile]:
+    """File of the ledger of every agent of some blocks: in simulations of very many agents, one a block.
+
+    Private runs, which are ``durable``, keep one an agent, and so do those that have reason to (``own``), and a run
+    that goes on with such files.
+    """
+    kept = sum(map(len, blocks)) <= KEPT
+    own = own or durable or agents <= ALONE
+    if own or (resumed and any((folder / "ledger").glob("agent-*"))):
+        mine = [i for block in blocks for i in block]
+        return {i: LedgerFile(ledger_path(folder, i, agents), durable=durable, kept=kept) for i in mine}
+    width = len(str(agents - 1))
+    paths = [folder / "ledger" / f"block-{min(block):0{width}d}.jsonl" for block in blocks]
+    kept = len(paths) <= KEPT
+    shared = [Segment(path, len(block), kept=kept) for path, block in zip(paths, blocks, strict=True)]
+    return {i: file for file, block in zip(shared, blocks, strict=True) for i in block}
+
+
+def close_all(ledgers: Sequence[Ledger]) -> None:
+    """Close them all, also where some cannot be closed, which is said of the first."""
+    with ExitStack() as opened:
+        for ledger in ledgers:
+            opened.callback(ledger.close)
+
+
+def digest_of(ledger: Ledger) -> str:
+    """sha256 of a ledger's own bytes, all committed."""
+    return ledger.chain.sha256 if isinstance(ledger.chain, SegmentChain) else sha256(ledger.path)
+
+
+class Follower:
+    """Ledgers in a segment that is being written: of each its first line and its last two, unverified."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._offset = path, 0
+        self._heads: dict[str, list[bytes]] = {}
+        self._found: list[list[bytes]] = []
+
+    def look(self) -> list[tuple[bytes, Tail]]:
+        """Take in what was written since; return headers and ends."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                data = file.read()
+        except OSError:
+            data = b""
+        self._offset += data.rfind(b"\n") + 1
+        for line in data.split(b"\n")[:-1]:
+            own = self._heads.pop(before_of(line), None)
+            if own is None:
+                own = []
+                self._found.append(own)
+            own.append(line)
+            del own[1:-2]
+            self._heads[digest(line)] = own
+        return [(own[0], tail_of(b"\n".join([*own[1:], b""]))) for own in self._found]
+
+
+def tails(folder: Path) -> list[Tail | None]:
+    """How every ledger ends, unverified."""
+    found: list[Tail | None] = []
+    for path in ledger_files(folder):
+        found += [tail for _, tail in Follower(path).look()] if is_segment(path) else [ledger_tail(path)]
+    return found
+
+
+def read_all(files: Sequence[Path], *, keep: bool = True, processes: int = 1) -> list[list[Read] | str]:
+    """Read and verify all ledgers in files: of each its ledgers, in the order of their headers, or its fault.
+
+    Agents with as many records have the same lines, so that these files are read one after the other.
+    """
+    order = sorted(range(len(files)), key=lambda k: (_records(files[k]), k))
+    count = min(processes, len(files), 1 + sum(path.stat().st_size for path in files) // WORTH)
+    parts = [[files[k] for k in order[len(order) * p // count : len(order) * (p + 1) // count]] for p in range(count)]
+    if count == 1:
+        answers = [_read_part(parts[0], keep)]
+    else:
+        from concurrent.futures import ProcessPoolExecutor  # runs read ledgers in one process
+        from multiprocessing import get_context
+
+        with ProcessPoolExecutor(count, get_context("spawn")) as pool:
+            answers = list(pool.map(_read_part, parts, [keep] * count))
+    found = dict(zip((files[k] for k in order), (answer for part in answers for answer in part), strict=True))
+    return [found[path] for path in files]
+
+
+def _read_part(files: Iterable[Path], keep: bool) -> list[list[Read] | str]:
+    """What is in each of some files, or what is wrong with it."""
+    found: list[list[Read] | str] = []
+    for path in files:
+        try:
+            found.append(
+                [
+                    Read(path, own.lines[0][0], hashlib.sha256(content(own)).hexdigest(), audit.check(own, keep=keep))
+                    for own in strands(path)
+                ]
+            )
+        except CheckFailed as error:
+            found.append(str(error))
+    return found
+
+
+def _records(path: Path) -> int:
+    """How many records the first header in a file says; what is wrong with it, who reads it says."""
+    try:
+        with path.open("rb") as file:
+            found = _RECORDS.search(file.readline(1 << 20))
+    except OSError:
+        found = None
+    return 0 if found is None else int(found[1])

@@ -1,0 +1,114 @@
+"""Pages of docs that are made from results.
+
+python -m tests.benchmarks.pages benchmark.json            # admmnet compare docs/benchmark.toml --json > benchmark.json
+ADMMNET_LIES=all ADMMNET_TRIED=tried.jsonl python -m pytest tests/attacks/test_liars.py
+python -m tests.benchmarks.pages tried.jsonl
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.attacks.lies import LIES
+from tests.processes.launch import ROOT
+
+from .common import row
+
+DOCS = ROOT / "docs"
+BEGIN, END = "<!-- made by tests.benchmarks.pages -->\n", "<!-- end -->\n"
+HEADS = ("epsilon", "method", "proven", "{}", "messages", "MB", "seconds")
+
+
+def outcome(found: dict[str, Any]) -> str:
+    """What the three honest agents did, in a few words."""
+    codes = found["codes"]
+    if set(codes) == {0}:
+        held = "that of the run without the lie" if found["same"] else "another one, the same at all three"
+        if not found["lost"]:
+            return f"all finish, nobody lost; the model is {held}"
+        return f"all finish, agent 0 lost in round {found['lost'][0]}"
+    if 0 in codes:
+        gone = sum(code != 0 for code in codes)
+        return f"{gone} of 3 leaves with exit code 3 and names agent 0, the others finish without it"
+    return f"all end with exit code {max(codes)} and name agent 0"
+
+
+def tried(found: list[dict[str, Any]]) -> str:
+    """Table of what became of lies, in the order of ``LIES``; of what was tried twice the later."""
+    latest = {(one["on_loss"], list(LIES).index(one["name"])): one for one in found}
+    lines = [row(one["what"], f"`{one['on_loss']}`", outcome(one)) for _, one in sorted(latest.items())]
+    return "\n".join([row("what agent 0 says or does", "`--on-loss`", "the three others"), "|---|---|---|", *lines, ""])
+
+
+def benchmark(places: dict[str, Any]) -> str:
+    """A table for each place, from the lowest error on."""
+    return "\n".join(place(name, found) for name, found in places.items())
+
+
+def place(name: str, found: dict[str, Any]) -> str:
+    """Facts and references of a place, and its table."""
+    (facts,) = found["data"]
+    real = facts["task"] == "real"
+
+    def error(value: float) -> str:
+        return f"{value:.4f}" if real else f"{100 * value:.2f} %"
+
+    pooled = "" if facts["pooled"] is None else f"; without privacy, pooled: {error(facts['pooled'])}"
+    lines = [
+        f"## {name}\n",
+        f"{facts['name']}: {facts['train']:,} training and {facts['test']:,} test records, {facts['features']} "
+        f"features. Always {'the mean' if real else 'the larger class'}: {error(facts['larger_class'])}{pooled}.\n",
+        row(*HEADS).format("mean squared error" if real else "error in %"),
+        "|---" * len(HEADS) + "|",
+    ]
+    for one in sorted(found["lines"], key=lambda one: (one["epsilon"] or 1e99, one["error"])):
+        spread = "" if one["spread"] is None or one["epsilon"] is None else f" +- {error(one['spread'])}"
+        cells = (
+            "none" if one["epsilon"] is None else f"{one['epsilon']:g}",
+            f"`{one['name']}`{'' if one['adjacency'] == 'replace-one' else ' *'}",
+            "-" if one["epsilon_proven"] is None else f"{one['epsilon_proven']:.3g}",
+            f"{error(one['error'])}{spread}".replace(" %", ""),
+            *((f"{one['releases']:g}", f"{one['bytes_sent'] / 1e6:.3g}") if one["bytes_sent"] else ("-", "-")),
+            f"{one['seconds']:.{0 if one['seconds'] >= 10.0 else 1}f}",
+        )
+        lines.append(row(*cells))
+    return "\n".join([*lines, ""])
+
+
+def shown(found: dict[str, Any]) -> dict[str, Any]:
+    """Of what `admmnet compare --json` prints of a place, what the page and its readers need."""
+    names = ("name", "epsilon", "epsilon_proven", "adjacency", "error", "spread", "errors", "releases", "bytes_sent")
+    lines = [{key: one[key] for key in names} | {"seconds": round(one["seconds"], 2)} for one in found["lines"]]
+    return {"delta": found["delta"], "data": found["data"], "lines": lines}
+
+
+def fill(page: str, content: str) -> None:
+    """Put what was made between the marks of a page."""
+    head, _, rest = (DOCS / page).read_text().partition(BEGIN)
+    (DOCS / page).write_text(head + BEGIN + content + END + rest.partition(END)[2])
+
+
+def main(path: Path) -> None:
+    if path.suffix == ".jsonl":
+        fill("tried.md", tried([json.loads(line) for line in path.read_text().splitlines()]))
+        return
+    places = {name: shown(found) for name, found in json.loads(path.read_text()).items()}
+    (DOCS / "benchmark.json").write_text(written(places))
+    fill("benchmark.md", benchmark(places))
+
+
+def written(places: dict[str, Any]) -> str:
+    """Text of docs/benchmark.json: a line of it for each line of a table."""
+    parts = []
+    for name, found in places.items():
+        head = json.dumps({key: value for key, value in found.items() if key != "lines"})
+        lines = ",\n  ".join(json.dumps(one) for one in found["lines"])
+        parts.append(f'{json.dumps(name)}: {head[:-1]}, "lines": [\n  {lines}]}}')
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

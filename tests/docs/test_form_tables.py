@@ -1,0 +1,46 @@
+"""Tables of keys in the docs are those of the types; `python -m tests.docs.test_form_tables` writes them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from admmnet.form_tables import keys, summary, table
+from admmnet.privacy.events import EVENTS
+from admmnet.privacy.ledger.schema import FORMS
+from admmnet.record.forms import TABLES as TABLES_OF_SUMMARY
+from tests.doc_pages import ROOT
+
+PAGES = {"ledger.md": 6, "run-folder.md": 9}
+
+
+def mechanisms() -> str:
+    rows = ["| mechanism | what was released | parameters |", "|---|---|---|"]
+    for name, kind in EVENTS.items():
+        told = (f"{', '.join(f'`{one}`' for one in names.split(', '))}: {words}" for names, words in keys(kind).items())
+        rows.append(f"| `{name}` | {summary(kind)} | {' '.join(told) or 'none'} |")
+    return "\n".join(rows)
+
+
+TABLES = {"mechanisms": mechanisms} | {
+    f"keys of {kind.__name__}": lambda kind=kind: table(kind) for kind in (*FORMS, *TABLES_OF_SUMMARY)
+}
+
+
+def renewed(page: str) -> str:
+    found = re.compile(r"<!-- ([\w ]+) -->\n(?:\n|\|.*\n)*<!-- end of keys -->")
+    return found.sub(lambda at: f"<!-- {at[1]} -->\n\n{TABLES[at[1]]()}\n\n<!-- end of keys -->", page)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_tables_of_keys_are_those_of_the_types(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    assert text.count("<!-- end of keys -->") >= PAGES[page]
+    assert renewed(text) == text
+
+
+if __name__ == "__main__":
+    for page in PAGES:
+        path = ROOT / "docs" / page
+        path.write_text(renewed(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,118 @@
+"""One verdict on every screen: the mode first, the same figures, and no signature that hides a simulation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from admmnet import read_run, run
+from admmnet.cli import run_command_line
+from admmnet.evidence.judge import judged
+from admmnet.record.verdict import verdict_of
+from tests.people_runs import PRIVATE, small, write_people
+
+Screen = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A finished run of each mode."""
+    place = tmp_path_factory.mktemp("verdict")
+    people, own = write_people(place / "people.npz"), {"private": PRIVATE | {"private": True}, "seeded": {"seed": 3}}
+    own |= {"secret": {"simulate": True}, "plain": {"seed": 3, "algorithm": "admm"}}
+    return {name: run(small(people, place / name, **settings)).folder for name, settings in own.items()}
+
+
+@pytest.fixture
+def screen(capsys: pytest.CaptureFixture[str]) -> Screen:
+    """Standard output of a command that ends with a code."""
+
+    def show(*words: object, code: int = 0) -> str:
+        capsys.readouterr()
+        assert run_command_line([str(word) for word in words]) == code
+        told = capsys.readouterr()
+        return told.err if code else told.out
+
+    return show
+
+
+MODES = {
+    "private": "private, secret noise: nothing that the records decide leaves without noise",
+    "seeded": "simulation, seed 3: the noise can be made again, nothing is protected",
+    "secret": "simulation, secret noise: the records count as public, figures computed from them are shown",
+    "plain": "simulation, seed 3: the noise can be made again, nothing is protected",
+}
+
+
+@pytest.mark.parametrize("name", MODES)
+def test_every_screen_begins_with_the_mode(name: str, folders: dict[str, Path], screen: Screen) -> None:
+    folder, line = folders[name], f"mode:       {MODES[name]}"
+    lines = judged(folder)[0].lines()
+    assert lines[0] == line
+    assert screen("ledger", "verify", folder).splitlines() == lines
+    assert screen("ledger", "show", folder).splitlines()[0] == line
+    assert screen("watch", folder).splitlines()[0] == line
+    closing = run_text(folder).splitlines()
+    assert closing[0] == line
+    assert set(lines[1:-1]) <= set(closing)
+
+
+def run_text(folder: Path) -> str:
+    """Closing table of a run that has finished."""
+    from admmnet.cli.tables import run_text as told
+
+    return told(json.loads((folder / "summary.json").read_bytes()), folder)
+
+
+def test_fields_of_the_verdict(folders: dict[str, Path], screen: Screen) -> None:
+    told = json.loads(screen("ledger", "verify", folders["seeded"], "--json"))
+    summary = json.loads((folders["seeded"] / "summary.json").read_bytes())
+    assert told["mode"] == {"mode": "simulation", "seed": 3, "seeded": True, "preprocessing": "public-bounds"}
+    assert told["privacy"] == summary["privacy"]
+    facts = told["integrity"]
+    assert (facts["state"], facts["ledgers"], facts["unended"], facts["torn"]) == ("finished", 4, 0, 0)
+    assert "receipts" not in facts
+
+
+def test_a_private_run_can_be_required(folders: dict[str, Path], screen: Screen) -> None:
+    assert "events hold" in screen("ledger", "verify", folders["private"], "--require", "private")
+    told = screen("ledger", "verify", folders["seeded"], "--require", "private", code=1)
+    assert "simulation, seed 3" in told
+    assert "a private run was required" in told
+
+
+def test_no_signature_hides_a_simulation(folders: dict[str, Path], screen: Screen, tmp_path: Path) -> None:
+    screen("ledger", "key", "-o", tmp_path)
+    key = tmp_path / "signer.secret.toml"
+    assert "add --simulation" in screen("ledger", "sign", folders["secret"], "--key", key, code=2)
+    assert "leave out --simulation" in screen(
+        "ledger", "sign", folders["private"], "--key", key, "--simulation", code=2
+    )
+    assert not any((folder / "signature.json").exists() for folder in folders.values())
+    shown = screen("ledger", "sign", folders["secret"], "--key", key, "--simulation")
+    assert shown.startswith(f"mode:       {MODES['secret']}")
+    path = folders["secret"] / "signature.json"
+    assert json.loads(path.read_bytes())["simulation"] is True
+    assert "as a simulation" in screen("ledger", "verify", folders["secret"])
+    # whoever takes the word out has a signature of nobody
+    path.write_bytes(path.read_bytes().replace(b' "simulation": true,\n', b""))
+    assert "is not that of its key" in screen("ledger", "verify", folders["secret"], code=1)
+    path.unlink()
+
+
+def test_an_unfinished_run_has_a_verdict_by_its_ledgers(folders: dict[str, Path], tmp_path: Path) -> None:
+    whole = verdict_of(read_run(folders["private"]))
+    for source in sorted(folders["private"].rglob("*")):
+        if source.is_file() and source.name not in ("summary.json", "manifest.json"):
+            place = tmp_path / source.relative_to(folders["private"])
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(source.read_bytes())
+    found = verdict_of(read_run(tmp_path))
+    assert found.integrity is not None
+    assert found.integrity.state == "unfinished"
+    assert found.mode == whole.mode
+    for name in ("epsilon_target", "epsilon_proven", "epsilon_spent", "rho_spent", "delta", "adjacency"):
+        assert found.privacy[name] == whole.privacy[name]

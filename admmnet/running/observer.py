@@ -22,18 +22,18 @@ from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.methods.aggregate import far, mean_of, standing
 from admmnet.record.folder import LOST, MetricsFile
 from admmnet.running.events import RoundEvent, known
-from admmnet.running.figures import Figures
 from admmnet.running.node import Node
+from admmnet.running.round_figures import RoundFigures
 from admmnet.solvers.losses import Loss
 from admmnet.transport import Transport, edge, is_writer
 from admmnet.types import Integers, Matrix, Vector
 
 Summed = tuple[Tree | None, int]
-MEASURED = Figures.places(
+MEASURED = RoundFigures.places(
     "test_error", "train_loss", "objective", "consensus_gap", "consensus_loss", "consensus_objective"
 )
 """Columns that take a pass over records, or need the consensus."""
-JUDGED = Figures.places("test_error", "train_loss", "consensus_loss")
+JUDGED = RoundFigures.places("test_error", "train_loss", "consensus_loss")
 """Columns that the final models change."""
 
 
@@ -50,9 +50,9 @@ class Observer:
     ----------
     theta : ndarray of shape (N, d)
         Last released vector of every agent, as of the last round that was measured.
-    rows : Figures
+    rows : RoundFigures
         Of every agent.
-    network : Figures
+    network : RoundFigures
         Of the network: errors and losses of the consensus, sums, the largest gap; nan until they are known.
     clock : VirtualClock or None
         The same at every process.
@@ -85,7 +85,7 @@ class Observer:
         self._heard: Mapping[int, Vector] = {}
         self._said: dict[int, Vector] = {}
         self._missed = 0
-        self.rows, self.network = Figures.filled(np.nan, len(self.theta)), Figures.filled(np.nan)
+        self.rows, self.network = RoundFigures.filled(np.nan, len(self.theta)), RoundFigures.filled(np.nan)
         self._path, self._faults, self.clock = folder / "metrics.csv", faults, None
         if faults is not None and faults.delays is not None:
             self.clock = VirtualClock(faults, self.theta[0].nbytes)
@@ -125,8 +125,8 @@ class Observer:
     def _report(self, mine: Matrix, before: Matrix) -> Matrix:
         return self.kept(edge.report(self._transport, mine), before)
 
-    def _reported(self, mine: Figures) -> Figures:
-        return Figures(self._report(mine.values, self.rows.values))
+    def _reported(self, mine: RoundFigures) -> RoundFigures:
+        return RoundFigures(self._report(mine.values, self.rows.values))
 
     @property
     def heard(self) -> Matrix | None:
@@ -142,7 +142,7 @@ class Observer:
         consensus = self._consensus(self.theta)
         return np.append(consensus, self._error(consensus))
 
-    def _measured(self) -> tuple[Vector | None, Figures]:
+    def _measured(self) -> tuple[Vector | None, RoundFigures]:
         """Take in all models; return consensus and its test error, shape (d + 1,), and the figures of all agents.
 
         Nobody's figures need the consensus of a private run: only where all models are it is known.
@@ -159,7 +159,7 @@ class Observer:
         both = edge.report(self._transport, np.hstack([mine, self._figures(judged).values]))
         theta, rows = (part.copy() for part in np.split(both, [mine.shape[1]], axis=1))
         self.theta, rows = self.kept(theta, self.theta), self.kept(rows, self.rows.values)
-        return self._judged() if judged is None and self._whole else judged, Figures(rows)
+        return self._judged() if judged is None and self._whole else judged, RoundFigures(rows)
 
     def observe(
         self,
@@ -187,7 +187,7 @@ class Observer:
             self._fill(rows, judged[:-1])
         if round != self._round:
             self._round, self._ended = round, self._times(round, rows.releases, summed)
-        self.network = network = Figures.filled(np.nan)
+        self.network = network = RoundFigures.filled(np.nan)
         if not self._whole:
             return
         network.releases, network.bytes_sent = rows.releases.sum(), rows.bytes_sent.sum()
@@ -208,13 +208,13 @@ class Observer:
                 shown["virtual_seconds"] = self._ended
             self._file.write(round, range(-1, len(self.theta)), shown)
 
-    def _fill(self, rows: Figures, consensus: Vector) -> None:
+    def _fill(self, rows: RoundFigures, consensus: Vector) -> None:
         """Put in figures of lost agents that never gave any: their records have said nothing."""
         for i in np.flatnonzero(np.isnan(rows.consensus_gap)):
             rows.test_error[i] = self._error(self.theta[i])
             rows.consensus_gap[i] = np.linalg.norm(self.theta[i] - consensus)
             rows.consensus_objective[i] = 0.0
-            for column, least in ((rows.releases, 0.0), (rows.bytes_sent, 0.0), (rows.spent, Figures.NO_FIGURE)):
+            for column, least in ((rows.releases, 0.0), (rows.bytes_sent, 0.0), (rows.spent, RoundFigures.NO_FIGURE)):
                 column[i] = np.nan_to_num(column[i], nan=least)
 
     def settle(self) -> None:
@@ -223,8 +223,8 @@ class Observer:
         theta, rows = (
             known if whole else np.empty((agents, known.shape[1])) for known in (self.theta, self.rows.values)
         )
-        self.theta, self.rows = edge.tell(transport, theta, theta.shape[1]), Figures(transport.tell(rows))
-        self.network = Figures(transport.tell(self.network.values))
+        self.theta, self.rows = edge.tell(transport, theta, theta.shape[1]), RoundFigures(transport.tell(rows))
+        self.network = RoundFigures(transport.tell(self.network.values))
         self._said = {**dict(enumerate(self.theta)), **self._heard}
 
     def event(self, round: int, rounds: int) -> RoundEvent:
@@ -259,15 +259,15 @@ class Observer:
     def _error(self, theta: Vector) -> float:
         return float(test_errors(self._data, theta[None])[0])
 
-    def _counted(self) -> Figures:
+    def _counted(self) -> RoundFigures:
         """Figures of the agents of this process that take no pass over records; 0 in the other columns."""
-        rows = Figures.filled(0.0, len(self._nodes))
+        rows = RoundFigures.filled(0.0, len(self._nodes))
         rows.releases = [node.agent.releases for node in self._nodes]
         rows.bytes_sent = [8 * node.agent.numbers for node in self._nodes]
-        rows.spent = [Figures.NO_FIGURE if (spent := node.spent) is None else spent for node in self._nodes]
+        rows.spent = [RoundFigures.NO_FIGURE if (spent := node.spent) is None else spent for node in self._nodes]
         return rows
 
-    def _figures(self, judged: Vector | None) -> Figures:
+    def _figures(self, judged: Vector | None) -> RoundFigures:
         """All figures of this process's agents; those that need a consensus, in simulations alone.
 
         What agents of a block that hold the consensus share is found once.
@@ -275,7 +275,7 @@ class Observer:
         mine = self._counted()
         for block in self._blocks:
             places = [self._place[node.id] for node in block]
-            theta, own = np.stack([node.theta for node in block]), Figures(mine.values[places])
+            theta, own = np.stack([node.theta for node in block]), RoundFigures(mine.values[places])
             same = judged is not None and bool((theta == judged[:-1]).all())
             own.test_error = judged[-1] if judged is not None and same else test_errors(self._data, theta)
             if self._simulation and judged is not None:
@@ -283,7 +283,7 @@ class Observer:
             mine.values[places] = own.values
         return mine
 
-    def _compare(self, own: Figures, block: Sequence[Node], theta: Matrix, consensus: Vector) -> None:
+    def _compare(self, own: RoundFigures, block: Sequence[Node], theta: Matrix, consensus: Vector) -> None:
         """Put in losses, objectives and gaps of the agents of a block and of the consensus."""
         plans = [node.agent.plan for node in block]
         weights, share = np.array([plan.weight for plan in plans]), plans[0].regularisation
@@ -304,7 +304,7 @@ class Observer:
 
         ``sent``, of shape (N,), has the numbers that every agent has sent for them.
         """
-        consensus, mine = self._consensus(theta), Figures.filled(0.0, len(self._nodes))
+        consensus, mine = self._consensus(theta), RoundFigures.filled(0.0, len(self._nodes))
         for block in self._blocks:
             places, ids = [self._place[node.id] for node in block], [node.id for node in block]
             mine.test_error[places] = test_errors(self._data, theta[ids])

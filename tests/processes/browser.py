@@ -116,14 +116,10 @@ class Browser:
         return answer["result"].get("value")
 
     def press(self, key: str) -> None:
-        """Press and release a key."""
-        for kind in ("keyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key)
-
-    def enter(self) -> None:
-        """Press Enter, which buttons take for a click."""
-        self.call("Input.dispatchKeyEvent", type="keyDown", key="Enter", code="Enter", text="\r")
-        self.call("Input.dispatchKeyEvent", type="keyUp", key="Enter", code="Enter")
+        """Press and release a key; buttons take Enter for a click."""
+        text = {"text": "\r"} if key == "Enter" else {}
+        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, code=key, **text)
+        self.call("Input.dispatchKeyEvent", type="keyUp", key=key, code=key)
 
     def move(self, x: float, y: float) -> None:
         """Move the mouse there."""
@@ -165,31 +161,17 @@ def browser(home: Path) -> Iterator[Browser]:
     assert path is not None
     command_read, command_write = os.pipe()
     answer_read, answer_write = os.pipe()
-    words = [
-        sys.executable,
-        "-c",
-        _START,
-        str(command_read),
-        str(answer_write),
-        path,
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--no-first-run",
-        "--hide-scrollbars",
-        f"--user-data-dir={home}",
-        "--remote-debugging-pipe",
-    ]
+    flags = "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-background-networking "
+    flags += "--disable-component-update --no-first-run --hide-scrollbars --remote-debugging-pipe"
+    words = [sys.executable, "-c", _START, str(command_read), str(answer_write), path, f"--user-data-dir={home}"]
+    nothing, env = subprocess.DEVNULL, {**os.environ, "HOME": str(home)}
     process = subprocess.Popen(
-        words,
+        [*words, *flags.split()],
         pass_fds=(command_read, answer_write),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "HOME": str(home)},
+        stdin=nothing,
+        stdout=nothing,
+        stderr=nothing,
+        env=env,
     )
     os.close(command_read)
     os.close(answer_write)

@@ -136,11 +136,11 @@ def test_sorting_by_mouse_and_keyboard(chromium: Browser, pages: dict[str, Path]
     click(chromium, head("Spent ε"))
     assert column(chromium, "Spent ε") == sorted(before, key=float)
     assert (aria(chromium, "Spent ε"), aria(chromium, "Agent")) == ("ascending", "none")
-    chromium.enter()  # the focus is on the heading
+    chromium.press("Enter")  # the focus is on the heading
     assert column(chromium, "Spent ε") == sorted(before, key=float, reverse=True)
     assert aria(chromium, "Spent ε") == "descending"
     chromium.run(f"{head('Agent')}.focus()")
-    chromium.enter()
+    chromium.press("Enter")
     assert column(chromium, "Agent") == ["0", "1", "2", "3", "4"]
     assert chromium.complaints() == []
     chromium.open(pages["bad"])  # what is not known comes last, in both orders

@@ -32,9 +32,7 @@ def counts(crew: Crew, rank: int) -> dict[str, int]:
 )
 def test_a_dead_agent_is_named_within_the_heartbeat_deadline(how: signal.Signals, curve: bool, tmp_path: Path) -> None:
     with Crew(tmp_path, RING, 4, curve=curve, own={2: WAIT}) as crew:
-        crew.start().said(2, "waiting")
-        for rank in (1, 3):
-            crew.said(rank, "round", 2)
+        crew.at_rest(2, 1, 3)
         begin = time.monotonic()
         crew.members[2].process.send_signal(how)
         codes = crew.finish(0, 1, 3)
@@ -50,8 +48,7 @@ def test_an_agent_that_is_started_anew_is_lost_at_once(tmp_path: Path) -> None:
     """Its line comes back before anybody misses it; but the process that knew the round is dead."""
     limits = deadlines(heartbeat=40.0, connect=50.0, round=60.0)
     with Crew(tmp_path, path(3), 3, curve=True, own={2: WAIT}, deadlines=limits) as crew:
-        crew.start().said(2, "waiting")
-        crew.said(1, "round", 2)
+        crew.at_rest(2, 1)
         crew.restart(2)
         begin = time.monotonic()
         assert set(crew.finish(0, 1).values()) == {3}
@@ -94,11 +91,9 @@ def test_who_is_alone_with_its_accusation_leaves_by_itself(tmp_path: Path) -> No
 def test_waiting_long_for_somebody_who_computes(tmp_path: Path) -> None:
     """The round deadline runs against the slow one alone, and only while somebody waits for it."""
     with Crew(tmp_path, path(4), 4, own={3: WAIT}, deadlines=deadlines(round=8.0)) as crew:
-        crew.start().said(3, "waiting")
-        crew.said(2, "round", 2)
+        crew.at_rest(3, 2)
         assert not threading.Event().wait(3.0)
-        crew.members[3].tell()
-        assert set(crew.finish().values()) == {0}, crew.report()
+        crew.goes_on(3)
         assert crew.members[0].said("lost") == [{}]
 
 
@@ -106,25 +101,21 @@ def test_all_stopped_and_continued(tmp_path: Path) -> None:
     """Longer than every deadline, as with a laptop's lid or Ctrl-Z: nobody is to blame."""
     limits = deadlines(heartbeat=1.0, round=2.5)
     with Crew(tmp_path, path(3), 3, own={2: WAIT}, deadlines=limits) as crew:
-        crew.start().said(2, "waiting")
-        crew.said(1, "round", 2)
+        crew.at_rest(2, 1)
         for member in crew.members.values():
             member.process.send_signal(signal.SIGSTOP)
         assert not threading.Event().wait(3.0)
         for member in crew.members.values():
             member.tell()
             member.process.send_signal(signal.SIGCONT)
-        assert set(crew.finish().values()) == {0}, crew.report()
+        crew.all_end_well()
 
 
 def test_a_waiting_process_leaves_the_processor_alone(tmp_path: Path) -> None:
     with Crew(tmp_path, complete(3), 3, curve=True, own={2: WAIT}) as crew:
-        crew.start().said(2, "waiting")
-        for rank in (0, 1):
-            crew.said(rank, "round", 2)
+        crew.at_rest(2, 0, 1)
         assert not threading.Event().wait(2.5)
-        crew.members[2].tell()
-        assert set(crew.finish().values()) == {0}, crew.report()
+        crew.goes_on(2)
         for rank in (0, 1):
             waited = crew.members[rank].said("round")[2]
             assert waited["seconds"] > 2.0
@@ -210,5 +201,5 @@ def test_a_neighbour_that_comes_late_misses_nothing(tmp_path: Path) -> None:
         crew.said(1, "started")
         assert not threading.Event().wait(2.5)  # 0 and 1 have met, and 1 keeps what 0 says for 2
         crew.start(2)
-        assert set(crew.finish().values()) == {0}, crew.report()
+        crew.all_end_well()
         assert all(crew.members[rank].said("gathered")[0] == [0, 1, 2] for rank in range(3))

@@ -48,7 +48,7 @@ def test_a_line_that_is_cut_and_comes_back_loses_nothing(tmp_path: Path) -> None
             crew.members[1].tell()  # it speaks into a broken line
             for proxy in proxies:
                 proxy.mend()
-        assert set(crew.finish().values()) == {0}, crew.report()
+        crew.all_end_well()
         for rank in (0, 1):
             assert len(crew.members[rank].said("round")) == 15
             assert crew.members[rank].said("lost") == [{}]
@@ -66,8 +66,7 @@ def test_a_line_comes_back_while_its_process_computes(tmp_path: Path) -> None:
         before = len(proxies[1].tapes)
         proxies[1].carried(lambda tapes: len(tapes[-1][1]) > GREETING + WELCOME + READY)
         assert len(proxies[1].tapes) >= before
-        crew.members[1].tell()
-        assert set(crew.finish().values()) == {0}, crew.report()
+        crew.goes_on(1)
 
 
 def test_a_line_that_stays_cut(tmp_path: Path) -> None:
@@ -123,8 +122,7 @@ def test_strangers_and_other_agents_are_not_let_in(tmp_path: Path) -> None:
         assert zmq.EVENT_HANDSHAKE_SUCCEEDED not in knock(address, stranger.public, neighbour)
         # the neighbour's own key would be let in: it is the keys that decide
         assert zmq.EVENT_HANDSHAKE_SUCCEEDED in knock(address, key, neighbour)
-        crew.members[0].tell()
-        assert set(crew.finish().values()) == {0}, crew.report()
+        crew.goes_on(0)
         assert counts(crew, 0)["turned away"] >= 2
 
 
@@ -168,8 +166,7 @@ def test_a_replayed_curve_session_gets_nothing(tmp_path: Path) -> None:
         # greeting, HELLO (200 bytes and their frame), and then everything from INITIATE on
         answer = replay(crew.spec["addresses"]["1"], tape, (GREETING, GREETING), (202, GREETING + WELCOME))
         assert answer == GREETING + WELCOME  # and nothing to INITIATE, which was for another session
-        crew.members[1].tell()
-        assert set(crew.finish().values()) == {0}, crew.report()
+        crew.goes_on(1)
         assert counts(crew, 1) == {}
 
 
@@ -183,8 +180,7 @@ def test_replayed_frames_on_plain_tcp(session: str, tmp_path: Path) -> None:
         assert b"ADMM" in tape
         if session == "the same":
             replay(crew.spec["addresses"]["1"], tape, PLAIN)
-        crew.members[1].tell()
-        assert set(crew.finish().values()) == {0}, crew.report()
+        crew.goes_on(1)
         if session == "the same":
             assert counts(crew, 1).keys() == {"duplicate"}
             assert counts(crew, 1)["duplicate"] >= 2
@@ -192,8 +188,7 @@ def test_replayed_frames_on_plain_tcp(session: str, tmp_path: Path) -> None:
     with between(tmp_path, acts, tcp=True) as (crew, _):
         crew.start().said(1, "waiting")
         replay(crew.spec["addresses"]["1"], tape, PLAIN)
-        crew.members[1].tell()
-        assert set(crew.finish().values()) == {0}, crew.report()
+        crew.goes_on(1)
         assert counts(crew, 1).keys() == {"foreign"}
         assert counts(crew, 1)["foreign"] >= 3
 

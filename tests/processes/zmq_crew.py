@@ -141,6 +141,22 @@ class Crew:
             self._selector.register(process.stdout, selectors.EVENT_READ, member)
         return self
 
+    def at_rest(self, waiting: int, *others: int, rounds: int = 2) -> Crew:
+        """Start all; wait until one of them waits for its test, and others have so many rounds behind them."""
+        self.start().said(waiting, "waiting")
+        for rank in others:
+            self.said(rank, "round", rounds)
+        return self
+
+    def goes_on(self, rank: int) -> None:
+        """Let one go on, and all end as they should."""
+        self.members[rank].tell()
+        self.all_end_well()
+
+    def all_end_well(self) -> None:
+        """Wait until all have ended as they should."""
+        assert set(self.finish().values()) == {0}, self.report()
+
     def restart(self, rank: int) -> None:
         """Kill a process and start another one in its place."""
         self.members[rank].process.kill()

@@ -9,8 +9,8 @@ link. All processes that go on end up with one and the same total.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -23,16 +23,6 @@ from admmnet.transport.zmq.mailbox import Box
 from admmnet.transport.zmq.membership import Membership, check_size
 from admmnet.transport.zmq.wire import Kind, integers, payload_of_integers
 from admmnet.types import Integers, Total
-
-
-@dataclass
-class Done:
-    """The total of the last sum, for those that may still need it."""
-
-    turn: int
-    payload: bytes
-    given: set[int] = field(default_factory=set)
-    """Processes to which it was sent."""
 
 
 class Sums:
@@ -54,7 +44,8 @@ class Sums:
         self._around, self._graph, self._lost = around, graph, lost
         self._everybody = np.arange(len(graph))
         self._turn, self._size = 0, 0
-        self._done: Done | None = None
+        self._done: tuple[int, bytes] | None = None  # the last sum's turn and total, for those that may need it
+        self._given: set[int] = set()  # processes to which it was sent
         member.watchers.append(lambda process, round: self._give(self._around))
 
     def reduce(self, outgoing: Mapping[int, Integers | None], trees: Trees, size: int) -> Total | None:
@@ -71,7 +62,7 @@ class Sums:
         for topic in ("up", "down"):
             member.mailbox.finish((topic, self._channel), turn)
         by, total, takers = found
-        self._done = Done(turn, _message(by, total))
+        self._done, self._given = (turn, _message(by, total)), set()
         # others may be at another attempt, to which what goes down the tree of this one is lost
         calm = begun == by == len(member.lost)
         self._give(takers if calm else self._around)
@@ -163,15 +154,14 @@ class Sums:
 
     def _give(self, processes: Sequence[int]) -> None:
         """Send the last total to processes that go on and have not had it from this one."""
-        done, member = self._done, self._member
-        if done is None:
+        if self._done is None:
             return
+        member, (turn, payload) = self._member, self._done
         for process in processes:
-            if process not in done.given and process not in member.lost:
-                done.given.add(process)
-                member.send(
-                    process, Kind.DOWN, channel=self._channel, origin=member.rank, round=done.turn, payload=done.payload
-                )
+            if process not in self._given and process not in member.lost:
+                self._given.add(process)
+                place: dict[str, Any] = {"channel": self._channel, "origin": member.rank, "round": turn}
+                member.send(process, Kind.DOWN, **place, payload=payload)
 
 
 def _message(attempt: int, found: Partial) -> bytes:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from admmnet import run
-from admmnet.running.figures import Figures
+from admmnet.running.round_figures import RoundFigures
 
 AGENTS, ROUNDS, WIDTH = 3, 3, 4
 
@@ -57,12 +57,12 @@ def test_figures_are_those_of_the_formulas(answer: str, tmp_path: Path) -> None:
 
 
 def test_columns_have_their_places_and_names() -> None:
-    table = Figures(np.arange(18.0).reshape(2, 9))
+    table = RoundFigures(np.arange(18.0).reshape(2, 9))
     assert table.names[:3] == ("test_error", "releases", "bytes_sent")
     assert table.spent.tolist() == [8.0, 17.0]
     table.releases = [5.0, 6.0]
     assert table.values[:, 1].tolist() == [5.0, 6.0]
     assert {name: column.tolist() for name, column in table.columns().items()}["objective"] == [4.0, 13.0]
-    assert Figures.places("spent", "test_error") == [8, 0]
-    network = Figures.filled(np.nan)
-    assert list(network.columns()) == list(Figures.names[:6])
+    assert RoundFigures.places("spent", "test_error") == [8, 0]
+    network = RoundFigures.filled(np.nan)
+    assert list(network.columns()) == list(RoundFigures.names[:6])

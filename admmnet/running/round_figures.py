@@ -11,21 +11,21 @@ from admmnet.types import Matrix, Vector
 
 
 class _Column:
-    """Column of a ``Figures`` at the place in which the class names it."""
+    """Column of a ``RoundFigures`` at the place in which the class names it."""
 
-    def __set_name__(self, owner: type[Figures], name: str) -> None:
+    def __set_name__(self, owner: type[RoundFigures], name: str) -> None:
         self._place = len(owner.names)
         owner.names = (*owner.names, name)
 
-    def __get__(self, table: Figures, owner: type[Figures]) -> Vector:
+    def __get__(self, table: RoundFigures, owner: type[RoundFigures]) -> Vector:
         column: Vector = table.values[..., self._place]
         return column
 
-    def __set__(self, table: Figures, values: ArrayLike) -> None:
+    def __set__(self, table: RoundFigures, values: ArrayLike) -> None:
         table.values[..., self._place] = values
 
 
-class Figures:
+class RoundFigures:
     """Named columns of ``values``, of shape (agents, columns), or (columns,) for the network.
 
     The first six are what metrics.csv may have, for the network, too; the others are for the figures of the network.
@@ -52,7 +52,7 @@ class Figures:
         self.values = values
 
     @classmethod
-    def filled(cls, value: float, *agents: int) -> Figures:
+    def filled(cls, value: float, *agents: int) -> RoundFigures:
         """Figures that are all alike, of so many agents, or the network's."""
         return cls(np.full((*agents, len(cls.names) if agents else 6), value))
 

@@ -44,7 +44,7 @@ class Secret:
         masks: Masks | None,
     ) -> None:
         self._holder, self._member, self._loss = holder, member, loss
-        self.streams, self.masks, self.marks = streams, masks, frozenset[str]()
+        self.streams, self.masks, self.marks = streams, masks, frozenset()
         self.kept: dict[str, Any] = {}
         self.running: dict[str, Iterator[None]] = {}
 

@@ -14,6 +14,7 @@ import pytest
 
 from admmnet import RequestError, RunConfig, run
 from admmnet.cli import run_command_line
+from admmnet.holder import answers as measurements
 from admmnet.holder.answers import Ask, Cost, Released
 from admmnet.holder.measurements import ExactMinimiser
 from admmnet.methods import METHODS

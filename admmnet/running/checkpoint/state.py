@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
+from admmnet.holder.secrets import Secret
 from admmnet.holder.series.batches import SeriesProgress
 from admmnet.solvers.ball_query import BallQuery
 
 if TYPE_CHECKING:
     from admmnet.running.node import Node
     from admmnet.solvers.blocks.solve import BlockSolver
-    from admmnet.solvers.certificate import AnySolver
 
 Array: TypeAlias = NDArray[Any]
 State: TypeAlias = dict[str, Array]
@@ -136,7 +136,7 @@ def restore_node(node: Node, state: State, *, seeded: bool) -> None:
     if solver:
         put_states(secret.solver.states, solver)
     for number, key in enumerate(state["kept"].tolist()):
-        secret.kept[key] = _thing_kept(secret.solver, _below(f"kept{number}", state))
+        secret.kept[key] = _thing_kept(secret, _below(f"kept{number}", state))
 
 
 def _fields(state: Any) -> State:
@@ -170,7 +170,7 @@ def put_states(states: Mapping[str, Any], saved: State) -> None:
         _set_fields(state, _below(name, saved))
 
 
-def _thing_kept(solver: AnySolver, saved: State) -> Any:
+def _thing_kept(secret: Secret, saved: State) -> Any:
     """Undo ``_kept_state``."""
     if "" in saved:
         return saved[""].item()
@@ -179,7 +179,7 @@ def _thing_kept(solver: AnySolver, saved: State) -> Any:
         progress = kind.__new__(kind)
         _set_fields(progress, saved)
         return progress
-    query = BallQuery(solver, saved["radius"].item(), saved["gap"].item())
+    query = BallQuery(secret.solver, saved["radius"].item(), saved["gap"].item())
     put_states(query.states, saved)
     return query
 

@@ -17,6 +17,10 @@ from admmnet.solvers.losses import Loss
 from admmnet.types import Vector
 
 
+NO_MARKS = frozenset[str]()
+"""Shared by all agents that have none."""
+
+
 class Secret:
     """One member's records as measurements see them.
 
@@ -44,7 +48,7 @@ class Secret:
         masks: Masks | None,
     ) -> None:
         self._holder, self._member, self._loss = holder, member, loss
-        self.streams, self.masks, self.marks = streams, masks, frozenset()
+        self.streams, self.masks, self.marks = streams, masks, NO_MARKS
         self.kept: dict[str, Any] = {}
         self.running: dict[str, Iterator[None]] = {}
 

@@ -71,6 +71,16 @@ def test_who_confirms_nothing_is_given_up(alone: Alone) -> None:
     assert reason.startswith("it takes part, but has not confirmed 24")
 
 
+def test_who_sends_much_that_brings_nothing_is_cut_off(alone: Alone) -> None:
+    alone._by_key["key"], alone.mailbox._identities[1] = 1, "key"
+    useless = encode(Frame(Kind.BYE, b"o" * 16, 1, sequence=1))  # of another session
+    for _ in range(alone._idle - 1):
+        alone._arrive(useless, "key")
+    assert not alone.blamed
+    alone._arrive(useless, "key")
+    assert alone.blamed == [f"it floods this process: {alone._idle} frames in short time brought nothing"]
+
+
 def test_room_grows_with_what_this_process_sends(alone: Alone) -> None:
     before = alone.mailbox.room
     alone.send(1, Kind.VECTOR, payload=bytes(8000))

@@ -14,7 +14,7 @@ from rich.table import Column as Drawn
 from rich.table import Table
 from rich.text import Text
 
-from admmnet.record.format import count, epsilon, number, parameter, percent
+from admmnet.record.format import count, epsilon, number, parameters, percent
 
 Row = Mapping[str, Any]
 """Values by their columns' names; texts stand as they are."""
@@ -23,11 +23,6 @@ FEW = 40
 TEXT_WIDTH = 20
 """Characters that a column of text keeps at least, where it is wrapped."""
 _ANY_WIDTH = 100_000
-
-
-def listed(values: Mapping[str, Any]) -> str:
-    """Parameters in a row."""
-    return ", ".join(f"{name} {parameter(value)}" for name, value in values.items())
 
 
 class Column(NamedTuple):
@@ -84,7 +79,7 @@ COLUMNS = {
     "round": Column(str),
     "mechanism": Column(str, left=True),
     "pays for": Column(str, left=True),
-    "parameters": Column(listed, left=True, wraps=True),
+    "parameters": Column(parameters, left=True, wraps=True),
     "noise": Column(number),
     "times": Column(count),
     "rho each": Column(number),

@@ -16,7 +16,6 @@ from admmnet.solvers.certificate import AnySolver
 from admmnet.solvers.losses import Loss
 from admmnet.types import Vector
 
-
 NO_MARKS = frozenset[str]()
 """Shared by all agents that have none."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from decimal import ROUND_CEILING, Context
 
 NONE = "-"
@@ -65,3 +66,8 @@ def size(value: float | None) -> str:
 def parameter(value: object) -> str:
     """A parameter of a charge, a method or a graph: a number, or its word."""
     return number(value) if value is None or isinstance(value, float) else str(value)
+
+
+def parameters(values: Mapping[str, object]) -> str:
+    """Parameters in a row: sigma 0.000864, records 7000."""
+    return ", ".join(f"{name} {parameter(value)}" for name, value in values.items())

@@ -1,9 +1,9 @@
-"""A run folder as arrays: figures of every round, who spoke when, and the privacy odometer of every agent."""
+"""A run as arrays: figures of every round, who spoke when, and the privacy odometer of every agent."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,10 @@ from admmnet.config.toml import read_values
 from admmnet.errors import CheckFailed
 from admmnet.faults.model import parse_offline
 from admmnet.privacy.ledger.audit import VerifiedLedger
-from admmnet.record.folder import CLOCK_COLUMNS, PUBLIC_COLUMNS, TRAINING_COLUMNS
+from admmnet.record.agree import entries_of
+from admmnet.record.folder import PUBLIC_COLUMNS
 from admmnet.record.reader import RunFolder, read_run
+from admmnet.record.values import whole
 
 Floats = NDArray[np.float64]
 UNKNOWN, SILENT, SPOKE, USED_UP, REFUSED, OFFLINE, LOST, RELAYED = -1, 0, 1, 2, 3, 4, 5, 6
@@ -34,51 +36,13 @@ STATES = {
 
 def joining(entries: Mapping[int, Mapping[str, Any]]) -> dict[int, str]:
     """What the entries of summary.json say of an agent's part in a joining gate; nothing where all are in the core."""
-    with_gate = {i: entry for i, entry in entries.items() if _tells(entry)}
-    if all(entry["joined_at"] == 0 for entry in with_gate.values()):
-        return {}
-    return {i: _joined(entry["joined_at"], entry.get("releases")) for i, entry in with_gate.items()}
-
-
-def _tells(entry: Mapping[str, Any]) -> bool:
-    """Whether an entry says when its agent joined; what a lost one did is not known."""
-    return "joined_at" in entry and entry.get("lost_at") is None
-
-
-def _joined(at: object, releases: object) -> str:
-    if type(at) is int:
-        return f"from round {at}" if at else "core"
-    return "relay" if releases else "listened"
-
-
-@dataclass(frozen=True)
-class Figures:
-    """Columns of metrics.csv (docs/run-folder.md): (T,) of the network, (T, N) of agents; nan where unknown.
-
-    Attributes
-    ----------
-    test_error : ndarray
-        Share, 0 to 1; nan without test records. With real targets the mean squared error.
-    releases, bytes_sent : ndarray
-        So far; bytes of payload.
-    train_loss, objective, consensus_gap : ndarray or None
-        Mean loss, objective, 2-norm of the distance from the consensus; None in private runs.
-    virtual_seconds : ndarray or None
-        Of the virtual clock, None without one.
-    """
-
-    test_error: Floats
-    releases: Floats
-    bytes_sent: Floats
-    train_loss: Floats | None = None
-    objective: Floats | None = None
-    consensus_gap: Floats | None = None
-    virtual_seconds: Floats | None = None
-
-    def at(self, places: NDArray[np.intp]) -> Figures:
-        """Return the figures of some of the rounds."""
-        values = ((field.name, getattr(self, field.name)) for field in fields(self))
-        return replace(self, **{name: value[places] for name, value in values if value is not None})
+    found = {}
+    for i, entry in entries.items():
+        if "joined_at" in entry and entry.get("lost_at") is None:  # what a lost one did is not known
+            at = entry["joined_at"]
+            alone = "relay" if entry.get("releases") else "listened"
+            found[i] = alone if at is None else f"from round {at}" if at else "core"
+    return {} if set(found.values()) <= {"core"} else found
 
 
 @dataclass(frozen=True)
@@ -89,8 +53,9 @@ class Series:
     ----------
     rounds : ndarray of int, shape (T,)
         All up to the last one that metrics.csv or a ledger knows; of a baseline the epochs in metrics.csv.
-    network, agents : Figures
-        Of the consensus and the sums, (T,); of every agent, (T, N).
+    network, agents : dict of str to ndarray
+        Columns of metrics.csv (docs/run-folder.md), nan where unknown: of the consensus and the sums, (T,); of every
+        agent, (T, N). Private runs have none that was computed from training records.
     state : ndarray of int8, shape (T, N)
         One of ``STATES``. ``SILENT``: its gate said no, or it had nothing to say; ``LOST``: the others had lost it;
         ``UNKNOWN``: metrics.csv has not the round, and its count of releases does not tell either.
@@ -110,8 +75,8 @@ class Series:
     path: Path
     settings: dict[str, Any]
     rounds: NDArray[np.int64]
-    network: Figures
-    agents: Figures
+    network: dict[str, Floats]
+    agents: dict[str, Floats]
     state: NDArray[np.int8]
     epsilon_spent: Floats
     epsilon_published: Floats
@@ -125,9 +90,14 @@ class Series:
     part: int | None
 
     @property
+    def header(self) -> dict[str, Any]:
+        """First line of the first ledger: what all agents' have in common."""
+        return self.ledgers[0].header
+
+    @property
     def algorithm(self) -> str:
         """Name of the method."""
-        return str(self.ledgers[0].header["algorithm"])
+        return str(self.header["algorithm"])
 
     @property
     def size(self) -> int:
@@ -142,127 +112,114 @@ class Series:
     @property
     def seeded(self) -> bool:
         """Whether the seed can regenerate the noise: a simulation."""
-        return bool(self.ledgers[0].header["noise"] == "seeded")
+        return bool(self.header["noise"] == "seeded")
 
     @property
     def baseline(self) -> bool:
         """Whether one holder has all records: rounds are epochs, and there is no graph."""
-        return not self.ledgers[0].header["neighbours"]
+        return not self.header["neighbours"]
+
+    @property
+    def unit(self) -> str:
+        """What is counted: ``round``, or ``epoch`` of a baseline."""
+        return "epoch" if self.baseline else "round"
 
     @property
     def metric(self) -> str | None:
         """What ``test_error`` is: ``error`` or ``mean-squared-error``; None where an unfinished run does not tell."""
         if self.summary is not None:
-            return str(self.summary.get("metric", "error"))
+            return str(self.summary["metric"])
         return None if self.baseline and self.settings.get("loss") == "squared" else "error"
 
     def at(self, places: NDArray[np.intp]) -> Series:
         """Return the same run at some of its rounds."""
         rows = {name: getattr(self, name)[places] for name in ("rounds", "state", "epsilon_spent", "epsilon_published")}
-        return replace(self, network=self.network.at(places), agents=self.agents.at(places), **rows)
+        figures = {
+            part: {name: values[places] for name, values in getattr(self, part).items()}
+            for part in ("network", "agents")
+        }
+        return replace(self, **rows, **figures)
 
 
-def read_series(path: str | Path, *, ledgers_alone: bool = False) -> Series:
-    """Read a run folder, finished or not, a baseline's, or one agent's part, and verify it as ``read_run`` does.
+def read_series(path: str | Path) -> Series:
+    """``curves`` of a run folder: finished or not, a baseline's, or one agent's part. Raises as ``read_run`` does."""
+    return curves(read_run(Path(path)))
 
-    The figures of metrics.csv are taken as they stand where no manifest covers them. The last round of an unfinished
-    run is left out where metrics.csv has not all of it.
+
+def curves(folder: RunFolder) -> Series:
+    """Arrays of a run that was read; of an unfinished one without a last round of which metrics.csv has not all.
 
     Raises
     ------
-    RequestError
-        If it is no run folder, or its config.toml is missing or wrong.
     CheckFailed
-        Naming file, line and fault, if a ledger does not hold or metrics.csv is damaged.
+        If metrics.csv is damaged.
     """
-    folder = read_run(Path(path), ledgers_alone=ledgers_alone)
-    settings = read_values(folder.path / "config.toml")
-    ledgers = tuple(folder.ledgers.values())
+    settings, ledgers = read_values(folder.path / "config.toml"), tuple(folder.ledgers.values())
     size = len(ledgers) if folder.part is None else folder.part[1]
-    counted, cube, columns = _metrics(folder.path / "metrics.csv", size, finished=folder.summary is not None)
+    counted, figures = _metrics(folder.path / "metrics.csv", size)
     charged = {round_ for account in ledgers for round_, _, _ in account.events}
-    rounds = np.array(sorted({*counted, *charged}), dtype=np.int64)
+    rounds = np.array(sorted({*counted.tolist(), *charged}), dtype=np.int64)
     if len(rounds) and ledgers[0].header["neighbours"]:  # a baseline's epochs are many
         rounds = np.arange(rounds[-1] + 1)
-    cube = _stretched(cube, np.searchsorted(rounds, counted), len(rounds))
+    for name, values in figures.items():  # nan at rounds that only a ledger knows
+        figures[name] = np.full((len(rounds), 1 + size), np.nan)
+        figures[name][np.searchsorted(rounds, counted)] = values
+    agents = {name: values[:, 1:] for name, values in figures.items()}
     spent, published = _odometers(ledgers, rounds, size)
     budgets = np.full((2, size), np.nan)
     for account in ledgers:
         budget = account.header["budget"]
         if budget["epsilon"] is not None:
             budgets[:, account.header["agent"]] = budget["epsilon"], budget["delta"]
-    lost_at, refused_at = (_moments(folder, key) for key in ("lost_at", "refused_at"))
-    agents = _figures(cube[:, 1:], columns)
+    entries = entries_of(folder.summary)
+    lost_at, refused_at = (
+        {i: at for i, entry in entries.items() if (at := whole(entry.get(key))) is not None}
+        for key in ("lost_at", "refused_at")
+    )
+    joined_at = {
+        i: np.inf if entry["joined_at"] is None else entry["joined_at"]
+        for i, entry in entries.items()
+        if "joined_at" in entry and i not in lost_at
+    }
+    ends = (sorted((account.header["agent"], other)) for account in ledgers for other in account.header["neighbours"])
+    edges = tuple(sorted({(low, high) for low, high in ends})) or None
     return Series(
         path=folder.path,
         settings=settings,
         rounds=rounds,
-        network=_figures(cube[:, 0], columns),
+        network={name: values[:, 0] for name, values in figures.items()},
         agents=agents,
-        state=_states(rounds, agents.releases, settings, lost_at, refused_at, _joined_at(folder)),
+        state=_states(rounds, agents["releases"], settings, lost_at, refused_at, joined_at),
         epsilon_spent=spent,
         epsilon_published=published,
         targets=budgets[0],
         deltas=budgets[1],
         lost_at=lost_at,
         refused_at=refused_at,
-        edges=_edges(ledgers) if folder.part is None else None,
+        edges=edges if folder.part is None else None,
         ledgers=ledgers,
         summary=folder.summary,
         part=None if folder.part is None else folder.part[0],
     )
 
 
-def _metrics(path: Path, size: int, *, finished: bool) -> tuple[NDArray[np.int64], Floats, tuple[str, ...]]:
-    """Rounds (T,), figures (T, 1 + N, k) with the network first, and the names of the k columns."""
-    names = PUBLIC_COLUMNS[2:]
+def _metrics(path: Path, size: int) -> tuple[NDArray[np.int64], dict[str, Floats]]:
+    """Rounds (T,) that are whole, and figures by name, (T, 1 + N) with the network first."""
     try:
-        text = path.read_text(encoding="utf-8")
+        head, *lines = (path.read_text(encoding="utf-8") if path.exists() else "").split("\n")[:-1] or [""]
+        names = tuple(head.split(",")) if head else PUBLIC_COLUMNS
+        lines = [line.replace(",,", ",nan,") for line in lines[: len(lines) // (1 + size) * (1 + size)]]
+        rows = np.loadtxt(lines, delimiter=",", ndmin=2) if lines else np.zeros((0, len(names)))
+        cube = rows.reshape(-1, 1 + size, len(names))
     except (OSError, ValueError) as error:
-        if isinstance(error, FileNotFoundError) and not finished:  # it ended before the first round
-            return np.zeros(0, dtype=np.int64), np.zeros((0, 1 + size, len(names))), names
-        raise CheckFailed(f"{path}: cannot be read: {error}") from None
-    if "\n" not in text and not finished:  # it ended at the first line
-        return np.zeros(0, dtype=np.int64), np.zeros((0, 1 + size, len(names))), names
-    head, *lines = text.split("\n")
-    columns = tuple(head.split(","))
-    training = columns[len(PUBLIC_COLUMNS) :][: len(TRAINING_COLUMNS)] == TRAINING_COLUMNS
-    expected = PUBLIC_COLUMNS + (TRAINING_COLUMNS if training else ())
-    if columns not in (expected, expected + CLOCK_COLUMNS):
-        raise CheckFailed(f"{path}: line 1: has not the columns that admmnet writes, {','.join(expected)}")
-    torn = lines.pop() if lines else ""
-    rest = len(lines) % (1 + size)
-    if finished and (rest or torn):
-        raise CheckFailed(f"{path}: its last round is not whole though summary.json says the run finished")
-    lines = lines[: len(lines) - rest]
-    try:
-        rows = (
-            np.loadtxt([line.replace(",,", ",nan,") for line in lines], delimiter=",", ndmin=2)
-            if lines
-            else np.zeros((0, len(columns)))
-        )
-    except ValueError as error:
-        raise CheckFailed(f"{path}: cannot be read as numbers: {error}") from None
-    if rows.shape[1] != len(columns):
-        raise CheckFailed(f"{path}: rows of {rows.shape[1]} numbers under {len(columns)} columns")
-    cube = rows.reshape(-1, 1 + size, len(columns))
-    rounds = cube[:, 0, 0]
-    if (cube[:, :, 0] != rounds[:, None]).any() or (cube[:, :, 1] != np.arange(-1, size)).any():
-        raise CheckFailed(f"{path}: its rows are not the network and agents 0 to {size - 1} of every round in order")
-    if (np.diff(rounds) <= 0).any() or (rounds != np.floor(rounds)).any() or (rounds < 0).any():
-        raise CheckFailed(f"{path}: its rounds are not ascending whole numbers")
-    return rounds.astype(np.int64), cube[:, :, 2:], columns[2:]
-
-
-def _stretched(cube: Floats, places: NDArray[np.intp], rounds: int) -> Floats:
-    """Figures at their places among all rounds, nan at rounds that only a ledger knows."""
-    whole = np.full((rounds, *cube.shape[1:]), np.nan)
-    whole[places] = cube
-    return whole
-
-
-def _figures(rows: Floats, columns: tuple[str, ...]) -> Figures:
-    return Figures(**{name: rows[..., place] for place, name in enumerate(columns)})
+        raise CheckFailed(f"{path}: cannot be read as figures: {error}") from None
+    rounds, agents = cube[:, 0, 0], np.arange(-1, size)
+    ordered = (
+        (cube[:, :, 0] == rounds[:, None]).all() and (cube[:, :, 1] == agents).all() and (np.diff(rounds) > 0).all()
+    )
+    if names[: len(PUBLIC_COLUMNS)] != PUBLIC_COLUMNS or not ordered:
+        raise CheckFailed(f"{path}: is not the network and agents 0 to {size - 1} of every round in order")
+    return rounds.astype(np.int64), {name: cube[:, :, place] for place, name in enumerate(names) if place > 1}
 
 
 def _odometers(ledgers: tuple[VerifiedLedger, ...], rounds: NDArray[np.int64], size: int) -> tuple[Floats, Floats]:
@@ -272,44 +229,19 @@ def _odometers(ledgers: tuple[VerifiedLedger, ...], rounds: NDArray[np.int64], s
     total has the first attempt's charges in it.
     """
     both = np.full((2, len(rounds), size), np.nan)
-    place = {int(round_): t for t, round_ in enumerate(rounds)}
     for account in ledgers:
         if account.delta is None:
             continue
-        agent = account.header["agent"]
-        last = {place[round_]: line["total"] for round_, _, line in account.events}
+        last = {round_: line["total"] for round_, _, line in account.events}
+        charged = np.searchsorted(rounds, sorted(last))
+        stretch = np.searchsorted(charged, np.arange(len(rounds)), side="right")
         for kind, key in enumerate(("epsilon_spent", "epsilon_published")):
-            running = 0.0
-            for t in range(len(rounds)):
-                if t in last:
-                    value = last[t][key]
-                    running = np.inf if value is None else value
-                both[kind, t, agent] = running
+            values = [last[round_][key] for round_ in sorted(last)]
+            totals = np.array([0.0, *(np.inf if value is None else value for value in values)])
+            both[kind, :, account.header["agent"]] = totals[stretch]
         if account.header["method"] == "proven":  # the paper has no figure for it
-            both[1, :, agent] = np.nan
+            both[1, :, account.header["agent"]] = np.nan
     return both[0], both[1]
-
-
-def _moments(folder: RunFolder, key: str) -> dict[int, int]:
-    entries = (folder.summary or {}).get("per_agent")
-    if not isinstance(entries, list):
-        return {}
-    return {
-        entry["agent"]: entry[key]
-        for entry in entries
-        if isinstance(entry, dict) and type(entry.get("agent")) is int and type(entry.get(key)) is int
-    }
-
-
-def _joined_at(folder: RunFolder) -> dict[int, float]:
-    """Agent to the round from which on it spoke with its records, inf for never, where the summary says so."""
-    entries = (folder.summary or {}).get("per_agent")
-    found = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
-    return {
-        entry["agent"]: entry["joined_at"] if type(entry["joined_at"]) is int else np.inf
-        for entry in found
-        if type(entry.get("agent")) is int and _tells(entry)
-    }
 
 
 def _states(
@@ -357,13 +289,3 @@ def _states(
         state[(rounds < joined) & (state[:, agent] == SPOKE), agent] = RELAYED
     state[stretch == len(told)] = UNKNOWN
     return state
-
-
-def _edges(ledgers: tuple[VerifiedLedger, ...]) -> tuple[tuple[int, int], ...] | None:
-    found = {
-        (min(i, j), max(i, j))
-        for account in ledgers
-        for i in [account.header["agent"]]
-        for j in account.header["neighbours"]
-    }
-    return tuple(sorted(found)) or None

@@ -164,9 +164,10 @@ def test_a_run_says_what_it_took(tmp_path: Path) -> None:
 
 
 def test_who_stands_far_is_named_in_summary_table_and_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from admmnet.report.html.incidents import incidents
+
     from admmnet.cli.tables import run_text
     from admmnet.report.html.facts import read_facts
-    from admmnet.report.html.incidents import incidents
 
     common: dict[str, Any] = {"algorithm": "pp-admm", "topology": "complete:6", "epsilon": 20.0, "seed": 3}
     common |= {"data": write_people(tmp_path / "people.npz"), "rounds": 4}

@@ -2,96 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from admmnet.record.values import at, real, whole
+from admmnet.record.format import NONE, count, epsilon, number, seconds, size
+from admmnet.record.values import real, whole
 from admmnet.report.html import sections, words
 from admmnet.report.html.facts import RunFacts
-from admmnet.report.html.markup import Raw, join, table, tag
-from admmnet.report.html.words import above, figure
+from admmnet.report.html.markup import Raw, bullets, join, table, tag
 
 
-def comparison(runs: tuple[RunFacts, ...]) -> Raw:
+def comparison(runs: Sequence[RunFacts]) -> Raw:
     """Return the tables of a comparison; the charts are drawn by the page's script."""
+    figures, settings = _figures(runs), _settings(runs)
     return join(
         (
             tag("h3", "Figures"),
-            _side_by_side([(name, values) for name, values in _figures(runs)], runs),
-            _warnings(runs),
+            _side_by_side(figures, runs),
+            tag("div", bullets(_warnings(runs)), class_="aside"),
             tag("h3", "Settings that differ"),
-            _settings(runs),
+            _side_by_side(settings, runs) if settings else tag("p", "None: all runs have the same settings."),
         )
     )
 
 
-def _side_by_side(rows: list[tuple[str, list[Any]]], runs: tuple[RunFacts, ...]) -> Raw:
+def _side_by_side(rows: list[tuple[str, list[str]]], runs: Sequence[RunFacts]) -> Raw:
     heads = [""] + [tag("a", run.name, href=f"#r{k}") for k, run in enumerate(runs)]
-    return table(
-        heads,
-        (tag("tr", tag("th", name, scope="row"), *(tag("td", value) for value in values)) for name, values in rows),
-        class_="versus",
-    )
+    cells = (tag("tr", tag("th", name, scope="row"), *(tag("td", value) for value in values)) for name, values in rows)
+    return table(heads, cells, class_="versus")
 
 
-def _figures(runs: tuple[RunFacts, ...]) -> list[tuple[str, list[Any]]]:
-    promises = [words.promise_of(run) for run in runs]
-    rows: list[tuple[str, list[Any]]] = [
-        ("Ledgers", [_state(run) for run in runs]),
-        ("Method", [f"{run.header.get('algorithm', '?')} ({run.header.get('method', '?')})" for run in runs]),
-        ("Data", [str(run.said("data", "name") or at(run.settings or {}, "data", "data") or "?") for run in runs]),
-        ("Agents", [f"{run.part[1] if run.part else len(run.agents):,}" for run in runs]),
-        ("Rounds or epochs", [figure(real(run.said("rounds")), 9) for run in runs]),
-        (
-            "Epsilon promised (proven)",
-            [
-                "no privacy" if run.header and not run.private else _sure(run, promise.epsilon)
-                for run, promise in zip(runs, promises, strict=True)
-            ],
-        ),
-        ("Epsilon claimed (paper)", [_sure(run, promise.claimed) for run, promise in zip(runs, promises, strict=True)]),
-        ("Delta", [figure(promise.delta) for promise in promises]),
-        ("Epsilon spent (odometer)", [_sure(run, run.largest("spent")) for run in runs]),
-        ("Relation", [str(run.header["adjacency"]) if run.private else sections.DASH for run in runs]),
-        ("Noise", [_noise(run) for run in runs]),
-        ("Mode", [run.mode or sections.DASH for run in runs]),
-        ("Error of the average", [_error(run, "consensus") for run in runs]),
-        ("Error of the agents' models, mean", [_error(run, "mean") for run in runs]),
-        ("The same, standard deviation", [_error(run, "std") for run in runs]),
-        ("Training loss", [figure(real(run.said("train_loss"))) for run in runs]),
-        ("Bytes sent", [_bytes(run) for run in runs]),
-        ("Wall time (s)", [figure(real(run.said("seconds", "total"))) for run in runs]),
-    ]
-    return [(name, values) for name, values in rows if name == "Ledgers" or set(values) != {sections.DASH}]
+def _figures(runs: Sequence[RunFacts]) -> list[tuple[str, list[str]]]:
+    columns = [_column(run) for run in runs]
+    rows = [(name, [column[name] for column in columns]) for name in columns[0]]
+    return [(name, values) for name, values in rows if set(values) != {NONE}]
 
 
-def _sure(run: RunFacts, epsilon: float | None) -> str:
-    """Return an epsilon; of a run that does not verify, with a word that nobody can rely on it."""
-    return above(epsilon) + (" (not verified)" if run.faults and epsilon is not None else "")
+def _column(run: RunFacts) -> dict[str, str]:
+    """Figures of a run by their names."""
+    promise, private, said = words.promise_of(run), run.series.private, run.said
+    missed = {key: sections.error_of(run, real(said("test_error", key))) for key in ("consensus", "mean", "std")}
+    return {
+        "Ledgers": sections.state(run),
+        "Method": f"{run.series.algorithm} ({run.header['method']})",
+        "Data": str(said("data", "name") or run.settings["data"]["data"]),
+        "Agents": count(run.series.size),
+        "Rounds or epochs": count(whole(said("rounds"))),
+        "Epsilon promised (proven)": epsilon(promise.epsilon) if private else "no privacy",
+        "Epsilon claimed (paper)": epsilon(promise.claimed),
+        "Delta": epsilon(promise.delta),
+        "Epsilon spent (odometer)": epsilon(run.largest("spent")),
+        "Relation": run.header["adjacency"] if private else NONE,
+        "Noise": NONE if not private else "seeded: a simulation" if run.series.seeded else "secret",
+        "Mode": run.mode,
+        "Error of the average": missed["consensus"],
+        "Error of the agents' models, mean": missed["mean"],
+        "The same, standard deviation": missed["std"],
+        "Training loss": number(real(said("train_loss"))),
+        "Bytes sent": size(whole(said("bytes_sent"))),
+        "Wall time": seconds(real(said("seconds", "total"))),
+    }
 
 
-def _state(run: RunFacts) -> Raw:
-    return tag("span", sections.state(run), class_="alarm" if run.faults else None)
-
-
-def _bytes(run: RunFacts) -> str:
-    value = whole(run.said("bytes_sent"))
-    return sections.DASH if value is None else f"{value:,}"
-
-
-def _noise(run: RunFacts) -> str:
-    if not run.private:
-        return sections.DASH
-    return "seeded: a simulation" if run.seeded else "secret"
-
-
-def _error(run: RunFacts, key: str) -> str:
-    return sections.error_of(run, real(run.said("test_error", key)))
-
-
-def _warnings(runs: tuple[RunFacts, ...]) -> Raw:
+def _warnings(runs: Sequence[RunFacts]) -> list[str]:
     """What makes figures that stand side by side no equals."""
     found = []
-    private = [run for run in runs if run.private]
+    private = [run for run in runs if run.series.private]
     if len({run.header["adjacency"] for run in private}) > 1:
         found.append("The runs have different neighbouring relations: their epsilons mean different things.")
     if len({words.promise_of(run).delta for run in private}) > 1:
@@ -101,34 +77,25 @@ def _warnings(runs: tuple[RunFacts, ...]) -> Raw:
             "Some budgets were kept by a proof, some by the paper's arithmetic: compare proven figures with proven "
             "figures."
         )
-    if len({(str(run.said("metric")), str(run.said("data"))) for run in runs if run.finished}) > 1:
+    if len({(run.series.metric, str(run.said("data"))) for run in runs if run.finished}) > 1:
         found.append("Not all runs have the same data: their errors are not measured on the same records.")
-    found.append(
+    return [
+        *found,
         "Runs on the same records add up: what all of them together cost is more than any column says, unless an "
-        "account spans them."
-    )
-    return tag("div", tag("ul", *(tag("li", item) for item in found)), class_="aside")
+        "account spans them.",
+    ]
 
 
-def _settings(runs: tuple[RunFacts, ...]) -> Raw:
-    tables = [
-        {(name, key): value for name, values in (run.settings or {}).items() for key, value in values.items()}
-        for run in runs
+def _settings(runs: Sequence[RunFacts]) -> list[tuple[str, list[str]]]:
+    tables: list[dict[tuple[str, str], Any]] = [
+        {(name, key): value for name, values in run.settings.items() for key, value in values.items()} for run in runs
     ]
     places = dict.fromkeys(place for settings in tables for place in settings)
     names = [key for _, key in places]
     rows = []
-    for table_, key in places:
-        values = [settings.get((table_, key)) for settings in tables]
+    for where, key in places:
+        values = [settings.get((where, key)) for settings in tables]
         if len({repr(value) for value in values}) > 1:
-            rows.append((key if names.count(key) == 1 else f"{table_}: {key}", _few_digits(values)))
-    if not rows:
-        return tag("p", "None: all runs have the same settings.")
-    return _side_by_side(rows, runs)
-
-
-def _few_digits(values: list[Any]) -> list[Any]:
-    """Values in a row, real numbers with six digits where that tells them apart."""
-    full = [sections.DASH if value is None else sections.shown(value) for value in values]
-    brief = [f"{v:.6g}" if isinstance(v, float) else text for v, text in zip(values, full, strict=True)]
-    return brief if len(set(brief)) == len(set(full)) else full
+            shown = [NONE if value is None else sections.shown(value) for value in values]
+            rows.append((key if names.count(key) == 1 else f"{where}: {key}", shown))
+    return rows

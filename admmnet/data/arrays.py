@@ -160,7 +160,7 @@ def _labels(y: Any, n: int, prefix: str) -> Column:
         raise RequestError(f"{prefix}y is missing: rows X go with labels y, one a row")
     series = to_pandas(y)
     if series is not None and series.ndim == 1:
-        _check_length((len(series),), n, prefix)
+        check_length((len(series),), n, prefix)
         column = text_of_column(series, f"{prefix}y")
         truths = {"True": "1", "False": "0"}
         column = column.mapped(lambda text: truths.get(text, text)) if series.dtype == bool else column
@@ -168,7 +168,7 @@ def _labels(y: Any, n: int, prefix: str) -> Column:
     if series is not None:
         raise RequestError(f"{prefix}y is a frame: give one column, such as y.iloc[:, 0]")
     array = array_of(y, "y", prefix)
-    _check_length(array.shape, n, prefix)
+    check_length(array.shape, n, prefix)
     if array.dtype.kind == "O":
         return _labelled(column_of_cells(array.tolist(), f"{prefix}y"), prefix)
     if array.dtype.kind == "U":
@@ -195,7 +195,8 @@ def _labelled(column: Column, prefix: str) -> Column:
     return column
 
 
-def _check_length(shape: tuple[int, ...], n: int, prefix: str) -> None:
+def check_length(shape: tuple[int, ...], n: int, prefix: str = "") -> None:
+    """Refuse labels y that are not one a row of X."""
     if shape == (n,):
         return
     remedy = "give one label a row"

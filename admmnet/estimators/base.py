@@ -31,8 +31,11 @@ except ImportError as missing:
         "the estimators need scikit-learn: pip install 'admmnet[sklearn]'; admmnet.estimators.fit works without it"
     ) from missing
 
+parameters = dataclass(kw_only=True, eq=False, repr=False)
+"""Parameters are fields, by which scikit-learn clones and searches; it compares and prints estimators itself."""
 
-@dataclass(kw_only=True, eq=False, repr=False)
+
+@parameters
 class Estimator(BaseEstimator):  # type: ignore[misc]
     """What all estimators share: rows, seeds, attributes."""
 
@@ -54,11 +57,14 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             seed=self._seed(),
             **settings,
         )
+        self._keep(found.theta, found.privacy)
+
+    def _keep(self, theta: Any, privacy: dict[str, Any]) -> None:
+        """Set the attributes of a model of shape (d,), or (d, K) of K classes."""
         width = self.n_features_in_
-        self.theta_ = found.theta
-        self.coef_: Any = found.theta[:width]
-        self.intercept_: Any = float(found.theta[width]) if self.fit_intercept else 0.0
-        self.privacy_ = found.privacy
+        self.theta_, self.privacy_ = theta, privacy
+        self.coef_: Any = theta[:width].T
+        self.intercept_: Any = theta[width] if self.fit_intercept else np.zeros(theta.shape[1:])
 
     def _seed(self) -> int | None:
         state = self.random_state
@@ -89,14 +95,14 @@ _OWN = ("fit_intercept", "random_state", "target_range")
 """Parameters that are no settings of the method."""
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@parameters
 class Plain(Estimator):
     """Parameters of methods without privacy."""
 
     regularisation: float | str = "auto"
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@parameters
 class Budgeted(Estimator):
     """Parameters of private methods."""
 
@@ -144,7 +150,7 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         if type_of_target(y) == "multiclass" or len(self.classes_) > 2:
             raise ValueError(f"Only binary classification is supported. The type of the target is {type_of_target(y)}.")
         self._fit(X, np.where(codes == 1, 1.0, -1.0))
-        self.coef_, self.intercept_ = self.coef_[None], np.array([self.intercept_])
+        self.coef_, self.intercept_ = self.coef_[None], np.reshape(self.intercept_, 1)
         return self
 
     def _encoded(self, X: Any, y: Any) -> tuple[Any, Any, Any]:
@@ -199,7 +205,7 @@ class Probability(Classifier):
         return found if found.ndim == 2 else np.column_stack([1.0 - found, found])
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@parameters
 class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]
     """Real targets, scaled from their public range to [-1, 1]."""
 

@@ -3,43 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from admmnet.config.defaults import with_delta
-from admmnet.config.run_config import RunConfig, config_of, own_settings
+from admmnet.config.run_config import RunConfig, own_settings
 from admmnet.config.toml import common_settings
-from admmnet.data.arrays import rows_of
+from admmnet.data.arrays import check_length, rows_of
 from admmnet.data.records import Target
-from admmnet.errors import BudgetError, RequestError, RunError
+from admmnet.errors import RequestError
 from admmnet.estimators.runs import run_on
-from admmnet.estimators.tally import IN_MEMORY, counted, folder_of
-from admmnet.graph.simple import Graph
-from admmnet.holder import Door, Holder, SimulatedHolder
+from admmnet.estimators.tally import IN_MEMORY
 from admmnet.holder.known import LabelKind
 from admmnet.holder.rows import Features, is_sparse, squared_norms
-from admmnet.methods import METHODS, only_filled
-from admmnet.methods.base import AgentPlan, Facts
-from admmnet.methods.blame import blaming
+from admmnet.methods import METHODS
+from admmnet.methods.base import AgentPlan
 from admmnet.methods.single_site.base import SeriesNoise
 from admmnet.methods.tasks import LEARNS, require_task
-from admmnet.privacy.budget import Totals
-from admmnet.privacy.calibrate import Target as Promised
-from admmnet.privacy.contract import Contract, MemoryLedger
-from admmnet.privacy.events import SubsampledGaussian, Unprotected
-from admmnet.rng import AgentStreams
-from admmnet.running.contract import contract_of
-from admmnet.running.node import proposal
-from admmnet.running.plan import loss_of
-from admmnet.solvers.batch import run_single
+from admmnet.privacy.events import SubsampledGaussian
 from admmnet.types import Matrix, Vector
 
 _COMMON = ("loss", "regularisation", "method", "accountant", "epsilon", "delta", "data_dependent")
 """Settings that ``fit`` takes besides the method's own."""
+
+
+_TOLD = (
+    *("epsilon_target", "delta", "epsilon_proven", "epsilon_published", "accountant", "adjacency"),
+    *("account", "account_epsilon_spent", "process"),
+)
+"""Figures of a run's ``privacy`` that a fit has, too."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +69,7 @@ def fit(
     account: str | Path = IN_MEMORY,
     **settings: Any,
 ) -> Fit:
-    """Fit a single-site method to arrays; nothing is written but to an account.
+    """Fit a single-site method to arrays, as a run of one place; nothing is kept but an account.
 
     Parameters
     ----------
@@ -115,7 +109,6 @@ def fit(
     if strangers:
         raise RequestError(f"fit has no setting {strangers[0]!r}; it has: {', '.join(usable)}")
     rows = prepare_rows(X, fit_intercept=fit_intercept)
-    records, width = rows.shape
     config = RunConfig(algorithm=algorithm, seed=seed, **settings)
     kind = METHODS[algorithm]
     if kind.verb != "none":
@@ -123,71 +116,22 @@ def fit(
     kind.require_covered(accepted=seed is not None or config.data_dependent)
     task = task or ("real" if config.loss == "squared" and "real" in kind.tasks else "binary")
     require_task(config, task, LEARNS[task], "y")
-    if folder_of(account) is not None:
-        target = Target(-1.0, 1.0, 0.0) if task == "real" else None
-        words = {"algorithm": algorithm, **settings}
-        ran = run_on(*(X, rows, np.array(y), [np.arange(records)], words), account=account, seed=seed, target=target)
-        told = {name: ran.privacy[name] for name in ("account", "account_epsilon_spent", "process")}
-        return _fit(
-            ran.theta[0],
-            ran.plan.agents[0],
-            ran.plan.contracts[0],
-            ran.plan.config,
-            told | {"steps": ran.summary["steps"]},
-        )
-    config = with_delta(config, [records])
-    classes = 2 if task == "binary" else 0
-    with blaming(kind):
-        method = kind(config, Facts(Graph(1), {0: records}, width, {}, task, classes))
-    config = only_filled(config, config_of(method))
-    promise = Promised(config.epsilon, float(config.delta), str(config.accountant), form=str(config.method))
-    plan = method.plan(0, promise)
-    contract = contract_of(config, plan.charges, promise, 1)
-    of_records = (Holder if seed is None and kind.private else SimulatedHolder).of(
-        [(rows, np.array(y))], task=task, unit=kind.unit_rows(config), dependent=config.data_dependent, copy=False
-    )
-    guard = MemoryLedger(contract)
-    door, agent = Door(of_records, 0, loss_of(config), guard, AgentStreams(0, seed)), method.agent(0, plan)
-    done, process = 0, None
-    try:
-        for epoch in count() if method.open_ended else range(method.rounds):
-            theta = run_single(proposal(method, agent, door, epoch))
-            if theta is None:
-                break
-            method.absorb(agent, theta, {})
-            done = epoch + 1
-    finally:  # what was charged is spent, whatever came then
-        if seed is None and kind.private:
-            spent = guard.totals if kind.covered else Totals.of([(Unprotected(), 1)], "proven")
-            process = counted(X, [spent], promise.delta, contract.adjacency, None)
-    if not done:
-        raise BudgetError("the budget does not afford what the fit costs: raise epsilon")
-    if not contract.keeps(guard.totals):
-        raise RunError("the fit has spent more than its contract allows: please report it")
-    steps = method.closing(agent, door.secret.kept if door.simulated else None).facts.get("steps")
-    told = {"account": None, "account_epsilon_spent": None, "process": process, "steps": steps}
-    return _fit(method.model(agent), plan, contract, config_of(method), told)
-
-
-def _fit(theta: Vector, plan: AgentPlan, contract: Contract, config: RunConfig, told: dict[str, Any]) -> Fit:
-    """The model, and what it promises: epsilons, relation, noise."""
-    promise, most, worst = contract.promise, contract.most(), contract.worst
+    labels = np.asarray(y)
+    check_length(labels.shape, rows.shape[0])
+    target = Target(-1.0, 1.0, 0.0) if task == "real" else None
+    words = {"algorithm": algorithm, **settings}
+    ran = run_on(X, rows, labels, [np.arange(rows.shape[0])], words, account=account, seed=seed, target=target)
+    plan = ran.plan.agents[0]
     noise, event = plan.noise, plan.charges[0][0]
     own = noise if isinstance(noise, SeriesNoise) else None
-    privacy = {
-        "epsilon_target": None if promise is None else promise.epsilon,
-        "delta": None if promise is None else promise.delta,
-        "epsilon_proven": most.epsilon if most is not None and contract.covered else None,
-        "epsilon_published": worst.epsilon_published(promise.delta) if worst and promise else None,
-        "accountant": None if promise is None else promise.accountant,
-        "adjacency": contract.adjacency,
+    privacy = {name: ran.privacy[name] for name in _TOLD} | {
         "sampling": event.sampling if isinstance(event, SubsampledGaussian) else None,
         "noise_multiplier": None if own is None else own.multiplier,
         "pure_epsilon": None if own is None else own.pure,
-        "seeded": config.seeded,
-        **told,
+        "seeded": ran.plan.config.seeded,
+        "steps": ran.summary["steps"],
     }
-    return Fit(theta, plan, config, privacy)
+    return Fit(ran.theta[0], plan, ran.plan.config, privacy)
 
 
 def prepare_rows(X: ArrayLike, *, fit_intercept: bool = True) -> Features:

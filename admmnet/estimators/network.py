@@ -5,7 +5,6 @@ The rows go to agents of one process, which learn as those of a run do; nothing 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import sha256
 from numbers import Integral
 from pathlib import Path
@@ -18,7 +17,7 @@ from admmnet.data.loading import SPARSE
 from admmnet.data.records import SIGNS, Target, task_of
 from admmnet.data.settings import GROUPS
 from admmnet.data.shards import Stream, shuffled, stream
-from admmnet.estimators.base import Estimator, Probability, Regressor, grouped
+from admmnet.estimators.base import Estimator, Probability, Regressor, grouped, parameters
 from admmnet.estimators.fit import prepare_rows
 from admmnet.estimators.runs import run_on
 from admmnet.estimators.tally import IN_MEMORY
@@ -28,8 +27,6 @@ from admmnet.methods.sums import SumMethod
 from admmnet.methods.tasks import accepts
 from admmnet.solvers.accurate import WIDE
 from admmnet.types import Vector
-
-parameters = dataclass(kw_only=True, eq=False, repr=False)
 
 
 @parameters
@@ -75,8 +72,9 @@ class Network(Estimator):
         rows: Any = prepare_rows(X, fit_intercept=self.fit_intercept)
         parts = self._parts(len(y), groups)
         sums = issubclass(METHODS[self.algorithm], SumMethod)
-        if is_sparse(rows) and rows.shape[1] < WIDE and not (sums and _few(rows)):
-            rows = rows.toarray()
+        if is_sparse(rows) and rows.shape[1] < WIDE:
+            few = rows.nnz <= SPARSE * rows.shape[0] * rows.shape[1]  # then sparse rows are the faster ones
+            rows = rows if sums and few else rows.toarray()
         task, loss = task_of(labels, target), self.loss
         if loss == "auto" and task == "binary" and accepts(RunConfig(algorithm=self.algorithm), "logistic"):
             loss = "logistic"
@@ -100,11 +98,7 @@ class Network(Estimator):
         )
         self.loss_ = str(found.plan.config.loss)
         theta = found.theta.mean(axis=0) if (found.theta != found.theta[0]).any() else found.theta[0]
-        self.theta_ = theta.reshape(len(labels), -1).T if task == "classes" else theta
-        width = self.n_features_in_
-        self.coef_ = self.theta_[:width].T
-        self.intercept_ = self.theta_[width] if self.fit_intercept else np.zeros(self.theta_.shape[1:])
-        self.privacy_ = found.privacy
+        self._keep(theta.reshape(len(labels), -1).T if task == "classes" else theta, found.privacy)
 
     def _parts(self, n: int, groups: Any) -> list[Any]:
         """Rows of every agent: dealt at random, or those of a group each."""
@@ -125,11 +119,6 @@ def _digest(parts: list[Any]) -> str:
     for i, part in enumerate(parts):
         owners[part] = i
     return sha256(owners.tobytes()).hexdigest()[:32]
-
-
-def _few(rows: Any) -> bool:
-    """Whether so few entries are not 0 that sparse rows are the faster ones."""
-    return bool(rows.nnz <= SPARSE * rows.shape[0] * rows.shape[1])
 
 
 class NetworkClassifier(Network, Probability):

@@ -14,6 +14,9 @@ from admmnet.data.columns import numbered
 from admmnet.data.records import SIGNS, Records, Target
 from admmnet.estimators.tally import counted, folder_of, telling
 from admmnet.library import run
+from admmnet.methods import METHODS
+from admmnet.privacy.budget import Totals
+from admmnet.privacy.events import Unprotected
 from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.record.reader import read_run
 from admmnet.running.entrance import Plan
@@ -67,7 +70,8 @@ def run_on(
     RequestError, BudgetError, RunError
         As ``run``; where the account is a folder, after a ``PrivacyWarning`` that says so.
     """
-    folder, width = folder_of(account), rows.shape[1]
+    folder, width, method = folder_of(account), rows.shape[1], METHODS[settings["algorithm"]]
+    private = seed is None and method.private
     data = Records(
         name="fit(X, y)",
         shards={i: (rows[part], y[part]) for i, part in enumerate(parts)},
@@ -88,7 +92,8 @@ def run_on(
             account=folder,
             no_account=folder is None,
             no_test=True,
-            private=seed is None,
+            private=private,
+            simulate=not private,
             seed=seed,
             out=str(out),
             **settings,
@@ -96,10 +101,11 @@ def run_on(
         try:
             result = run(config, graph=graph, world=LocalWorld(), loader=lambda *_: data, on_start=plans.append)
         finally:  # what was charged is spent, whatever came then
-            ledgers = _ledgers(out) if seed is None else []
+            ledgers = _ledgers(out) if private else []
             if ledgers:
                 delta = max(float(one.header["budget"]["delta"]) for one in ledgers)
-                spent = [one.totals for one in ledgers]
+                nothing = Totals.of([(Unprotected(), 1)], "proven")
+                spent = [one.totals if method.covered else nothing for one in ledgers]
                 process = counted(X, spent, delta, ledgers[0].header["adjacency"], folder)
     summary = dict(result.summary)
     return Ran(result.theta, plans[0], {**summary["privacy"], "process": process}, summary)

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from admmnet.estimators.base import Budgeted, Plain, Probability, Regressor
-
-# parameters are fields, by which scikit-learn clones and searches; it compares and prints estimators itself
-parameters = dataclass(kw_only=True, eq=False, repr=False)
+from admmnet.estimators.base import Budgeted, Plain, Probability, Regressor, parameters
 
 
 @parameters

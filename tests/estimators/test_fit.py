@@ -130,8 +130,8 @@ def test_records_that_are_none_are_refused() -> None:
         (X[:0], y[:0], "table"),
         (np.full_like(X, np.nan), y, "not finite"),
         (sparse.csr_matrix(np.full_like(X, np.inf)), y, "not finite"),
-        (X, y[:-1], "shapes"),
-        (X, y[:, None], "shapes"),
+        (X, y[:-1], "y has shape"),
+        (X, y[:, None], r"y\.ravel\(\) has it"),
         (X, 2.0 * y, "neither -1 nor"),
         (X, np.full(20, "yes"), "not all numbers"),
     ):
@@ -156,7 +156,7 @@ def test_columns_scaled_by_private_records_must_be_accepted() -> None:
         ({1.0, 2.0}, [1, -1], "X is a set: give an array"),
         (np.ones((4, 2)) + 1j, [1, -1, 1, -1], "X holds complex numbers"),
         (np.ones((4, 2)), ["yes", "no", "yes", "no"], "labels are not all numbers"),
-        (np.ones((4, 2)), [1, -1], "records need shapes"),
+        (np.ones((4, 2)), [1, -1], r"y has shape \(2,\), X has 4 rows"),
     ],
 )
 def test_wrong_types_end_in_our_words(X: Any, y: Any, words: str) -> None:

@@ -45,7 +45,6 @@ SECRETS = {
     ("admmnet/running/checkpoint/state.py", "node_state"),
     ("admmnet/running/checkpoint/state.py", "restore_node"),
     ("admmnet/running/node.py", "closing"),
-    ("admmnet/estimators/fit.py", "fit"),  # figures of a simulation
     ("admmnet/auditing/planted.py", "_halved"),  # how noise is drawn, not whose records: a bug for audits
 }
 """Functions that may look behind a door, which opens in simulations alone."""
@@ -53,7 +52,6 @@ SIMULATED = {
     # a run's mode decides
     ("admmnet/running/loading.py", "held"),
     # whether there is a seed, or no privacy
-    ("admmnet/estimators/fit.py", "fit"),
     # simulations alone
     ("admmnet/experiments/tasks.py", "_optimum"),
     ("admmnet/papers/single_pass.py", "_made"),

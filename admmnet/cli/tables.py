@@ -17,7 +17,7 @@ from admmnet.errors import counted
 from admmnet.privacy.events import parameters
 from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.record.format import count, error, number, percent, seconds
-from admmnet.record.forms import Summary
+from admmnet.record.forms import AgentEntry, Summary
 from admmnet.record.verdict import verdict_on
 from admmnet.running.yardsticks import no_better_than, one_class, yardsticks
 
@@ -66,7 +66,7 @@ def _network(summary: Mapping[str, Any]) -> Told:
 
     privacy, entries, missed = summary["privacy"], summary["per_agent"], summary["test_error"]
     last = "test error" if summary["metric"] == "error" else "test MSE"
-    parts = joining({entry["agent"]: entry for entry in entries})
+    parts = joining(msgspec.convert(entries, list[AgentEntry]))
     rows = []
     for entry in entries[:FEW]:
         state = _state(entry, summary, parts)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import UNSET
 from numpy.typing import NDArray
 
-from admmnet.config.toml import read_values
 from admmnet.errors import CheckFailed
 from admmnet.faults.model import parse_offline
 from admmnet.privacy.ledger.audit import VerifiedLedger
-from admmnet.record.agree import entries_of
 from admmnet.record.folder import PUBLIC_COLUMNS
-from admmnet.record.reader import RunFolder, read_run
-from admmnet.record.values import whole
+from admmnet.record.forms import AgentEntry, Summary
+from admmnet.record.reader import Run, read_run
 
 Floats = NDArray[np.float64]
 UNKNOWN, SILENT, SPOKE, USED_UP, REFUSED, OFFLINE, LOST, RELAYED = -1, 0, 1, 2, 3, 4, 5, 6
@@ -34,14 +33,14 @@ STATES = {
 }
 
 
-def joining(entries: Mapping[int, Mapping[str, Any]]) -> dict[int, str]:
+def joining(entries: Iterable[AgentEntry]) -> dict[int, str]:
     """What the entries of summary.json say of an agent's part in a joining gate; nothing where all are in the core."""
     found = {}
-    for i, entry in entries.items():
-        if "joined_at" in entry and entry.get("lost_at") is None:  # what a lost one did is not known
-            at = entry["joined_at"]
-            alone = "relay" if entry.get("releases") else "listened"
-            found[i] = alone if at is None else f"from round {at}" if at else "core"
+    for entry in entries:
+        at = entry.joined_at
+        if at is not UNSET and entry.lost_at is None:  # what a lost one did is not known
+            alone = "relay" if entry.releases else "listened"
+            found[entry.agent] = alone if at is None else f"from round {at}" if at else "core"
     return {} if set(found.values()) <= {"core"} else found
 
 
@@ -86,7 +85,7 @@ class Series:
     refused_at: dict[int, int]
     edges: tuple[tuple[int, int], ...] | None
     ledgers: tuple[VerifiedLedger, ...]
-    summary: dict[str, Any] | None
+    summary: Summary | None
     part: int | None
 
     @property
@@ -128,7 +127,7 @@ class Series:
     def metric(self) -> str | None:
         """What ``test_error`` is: ``error`` or ``mean-squared-error``; None where an unfinished run does not tell."""
         if self.summary is not None:
-            return str(self.summary["metric"])
+            return self.summary.metric
         return None if self.baseline and self.settings.get("loss") == "squared" else "error"
 
     def at(self, places: NDArray[np.intp]) -> Series:
@@ -146,7 +145,7 @@ def read_series(path: str | Path) -> Series:
     return curves(read_run(Path(path)))
 
 
-def curves(folder: RunFolder) -> Series:
+def curves(folder: Run) -> Series:
     """Arrays of a run that was read; of an unfinished one without a last round of which metrics.csv has not all.
 
     Raises
@@ -154,8 +153,8 @@ def curves(folder: RunFolder) -> Series:
     CheckFailed
         If metrics.csv is damaged.
     """
-    settings, ledgers = read_values(folder.path / "config.toml"), tuple(folder.ledgers.values())
-    size = len(ledgers) if folder.part is None else folder.part[1]
+    settings, ledgers, summary = folder.settings, tuple(folder.ledgers.values()), folder.summary
+    size = len(ledgers) if folder.part is None else folder.part.agents
     counted, figures = _metrics(folder.path / "metrics.csv", size)
     charged = {round_ for account in ledgers for round_, _, _ in account.events}
     rounds = np.array(sorted({*counted.tolist(), *charged}), dtype=np.int64)
@@ -171,15 +170,13 @@ def curves(folder: RunFolder) -> Series:
         budget = account.header["budget"]
         if budget["epsilon"] is not None:
             budgets[:, account.header["agent"]] = budget["epsilon"], budget["delta"]
-    entries = entries_of(folder.summary)
-    lost_at, refused_at = (
-        {i: at for i, entry in entries.items() if (at := whole(entry.get(key))) is not None}
-        for key in ("lost_at", "refused_at")
-    )
+    entries = [] if summary is None else summary.per_agent
+    lost_at = dict(folder.lost)
+    refused_at = {entry.agent: entry.refused_at for entry in entries if entry.refused_at is not None}
     joined_at = {
-        i: np.inf if entry["joined_at"] is None else entry["joined_at"]
-        for i, entry in entries.items()
-        if "joined_at" in entry and i not in lost_at
+        entry.agent: np.inf if entry.joined_at is None else entry.joined_at
+        for entry in entries
+        if entry.joined_at is not UNSET and entry.lost_at is None
     }
     ends = (sorted((account.header["agent"], other)) for account in ledgers for other in account.header["neighbours"])
     edges = tuple(sorted({(low, high) for low, high in ends})) or None
@@ -198,8 +195,8 @@ def curves(folder: RunFolder) -> Series:
         refused_at=refused_at,
         edges=edges if folder.part is None else None,
         ledgers=ledgers,
-        summary=folder.summary,
-        part=None if folder.part is None else folder.part[0],
+        summary=summary,
+        part=None if folder.part is None else folder.part.agent,
     )
 
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from admmnet.errors import CheckFailed, RequestError
+from admmnet.errors import RequestError
 from admmnet.files import load_toml
 from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.segments import is_segment, strands
-from admmnet.record.agree import contradictions, entries_of
-from admmnet.record.folder import sha256
-from admmnet.record.reader import RunFolder, manifest_fault, read_run
-from admmnet.record.shelf import ledger_files
-from admmnet.record.values import at, real, whole
+from admmnet.record.folder import SUMMARY, sha256
+from admmnet.record.forms import AgentEntry
+from admmnet.record.reader import look_at
+from admmnet.record.values import at
+from admmnet.record.verdict import Verdict, verdict_of
 from admmnet.report.series import Series, curves, joining
 
 
@@ -59,6 +58,7 @@ class RunFacts:
     settings: Mapping[str, Mapping[str, Any]]
     agents: tuple[AgentFacts, ...]
     summary_digest: str | None
+    verdict: Verdict
 
     def said(self, *keys: str) -> Any:
         """Value of summary.json below these keys, None where it is not there."""
@@ -96,51 +96,28 @@ class Broken:
 
 def read_facts(path: Path, name: str) -> RunFacts | Broken:
     """Read a run folder and verify it; RequestError if it is none."""
-    try:
-        folder = read_run(path, ledgers_alone=True)
-        faults = list(_contradictions(folder))
-        if not faults:
-            return _facts(folder, name)
-    except CheckFailed as error:
-        faults = list(dict.fromkeys([str(error), *_ledger_faults(path)]))
-    return Broken(name, path, tuple(faults))
-
-
-def _contradictions(folder: RunFolder) -> Iterator[str]:
-    if folder.summary is not None:
-        yield from contradictions(folder.path / "summary.json", folder.summary, folder.ledgers)
-    if (fault := manifest_fault(folder.path, folder.summary)) is not None:
-        yield fault
-
-
-def _ledger_faults(path: Path) -> Iterator[str]:
-    """First fault of every ledger by itself."""
-    for file in ledger_files(path):
-        try:
-            for own in strands(file) if is_segment(file) else [audit.whole_lines(file)]:
-                audit.check(own, keep=False)
-        except CheckFailed as error:
-            yield str(error)
-
-
-def _facts(folder: RunFolder, name: str) -> RunFacts:
-    settings, summary = folder.path / "config.toml", folder.path / "summary.json"
-    entries = entries_of(folder.summary)
-    parts, listed = joining(entries), at(folder.summary, "ledgers") or {}
+    run = look_at(path)
+    if run.faults:
+        return Broken(name, path, run.faults)
+    summary, settings = run.summary, path / "config.toml"
+    entries = {} if summary is None else {entry.agent: entry for entry in summary.per_agent}
+    listed = {} if summary is None else summary.ledgers
+    parts = joining(entries.values())
     agents = tuple(
-        _agent(account, entries.get(account.header["agent"], {}), parts, file, folder.digests[file], file in listed)
-        for file, account in folder.ledgers.items()
+        _agent(account, entries.get(account.header["agent"]), parts, file, run.digests[file], file in listed)
+        for file, account in run.ledgers.items()
     )
     try:
         tables = load_toml(settings.read_bytes())
     except (OSError, ValueError) as error:
         raise RequestError(f"{settings} cannot be read as TOML ({error}): take the original run folder") from None
-    return RunFacts(name, curves(folder), tables, agents, None if folder.summary is None else sha256(summary))
+    digest = None if summary is None else sha256(path / SUMMARY)
+    return RunFacts(name, curves(run), tables, agents, digest, verdict_of(run))
 
 
 def _agent(
     account: audit.VerifiedLedger,
-    entry: Mapping[str, Any],
+    entry: AgentEntry | None,
     parts: Mapping[int, str],
     file: str,
     digest: str,
@@ -165,10 +142,10 @@ def _agent(
         spent=total["epsilon_spent"],
         unmasked=total.get("epsilon_if_all_collude"),
         published=total["epsilon_published"],
-        releases=whole(entry.get("releases")),
-        account_spent=real(entry.get("account_epsilon_spent")),
-        test_error=real(entry.get("test_error")),
-        refused_at=whole(entry.get("refused_at")),
-        lost_at=whole(entry.get("lost_at")),
+        releases=entry and entry.releases,
+        account_spent=entry and entry.account_epsilon_spent,
+        test_error=entry and entry.test_error,
+        refused_at=entry and entry.refused_at,
+        lost_at=entry and entry.lost_at,
         part=parts.get(header["agent"]),
     )

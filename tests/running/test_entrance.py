@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from admmnet import RequestError, RunConfig, run
+from admmnet.data.given import Given
+from admmnet.data.settings import DataSettings
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.running.entrance import prepare
 from admmnet.running.handshake import public_settings
@@ -54,3 +58,13 @@ def test_agents_expect_losses_where_one_stays_away(
     monkeypatch.setattr(PPADMM, "expect_losses", lambda method, agent: prepared.append(agent.id))
     run(algorithm=PPADMM, topology="ring:4", rounds=2, seed=0, offline=offline, out=tmp_path / "run")
     assert bool(prepared) is expected
+
+
+def test_shards_of_own_agents_tell_no_scales() -> None:
+    """Other processes have other rows: what is read from these would be one agent's own."""
+    X, y = np.arange(12.0).reshape(4, 3) + 1.0, np.array([-1, 1, -1, 1])
+    settings = DataSettings(data="arrays", split="shards", no_test=True, normalise="columns", data_dependent=True)
+    whole = Given("arrays", own={0: (X, y), 1: (X, y)})
+    assert set(whole.load(settings, 2, [0]).shards) == {0}
+    with pytest.raises(RequestError, match="--normalise columns"):
+        replace(whole, whole=False).load(settings, 2, [0, 1])

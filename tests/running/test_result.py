@@ -35,6 +35,12 @@ def test_no_spent_epsilon_looks_smaller_than_it_is(result: RunResult) -> None:
     assert "worst case: epsilon 0.7778 a record" in found.summary()
 
 
+def test_a_squared_error_is_no_share(result: RunResult) -> None:
+    squared = RunResult.of(result.folder, {**result.summary, "metric": "mean-squared-error"}, result.theta)
+    error = result.summary["test_error"]["consensus"]
+    assert (f"test_error={error:.2%}" in repr(result), f"test_error={error:.4g}" in repr(squared)) == (True, True)
+
+
 def test_a_notebook_shows_text_and_no_markup(result: RunResult) -> None:
     shown = changed(result, name=HOSTILE)._repr_html_()
     assert "<script" not in shown

@@ -89,6 +89,14 @@ def test_who_has_said_nothing_is_not_judged() -> None:
     assert not standing(rows).any()  # of three nobody knows who is far from whom
 
 
+@pytest.mark.parametrize("k", [4, 5, 8])
+def test_standing_is_the_distance_from_the_median(k: int) -> None:
+    rows = np.random.default_rng(k).standard_normal((k, 5))
+    away = rows - np.median(rows, axis=0)
+    usual = 1.4826 * np.linalg.norm(np.median(np.abs(away), axis=0))
+    np.testing.assert_allclose(standing(rows), np.linalg.norm(away, axis=1) / usual, rtol=1e-12)
+
+
 def test_of_equal_rows_another_one_stands_at_infinity() -> None:
     rows = np.ones((5, 3))
     assert not standing(rows).any()

@@ -51,7 +51,6 @@ SECRETS = {
 SIMULATED = {
     # a run's mode decides
     ("admmnet/running/loading.py", "held"),
-    # whether there is a seed, or no privacy
     # simulations alone
     ("admmnet/experiments/tasks.py", "_optimum"),
     ("admmnet/papers/single_pass.py", "_made"),

@@ -113,7 +113,7 @@ class Verdict(_Part, frozen=True, kw_only=True):
         if self.privacy.account is not None:
             lines.append(f"account:    {self.privacy.account}: {_over_runs(self.privacy)}")
         if self.integrity is not None:
-            lines.append(f"integrity:  {self.integrity.line()}")
+            lines.append(f"integrity:  {self.folder}: {self.integrity.line()}")
         return lines + (self.signer.lines() if self.signer is not None else [])
 
 

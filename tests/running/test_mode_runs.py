@@ -144,18 +144,18 @@ def test_an_unseeded_simulation(people: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "last", "privacy"),
     [
-        (("--seed", "1"), "simulation: protects nothing, the seed makes", "with secret noise it would be"),
-        (("--simulate",), "simulation: the records count as public", "proven for the worst case"),
-        (("--no-test", "--no-account"), "private: what the records decide", "proven for the worst case"),
+        (("--seed", "1"), "simulation, seed 1: the noise can be made again", "with secret noise it would be"),
+        (("--simulate",), "simulation, secret noise: the records count as public", "proven for the worst case"),
+        (("--no-test", "--no-account"), "private, secret noise: nothing that the records decide", "proven for the worst case"),
     ],
 )
-def test_the_last_line_says_the_mode(
+def test_the_first_line_says_the_mode(
     words: tuple[str, ...], last: str, privacy: str, people: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     common = ("run", "--data", people, "--algorithm", "pp-admm", "--topology", "ring:4", "--rounds", "2")
     assert run_command_line([*common, "--epsilon", "20", *words, "-o", str(tmp_path / "run")]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-1].startswith(f"mode:       {last}")
+    assert lines[0].startswith(f"mode:       {last}")
     (told,) = (line for line in lines if line.startswith("privacy:"))
     assert privacy in told
     html = make_report([tmp_path / "run"]).html

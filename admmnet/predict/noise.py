@@ -14,8 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from admmnet.errors import RequestError
-from admmnet.files import load_json
+from admmnet.errors import CheckFailed, RequestError
 from admmnet.methods import METHODS
 from admmnet.predict.model import Model
 from admmnet.privacy.events import (
@@ -28,7 +27,8 @@ from admmnet.privacy.events import (
     SubsampledGaussian,
 )
 from admmnet.privacy.ledger import audit
-from admmnet.record.reader import read_run
+from admmnet.record.forms import AgentEntry, Summary
+from admmnet.record.reader import look_at
 from admmnet.solvers.losses import Loss, get_loss
 from admmnet.types import Vector
 
@@ -58,7 +58,7 @@ class _Run:
 
     model: Model
     agent: int | None
-    summary: Mapping[str, Any]
+    summary: Summary
     ledgers: Mapping[int, audit.VerifiedLedger] = field(repr=False)
 
     def value(self, name: str) -> Any:
@@ -66,8 +66,8 @@ class _Run:
         return getattr(self.model.config, name)
 
     @cached_property
-    def entries(self) -> Mapping[int, Mapping[str, Any]]:
-        return {int(entry["agent"]): entry for entry in self.summary["per_agent"]}
+    def entries(self) -> Mapping[int, AgentEntry]:
+        return {entry.agent: entry for entry in self.summary.per_agent}
 
     def rounds(self, agent: int) -> Mapping[int, Sequence[Event]]:
         """Events of an agent's ledger by round."""
@@ -108,14 +108,14 @@ def noise_of(model: Model, agent: int | None = None) -> Noise:
 
 
 def _read(model: Model, agent: int | None) -> _Run:
-    try:
-        summary = load_json((model.folder / "summary.json").read_bytes())
-        entries = {int(entry["agent"]) for entry in summary["per_agent"]}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RequestError(
-            f"{model.folder} has no sound summary.json ({error}): take the original run folder"
-        ) from None
-    ledgers = {int(ledger.header["agent"]): ledger for ledger in read_run(model.folder).ledgers.values()}
+    found = look_at(model.folder)
+    if found.summary is None:
+        raise RequestError(f"{model.folder} has no sound summary.json: take the original run folder")
+    summary, entries = found.summary, {entry.agent for entry in found.summary.per_agent}
+    for fault in found.faults:
+        if str(model.folder / "ledger") in fault and ": is missing" not in fault:
+            raise CheckFailed(fault)
+    ledgers = {int(ledger.header["agent"]): ledger for ledger in found.ledgers.values()}
     if missing := sorted(entries - set(ledgers)):
         shown = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
         raise _NoFigure(
@@ -148,13 +148,13 @@ def _consensus(run: _Run) -> float:
     parts: dict[int, dict[int, tuple[float, float]]] = {}
     convexity: dict[int, float] = {}
     for i in speaking:
-        if "joined_at" in run.entries[i] and run.entries[i]["joined_at"] is None:
+        if run.entries[i].joined_at is None:
             # passes on what it hears, from one neighbour at least
             convexity[i] = 2.0 * float(run.value("eta"))
             continue
         parts[i], m = _releases(run, i)
         convexity[i] = m * run.weight(i)
-    whole = set(range(0, int(run.summary["rounds"]), 2 if _recycles(run) else 1))
+    whole = set(range(0, run.summary.rounds, 2 if _recycles(run) else 1))
     if not parts or any(set(own) != whole for own in parts.values()):
         raise _NoFigure("not every agent spoke in every round: no bound is known for that")
     T, most = len(whole), max(convexity.values())
@@ -187,7 +187,7 @@ def _releases(run: _Run, agent: int) -> tuple[dict[int, tuple[float, float]], fl
             continue
         twice = 1.0
         if recycled:  # (33) takes the same noise once more, over the penalty and gamma
-            penalty = 2.0 * float(run.value("eta")) * run.entries[agent]["degree"] / weight
+            penalty = 2.0 * float(run.value("eta")) * run.entries[agent].degree / weight
             twice += m / (penalty + float(run.value("gamma")))
         found[round] = weight * objective / m * twice**2, weight * m * output
     return found, m

@@ -146,7 +146,11 @@ def test_an_unseeded_simulation(people: str, tmp_path: Path) -> None:
     [
         (("--seed", "1"), "simulation, seed 1: the noise can be made again", "with secret noise it would be"),
         (("--simulate",), "simulation, secret noise: the records count as public", "proven for the worst case"),
-        (("--no-test", "--no-account"), "private, secret noise: nothing that the records decide", "proven for the worst case"),
+        (
+            ("--no-test", "--no-account"),
+            "private, secret noise: nothing that the records decide",
+            "proven for the worst case",
+        ),
     ],
 )
 def test_the_first_line_says_the_mode(

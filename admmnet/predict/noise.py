@@ -112,9 +112,9 @@ def _read(model: Model, agent: int | None) -> _Run:
     if found.summary is None:
         raise RequestError(f"{model.folder} has no sound summary.json: take the original run folder")
     summary, entries = found.summary, {entry.agent for entry in found.summary.per_agent}
-    for fault in found.faults:
-        if str(model.folder / "ledger") in fault and ": is missing" not in fault:
-            raise CheckFailed(fault)
+    for path in (model.folder / "ledger").glob("agent-*.jsonl"):
+        if f"ledger/{path.name}" not in found.ledgers:
+            raise CheckFailed(next(fault for fault in found.faults if path.name in fault))
     ledgers = {int(ledger.header["agent"]): ledger for ledger in found.ledgers.values()}
     if missing := sorted(entries - set(ledgers)):
         shown = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")

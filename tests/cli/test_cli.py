@@ -209,7 +209,7 @@ def test_ledger_verify_names_a_changed_summary(finished: Path, tmp_path: Path, a
     path = copied / "summary.json"
     summary = json.loads(path.read_text())
     summary["ledgers"]["ledger/agent-004.jsonl"] = "0" * 64
-    path.write_text(json.dumps(summary))
+    put_summary(copied, summary)
     printed = admmnet("ledger", "verify", str(copied))
     assert printed.code == 1
     assert "agent-004.jsonl" in printed.err

@@ -13,6 +13,7 @@ from typing import Any
 
 from admmnet.forms import encode
 from admmnet.report.html import make_report
+from admmnet.report.html.facts import RunFacts, read_facts
 from tests.people_runs import put_summary, seal, summary_of
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>{{data}}&\"'\u2028"
@@ -65,6 +66,13 @@ def page(*folders: Path) -> Page:
     report = make_report(folders)
     assert report.faults == ()
     return Page(report.html)
+
+
+def sound(folder: Path) -> RunFacts:
+    """What a folder that verifies says."""
+    facts = read_facts(folder, "run")
+    assert isinstance(facts, RunFacts)
+    return facts
 
 
 def rewrite(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:

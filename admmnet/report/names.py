@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
+import numpy as np
+
 from admmnet.config.run_config import settings_of
 from admmnet.config.toml import common_settings
 from admmnet.errors import RequestError
@@ -132,7 +134,7 @@ def _budget(run: Series) -> str:
 
 
 def _rounds(run: Series) -> str:
-    done = int((run.network.releases == run.network.releases).sum())
+    done = int(np.isfinite(run.network["releases"]).sum())
     planned = run.settings.get("rounds")
     unit = "epochs" if run.baseline else "rounds"
     return f"{done} of {planned} {unit}" if isinstance(planned, int) and not run.baseline else f"{done} {unit}"

@@ -92,7 +92,7 @@ def plot_run(
 
 def _note(runs: Sequence[Series], words: Sequence[str]) -> str:
     """Whose model gives every test record the same class; nothing of others."""
-    told = zip(words or ("",), (one_class(run.summary or {}) for run in runs), strict=True)
+    told = zip(words or ("",), (one_class(run.summary) for run in runs), strict=True)
     return "; ".join(f"{whose}: {only}" if whose else only for whose, only in told if only is not None)
 
 

@@ -98,14 +98,14 @@ def test_errors_are_null_everywhere(untested: Path) -> None:
     for line in (untested / "metrics.csv").read_text().splitlines()[1:]:
         assert line.split(",")[2] == ""
     series = read_series(untested)
-    assert np.isnan(series.network.test_error).all()
-    assert np.isnan(series.agents.test_error).all()
+    assert np.isnan(series.network["test_error"]).all()
+    assert np.isnan(series.agents["test_error"]).all()
 
 
 def test_report_and_picture_cope(untested: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     html = make_report([untested]).html
-    assert "private: what the records decide leaves with noise alone" in html
+    assert "private, secret noise: nothing that the records decide leaves without noise" in html
     assert "0 for testing" in html
     assert "NaN" not in html
     plot_run(untested, file=tmp_path / "run.png")
@@ -173,7 +173,7 @@ def test_a_private_run_that_read_its_encoding_says_so(tmp_path: Path, capsys: py
     words = ("--label", "y", "--algorithm", "pp-admm", "--topology", "ring:3", "--rounds", "2", "--epsilon", "20")
     common = ("run", "--data", str(data), *words, "--no-test", "--no-account", "--data-dependent")
     assert run_command_line([*common, "-o", str(tmp_path / "run")]) == 0
-    last = "private but for what was read from the records (see its notes), which no epsilon covers"
+    last = "private, but for values read from the records (see its notes), which no epsilon covers"
     assert capsys.readouterr().out.splitlines()[-1] == f"mode:       {last}"
     assert last in make_report([tmp_path / "run"]).html
 

@@ -17,6 +17,7 @@ from admmnet.cli.progress import Progress
 from admmnet.config.run_config import own_settings
 from admmnet.config.toml import common_settings
 from admmnet.running.entrance import Plan
+from tests.people_runs import put_summary
 
 from .command_runs import Admmnet, write_people
 

@@ -174,7 +174,7 @@ def test_a_private_run_that_read_its_encoding_says_so(tmp_path: Path, capsys: py
     common = ("run", "--data", str(data), *words, "--no-test", "--no-account", "--data-dependent")
     assert run_command_line([*common, "-o", str(tmp_path / "run")]) == 0
     last = "private, but for values read from the records (see its notes), which no epsilon covers"
-    assert capsys.readouterr().out.splitlines()[-1] == f"mode:       {last}"
+    assert capsys.readouterr().out.splitlines()[0] == f"mode:       {last}"
     assert last in make_report([tmp_path / "run"]).html
 
 

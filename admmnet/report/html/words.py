@@ -91,7 +91,7 @@ def _promised(run: RunFacts) -> Said:
     whose = "whatever can be seen of this run"
     if not run.series.baseline:
         whose = f"for every agent, {whose}, all messages, silences and refusals, not their timing,"
-    same = len({(agent.promised, agent.delta) for agent in run.agents}) <= 1
+    same = len({(epsilon(agent.promised), epsilon(agent.delta)) for agent in run.agents}) <= 1
     at_most = "" if same else "at most "
     quote = "This is the figure to quote."
     if seeded:
@@ -246,7 +246,8 @@ def uncovered(run: RunFacts) -> Iterator[str]:
 
 
 def _large_delta(run: RunFacts) -> Iterator[str]:
-    own = own_delta([agent.records for agent in run.agents])
+    whole = run.agents if run.series.summary is None else run.series.summary.per_agent
+    own = own_delta([agent.records for agent in whole])
     wide = [agent for agent in run.agents if agent.delta and is_loose(agent.delta, agent.records, own)]
     if wide:
         worst = max(wide, key=lambda agent: (agent.delta or 0.0) * agent.records)

@@ -126,8 +126,8 @@ def audit(
 
 
 def _print(found: Audited) -> None:
-    from admmnet.cli.columns import console, show, table
     from admmnet.record.format import epsilon
+    from admmnet.report.columns import console, show, table
 
     audit = found.audit
     grid = table(f"{found.title}: epsilon at delta {audit.delta:g}, {found.adjacency}", "", "epsilon")

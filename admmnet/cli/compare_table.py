@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from admmnet.cli.columns import console, show, table
 from admmnet.experiments.figures import CompareResult, Line
 from admmnet.experiments.parsing import said, short
 from admmnet.experiments.tuning import UNCOVERED
 from admmnet.record.format import epsilon, number, percent
+from admmnet.report.columns import console, show, table
 
 COLUMNS = ("method", "epsilon", "error in %", "eps proven", "eps publ.", "loss", "releases", "MB", "seconds")
 

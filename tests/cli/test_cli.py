@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet.cli import run_command_line, tables
+from admmnet.cli import run_command_line
 from admmnet.cli.progress import Progress
 from admmnet.config.run_config import own_settings
 from admmnet.config.toml import common_settings
+from admmnet.report import tables
 from admmnet.running.entrance import Plan
 from tests.people_runs import put_summary
 

@@ -62,7 +62,7 @@ def test_every_screen_begins_with_the_mode(name: str, folders: dict[str, Path], 
 
 def run_text(folder: Path) -> str:
     """Closing table of a run that has finished."""
-    from admmnet.cli.tables import run_text as told
+    from admmnet.report.tables import run_text as told
 
     return told(json.loads((folder / "summary.json").read_bytes()), folder)
 

@@ -143,6 +143,11 @@ def predict(run: Path, agent: int | None, out: Path | None, **flags: Any) -> Non
         raise RequestError(f"-o {out} is the file of --data: name another one")
     model = read_model(run)
     found = predict_rows(model, _request(**flags), agent=agent)
+    if out is None:
+        _write(sys.stdout, found)
+    else:
+        with written(out) as draft, draft.open("w", encoding="utf-8", newline="") as file:
+            _write(file, found)
     print(mode_line(run), file=sys.stderr)
     if model.task != "real" and not found.probable:
         print(
@@ -152,11 +157,6 @@ def predict(run: Path, agent: int | None, out: Path | None, **flags: Any) -> Non
         )
     if model.task != "real" and len(found.prediction) > 1 and len(set(found.prediction)) == 1:
         print(f"note: one class only: this model says {found.prediction[0]!r} for every row", file=sys.stderr)
-    if out is None:
-        _write(sys.stdout, found)
-        return
-    with written(out) as draft, draft.open("w", encoding="utf-8", newline="") as file:
-        _write(file, found)
 
 
 def _write(file: TextIO, found: Predictions) -> None:

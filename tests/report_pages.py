@@ -122,7 +122,7 @@ def hostile(source: Path, folder: Path) -> Path:
     rewrite(
         folder,
         lambda summary: (
-            summary.update(algorithm=HOSTILE, topology=HOSTILE, transport=HOSTILE, notes=[HOSTILE, "\ud800"]),
+            summary.update(algorithm=HOSTILE, topology=HOSTILE, notes=[HOSTILE]),
             summary["data"].update(name=HOSTILE),
             summary["versions"].update({HOSTILE: HOSTILE}),
         ),

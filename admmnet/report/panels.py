@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
+from admmnet.record.format import error
 from admmnet.report import figure, painting
 from admmnet.report.figure import BLUE, COLOURS, DASHES, GREY, INK, MARKERS, Band, Curve, Look, Panel, Rule
 from admmnet.report.series import STATES, UNKNOWN, Floats, Series
@@ -124,11 +125,12 @@ def _rules(name: str, runs: Sequence[Series]) -> tuple[Rule, ...]:
         return targets(runs)
     if name != "error" or any(run.summary is None for run in runs):
         return ()
-    factor, mark = (100.0, " %") if runs[0].metric == "error" else (1.0, "")
+    metric = runs[0].metric
+    factor = 100.0 if metric == "error" else 1.0
     each = [yardsticks(run.summary) for run in runs]
     dashes = dict.fromkeys((words for words, _ in each[0]), "solid") | {WORDS["pooled"]: "dashed"}
     return tuple(
-        Rule(f"{words} {factor * value:.4g}{mark}", factor * value, dashes[words])
+        Rule(f"{words} {error(value, metric)}", factor * value, dashes[words])
         for words, value in each[0]
         if all((words, value) in own for own in each)
     )

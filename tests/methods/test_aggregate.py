@@ -172,8 +172,8 @@ def test_a_run_says_what_it_took(tmp_path: Path) -> None:
 
 
 def test_who_stands_far_is_named_in_summary_table_and_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from admmnet.cli.tables import run_text
     from admmnet.report.html.words import incidents
+    from admmnet.report.tables import run_text
     from tests.report_pages import sound
 
     common: dict[str, Any] = {"algorithm": "pp-admm", "topology": "complete:6", "epsilon": 20.0, "seed": 3}

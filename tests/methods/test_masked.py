@@ -19,7 +19,6 @@ from msgspec import convert
 
 from admmnet import RequestError, RunResult, read_run, run
 from admmnet.cli import run_command_line
-from admmnet.cli.tables import run_text
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import CheckFailed
 from admmnet.holder.known import Known
@@ -36,6 +35,7 @@ from admmnet.privacy.ledger import audit
 from admmnet.record.agree import contradictions
 from admmnet.record.format import epsilon
 from admmnet.record.forms import Summary
+from admmnet.report.tables import run_text
 from admmnet.running import plan
 from admmnet.solvers.losses import Squared
 from admmnet.transport.collective import gather_owned

@@ -151,7 +151,7 @@ def test_figures_are_those_of_the_ledgers(published: Path) -> None:
 
 def test_without_script_tables_and_words_are_there(seeded: Path) -> None:
     found = page(seeded)
-    for said in ("integrity:  5 ledgers, 30 events hold", "What that means", "Relation: replace-one", "topology"):
+    for said in ("integrity: 5 ledgers, 60 events hold", "What that means", "Relation: replace-one", "topology"):
         assert said in found.text
     assert "JavaScript, which is off here" in found.text
     rows = [attributes for tag, attributes in found.tags if tag == "tr" and "data-a" in attributes]

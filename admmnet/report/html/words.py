@@ -91,7 +91,7 @@ def _promised(run: RunFacts) -> Said:
     whose = "whatever can be seen of this run"
     if not run.series.baseline:
         whose = f"for every agent, {whose}, all messages, silences and refusals, not their timing,"
-    same = len({(agent.promised, agent.delta) for agent in run.agents}) <= 1
+    same = len({(epsilon(agent.promised), epsilon(agent.delta)) for agent in run.agents}) <= 1
     at_most = "" if same else "at most "
     quote = "This is the figure to quote."
     if seeded:
@@ -246,8 +246,13 @@ def uncovered(run: RunFacts) -> Iterator[str]:
 
 
 def _large_delta(run: RunFacts) -> Iterator[str]:
+<<<<<<< HEAD
     summary = run.series.summary  # which knows all agents, also in the folder of one
     own = own_delta([one.records for one in (run.agents if summary is None else summary.per_agent)])
+=======
+    whole = run.agents if run.series.summary is None else run.series.summary.per_agent
+    own = own_delta([agent.records for agent in whole])
+>>>>>>> again-screens
     wide = [agent for agent in run.agents if agent.delta and is_loose(agent.delta, agent.records, own)]
     if wide:
         worst = max(wide, key=lambda agent: (agent.delta or 0.0) * agent.records)

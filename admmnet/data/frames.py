@@ -131,7 +131,7 @@ def numbers_of(frame: Any, prefix: str) -> tuple[tuple[str, ...], Matrix]:
             f"{prefix}X has columns that are no numbers, {listed(others, 4)}: give the whole frame with its label "
             "column, run(data=frame, label=NAME), where a schema says what they become"
         )
-    return names, frame.to_numpy(dtype=np.float64, na_value=np.nan)
+    return names, frame.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
 
 
 def text_of_column(series: Any, what: str) -> Column:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import cache
@@ -20,7 +20,7 @@ from admmnet.types import Matrix
 
 SPEAKERS = ("to_pandas", "__dataframe__", "__arrow_c_stream__")
 """What frames and series of other libraries have, one of them at least."""
-_DATES = (datetime.date, datetime.time, datetime.timedelta)
+DATES = (datetime.date, datetime.time, datetime.timedelta)
 
 
 def to_pandas(value: Any) -> Any:
@@ -75,21 +75,12 @@ def names_of_columns(frame: Any, prefix: str = "") -> tuple[str, ...]:
         )
     names = tuple(str(name).strip() for name in frame.columns)
     for k, name in enumerate(names):
-        if not _is_text(name):
+        if name.encode(errors="ignore").decode() != name:  # half of a surrogate pair cannot be written
             raise RequestError(f"{prefix}the name of column {k}, {name!a}, is no Unicode text: rename it")
         if not name or name in names[:k]:
             fault = f"column {name!r} twice" if name else f"no name for column {k}"
             raise RequestError(f"{prefix}the frame has {fault}: every column needs a name of its own")
     return names
-
-
-def _is_text(name: str) -> bool:
-    """Whether a file can hold it: half of a surrogate pair cannot be written."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def frame_table(frame: Any, prefix: str, origin: str) -> Table:
@@ -158,9 +149,9 @@ def text_of_column(series: Any, what: str) -> Column:
     return replace(levels, codes=column.astype(np.int32)).taken(np.arange(len(column)))
 
 
-def column_of_cells(values: Sequence[Any], what: str, text: Callable[[Any, str], str] | None = None) -> Column:
-    """Column of cells, by ``text_of`` unless told otherwise; it says whether they are numbers, or texts of such."""
-    texts = [(text or text_of)(value, what) for value in values]
+def column_of_cells(values: Sequence[Any], what: str) -> Column:
+    """Column of cells, by ``text_of``; it says whether they are numbers, or texts of such."""
+    texts = [text_of(value, what) for value in values]
     words = any(isinstance(value, str) for value in values)
     # the text of a whole number is the same in every spelling
     mixed = words and any("." in t for v, t in zip(values, texts, strict=True) if not isinstance(v, str))
@@ -188,7 +179,7 @@ def text_of(value: Any, what: str) -> str:
         if math.isnan(number):
             return ""
         return str(int(number)) if number.is_integer() and abs(number) < 1e16 else repr(number)
-    if isinstance(value, _DATES):
+    if isinstance(value, DATES):
         raise _dates(what)
     raise RequestError(f"{what} holds a {type(value).__name__}: texts and numbers alone are read; drop or convert it")
 

@@ -104,7 +104,7 @@ def test_an_agents_pattern_is_no_file() -> None:
     [
         ("good.npz", 0, "3 records of 2 features, no fault"),
         ("good.npz", 0, "label '+1': 2 records"),
-        ("census", 0, "48842 records"),
+        ("census", 0, "48,842 records"),
         ("t.npz", 1, "HIV-positive"),
         ("t.npz", 1, "on this machine only"),
         ("t.npz --most 1", 1, "and 2 more"),

@@ -210,9 +210,7 @@ def test_a_declaration_is_sound(known: DataSet) -> None:
         ({"data": "ipums:usa.txt"}, "FILE must be an extract in csv form"),
         ({"data": "ipums:a-{agent}.csv"}, "is one extract, without {agent}"),
         ({"data": "kddcup99", "test": "official"}, "it takes no --test, only --test-fraction"),
-        ({"data": "mnist:1", "test": "t.csv"}, r"it takes official \(or --test-fraction, or --no-test\)"),
         ({"data": "skin", "schema": {"label": "x"}}, r"\[data\.schema\] goes with a file.*centre and"),
-        ({"data": "skin", "features": 3}, "--features goes with a file"),
     ],
 )
 def test_settings_of_the_sets(others: dict[str, Any], words: str) -> None:

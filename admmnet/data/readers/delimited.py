@@ -113,7 +113,9 @@ def read_delimited(paths: Sequence[Path], names: Sequence[str], separator: str, 
     def blocks(path: Path, indices: list[Index[str]]) -> Iterator[tuple[int, Codes]]:
         begun = False
         for above, lines in _numbered(path):
-            top = 0 if begun else next((k for k, line in enumerate(lines) if not _no_record(line, skip)), len(lines))
+            top = 0
+            while skip and not begun and top < len(lines) and (not lines[top].strip() or lines[top].startswith(skip)):
+                top += 1
             if top < len(lines):
                 begun = True
                 yield above + top, _codes(lines[top:], indices, separator, _line_of(path, above + top))
@@ -309,10 +311,6 @@ def _looks_like_record(first: Sequence[str], second: Sequence[str] = ()) -> str 
 def _recurs(names: Sequence[str], cells: Sequence[str]) -> bool:
     """Whether every name occurs in its own column, as the cells of a record without numbers do."""
     return len(names) > 1 and all(name in cells[k :: len(names)] for k, name in enumerate(names))
-
-
-def _no_record(line: str, skip: tuple[str, ...]) -> bool:
-    return bool(skip) and (not line.strip() or line.lstrip().startswith(skip))
 
 
 def _numbered(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -187,7 +187,7 @@ def read_numbers(paths: Sequence[Path], names: Sequence[str]) -> Table:
         try:
             block = np.loadtxt(lines, delimiter=",", comments=None, ndmin=2)
         except ValueError:
-            raise _fault(path, start, lines, len(names)) from None
+            block = np.zeros((0, 0))
         if block.shape != (len(lines), len(names)) or not np.isfinite(block).all():
             raise _fault(path, start, lines, len(names))
         blocks.append(block)
@@ -328,14 +328,9 @@ def _line_of(path: Path, above: int) -> Callable[[int], str]:
 def _fault(path: Path, start: int, lines: Sequence[str], width: int) -> DataError:
     """Words for the first line of a block that is not `width` finite numbers."""
     where = _line_of(path, start)
-    _cells(lines, width, ",", where, refuse)
-    for row, line in enumerate(lines):
-        for k, cell in enumerate(line.split(",")):
-            try:
-                sound = np.isfinite(float(cell))
-            except ValueError:
-                sound = False
-            if not sound:
-                place = f"{where(row)}, column {k + 1}"
-                return DataError(f"{place}: {cell!r} is no finite number; mend or remove the line")
+    cells, _ = _cells(lines, width, ",", where, refuse)
+    for at, cell in enumerate(cells):
+        if PLAIN.finite(cell) is None:
+            place = f"{where(at // width)}, column {at % width + 1}"
+            return DataError(f"{place}: {cell!r} is no finite number; mend or remove the line")
     return DataError(f"{path}, lines {start + 1} to {start + len(lines)}: not {width} numbers a line; mend them")

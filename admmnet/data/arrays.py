@@ -35,24 +35,10 @@ _KINDS = {
 
 
 def table_of(X: Any, y: Any, prefix: str, origin: str) -> Table:
-    """Rows and labels that a caller gave as the table that a file of numbers would be.
+    """Rows and labels that a caller gave as the table that a file of numbers would be; ``origin`` is its name.
 
-    Parameters
-    ----------
-    X : array_like, scipy.sparse matrix, or data frame of numbers, shape (n, d)
-    y : array_like or series, shape (n,)
-        Numbers, truth values (0 and 1 then), or texts.
-    prefix : str
-        Start of messages, such as "shards[2]: ".
-    origin : str
-        Name of the records.
-
-    Raises
-    ------
-    RequestError
-        Type or shape is no such thing.
-    DataError
-        A number is not finite; it says in which row.
+    X is an array, sparse matrix or frame of numbers (n, d), and y has n numbers, truth values (0 and 1 then) or texts.
+    A RequestError, which starts with ``prefix``, says that one is not; a DataError names rows that are not finite.
     """
     names, rows = rows_of(X, prefix)
     n, d = rows.shape
@@ -73,13 +59,7 @@ def table_of(X: Any, y: Any, prefix: str, origin: str) -> Table:
 
 
 def array_of(value: Any, word: str, prefix: str = "") -> np.ndarray[Any, Any]:
-    """Make an array of what a caller calls one; ``word`` is its name.
-
-    Raises
-    ------
-    RequestError
-        It is none.
-    """
+    """Make an array of what a caller calls one by the name ``word``; a RequestError says why it is none."""
     kind = type(value).__name__
     if isinstance(value, str | bytes | os.PathLike):
         raise RequestError(
@@ -109,10 +89,7 @@ def array_of(value: Any, word: str, prefix: str = "") -> np.ndarray[Any, Any]:
 def rows_of(X: Any, prefix: str = "") -> tuple[tuple[str, ...], Any]:
     """Names, where there are any, and rows (n, d) as float64, a copy: dense or CSR; numbers may be not finite.
 
-    Raises
-    ------
-    RequestError
-        It is no table of numbers.
+    A RequestError says why X is no table of numbers.
     """
     if X is None:
         raise RequestError(f"{prefix}X is missing: labels y go with rows X")
@@ -123,8 +100,7 @@ def rows_of(X: Any, prefix: str = "") -> tuple[tuple[str, ...], Any]:
         return numbers_of(frame, prefix)
     array = array_of(X, "X", prefix)
     _check_kind(array.dtype.kind, array.shape, prefix)
-    rows = array.astype(np.float64)
-    return (), rows
+    return (), array.astype(np.float64)
 
 
 def _csr(X: Any, prefix: str) -> Any:

@@ -54,21 +54,11 @@ class Draft:
 
 
 def draft(table: Table, label: str | None, read_by: Schema = _NOTHING) -> Draft:
-    """Propose a schema that `encode` takes for every record of this table.
+    """Propose a schema that `encode` takes for every record of a table.
 
-    Parameters
-    ----------
-    table : Table
-        Public records: what is read of them becomes bounds, categories and label values, in the clear.
-    label : str or None
-        Label column; None leaves it open.
-    read_by : Schema
-        How the file is written, and columns that are left out in any case.
-
-    Raises
-    ------
-    DataError
-        If there is no such column, or its values are no labels.
+    What is read of the records becomes bounds, categories and label values, in the clear. Without a `label` that is
+    left open. `read_by` says how the file is written, and which columns are left out in any case. A DataError says that
+    there is no such column, or that its values are no labels.
     """
     names = [name for name in table.names if name not in (label, *read_by.drop)]
     spelling = table.spelling if table.spelling != PLAIN else _spelling(table, names, read_by.separator)
@@ -220,13 +210,7 @@ def _levels(table: Table, name: str) -> tuple[str, ...]:
 
 
 def labelled(table: Table, label: str, schema: Schema) -> tuple[Schema, str]:
-    """Declare the label values, or the range, that a column has; with words for it.
-
-    Raises
-    ------
-    DataError
-        If they are no labels.
-    """
+    """Declare the label values, or the range, that a column has, with words for it; a DataError if it has none."""
     column = table.column(label)
     place = f"{table.origin}, column {label!r}"
     found: Counter[str] = Counter()

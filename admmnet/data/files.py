@@ -249,15 +249,11 @@ def _download(url: str, sha256: str, target: Path, remedy: str) -> Path:
     digest = hashlib.sha256(content).hexdigest()
     if digest != sha256:
         raise MissingDataError(f"{url} has sha256 {digest[:16]}..., expected {sha256[:16]}...: not kept; {remedy}")
+    own = target.with_name(f"{target.name}.{os.getpid()}")  # several ranks may do this at once
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        import tempfile
-
-        # several ranks may do this at once: each writes a file of its own and renames it into place
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.replace(temporary, target)
+        own.write_bytes(content)
+        own.replace(target)
     except OSError as error:
         raise RequestError(f"cannot write the cache file {target} ({error.strerror}): {remedy}") from None
     return target

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import cache
@@ -20,16 +20,14 @@ from admmnet.types import Matrix
 
 SPEAKERS = ("to_pandas", "__dataframe__", "__arrow_c_stream__")
 """What frames and series of other libraries have, one of them at least."""
-_DATES = (datetime.date, datetime.time, datetime.timedelta)
+DATES = (datetime.date, datetime.time, datetime.timedelta)
+_DATES = "{} holds dates or times: make a number of it, such as days since a public date, or drop it"
 
 
 def to_pandas(value: Any) -> Any:
     """Frame or series of pandas for what speaks for one, of any library; None for anything else.
 
-    Raises
-    ------
-    RequestError
-        pandas is missing, or the other library cannot hand its frame over.
+    A RequestError says that pandas is missing, or that the other library cannot hand its frame over.
     """
     home = type(value).__module__.partition(".")[0]
     if home != "pandas" and (isinstance(value, type) or not any(hasattr(value, word) for word in SPEAKERS)):
@@ -62,20 +60,14 @@ def to_pandas(value: Any) -> Any:
 
 
 def names_of_columns(frame: Any, prefix: str = "") -> tuple[str, ...]:
-    """Names of a pandas frame's columns as texts, each a different one.
-
-    Raises
-    ------
-    RequestError
-        There are levels of names, none, or one twice.
-    """
+    """Names of a pandas frame's columns as texts, each a different one; else a RequestError."""
     if frame.columns.nlevels > 1:
         raise RequestError(
             f"{prefix}the frame's columns have {frame.columns.nlevels} levels of names: give every column one name"
         )
     names = tuple(str(name).strip() for name in frame.columns)
     for k, name in enumerate(names):
-        if not _is_text(name):
+        if name.encode(errors="ignore").decode() != name:  # half of a surrogate pair cannot be written
             raise RequestError(f"{prefix}the name of column {k}, {name!a}, is no Unicode text: rename it")
         if not name or name in names[:k]:
             fault = f"column {name!r} twice" if name else f"no name for column {k}"
@@ -83,23 +75,11 @@ def names_of_columns(frame: Any, prefix: str = "") -> tuple[str, ...]:
     return names
 
 
-def _is_text(name: str) -> bool:
-    """Whether a file can hold it: half of a surrogate pair cannot be written."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def frame_table(frame: Any, prefix: str, origin: str) -> Table:
     """A pandas frame as the table that a csv file would be: texts, "" where a cell is missing.
 
-    Raises
-    ------
-    RequestError
-        It has no records, or columns without names of their own; where a column is read, that it holds dates, complex
-        numbers, or objects that are neither text nor number.
+    A RequestError says that it has no records or no names, and, where a column is read, that it holds dates, complex
+    numbers, or objects that are neither text nor number.
     """
     names = names_of_columns(frame, prefix)
     if 0 in frame.shape:
@@ -114,13 +94,7 @@ def frame_table(frame: Any, prefix: str, origin: str) -> Table:
 
 
 def numbers_of(frame: Any, prefix: str) -> tuple[tuple[str, ...], Matrix]:
-    """Names and numbers (n, d) of a pandas frame that has nothing else; nan where a cell is missing.
-
-    Raises
-    ------
-    RequestError
-        A column holds something else; or it is a series.
-    """
+    """Names and numbers (n, d) of a pandas frame, nan where a cell is missing; a RequestError if it holds others."""
     if frame.ndim != 2:
         raise RequestError(f"{prefix}X is a series: give a frame, such as X.to_frame()")
     names = names_of_columns(frame, prefix)
@@ -131,22 +105,16 @@ def numbers_of(frame: Any, prefix: str) -> tuple[tuple[str, ...], Matrix]:
             f"{prefix}X has columns that are no numbers, {listed(others, 4)}: give the whole frame with its label "
             "column, run(data=frame, label=NAME), where a schema says what they become"
         )
-    return names, frame.to_numpy(dtype=np.float64, na_value=np.nan)
+    return names, frame.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
 
 
 def text_of_column(series: Any, what: str) -> Column:
-    """Texts of a pandas series.
-
-    Raises
-    ------
-    RequestError
-        It holds what no csv file of records holds; ``what`` says where.
-    """
+    """Texts of a pandas series; a RequestError if it holds what no csv file holds. ``what`` says where."""
     import pandas as pd
 
     kind = getattr(series.dtype, "kind", "O")
     if kind in "mM" or isinstance(series.dtype, pd.PeriodDtype):
-        raise _dates(what)
+        raise RequestError(_DATES.format(what))
     if kind == "c":
         raise RequestError(f"{what} holds complex numbers: make two columns of them, real and imaginary")
     if series.dtype == object:
@@ -158,9 +126,9 @@ def text_of_column(series: Any, what: str) -> Column:
     return replace(levels, codes=column.astype(np.int32)).taken(np.arange(len(column)))
 
 
-def column_of_cells(values: Sequence[Any], what: str, text: Callable[[Any, str], str] | None = None) -> Column:
-    """Column of cells, by ``text_of`` unless told otherwise; it says whether they are numbers, or texts of such."""
-    texts = [(text or text_of)(value, what) for value in values]
+def column_of_cells(values: Sequence[Any], what: str) -> Column:
+    """Column of cells, by ``text_of``; it says whether they are numbers, or texts of such."""
+    texts = [text_of(value, what) for value in values]
     words = any(isinstance(value, str) for value in values)
     # the text of a whole number is the same in every spelling
     mixed = words and any("." in t for v, t in zip(values, texts, strict=True) if not isinstance(v, str))
@@ -170,10 +138,7 @@ def column_of_cells(values: Sequence[Any], what: str, text: Callable[[Any, str],
 def text_of(value: Any, what: str) -> str:
     """Text of one cell, as a csv file would have it; "" for a missing one.
 
-    Raises
-    ------
-    RequestError
-        It is neither text, truth value nor number; the message has its type alone.
+    A RequestError says that it is neither text, truth value nor number, and has its type alone.
     """
     if value is None:
         return ""
@@ -188,12 +153,6 @@ def text_of(value: Any, what: str) -> str:
         if math.isnan(number):
             return ""
         return str(int(number)) if number.is_integer() and abs(number) < 1e16 else repr(number)
-    if isinstance(value, _DATES):
-        raise _dates(what)
+    if isinstance(value, DATES):
+        raise RequestError(_DATES.format(what))
     raise RequestError(f"{what} holds a {type(value).__name__}: texts and numbers alone are read; drop or convert it")
-
-
-def _dates(what: str) -> RequestError:
-    return RequestError(
-        f"{what} holds dates or times: make a number of it, such as days since a public date, or drop it"
-    )

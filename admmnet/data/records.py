@@ -52,8 +52,20 @@ def task_of(labels: tuple[str, ...], target: object | None) -> Task:
     return "classes" if len(labels) > 2 else "binary"
 
 
+class _Labelled:
+    """Records whose labels have words, or a range."""
+
+    labels: tuple[str, ...]
+    target: Target | None
+
+    @property
+    def task(self) -> Task:
+        """Whether labels are two classes, three or more, or real targets."""
+        return task_of(self.labels, self.target)
+
+
 @dataclass(frozen=True)
-class Records:
+class Records(_Labelled):
     """What one rank needs.
 
     Attributes
@@ -106,11 +118,6 @@ class Records:
     telling: tuple[str, ...] = ()
 
     @property
-    def task(self) -> Task:
-        """Whether labels are two classes, three or more, or real targets."""
-        return task_of(self.labels, self.target)
-
-    @property
     def classes(self) -> int:
         """Number of classes K; 0 for real targets."""
         return 0 if self.target is not None else len(self.labels)
@@ -122,7 +129,7 @@ def arrays_of(X: Any) -> tuple[NDArray[Any], ...]:
 
 
 @dataclass(frozen=True)
-class NewRows:
+class NewRows(_Labelled):
     """Encoded rows for a model."""
 
     name: str  # of the data set, or of the file
@@ -131,11 +138,6 @@ class NewRows:
     y: Vector | None  # (m,) labels as in `Records`; None if they were not read
     labels: tuple[str, ...]  # what -1 and +1, or 0..K-1, stand for
     target: Target | None = None  # for real targets: what -1 and 1 stand for
-
-    @property
-    def task(self) -> Task:
-        """Whether labels are two classes, three or more, or real targets."""
-        return task_of(self.labels, self.target)
 
 
 def in_words(task: Task, labels: tuple[str, ...]) -> str:

@@ -68,7 +68,7 @@ def finished(source: Source, which: Rows, settings: DataSettings, transform: Tra
 
 def finished_sparse(source: Source, which: Rows, settings: DataSettings, transform: Transform) -> tuple[Any, Vector]:
     """As `finished`, but X is a scipy CSR array, and rows that are held so never become dense."""
-    from scipy.sparse import csr_array, hstack, vstack
+    from scipy.sparse import csr_array, vstack
 
     y = np.ascontiguousarray(transform.labels(source.y[which]))
     if source.features.sparse is None:
@@ -79,9 +79,19 @@ def finished_sparse(source: Source, which: Rows, settings: DataSettings, transfo
         limit = transform.scales[X.indices]
         X.data = (np.clip(X.data, -limit, limit) if transform.clip else X.data) / limit
     if not settings.no_intercept:
-        X = csr_array(hstack([X, np.ones((len(which), 1))], format="csr"))
+        X = with_intercept(X)
     to_norm_1(X, which, source, settings)
     return X, y
+
+
+def with_intercept(X: Any) -> Any:
+    """Rows (n, d), dense or CSR, with a constant 1 at their end, a copy."""
+    ones = np.ones((X.shape[0], 1))
+    if not _sparse(X):
+        return np.hstack([X, ones])
+    from scipy.sparse import csr_array, hstack
+
+    return csr_array(hstack([X, ones], format="csr"))
 
 
 def encoded(source: Source, which: Rows, settings: DataSettings, transform: Transform) -> tuple[Any, Vector]:
@@ -121,37 +131,38 @@ def to_norm_1(X: Any, which: Rows, source: Source, settings: DataSettings) -> No
     Refused are rows of zeros, and numbers so large that their projection has no norm. Where rows are taken as they are,
     longer ones than 1 are refused; a norm that is above 1 by no more than float32 rounds becomes 1.
     """
-    norms = _norms(X)
+    sizes = norms(X)
     with about(source.file):
         if settings.normalise == "none":
-            long = np.flatnonzero(~(norms <= 1.0 + _ROUNDING))
+            long = np.flatnonzero(~(sizes <= 1.0 + _ROUNDING))
             refuse(f"{source.where(int(which[row]))}: {TOO_LONG}" for row in long)
-            _divide(X, np.where(norms > 1.0 + 1e-12, norms, 1.0))
+            divide(X, np.where(sizes > 1.0 + 1e-12, sizes, 1.0))
             return
-        odd = np.flatnonzero(~((norms > _TINY) & (norms < _HUGE)))
+        odd = np.flatnonzero(~((sizes > _TINY) & (sizes < _HUGE)))
         if odd.size:
-            largest = np.ones(len(norms))
+            largest = np.ones(len(sizes))
             largest[odd] = abs(X[odd]).max(axis=1).toarray().ravel() if _sparse(X) else np.abs(X[odd]).max(axis=1)
             refuse(f"{source.where(int(which[row]))}: {ALL_ZERO}" for row in np.flatnonzero(largest == 0))
             refuse(f"{source.where(int(which[row]))}: {TOO_LARGE}" for row in np.flatnonzero(~np.isfinite(largest)))
-            _divide(X, largest)
-            norms[odd] = _norms(X[odd])
-    _divide(X, norms)
+            divide(X, largest)
+            sizes[odd] = norms(X[odd])
+    divide(X, sizes)
 
 
 def _sparse(X: Any) -> bool:
     return hasattr(X, "tocsr")
 
 
-def _divide(X: Any, by: Vector) -> None:
-    """Divide every row by a number, in place."""
+def divide(X: Any, by: Vector) -> None:
+    """Divide every row, dense or CSR, by a number, in place."""
     if _sparse(X):
         X.data = X.data / np.repeat(by, np.diff(X.indptr))
     else:
         X /= by[:, None]
 
 
-def _norms(X: Any) -> Vector:
+def norms(X: Any) -> Vector:
+    """2-norm of every row, dense or CSR."""
     with np.errstate(over="ignore"):
         squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() if _sparse(X) else np.einsum("ij,ij->i", X, X)
         return np.asarray(np.sqrt(squares))

@@ -17,13 +17,7 @@ from admmnet.errors import DataError, RequestError
 
 
 def draft_of(file: Path, label: str | None, separator: str | None) -> tuple[str, Sequence[str]]:
-    """TOML of the schema that a sample suggests, and lines for the screen.
-
-    Raises
-    ------
-    RequestError
-        If it cannot be read, has no columns, or the label column is none.
-    """
+    """TOML of the schema that a sample suggests, and lines for the screen; a RequestError if it is no sample."""
     mark = _checked(file, separator)
     with about(file):
         if file.suffix == ".parquet":

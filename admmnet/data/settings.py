@@ -187,10 +187,7 @@ def _positive(part: str, text: str, what: str, example: str) -> float:
 def form_of(path: str) -> str:
     """Return the form of a file by its ending: ".csv" of all files of columns, ".npz", ".libsvm" or ".svm".
 
-    Raises
-    ------
-    RequestError
-        If the ending is none of `FILE_FORMS`, and no set's name for a person's own file comes before it.
+    A RequestError lists the endings, and the names of the sets.
     """
     if path in GIVEN:
         return GIVEN[path]

@@ -13,17 +13,18 @@ from admmnet.config.run_config import RunConfig, own_settings
 from admmnet.config.toml import common_settings
 from admmnet.data.arrays import check_length, rows_of
 from admmnet.data.records import Target
+from admmnet.data.rows import divide, norms, with_intercept
 from admmnet.errors import RequestError
 from admmnet.estimators.runs import run_on
 from admmnet.estimators.tally import IN_MEMORY
 from admmnet.holder.known import LabelKind
-from admmnet.holder.rows import Features, is_sparse, squared_norms
+from admmnet.holder.rows import Features, is_sparse
 from admmnet.methods import METHODS
 from admmnet.methods.base import AgentPlan
 from admmnet.methods.single_site.base import SeriesNoise
 from admmnet.methods.tasks import LEARNS, require_task
 from admmnet.privacy.events import SubsampledGaussian
-from admmnet.types import Matrix, Vector
+from admmnet.types import Vector
 
 _COMMON = ("loss", "regularisation", "method", "accountant", "epsilon", "delta", "data_dependent")
 """Settings that ``fit`` takes besides the method's own."""
@@ -145,25 +146,13 @@ def prepare_rows(X: ArrayLike, *, fit_intercept: bool = True) -> Features:
     _, rows = rows_of(X)
     if 0 in rows.shape:
         raise RequestError(f"X has shape {rows.shape}: a table with at least one row and one column is needed")
-    if is_sparse(rows):
-        from scipy import sparse
-
-        table = sparse.csr_array(rows, copy=True)
-        if fit_intercept:
-            table = sparse.hstack([table, np.ones((table.shape[0], 1))], format="csr")
-        if not np.isfinite(table.data).all():
-            raise RequestError("X holds a number that is not finite: clean the records")
-        entries = np.diff(table.indptr)
-        for first in (True, False):  # squares of large numbers would overflow
-            sizes = abs(table).max(axis=1).toarray().ravel() if first else np.sqrt(squared_norms(table))
-            table.data = table.data / np.repeat(np.where(sizes > 0.0, sizes, 1.0), entries)
-        return cast("Features", table)
-    dense: Matrix = rows
-    if not np.isfinite(dense).all():
+    sparse = is_sparse(rows)
+    if not np.isfinite(rows.data if sparse else rows).all():
         raise RequestError("X holds a number that is not finite: clean the records")
     if fit_intercept:
-        dense = np.hstack([dense, np.ones((len(dense), 1))])
-    most = np.max(np.abs(dense), axis=1, keepdims=True)
-    dense = dense / np.where(most > 0.0, most, 1.0)  # squares of large numbers would overflow
-    norms = np.sqrt(np.einsum("ij,ij->i", dense, dense))[:, None]
-    return cast("Features", dense / np.where(norms > 0.0, norms, 1.0))
+        rows = with_intercept(rows)
+    sizes = abs(rows).max(axis=1).toarray().ravel() if sparse else np.abs(rows).max(axis=1)
+    divide(rows, np.where(sizes > 0.0, sizes, 1.0))  # squares of large numbers would overflow
+    sizes = norms(rows)
+    divide(rows, np.where(sizes > 0.0, sizes, 1.0))
+    return cast("Features", rows)

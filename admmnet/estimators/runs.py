@@ -17,7 +17,6 @@ from admmnet.library import run
 from admmnet.methods import METHODS
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.events import Unprotected
-from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.record.reader import read_run
 from admmnet.running.entrance import Plan
 from admmnet.transport.local import LocalWorld
@@ -46,29 +45,10 @@ def run_on(
     target: Target | None = None,
     labels: tuple[str, ...] = SIGNS,
 ) -> Ran:
-    """Run a method on rows in memory; no run folder stays.
+    """Run a method on rows in memory; no run folder stays. Errors are those of ``run``.
 
-    Parameters
-    ----------
-    X : array_like or sparse matrix, shape (n, d)
-        Rows as they were given, which the tally counts.
-    rows, y : ndarray or CSR array, shape (n, w); ndarray, shape (n,)
-        Rows and labels as methods see them.
-    parts : sequence of ndarray
-        Places of every agent's rows.
-    settings : mapping
-        Settings of the run besides these.
-    account : str or path
-        Folder, or "process".
-    seed : int or None
-        None makes it private.
-    graph, target, labels
-        As of ``run`` and ``Records``.
-
-    Raises
-    ------
-    RequestError, BudgetError, RunError
-        As ``run``; where the account is a folder, after a ``PrivacyWarning`` that says so.
+    The tally counts the rows X (n, d) as they were given. ``rows`` (n, w) and ``y`` (n,) are what methods see, and
+    ``parts`` are the places of every agent's rows. Without a ``seed`` the run is private.
     """
     folder, width, method = folder_of(account), rows.shape[1], METHODS[settings["algorithm"]]
     private = seed is None and method.private
@@ -101,16 +81,11 @@ def run_on(
         try:
             result = run(config, graph=graph, world=LocalWorld(), loader=lambda *_: data, on_start=plans.append)
         finally:  # what was charged is spent, whatever came then
-            ledgers = _ledgers(out) if private else []
-            if ledgers:
+            begun = private and (out / "ledger").is_dir()
+            if ledgers := list(read_run(out, events=False).ledgers.values()) if begun else []:
                 delta = max(float(one.header["budget"]["delta"]) for one in ledgers)
                 nothing = Totals.of([(Unprotected(), 1)], "proven")
                 spent = [one.totals if method.covered else nothing for one in ledgers]
                 process = counted(X, spent, delta, ledgers[0].header["adjacency"], folder)
     summary = dict(result.summary)
     return Ran(result.theta, plans[0], {**summary["privacy"], "process": process}, summary)
-
-
-def _ledgers(out: Path) -> list[VerifiedLedger]:
-    """Ledgers of a run, finished or not; none if it did not start."""
-    return list(read_run(out, events=False).ledgers.values()) if (out / "ledger").is_dir() else []

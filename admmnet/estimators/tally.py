@@ -37,30 +37,14 @@ _ENTRIES = 2**20
 
 @dataclass(frozen=True, eq=False)
 class Sum:
-    """Fits that a row took part in, added up.
+    """Fits that a row took part in, added up."""
 
-    Attributes
-    ----------
-    totals : Totals
-        Their proven costs together.
-    fits : int
-        How many there are.
-    delta : float
-        The largest of their deltas.
-    zero_out : bool
-        Whether one of them holds for zero-out alone; every bound for replace-one is one for zero-out, too.
-    accounts : frozenset of str
-        Where they are added up: folders, or ``IN_MEMORY``.
-    key : int
-        Equal for equal fits in whatever order.
-    """
-
-    totals: Totals
+    totals: Totals  # their proven costs together
     fits: int = 0
-    delta: float = 0.0
-    zero_out: bool = False
-    accounts: frozenset[str] = frozenset()
-    key: int = 0
+    delta: float = 0.0  # the largest of theirs
+    zero_out: bool = False  # whether one holds for zero-out alone; bounds for replace-one hold for zero-out, too
+    accounts: frozenset[str] = frozenset()  # where they are added up: folders, or ``IN_MEMORY``
+    key: int = 0  # equal for equal fits in whatever order
 
     @classmethod
     def of(cls, spent: Sequence[Totals], delta: float, adjacency: str, account: str) -> Sum:
@@ -129,11 +113,9 @@ class Tally:
             self._places = np.insert(self._places, where[~known], places[~known])
             self._bound()
         delta = max(one.delta for one in found)
-        epsilon, fits, most = max(
-            ((one.totals.epsilon_proven(delta), one.fits, one) for one in found), key=lambda found: found[:2]
-        )
+        epsilon, fits, k = max((one.totals.epsilon_proven(delta), one.fits, -k) for k, one in enumerate(found))
         adjacency = "zero-out" if any(one.zero_out for one in found) else "replace-one"
-        return Shared(fits, float(epsilon), delta, adjacency, most.accounts)
+        return Shared(fits, float(epsilon), delta, adjacency, found[-k].accounts)
 
     def _place(self, one: Sum) -> int:
         """Place of a sum, a new one if none has its key."""
@@ -207,23 +189,10 @@ def folder_of(account: str | Path) -> str | None:
 
 
 def counted(X: Any, spent: Sequence[Totals], delta: float, adjacency: str, folder: str | None) -> dict[str, Any] | None:
-    """Add a private fit on rows X to this process's tally, and warn where it shares rows with others.
+    """Add a private fit on rows X (n, d) to this process's tally, and warn where it shares rows with others.
 
-    Parameters
-    ----------
-    X : array_like or sparse matrix, shape (n, d)
-        Rows as they were given.
-    spent : sequence of Totals
-        What each agent has charged.
-    delta, adjacency
-        Of their budgets.
-    folder : str or None
-        Account that adds up the fit; fits that all have the same one are not warned of.
-
-    Returns
-    -------
-    dict or None
-        ``fits``, ``epsilon``, ``delta`` and ``adjacency`` of the row that has spent most; None where nothing was spent.
+    ``spent`` is what each agent has charged. Fits that all have the same account, a ``folder``, are not warned of.
+    Returned are the figures of the row that has spent most; None where nothing was spent.
     """
     if not any(totals.rho for totals in spent):
         return None

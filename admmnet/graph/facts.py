@@ -75,8 +75,8 @@ def _spectra(graph: Graph) -> tuple[float, float]:
 def _diameter(graph: Graph) -> int:
     # sets of agents are the bits of an int: N^2 steps whatever the degrees, where the breadth-first search
     # of networkx takes N * edges, minutes for a dense graph
-    near = [sum(1 << neighbour for neighbour in graph[node]) for node in range(len(graph))]
-    return max(_eccentricity(node, near) for node in range(len(near)))
+    near = [sum(1 << neighbour for neighbour in graph[node]) for node in graph]
+    return max(_eccentricity(node, near) for node in graph)
 
 
 def _eccentricity(node: int, near: list[int]) -> int:

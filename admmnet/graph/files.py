@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -224,18 +224,19 @@ def _by_networkx(name: str, reader: str, text: str, source: str, **how: str) -> 
     raise RequestError(f"{source}: cannot be read as {name}: {message[:150]}")
 
 
+def _written(graph: Graph, head: str, separator: str) -> str:
+    """An edge a line, below a line of its own."""
+    return "".join(f"{line}\n" for line in (head, *(f"{i}{separator}{j}" for i, j in graph.edges())))
+
+
 def _header(graph: Graph) -> str:
-    return f"# {len(graph)} agents, {graph.number_of_edges()} edges\n"
+    return f"# {len(graph)} agents, {graph.number_of_edges()} edges"
 
 
-def _lines(lines: Iterable[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _written(generator: str, graph: Graph) -> str:
+def _generated(generator: str, graph: Graph) -> str:
     import networkx as nx
 
-    return _lines(getattr(nx, generator)(graph.networkx))
+    return "".join(f"{line}\n" for line in getattr(nx, generator)(graph.networkx))
 
 
 def _write_json(graph: Graph) -> str:
@@ -245,17 +246,17 @@ def _write_json(graph: Graph) -> str:
     return f'{head}  "nodes": [\n{nodes}\n  ],\n  "edges": [\n{edges}\n  ]\n}}\n'
 
 
+_LIST = (_read_edges, lambda graph: _written(graph, _header(graph), " "))
 _FORMATS: dict[str, tuple[Callable[[str, str], Graph], Callable[[Graph], str]]] = {
-    ".edges": (_read_edges, lambda graph: _header(graph) + _lines(f"{i} {j}" for i, j in graph.edges())),
-    ".edgelist": (_read_edges, lambda graph: _header(graph) + _lines(f"{i} {j}" for i, j in graph.edges())),
-    ".csv": (_read_csv, lambda graph: _lines(("source,target", *(f"{i},{j}" for i, j in graph.edges())))),
+    **dict.fromkeys((".edges", ".edgelist"), _LIST),
+    ".csv": (_read_csv, lambda graph: _written(graph, "source,target", ",")),
     ".json": (_read_json, _write_json),
     ".graphml": (
         lambda text, source: check_topology(_by_networkx("GraphML", "read_graphml", text, source), source),
-        lambda graph: _written("generate_graphml", graph),
+        lambda graph: _generated("generate_graphml", graph),
     ),
-    ".gml": (_read_gml, lambda graph: _written("generate_gml", graph)),
-    ".adjlist": (_read_adjlist, lambda graph: _header(graph) + _written("generate_adjlist", graph)),
+    ".gml": (_read_gml, lambda graph: _generated("generate_gml", graph)),
+    ".adjlist": (_read_adjlist, lambda graph: f"{_header(graph)}\n{_generated('generate_adjlist', graph)}"),
 }
 
 SUFFIXES = tuple(_FORMATS)

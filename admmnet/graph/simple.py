@@ -52,9 +52,7 @@ class Graph:
         """Neighbours, ascending."""
         return self._around[agent]
 
-    def number_of_nodes(self) -> int:
-        """N."""
-        return len(self._around)
+    number_of_nodes = __len__
 
     def number_of_edges(self) -> int:
         """Number of edges."""

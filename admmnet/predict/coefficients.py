@@ -19,12 +19,7 @@ BY_CHANCE = math.erfc(BEYOND / math.sqrt(2.0))
 def coefficients(model: Model, agent: int | None = None) -> dict[str, Any]:
     """Facts on every coefficient, the largest first: the content of the command's `--json`, see docs/model.md.
 
-    Raises
-    ------
-    RequestError
-        If there is no such agent, or a file of the run folder is missing.
-    CheckFailed
-        If a ledger does not hold.
+    Errors are those of ``noise_of``.
     """
     vector, noise = np.atleast_2d(model.vector(agent)), noise_of(model, agent)
     spread = None if noise.deviation is None else np.atleast_2d(noise.deviation)

@@ -122,9 +122,8 @@ def read_model(folder: str | Path) -> Model:
         raise RequestError(f"{short(folder)} is no run folder: give its path")
     folder = Path(folder)
     theta, consensus, names, classes = _arrays(folder)
-    deviation = _deviation(folder / NOISE, consensus)
-    config = load_saved(folder)
-    return Model(folder, theta, consensus, names, config, _encoding(folder / ENCODING), classes, deviation)
+    encoding, deviation = _encoding(folder / ENCODING), _deviation(folder / NOISE, consensus)
+    return Model(folder, theta, consensus, names, load_saved(folder), encoding, classes, deviation)
 
 
 def _unsound(path: Path, why: object) -> RequestError:

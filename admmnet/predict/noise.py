@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -26,7 +26,7 @@ from admmnet.privacy.events import (
     ObjectivePerturbation,
     SubsampledGaussian,
 )
-from admmnet.privacy.ledger import audit
+from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.record.forms import AgentEntry, Summary
 from admmnet.record.reader import look_at
 from admmnet.solvers.losses import Loss, get_loss
@@ -59,11 +59,20 @@ class _Run:
     model: Model
     agent: int | None
     summary: Summary
-    ledgers: Mapping[int, audit.VerifiedLedger] = field(repr=False)
+    ledgers: Mapping[int, VerifiedLedger]
 
     def value(self, name: str) -> Any:
         """A setting, as it was resolved."""
         return getattr(self.model.config, name)
+
+    @property
+    def loss(self) -> Loss:
+        return get_loss(self.value("loss"), self.value("loss_width"))
+
+    @property
+    def regularisation(self) -> float:
+        """Regularisation of a method of one site."""
+        return float(self.summary["baseline"]["regularisation"])
 
     @cached_property
     def entries(self) -> Mapping[int, AgentEntry]:
@@ -111,7 +120,7 @@ def _read(model: Model, agent: int | None) -> _Run:
     found = look_at(model.folder)
     if found.summary is None:
         raise RequestError(f"{model.folder} has no sound summary.json: take the original run folder")
-    summary, entries = found.summary, {entry.agent for entry in found.summary.per_agent}
+    entries = {entry.agent for entry in found.summary.per_agent}
     for path in (model.folder / "ledger").glob("agent-*.jsonl"):
         if f"ledger/{path.name}" not in found.ledgers:
             raise CheckFailed(next(fault for fault in found.faults if path.name in fault))
@@ -122,7 +131,7 @@ def _read(model: Model, agent: int | None) -> _Run:
             f"the noise follows from all agents' ledgers, and those of {shown} are not in this folder: each owner has "
             "its own"
         )
-    return _Run(model, agent, summary, {i: ledgers[i] for i in sorted(entries)})
+    return _Run(model, agent, found.summary, {i: ledgers[i] for i in sorted(entries)})
 
 
 def _require_steady(run: _Run) -> None:
@@ -135,25 +144,23 @@ def _require_steady(run: _Run) -> None:
     if gated and (config.method == "published" or run.value("gate") not in ("auto", "joining", "off")):
         raise _NoFigure("a gate decided in every round who spoke: no bound is known for that")
     for i, entry in run.entries.items():
-        if entry["lost_at"] is not None or entry["refused_at"] is not None:
+        if entry.lost_at is not None or entry.refused_at is not None:
             raise _NoFigure(f"agent {i} fell silent in mid-run: no bound is known for that")
-        if entry.get("joined_at"):
-            raise _NoFigure(f"agent {i} joined in round {entry['joined_at']}: no bound is known for that")
+        if entry.joined_at:
+            raise _NoFigure(f"agent {i} joined in round {entry.joined_at}: no bound is known for that")
 
 
 def _consensus(run: _Run) -> float:
     """Eqs. (101), (102): noise in the agents' objectives, and on their solutions, over all rounds."""
     _require_steady(run)
-    speaking = [i for i, entry in run.entries.items() if entry["releases"]]
     parts: dict[int, dict[int, tuple[float, float]]] = {}
     convexity: dict[int, float] = {}
-    for i in speaking:
-        if run.entries[i].joined_at is None:
-            # passes on what it hears, from one neighbour at least
+    for i, entry in run.entries.items():
+        if entry.releases and entry.joined_at is None:  # passes on what it hears, from one neighbour at least
             convexity[i] = 2.0 * float(run.value("eta"))
-            continue
-        parts[i], m = _releases(run, i)
-        convexity[i] = m * run.weight(i)
+        elif entry.releases:
+            parts[i], m = _releases(run, i)
+            convexity[i] = m * run.weight(i)
     whole = set(range(0, run.summary.rounds, 2 if _recycles(run) else 1))
     if not parts or any(set(own) != whole for own in parts.values()):
         raise _NoFigure("not every agent spoke in every round: no bound is known for that")
@@ -161,7 +168,7 @@ def _consensus(run: _Run) -> float:
     objective, output = (max(own[t][k] for own in parts.values() for t in whole) for k in range(2))
     felt = passed = float(T)
     if share := float(run.model.config.regularisation) / len(run.entries):  # what is old fades
-        bend = max(_loss(run).curvature_bound() * run.weight(i) / convexity[i] for i in parts)
+        bend = max(run.loss.curvature_bound() * run.weight(i) / convexity[i] for i in parts)
         felt, passed = min(T, 1.0 + most / (2.0 * share)), min(T, 1.0 + max(most / share, bend))
     return (objective * felt + output * passed) * _readout(run, convexity)
 
@@ -181,7 +188,7 @@ def _releases(run: _Run, agent: int) -> tuple[dict[int, tuple[float, float]], fl
                 case Gaussian():
                     output += event.sigma**2
                     if not objective:  # --release output: its sensitivity is (2 G/n + 2 beta) / m
-                        reach = 2.0 * _loss(run).lipschitz() / run.records(agent) + 2.0 * float(run.value("beta"))
+                        reach = 2.0 * run.loss.lipschitz() / run.records(agent) + 2.0 * float(run.value("beta"))
                         m = reach / event.sensitivity
         if not (objective or output):
             continue
@@ -204,10 +211,6 @@ def _long_tailed(event: GammaNorm | GammaNormVector) -> float:
     return (d + 1) / event.rate**2 * (d / max(d - 1, 1))
 
 
-def _loss(run: _Run) -> Loss:
-    return get_loss(run.value("loss"), run.value("loss_width"))
-
-
 def _readout(run: _Run, convexity: Mapping[int, float]) -> float:
     """Sum of a_i^2 / m_i, where the model is the sum of a_i theta_i."""
     mean = sum(1.0 / m for m in convexity.values()) / len(convexity) ** 2
@@ -224,7 +227,7 @@ def _readout(run: _Run, convexity: Mapping[int, float]) -> float:
 def _descent(run: _Run) -> float:
     """Eqs. (103), (104): noise of the sums through the accelerated steps, at the worst curvature."""
     totals, step = _sums(run), float(run.value("step_size"))
-    curvatures = np.linspace(0.0, _loss(run).curvature_bound(), CURVATURES)
+    curvatures = np.linspace(0.0, run.loss.curvature_bound(), CURVATURES)
     response = step * descent_response(len(totals), step * (curvatures + float(run.model.config.regularisation)))
     return float(np.max(np.square(response).T @ np.array(totals)))
 
@@ -245,7 +248,7 @@ def descent_response(steps: int, contraction: Vector) -> Vector:
 
 def _sums(run: _Run) -> list[float]:
     """Variance of the noise in each mean over the records of those who were in the sum, by round."""
-    if any(entry["lost_at"] is not None for entry in run.entries.values()):
+    if run.summary.lost:
         raise _NoFigure("agents were lost in mid-run: no bound is known for that")
     variance, records = defaultdict[int, float](float), defaultdict[int, int](int)
     for i in run.ledgers:
@@ -276,7 +279,7 @@ def _clipped(run: _Run) -> tuple[int, float, float]:
     """Steps on clipped batches, the deviation of the noise on each, and the regularisation."""
     event = _last(run, SubsampledGaussian)
     sigma = event.noise_multiplier * float(run.value("clip")) * (2.0 if event.sampling == "fixed" else 1.0)
-    return event.steps, sigma, float(run.summary["baseline"]["regularisation"])
+    return event.steps, sigma, run.regularisation
 
 
 def _gradient_steps(run: _Run) -> float:
@@ -299,7 +302,7 @@ def _disjoint_steps(run: _Run) -> float:
     from admmnet.holder.series.song_sgd import learning_rates
 
     event, records = _last(run, GammaNormVector), run.records(0)
-    batch, weight = int(run.value("batch")), float(run.summary["baseline"]["regularisation"])
+    batch, weight = int(run.value("batch")), run.regularisation
     sizes = [min(batch, records - start) for start in range(0, records, batch)]
     rates = learning_rates(run.value("schedule"), len(sizes), float(run.value("learning_rate")), weight)
     each, total = _long_tailed(event), 0.0

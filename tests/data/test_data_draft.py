@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,9 +31,18 @@ def _sample(records: int = 60) -> str:
 
 
 def _drafted(write: Write, text: str, label: str | None) -> Draft:
-    from pathlib import Path
-
     return draft(read_csv(Path(write("sample.csv", text))), label)
+
+
+def _of_values(write: Write, values: list[str]) -> Draft:
+    """Draft of a column v beside two others."""
+    lines = (f"{value},{k % 7},{k % 2}\n" for k, value in enumerate(values))
+    return _drafted(write, "v,x,y\n" + "".join(lines), "y")
+
+
+def _of_labels(write: Write, values: list[str]) -> Draft:
+    lines = (f"{k / 8},{value}\n" for k, value in enumerate(values * 2))
+    return _drafted(write, "x,y\n" + "".join(lines), "y")
 
 
 def test_every_kind_of_column(write: Write) -> None:
@@ -56,8 +66,6 @@ def test_every_kind_of_column(write: Write) -> None:
 
 
 def test_a_draft_encodes_its_sample_and_reads_nothing_more(write: Write) -> None:
-    from pathlib import Path
-
     table = read_csv(Path(write("sample.csv", _sample())))
     schema = parse_schema(to_table(draft(table, "income").schema))
     source = source_of(table, schema, discover=False)
@@ -81,8 +89,7 @@ def test_a_draft_encodes_its_sample_and_reads_nothing_more(write: Write) -> None
 def test_label_values(
     write: Write, values: list[str], labels: tuple[str, ...] | None, targets: tuple[float, float] | None
 ) -> None:
-    text = "x,y\n" + "".join(f"{k / 8},{value}\n" for k, value in enumerate(values * 2))
-    schema = _drafted(write, text, "y").schema
+    schema = _of_labels(write, values).schema
     assert (schema.labels, schema.targets) == (labels, targets)
 
 
@@ -91,9 +98,8 @@ def test_label_values(
     [(["a"], "every record has 'a'"), ([f"w{k}" for k in range(30)], "30 values, 'w0', 'w1', 'w2', 'w3', ...")],
 )
 def test_no_label(write: Write, values: list[str], words: str) -> None:
-    text = "x,y\n" + "".join(f"{k / 8},{value}\n" for k, value in enumerate(values * 2))
     with pytest.raises(DataError, match="column 'y'") as caught:
-        _drafted(write, text, "y")
+        _of_labels(write, values)
     assert words in str(caught.value)
 
 
@@ -119,8 +125,7 @@ def test_no_label(write: Write, values: list[str], words: str) -> None:
 def test_what_is_left_out_is_said_without_a_value_in_the_file(
     write: Write, values: list[str], reason: str, example: str
 ) -> None:
-    text = "v,x,y\n" + "".join(f"{value},{k % 7},{k % 2}\n" for k, value in enumerate(values))
-    found = _drafted(write, text, "y")
+    found = _of_values(write, values)
     (doubt,) = found.doubts
     assert (doubt.column, doubt.reason) == ("v", reason)
     assert example in doubt.example
@@ -139,16 +144,14 @@ def test_what_is_left_out_is_said_without_a_value_in_the_file(
     ],
 )
 def test_what_is_kept(write: Write, values: list[str], kind: type) -> None:
-    text = "v,x,y\n" + "".join(f"{value},{k % 7},{k % 2}\n" for k, value in enumerate(values))
-    found = _drafted(write, text, "y")
+    found = _of_values(write, values)
     assert not found.doubts
     assert isinstance(found.schema.rules[0], kind)
 
 
 def test_a_few_large_values_do_not_stretch_the_bounds(write: Write) -> None:
     values = [*(str(k % 90) for k in range(300)), "1000000"]
-    text = "v,y\n" + "".join(f"{value},{k % 2}\n" for k, value in enumerate(values))
-    (rule,) = _drafted(write, text, "y").schema.rules
+    rule, _ = _of_values(write, values).schema.rules
     assert isinstance(rule, Numeric)
     assert (rule.low, rule.high) == (0.0, 89.0)
 

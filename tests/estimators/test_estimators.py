@@ -16,7 +16,7 @@ pytest.importorskip("sklearn")
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from admmnet import NetworkClassifier, NetworkRegressor, PrivacyWarning
+from admmnet import NetworkClassifier, NetworkRegressor
 from admmnet.estimators.fit import fit, prepare_rows
 from admmnet.estimators.single_site import (
     BANCOClassifier,
@@ -85,28 +85,11 @@ def test_a_model_learns_and_its_privacy_is_told() -> None:
     assert not np.array_equal(model.coef_, other.coef_)
 
 
-def test_private_fits_differ_and_say_so() -> None:
-    X, y = people(400)
-    one = DPSGDClassifier(batch=40).fit(X, y)
-    with pytest.warns(PrivacyWarning, match="2 fits on shared rows"):
-        two = DPSGDClassifier(batch=40).fit(X, y)
-    assert not np.array_equal(one.coef_, two.coef_)
-    assert not one.privacy_["seeded"]
-
-
 def test_the_estimator_is_the_library_function() -> None:
     X, y = people()
     model = DPSGDClassifier(epsilon=1.0, random_state=3, batch=100, learning_rate=2.0).fit(X, y)
-    found = fit(
-        X,
-        np.where(y == "yes", 1.0, -1.0),
-        algorithm="dp-sgd",
-        epsilon=1.0,
-        seed=3,
-        batch=100,
-        learning_rate=2.0,
-        loss="logistic",
-    )
+    given: dict[str, Any] = {"algorithm": "dp-sgd", "loss": "logistic", "batch": 100, "learning_rate": 2.0}
+    found = fit(X, np.where(y == "yes", 1.0, -1.0), epsilon=1.0, seed=3, **given)
     assert np.array_equal(model.theta_, found.theta)
     assert model.privacy_ == found.privacy
 

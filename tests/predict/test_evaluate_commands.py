@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet import RequestError, RunConfig, run
+from admmnet import RunConfig, run
 from admmnet.cli import run_command_line
 from admmnet.predict.apply import Model, NewData, evaluate, predict, read_model
 from tests.trained_models import CAPTURE, SCHEMA, Refused, by_hand, people, table_of, trained_on_people
@@ -169,26 +169,14 @@ def test_unfinished_and_damaged_folders(people_run: Path, tmp_path: Path, refuse
     assert "cannot read the config file" in refused("predict", copy, "--data", new)
 
 
-def test_unknown_agents_of_the_library(people_run: Path) -> None:
-    with pytest.raises(RequestError, match="--agent 5: the run has the agents 0 to 1"):
-        read_model(people_run).vector(5)
-
-
 def test_classes_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stream = np.random.default_rng(8)
     X = stream.standard_normal((120, 2))
     np.savez(tmp_path / "t.npz", X=X, y=np.digitize(X[:, 0], [-0.5, 0.5]))
-    declared = {"labels": [0, 1, 2], "features": 2}
-    common: dict[str, Any] = {
-        "data": str(tmp_path / "t.npz"),
-        "schema": declared,
-        "agents": 2,
-        "seed": 1,
-        "epsilon": 50.0,
-    }
-    for algorithm in ("noisy-gd", "ssp"):
-        run(RunConfig(**common, algorithm=algorithm, out=str(tmp_path / algorithm)))
     data = ["--data", str(tmp_path / "t.npz")]
+    common: dict[str, Any] = {"schema": {"labels": [0, 1, 2], "features": 2}, "agents": 2, "seed": 1, "epsilon": 50.0}
+    for algorithm in ("noisy-gd", "ssp"):
+        run(RunConfig(**common, data=data[1], algorithm=algorithm, out=str(tmp_path / algorithm)))
     assert run_command_line(["evaluate", str(tmp_path / "noisy-gd"), *data, "--part", "test"]) == 0
     told = capsys.readouterr().out
     assert "macro error" in told

@@ -163,14 +163,9 @@ def test_where_no_bound_is_known_it_says_so(
 
 @pytest.mark.parametrize("algorithm", ["admm", "sgd"])
 def test_a_method_without_privacy_adds_none(algorithm: str, files: dict[str, str], tmp_path: Path) -> None:
-    made_of: dict[str, Any] = {
-        "data": files["binary"],
-        "schema": {"features": WIDTH},
-        "seed": 0,
-        "out": str(tmp_path / "run"),
-    }
-    run(RunConfig(algorithm=algorithm, **made_of))
-    found = noise_of(read_model(tmp_path / "run"))
+    out = tmp_path / "run"
+    run(RunConfig(algorithm=algorithm, data=files["binary"], schema={"features": WIDTH}, seed=0, out=str(out)))
+    found = noise_of(read_model(out))
     assert found.deviation is not None
     assert not found.deviation.any()
 

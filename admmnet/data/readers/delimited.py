@@ -113,7 +113,9 @@ def read_delimited(paths: Sequence[Path], names: Sequence[str], separator: str, 
     def blocks(path: Path, indices: list[Index[str]]) -> Iterator[tuple[int, Codes]]:
         begun = False
         for above, lines in _numbered(path):
-            top = 0 if begun else next((k for k, line in enumerate(lines) if not _no_record(line, skip)), len(lines))
+            top = 0
+            while skip and not begun and top < len(lines) and (not lines[top].strip() or lines[top].startswith(skip)):
+                top += 1
             if top < len(lines):
                 begun = True
                 yield above + top, _codes(lines[top:], indices, separator, _line_of(path, above + top))
@@ -185,7 +187,7 @@ def read_numbers(paths: Sequence[Path], names: Sequence[str]) -> Table:
         try:
             block = np.loadtxt(lines, delimiter=",", comments=None, ndmin=2)
         except ValueError:
-            raise _fault(path, start, lines, len(names)) from None
+            block = np.zeros((0, 0))
         if block.shape != (len(lines), len(names)) or not np.isfinite(block).all():
             raise _fault(path, start, lines, len(names))
         blocks.append(block)
@@ -311,10 +313,6 @@ def _recurs(names: Sequence[str], cells: Sequence[str]) -> bool:
     return len(names) > 1 and all(name in cells[k :: len(names)] for k, name in enumerate(names))
 
 
-def _no_record(line: str, skip: tuple[str, ...]) -> bool:
-    return bool(skip) and (not line.strip() or line.lstrip().startswith(skip))
-
-
 def _numbered(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Blocks of lines, each with the number of lines above it."""
     start = 0
@@ -330,14 +328,9 @@ def _line_of(path: Path, above: int) -> Callable[[int], str]:
 def _fault(path: Path, start: int, lines: Sequence[str], width: int) -> DataError:
     """Words for the first line of a block that is not `width` finite numbers."""
     where = _line_of(path, start)
-    _cells(lines, width, ",", where, refuse)
-    for row, line in enumerate(lines):
-        for k, cell in enumerate(line.split(",")):
-            try:
-                sound = np.isfinite(float(cell))
-            except ValueError:
-                sound = False
-            if not sound:
-                place = f"{where(row)}, column {k + 1}"
-                return DataError(f"{place}: {cell!r} is no finite number; mend or remove the line")
+    cells, _ = _cells(lines, width, ",", where, refuse)
+    for at, cell in enumerate(cells):
+        if PLAIN.finite(cell) is None:
+            place = f"{where(at // width)}, column {at % width + 1}"
+            return DataError(f"{place}: {cell!r} is no finite number; mend or remove the line")
     return DataError(f"{path}, lines {start + 1} to {start + len(lines)}: not {width} numbers a line; mend them")

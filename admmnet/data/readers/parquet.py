@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from admmnet.data.columns import Column, Table
 from admmnet.data.files import grows, most_unpacked
-from admmnet.data.frames import column_of_cells, text_of
+from admmnet.data.frames import DATES, column_of_cells
 from admmnet.errors import DataError, RequestError
 
 _WORD = 8  # bytes a cell, at least, once it is unpacked
@@ -49,7 +48,8 @@ def read_parquet(path: Path) -> Table:
             raise DataError(
                 f"{path}, column {name!r} holds {kind}: one number or text a record is wanted; drop the column"
             )
-        return column_of_cells(column.to_pylist(), f"{path}, column {name!r}", _text)
+        cells = (str(cell) if isinstance(cell, DATES) else cell for cell in column.to_pylist())
+        return column_of_cells(list(cells), f"{path}, column {name!r}")
 
     return Table(names, whole.num_rows, read, lambda row: f"{path}, row {row + 1}", str(path))
 
@@ -78,8 +78,3 @@ def _checked(path: Path, names: tuple[str, ...]) -> tuple[str, ...]:
     if twice is not None:
         raise DataError(f"{path} holds the column {twice!r} twice; every column needs a name of its own")
     return names
-
-
-def _text(value: Any, what: str) -> str:
-    """Text of a cell as a csv file would have it; empty for a missing one."""
-    return str(value) if isinstance(value, (datetime.date, datetime.time, datetime.timedelta)) else text_of(value, what)

@@ -31,15 +31,14 @@ SETS = (
     ),
     DataSet(
         name="phishing:uci",
-        read=partial(read_delimited, names=(*_ATTRIBUTES, "Result"), separator=",", skip=("%", "@")),
+        read=partial(read_delimited, names=(*_ATTRIBUTES, "Result"), separator=","),
         schema={
             "label": "Result",
             "labels": ["-1", "1"],
             "columns": {name: {"kind": "numeric", "low": -1, "high": 1, "scale": "centred"} for name in _ATTRIBUTES},
         },
-        # the data rows alone, or the original with its header
-        files=(("phishing/phishing_uci.csv", "phishing/Training Dataset.arff"),),
-        origin="the UCI archive (Phishing Websites): Training Dataset.arff, or its data rows as phishing_uci.csv",
+        files=(("phishing/phishing_uci.csv",),),
+        origin="the UCI archive (Phishing Websites): the data rows of its one file, as phishing_uci.csv",
         notes=_NOTES,
     ),
 )

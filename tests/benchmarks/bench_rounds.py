@@ -21,7 +21,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -29,7 +28,6 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from admmnet.data import Records
 from admmnet.solvers.certificate import gradient
 from admmnet.solvers.losses import LOSSES
 from admmnet.solvers.newton import LocalSolver
@@ -41,13 +39,14 @@ from .bench_solve import (
     DIMENSION,
     ETA,
     REGULARISATION,
+    ROWS,
     TOLERANCE,
     accelerated,
     gaussian_records,
     graph,
     yardstick,
 )
-from .common import ROUNDS, Solve, consensus, least, row, summary_of
+from .common import ROUNDS, Solve, consensus, least, made, row, summary_of
 
 LOSS = LOSSES["logistic"]
 TEST = 3500
@@ -115,25 +114,18 @@ def passes(repeats: int) -> None:
         print(row(name, f"{1e3 * seconds:.3f}", f"{seconds / found['read once']:.2f}"))
 
 
-def made() -> Records:
-    """Records of `bench_solve`, with test rows."""
-    shards = dict(enumerate(gaussian_records()))
-    X, y = gaussian_records(TEST)[0]
-    names = tuple(f"x{k}" for k in range(DIMENSION))
-    return Records("made", shards, dict.fromkeys(shards, 7000), X, y, names, "public-bounds")
-
-
 def rounds(repeats: int) -> None:
     """Time whole rounds, solves, losses, errors and ledgers included, against L-BFGS's solves alone.
 
     Both stop at one tolerance; the automatic beta of `admm` is looser.
     """
-    data, records = made(), gaussian_records()
+    records = gaussian_records()
+    shards, test = dict(enumerate(records)), gaussian_records(TEST)[0]
 
     def ours(**settings: Any) -> float:
         ends: list[float] = []
         summary_of(
-            lambda *_: replace(data, shards=dict(data.shards)),
+            lambda *_: made(dict(shards), AGENTS, ROWS, test),
             lambda *_: ends.append(time.process_time()),
             lambda *_: ends.append(time.process_time()),
             seed=0,

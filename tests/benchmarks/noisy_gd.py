@@ -12,12 +12,9 @@ from __future__ import annotations
 
 import math
 import sys
-import tempfile
-from typing import Any
 
 import numpy as np
 
-from admmnet import run
 from admmnet.data.loading import load
 from admmnet.data.settings import DataSettings
 from admmnet.holder.holder import SimulatedHolder
@@ -28,7 +25,7 @@ from admmnet.privacy.conversion import gaussian_mu
 from admmnet.solvers.losses import Loss, get_loss
 from admmnet.types import Matrix, Vector
 
-from .common import least, row, wall_seconds
+from .common import least, row, summary_of, wall_seconds
 
 LOSSES = {
     "logistic": get_loss("logistic"),
@@ -103,9 +100,7 @@ def speed(folder: str) -> None:
             gradient_sum(X, y, point, loss)
 
     def whole() -> None:
-        with tempfile.TemporaryDirectory() as place:
-            given: dict[str, Any] = {"algorithm": "noisy-gd", "data": "adult", "data_dir": folder, "rounds": 100}
-            run(seed=0, delta=1e-4, out=f"{place}/run", **given)
+        summary_of(algorithm="noisy-gd", data="adult", data_dir=folder, rounds=100, seed=0, delta=1e-4)
 
     times = least(
         {name: wall_seconds(work) for name, work in (("products", products), ("sums", sums), ("run", whole))}, 3

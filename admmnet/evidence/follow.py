@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
+
 from admmnet.errors import CheckFailed, RequestError, printable
 from admmnet.evidence.compare import read_evidence
 from admmnet.files import load_toml
@@ -226,7 +228,7 @@ class Watcher:
         header = self._header
         return Sight(
             settings=settings or {},
-            mode=None if header is None else mode_of(header, whole(at(settings, "run", "seed"))),
+            mode=None if header is None else mode_of(to_builtins(header), whole(at(settings, "run", "seed"))),
             phase=phase,
             rounds=rounds,
             done=max(self._metrics.done, self._charged),

@@ -254,7 +254,6 @@ def test_both_epsilons_are_said_wherever_one_is(people: str, tmp_path: Path, cap
     assert run_command_line(["report", str(folder), "-o", str(tmp_path / "report.html")]) == 0
     report = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Two epsilons: whom an agent trusts" in report
-    assert f"that promise is epsilon {epsilon(second)} and rests on no cryptography" in report
     assert "Spent ε, all collude" in report
     assert f"B: epsilon {epsilon(second)} if all others work together" in report
     capsys.readouterr()

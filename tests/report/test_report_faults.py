@@ -14,17 +14,6 @@ from admmnet.cli.report import report
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.report.html import make_report
 from tests.report_pages import HOSTILE, Page, copy, damaged, hostile, page, rewrite
-from tests.run_folders import made
-
-
-@pytest.fixture(scope="module")
-def seeded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made(tmp_path_factory.mktemp("seeded") / "run")
-
-
-@pytest.fixture(scope="module")
-def private(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made(tmp_path_factory.mktemp("private") / "run", seed=None, epsilon=1.0, delta=1e-6)
 
 
 def invoke(*words: object) -> None:

@@ -34,11 +34,6 @@ from tests.run_folders import ROUNDS, made, part_of, unfinished, with_lost
 
 
 @pytest.fixture(scope="module")
-def seeded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made(tmp_path_factory.mktemp("seeded") / "run")
-
-
-@pytest.fixture(scope="module")
 def gated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("gated") / "run"
     return made(folder, algorithm="ipp-admm", method="published", rounds=8, max_releases=3)

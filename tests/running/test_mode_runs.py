@@ -247,7 +247,10 @@ def test_the_group_figure(size: int, people: str, tmp_path: Path, capsys: pytest
     assert privacy["epsilon_group"] == group_epsilon(most, privacy["delta"], size) > privacy["epsilon_proven"]
     told = str(result.summary())
     assert f"a person with {size} records, wherever they are held, is promised epsilon" in told
-    assert f"With {size} records that is epsilon" in make_report([result.folder]).html
+    assert (
+        f"a person with {size} records, wherever they are held, is promised epsilon"
+        in make_report([result.folder]).html
+    )
 
 
 def test_where_there_is_no_group_figure(people: str, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from admmnet.record.format import NONE, count, epsilon, number, seconds, size
 from admmnet.record.values import real, whole
-from admmnet.report.html import sections, words
+from admmnet.report.html import sections
 from admmnet.report.html.facts import RunFacts
 from admmnet.report.html.markup import Raw, bullets, join, table, tag
 
@@ -40,7 +40,7 @@ def _figures(runs: Sequence[RunFacts]) -> list[tuple[str, list[str]]]:
 
 def _column(run: RunFacts) -> dict[str, str]:
     """Figures of a run by their names."""
-    promise, private, said = words.promise_of(run), run.series.private, run.said
+    privacy, private, said = run.verdict.privacy, run.series.private, run.said
     missed = {key: sections.error_of(run, real(said("test_error", key))) for key in ("consensus", "mean", "std")}
     return {
         "Mode": run.verdict.mode.line(),
@@ -48,10 +48,10 @@ def _column(run: RunFacts) -> dict[str, str]:
         "Data": str(said("data", "name") or run.settings["data"]["data"]),
         "Agents": count(run.series.size),
         "Rounds or epochs": count(whole(said("rounds"))),
-        "Epsilon promised (proven)": epsilon(promise.epsilon) if private else "no privacy",
-        "Epsilon claimed (paper)": epsilon(promise.claimed),
-        "Delta": epsilon(promise.delta),
-        "Epsilon spent (odometer)": epsilon(run.largest("spent")),
+        "Epsilon promised (proven)": epsilon(privacy.epsilon_proven) if private else "no privacy",
+        "Epsilon claimed (paper)": epsilon(privacy.epsilon_target if privacy.accountant == "published" else None),
+        "Delta": epsilon(privacy.delta),
+        "Epsilon spent (odometer)": epsilon(privacy.epsilon_spent),
         "Relation": run.header["adjacency"] if private else NONE,
         "Error of the average": missed["consensus"],
         "Error of the agents' models, mean": missed["mean"],
@@ -68,9 +68,9 @@ def _warnings(runs: Sequence[RunFacts]) -> list[str]:
     private = [run for run in runs if run.series.private]
     if len({run.header["adjacency"] for run in private}) > 1:
         found.append("The runs have different neighbouring relations: their epsilons mean different things.")
-    if len({words.promise_of(run).delta for run in private}) > 1:
+    if len({run.verdict.privacy.delta for run in private}) > 1:
         found.append("The runs have different deltas: compare their epsilons with care.")
-    if len({words.promise_of(run).claimed is None for run in private}) > 1:
+    if len({run.verdict.privacy.accountant for run in private}) > 1:
         found.append(
             "Some budgets were kept by a proof, some by the paper's arithmetic: compare proven figures with proven "
             "figures."

@@ -79,11 +79,6 @@ class RunFacts:
         """``simulation`` or ``private``."""
         return str(self.header["mode"])
 
-    def largest(self, key: str) -> float | None:
-        """Largest figure over the agents of which it is known."""
-        values = [getattr(agent, key) for agent in self.agents]
-        return max((value for value in values if value is not None), default=None)
-
 
 @dataclass(frozen=True)
 class Broken:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from admmnet.config.defaults import is_loose, own_delta
 from admmnet.errors import counted
 from admmnet.record.format import count, epsilon, percent
-from admmnet.record.values import real, whole
+from admmnet.record.values import whole
 from admmnet.report.html.facts import AgentFacts, RunFacts
 
 RELEASED: Mapping[str, str] = {
@@ -29,24 +28,9 @@ Said = Iterator[tuple[str, str]]
 """Headings and paragraphs."""
 
 
-@dataclass(frozen=True)
-class Promise:
-    """The epsilon to quote: what is proven, at which delta, and what the paper's arithmetic claims in its place."""
-
-    epsilon: float | None
-    delta: float | None
-    claimed: float | None
-
-
 def _dependent(run: RunFacts) -> bool:
     """Whether any agent's header says that something was read from its records."""
     return any(agent.account.header["preprocessing"] == "data-dependent" for agent in run.agents)
-
-
-def promise_of(run: RunFacts) -> Promise:
-    """Return the run's promise, by the contracts in its ledgers: the largest over agents."""
-    claimed = run.largest("target") if run.header["accountant"] == "published" and run.series.private else None
-    return Promise(run.largest("promised"), run.largest("delta"), claimed)
 
 
 def certainty(epsilon: float, delta: float) -> float:
@@ -68,48 +52,39 @@ def meaning(run: RunFacts) -> Said:
             "comparison with private runs, and for nothing that concerns privacy.",
         )
         return
-    for part in (_promised, _relation, _unit, _trust, _reading, _network, _account):
-        yield from part(run)
+    privacy, masked = run.verdict.privacy, run.header.get("trust") == "masked"
+    yield "The promise", _promise(run)
+    if privacy.epsilon_proven is not None and privacy.delta is not None:
+        yield _odds(privacy.epsilon_proven, privacy.delta, run)
+    yield f"Relation: {run.header['adjacency']}", RELATIONS[run.header["adjacency"]]
+    parts = [UNIT, *[TRUST] * masked, ODOMETER, *[MANY] * (len(run.agents) > 1)]
+    yield from [*parts, ALONE if run.header.get("account") is None else ACCOUNT]
 
 
-def colluders_of(run: RunFacts) -> str:
-    """How many other agents epsilon A of masked sums allows to work together, in words."""
-    return counted(run.header["colluders"], "other agent")
-
-
-def _promised(run: RunFacts) -> Said:
-    promise, seeded = promise_of(run), run.series.seeded
+def _promise(run: RunFacts) -> str:
+    privacy, seeded = run.verdict.privacy, run.series.seeded
     claim = ""
-    if promise.claimed is not None:
+    if privacy.accountant == "published":
         claim = (
-            f"The budget in the ledgers, epsilon {epsilon(promise.claimed)}, was kept by the arithmetic of the "
-            "published paper, parts of which do not hold. It is the paper's claim and no proof stands behind it. "
+            "The budget was kept by the arithmetic of the published paper, parts of which do not hold. It is the "
+            "paper's claim and no proof stands behind it. "
         )
-    if promise.epsilon is None or promise.delta is None:
-        yield "The promise", claim + "Nothing is proven of the worst case of this run."
-        return
+    if privacy.epsilon_proven is None:
+        return claim + "Nothing is proven of the worst case of this run."
     whose = "whatever can be seen of this run"
     if not run.series.baseline:
         whose = f"for every agent, {whose}, all messages, silences and refusals, not their timing,"
-    same = len({(epsilon(agent.promised), epsilon(agent.delta)) for agent in run.agents}) <= 1
-    at_most = "" if same else "at most "
-    quote = "This is the figure to quote."
+    quote = "The epsilon proven for the worst case is the figure to quote, with its delta."
     if seeded:
         quote = "Of this run itself, quote no epsilon as a protection."
     elif run.mode == "simulation":
         quote = "The training figures of a simulation are not covered."
-    elif claim:
-        quote = "Of both, this is the figure to quote."
-    yield (
-        "The promise",
+    return (
         f"{claim}{'Of the same run with secret noise, fixed' if seeded else 'Fixed'} before the first round: {whose} "
         f"{'would be' if seeded else 'is'} (epsilon, delta)-differentially private in "
-        f"{'the' if run.series.baseline else 'its'} records, with epsilon {at_most}{epsilon(promise.epsilon)} and "
-        f"delta {at_most}{epsilon(promise.delta)}. A filter kept it in every round: what did not fit was not drawn. "
-        f"It holds within the limits under Not covered. {quote}"
-        + ("" if same else " Each agent has its own, in the table of agents."),
+        f"{'the' if run.series.baseline else 'its'} records. A filter kept it in every round: what did not fit was not "
+        f"drawn. It holds within the limits under Not covered. {quote} Each agent's own stands in the table of agents."
     )
-    yield _odds(promise.epsilon, promise.delta, run)
 
 
 def _odds(bound: float, delta: float, run: RunFacts) -> tuple[str, str]:
@@ -128,103 +103,50 @@ def _odds(bound: float, delta: float, run: RunFacts) -> tuple[str, str]:
     )
 
 
-def _relation(run: RunFacts) -> Said:
-    if run.header["adjacency"] == "replace-one":
-        holder = "" if run.series.baseline else " of one agent"
-        yield (
-            "Relation: replace-one",
-            f"Two data sets are neighbours if one record{holder} is exchanged for another possible record. The "
-            "number of records is the same in both, and public.",
-        )
-        return
-    yield (
-        "Relation: zero-out",
-        "Two data sets are neighbours if the row and label of one record become zero, so that it has no effect. The "
-        "number of records is the same in both, and public. This is weaker than replace-one: to exchange a record "
-        "takes two such steps, which can cost up to twice the epsilon, and a delta (1 + e^epsilon) times as large. "
-        "Do not set it beside a replace-one figure without saying so.",
-    )
-
-
-def _unit(run: RunFacts) -> Said:
-    size, bound = whole(run.said("privacy", "group_size")), real(run.said("privacy", "epsilon_group"))
-    group = "" if bound is None else f" With {size} records that is epsilon {epsilon(bound)} in this run."
-    yield (
-        "Unit: a record",
-        "What is protected is one record, not a person. A person with k records, at one agent or at several, pays "
-        f"for all of them together: k^2 times the rho.{group} Records that depend on each other tell about each other.",
-    )
-
-
-def _trust(run: RunFacts) -> Said:
-    """The two epsilons of masked sums."""
-    if run.header.get("trust") == "masked":
-        yield (
-            "Two epsilons: whom an agent trusts",
-            "The agents hid their sums from each other by masks, and shared the noise. The promise above holds against "
-            f"anybody who listens and {colluders_of(run)} at most, all working together, as long as the masks' "
-            "cryptography (X25519, HMAC-SHA256, ChaCha20) holds. If more work together, or it fails, each agent's own "
-            f"noise is left: that promise is epsilon {epsilon(run.largest('promised_unmasked'))} and rests on no "
-            "cryptography and no trust. Quote both.",
-        )
-
-
-def _reading(run: RunFacts) -> Said:
-    if (spent := run.largest("spent")) is None:
-        return
-    published = run.largest("published") if run.header["method"] == "published" else None
-    paper = ""
-    if published is not None:
-        paper = f" The paper's own arithmetic reads {epsilon(published)} for the same events, for comparison alone."
-    quote = " Quote the promise." if promise_of(run).epsilon is not None and not run.series.seeded else ""
-    yield (
-        "Promise and odometer",
-        f"Epsilon spent, {epsilon(spent)}, is an odometer: what the events so far cost, added up from the ledgers. How "
-        f"many events there were can depend on the records, so the reading is a diagnostic and no guarantee.{quote}"
-        f"{paper}",
-    )
-
-
-def _network(run: RunFacts) -> Said:
-    if len(run.agents) > 1:
-        yield (
-            "Many agents",
-            "The agents' records are disjoint. A record is in one agent's charge alone, so the network's epsilon is "
-            "the largest of the agents', not their sum.",
-        )
-
-
-def _account(run: RunFacts) -> Said:
-    if run.header.get("account") is None:
-        yield (
-            "Other runs on the same records",
-            "The ledgers begin at zero. What other runs, trials and settings tried on the same records have cost is "
-            "not in them, and comes on top.",
-        )
-        return
-    stood = ""
-    if (told := run.largest("account_spent")) is not None:
-        stood = f" When the run ended, the fullest account stood at epsilon {epsilon(told)}, by summary.json."
-    most, all_ = (run.said("privacy", f"account_{name}") for name in ("colluders", "epsilon_if_all_collude"))
-    if whole(most) is not None:
-        stood += (
-            f" That holds as long as at most {most} other agents work together, the least number of any of its "
-            f"runs; otherwise, or where masks fail, epsilon {epsilon(real(all_))}."
-        )
-    yield (
-        "An account over several runs",
-        "The run continued the agents' accounts: the budget spans all the runs in them, and epsilon spent on this "
-        f"page is this run's share alone.{stood} The accounts lie outside the run folder and were not verified here: "
-        "admmnet account show DIR.",
-    )
+RELATIONS = {
+    "replace-one": "Two data sets are neighbours if one record of one agent is exchanged for another possible record. "
+    "The number of records is the same in both, and public.",
+    "zero-out": "Two data sets are neighbours if the row and label of one record become zero, so that it has no "
+    "effect. The number of records is the same in both, and public. This is weaker than replace-one: to exchange a "
+    "record takes two such steps, which can cost up to twice the epsilon, and a delta (1 + e^epsilon) times as large. "
+    "Do not set it beside a replace-one figure without saying so.",
+}
+UNIT = (
+    "Unit: a record",
+    "What is protected is one record, not a person. A person with k records, at one agent or at several, pays for all "
+    "of them together: k^2 times the rho. Records that depend on each other tell about each other.",
+)
+TRUST = (
+    "Two epsilons: whom an agent trusts",
+    "The agents hid their sums from each other by masks, and shared the noise. The first epsilon holds as long as the "
+    "masks' cryptography (X25519, HMAC-SHA256, ChaCha20) does and no more agents work together than it says. Else each "
+    "agent's own noise is left: the second epsilon rests on no cryptography and no trust. Quote both.",
+)
+ODOMETER = (
+    "Promise and odometer",
+    "Epsilon spent is an odometer: what the events so far cost, added up from the ledgers. How many events there were "
+    "can depend on the records, so the reading is a diagnostic and no guarantee.",
+)
+MANY = (
+    "Many agents",
+    "The agents' records are disjoint. A record is in one agent's charge alone, so the network's epsilon is the "
+    "largest of the agents', not their sum.",
+)
+ALONE = (
+    "Other runs on the same records",
+    "The ledgers begin at zero. What other runs, trials and settings tried on the same records have cost is not in "
+    "them, and comes on top.",
+)
+ACCOUNT = (
+    "An account over several runs",
+    "The run continued the agents' accounts: the budget spans all the runs in them, and epsilon spent on this page is "
+    "this run's share alone. The accounts lie outside the run folder and were not verified here: admmnet account show "
+    "DIR.",
+)
 
 
 def uncovered(run: RunFacts) -> Iterator[str]:
     """What no epsilon on the page covers."""
-    if run.series.seeded and run.series.private:
-        yield "This run is a simulation: its seed makes the noise again. It protects no record."
-    elif run.mode == "simulation":
-        yield "This run is a simulation: training losses were computed from the records, and are shown."
     if whole(run.said("data", "test")) != 0:
         yield (
             "Test records are taken to be public. Every error on this page was measured on them, and nobody was "

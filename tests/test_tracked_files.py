@@ -53,5 +53,5 @@ def test_the_rules_see_what_they_are_for() -> None:
 def test_every_measurement_of_speed_is_made_by_one_command_and_has_its_line_on_the_page() -> None:
     page = (ROOT / "docs/benchmarks.md").read_text()
     scripts = {file.stem for file in (ROOT / "tests/benchmarks").glob("bench_*.py")} - {"bench_all"}
-    assert scripts == set(SCRIPTS)
+    assert scripts == {name for name, *_ in SCRIPTS}
     assert [name for name in scripts if f"| `{name}` |" not in page] == []

@@ -10,17 +10,17 @@ import os
 import subprocess
 import sys
 
-SCRIPTS: dict[str, tuple[str, ...]] = {
-    "bench_rounds": (),
-    "bench_solve": (),
-    "bench_blocks": (),
-    "bench_wide": (),
-    "bench_scale": ("--agents", "100,1000,10000"),
-    "bench_verify": (),
-    "bench_baselines": (),
-    "bench_zmq": ("1000",),
-    "bench_curves": (),
-}
+SCRIPTS: tuple[tuple[str, ...], ...] = (
+    ("bench_rounds",),
+    ("bench_solve",),
+    ("bench_blocks",),
+    ("bench_wide",),
+    ("bench_scale", "--agents", "100,1000,10000"),
+    ("bench_scale", "--ledgers", "--agents", "10000", "--rounds", "100"),
+    ("bench_baselines",),
+    ("bench_zmq", "1000"),
+    ("bench_curves",),
+)
 LONGEST = 3600
 """Seconds after which a script is ended."""
 
@@ -31,7 +31,7 @@ def main() -> int:
     parser.add_argument("--data-dir", help="folder of data sets, for bench_baselines")
     folder = parser.parse_args().data_dir
     missed = []
-    for name, words in SCRIPTS.items():
+    for name, *words in SCRIPTS:
         more = ("--data-dir", folder) if folder and name == "bench_baselines" else ()
         print(f"\n## {' '.join((name, *words, *more))}\n", flush=True)
         command = [sys.executable, "-m", f"tests.benchmarks.{name}", *words, *more]

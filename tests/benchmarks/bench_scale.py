@@ -1,18 +1,22 @@
 """Whole runs of many agents in one process: time an agent-round, against one holder of all records, and memory.
 
-    OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.bench_scale [--agents 100,1000,10000] [--rounds 30] [--ring]
+    OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.bench_scale [--agents N,N] [--rounds 30] [--ring | --ledgers]
 
 Every agent has 100 records of 100 features on a random 4-regular graph; pp-admm, seeded; a round is timed whole.
 The yardstick is the CPU time, in the same process, of as many passes over all records as the agents take on average
 (solves, and one for the training losses of a seeded round): in a whole run of two agents that hold all records, which
 has its Hessians, too; and of bare gradients. With `--ring` the agents have 10 records of 20 features, read from a file;
 it prints what set-up, a round and the end take (`--ring --agents 100000 --rounds 12` some minutes) and no yardstick.
+With `--ledgers` it is `admmnet ledger verify` that is measured, on ledgers as a simulation writes them: two events a
+round, a file a block of 128 agents.
 """
 
 from __future__ import annotations
 
 import argparse
 import resource
+import subprocess
+import sys
 import tempfile
 import time
 from multiprocessing import get_context
@@ -22,7 +26,12 @@ from unittest.mock import patch
 
 import numpy as np
 
+from admmnet.auditing.canary import contract_for
 from admmnet.data import Records
+from admmnet.privacy.events import Gaussian, ObjectivePerturbation
+from admmnet.privacy.ledger.file import Ledger
+from admmnet.privacy.ledger.form import Header
+from admmnet.privacy.ledger.segments import Segment
 from admmnet.solvers.blocks.solve import BlockSolver
 from admmnet.solvers.certificate import Solution, gradient
 from admmnet.solvers.losses import get_loss
@@ -128,12 +137,53 @@ def ring(agents: int, rounds: int, file: str) -> None:
     )
 
 
+BLOCK = 128
+EVENTS = (ObjectivePerturbation(2.0 / RECORDS, 1.0, 1.0, 0.25, 1.05, RECORDS, logistic=True), Gaussian(6e-4, 0.22))
+
+
+def write_ledgers(folder: Path, agents: int, rounds: int) -> None:
+    """Ledgers of agents on a ring of a run that has not finished."""
+    (folder / "ledger").mkdir(parents=True)
+    contract = contract_for(1e6, 1e-5, tuple((event, rounds) for event in EVENTS))
+    (folder / "config.toml").write_text(f"[network]\nagents = {agents}\n")
+    for start in range(0, agents, BLOCK):
+        path, block = (
+            folder / "ledger" / f"block-{start:0{len(str(agents - 1))}d}.jsonl",
+            range(agents)[start:][:BLOCK],
+        )
+        file, ledgers = Segment(path, len(block), kept=False), []
+        for i in block:
+            around = tuple(sorted(((i - 1) % agents, (i + 1) % agents)))
+            words = ("pp-admm", "seeded", "public-bounds", "0.1.0")
+            header = Header(i, around, RECORDS, contract, *words, mode="simulation")
+            ledgers.append(Ledger(file, header, durable=False))
+        for round_ in range(rounds):
+            for ledger in ledgers:
+                ledger.charge(round_, *EVENTS)
+            ledgers[0].commit()
+        for ledger in ledgers:
+            ledger.end()
+        for ledger in ledgers:
+            ledger.close()
+
+
+def verify(agents: int, rounds: int) -> None:
+    """Print what `admmnet ledger verify` takes: processor time of all its processes, memory of the largest."""
+    with tempfile.TemporaryDirectory() as place:
+        write_ledgers(Path(place) / "run", agents, rounds)
+        command = [sys.executable, "-m", "admmnet", "ledger", "verify", f"{place}/run"]
+        subprocess.run(command, check=True, timeout=1800)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"{used.ru_utime + used.ru_stime:.1f} s of processor time, largest process {used.ru_maxrss / 1000:.0f} MB")
+
+
 def main() -> None:
     """Measure every size in a process of its own, so that its memory is its own."""
     parser = argparse.ArgumentParser(description="Whole runs of many agents in one process.")
     parser.add_argument("--agents", default="100,1000,10000")
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--ring", action="store_true")
+    parser.add_argument("--ledgers", action="store_true")
     words = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for agents in map(int, words.agents.split(",")):
@@ -141,7 +191,8 @@ def main() -> None:
             if words.ring:
                 asked = *asked, f"{folder}/{agents}.npz"
                 write_people(Path(asked[-1]), agents * FEW, width=NARROW)
-            child = get_context("spawn").Process(target=ring if words.ring else measure, args=asked)
+            work: Any = verify if words.ledgers else ring if words.ring else measure
+            child = get_context("spawn").Process(target=work, args=asked)
             child.start()
             child.join(1800)
             if child.exitcode != 0:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 from admmnet.cli import run_command_line
@@ -184,6 +185,21 @@ def test_without_matplotlib_the_grid_runs_and_says_what_is_missing(
     assert not (tmp_path / "grid/compare.png").exists()
     assert command(*words).code == 0
     assert (tmp_path / "grid/compare.png").exists()
+
+
+@pytest.mark.parametrize("task", ["classes", "real"])
+def test_methods_that_learn_the_task_are_compared(task: str, command: Compare, tmp_path: Path) -> None:
+    X = np.random.default_rng(3).standard_normal((300, 3))
+    y: Any = np.argmax(X, axis=1) if task == "classes" else X[:, 0].clip(-2, 2)
+    np.savez(tmp_path / "rows.npz", X=X, y=y)
+    declared = "labels = [0, 1, 2]" if task == "classes" else "targets = [-2, 2]"
+    (tmp_path / "run.toml").write_text(f"[data.schema]\nfeatures = 3\n{declared}\n", encoding="utf-8")
+    words = [str(tmp_path / "run.toml"), "--data", str(tmp_path / "rows.npz"), "--simulate", "--algorithms"]
+    words += ["noisy-gd,ssp", "--epsilons", "20", "--seeds", "0:2", "--agents", "3", "--delta", "1e-3"]
+    printed = command(*words, "-o", str(tmp_path / "out"))
+    assert printed.code == 0, printed.err
+    assert ("always the mean" if task == "real" else "always the larger class") in printed.out
+    assert ("test MSE" in printed.out) == (task == "real")
 
 
 def test_help_loads_nothing_heavy() -> None:

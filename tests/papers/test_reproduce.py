@@ -193,6 +193,13 @@ def test_the_split_reaches_the_noise(finished: Made) -> None:
     assert first.isdisjoint(second)
 
 
+def test_tuning_is_priced_once_for_each_method(finished: Made) -> None:
+    rows = rows_of(finished("damaskinos2021").folder / "tuning.csv")
+    places = {(row["problem"], row["reading"], row["method"]) for row in rows}
+    assert len(places) == len(rows) > 0
+    assert {row["epsilon"] for row in rows} == {"0.5"}  # as near to 1 as any
+
+
 def test_stand_ins_are_said(finished: Made) -> None:
     report = finished("ding2020").report.read_text(encoding="utf-8")
     assert "Records: tiny problem for Brazil (in place of Brazil)." in report

@@ -143,6 +143,7 @@ def test_without_script_tables_and_words_are_there(seeded: Path) -> None:
     for said in ("integrity: 5 ledgers, 60 events hold", "What that means", "Relation: replace-one", "topology"):
         assert said in found.text
     assert "JavaScript, which is off here" in found.text
+    assert found.text.count("digest is the one in summary.json") == 5
     rows = [attributes for tag, attributes in found.tags if tag == "tr" and "data-a" in attributes]
     assert len(rows) == 5
 
@@ -287,6 +288,8 @@ def test_many_events_share_rows(published: Path, monkeypatch: pytest.MonkeyPatch
             times = [sum(kind[0] for kind in found["whats"][what][0]) for what in flat[1::3]]
             assert sum(times) == len(account.events)
             assert found["totals"][flat[-1]][1] == epsilon(account.events[-1][2]["total"]["epsilon_spent"])
+            rhos = [float(found["whats"][what][1]) for what in flat[1::3]]
+            assert sum(rhos) == pytest.approx(account.events[-1][2]["total"]["rho"], rel=1e-3)
             if grouped:
                 assert any(" to " in found["rounds"][when] for when in flat[::3])
     monkeypatch.setattr(compact, "ROWS", 4)

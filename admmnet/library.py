@@ -32,7 +32,7 @@ class Summary(dict[str, Any]):
 
     def __call__(self) -> str:
         """Return what the command prints at the end of a run."""
-        from admmnet.cli.tables import run_text
+        from admmnet.report.tables import run_text
 
         return run_text(self, self._folder)
 

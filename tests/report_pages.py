@@ -13,6 +13,7 @@ from typing import Any
 
 from admmnet.forms import encode
 from admmnet.report.html import make_report
+from admmnet.report.html.facts import RunFacts, read_facts
 from tests.people_runs import put_summary, seal, summary_of
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>{{data}}&\"'\u2028"
@@ -67,6 +68,13 @@ def page(*folders: Path) -> Page:
     return Page(report.html)
 
 
+def sound(folder: Path) -> RunFacts:
+    """What a folder that verifies says."""
+    facts = read_facts(folder, "run")
+    assert isinstance(facts, RunFacts)
+    return facts
+
+
 def rewrite(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """Change summary.json."""
     summary = summary_of(folder)
@@ -114,7 +122,7 @@ def hostile(source: Path, folder: Path) -> Path:
     rewrite(
         folder,
         lambda summary: (
-            summary.update(algorithm=HOSTILE, topology=HOSTILE, transport=HOSTILE, notes=[HOSTILE, "\ud800"]),
+            summary.update(algorithm=HOSTILE, topology=HOSTILE, notes=[HOSTILE]),
             summary["data"].update(name=HOSTILE),
             summary["versions"].update({HOSTILE: HOSTILE}),
         ),

@@ -16,6 +16,7 @@ from admmnet.config.run_config import RunConfig
 from admmnet.errors import AdmmnetError, CheckFailed, RequestError
 from admmnet.experiments.parsing import OWN, parse_entry
 from admmnet.methods import METHODS
+from admmnet.record.format import count, epsilon, number, percent
 from admmnet.settings import settings_in
 
 if TYPE_CHECKING:
@@ -119,22 +120,21 @@ def audit(
     if not found.audit.holds:
         best = max(found.audit.lower, found.audit.lower_gaussian or 0.0)
         raise CheckFailed(
-            f"epsilon is at least {best:.4g}, and {found.audit.proven:.4g} is proven: the program does not do what its "
-            f"proof says ({folder}/audit.json); a true claim fails so once in "
-            f"{1.0 / (2.0 * (1.0 - confidence)):.0f} audits"
+            f"epsilon is at least {number(best)}, and {epsilon(found.audit.proven)} is proven: the program does not do "
+            f"what its proof says ({folder}/audit.json); a true claim fails so once in "
+            f"{count(round(1.0 / (2.0 * (1.0 - confidence))))} audits"
         )
 
 
 def _print(found: Audited) -> None:
-    from admmnet.cli.columns import console, show, table
-    from admmnet.record.format import epsilon
+    from admmnet.report.columns import console, show, table
 
     audit = found.audit
-    grid = table(f"{found.title}: epsilon at delta {audit.delta:g}, {found.adjacency}", "", "epsilon")
+    grid = table(f"{found.title}: epsilon at delta {epsilon(audit.delta)}, {found.adjacency}", "", "epsilon")
     grid.columns[0].justify = "left"
-    grid.add_row("at least, by counting", f"{audit.lower:.4g}")
+    grid.add_row("at least, by counting", number(audit.lower))
     if audit.lower_gaussian is not None:
-        grid.add_row("at least, by the Gaussian reading", f"{audit.lower_gaussian:.4g}")
+        grid.add_row("at least, by the Gaussian reading", number(audit.lower_gaussian))
     grid.add_row("proven", epsilon(audit.proven))
     if audit.published is not None:
         grid.add_row("published", epsilon(audit.published))
@@ -143,7 +143,7 @@ def _print(found: Audited) -> None:
     if found.as_dict()["exceeds_published"]:
         words += "; more than what is published"
     bug = "" if found.request.bug is None else f", with the bug {found.request.bug}"
-    sure = f"{100.0 * audit.confidence:.6g} % confidence of each bound"
-    print(f"{audit.trials:,} trials in each world, {sure}{bug}: {words}")
+    sure = f"{percent(audit.confidence)} confidence of each bound"
+    print(f"{count(audit.trials)} trials in each world, {sure}{bug}: {words}")
     if found.picture is not None:
         print(f"written: {found.picture}")

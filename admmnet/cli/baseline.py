@@ -138,7 +138,7 @@ def _facts(plan: Plan) -> dict[str, Any]:
 
 def _print_plan(facts: dict[str, Any]) -> None:
     """Print what a baseline would draw and what that costs."""
-    from admmnet.cli.columns import print_table
+    from admmnet.report.columns import print_table
 
     print(
         f"{facts['algorithm']} ({facts['method']}) on {facts['data']}: {count(facts['records'])} records, "

@@ -277,7 +277,7 @@ def _said(found: Mapping[str, Any]) -> str:
 
 
 def _print(facts: Mapping[str, Any], agents: int, size: int, groups: Sequence[float | None]) -> None:
-    from admmnet.cli.columns import print_table
+    from admmnet.report.columns import print_table
 
     names = [name for name in ("eta", "regularisation", "beta") if facts[name] is not None]
     head = [f"{facts['algorithm']} ({facts['method']})", counted(agents, "agent")]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from admmnet.cli.columns import console, show, table
 from admmnet.experiments.figures import CompareResult, Line
 from admmnet.experiments.parsing import said, short
 from admmnet.experiments.tuning import UNCOVERED
-from admmnet.record.format import epsilon, number, percent
+from admmnet.record.format import count, epsilon, number, percent
+from admmnet.report.columns import console, show, table
 
 COLUMNS = ("method", "epsilon", "error in %", "eps proven", "eps publ.", "loss", "releases", "MB", "seconds")
 
@@ -21,8 +21,8 @@ def print_comparison(result: CompareResult) -> None:
     splits = f", {len(result.surveys)} splits" if len(result.surveys) > 1 else ""
     whose = f"{survey.agents} agents, " if survey.agents > 1 else ""
     title = (
-        f"{survey.name}: {survey.train:,} training and {survey.test:,} test records{splits}, {whose}"
-        f"delta {result.delta:g}; means over {seeds} seeds"
+        f"{survey.name}: {count(survey.train)} training and {count(survey.test)} test records{splits}, {whose}"
+        f"delta {epsilon(result.delta)}; means over {seeds} seeds"
     )
     real = result.real
     columns = tuple("test MSE" if real and name == "error in %" else name for name in COLUMNS)
@@ -57,18 +57,17 @@ def print_comparison(result: CompareResult) -> None:
 
 
 def _cells(line: Line, *, real: bool) -> tuple[str, ...]:
-    error = number(line.error) if real else percent(line.error).removesuffix("%")
-    spread = "" if line.spread is None else f" +- {number(line.spread) if real else f'{100 * line.spread:.2f}'}"
+    shown = [number(value) if real else percent(value).removesuffix("%") for value in (line.error, line.spread)]
     return (
         line.entry.text,
         "-" if line.epsilon is None else short(line.epsilon),
-        error + spread,
+        " +- ".join(shown[: 1 if line.spread is None else 2]),
         epsilon(line.epsilon_proven),
         epsilon(line.epsilon_published),
         number(line.train_loss),
-        f"{line.releases:.1f}".removesuffix(".0"),
+        number(line.releases),
         number(line.bytes_sent / 1e6),
-        f"{line.seconds:.2f}",
+        number(line.seconds),
     )
 
 
@@ -98,5 +97,5 @@ def _print_tuning(result: CompareResult) -> None:
     for row in rows:
         grid.add_row(*(row[name] for name in columns))
     show(console(), grid)
-    print(f"tuning: the epsilons here are those of all trials and one final run, at delta {result.delta:g}")
+    print(f"tuning: the epsilons here are those of all trials and one final run, at delta {epsilon(result.delta)}")
     print(f"        {UNCOVERED}")

@@ -160,7 +160,7 @@ def show(name: str, schema: Path | None, balance: bool, as_json: bool, **flags: 
 
 
 def _print_columns(columns: Sequence[dict[str, Any]]) -> None:
-    from admmnet.cli.columns import print_table
+    from admmnet.report.columns import print_table
 
     rows = [
         {

@@ -49,6 +49,19 @@ def _new_data(*, labelled: bool) -> Callable[[Callable[..., None]], Callable[...
     return decorate
 
 
+def mode_line(folder: Path) -> str:
+    """First line of the verdict on a run, by its summary alone."""
+    from admmnet.forms import decode
+    from admmnet.record.folder import SUMMARY
+    from admmnet.record.forms import Summary
+    from admmnet.record.verdict import verdict_on
+
+    path = folder / SUMMARY
+    if not path.exists():
+        return "mode:       not known: there is no summary.json"
+    return verdict_on(decode(Summary, path.read_bytes(), str(path), indent=2), str(folder)).lines()[0]
+
+
 def _request(features: str | None, **given: Any) -> NewData:
     from admmnet.config.run_config import find_setting
     from admmnet.predict.apply import NewData
@@ -74,6 +87,7 @@ def evaluate(run: Path, as_json: bool, part: Any, public: bool, **flags: Any) ->
     if as_json:
         print(json.dumps(facts, indent=2))
         return
+    print(mode_line(run))
     _print_facts(facts)
 
 
@@ -129,6 +143,12 @@ def predict(run: Path, agent: int | None, out: Path | None, **flags: Any) -> Non
         raise RequestError(f"-o {out} is the file of --data: name another one")
     model = read_model(run)
     found = predict_rows(model, _request(**flags), agent=agent)
+    if out is None:
+        _write(sys.stdout, found)
+    else:
+        with written(out) as draft, draft.open("w", encoding="utf-8", newline="") as file:
+            _write(file, found)
+    print(mode_line(run), file=sys.stderr)
     if model.task != "real" and not found.probable:
         print(
             f"note: no probabilities: the scores of loss = {model.config.loss!r} are no log-odds; a model that is "
@@ -137,11 +157,6 @@ def predict(run: Path, agent: int | None, out: Path | None, **flags: Any) -> Non
         )
     if model.task != "real" and len(found.prediction) > 1 and len(set(found.prediction)) == 1:
         print(f"note: one class only: this model says {found.prediction[0]!r} for every row", file=sys.stderr)
-    if out is None:
-        _write(sys.stdout, found)
-        return
-    with written(out) as draft, draft.open("w", encoding="utf-8", newline="") as file:
-        _write(file, found)
 
 
 def _write(file: TextIO, found: Predictions) -> None:

@@ -11,12 +11,12 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from admmnet.cli.columns import FEW, grid_of
 from admmnet.errors import RequestError
 from admmnet.evidence.follow import Seen, Sight
 from admmnet.record.format import epsilon, error, number
 from admmnet.record.format import seconds as duration
 from admmnet.record.values import at, real
+from admmnet.report.columns import FEW, grid_of
 from admmnet.solvers.losses import get_loss, tasks_of
 
 BLOCKS, SIGNS = "▁▂▃▄▅▆▇█", "_.-~=+*#"

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from admmnet.cli.evaluate import mode_line
 from admmnet.cli.flags import RUN, json_flag, out_flag
 from admmnet.errors import printable
 from admmnet.record.format import count, number
@@ -38,11 +39,12 @@ def show(run: Path, top: int | None, agent: int | None, as_json: bool) -> None:
     if as_json:
         print(json.dumps(facts | {"coefficients": rows[:top]}, indent=2))
         return
+    print(mode_line(run))
     _print(facts, rows[: top or TOP])
 
 
 def _print(facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    from admmnet.cli.columns import print_table
+    from admmnet.report.columns import print_table
 
     known, all_ = facts["noise"]["known"], len(facts["coefficients"])
     print(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.flags import PATH
+from admmnet.cli.flags import PATH, explaining
 from admmnet.config.run_config import RunConfig, own_settings, owners_of
 from admmnet.config.toml import algorithm_in, common_settings, load_config, read_schema, saved_algorithm
 from admmnet.errors import RequestError
@@ -200,9 +201,13 @@ def tell(result: RunResult, *, quiet: bool, as_json: bool, told: Collection[str]
     if as_json:
         print(json.dumps(result.summary, indent=2))
         return
-    from admmnet.cli.tables import print_run
+    from admmnet.report.columns import console
+    from admmnet.report.tables import print_closing
 
-    print_run(result.summary, result.folder, told)
+    print_closing(console(), result.summary, result.folder, explain=explaining())
+    for note in result.summary["notes"]:
+        if note not in told:
+            print(f"note: {note}", file=sys.stderr)
 
 
 def given_in(flags: Mapping[str, Any]) -> dict[str, Any]:

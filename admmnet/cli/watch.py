@@ -85,8 +85,8 @@ def _follow(watcher: Watcher, every: float) -> Sight:
         return _tell(watcher, every)
     from rich.live import Live
 
-    from admmnet.cli.columns import console
     from admmnet.cli.frame import Frame
+    from admmnet.report.columns import console
 
     out, frame = console(), Frame(watcher.folder)
     sight = watcher.look()
@@ -118,8 +118,8 @@ def _tell(watcher: Watcher, every: float) -> Sight:
 
 
 def _print(watcher: Watcher) -> None:
-    from admmnet.cli.columns import console
     from admmnet.cli.frame import Frame
+    from admmnet.report.columns import console
 
     out, sight = console(), watcher.look()
     out.print(Frame(watcher.folder).of(sight, out, whole=True))

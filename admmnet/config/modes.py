@@ -13,17 +13,6 @@ from admmnet.methods.settings import MethodSettings
 SIMULATE = "if these records are public or made up, --simulate makes this a simulation, which protects nothing"
 
 
-def mode_words(mode: str, *, seeded: bool, dependent: bool = False) -> str:
-    """Say in a line what a run's mode means; ``dependent``: something was read from the records."""
-    if mode == "private" and dependent:
-        return "private but for what was read from the records (see its notes), which no epsilon covers"
-    if mode == "private":
-        return "private: what the records decide leaves with noise alone"
-    if seeded:
-        return "simulation: protects nothing, the seed makes the noise again"
-    return "simulation: the records count as public, and figures computed from them are shown"
-
-
 def check_mode(config: RunConfig) -> None:
     """Refuse a private run that leaves open what it must say; simulations need say nothing."""
     if config.simulation:

@@ -15,14 +15,13 @@ from typing import Any
 
 from admmnet.errors import CheckFailed, RequestError, printable
 from admmnet.evidence.compare import read_evidence
-from admmnet.files import load_json, load_toml
+from admmnet.files import load_toml
 from admmnet.forms import decode
-from admmnet.privacy.ledger.segments import is_segment
+from admmnet.privacy.ledger.form import HeaderLine
 from admmnet.record.folder import LOST, PART, SUMMARY, is_held
 from admmnet.record.forms import Lost, Summary
 from admmnet.record.shelf import Follower, ledger_files
-from admmnet.record.tails import Tail, ledger_tail
-from admmnet.record.values import at, real, whole
+from admmnet.record.values import at, whole
 from admmnet.record.verdict import ModeFacts, mode_of
 
 SHARE = 0.05
@@ -188,7 +187,7 @@ class Watcher:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._metrics = Metrics(folder / "metrics.csv")
-        self._headers: dict[Path, Mapping[str, Any]] = {}
+        self._header: HeaderLine | None = None
         self._followed: dict[Path, Follower] = {}
         self._trouble: str | None = None
         self._charged = 0
@@ -224,7 +223,7 @@ class Watcher:
         rounds = whole(at(settings, "algorithm", "rounds")) or whole(at(settings, "baseline", "epochs"))
         lost = self._lost(summary)
         agents = tuple(self._agents(summary, lost))
-        header = next((one for one in self._headers.values() if at(one, "mode") in ("simulation", "private")), None)
+        header = self._header
         return Sight(
             settings=settings or {},
             mode=None if header is None else mode_of(header, whole(at(settings, "run", "seed"))),
@@ -268,39 +267,18 @@ class Watcher:
 
     def _budgets(self) -> Iterator[tuple[int, tuple[float | None, float | None]]]:
         """Agents whose ledgers are here: epsilon of the budget, and what is spent of it."""
-        for header, tail in self._ends():
-            agent, target, spent = whole(at(header, "agent")), real(at(header, "budget", "epsilon")), None
-            if agent is None:
-                continue
-            if tail is not None and target is not None:
-                key = "epsilon_published" if at(header, "accountant") == "published" else "epsilon_spent"
-                spent = 0.0 if tail.total is None else real(tail.total.get(key))
-            if tail is not None and at(header, "neighbours"):  # a series may be charged ahead
-                self._charged = max(self._charged, tail.round or 0)
-            yield agent, (target, spent)
-
-    def _ends(self) -> Iterator[tuple[Mapping[str, Any], Tail | None]]:
-        """Headers and ends of the ledgers that are here."""
         for path in ledger_files(self.folder):
-            if not is_segment(path):
-                yield self._header(path), ledger_tail(path)
-                continue
-            for line, tail in self._followed.setdefault(path, Follower(path)).look():
-                header = _mapping(line, load_json) or {}
-                self._headers.setdefault(path, header)
-                yield header, tail
-
-    def _header(self, path: Path) -> Mapping[str, Any]:
-        if path not in self._headers:
-            try:
-                with path.open("rb") as file:
-                    line = file.readline(1 << 20)
-            except OSError:  # another user's, or no file
-                return {}
-            if not line.endswith(b"\n"):
-                return {}
-            self._headers[path] = _mapping(line, load_json) or {}
-        return self._headers[path]
+            for header, total, round in self._followed.setdefault(path, Follower(path)).look():
+                self._header = self._header or header
+                target, spent = header.budget.epsilon, None
+                if target is not None and total is None:
+                    spent = 0.0
+                elif target is not None and total is not None:
+                    published = header.accountant == "published"
+                    spent = total.epsilon_published if published else total.epsilon_spent
+                if header.neighbours:  # a series may be charged ahead
+                    self._charged = max(self._charged, round or 0)
+                yield header.agent, (target, spent)
 
     def _receipts(self, *, at_once: bool) -> str | None:
         """What is wrong with the receipts, found again after some time; ``at_once`` where nothing more comes."""

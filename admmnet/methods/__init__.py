@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 TAKEN = (
     {"algorithms", "answered", "as_json", "bug", "canary", "confidence", "config", "debug", "dry_run"}
-    | {"epsilons", "explain", "failure", "h", "help", "id", "jobs", "json", "name", "network", "network_file"}
+    | {"epsilons", "explain", "failure", "grid", "h", "help", "id", "jobs", "json", "name", "network", "network_file"}
     | {"number", "parent", "plain", "plot", "quick", "quiet", "records", "reference_norm", "report", "resplit"}
     | {"sample_complexity", "secret", "seeds", "trials", "tune", "tune_seeds", "version"}
 )

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from admmnet.errors import RequestError
+from admmnet.errors import CheckFailed, RequestError
 from admmnet.methods import METHODS
 from admmnet.predict.model import Model
 from admmnet.privacy.events import (
@@ -28,7 +28,7 @@ from admmnet.privacy.events import (
 )
 from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.record.forms import AgentEntry, Summary
-from admmnet.record.reader import read_run
+from admmnet.record.reader import look_at
 from admmnet.solvers.losses import Loss, get_loss
 from admmnet.types import Vector
 
@@ -117,18 +117,21 @@ def noise_of(model: Model, agent: int | None = None) -> Noise:
 
 
 def _read(model: Model, agent: int | None) -> _Run:
-    run = read_run(model.folder)
-    if run.summary is None:
-        raise RequestError(f"{model.folder} has no summary.json: take the original run folder")
-    entries = {entry.agent for entry in run.summary.per_agent}
-    ledgers = {int(ledger.header["agent"]): ledger for ledger in run.ledgers.values()}
+    found = look_at(model.folder)
+    if found.summary is None:
+        raise RequestError(f"{model.folder} has no sound summary.json: take the original run folder")
+    summary, entries = found.summary, {entry.agent for entry in found.summary.per_agent}
+    for path in (model.folder / "ledger").glob("agent-*.jsonl"):
+        if f"ledger/{path.name}" not in found.ledgers:
+            raise CheckFailed(next(fault for fault in found.faults if path.name in fault))
+    ledgers = {int(ledger.header["agent"]): ledger for ledger in found.ledgers.values()}
     if missing := sorted(entries - set(ledgers)):
         shown = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
         raise _NoFigure(
             f"the noise follows from all agents' ledgers, and those of {shown} are not in this folder: each owner has "
             "its own"
         )
-    return _Run(model, agent, run.summary, {i: ledgers[i] for i in sorted(entries)})
+    return _Run(model, agent, summary, {i: ledgers[i] for i in sorted(entries)})
 
 
 def _require_steady(run: _Run) -> None:

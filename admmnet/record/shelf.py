@@ -5,17 +5,18 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from admmnet.errors import CheckFailed
+from admmnet.forms import decode
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import Ledger, LedgerFile
+from admmnet.privacy.ledger.form import EndLine, EventLine, HeaderLine, Line, Total
 from admmnet.privacy.ledger.lines import KEPT, digest
-from admmnet.privacy.ledger.segments import Segment, SegmentChain, before_of, content, is_segment, strands
+from admmnet.privacy.ledger.segments import Segment, SegmentChain, before_of, content, strands
 from admmnet.record.folder import ledger_path, sha256
-from admmnet.record.tails import Tail, ledger_tail, tail_of
 
 ALONE = 1000
 """Most agents of a simulation whose ledgers are in files of their own."""
@@ -71,16 +72,24 @@ def digest_of(ledger: Ledger) -> str:
     return ledger.chain.sha256 if isinstance(ledger.chain, SegmentChain) else sha256(ledger.path)
 
 
+class Followed(NamedTuple):
+    """A ledger as far as it is written, unverified: header, last total stated, round of the last charge."""
+
+    header: HeaderLine
+    total: Total | None
+    round: int | None
+
+
 class Follower:
-    """Ledgers in a segment that is being written: of each its first line and its last two, unverified."""
+    """Ledgers in one file that may still be written; what was read once is not read again, but for a few last lines."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._offset = path, 0
         self._heads: dict[str, list[bytes]] = {}
         self._found: list[list[bytes]] = []
 
-    def look(self) -> list[tuple[bytes, Tail]]:
-        """Take in what was written since; return headers and ends."""
+    def look(self) -> list[Followed]:
+        """Take in what was written since; return what can be read."""
         try:
             with self._path.open("rb") as file:
                 file.seek(self._offset)
@@ -94,17 +103,29 @@ class Follower:
                 own = []
                 self._found.append(own)
             own.append(line)
-            del own[1:-2]
+            del own[1:-4]  # a charge, the end, and what a resume may add
             self._heads[digest(line)] = own
-        return [(own[0], tail_of(b"\n".join([*own[1:], b""]))) for own in self._found]
+        return [found for found in map(_followed, self._found) if found is not None]
 
 
-def tails(folder: Path) -> list[Tail | None]:
-    """How every ledger ends, unverified."""
-    found: list[Tail | None] = []
-    for path in ledger_files(folder):
-        found += [tail for _, tail in Follower(path).look()] if is_segment(path) else [ledger_tail(path)]
-    return found
+def _followed(lines: Sequence[bytes]) -> Followed | None:
+    first, *last = (_line_of(line) for line in lines)
+    if not isinstance(first, HeaderLine):
+        return None
+    ends = [line for line in last if isinstance(line, EventLine | EndLine)]
+    rounds = [line.round for line in ends if isinstance(line, EventLine)]
+    return Followed(first, ends[-1].total if ends else None, rounds[-1] if rounds else None)
+
+
+def _line_of(line: bytes) -> Any:
+    with suppress(CheckFailed):
+        return decode(cast(Any, Line), line)
+    return None
+
+
+def follow_all(folder: Path) -> list[Followed]:
+    """How every ledger of a folder stands, unverified."""
+    return [found for path in ledger_files(folder) for found in Follower(path).look()]
 
 
 def read_all(files: Sequence[Path], *, keep: bool = True, processes: int = 1) -> list[list[Read] | str]:

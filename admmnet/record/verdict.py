@@ -5,12 +5,12 @@ Every screen prints these lines, and every ``--json`` has these fields.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct, structs
 
 from admmnet.errors import counted, printable
+from admmnet.privacy.ledger.form import HeaderLine
 from admmnet.record.figures import figures, privacy_of
 from admmnet.record.format import epsilon
 from admmnet.record.forms import Mode, Privacy, Summary
@@ -113,7 +113,7 @@ class Verdict(_Part, frozen=True, kw_only=True):
         if self.privacy.account is not None:
             lines.append(f"account:    {self.privacy.account}: {_over_runs(self.privacy)}")
         if self.integrity is not None:
-            lines.append(f"integrity:  {self.integrity.line()}")
+            lines.append(f"integrity:  {self.folder}: {self.integrity.line()}")
         return lines + (self.signer.lines() if self.signer is not None else [])
 
 
@@ -131,17 +131,23 @@ def verdict_of(run: Run) -> Verdict:
     if summary is not None:
         return structs.replace(verdict_on(summary, str(run.path)), integrity=integrity)
     first, settings = accounts[0], run.settings
-    mode = mode_of(first.header, settings.get("seed"))
+    seeded = first.header["noise"] == "seeded"
+    mode = ModeFacts(
+        mode=first.header["mode"],
+        seed=settings.get("seed") if seeded else None,
+        seeded=seeded,
+        preprocessing=first.header["preprocessing"],
+    )
     entries = [figures(account.totals, account.contract) for account in accounts]
     masked = first.header.get("trust") is not None
     privacy = privacy_of(first.contract, entries, account=settings.get("account"), maskable=masked)
     return Verdict(folder=str(run.path), mode=mode, privacy=privacy, integrity=integrity)
 
 
-def mode_of(header: Mapping[str, Any], seed: int | None) -> ModeFacts:
+def mode_of(header: HeaderLine, seed: int | None) -> ModeFacts:
     """Mode by the first line of a ledger, and the seed that the settings name."""
-    seeded, read = header.get("noise") == "seeded", str(header.get("preprocessing"))
-    return ModeFacts(mode=header["mode"], seed=seed if seeded else None, seeded=seeded, preprocessing=read)
+    seeded, read = header.noise == "seeded", header.preprocessing
+    return ModeFacts(mode=header.mode, seed=seed if seeded else None, seeded=seeded, preprocessing=read)
 
 
 def verdict_on(summary: Summary, folder: str) -> Verdict:

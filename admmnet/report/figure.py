@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
+from admmnet.record.format import count, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -316,9 +317,9 @@ def _draw_panel(axes: Any, panel: Panel) -> None:
         axes.set_xscale("log")
     if panel.ylog:
         axes.set_yscale("log")
-    for number, curve in enumerate(panel.curves):
+    for place, curve in enumerate(panel.curves):
         if len(curve.x):
-            _curve(axes, curve, panel.ylog, number, len(panel.curves))
+            _curve(axes, curve, panel.ylog, place, len(panel.curves))
     for rule in panel.rules:
         axes.axhline(rule.value, zorder=1, **rule.style())
     if panel.paint is not None:
@@ -353,7 +354,7 @@ def _curve(axes: Any, curve: Curve, ylog: bool, number: int, curves: int) -> Non
 def _frame(axes: Any, panel: Panel) -> None:
     from matplotlib import ticker
 
-    plain = ticker.FuncFormatter(lambda value, _: f"{value:g}")
+    plain = ticker.FuncFormatter(lambda value, _: count(round(value)) if value == round(value) else number(value))
     if panel.ticks:
         axes.xaxis.set_major_locator(ticker.FixedLocator(panel.ticks))
         axes.xaxis.set_minor_locator(ticker.NullLocator())

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
+import numpy as np
+
 from admmnet.config.run_config import settings_of
 from admmnet.config.toml import common_settings
 from admmnet.errors import RequestError
+from admmnet.record.format import count, epsilon, parameter
 from admmnet.record.values import at
 from admmnet.report.series import Series
 from admmnet.settings import Setting
@@ -96,7 +99,7 @@ def _label(names: Sequence[str], run: Series, *, mixed: bool, seeds: int) -> str
         value = _value(name, run)
         if value is None or (mixed and value == "auto") or (name == "seed" and run.seeded and seeds == 1):
             continue
-        shown = f"{value:g}" if isinstance(value, float) else str(value)
+        shown = parameter(value)
         if name == "seed" and not run.seeded:
             parts.append("private noise")
         elif _UNTOLD.get(name) != value:
@@ -109,7 +112,7 @@ def heading(run: Series) -> str:
     name = run.algorithm + (", published" if run.private and run.settings.get("method") == "published" else "")
     parts = [f"{name} on {_data(run)}"]
     if not run.baseline:
-        parts.append(f"{run.size:,}\u00a0agents")
+        parts.append(f"{count(run.size)}\u00a0agents")
     if run.private:
         parts += [_budget(run)] if run.part is None else [_budget(run), f"agent {run.part}'s part"]
     if run.summary is None:
@@ -127,12 +130,12 @@ def _budget(run: Series) -> str:
     targets = run.targets[run.targets == run.targets]
     deltas = sorted(set(run.deltas[run.deltas == run.deltas].tolist()))
     low, high = float(targets.min()), float(targets.max())
-    epsilon = f"epsilon\u00a0{low:g}" if low == high else f"epsilon\u00a0{low:g}\u00a0to\u00a0{high:g}"
-    return epsilon + (f", delta\u00a0{deltas[0]:g}" if len(deltas) == 1 else "")
+    ends = "\u00a0to\u00a0".join(dict.fromkeys((epsilon(low), epsilon(high))))
+    return f"epsilon\u00a0{ends}" + (f", delta\u00a0{epsilon(deltas[0])}" if len(deltas) == 1 else "")
 
 
 def _rounds(run: Series) -> str:
-    done = int((run.network.releases == run.network.releases).sum())
+    done = int(np.isfinite(run.network["releases"]).sum())
     planned = run.settings.get("rounds")
     unit = "epochs" if run.baseline else "rounds"
     return f"{done} of {planned} {unit}" if isinstance(planned, int) and not run.baseline else f"{done} {unit}"
@@ -147,5 +150,5 @@ def common_heading(runs: Sequence[Series]) -> str:
         parts.insert(0, f"{runs[0].algorithm} on")
     head = " ".join(parts) or "runs"
     if len({run.size for run in runs}) == 1 and runs[0].size > 1:
-        head += f", {runs[0].size:,} agents"
+        head += f", {count(runs[0].size)} agents"
     return f"{len(runs)} runs: {head}"

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
+from admmnet.record.format import error
 from admmnet.report import figure, painting
 from admmnet.report.figure import BLUE, COLOURS, DASHES, GREY, INK, MARKERS, Band, Curve, Look, Panel, Rule
 from admmnet.report.series import STATES, UNKNOWN, Floats, Series
@@ -47,11 +48,11 @@ def figures(name: str, run: Series) -> tuple[Floats | None, Floats | None]:
     """Return the line of the network, shape (T,), and the agents' values, (T, N); None where there is none."""
     if name == "error":
         factor = 100.0 if run.metric == "error" else 1.0
-        return run.network.test_error * factor, run.agents.test_error * factor
+        return run.network["test_error"] * factor, run.agents["test_error"] * factor
     if name == "loss":
-        return run.network.train_loss, run.agents.train_loss
+        return run.network.get("train_loss"), run.agents.get("train_loss")
     if name == "gap":
-        return None, None if run.baseline else run.agents.consensus_gap
+        return None, None if run.baseline else run.agents.get("consensus_gap")
     if not run.private or not np.isfinite(run.epsilon_spent).any():
         return None, None
     spent = finite_columns(run.epsilon_spent)
@@ -60,7 +61,7 @@ def figures(name: str, run: Series) -> tuple[Floats | None, Floats | None]:
 
 def measured(name: str, run: Series) -> Series:
     """Return a run at the rounds of which a panel has figures: lines are drawn through those."""
-    known = ~np.isnan(run.network.releases)
+    known = ~np.isnan(run.network["releases"])
     return run if name in ("privacy", "broadcasts") else run.at(np.flatnonzero(known))
 
 
@@ -112,13 +113,7 @@ def panel(name: str, runs: Sequence[Series], words: Sequence[str] = ()) -> Panel
         paint = partial(painting.broadcasts, run=run)
         return Panel("", units[0], "agent", whole="xy", paint=paint, patches=patches, own_legend=True)
     if run.size <= painting.MOST_DRAWN:
-        network = nx.Graph()
-        network.add_nodes_from(range(run.size))
-        network.add_edges_from(run.edges or ())
-        last = enumerate(painting.last_spent(run).tolist())
-        spent = {agent: value for agent, value in last if np.isfinite(value)}
-        top = max([*spent.values(), *run.targets[np.isfinite(run.targets)].tolist()], default=1.0)
-        return graph_panel(network, spent, label="epsilon spent", lost=sorted(run.lost_at), top=top)
+        return network_panel(run)
     return Panel(
         "", "epsilon spent in the end (dashed: target)", "agents", whole="y", paint=partial(painting.histogram, run=run)
     )
@@ -130,11 +125,12 @@ def _rules(name: str, runs: Sequence[Series]) -> tuple[Rule, ...]:
         return targets(runs)
     if name != "error" or any(run.summary is None for run in runs):
         return ()
-    factor, mark = (100.0, " %") if runs[0].metric == "error" else (1.0, "")
-    each = [yardsticks(run.summary or {}) for run in runs]
+    metric = runs[0].metric
+    factor = 100.0 if metric == "error" else 1.0
+    each = [yardsticks(run.summary) for run in runs]
     dashes = dict.fromkeys((words for words, _ in each[0]), "solid") | {WORDS["pooled"]: "dashed"}
     return tuple(
-        Rule(f"{words} {factor * value:.4g}{mark}", factor * value, dashes[words])
+        Rule(f"{words} {error(value, metric)}", factor * value, dashes[words])
         for words, value in each[0]
         if all((words, value) in own for own in each)
     )
@@ -233,6 +229,18 @@ def _counts_decades(parts: Sequence[Any]) -> bool:
     together = np.concatenate([np.asarray(part, dtype=float) for part in parts] or [np.zeros(0)])
     together = together[np.isfinite(together)]
     return bool(len(together) and together.min() > 0.0 and together.max() > DECADES * together.min())
+
+
+def network_panel(run: Series, most_edges: int | None = None) -> Panel:
+    """Panel of a run's graph, coloured by what the agents have spent."""
+    graph = nx.Graph()
+    graph.add_nodes_from(range(run.size))
+    graph.add_edges_from(run.edges or ())
+    last = enumerate(painting.last_spent(run).tolist())
+    spent = {agent: value for agent, value in last if np.isfinite(value)}
+    top = max([*spent.values(), *run.targets[np.isfinite(run.targets)].tolist()], default=1.0)
+    label = "epsilon spent" if run.private else ""
+    return graph_panel(graph, spent, label=label, lost=sorted(run.lost_at), top=top, most_edges=most_edges)
 
 
 def graph_panel(

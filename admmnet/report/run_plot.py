@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import networkx as nx
 
 from admmnet.errors import RequestError
+from admmnet.record.verdict import mode_of
 from admmnet.report.figure import Picture, check_file, draw, save, style
 from admmnet.report.names import common_heading, heading, labels
 from admmnet.report.panels import MOST_RUNS, OVERLAID, PANELS, available, graph_panel, panel
@@ -91,9 +92,13 @@ def plot_run(
 
 
 def _note(runs: Sequence[Series], words: Sequence[str]) -> str:
-    """Whose model gives every test record the same class; nothing of others."""
-    told = zip(words or ("",), (one_class(run.summary or {}) for run in runs), strict=True)
-    return "; ".join(f"{whose}: {only}" if whose else only for whose, only in told if only is not None)
+    """Modes of the runs, and whose model gives every test record the same class."""
+    modes = [mode_of(run.header, run.settings.get("seed")).line() for run in runs]
+    told = [modes[0]] if len({*modes}) == 1 else [f"{whose}: {mode}" for whose, mode in zip(words, modes, strict=True)]
+    for whose, only in zip(words or ("",), (one_class(run.summary) for run in runs), strict=True):
+        if only is not None:
+            told.append(f"{whose}: {only}" if whose else only)
+    return "; ".join(told)
 
 
 def _check_request(folders: Sequence[str | Path | Series], panels: Sequence[str] | None, width: str) -> None:

@@ -132,12 +132,15 @@ class Series:
 
     def at(self, places: NDArray[np.intp]) -> Series:
         """Return the same run at some of its rounds."""
-        rows = {name: getattr(self, name)[places] for name in ("rounds", "state", "epsilon_spent", "epsilon_published")}
-        figures = {
-            part: {name: values[places] for name, values in getattr(self, part).items()}
-            for part in ("network", "agents")
-        }
-        return replace(self, **rows, **figures)
+        return replace(
+            self,
+            rounds=self.rounds[places],
+            network={name: values[places] for name, values in self.network.items()},
+            agents={name: values[places] for name, values in self.agents.items()},
+            state=self.state[places],
+            epsilon_spent=self.epsilon_spent[places],
+            epsilon_published=self.epsilon_published[places],
+        )
 
 
 def read_series(path: str | Path) -> Series:

@@ -11,8 +11,6 @@ from types import FrameType, TracebackType
 
 from admmnet.errors import Terminated
 from admmnet.record.format import epsilon
-from admmnet.record.tails import Tail
-from admmnet.record.values import real
 
 
 @contextmanager
@@ -54,11 +52,12 @@ class LastWords:
 
 def last_words(folder: Path | None, *, alone: bool = False) -> str:
     """What an interrupted run has spent, by the ledgers in its folder, and the command that goes on with it."""
-    from admmnet.record.shelf import tails  # here: the command line starts faster
+    from admmnet.record.shelf import follow_all  # here: the command line starts faster
 
-    spent = [] if folder is None else list(map(_spent, tails(folder)))
-    if folder is None or not spent:
+    ledgers = [] if folder is None else follow_all(folder)
+    if folder is None or not ledgers:
         return "nothing was charged: the first round had not begun"
+    spent = [0.0 if one.total is None else one.total.epsilon_spent for one in ledgers]
     known = [value for value in spent if value is not None]
     figure = ""
     if known:
@@ -71,10 +70,3 @@ def last_words(folder: Path | None, *, alone: bool = False) -> str:
             f"go on with `--resume {folder}` at every agent" if alone else f"go on with `admmnet run --resume {folder}`"
         )
     return f"the ledgers hold everything that was sent{figure}; {go_on}"
-
-
-def _spent(tail: Tail | None) -> float | None:
-    """Epsilon in the last total of a ledger: 0 before the first, None where it has none."""
-    if tail is None or tail.total is None:
-        return None if tail is None else 0.0
-    return real(tail.total.get("epsilon_spent"))

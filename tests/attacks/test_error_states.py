@@ -34,13 +34,7 @@ def ending(folder: Path, *, found: bool) -> str:
     shards = [(X[part], y[part]) for part in np.split(np.arange(400), 2)]
     name = "tests.attacks.overspenders:Absorbing"
     try:
-        given: dict[str, Any] = {
-            "algorithm": name,
-            "loss": "logistic",
-            "topology": "path:2",
-            "rounds": 4,
-            "epsilon": 5.0,
-        }
+        given: dict[str, Any] = {"algorithm": name, "loss": "logistic", "topology": "path:2", "epsilon": 5.0}
         run(shards=shards, scaled=True, rounds=4, **given, delta=1e-5, no_test=True, no_account=True, out=folder)
     except RunError as error:
         return str(error)

@@ -178,7 +178,7 @@ def test_no_figure_of_privacy_is_a_methods_word(tmp_path: Path) -> None:
     result = run(**private(tmp_path, "Planted", rounds=4))
     for entry in (result.summary["privacy"], *result.summary["per_agent"]):
         assert 1e-3 not in entry.values()
-    assert result.summary["per_agent"][0]["seen"] == 1
+    assert result.summary["per_agent"][0]["figures"]["seen"] == 1
     assert run_command_line(["ledger", "verify", str(result.folder)]) == 0
 
 

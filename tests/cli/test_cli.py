@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet.cli import run_command_line, tables
+from admmnet.cli import run_command_line
 from admmnet.cli.progress import Progress
 from admmnet.config.run_config import own_settings
 from admmnet.config.toml import common_settings
+from admmnet.report import tables
 from admmnet.running.entrance import Plan
+from tests.people_runs import put_summary
 
 from .command_runs import Admmnet, write_people
 
@@ -206,10 +208,9 @@ def test_ledger_verify(finished: Path, tmp_path: Path, admmnet: Admmnet) -> None
 
 def test_ledger_verify_names_a_changed_summary(finished: Path, tmp_path: Path, admmnet: Admmnet) -> None:
     copied = Path(shutil.copytree(finished, tmp_path / "run"))
-    path = copied / "summary.json"
-    summary = json.loads(path.read_text())
+    summary = json.loads((copied / "summary.json").read_text())
     summary["ledgers"]["ledger/agent-004.jsonl"] = "0" * 64
-    path.write_text(json.dumps(summary))
+    put_summary(copied, summary)
     printed = admmnet("ledger", "verify", str(copied))
     assert printed.code == 1
     assert "agent-004.jsonl" in printed.err

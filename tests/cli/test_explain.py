@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from admmnet.cli import run_command_line
-from admmnet.cli.columns import COLUMNS
-from admmnet.cli.columns import ROWS as BELOW
+from admmnet.report.columns import COLUMNS
+from admmnet.report.columns import ROWS as BELOW
 from tests.people_runs import write_people
 
 RUNS = {

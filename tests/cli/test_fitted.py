@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from admmnet.cli.columns import SPARE, show, table
+from admmnet.report.columns import SPARE, show, table
 
 HEADS = ("agent", "records", "degree", "eps proven", "eps published", "parameters")
 CELLS = ("12", "70001", "87", "0.031451", "0.99995", "sensitivity 3.863e-06, sigma 0.0008643")

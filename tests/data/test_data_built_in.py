@@ -155,6 +155,11 @@ def test_adult_rows_outside_the_code_book(old: str, new: str, words: str, write:
             every("adult", 1, data_dir=small_adult(write, rows, tests), test="official")
 
 
+def test_a_line_is_counted_from_above_what_is_no_record(write: Write) -> None:
+    with pytest.raises(RequestError, match=r"adult\.test\.gz, line 3, column 'sex': undeclared category 'Alien'"):
+        every("adult", 1, data_dir=small_adult(write, ROWS, [ROWS[0], ROWS[1].replace("Female", "Alien")]))
+
+
 @pytest.mark.parametrize(
     "name", ["adult", "phishing", "kddcup99", "mnist:0", "skin", "year-prediction-msd", "ipums:a.csv"]
 )

@@ -257,3 +257,11 @@ def test_a_convexity_is_booked_at_most_as_it_is_solved_with() -> None:
     event = book.charged[0]
     assert isinstance(event, GammaNorm)
     assert event.convexity == 0.25
+
+
+@pytest.mark.parametrize("name", ["gaussian gate", "held gate"])
+def test_a_gap_that_no_solve_can_certify_is_refused(name: str) -> None:
+    book = Book()
+    with pytest.raises(RequestError, match=r"a gap of 1e-17 cannot be certified for 40 records of 4 features"):
+        ask(door_of(book), replace(ASKED[name], gap=1e-17))
+    assert book.log == []

@@ -51,7 +51,6 @@ SECRETS = {
 SIMULATED = {
     # a run's mode decides
     ("admmnet/running/loading.py", "held"),
-    # whether there is a seed, or no privacy
     # simulations alone
     ("admmnet/experiments/tasks.py", "_optimum"),
     ("admmnet/papers/single_pass.py", "_made"),
@@ -77,8 +76,8 @@ MAY_IMPORT = {
     ),
 }
 """What the two packages import at run time; of the holder, methods see questions and answers alone."""
-NOT_FOR_METHODS = "holder.measurements.base."
-"""What makes a measurement one that the door answers."""
+NOT_FOR_METHODS = tuple(f"holder.answers.{name}" for name in ("measurement", "KINDS", "same_fields", "Known", "Secret"))
+"""What makes a measurement one that the door answers, and what is behind it."""
 
 
 class Breach(NamedTuple):
@@ -155,9 +154,7 @@ def private_names() -> frozenset[str]:
 
 # the rules
 
-BEHIND = tuple(
-    f"admmnet.holder.{name}" for name in ("secrets", "measurements.base.measurement", "measurements.base.KINDS")
-)
+BEHIND = tuple(f"admmnet.holder.{name}" for name in ("secrets", "answers.measurement", "answers.KINDS"))
 
 
 def private_attributes(path: str, tree: ast.Module) -> Iterator[Breach]:

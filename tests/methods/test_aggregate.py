@@ -89,6 +89,14 @@ def test_who_has_said_nothing_is_not_judged() -> None:
     assert not standing(rows).any()  # of three nobody knows who is far from whom
 
 
+@pytest.mark.parametrize("k", [4, 5, 8])
+def test_standing_is_the_distance_from_the_median(k: int) -> None:
+    rows = np.random.default_rng(k).standard_normal((k, 5))
+    away = rows - np.median(rows, axis=0)
+    usual = 1.4826 * np.linalg.norm(np.median(np.abs(away), axis=0))
+    np.testing.assert_allclose(standing(rows), np.linalg.norm(away, axis=1) / usual, rtol=1e-12)
+
+
 def test_of_equal_rows_another_one_stands_at_infinity() -> None:
     rows = np.ones((5, 3))
     assert not standing(rows).any()
@@ -164,10 +172,9 @@ def test_a_run_says_what_it_took(tmp_path: Path) -> None:
 
 
 def test_who_stands_far_is_named_in_summary_table_and_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from admmnet.report.html.incidents import incidents
-
-    from admmnet.cli.tables import run_text
-    from admmnet.report.html.facts import read_facts
+    from admmnet.report.html.words import incidents
+    from admmnet.report.tables import run_text
+    from tests.report_pages import sound
 
     common: dict[str, Any] = {"algorithm": "pp-admm", "topology": "complete:6", "epsilon": 20.0, "seed": 3}
     common |= {"data": write_people(tmp_path / "people.npz"), "rounds": 4}
@@ -180,7 +187,7 @@ def test_who_stands_far_is_named_in_summary_table_and_report(tmp_path: Path, mon
         (note,) = (note for note in found.summary["notes"] if "as far from the middle of all" in note)
         assert note.startswith(f"agent {LIAR}: its vectors stand ")
         assert "(far off)" in run_text(found.summary, tmp_path / aggregate)
-        (incident,) = (line for line in incidents(read_facts(tmp_path / aggregate, "it")) if "Far from" in line)
+        (incident,) = (line for line in incidents(sound(tmp_path / aggregate)) if "Far from" in line)
         assert f"agent {LIAR}." in incident
     noisy = run(**common | {"algorithm": "noisy-gd"}, out=str(tmp_path / "sums"))
     assert noisy.summary["far_from_others"] == {}

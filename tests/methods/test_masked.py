@@ -19,7 +19,6 @@ from msgspec import convert
 
 from admmnet import RequestError, RunResult, read_run, run
 from admmnet.cli import run_command_line
-from admmnet.cli.tables import run_text
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import CheckFailed
 from admmnet.holder.known import Known
@@ -36,7 +35,7 @@ from admmnet.privacy.ledger import audit
 from admmnet.record.agree import contradictions
 from admmnet.record.format import epsilon
 from admmnet.record.forms import Summary
-from admmnet.report.html.words import above
+from admmnet.report.tables import run_text
 from admmnet.running import plan
 from admmnet.solvers.losses import Squared
 from admmnet.transport.collective import gather_owned
@@ -255,9 +254,9 @@ def test_both_epsilons_are_said_wherever_one_is(people: str, tmp_path: Path, cap
     assert run_command_line(["report", str(folder), "-o", str(tmp_path / "report.html")]) == 0
     report = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Two epsilons: whom an agent trusts" in report
-    assert f"that promise is epsilon {above(second)} and rests on no cryptography" in report
+    assert f"that promise is epsilon {epsilon(second)} and rests on no cryptography" in report
     assert "Spent ε, all collude" in report
-    assert "Epsilon if all collude" in report
+    assert f"B: epsilon {epsilon(second)} if all others work together" in report
     capsys.readouterr()
     assert run_command_line(["calibrate", *words, "--records", "80", "--features", "6"]) == 0
     assert "if all others collude or masks fail" in capsys.readouterr().out

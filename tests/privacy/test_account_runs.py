@@ -14,6 +14,7 @@ from admmnet.cli import run_command_line
 from admmnet.errors import BudgetError, RequestError
 from admmnet.privacy.conversion import ORDERS, allowance, best_order
 from admmnet.privacy.ledger import audit
+from admmnet.record import format
 from admmnet.solvers.certificate import Solution
 from admmnet.solvers.newton import LocalSolver
 from tests.planned import nominal_rho
@@ -169,7 +170,7 @@ def test_account_show(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     assert [row[:2] for row in rows] == [["0", "65"], ["1", "65"], ["2", "65"]]
     for row, epsilon in zip(rows, spent, strict=True):
         assert row[-2:] == ["2", "runs"]
-        assert float(row[5]) == pytest.approx(epsilon, rel=1e-4)
+        assert row[5] == format.epsilon(epsilon)
         assert row[7:9] == ["2", "0.0001"]
 
     assert run_command_line(["account", "show", str(place.account), "--json"]) == 0

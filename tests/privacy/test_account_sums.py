@@ -17,6 +17,7 @@ from admmnet.privacy.contract import Contract
 from admmnet.privacy.events import DiscreteGaussian, Event, Gaussian, Laplace, SubsampledGaussian
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.together import added, largest
+from admmnet.record import format
 
 from .accounts import Place, told
 
@@ -96,7 +97,7 @@ def test_folders_are_shown_by_themselves_and_together(place: Place, capsys: pyte
     assert "together: if an agent's records are the same in all folders; at the largest delta" in shown
     last = [line.split() for line in shown.splitlines() if line.split()[:1] in (["0"], ["1"], ["2"])][-3:]
     for row, line in zip(last, found["together"], strict=True):
-        assert float(row[2]) == pytest.approx(line["total"]["epsilon_spent"], rel=1e-4)
+        assert row[2] == format.epsilon(line["total"]["epsilon_spent"])
         assert float(row[2]) >= line["total"]["epsilon_spent"] * (1.0 - 1e-8)
     assert run_command_line(["account", "show", folders[0], "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == found["folders"][folders[0]]

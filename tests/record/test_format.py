@@ -1,9 +1,12 @@
-"""How figures print."""
+"""How figures print, and that they print nowhere else."""
 
 from __future__ import annotations
 
+import ast
 import math
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -69,3 +72,21 @@ def test_every_other_kind(kind: Callable[[Any], str], value: object, text: str) 
 def test_a_test_figure_is_by_its_metric() -> None:
     assert format.error(0.1465, "error") == "14.65%"
     assert format.error(0.1465, "mean-squared-error") == "0.1465"
+
+
+PACKAGE = Path(format.__file__).parents[1]
+SCREENS = ("record", "evidence", "predict", "report", "cli")
+
+
+def test_no_screen_formats_a_figure_itself() -> None:
+    files = [*(path for part in SCREENS for path in (PACKAGE / part).rglob("*.py")), PACKAGE / "library.py"]
+    files.remove(Path(format.__file__))
+    for path in files:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FormattedValue) and node.format_spec is not None:
+                spec = ast.unparse(node.format_spec)
+                assert not re.search(r"[,_gef%]'$|[.][0-9]+'$", spec) or node.conversion != -1, f"{path}: {spec}"
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "format":
+                raise AssertionError(f"{path}: line {node.lineno}: format()")
+    script = (PACKAGE / "report" / "html" / "page.js").read_text()
+    assert not re.findall(r"toFixed\((?!1\))|toPrecision|toExponential|toLocale|Intl", script)

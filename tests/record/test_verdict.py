@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from admmnet import read_run, run
 from admmnet.cli import run_command_line
 from admmnet.evidence.judge import judged
 from admmnet.record.verdict import verdict_of
+from admmnet.report.html import make_report
+from admmnet.report.run_plot import plot_run
 from tests.people_runs import PRIVATE, small, write_people
 
 Screen = Callable[..., str]
@@ -55,14 +58,32 @@ def test_every_screen_begins_with_the_mode(name: str, folders: dict[str, Path], 
     assert screen("ledger", "verify", folder).splitlines() == lines
     assert screen("ledger", "show", folder).splitlines()[0] == line
     assert screen("watch", folder).splitlines()[0] == line
+    people = folder.parent / "people.npz"
+    assert screen("evaluate", folder, "--data", people, "--public").splitlines()[0] == line
+    assert screen("model", "show", folder).splitlines()[0] == line
+    found = make_report([folder]).html
+    assert 0 < found.index(escape(line)) < found.index("<nav")
+    assert all(escape(told) in found for told in verdict_of(read_run(folder)).lines())
+    pytest.importorskip("matplotlib")
+    assert MODES[name] in " ".join(plot_run(folder).texts[-1].get_text().split())
     closing = run_text(folder).splitlines()
     assert closing[0] == line
     assert set(lines[1:-1]) <= set(closing)
 
 
+def test_predictions_begin_with_the_mode_beside_them(
+    folders: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = folders["secret"]
+    assert run_command_line(["predict", str(folder), "--data", str(folder.parent / "people.npz")]) == 0
+    told = capsys.readouterr()
+    assert told.err.splitlines()[0] == f"mode:       {MODES['secret']}"
+    assert told.out.startswith("row,score,")
+
+
 def run_text(folder: Path) -> str:
     """Closing table of a run that has finished."""
-    from admmnet.cli.tables import run_text as told
+    from admmnet.report.tables import run_text as told
 
     return told(json.loads((folder / "summary.json").read_bytes()), folder)
 

@@ -14,11 +14,11 @@ import pytest
 from admmnet.forms import encode
 from admmnet.privacy.events import EVENTS
 from admmnet.privacy.ledger.audit import read
+from admmnet.record.format import epsilon, number, parameters, percent
 from admmnet.report.html import compact, make_report
-from admmnet.report.html.facts import Book, read_facts
-from admmnet.report.html.words import RELEASED, above, certainty, meaning, promise_of, uncovered
+from admmnet.report.html.words import RELEASED, certainty, meaning, promise_of, uncovered
 from admmnet.report.series import read_series
-from tests.report_pages import Page, copy, page, rechained, rewrite
+from tests.report_pages import Page, copy, page, rechained, rewrite, sound
 from tests.run_folders import ROUNDS, made, part_of, unfinished, with_lost
 
 
@@ -44,7 +44,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def words_of(folder: Path) -> str:
-    return " ".join(f"{name}. {text}" for name, text in meaning(read_facts(folder, "run")))
+    return " ".join(f"{name}. {text}" for name, text in meaning(sound(folder)))
 
 
 # the page as a file
@@ -96,13 +96,18 @@ def test_charts_are_the_figures(seeded: Path) -> None:
     run, series = page(seeded).data["runs"][0], read_series(seeded)
     charts = {chart["name"]: chart for chart in run["charts"]}
     assert list(charts) == ["error", "loss", "privacy", "gap", "broadcasts"]
-    for name, each in (("error", 100.0 * series.agents.test_error), ("privacy", series.epsilon_spent)):
+    for name, each, says in (
+        ("error", 100.0 * series.agents["test_error"], lambda value: percent(value / 100.0)),
+        ("privacy", series.epsilon_spent, epsilon),
+    ):
         histories = charts[name]["each"]
         for agent, values in enumerate(each.T):
-            assert histories["lines"][histories["of"][agent]] == pytest.approx(values.tolist(), rel=1e-4)
+            place = histories["of"][agent]
+            assert histories["lines"][place] == pytest.approx(values.tolist(), rel=1e-4)
+            assert histories["said"][place] == [says(value) for value in values.tolist()]
     words, rounds, values = charts["error"]["lines"][0]
     assert (words, rounds) == ("consensus", series.rounds.tolist())
-    assert values == pytest.approx((100.0 * series.network.test_error).tolist(), rel=1e-4)
+    assert values == [percent(value) for value in series.network["test_error"]]
     assert charts["broadcasts"]["rows"] == ["2" * ROUNDS] * 5
     assert run["graph"]["nodes"] == [0, 1, 2, 3, 4]
     assert len(run["graph"]["edges"]) == 10
@@ -127,27 +132,26 @@ def test_figures_are_those_of_the_ledgers(published: Path) -> None:
     accounts = [read(file) for file in sorted((published / "ledger").iterdir())]
     for agent, account in enumerate(accounts):
         total = account.events[-1][2]["total"]
-        assert run["spent"][agent] == pytest.approx(total["epsilon_spent"], rel=1e-6)
-        assert above(total["epsilon_spent"]) in found.text
-        flat = run["ledger"]["rows"][run["ledger"]["of"][f"ledger/agent-{agent:03d}.jsonl"]]
-        assert len(flat) == 5 * len(account.events)
+        assert run["spent"][agent] == epsilon(total["epsilon_spent"])
+        assert epsilon(total["epsilon_spent"]) in found.text
+        flat = run["ledger"]["rows"][run["ledger"]["of"][str(agent)]]
+        assert len(flat) == 3 * len(account.events)
         for k, (round_, _, line) in enumerate(account.events):
-            first, last, pattern, times, place = flat[5 * k : 5 * k + 5]
-            kind, count = run["ledger"]["patterns"][pattern]
-            mechanism, parameters, rho, xi, claim = run["ledger"]["kinds"][kind]
-            assert (first, last, times, count) == (round_, round_, 1, 1)
-            assert (mechanism, parameters) == (line["mechanism"], line["parameters"])
-            assert (rho, xi, claim) == pytest.approx((line["rho"], line["xi"], line["rho_published"]), rel=1e-8)
+            when, what, place = flat[3 * k : 3 * k + 3]
+            assert run["ledger"]["rounds"][when] == str(round_)
+            kinds, rho, claim = run["ledger"]["whats"][what]
+            assert kinds == [[1, line["mechanism"], parameters(line["parameters"])]]
+            assert (rho, claim) == (number(line["rho"]), number(line["rho_published"]))
             sums = line["total"]
-            expected = (sums["rho"], sums["epsilon_spent"], sums["epsilon_published"])
-            assert run["ledger"]["totals"][place] == pytest.approx(expected, rel=1e-6)
+            expected = [number(sums["rho"]), epsilon(sums["epsilon_spent"]), epsilon(sums["epsilon_published"])]
+            assert run["ledger"]["totals"][place] == expected
         digest = hashlib.sha256((published / f"ledger/agent-{agent:03d}.jsonl").read_bytes()).hexdigest()
         assert digest in found.text
 
 
 def test_without_script_tables_and_words_are_there(seeded: Path) -> None:
     found = page(seeded)
-    for said in ("The ledgers verify", "Epsilon promised", "What that means", "Relation: replace-one", "topology"):
+    for said in ("integrity: 5 ledgers, 60 events hold", "What that means", "Relation: replace-one", "topology"):
         assert said in found.text
     assert "JavaScript, which is off here" in found.text
     rows = [attributes for tag, attributes in found.tags if tag == "tr" and "data-a" in attributes]
@@ -156,7 +160,6 @@ def test_without_script_tables_and_words_are_there(seeded: Path) -> None:
 
 def test_promises_by_kind_of_run(seeded: Path, private: Path, published: Path, plain: Path) -> None:
     text = words_of(seeded)
-    assert "this run protects nothing" in text
     assert "with epsilon 5 and" in text
     assert "Of the same run with secret noise" in text
     assert "figure to quote" not in text
@@ -164,44 +167,22 @@ def test_promises_by_kind_of_run(seeded: Path, private: Path, published: Path, p
     assert "simulation" not in text
     assert "This is the figure to quote" in text
     assert "with epsilon 1 and delta 1e-06" in text
-    assert "at most 73.11 % right guesses" in text
+    assert "at most 73.11% right guesses" in text
     assert "odometer" in text
     text = words_of(published)
     assert "It is the paper's claim and no proof stands behind it" in text
+    assert "Of both, this is the figure to quote" not in text  # of a simulation none is
     proven = json.loads((published / "summary.json").read_bytes())["privacy"]["epsilon_proven"]
-    assert f"worst case is epsilon {above(proven)}" in text
-    assert "This is the figure to quote" not in text
-    assert promise_of(read_facts(published, "run")).epsilon == proven
+    assert promise_of(sound(published)).epsilon == proven
     text = words_of(plain)
     assert "This run had no privacy" in text
     assert "promise" not in text
-    assert promise_of(read_facts(plain, "run")).epsilon is None
-    # only what was held against a budget is said to be within it
-    claims = {"private": "and is within the budget,", "published": "within the budget by the arithmetic that"}
-    for folder, kind in ((private, "private"), (published, "published"), (plain, "plain")):
-        found = page(folder)
-        assert [name for name, words in claims.items() if words in found.text] == [kind] * (kind in claims)
+    assert promise_of(sound(plain)).epsilon is None
+    for folder in (private, published, plain):
+        assert " ".join(sound(folder).verdict.lines()[0].split()) in page(folder).text
     found = page(plain, private)
     assert "no privacy" in found.text
     assert "what stands under privacy, such as epsilon, had no effect" in found.text
-    assert "and is within the budget, and every digest" in found.text
-
-
-def test_what_does_not_bound_a_run_is_not_to_be_quoted(published: Path, tmp_path: Path) -> None:
-    """The paper's filter does not count what the proven accountant charges for rounds computed again."""
-    beyond = copy(published, tmp_path / "beyond")
-    rewrite(beyond, lambda summary: summary["privacy"].update(epsilon_proven=0.5))
-    said = words_of(beyond)
-    assert "worst case is epsilon 0.5, by summary.json. It does not bound this run" in said
-    assert "right guesses" not in said
-    folder = made(tmp_path / "run", method="published", seed=None, delta=1e-6)
-    assert "Quote the promise." in words_of(folder)
-    rewrite(folder, lambda summary: summary["privacy"].update(epsilon_proven=0.5))
-    said = words_of(folder)
-    assert "is spent already. Quote neither." in said  # nothing was computed again
-    assert "Quote the promise." not in said
-    rewrite(folder, lambda summary: summary["privacy"].update(epsilon_proven=None))
-    assert "Quote the promise." not in words_of(folder)
 
 
 def test_a_baseline_of_zero_out_with_scaled_columns(tmp_path: Path) -> None:
@@ -223,19 +204,19 @@ def test_a_baseline_of_zero_out_with_scaled_columns(tmp_path: Path) -> None:
 
 
 def test_what_is_not_covered(seeded: Path, private: Path, tmp_path: Path) -> None:
-    assert any("Test records are taken to be public" in line for line in uncovered(read_facts(seeded, "run")))
-    assert not any("Test records" in line for line in uncovered(read_facts(private, "run")))
+    assert any("Test records are taken to be public" in line for line in uncovered(sound(seeded)))
+    assert not any("Test records" in line for line in uncovered(sound(private)))
     loose = made(tmp_path / "loose", delta=1e-4)
-    assert any("Delta is above 0.1" in line for line in uncovered(read_facts(loose, "run")))
-    assert "64-bit floating point" in " ".join(uncovered(read_facts(seeded, "run")))
+    assert any("Delta is above 0.1" in line for line in uncovered(sound(loose)))
+    assert "64-bit floating point" in " ".join(uncovered(sound(seeded)))
     for algorithm in ("noisy-gd", "ssp"):  # whose theorems speak of the integers that leave
-        told = " ".join(uncovered(read_facts(made(tmp_path / algorithm, algorithm=algorithm, rounds=None), "run")))
+        told = " ".join(uncovered(sound(made(tmp_path / algorithm, algorithm=algorithm, rounds=None))))
         assert "64-bit floating point" not in told
         assert "their noise is discrete" in told
     folder = copy(private, tmp_path / "run")
     for agent in range(5):
         rechained(folder, agent, lambda header: header.update(preprocessing="data-dependent"))
-    text = " ".join(uncovered(read_facts(folder, "run")))
+    text = " ".join(uncovered(sound(folder)))
     assert "Preprocessing was data-dependent" in text
     assert "or values decided who holds which record" in text
     assert "Preprocessing used public bounds" not in text
@@ -245,11 +226,10 @@ def test_lost_unfinished_and_partial_runs(seeded: Path, tmp_path: Path) -> None:
     found = page(with_lost(seeded, tmp_path / "lost", agent=3, round=2))
     assert "Lost on the way: agent 3 in round 2" in found.text
     assert "lost in round 2, ledger verified, unfinished" in found.text
-    assert found.data["runs"][0]["spent"][3] is not None
     found = page(unfinished(seeded, tmp_path / "died", rounds=3, agents=5))
     assert "The run is unfinished" in found.text
-    assert "every digest is" not in found.text
-    assert "but 5 ledgers of unfinished runs or lost agents have none" in found.text
+    assert "every file is as the run wrote it" not in found.text
+    assert "5 without an end line" in found.text
     found = page(part_of(seeded, tmp_path / "part", agent=2, agents=5))
     assert "part of agent 2, one of 5" in found.text
     assert found.data["runs"][0]["agents"] == [2]
@@ -268,8 +248,9 @@ def test_resumed_ledgers_say_where(private: Path, tmp_path: Path) -> None:
         out.write(encode(line) + b"\n")
     found = page(folder)
     assert "went on from round 2" in found.text
-    events = len(read(file).events)
-    assert found.data["runs"][0]["ledger"]["resumes"] == {"ledger/agent-001.jsonl": [[2, events]]}
+    assert [result.endswith("resumed from round 2") for result in found.data["runs"][0]["results"]] == [
+        agent == 1 for agent in range(5)
+    ]
 
 
 def test_refused_agents_and_accounts(private: Path, tmp_path: Path) -> None:
@@ -303,12 +284,6 @@ def test_comparison(seeded: Path, private: Path, published: Path, plain: Path) -
 # words and weight
 
 
-@pytest.mark.parametrize("value", [0.1234, 1.0, 9.999999999509892, 0.0, 3.0000001, 12.3456, 1e-9])
-def test_epsilons_are_rounded_up(value: float) -> None:
-    said = float(above(value))
-    assert value * (1 - 1e-9) <= said <= value + 0.001
-
-
 def test_the_odds_are_those_of_randomised_response() -> None:
     """At delta = 0 the bound is attained: the true bit is told with probability e^eps / (1 + e^eps)."""
     assert certainty(1.0, 0.0) == pytest.approx(0.7310585786)
@@ -318,25 +293,20 @@ def test_the_odds_are_those_of_randomised_response() -> None:
 
 
 def test_many_events_share_rows(published: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = sorted((published / "ledger").iterdir())
-    books = [Book(f"ledger/{file.name}", read(file), None, "", None) for file in files]
-    events = {book.name: len(book.account.events) for book in books if book.account is not None}
-    for limits, form in (((10**6, 10**6), "lines"), ((1, 10**6), "rounds"), ((1, 6), "blocks")):
-        monkeypatch.setattr(compact, "EVENTS", limits[0])
-        monkeypatch.setattr(compact, "ROWS", limits[1])
-        found = compact.ledgers(books)
-        assert found["form"] == form
-        for book in books:
-            assert book.account is not None
-            flat = found["rows"][found["of"][book.name]]
-            counts = 0
-            for k in range(0, len(flat), 5):
-                assert flat[k] <= flat[k + 1] < ROUNDS
-                counts += flat[k + 3] * sum(found["patterns"][flat[k + 2]][1::2])
-            assert counts == events[book.name]
-            last = book.account.events[-1][2]["total"]
-            assert found["totals"][flat[-1]][1] == pytest.approx(last["epsilon_spent"], rel=1e-6)
-    assert len(found["rows"]) <= 5
+    agents = sound(published).agents
+    for most, grouped in ((10**6, False), (1, True)):
+        monkeypatch.setattr(compact, "EVENTS", most)
+        found = compact.ledgers(agents)
+        assert found["grouped"] is grouped
+        for agent in agents:
+            flat, account = found["rows"][found["of"][agent.agent]], agent.account
+            times = [sum(kind[0] for kind in found["whats"][what][0]) for what in flat[1::3]]
+            assert sum(times) == len(account.events)
+            assert found["totals"][flat[-1]][1] == epsilon(account.events[-1][2]["total"]["epsilon_spent"])
+            if grouped:
+                assert any(" to " in found["rounds"][when] for when in flat[::3])
+    monkeypatch.setattr(compact, "ROWS", 4)
+    assert 0 < len(compact.ledgers(agents)["of"]) < len(agents)  # there is room for some
 
 
 def test_the_page_knows_what_every_mechanism_releases() -> None:

@@ -40,23 +40,14 @@ def test_a_fault_is_on_top_and_the_page_is_made(private: Path, tmp_path: Path) -
     found = Page(html)
     assert html.index('role="alert"') < html.index("<main")
     assert f"{folder}/ledger/agent-002.jsonl: line 3: rho is" in found.text
-    assert "The ledgers verify" not in found.text
-    assert "ledger does not verify" in found.text
-    assert "quote none of it" in found.text
-    (run,) = found.data["runs"]
-    assert run["spent"][2] is None  # nothing of a ledger that does not hold is shown
-    assert set(run["ledger"]["of"]) == {f"ledger/agent-{i:03d}.jsonl" for i in (0, 1, 3, 4)}
-    # nor is anybody told to quote what is left
-    assert "figure to quote" not in found.text
-    assert "Quote the promise" not in found.text
-    assert found.text.count("by the ledgers that do verify; do not rely on it") == 2
+    assert found.data["runs"] == []  # nothing else is said of it
+    assert "epsilon" not in found.text
     both = make_report([private, folder])
     assert len(both.faults) == 1
     good = make_report([private]).html
     assert 'role="alert"' not in good
-    assert 'class="banner good"' in good
     assert "1 of 2 runs" in both.html
-    assert Page(both.html).text.count("(not verified)") == 2
+    assert len(Page(both.html).data["runs"]) == 1
 
 
 @pytest.mark.parametrize(
@@ -72,7 +63,7 @@ def test_a_fault_is_on_top_and_the_page_is_made(private: Path, tmp_path: Path) -
         (lambda s: s["privacy"].update(adjacency="zero-out"), "adjacency is 'zero-out'"),
         (lambda s: s.update(seeded=True), "seeded is True, the ledgers say False"),
         (lambda s: s["ledgers"].update({"ledger/agent-001.jsonl": "0" * 64}), "its sha256 is not the one"),
-        (lambda s: s.pop("ledgers"), "has no digests"),
+        (lambda s: s.pop("ledgers"), "missing required field `ledgers`"),
     ],
 )
 def test_a_summary_that_contradicts_the_ledgers(
@@ -104,7 +95,7 @@ def test_requests_that_are_wrong(seeded: Path, tmp_path: Path) -> None:
 
 def test_the_command_says_what_it_wrote(seeded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     invoke(seeded, "-o", tmp_path / "a.html")
-    assert re.fullmatch(r".*a\.html: 1 run, 0\.\d\d MB\n", capsys.readouterr().out)
+    assert re.fullmatch(r".*a\.html: 1 run, 0\.\d+ MB\n", capsys.readouterr().out)
     assert (tmp_path / "a.html").read_text(encoding="utf-8") == make_report([seeded]).html
 
 

@@ -147,13 +147,13 @@ def test_lines_and_bands_are_the_figures(folders: dict[str, Path]) -> None:
     pyplot = "matplotlib.pyplot" in sys.modules
     run = read_series(folders["seeded"])
     error, loss, gap, privacy = plot_run(run, panels=["error", "loss", "gap", "privacy"]).axes
-    assert (line(error, "consensus").get_ydata() == 100.0 * run.network.test_error).all()
-    assert (line(loss, "consensus").get_ydata() == run.network.train_loss).all()
-    assert run.agents.consensus_gap is not None
-    assert (line(gap, "median agent").get_ydata() == np.median(run.agents.consensus_gap, axis=1)).all()
+    assert (line(error, "consensus").get_ydata() == 100.0 * run.network["test_error"]).all()
+    assert (line(loss, "consensus").get_ydata() == run.network["train_loss"]).all()
+    assert run.agents["consensus_gap"] is not None
+    assert (line(gap, "median agent").get_ydata() == np.median(run.agents["consensus_gap"], axis=1)).all()
     outer: Any = error.collections[0].get_paths()[0].vertices
-    assert outer[:, 1].min() == 100.0 * run.agents.test_error.min()
-    assert outer[:, 1].max() == 100.0 * run.agents.test_error.max()
+    assert outer[:, 1].min() == 100.0 * run.agents["test_error"].min()
+    assert outer[:, 1].max() == 100.0 * run.agents["test_error"].max()
     drawn: list[Any] = [line.get_ydata() for line in privacy.get_lines()]
     assert all((own == column).all() for own, column in zip(drawn, run.epsilon_spent.T, strict=False))
     assert list(drawn[-1]) == [5.0, 5.0]  # the target

@@ -98,14 +98,14 @@ def test_errors_are_null_everywhere(untested: Path) -> None:
     for line in (untested / "metrics.csv").read_text().splitlines()[1:]:
         assert line.split(",")[2] == ""
     series = read_series(untested)
-    assert np.isnan(series.network.test_error).all()
-    assert np.isnan(series.agents.test_error).all()
+    assert np.isnan(series.network["test_error"]).all()
+    assert np.isnan(series.agents["test_error"]).all()
 
 
 def test_report_and_picture_cope(untested: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     html = make_report([untested]).html
-    assert "private: what the records decide leaves with noise alone" in html
+    assert "private, secret noise: nothing that the records decide leaves without noise" in html
     assert "0 for testing" in html
     assert "NaN" not in html
     plot_run(untested, file=tmp_path / "run.png")
@@ -142,24 +142,36 @@ def test_an_unseeded_simulation(people: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "last", "privacy"),
+    ("words", "first", "privacy"),
     [
-        (("--seed", "1"), "simulation: protects nothing, the seed makes", "with secret noise it would be"),
-        (("--simulate",), "simulation: the records count as public", "proven for the worst case"),
-        (("--no-test", "--no-account"), "private: what the records decide", "proven for the worst case"),
+        (("--seed", "1"), "simulation, seed 1: the noise can be made again", "with secret noise it would be"),
+        (("--simulate",), "simulation, secret noise: the records count as public", "proven for the worst case"),
+        (
+            ("--no-test", "--no-account"),
+            "private, secret noise: nothing that the records decide",
+            "proven for the worst case",
+        ),
     ],
 )
-def test_the_last_line_says_the_mode(
+def test_the_first_line_says_the_mode(
+<<<<<<< HEAD
     words: tuple[str, ...], last: str, privacy: str, people: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+=======
+    words: tuple[str, ...], first: str, privacy: str, people: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+>>>>>>> again-screens
 ) -> None:
     common = ("run", "--data", people, "--algorithm", "pp-admm", "--topology", "ring:4", "--rounds", "2")
     assert run_command_line([*common, "--epsilon", "20", *words, "-o", str(tmp_path / "run")]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-1].startswith(f"mode:       {last}")
+<<<<<<< HEAD
+    assert lines[0].startswith(f"mode:       {last}")
+=======
+    assert lines[0].startswith(f"mode:       {first}")
+>>>>>>> again-screens
     (told,) = (line for line in lines if line.startswith("privacy:"))
     assert privacy in told
     html = make_report([tmp_path / "run"]).html
-    assert last in html
+    assert first in html
     assert ("would be (epsilon, delta)" in html) is ("--seed" in words)
 
 
@@ -169,9 +181,15 @@ def test_a_private_run_that_read_its_encoding_says_so(tmp_path: Path, capsys: py
     words = ("--label", "y", "--algorithm", "pp-admm", "--topology", "ring:3", "--rounds", "2", "--epsilon", "20")
     common = ("run", "--data", str(data), *words, "--no-test", "--no-account", "--data-dependent")
     assert run_command_line([*common, "-o", str(tmp_path / "run")]) == 0
-    last = "private but for what was read from the records (see its notes), which no epsilon covers"
-    assert capsys.readouterr().out.splitlines()[-1] == f"mode:       {last}"
+<<<<<<< HEAD
+    last = "private, but for values read from the records (see its notes), which no epsilon covers"
+    assert capsys.readouterr().out.splitlines()[0] == f"mode:       {last}"
     assert last in make_report([tmp_path / "run"]).html
+=======
+    first = "private, but for values read from the records (see its notes), which no epsilon covers"
+    assert capsys.readouterr().out.splitlines()[0] == f"mode:       {first}"
+    assert first in make_report([tmp_path / "run"]).html
+>>>>>>> again-screens
 
 
 def test_times_are_rounded_before_they_are_gathered(

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from admmnet import RequestError, RunConfig, RunResult, run
+from admmnet.library import Summary
 
 HOSTILE = "<script>alert('&')</script>"
 
@@ -33,6 +34,14 @@ def test_no_spent_epsilon_looks_smaller_than_it_is(result: RunResult) -> None:
     for shown in (repr(found), found._repr_html_()):
         assert re.findall(r"epsilon_(?:proven|spent)\D+([0-9.]+)", shown) == ["0.7778", "0.9949"]
     assert "worst case: epsilon 0.7778 a record" in found.summary()
+
+
+def test_a_squared_error_is_no_share(result: RunResult) -> None:
+    squared = RunResult(
+        result.folder, Summary({**result.summary, "metric": "mean-squared-error"}, result.folder), result.theta
+    )
+    error = result.summary["test_error"]["consensus"]
+    assert (f"test_error={error:.2%}" in repr(result), f"test_error={error:.4g}" in repr(squared)) == (True, True)
 
 
 def test_a_notebook_shows_text_and_no_markup(result: RunResult) -> None:

@@ -18,10 +18,11 @@ from admmnet.evidence.follow import Watcher
 from admmnet.forms import encode
 from admmnet.privacy.ledger.segments import SharedFile
 from admmnet.record import shelf
-from admmnet.report.html.facts import read_facts
+from admmnet.report.html import make_report
 from admmnet.running.ends import last_words
 from tests.interrupted_runs import Place, assert_same, write_people
 from tests.people_runs import PRIVATE, seal, summary_of
+from tests.report_pages import sound
 
 AGENTS = 10
 SETTINGS: dict[str, Any] = {"topology": f"ring:{AGENTS}", "block": 4, "epsilon": 20.0}
@@ -73,12 +74,10 @@ def test_commands_see_no_difference(folders: tuple[Path, Path], capsys: pytest.C
             assert run_command_line(["ledger", words[0], str(folder), *words[1:]]) == 0
         told.append(capsys.readouterr().out.replace(str(folder), "RUN"))
         assert run_command_line(["watch", "--once", str(folder)]) == 0
-        told[-1] += re.sub(r" in \d+ s", "", capsys.readouterr().out.replace(str(folder), "RUN"))
+        told[-1] += re.sub(r" in [\d.]+ s *", "", capsys.readouterr().out.replace(str(folder), "RUN"))
     assert told[0] == told[1]
-    books = [read_facts(folder, "run").books for folder in folders]
-    assert [(book.name, book.digest, book.fault) for book in books[0]] == [
-        (book.name, book.digest, book.fault) for book in books[1]
-    ]
+    each = [[(agent.file, agent.digest) for agent in sound(folder).agents] for folder in folders]
+    assert each[0] == each[1]
 
 
 def test_agents_files_are_exported_byte_for_byte(folders: tuple[Path, Path], tmp_path: Path) -> None:
@@ -98,9 +97,7 @@ def test_a_report_takes_ledgers_by_their_agents(folders: tuple[Path, Path], tmp_
     for i in range(4, 8):
         shutil.copy(folders[0] / "ledger" / f"agent-{i:03d}.jsonl", folder / "ledger")
     seal(folder)
-    facts = read_facts(folder, "run")
-    assert facts.faults == ()
-    assert {book.name: book.account and book.account.header["agent"] for book in facts.books} == {
+    assert {agent.file: agent.agent for agent in sound(folder).agents} == {
         f"ledger/agent-{i:03d}.jsonl": i for i in range(AGENTS)
     }
 
@@ -157,7 +154,7 @@ def test_edits_are_found_whatever_the_manifest_says(edit: str, folders: tuple[Pa
     seal(folder)
     with pytest.raises(CheckFailed, match=EDITS[edit][1]):
         read_run(folder)
-    assert any(re.search(EDITS[edit][1], fault) for fault in read_facts(folder, "run").faults)
+    assert any(re.search(EDITS[edit][1], fault) for fault in make_report([folder]).faults)
 
 
 def test_a_lost_file_and_a_file_too_many_are_found(folders: tuple[Path, Path], tmp_path: Path) -> None:

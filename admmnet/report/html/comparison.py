@@ -43,7 +43,7 @@ def _column(run: RunFacts) -> dict[str, str]:
     promise, private, said = words.promise_of(run), run.series.private, run.said
     missed = {key: sections.error_of(run, real(said("test_error", key))) for key in ("consensus", "mean", "std")}
     return {
-        "Ledgers": sections.state(run),
+        "Mode": run.verdict.mode.line(),
         "Method": f"{run.series.algorithm} ({run.header['method']})",
         "Data": str(said("data", "name") or run.settings["data"]["data"]),
         "Agents": count(run.series.size),
@@ -53,8 +53,6 @@ def _column(run: RunFacts) -> dict[str, str]:
         "Delta": epsilon(promise.delta),
         "Epsilon spent (odometer)": epsilon(run.largest("spent")),
         "Relation": run.header["adjacency"] if private else NONE,
-        "Noise": NONE if not private else "seeded: a simulation" if run.series.seeded else "secret",
-        "Mode": run.mode,
         "Error of the average": missed["consensus"],
         "Error of the agents' models, mean": missed["mean"],
         "The same, standard deviation": missed["std"],

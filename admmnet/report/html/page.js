@@ -3,6 +3,7 @@
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const NS = "http://www.w3.org/2000/svg", CHOSEN = "#B35900";
 const CHUNK = 200;  // rows of a ledger at a time
+const NONE = "-";
 const printing = [];
 
 // elements: text goes in as text, never as markup
@@ -22,15 +23,6 @@ function draw(parent, name, attributes) {
 }
 
 const known = (value) => value !== null && value !== undefined;
-// small numbers with an exponent, as 3.386e-6
-const short = (value, digits = 4) => {
-  if (!known(value)) return "–";
-  const brief = Number(value.toPrecision(digits));
-  return brief !== 0 && Math.abs(brief) < 1e-4 ? brief.toExponential() : String(brief);
-};
-// an epsilon is rounded up: it must not look smaller than it is
-const above = (value) => known(value) ? String(Math.ceil(value * 1000 - 1e-6 * Math.max(1, value)) / 1000) : "–";
-
 // where a pointer is in an SVG, in its own units
 function spot(svg, event) {
   const frame = svg.getBoundingClientRect(), scale = svg.viewBox.baseVal.width / frame.width;
@@ -46,11 +38,10 @@ function chart(own, chosen) {
   const X = (x) => along(x, own.x, left, right);
   const scale = own.log ? Math.log : Number, ends = own.y.map(scale);
   const Y = (y) => along(scale(y), ends, bottom, top);
-  const read = own.percent ? (value) => `${value.toFixed(2)} %` : own.name === "privacy" ? above : (value) => short(value, 5);
   const mine = draw(svg, "path", { fill: "none", stroke: CHOSEN, "stroke-width": 1.7 }), cross = draw(svg, "path", { class: "cross" });
   const reset = () => { cross.setAttribute("d", ""); readout.textContent = ""; at = -1; };
   let at = -1;
-  const history = () => own.each && known(chosen()) && known(own.each.of[chosen()]) ? own.each.lines[own.each.of[chosen()]] : null;
+  const history = (part) => own.each && known(chosen()) && known(own.each.of[chosen()]) ? own.each[part][own.each.of[chosen()]] : null;
   svg.addEventListener("pointerleave", reset);
   if (own.rows) {  // who spoke when
     const tell = (wanted, k) => {
@@ -74,9 +65,9 @@ function chart(own, chosen) {
     if (!stops.length) return;
     at = Math.max(0, Math.min(stops.length - 1, k));
     cross.setAttribute("d", `M${X(stops[at])} ${top}V${bottom}`);
-    const lines = history() ? [...own.lines, [`agent ${chosen()}`, own.rounds, history()]] : own.lines;
-    const said = lines.map(([name, xs, ys]) => [name, ys[xs.indexOf(stops[at])]]).filter(([, value]) => known(value));
-    readout.textContent = `${own.unit} ${stops[at]}: ` + said.map(([name, value]) => `${name} ${read(value)}`).join(" · ");
+    const lines = history("said") ? [...own.lines, [`agent ${chosen()}`, own.rounds, history("said")]] : own.lines;
+    const said = lines.map(([name, xs, texts]) => [name, texts[xs.indexOf(stops[at])]]).filter(([, text]) => known(text));
+    readout.textContent = `${own.unit} ${stops[at]}: ` + said.map((words) => words.join(" ")).join(" · ");
   };
   svg.addEventListener("pointermove", (event) => {
     const [x] = spot(svg, event);
@@ -87,8 +78,9 @@ function chart(own, chosen) {
   keys(svg, () => at, stops.length, show);
   return () => {
     let word = "";
-    figure.querySelector(".mine").textContent = history() ? `agent ${chosen()}` : "";
-    if (history()) history().forEach((y, k) => {
+    const line = history("lines");
+    figure.querySelector(".mine").textContent = line ? `agent ${chosen()}` : "";
+    if (line) line.forEach((y, k) => {
       const there = known(y) && (!own.log || y > 0);
       word += there ? `${word.endsWith(" ") || !word ? "M" : "L"}${X(own.rounds[k]).toFixed(1)} ${Y(y).toFixed(1)}` : " ";
     });
@@ -124,7 +116,7 @@ function network(run, place, choose, chosen) {
   const tell = (agent) => {
     const k = run.agents.indexOf(agent), friends = near.get(agent), rows = [];
     title.textContent = `Agent ${agent}`;
-    if (run.private) rows.push(["Epsilon spent", known(run.spent[k]) ? above(run.spent[k]) : "not known here"]);
+    if (run.private) rows.push(["Epsilon spent", k < 0 ? "not known here" : run.spent[k]]);
     if (own.edges) rows.push(["Neighbours", friends.length > 12 ? `${friends.length}: ${friends.slice(0, 12).join(", ")} …` : friends.join(", ") || "none"]);
     rows.push(["Ledger", (k >= 0 && run.results[k]) || "not in this folder"]);
     facts.replaceChildren(...rows.flatMap(([name, value]) => [el("dt", null, name), el("dd", null, value)]));
@@ -148,62 +140,33 @@ function network(run, place, choose, chosen) {
 
 // ledgers
 
-function pattern(ledger, number) {
-  const flat = ledger.patterns[number], found = [];
-  for (let k = 0; k < flat.length; k += 2) found.push([ledger.kinds[flat[k]], flat[k + 1]]);
-  return found;
-}
-
 function book(run, agent) {
-  const k = run.agents.indexOf(agent), file = run.files[k], ledger = run.ledger;
-  const head = [el("h4", null, `${run.agents.length > 1 ? `Agent ${agent}: ` : ""}${file || "no ledger in this folder"}`)];
-  if (!file) return [...head, el("p", null, "Its ledger is not in this folder; what it spent stands there.")];
-  const history = ledger.of[file];
-  if (history === undefined) return [...head, el("p", { class: "alarm" }, run.results[k])];
-  head.push(el("p", null, `Verified: ${run.results[k]}.`));
-  if (ledger.form === "rounds") head.push(el("p", null, "Neighbouring rounds with equal events share a row; totals are those behind the last of them. "
-    + `admmnet ledger show RUN --agent ${agent} --events prints each line.`));
-  if (ledger.form === "blocks") head.push(el("p", null, "There are very many events, so several rounds share a row; totals are those behind the last of them. "
-    + `admmnet ledger show RUN --agent ${agent} --events prints each line.`));
-  head.push(el("p", null, "Parameters have six digits here; the file has all."));
+  const k = run.agents.indexOf(agent), ledger = run.ledger, history = ledger.of[agent];
+  const head = [el("h4", null, `${run.agents.length > 1 ? `Agent ${agent}: ` : ""}${run.files[k]}`), el("p", null, `Verified: ${run.results[k]}.`)];
+  const command = `admmnet ledger show RUN --agent ${agent} --events prints each line.`;
+  if (history === undefined) return [...head, el("p", { class: "alarm" }, `There is no room for its lines on this page: ${command}`)];
+  if (ledger.grouped) head.push(el("p", null, `Neighbouring rounds with equal events share a row; totals are those behind the last of them. ${command}`));
   const flat = ledger.rows[history], rows = [];
-  for (let at = 0; at < flat.length; at += 5) rows.push(flat.slice(at, at + 5));
+  for (let at = 0; at < flat.length; at += 3) rows.push([ledger.rounds[flat[at]], ledger.whats[flat[at + 1]], ledger.totals[flat[at + 2]]]);
   if (!rows.length) return [...head, el("p", null, "No event: nothing was charged.")];
-  const costs = ledger.form !== "blocks", published = rows.some((row) => known(ledger.totals[row[4]][2]));
-  const names = [ledger.form === "lines" ? run.unit : `${run.unit}s`, "total ε spent", ...(published ? ["total paper's ε"] : []),
-    "What was released", ...(costs ? ["rho"] : []), ...(costs && published ? ["paper's rho"] : []), "total rho"];
+  const published = rows.some(([, , total]) => total[2] !== NONE);
+  const names = [ledger.grouped ? `${run.unit}s` : run.unit, "total ε spent", ...(published ? ["total paper's ε"] : []),
+    "What was released", "rho", ...(published ? ["paper's rho"] : []), "total rho"];
   const words = published ? 3 : 2;  // the column of words
   const body = el("tbody"), table = el("table", { class: "lines" }, el("thead", null, el("tr", null, ...names.map((name, j) => el("th", { scope: "col", class: j === words ? "t" : null }, name)))), body);
-  const resumes = ledger.resumes[file] || [];
-  let done = 0, events = 0, passed = 0;
-  const mark = () => {
-    while (passed < resumes.length && events >= resumes[passed][1]) {
-      body.append(el("tr", { class: "mark" }, el("td", { colspan: names.length }, `The run was interrupted here and went on from round ${resumes[passed][0]}; rounds that come again are charged again.`)));
-      passed++;
-    }
-  };
   const more = el("button", { type: "button", class: "more" });
+  let done = 0;
   const add = (most) => {
-    for (const row of rows.slice(done, done + most)) {
-      mark();
-      const [first, last, number, times, total] = row, parts = pattern(ledger, number), sums = ledger.totals[total];
+    for (const [when, [kinds, rho, paper], [sum, spent, claimed]] of rows.slice(done, done + most)) {
       const what = el("td", { class: "t" });
-      for (const [kind, each] of parts) {
-        const times_ = each * times;
-        what.append(el("div", null, `${times_ > 1 ? `${times_} × ` : ""}${kind[0]}: ${DATA.released[kind[0]] || "?"}`));
-        const values = Object.entries(kind[1]).map(([name, value]) => `${name} ${typeof value === "number" ? short(value, 6) : value}`).join(", ");
-        if (values) what.append(el("small", null, values));
-        events += times_;
+      for (const [times, mechanism, parameters] of kinds) {
+        what.append(el("div", null, `${times > 1 ? `${times} × ` : ""}${mechanism}: ${DATA.released[mechanism]}`));
+        if (parameters) what.append(el("small", null, parameters));
       }
-      const costOf = (j) => parts.every(([kind]) => known(kind[j])) ? short(parts.reduce((sum, [kind, each]) => sum + kind[j] * each, 0) * times) : run.private ? "–" : "infinite";
-      const cells = [
-        first === last ? String(first) : `${first}–${last}`, run.private ? above(sums[1]) : "infinite", ...(published ? [short(sums[2], 5)] : []), what,
-        ...(costs ? [costOf(2)] : []), ...(costs && published ? [costOf(4)] : []), known(sums[0]) ? short(sums[0], 5) : "infinite",
-      ];
+      const cells = [when, spent, ...(published ? [claimed] : []), what, rho, ...(published ? [paper] : []), sum];
       body.append(el("tr", null, ...cells.map((cell) => (cell === what ? cell : el("td", null, cell)))));
     }
     done = Math.min(rows.length, done + most);
-    if (done === rows.length) mark();
     more.hidden = done === rows.length;
     more.textContent = `Show the other ${rows.length - done} rows`;
   };
@@ -254,7 +217,7 @@ function open(root) {
   // a print has no mouse: of few agents every ledger is on it
   let held = null;
   printing.push(() => {
-    const lines = run.agents.reduce((sum, _, k) => { const h = run.ledger.of[run.files[k]]; return sum + (h === undefined ? 1 : run.ledger.rows[h].length / 5); }, 0);
+    const lines = run.agents.reduce((sum, _, k) => { const h = run.ledger.of[run.agents[k]]; return sum + (h === undefined ? 1 : run.ledger.rows[h].length / 3); }, 0);
     if (lines <= 300) { held = agent; shelf.replaceChildren(...run.agents.flatMap((each) => book(run, each))); for (const button of shelf.querySelectorAll(".more:not([hidden])")) button.click(); }
     else shelf.prepend(el("p", null, `Printed is the ledger of agent ${agent}; all ${run.agents.length} are in the page on the screen, and in the run folder.`));
   });

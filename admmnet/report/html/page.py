@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from admmnet.errors import RequestError
+from admmnet.record.format import epsilon
 from admmnet.report.html import charts, compact, sections, words
-from admmnet.report.html.agents import agents_table
 from admmnet.report.html.comparison import comparison
-from admmnet.report.html.facts import RunFacts, read_facts
+from admmnet.report.html.facts import Broken, RunFacts, read_facts
 from admmnet.report.html.markup import Raw, data, join, tag
 from admmnet.report.html.markup import text as markup_text
 from admmnet.report.series import STATES
@@ -33,7 +33,7 @@ class Report:
 def make_report(paths: Sequence[Path]) -> Report:
     """Read run folders, verify them and make the page; the same folders give the same bytes.
 
-    Of several a comparison stands first; where a ledger does not verify, the faults are on top.
+    Of several a comparison stands first. Faults are on top, and no figure is shown of a folder that has one.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def make_report(paths: Sequence[Path]) -> Report:
     if doubled:
         raise RequestError(f"{doubled[0]} is named twice: name every run once")
     runs = tuple(read_facts(path, name) for path, name in zip(paths, _names(paths), strict=True))
-    return Report(_page(runs), tuple(fault for run in runs for fault in run.faults))
+    return Report(_page(runs), tuple(fault for run in runs if isinstance(run, Broken) for fault in run.faults))
 
 
 def _names(paths: Sequence[Path]) -> list[str]:
@@ -55,7 +55,7 @@ def _names(paths: Sequence[Path]) -> list[str]:
     return [str(path) if names.count(name) > 1 or not name else name for path, name in zip(paths, names, strict=True)]
 
 
-def _page(runs: tuple[RunFacts, ...]) -> str:
+def _page(runs: tuple[RunFacts | Broken, ...]) -> str:
     here = files("admmnet.report.html")
     body, content = _body(runs)
     style, script, template = (
@@ -86,63 +86,57 @@ def _digest(content: str) -> str:
     return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
-def _run_data(run: RunFacts, share: int) -> dict[str, Any]:
-    books = {book.name: book for book in run.books}
-    return {
-        "name": run.name,
-        "unit": "epoch" if run.baseline else "round",
-        "private": run.private,
-        "agents": [agent.agent for agent in run.agents],
-        "spent": [compact.short(agent.spent) for agent in run.agents],
-        "results": [None if agent.book is None else sections.book_words(books[agent.book]) for agent in run.agents],
-        "files": [agent.book for agent in run.agents],
-        "ledger": compact.ledgers(run.books, share),
-    }
-
-
-def _body(runs: tuple[RunFacts, ...]) -> tuple[Raw, dict[str, Any]]:
+def _body(runs: tuple[RunFacts | Broken, ...]) -> tuple[Raw, dict[str, Any]]:
     """Return what is seen of the page, and the values that its script needs."""
+    sound = [run for run in runs if isinstance(run, RunFacts)]
     one = len(runs) == 1
-    heading = runs[0].name if one else f"Comparison of {len(runs)} runs"
     header = tag(
         "header",
         tag("p", "admmnet report", class_="kicker"),
-        tag("h1", heading),
-        tag("p", sections.subtitle(runs[0]), class_="lead") if one else None,
-        tag("p", words.mode_of(runs[0]), class_="lead") if one else None,
+        tag("h1", runs[0].name if one else f"Comparison of {len(runs)} runs"),
+        tag("p", sections.subtitle(sound[0]), class_="lead") if one and sound else None,
         sections.banner(runs),
     )
-    versus, common = (None, []) if one else charts.overlaid(runs)
-    parts = [] if one else [tag("section", tag("h2", "Comparison"), comparison(runs), tag("h3", "Charts"), versus)]
-    values = []
-    for k, run in enumerate(runs):
-        part, found = _run(run, k, share=len(runs))
-        parts.append(part)
-        values.append(found)
+    parts, common = list[Raw](), list[Any]()
+    if len(sound) > 1:
+        versus, common = charts.overlaid(sound)
+        parts.append(tag("section", tag("h2", "Comparison"), comparison(sound), tag("h3", "Charts"), versus))
+    made = [_run(run, place, share=len(runs)) for place, run in enumerate(sound)]
     footer = tag(
         "footer",
         tag("p", f"Made by admmnet {__version__} from run folders alone; this page loads nothing and sends nothing."),
     )
-    body = join((header, tag("main", *parts, id="content"), footer), "\n")
+    body = join((header, tag("main", *parts, *(part for part, _ in made), id="content"), footer), "\n")
+    values = [found for _, found in made]
     return body, {"runs": values, "versus": common, "released": dict(words.RELEASED), "states": STATES}
 
 
 def _run(run: RunFacts, place: int, share: int) -> tuple[Raw, dict[str, Any]]:
-    prefix, alone = f"r{place}", share == 1
+    prefix, series, alone = f"r{place}", run.series, share == 1
     drawn, chart_values = charts.charts(run, prefix, share)
-    values = _run_data(run, share) | {"charts": chart_values, "graph": None}
-    holder = "Holder" if run.baseline else "Agents"
+    values = {
+        "name": run.name,
+        "unit": series.unit,
+        "private": series.private,
+        "agents": [agent.agent for agent in run.agents],
+        "spent": [epsilon(agent.spent) for agent in run.agents],
+        "results": [sections.result_of(agent) for agent in run.agents],
+        "files": [agent.file for agent in run.agents],
+        "ledger": compact.ledgers(run.agents, share),
+        "charts": chart_values,
+        "graph": None,
+    }
     parts = [
-        ("summary", "Summary", sections.summary(run, several=not alone)),
-        ("meaning", "What the epsilon means" if run.private else "What this means for privacy", sections.meaning(run)),
-        ("charts", "Charts", _charts(run, drawn)),
-        ("agents", holder, agents_table(run, prefix)),
+        ("summary", "Summary", sections.summary(run)),
+        ("meaning", "What the epsilon means" if series.private else "What this means", sections.meaning(run)),
+        ("charts", "Charts", drawn),
+        ("agents", "Holder" if series.baseline else "Agents", sections.agents_table(run, prefix)),
         ("ledger", "Ledger, line by line", _ledger(run, prefix)),
         ("verification", "Verification", sections.verification(run)),
         ("settings", "Settings", sections.settings(run)),
         ("versions", "Versions", sections.versions(run)),
     ]
-    if not run.baseline and len(run.agents) > 1:
+    if series.edges is not None:
         network, values["graph"] = charts.network(run, f"{prefix}-network")
         parts.insert(3, ("graph", "Graph", _graph(run, network)))
     links = tag(
@@ -158,28 +152,15 @@ def _run(run: RunFacts, place: int, share: int) -> tuple[Raw, dict[str, Any]]:
         )
         for key, title, body in parts
     ]
-    inside = tag("div", links, *content, class_="run", data_run=place)
+    inside = tag("div", sections.verdict(run), links, *content, class_="run", data_run=place)
     if alone:
         return tag("div", inside, id=prefix), values
-    head = tag(
-        "summary", tag("h2", run.name), tag("span", f"{sections.subtitle(run)} · {words.mode_of(run)}", class_="lead")
-    )
+    head = tag("summary", tag("h2", run.name), tag("span", sections.subtitle(run), class_="lead"))
     return tag("details", head, inside, id=prefix, class_="whole"), values
 
 
-def _charts(run: RunFacts, drawn: Raw) -> Raw:
-    if run.series is None:
-        return drawn
-    seen = (
-        "Error and loss belong to released vectors."
-        if not run.private or run.mode == "simulation"
-        else "Losses and the consensus gap are computed from training records; a private run does not tell them."
-    )
-    return join((tag("p", seen), drawn))
-
-
 def _graph(run: RunFacts, drawn: Raw) -> Raw:
-    colours = ", its colour the epsilon it has spent by its ledger. White: not known" if run.private else ""
+    colours = ", its colour the epsilon it has spent by its ledger" if run.series.private else ""
     words_ = f"A node is an agent{colours}. Choose one here or in the table; with the keyboard, by the arrow keys."
     return join((tag("p", words_), drawn))
 
@@ -190,21 +171,8 @@ def _ledger(run: RunFacts, prefix: str) -> Raw:
         "admmnet ledger show RUN --agent I --events prints them."
     )
     off = tag("noscript", tag("p", words_, class_="aside"))
-    first = run.agents[0].agent if run.agents else 0
-    last = run.agents[-1].agent if run.agents else 0
-    chooser = tag(
-        "p",
-        tag("label", "Agent ", for_=f"{prefix}-pick"),
-        tag(
-            "input",
-            type="number",
-            id=f"{prefix}-pick",
-            min=str(first),
-            max=str(last),
-            value=str(first),
-            inputmode="numeric",
-        ),
-        class_="chooser",
-        hidden=len(run.agents) < 2,
-    )
+    first, last = run.agents[0].agent, run.agents[-1].agent
+    ends = {"min": first, "max": last, "value": first, "inputmode": "numeric"}
+    label, key = tag("label", "Agent ", for_=f"{prefix}-pick"), f"{prefix}-pick"
+    chooser = tag("p", label, tag("input", type="number", id=key, **ends), class_="chooser", hidden=first == last)
     return join((off, chooser, tag("div", class_="book", aria_live="polite")))

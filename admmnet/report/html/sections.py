@@ -23,54 +23,31 @@ def error_of(run: RunFacts, value: float | None) -> str:
     return error(value, run.series.metric)
 
 
-def state(run: RunFacts) -> str:
-    """Return the state of the verification in a word or two."""
-    return "verified" if run.finished else "verified, unfinished"
+def verdict(run: RunFacts) -> Raw:
+    """Return the verdict's lines, the mode first."""
+    alarm = " alarm" if run.series.seeded else ""
+    return tag("div", *(tag("p", line) for line in run.verdict.lines()), class_=f"verdict{alarm}")
 
 
-def banner(runs: tuple[RunFacts | Broken, ...]) -> Raw:
-    """Return what stands on top: the faults in red, or that everything holds."""
+def banner(runs: tuple[RunFacts | Broken, ...]) -> Raw | None:
+    """Return the faults, which stand on top in red."""
     sound = [run for run in runs if isinstance(run, RunFacts)]
     faults = [fault for run in runs if isinstance(run, Broken) for fault in run.faults]
-    if faults:
-        which = "" if len(runs) == 1 else f" ({len(runs) - len(sound)} of {len(runs)} runs)"
-        return tag(
-            "div",
-            tag("h2", f"✗ The ledgers do not verify{which}"),
-            tag(
-                "p",
-                "A file was changed, damaged, exchanged or lost after it was written, or says otherwise than the "
-                "ledgers. No figure is shown of such a run: none could be relied on.",
-            ),
-            tag("ul", *(tag("li", tag("code", fault)) for fault in faults[:SHOWN])),
-            None if len(faults) <= SHOWN else tag("p", f"and {len(faults) - SHOWN} more"),
-            class_="banner bad",
-            role="alert",
-        )
-    agents = [agent for run in sound for agent in run.agents]
-    loose = sum(not agent.listed for agent in agents)
-    digests = "every digest is the one in summary.json"
-    if loose:
-        digests = (
-            f"the digests that summary.json has are right, but {counted(loose, 'ledger')} of unfinished runs or lost "
-            f"agents {'has' if loose == 1 else 'have'} none"
-        )
-    kinds = {run.header["accountant"] for run in sound if run.series.private}
-    within = " and is within the budget" if kinds else ""
-    if "published" in kinds:
-        within += " by the arithmetic that guarded it, which may be the paper's"
-    events = sum(agent.events for agent in agents)
+    if not faults:
+        return None
+    which = "" if len(runs) == 1 else f" ({len(runs) - len(sound)} of {len(runs)} runs)"
     return tag(
         "div",
-        tag("h2", "✓ The ledgers verify"),
+        tag("h2", f"✗ The ledgers do not verify{which}"),
         tag(
             "p",
-            f"{counted(len(agents), 'ledger')}, {count(events)} event{'s' * (events != 1)}: every line follows from "
-            f"the one before, every cost and total was recomputed from its parameters{within}, and {digests}. ",
-            tag("a", "What this cannot show", href="#r0-verification"),
-            ".",
+            "A file was changed, damaged, exchanged or lost after it was written, or says otherwise than the "
+            "ledgers. No figure is shown of such a run: none could be relied on.",
         ),
-        class_="banner good",
+        tag("ul", *(tag("li", tag("code", fault)) for fault in faults[:SHOWN])),
+        None if len(faults) <= SHOWN else tag("p", f"and {len(faults) - SHOWN} more"),
+        class_="banner bad",
+        role="alert",
     )
 
 
@@ -89,33 +66,9 @@ Card = tuple[str, str, str, bool]
 """Label, value and note, and whether it is an alarm."""
 
 
-def _privacy_cards(run: RunFacts) -> list[Card]:
-    if not run.series.private:
-        return [("Privacy", "none", "records are used without noise", False)]
-    promise, seeded = words.promise_of(run), run.series.seeded
-    proven = "would be proven with secret noise" if seeded else "proven"
-    delta = f"delta {epsilon(promise.delta)}, {run.header['adjacency']}, a record"
-    masked = run.header.get("trust") == "masked"
-    against = f"against {words.colluders_of(run)} at most; " if masked else ""
-    cards = [("Epsilon promised", epsilon(promise.epsilon), f"{against}{proven}; {delta}", False)]
-    if promise.claimed is not None:
-        note = f"the paper's arithmetic, not proven; {delta}"
-        cards = [
-            ("Epsilon claimed", epsilon(promise.claimed), note, False),
-            ("Epsilon proven", epsilon(promise.epsilon), "of the planned worst case", False),
-        ]
-    if masked:
-        bound = epsilon(run.largest("promised_unmasked"))
-        cards.append(("Epsilon if all collude", bound, f"{proven}, without masks; {delta}", False))
-    holder = "largest agent; " if len(run.agents) > 1 else ""
-    noise = ("seeded", "a simulation: protects nothing") if seeded else ("secret", "keyed by the operating system")
-    spent = epsilon(run.largest("spent"))
-    return [*cards, ("Epsilon spent", spent, f"{holder}odometer reading, no promise", False), ("Noise", *noise, seeded)]
-
-
 def _error_cards(run: RunFacts) -> list[Card]:
     """The test error, and what it is held against."""
-    found, only = run.said("test_error"), one_class(run.series.summary or {})
+    found, only = run.said("test_error"), one_class(run.series.summary)
     consensus, root, r2 = (real(at(found, name)) for name in ("consensus", "root_in_units", "r2"))
     over = "of the model that every agent holds"
     if real(at(found, "std")):
@@ -126,9 +79,9 @@ def _error_cards(run: RunFacts) -> list[Card]:
     if root is not None:
         share = "" if r2 is None else f"; R² {number(r2)}, 0 is what the mean has"
         cards.append(("Root mean square error", number(root), f"in the target's own unit{share}", False))
-    summary = run.series.summary or {}
-    notes, worse = {WORDS["pooled"]: "the same loss on all training records together"}, no_better_than(summary)
-    for what, value in yardsticks(summary):
+    worse = no_better_than(run.series.summary)
+    notes = {WORDS["pooled"]: "the same loss on all training records together"}
+    for what, value in yardsticks(run.series.summary):
         bad = worse == (what, value)
         note = WORSE if bad else notes.get(what, "of the test records; looks at no row")
         cards.append((what.capitalize(), error_of(run, value), note, bad))
@@ -137,8 +90,7 @@ def _error_cards(run: RunFacts) -> list[Card]:
 
 def summary(run: RunFacts) -> Raw:
     """Return the summary: key figures, what went otherwise, what the run says of itself."""
-    said, cards = run.said, [*_privacy_cards(run), *_error_cards(run)]
-    cards.append(("Ledgers", state(run), counted(len(run.agents), "agent"), False))
+    said, cards = run.said, _error_cards(run)
     boxes = []
     for *lines, bad in cards:
         inside = (tag("div", line, class_=kind) for kind, line in zip(("label", "value", "note"), lines, strict=True))
@@ -151,7 +103,6 @@ def summary(run: RunFacts) -> Raw:
         ("Trained", subtitle(run)),
         ("Records", f"{count(train)} for training" + ("" if test is None else f", {count(test)} for testing")),
         ("Features", count(whole(said("data", "features")))),
-        ("Accountant", _accountant(run)),
         *([] if pure is None else [("Pure epsilon", f"{epsilon(pure)}, with delta = 0")]),
         ("Carried by", said("transport") or NONE),
         ("Bytes sent", size(whole(said("bytes_sent")))),
@@ -161,13 +112,6 @@ def summary(run: RunFacts) -> Raw:
     otherwise = tag("div", tag("h4", "What went otherwise"), bullets(happened), class_="aside") if happened else ""
     told = join((tag("h4", "Notes of the run"), bullets(notes))) if notes else ""
     return join((tag("div", *boxes, class_="cards"), otherwise, pairs(rows), told))
-
-
-def _accountant(run: RunFacts) -> str:
-    if not run.series.private:
-        return "none"
-    which = {"proven": "proven: what is proved", "published": "published: the paper's arithmetic"}
-    return f"{which[run.header['accountant']]} calibrated the noise and guarded the budget"
 
 
 def meaning(run: RunFacts) -> Raw:
@@ -287,7 +231,7 @@ def agents_table(run: RunFacts, prefix: str) -> Raw:
 
 def _became(agent: AgentFacts) -> str:
     """Return what became of an agent and its ledger in words."""
-    said = [agent.part] * (agent.part is not None)
+    said = [] if agent.part is None else [agent.part]
     if agent.lost_at is not None:
         said.append(f"lost in round {agent.lost_at}")
     if agent.refused_at is not None:

@@ -37,7 +37,7 @@ def drawn(panel: Panel, key: str, width: float, height: float, words: str) -> tu
         "y": [float(end) for end in axes.get_ylim()],
         "log": axes.get_yscale() == "log",
     }
-    head = {"viewBox": f"0 0 {across:g} {tall:.4g}", "role": "img", "tabindex": "0", "aria-label": words}
+    head = {"viewBox": f"0 0 {_tenths(across)} {_tenths(tall)}", "role": "img", "tabindex": "0", "aria-label": words}
     markup = raw.getvalue()
     names = dict.fromkeys(re.findall(r'#([\w-]+)["\)]', markup))
     named = {name: f"{key}-{number}" for number, name in enumerate(names)}
@@ -63,7 +63,7 @@ def _element(node: ElementTree.Element, named: dict[str, str]) -> str:
         elif value == "nodes":
             given["class"] = value
     for attribute in given.keys() & {"x", "y"}:
-        given[attribute] = f"{float(given[attribute]):.1f}".removesuffix(".0")
+        given[attribute] = _tenths(float(given[attribute]))
     if "d" in given:
         given["d"] = _steps(given["d"])
     if given.get("transform", "").startswith("rotate(-0 "):
@@ -79,13 +79,17 @@ def _attributes(given: dict[str, str]) -> str:
     return "".join(f' {name}="{text(value)}"' for name, value in given.items())
 
 
+def _tenths(value: float) -> str:
+    return str(round(float(value), 1)).removesuffix(".0")
+
+
 def _steps(path: str) -> str:
     """Path in steps of tenths from point to point, which is half as long."""
     found, before, start, last = list[str](), np.zeros(2, dtype=int), np.zeros(2, dtype=int), ""
     for letter, numbers in re.findall(r"([A-Za-z])([^A-Za-z]*)", path):
         points = np.round(10.0 * np.array(numbers.split(), dtype=float)).astype(int).reshape(-1, 2)
         steps = (points - before).ravel().tolist()
-        words = " ".join(f"{step / 10:g}" for step in steps)
+        words = " ".join(_tenths(step / 10) for step in steps)
         small = letter.lower()
         found.append((" " if small == last == "l" else small) + words)
         last = small

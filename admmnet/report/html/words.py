@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from admmnet.config.defaults import is_loose, own_delta
-from admmnet.config.modes import mode_words
 from admmnet.errors import counted
 from admmnet.record.format import count, epsilon, percent
 from admmnet.record.values import real, whole
@@ -37,11 +36,6 @@ class Promise:
     epsilon: float | None
     delta: float | None
     claimed: float | None
-
-
-def mode_of(run: RunFacts) -> str:
-    """Return the run's mode, and what it means."""
-    return mode_words(run.mode, seeded=run.series.seeded, dependent=_dependent(run))
 
 
 def _dependent(run: RunFacts) -> bool:
@@ -74,29 +68,13 @@ def meaning(run: RunFacts) -> Said:
             "comparison with private runs, and for nothing that concerns privacy.",
         )
         return
-    for part in (_simulation, _promised, _relation, _unit, _trust, _reading, _network, _account):
+    for part in (_promised, _relation, _unit, _trust, _reading, _network, _account):
         yield from part(run)
 
 
 def colluders_of(run: RunFacts) -> str:
     """How many other agents epsilon A of masked sums allows to work together, in words."""
     return counted(run.header["colluders"], "other agent")
-
-
-def _simulation(run: RunFacts) -> Said:
-    if run.series.seeded:
-        yield (
-            "A simulation",
-            "The noise was made from a seed. Whoever has the seed, which stands in the settings, can make it again and "
-            "take it off. So this run protects nothing. The figures below are those of a run that is the same but for "
-            "secret noise.",
-        )
-    elif run.mode == "simulation":
-        yield (
-            "A simulation on public records",
-            "The records were taken to be public. Training losses were computed from them and are shown, here and in "
-            "the run folder. The figures below are about what was sent and the model, and about nothing else.",
-        )
 
 
 def _promised(run: RunFacts) -> Said:
@@ -113,7 +91,7 @@ def _promised(run: RunFacts) -> Said:
     whose = "whatever can be seen of this run"
     if not run.series.baseline:
         whose = f"for every agent, {whose}, all messages, silences and refusals, not their timing,"
-    same = len({(agent.promised, agent.delta) for agent in run.agents}) <= 1
+    same = len({(epsilon(agent.promised), epsilon(agent.delta)) for agent in run.agents}) <= 1
     at_most = "" if same else "at most "
     quote = "This is the figure to quote."
     if seeded:
@@ -126,8 +104,8 @@ def _promised(run: RunFacts) -> Said:
         "The promise",
         f"{claim}{'Of the same run with secret noise, fixed' if seeded else 'Fixed'} before the first round: {whose} "
         f"{'would be' if seeded else 'is'} (epsilon, delta)-differentially private in "
-        f"{'the' if run.series.baseline else 'its'} records, with epsilon {at_most}{epsilon(promise.epsilon)} and delta "
-        f"{at_most}{epsilon(promise.delta)}. A filter kept it while the run went on: what did not fit was not drawn. "
+        f"{'the' if run.series.baseline else 'its'} records, with epsilon {at_most}{epsilon(promise.epsilon)} and "
+        f"delta {at_most}{epsilon(promise.delta)}. A filter kept it in every round: what did not fit was not drawn. "
         f"It holds within the limits under Not covered. {quote}"
         + ("" if same else " Each agent has its own, in the table of agents."),
     )
@@ -268,7 +246,13 @@ def uncovered(run: RunFacts) -> Iterator[str]:
 
 
 def _large_delta(run: RunFacts) -> Iterator[str]:
-    own = own_delta([agent.records for agent in run.agents])
+<<<<<<< HEAD
+    summary = run.series.summary  # which knows all agents, also in the folder of one
+    own = own_delta([one.records for one in (run.agents if summary is None else summary.per_agent)])
+=======
+    whole = run.agents if run.series.summary is None else run.series.summary.per_agent
+    own = own_delta([agent.records for agent in whole])
+>>>>>>> again-screens
     wide = [agent for agent in run.agents if agent.delta and is_loose(agent.delta, agent.records, own)]
     if wide:
         worst = max(wide, key=lambda agent: (agent.delta or 0.0) * agent.records)

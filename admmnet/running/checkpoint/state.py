@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
-from admmnet.holder.secrets import Secret
 from admmnet.holder.series.batches import SeriesProgress
 from admmnet.solvers.ball_query import BallQuery
 
 if TYPE_CHECKING:
+    from admmnet.holder.secrets import Secret
     from admmnet.running.node import Node
     from admmnet.solvers.blocks.solve import BlockSolver
 

@@ -1,0 +1,70 @@
+"""What is decided before the first round, and what a run that goes on, or another host, is held to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet import RequestError, RunConfig, run
+from admmnet.data.given import Given
+from admmnet.data.settings import DataSettings
+from admmnet.methods.pp_admm import PPADMM
+from admmnet.running.entrance import prepare
+from admmnet.running.handshake import public_settings
+from admmnet.transport.local import LocalWorld
+from tests.interrupted_runs import Place, write_people
+
+
+def test_a_budget_is_of_an_agent_that_there_is() -> None:
+    how: dict[str, Any] = {"algorithm": "pp-admm", "topology": "ring:3", "rounds": 1, "seed": 0}
+    prepare(RunConfig(budgets={"2": {"epsilon": 0.5}}, **how), LocalWorld())
+    with pytest.raises(RequestError, match=r"\[privacy.agents.3\]: the agents are numbered 0 to 2"):
+        prepare(RunConfig(budgets={"3": {"epsilon": 0.5}}, **how), LocalWorld())
+
+
+def test_delta_is_chosen_for_a_promise_alone() -> None:
+    for algorithm, chosen in (("admm", False), ("pp-admm", True)):
+        plan = prepare(RunConfig(algorithm=algorithm, topology="ring:3", rounds=1, seed=0), LocalWorld())
+        assert (plan.config.delta != "auto") is chosen
+
+
+def test_a_file_on_one_disk_is_known_by_its_path(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,y\n1,0\n")
+    config = RunConfig(data="{agent}.csv", test=str(tmp_path / "t.csv"), no_account=True)
+    assert public_settings(config, digests=False)["test"] == str(tmp_path / "t.csv")
+    assert public_settings(config)["test"].startswith("a file with sha256 ")
+
+
+def test_a_checkpoint_belongs_to_its_settings(tmp_path: Path) -> None:
+    write_people(tmp_path / "people.npz")
+    place = Place(tmp_path)
+    cut = place.interrupted("cut", 1, checkpoint_every=1, algorithm="dvp", rounds=3)
+    saved = (cut / "config.toml").read_text()
+    (cut / "config.toml").write_text(saved.replace("data_seed = 0", "data_seed = 1"))
+    assert (cut / "config.toml").read_text() != saved
+    with pytest.raises(RequestError, match="belongs to other settings"):
+        place.resume(cut)
+
+
+@pytest.mark.parametrize(("offline", "expected"), [("1:1-", True), ("1:0-1,2:1", False), (None, False)])
+def test_agents_expect_losses_where_one_stays_away(
+    offline: str | None, expected: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared: list[int] = []
+    monkeypatch.setattr(PPADMM, "expect_losses", lambda method, agent: prepared.append(agent.id))
+    run(algorithm=PPADMM, topology="ring:4", rounds=2, seed=0, offline=offline, out=tmp_path / "run")
+    assert bool(prepared) is expected
+
+
+def test_shards_of_own_agents_tell_no_scales() -> None:
+    """Other processes have other rows: what is read from these would be one agent's own."""
+    X, y = np.arange(12.0).reshape(4, 3) + 1.0, np.array([-1, 1, -1, 1])
+    settings = DataSettings(data="arrays", split="shards", no_test=True, normalise="columns", data_dependent=True)
+    whole = Given("arrays", own={0: (X, y), 1: (X, y)})
+    assert set(whole.load(settings, 2, [0]).shards) == {0}
+    with pytest.raises(RequestError, match="--normalise columns"):
+        replace(whole, whole=False).load(settings, 2, [0, 1])

@@ -6,7 +6,7 @@ to a score; how well scores tell the worlds apart bounds epsilon from below (doc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
@@ -162,24 +162,25 @@ class Drawn(NamedTuple):
     @classmethod
     def joined(cls, parts: Sequence[Drawn]) -> Drawn:
         """Trials of several parts, in their order."""
-        claims = [part.published for part in parts]
-        return cls(
-            np.concatenate([part.scores for part in parts]),
-            max(part.proven for part in parts),
-            None if None in claims else max(claim for claim in claims if claim is not None),
-        )
+        scores = np.concatenate([part.scores for part in parts])
+        return cls(scores, max(part.proven for part in parts), _largest(part.published for part in parts))
 
 
 def draw(mechanism: Mechanism, world: World, seed: int, trials: Sequence[int], delta: float) -> Drawn:
     """Trials of these places: each depends on seed, world and its place alone."""
     drawn = [mechanism.draw(world, np.random.default_rng((seed, world, k))) for k in trials]
     spent = list({id(trial.spent): trial.spent for trial in drawn}.values())  # equal histories share an object
-    published = [totals.epsilon_published(delta) for totals in spent]
     return Drawn(
         readable(mechanism.name, np.array([trial.score for trial in drawn])),
         max(totals.epsilon_proven(delta) for totals in spent),
-        None if None in published else max(claim for claim in published if claim is not None),
+        _largest(totals.epsilon_published(delta) for totals in spent),
     )
+
+
+def _largest(claims: Iterable[float | None]) -> float | None:
+    """None where any has no figure."""
+    known = list(claims)
+    return None if None in known else max(claim for claim in known if claim is not None)
 
 
 def readable(name: str, scores: Vector) -> Vector:

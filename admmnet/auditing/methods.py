@@ -7,7 +7,7 @@ no curvature is left: docs/privacy.md, sec. 1, allows everybody else that much.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy, deepcopy
 from dataclasses import dataclass
 from functools import cached_property
@@ -46,22 +46,41 @@ Canary = Literal["mirror", "zeros"]
 
 
 @dataclass(frozen=True)
-class MethodTrials:
-    """A run of one agent of a method.
+class Trials:
+    """Runs of a method that one agent makes with the auditor.
 
     Attributes
     ----------
     config : RunConfig
         Its settings; data and network are the auditor's.
-    canary : {"mirror", "zeros"}
-        What stands in world 0 in the canary's place: its mirror image, or a row of zeros.
+    canary : {"mirror", "zeros"} or None
+        What stands in world 0 in the canary's place: its mirror image, a row of zeros, or what the proof is about.
     records : int
         n of the agent.
     """
 
     config: RunConfig
-    canary: Canary = "mirror"
+    canary: Canary | None = None
     records: int = 1000
+
+    @cached_property
+    def decided(self) -> tuple[Method, AgentPlan, Contract]:
+        """The method, the same in all trials; noise and contract of the agent with the canary."""
+        raise NotImplementedError
+
+    @property
+    def method(self) -> Method:
+        """The method."""
+        return self.decided[0]
+
+    @property
+    def adjacency(self) -> str:
+        """Relation of the proven figures."""
+        return self.decided[2].adjacency
+
+
+class MethodTrials(Trials):
+    """A run of one agent of a method of the network; a canary that is left open is a mirror."""
 
     @property
     def name(self) -> str:
@@ -69,7 +88,8 @@ class MethodTrials:
         return f"{self.config.algorithm}, {self.method.rounds} round{'s' * (self.method.rounds > 1)}"
 
     @cached_property
-    def _decided(self) -> tuple[Method, AgentPlan, Contract]:
+    def decided(self) -> tuple[Method, AgentPlan, Contract]:
+        """As the entrance of a run decides."""
         counts = {i: self.records if i == 0 else OTHERS * self.records for i in GRAPH}
         config = fixed(self.config)
         if config.trust == "masked":
@@ -78,19 +98,9 @@ class MethodTrials:
         return method, plans[0], contracts[0]
 
     @property
-    def method(self) -> Method:
-        """The method, the same in all trials."""
-        return self._decided[0]
-
-    @property
     def plan(self) -> AgentPlan:
         """Noise of the agent with the canary."""
-        return self._decided[1]
-
-    @property
-    def adjacency(self) -> str:
-        """Relation of the proven figures."""
-        return self._decided[2].adjacency
+        return self.decided[1]
 
     @cached_property
     def reading(self) -> Reading:
@@ -114,12 +124,12 @@ class MethodTrials:
 
     def row(self, world: World) -> Vector:
         """The canary, or what is in its place."""
-        return canary(world, WIDTH) if world or self.canary == "mirror" else np.zeros(WIDTH)
+        return canary(world, WIDTH) if world or self.canary != "zeros" else np.zeros(WIDTH)
 
     def draw(self, world: World, rng: np.random.Generator) -> Trial:
         """Score: the logarithm of the likelihood ratio of all answers."""
         method, plan, data = self.method, self.plan, self.pair[world]
-        ledger = MemoryLedger(self._decided[2])
+        ledger = MemoryLedger(self.decided[2])
         streams = AgentStreams(0, int(rng.integers(2**63)))
         door = Watched(Door(Holder(data.rows, data.labels), 0, method.loss, ledger, streams), self.pair)
         node = Node(method.agent(0, plan), method, door, ledger)  # type: ignore[arg-type]  # neither a file nor a Door
@@ -164,15 +174,12 @@ def message(method: Method, agent: Agent, said: Any) -> Vector:
     if not isinstance(method, ConsensusMethod):
         return -2.0 * far(WIDTH)
 
-    def linear(heard: Vector) -> float:
-        after = copy(agent)
-        after.state = deepcopy(agent.state)
+    def linear(after: Agent, heard: Vector) -> float:
         method.absorb(after, said, {1: heard})
         return float(method.linear_term(after)[0])
 
     unit = np.eye(WIDTH)[0]
-    here = linear(0.0 * unit)
-    return np.asarray((agent.convexity * FAR - here) / (linear(unit) - here) * unit)
+    return np.asarray(reaching(agent, linear, agent.convexity * FAR, unit) * unit)
 
 
 def total(method: Method, agent: Agent, said: Integers) -> Total:
@@ -184,18 +191,26 @@ def total(method: Method, agent: Agent, said: Integers) -> Total:
     if not hasattr(agent.state, "point"):
         return Total(said, everybody)
 
-    def point(value: Any) -> float:
-        after = copy(agent)
-        after.state = deepcopy(agent.state)
+    def point(after: Agent, value: Any) -> float:
         method.receive(after, said, Total(value, everybody))
         return float(after.state.point[0])
 
     unit[0] = 2**40
-    here = point(0 * unit)
-    steps = (-FAR - here) / (point(unit) - here)
-    sum_ = 0 * unit
-    sum_[0] = round(steps * 2**40)
-    return Total(sum_, everybody)
+    steps = reaching(agent, point, -FAR, unit)
+    unit[0] = round(steps * 2**40)
+    return Total(unit, everybody)
+
+
+def reaching(agent: Agent, number: Callable[[Agent, Any], float], wanted: float, unit: Any) -> float:
+    """How many units bring an affine ``number`` of what the agent is told to a value; the agent stays as it is."""
+
+    def told(value: Any) -> float:
+        after = copy(agent)
+        after.state = deepcopy(agent.state)
+        return number(after, value)
+
+    here = told(0 * unit)
+    return (wanted - here) / (told(unit) - here)
 
 
 def settings_for(given: Mapping[str, Any]) -> RunConfig:

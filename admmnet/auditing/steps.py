@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,8 +17,7 @@ from scipy.special import logsumexp
 
 from admmnet.auditing.audit import Reading, Trial
 from admmnet.auditing.evidence import World, normal
-from admmnet.auditing.methods import Canary
-from admmnet.config.run_config import RunConfig
+from admmnet.auditing.methods import Trials
 from admmnet.errors import RequestError
 from admmnet.graph.simple import Graph
 from admmnet.holder.problem import Problem
@@ -56,23 +55,8 @@ class Seen(NamedTuple):
     there: bool | None = None
 
 
-@dataclass(frozen=True)
-class StepTrials:
-    """A run of a single-site method.
-
-    Attributes
-    ----------
-    config : RunConfig
-        Its settings; the data are the auditor's.
-    canary : {"mirror", "zeros"} or None
-        What stands in world 0 in the canary's place; None for what the proof is about.
-    records : int
-        N.
-    """
-
-    config: RunConfig
-    canary: Canary | None = None
-    records: int = 1000
+class StepTrials(Trials):
+    """A run of a single-site method."""
 
     @property
     def name(self) -> str:
@@ -81,7 +65,8 @@ class StepTrials:
         return f"{self.config.algorithm}, {steps} step{'s' * (steps > 1)}"
 
     @cached_property
-    def _decided(self) -> tuple[Method, AgentPlan, Contract]:
+    def decided(self) -> tuple[Method, AgentPlan, Contract]:
+        """As the entrance of a run decides, of what the auditor can read."""
         kind = METHODS[self.config.algorithm]
         strange = RequestError(f"the auditor cannot read the epochs of {self.config.algorithm}: name another method")
         if not issubclass(kind, SingleSite):
@@ -101,19 +86,9 @@ class StepTrials:
         return method, plans[0], contracts[0]
 
     @property
-    def method(self) -> Method:
-        """The method, the same in all trials."""
-        return self._decided[0]
-
-    @property
-    def adjacency(self) -> str:
-        """Relation of the proven figures."""
-        return self._decided[2].adjacency
-
-    @property
     def series(self) -> Any:
         """Its steps with calibrated noise."""
-        return self._decided[1].noise.series
+        return self.decided[1].noise.series
 
     @cached_property
     def claimed(self) -> Totals:

@@ -20,7 +20,7 @@ from admmnet.auditing.methods import Canary, MethodTrials, settings_for
 from admmnet.auditing.planted import planted
 from admmnet.auditing.steps import StepTrials, half_booked
 from admmnet.errors import AdmmnetError, RequestError
-from admmnet.experiments.folder import locked, read_about, write_whole
+from admmnet.experiments.folder import locked, read_about, refuse_others, write_whole
 from admmnet.experiments.parsing import parse_entry
 from admmnet.experiments.picture import drawable
 from admmnet.experiments.pool import Pool
@@ -116,7 +116,7 @@ def _trials(subject: Subject) -> MethodTrials | StepTrials:
     config = settings_for({"algorithm": subject.algorithm, **dict(subject.settings)})
     if METHODS[subject.algorithm].verb == "none":
         return StepTrials(config, subject.canary, subject.records)
-    return MethodTrials(config, subject.canary or "mirror", subject.records)
+    return MethodTrials(config, subject.canary, subject.records)
 
 
 @dataclass(frozen=True)
@@ -196,13 +196,8 @@ def run_audit(request: Request, *, jobs: int | None = None, watch: Watch | None 
     settings = json.loads(json.dumps({"subject": subject.key(), "seed": request.seed}))
 
     def agree(about: dict[str, Any]) -> None:
-        if about["settings"] != settings:
-            before, now = _flat(about["settings"]), _flat(settings)
-            word = next(word for word in sorted(before | now) if before.get(word) != now.get(word))
-            raise RequestError(
-                f"{folder} was made with other settings: {word} was {json.dumps(before.get(word))}, this call has "
-                f"{json.dumps(now.get(word))}; repeat that, or name another folder with -o"
-            )
+        before, now = _flat(about["settings"]), _flat(settings)
+        refuse_others(folder, ((word, before.get(word), now.get(word)) for word in sorted(before | now)))
 
     read_about(folder / FILE, agree)
     subject.mechanism()  # what cannot be audited is refused before anything is written

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -18,9 +19,10 @@ from admmnet.experiments.parsing import Entry, Values, said
 from admmnet.experiments.picture import drawable, picture_of
 from admmnet.experiments.pool import Call, Failure, Pool
 from admmnet.experiments.progress import Watch
-from admmnet.experiments.store import RunFolders
-from admmnet.experiments.tasks import Survey, check, cost, survey
+from admmnet.experiments.tasks import Survey, check, cost, run_cell, survey
 from admmnet.experiments.tuning import Choice, best_of
+from admmnet.files import load_json
+from admmnet.record.manifest import FILES, MANIFEST
 from admmnet.report.figure import REMEDY, save
 
 FILE = "compare.json"
@@ -66,7 +68,6 @@ class _Session:
 
     def __init__(self, grid: Grid, folder: Path, pool: Pool) -> None:
         self.grid, self.folder, self.pool = grid, folder, pool
-        self.store = RunFolders(folder, grid)
         self.surveys: tuple[Survey, ...] = ()
         self.choices: dict[Case, Choice] = {}
         self.failed: list[Failed] = []
@@ -95,7 +96,7 @@ class _Session:
             Call("the data", survey, (replace(grid.sample, data_seed=data_seed),)) for data_seed in grid.data_seeds
         ]
         for case in grid.cases():
-            cells = [cell for cell in grid.possible(case) if not self.store.has(cell)]
+            cells = [cell for cell in grid.possible(case) if self._summary(cell) is None]
             if cells:
                 settings = tuple((cell.words, grid.config(cell), cell.trial) for cell in cells)
                 tasks.append(Call(case.words, check, (settings,)))
@@ -120,10 +121,27 @@ class _Session:
         content = {"settings": self.grid.settings, "data": [asdict(found) for found in self.surveys], "tuning": tuning}
         write_whole(self.folder / FILE, json.dumps(content, indent=2) + "\n")
 
+    def _summary(self, cell: Cell) -> dict[str, Any] | None:
+        """Summary of a finished run, None if it has not finished."""
+        try:
+            summary = load_json((self.folder / self.grid.folder(cell) / "summary.json").read_bytes())
+        except (OSError, ValueError):
+            return None
+        return summary if isinstance(summary, dict) and "test_error" in summary else None
+
     def _complete(self, phase: str, cells: Sequence[Cell]) -> None:
-        """Run cells that have not finished; failures are kept for the end."""
-        for cell, failure in self.store.complete(self.pool, phase, cells):
-            self.failed.append(Failed(cell.words, failure.message, failure.trace))
+        """Run cells that have not finished, in place of what they have left; failures are kept for the end."""
+        missing = [cell for cell in cells if self._summary(cell) is None]
+        places = [self.folder / self.grid.folder(cell) for cell in missing]
+        for place in places:
+            _clear(place)
+        tasks = [
+            Call(cell.words, run_cell, (self.grid.config(cell), place, cell.trial))
+            for cell, place in zip(missing, places, strict=True)
+        ]
+        for number, answer in self.pool.run(tasks, phase, len(cells) - len(missing)):
+            if isinstance(answer, Failure):
+                self.failed.append(Failed(missing[number].words, answer.message, answer.trace))
 
     def tune(self) -> None:
         """Run the trials and choose; a case with a failed trial stays without a choice."""
@@ -135,7 +153,7 @@ class _Session:
         for case in tuned:
             errors: dict[Values, list[float]] = {values: [] for values in grid.candidates[case.entry]}
             for cell in grid.trials(case):
-                if (summary := self.store.summary(cell)) is not None:
+                if (summary := self._summary(cell)) is not None:
                     errors[cell.values].append(summary["test_error"]["consensus"])
             if all(len(found) == grid.comparison.tune_seeds for found in errors.values()):
                 values, means = best_of(errors)
@@ -175,7 +193,7 @@ class _Session:
             self._complete("runs", cells)
         finally:  # an interrupted grid has its table, too: of every run that finished, heard of or not
             for cell in cells:
-                if (summary := self.store.summary(cell)) is not None:
+                if (summary := self._summary(cell)) is not None:
                     self.rows[cell] = row_of(cell, summary)
             write_whole(self.folder / "compare.csv", to_csv(self._sorted()))
 
@@ -237,3 +255,21 @@ class _Session:
         except AdmmnetError as error:  # the table is worth having without it
             return replace(result, failed=(*result.failed, Failed("the picture", str(error))))
         return replace(result, pictures=tuple(pictures))
+
+
+OF_A_RUN = {*FILES, MANIFEST}
+"""What a run writes: an unfinished run's folder is removed only if it holds nothing else."""
+
+
+def _clear(run: Path) -> None:
+    try:
+        strange = sorted(
+            path.name for path in run.iterdir() if path.name.removesuffix(".new").lstrip(".") not in OF_A_RUN
+        )
+        if strange:
+            raise RequestError(f"{run} holds {strange[0]}, which no run writes: move it elsewhere and call again")
+        shutil.rmtree(run)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise RequestError(f"cannot remove the unfinished run {run}: {error.strerror}") from None

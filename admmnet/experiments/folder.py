@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import fcntl
 import io
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -45,6 +46,16 @@ def read_about(path: Path, check: Callable[[dict[str, Any]], None]) -> dict[str,
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise RequestError(f"cannot read {path}: {error}; name another folder with -o") from None
     return content
+
+
+def refuse_others(folder: Path | str, pairs: Iterable[tuple[str, Any, Any]]) -> None:
+    """Refuse to go on with a folder of which a setting was another one; pairs are a name, the value then, and now."""
+    for name, before, now in pairs:
+        if before != now:
+            raise RequestError(
+                f"{folder} was made with other settings: {name} was {json.dumps(before)}, this call has "
+                f"{json.dumps(now)}; repeat the call with the former, or name another folder with -o"
+            )
 
 
 def csv_text(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:

@@ -11,6 +11,7 @@ from admmnet.config.defaults import with_delta
 from admmnet.config.modes import check_comparable
 from admmnet.config.run_config import RunConfig, find_setting
 from admmnet.errors import AdmmnetError, RequestError
+from admmnet.experiments.folder import refuse_others
 from admmnet.experiments.parsing import OWN, PROCESSES, Entry, Values, having, parse_entries, parse_tune, said, short
 from admmnet.settings import settings_in
 from admmnet.version import __version__
@@ -159,12 +160,7 @@ class Grid:
             if key not in (*LISTS, "tune")
         ]
         pairs += [(f"tune of {m}", then["tune"].get(m), now["tune"].get(m)) for m in then["algorithms"]]
-        for key, before, after in pairs:
-            if before != after:
-                raise RequestError(
-                    f"{folder} was made with other settings: {key} was {json.dumps(before)}, this call has "
-                    f"{json.dumps(after)}; repeat the call with the former, or name another folder with -o"
-                )
+        refuse_others(folder, pairs)
 
     def choose_delta(self, agents: int, pooled: int) -> None:
         """Choose delta where it is open: one for all methods, by the records of the smallest agent, or all of them."""

@@ -1,93 +1,20 @@
-"""What has been measured and what has not: missing ones are run and kept at once, finished ones never repeated."""
+"""Measurements of a folder: missing ones are made and kept at once, finished ones never repeated."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 from admmnet.errors import BudgetError, RequestError, RunError
-from admmnet.experiments.grid import Cell, Grid
-from admmnet.experiments.pool import Call, Failure, Pool, Task
-from admmnet.experiments.tasks import run_cell
+from admmnet.experiments.pool import Failure, Pool
 from admmnet.files import load_json
-from admmnet.record.manifest import FILES, MANIFEST
 from admmnet.version import __version__
-
-K = TypeVar("K")
-
-
-def complete(
-    pool: Pool,
-    phase: str,
-    wanted: Sequence[K],
-    has: Callable[[K], bool],
-    task: Callable[[K], Task],
-    keep: Callable[[K, Any], None],
-) -> list[tuple[K, Failure]]:
-    """Make what is missing and keep what comes out at once; return what failed."""
-    missing = [one for one in wanted if not has(one)]
-    failed = []
-    tasks = [task(one) for one in missing]
-    for number, answer in pool.run(tasks, phase, len(wanted) - len(missing)):
-        if isinstance(answer, Failure):
-            failed.append((missing[number], answer))
-        else:
-            keep(missing[number], answer)
-    return failed
-
-
-OF_A_RUN = {*FILES, MANIFEST}
-"""What a run writes: an unfinished run's folder is removed only if it holds nothing else."""
-
-
-class RunFolders:
-    """Run folders of a comparison: a run is there when its summary is."""
-
-    def __init__(self, folder: Path, grid: Grid) -> None:
-        self._folder, self._grid = folder, grid
-
-    def summary(self, cell: Cell) -> dict[str, Any] | None:
-        """Summary of a finished run, None if it has not finished."""
-        try:
-            summary = load_json((self._folder / self._grid.folder(cell) / "summary.json").read_bytes())
-        except (OSError, ValueError):
-            return None
-        return summary if isinstance(summary, dict) and "test_error" in summary else None
-
-    def has(self, cell: Cell) -> bool:
-        """Whether a run has finished."""
-        return self.summary(cell) is not None
-
-    def complete(self, pool: Pool, phase: str, cells: Sequence[Cell]) -> list[tuple[Cell, Failure]]:
-        """Make the runs that have not finished, in place of what unfinished ones have left; return what failed."""
-        return complete(pool, phase, cells, self.has, self._task, lambda cell, answer: None)
-
-    def _task(self, cell: Cell) -> Task:
-        place = self._folder / self._grid.folder(cell)
-        _clear(place)
-        return Call(cell.words, run_cell, (self._grid.config(cell), place, cell.trial))
-
-
-def _clear(run: Path) -> None:
-    try:
-        strange = sorted(
-            path.name for path in run.iterdir() if path.name.removesuffix(".new").lstrip(".") not in OF_A_RUN
-        )
-        if strange:
-            raise RequestError(f"{run} holds {strange[0]}, which no run writes: move it elsewhere and call again")
-        shutil.rmtree(run)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise RequestError(f"cannot remove the unfinished run {run}: {error.strerror}") from None
-
 
 RESULTS = "results.jsonl"
 """One line a finished measurement: its key, what it is, what came out."""
@@ -151,14 +78,14 @@ class Lab:
             If any failed, naming the first; the others are kept, and the same call tries it again.
         """
         wanted, failed = list(dict.fromkeys(jobs)), []
-        found = complete(
-            self._pool, phase, wanted, lambda job: self._key(job) in self._known, lambda job: job, self._keep
-        )
-        for job, failure in found:
-            if failure.code in (RequestError.exit_code, BudgetError.exit_code):
-                self._keep(job, {"refused": failure.message})
+        missing = [job for job in wanted if self._key(job) not in self._known]
+        for number, answer in self._pool.run(missing, phase, len(wanted) - len(missing)):
+            if not isinstance(answer, Failure):
+                self._keep(missing[number], answer)
+            elif answer.code in (RequestError.exit_code, BudgetError.exit_code):
+                self._keep(missing[number], {"refused": answer.message})
             else:
-                failed.append((job.words, failure))
+                failed.append((missing[number].words, answer))
         if failed:
             words, failure = failed[0]
             error = RunError(

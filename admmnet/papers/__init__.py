@@ -5,7 +5,7 @@
     from admmnet.papers import Request, reproduce
 
     if __name__ == "__main__":  # the runs are spread over processes that import this file again
-        print(reproduce(Request("song2013", out="runs/song", scale="quick")).report)
+        print(reproduce(Request("song2013", out="runs/song", quick=True)).report)
 """
 
 from __future__ import annotations

@@ -195,13 +195,18 @@ def _third(lab: Lab, ridge: Application, scale: Any) -> list[Row]:
     ]
 
 
+def _first(finals: Sequence[Final], scale: Any) -> list[Final]:
+    """First runs of the methods without privacy, and of the others at the epsilon nearest 1."""
+    nearest = min(scale.epsilons, key=lambda epsilon: abs(epsilon - 1.0))
+    return [own for own in finals if own.job.seed == 0 and own.contender.facts["epsilon"] in (None, nearest)]
+
+
 def _costs(lab: Lab, finals: Sequence[Final], scale: Any) -> list[Row]:
     """What choosing costs where each candidate is tried once, at the epsilon nearest 1."""
-    nearest = min(scale.epsilons, key=lambda epsilon: abs(epsilon - 1.0))
     tuned = []
-    for contender, values, job, _ in finals:
+    for contender, values, job, _ in _first(finals, scale):
         tried = tuple(trial for found in contender.trials(1).values() for trial in found)
-        if contender.facts["epsilon"] == nearest and job.seed == 0 and tried:
+        if contender.facts["epsilon"] is not None and tried:
             tuned.append((contender, values, CostJob(tried, job)))
     costs = lab.measure("cost of tuning", [job for _, _, job in tuned])
     trials = lab.measure("trials, again", [trial for _, _, job in tuned for trial in job.trials])
@@ -225,15 +230,13 @@ def _costs(lab: Lab, finals: Sequence[Final], scale: Any) -> list[Row]:
 
 def _rates(lab: Lab, finals: Sequence[Final], scale: Any) -> list[Row]:
     """Trial errors of the SGDs by batch, clip and learning rate, at the epsilon nearest 1."""
-    nearest = min(scale.epsilons, key=lambda epsilon: abs(epsilon - 1.0))
     wanted = [
         (trial, contender.facts | dict(values))
-        for contender, _, job, _ in finals
-        if contender.facts["method"] in ("SGD", "DP-SGD") and job.seed == 0
-        and contender.facts["epsilon"] in (None, nearest)
+        for contender, _, _, _ in _first(finals, scale)
+        if contender.facts["method"] in ("SGD", "DP-SGD")
         for values, trials in contender.trials(1).items()
         for trial in trials
-    ]  # fmt: skip
+    ]
     results = lab.measure("trials, again", list(dict(wanted)))
     names = ("problem", "reading", "method", "batch", "clip", "learning_rate")
     return [

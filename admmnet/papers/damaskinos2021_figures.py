@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from admmnet.errors import counted as several
 from admmnet.experiments.statistics import Contest, Outcome, Sample, contest, counted, duel, paired, steadier, total
-from admmnet.papers.report import Claim, Figure, Table, beyond, curves, heights, sized
+from admmnet.papers.report import Claim, Figure, Table, beyond, curves, each, heights, sized
 from admmnet.papers.sources import DataSource
 from admmnet.papers.tables import Row, RowTable, four, seeds_of, short, three
 from admmnet.report.figure import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SKY, Curve, Look, Panel, Rule
@@ -226,7 +226,7 @@ def batches_and_clips(rows: Sequence[Row], problem: Application) -> Figure:
         f"Figure 3. Batch size L and scaling factor C, DP-SCD, epsilon = 1, {problem.source.words}",
         rows,
         [problem.source],
-        lambda found: [claim for reading, own in found.split("reading") for claim in _batch_claims(own, reading)],
+        each(_batch_claims),
         [Table("Mean squared error", "clip", "batch", "test_error", four)],
         lambda found: [[panel(own, reading) for reading, own in found.split("reading")]],
         lambda found: f"{seeds_of(found)}.",
@@ -272,10 +272,7 @@ def tuning(rows: Sequence[Row], problems: Sequence[Application]) -> Figure:
         "Tuning cost",
         rows,
         [problem.source for problem in problems if problem.draw == 1],
-        lambda found: [
-            Claim("having no learning rate to tune saves privacy", _saved(own), reading)
-            for reading, own in found.split("reading")
-        ],
+        each(lambda own, reading: [Claim("having no learning rate to tune saves privacy", _saved(own), reading)]),
         [
             Table("Settings tried", "method", "problem", "tried", three),
             Table("Least error of the trials", "method", "problem", "best", three),
@@ -304,10 +301,7 @@ def learning_rates(rows: Sequence[Row], problems: Sequence[Application]) -> Figu
         "Learning rates of SGD and DP-SGD",
         rows,
         [problem.source for problem in problems if problem.draw == 1],
-        lambda found: [
-            Claim("SGD's tuning is not useful for DP-SGD", counted(_rates(own)), reading)
-            for reading, own in found.split("reading")
-        ],
+        each(lambda own, reading: [Claim("SGD's tuning is not useful for DP-SGD", counted(_rates(own)), reading)]),
         [Table("Error of DP-SGD", "setting", "learning_rate", "error", three, ("problem", "reading"), _tried)],
     )
 

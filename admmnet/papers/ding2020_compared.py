@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import product
 
 from admmnet.experiments.statistics import Contest, contest, duel, total
-from admmnet.papers.report import Claim, Figure, Table, curves, heights, sized
+from admmnet.papers.report import Claim, Figure, Table, curves, each, heights, sized
 from admmnet.papers.sources import DataSource
 from admmnet.papers.tables import Row, RowTable, percent, seeds_of, short, three
 from admmnet.report.figure import BLACK, BLUE, GREEN, PINK, RED, SKY, Look, Panel, Rule
@@ -181,7 +181,7 @@ def on_other_data(rows: Sequence[Row], sources: Sequence[DataSource]) -> Figure:
         f"Figure 7. Error rates on other data: {' and '.join(source.words for source in sources)}",
         rows,
         sources,
-        lambda found: [claim for title, own in found.split("data") for claim in _other_claims(own, title)],
+        each(_other_claims, "data"),
         TABLES,
         lambda found: _in_pairs(
             [panel(own, reading, source) for reading, own in found.split("reading") for source in sources]

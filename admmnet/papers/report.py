@@ -110,6 +110,11 @@ class Figure:
         return "\n\n".join([*parts, f"Figures: `{self.name}.csv`, {len(rows)} rows."])
 
 
+def each(claims: Callable[[RowTable, Any], Iterable[Claim]], by: str = "reading") -> Callable[[RowTable], list[Claim]]:
+    """Claims of every part of the rows, which are told the value that it has in column ``by``."""
+    return lambda rows: [claim for value, own in rows.split(by) for claim in claims(own, value)]
+
+
 def curves(
     rows: RowTable,
     column: str,

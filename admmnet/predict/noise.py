@@ -120,7 +120,7 @@ def _read(model: Model, agent: int | None) -> _Run:
     found = look_at(model.folder)
     if found.summary is None:
         raise RequestError(f"{model.folder} has no sound summary.json: take the original run folder")
-    summary, entries = found.summary, {entry.agent for entry in found.summary.per_agent}
+    entries = {entry.agent for entry in found.summary.per_agent}
     for path in (model.folder / "ledger").glob("agent-*.jsonl"):
         if f"ledger/{path.name}" not in found.ledgers:
             raise CheckFailed(next(fault for fault in found.faults if path.name in fault))
@@ -131,7 +131,7 @@ def _read(model: Model, agent: int | None) -> _Run:
             f"the noise follows from all agents' ledgers, and those of {shown} are not in this folder: each owner has "
             "its own"
         )
-    return _Run(model, agent, summary, {i: ledgers[i] for i in sorted(entries)})
+    return _Run(model, agent, found.summary, {i: ledgers[i] for i in sorted(entries)})
 
 
 def _require_steady(run: _Run) -> None:

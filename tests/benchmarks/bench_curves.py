@@ -37,7 +37,7 @@ from admmnet.transport.layout import automatic_block
 from admmnet.types import Vector
 
 from ..processes.launch import mpirun_path
-from .common import row, unit_rows
+from .common import made, row, unit_rows
 
 Point = tuple[int, int, int, int]
 """Agents N, records of each n, features d, ranks."""
@@ -81,9 +81,7 @@ def point(agents: int, n: int, d: int, folder: str) -> None:
             for X, _y in shards.values():
                 X.max()
             reads.append(time.process_time() - begin)
-        X_test, y_test = unit_rows(np.random.default_rng(0), 100, d)
-        names = tuple(f"x{k}" for k in range(d))
-        return Records("made", shards, dict.fromkeys(range(count), n), X_test, y_test, names, "public-bounds")
+        return made(shards, count, n, unit_rows(np.random.default_rng(0), 100, d))
 
     with patch.object(Rounds, "run", timed):
         config = RunConfig(

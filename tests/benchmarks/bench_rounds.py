@@ -4,16 +4,12 @@ Five agents with 7,000 unit rows in 104 dimensions each, 30 rounds. Passes go th
 together are larger than most caches: their yardstick is reading them once. That of rounds is warm-started L-BFGS on
 the same local problems (`bench_solve`), that of the command an interpreter that imports numpy.
 
-With numba there are kernels that read a row once for its score and its share of the sum, over records of 8 and of 4
-bytes a number. They are what ``gradient`` is held against: docs/benchmarks.md says why there is none.
-
     OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.bench_rounds [--repeats 9]
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import resource
 import subprocess
@@ -21,19 +17,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from admmnet.data import Records
 from admmnet.solvers.certificate import gradient
 from admmnet.solvers.losses import LOSSES
 from admmnet.solvers.newton import LocalSolver
-from admmnet.types import Matrix, Vector
+from admmnet.types import Vector
 
 from ..processes.launch import mpirun_path
 from .bench_solve import (
@@ -41,40 +34,17 @@ from .bench_solve import (
     DIMENSION,
     ETA,
     REGULARISATION,
+    ROWS,
     TOLERANCE,
     accelerated,
     gaussian_records,
     graph,
     yardstick,
 )
-from .common import ROUNDS, Solve, consensus, least, row, summary_of
+from .common import ROUNDS, Solve, consensus, least, made, row, summary_of
 
 LOSS = LOSSES["logistic"]
 TEST = 3500
-
-
-def fused() -> Callable[..., float] | None:
-    """Kernel for the gradient's sum and the sum of squared slopes in one pass; None without numba."""
-    try:
-        numba: Any = import_module("numba")
-    except ImportError:
-        return None
-
-    def one_pass(X: Matrix, y: Vector, theta: Vector, total: Vector) -> float:
-        squares = 0.0
-        total[:] = 0.0
-        for k in range(len(y)):
-            score = 0.0
-            for j in range(len(theta)):
-                score += X[k, j] * theta[j]
-            slope = -y[k] / (1.0 + math.exp(min(y[k] * score, 709.0)))
-            squares += slope * slope
-            for j in range(len(theta)):
-                total[j] += slope * X[k, j]
-        return squares
-
-    kernel: Callable[..., float] = numba.njit(fastmath={"reassoc", "contract"})(one_pass)
-    return kernel
 
 
 def passes(repeats: int) -> None:
@@ -101,26 +71,10 @@ def passes(repeats: int) -> None:
         "losses, anywhere": timed(lambda X, y: known[id(X)].mean_loss(theta), records),
         "losses, at the answer": timed(lambda X, y: known[id(X)].mean_loss(known[id(X)].state.theta), records),
     }
-    kernel = fused()
-    if kernel is not None:
-        narrow: list[tuple[Any, Vector]] = [(X.astype(np.float32), y) for X, y in records]
-        for name, shards in (("float64", records), ("float32", narrow)):
-            work = partial(lambda X, y, total: kernel(X, y, theta, total), total=np.empty(DIMENSION))
-            work(*shards[0])  # compiled
-            runs[f"numba, one pass, {name}"] = timed(work, shards)
-        runs["numba, float32 read"] = timed(lambda X, y: X.max(), narrow)
     found = least(runs, repeats * 5)
     print(row("pass", "ms", "over reading"), row("---", "---", "---"), sep="\n")
     for name, seconds in found.items():
         print(row(name, f"{1e3 * seconds:.3f}", f"{seconds / found['read once']:.2f}"))
-
-
-def made() -> Records:
-    """Records of `bench_solve`, with test rows."""
-    shards = dict(enumerate(gaussian_records()))
-    X, y = gaussian_records(TEST)[0]
-    names = tuple(f"x{k}" for k in range(DIMENSION))
-    return Records("made", shards, dict.fromkeys(shards, 7000), X, y, names, "public-bounds")
 
 
 def rounds(repeats: int) -> None:
@@ -128,12 +82,13 @@ def rounds(repeats: int) -> None:
 
     Both stop at one tolerance; the automatic beta of `admm` is looser.
     """
-    data, records = made(), gaussian_records()
+    records = gaussian_records()
+    shards, test = dict(enumerate(records)), gaussian_records(TEST)[0]
 
     def ours(**settings: Any) -> float:
         ends: list[float] = []
         summary_of(
-            lambda *_: replace(data, shards=dict(data.shards)),
+            lambda *_: made(dict(shards), AGENTS, ROWS, test),
             lambda *_: ends.append(time.process_time()),
             lambda *_: ends.append(time.process_time()),
             seed=0,

@@ -29,7 +29,7 @@ from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver
 from tests.people_runs import write_people
 
-from .common import summary_of, unit_rows
+from .common import made, summary_of, unit_rows
 
 RECORDS, FEATURES = 100, 100
 FEW, NARROW = 10, 20
@@ -39,10 +39,8 @@ FEW, NARROW = 10, 20
 def records(agents: int, size: int = RECORDS) -> Records:
     rng = np.random.default_rng(0)
     shards = {i: unit_rows(rng, size, FEATURES) for i in range(agents)}
-    X_test, y_test = (part[:100].copy() for part in shards[0])
-    names = tuple(f"x{k}" for k in range(FEATURES))
-    counts = dict.fromkeys(range(agents), size)
-    return Records("made", shards, counts, X_test, y_test, names, "public-bounds")
+    X, y = shards[0]
+    return made(shards, agents, size, (X[:100].copy(), y[:100].copy()))
 
 
 def peak() -> float:

@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from admmnet import RunConfig, run
+from admmnet.data import Records
 from admmnet.solvers.certificate import Solution
 from admmnet.types import Matrix, Vector
 
 ROUNDS = 30
+Shards = dict[int, tuple[Matrix, Vector]]
 Solve = Callable[[Matrix, Vector], Iterable[Solution]]
 """Solutions of all agents' local problems, from linear terms (N, d) and quadratic coefficients (N,)."""
 
@@ -105,6 +107,12 @@ def summary_of(loader: Any = None, on_start: Any = None, on_round: Any = None, *
     with tempfile.TemporaryDirectory() as folder:
         config = RunConfig(out=f"{folder}/run", **settings)
         return run(config, loader=loader, on_start=on_start, on_round=on_round).summary
+
+
+def made(shards: Shards, agents: int, size: int, test: tuple[Matrix, Vector]) -> Records:
+    """Records of so many agents of one size, of whom some have their shards here."""
+    names = tuple(f"x{k}" for k in range(test[0].shape[1]))
+    return Records("made", shards, dict.fromkeys(range(agents), size), *test, names, "public-bounds")
 
 
 def row(*cells: object) -> str:

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from admmnet.data import DataSettings, Records, load
 from admmnet.data.figures import test_errors
 from admmnet.data.settings import parse_split
 from admmnet.data.shards import deal, draw
+from admmnet.experiments.parsing import parse_seeds
 from admmnet.methods import joining
 
 from .common import row
@@ -67,19 +69,6 @@ def dealt(data: str, folder: str | None, split: str, agents: int, seed: int, par
     return replace(records, shards=shards, counts=counts, X_test=X_test, y_test=y_test)
 
 
-@contextmanager
-def constants(values: dict[str, Any]) -> Iterator[None]:
-    """Put other values in place of the module's constants."""
-    before = {name: getattr(joining, name) for name in values}
-    try:
-        for name, value in values.items():
-            setattr(joining, name, value)
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(joining, name, value)
-
-
 def outcome(options: argparse.Namespace, seed: int, words: str) -> Outcome:
     """One run; ``words`` are the algorithm and what is set beside, as ``ipp-admm,TAU=3,gate_share=0.1``."""
     algorithm, *given = words.split(",")
@@ -91,7 +80,8 @@ def outcome(options: argparse.Namespace, seed: int, words: str) -> Outcome:
     config |= {name: (int if name == "rounds" else float)(value) for name, value in pairs.items()}
     if options.topology:
         config["topology"] = f"{options.topology}:{options.agents}"
-    with constants(values), tempfile.TemporaryDirectory() as folder:
+    # no constant at all is no patch
+    with patch.multiple(joining, **values) if values else nullcontext(), tempfile.TemporaryDirectory() as folder:
         found = run(RunConfig(out=f"{folder}/run", **config), loader=lambda *_: records)
     entries = found.summary["per_agent"]
     joined = sum(entry.get("joined_at", 0) is not None for entry in entries)
@@ -100,13 +90,7 @@ def outcome(options: argparse.Namespace, seed: int, words: str) -> Outcome:
     return Outcome(100.0 * error, sum(entry["releases"] for entry in entries), joined)
 
 
-def seeds_of(text: str) -> range:
-    """Seeds of ``FIRST:END``."""
-    first, end = text.split(":")
-    return range(int(first), int(end))
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
+def main() -> None:
     parser = argparse.ArgumentParser(description="The joining gate beside pp-admm.")
     parser.add_argument("--part", choices=("validation", "test"), default="validation")
     parser.add_argument("--data", default="adult")
@@ -117,8 +101,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--rounds", default="20", help="such as 12:20:30, of both methods")
     parser.add_argument("--with", dest="variants", nargs="*", default=[], help="such as TAU=3,gate_share=0.1")
-    parser.add_argument("--seeds", type=seeds_of, default=range(100, 106))
-    options = parser.parse_args(arguments)
+    parser.add_argument("--seeds", type=parse_seeds, default=tuple(range(100, 106)))
+    options = parser.parse_args()
     RunConfig()  # the table of settings is made before anything is timed
     base: list[Outcome] | None = None
     rounds = options.rounds.split(":")

@@ -1,12 +1,11 @@
 """Accuracy and cost of masked sums: the figures of docs/masked.md.
 
-    python -m tests.benchmarks.masked error DATA_DIR [SEEDS]
     python -m tests.benchmarks.masked pooled DATA_DIR [SEEDS]
     python -m tests.benchmarks.masked cost
     python -m tests.benchmarks.masked start
 
-``error``: Adult at epsilon 1, delta 1e-4, seeds from 100. ``pooled``: the same of records in one place. ``cost``:
-rounds against rounds without masks, in one process. ``start``: keys of 1,000 agents.
+``pooled``: records in one place, for the table that docs/masked.toml makes. ``cost``: rounds against rounds without
+masks, in one process. ``start``: keys of 1,000 agents.
 """
 
 from __future__ import annotations
@@ -14,13 +13,11 @@ from __future__ import annotations
 import hashlib
 import math
 import sys
-import tempfile
 import time
 from typing import Any
 
 import numpy as np
 
-from admmnet import run
 from admmnet.data.loading import load
 from admmnet.data.settings import DataSettings
 from admmnet.evidence.members import Members
@@ -33,52 +30,7 @@ from admmnet.solvers.losses import get_loss
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Matrix, Vector
 
-from .common import row
-
-SIZES = "sizes:1:2:4:8:16:32:64"
-ROWS: list[tuple[str, int, int | None, str]] = [
-    ("noisy-gd", 5, 1, "iid"),
-    ("noisy-gd", 20, 1, "iid"),
-    ("noisy-gd", 100, 1, "iid"),
-    ("noisy-gd", 20, 10, "iid"),
-    ("noisy-gd", 100, 50, "iid"),
-    ("noisy-gd", 5, 1, "dirichlet:0.1"),
-    ("noisy-gd", 20, 1, "dirichlet:0.1"),
-    ("noisy-gd", 7, 1, SIZES),
-    ("noisy-gd", 5, None, "iid"),
-    ("noisy-gd", 20, None, "iid"),
-    ("noisy-gd", 100, None, "iid"),
-    ("ssp", 5, 1, "iid"),
-    ("ssp", 100, 1, "iid"),
-    ("ssp", 100, None, "iid"),
-]
-"""Algorithm, agents, colluders (None: local trust), split."""
-
-
-def once(place: str, **given: Any) -> Any:
-    """Summary of a run."""
-    return run(out=f"{place}/run", **given).summary
-
-
-def error(folder: str, seeds: int) -> None:
-    """Print test errors in percent, their standard errors and the proven epsilons A and B."""
-    print(row("method", "N", "K", "split", "error in %", "+-", "A", "B", "rounds"), flush=True)
-    for algorithm, agents, colluders, split in ROWS:
-        given: dict[str, Any] = {"algorithm": algorithm, "agents": agents, "split": split, "delta": 1e-4}
-        if colluders is not None:
-            given |= {"trust": "masked", "colluders": colluders}
-        found = []
-        for seed in range(100, 100 + seeds):
-            with tempfile.TemporaryDirectory() as place:
-                found.append(
-                    once(place, data="adult", data_dir=folder, seed=seed, data_seed=seed, epsilon=1.0, **given)
-                )
-        errors = 100 * np.array([one["test_error"]["consensus"] for one in found])
-        a = max(one["privacy"]["epsilon_proven"] for one in found)
-        b = max(one["privacy"].get("epsilon_if_all_collude") or 0.0 for one in found)
-        spread = errors.std(ddof=1) / np.sqrt(len(errors))
-        figures = f"{errors.mean():.2f}", f"{spread:.2f}", f"{a:.4f}", f"{b:.2f}", found[0]["rounds"]
-        print(row(algorithm, agents, "-" if colluders is None else colluders, split, *figures), flush=True)
+from .common import summary_of
 
 
 def pooled(folder: str, seeds: int) -> None:
@@ -141,8 +93,7 @@ def cost(repeats: int = 3) -> None:
     times: dict[int | None, float] = {}
     for colluders in (None, 1, 10, 50) * repeats:
         masked = {} if colluders is None else {"trust": "masked", "colluders": colluders}
-        with tempfile.TemporaryDirectory() as place:
-            seconds = once(place, delta=1e-4, **given, **masked)["seconds"]
+        seconds = summary_of(delta=1e-4, **given, **masked)["seconds"]
         took = seconds["solve"] + seconds["exchange"]
         times[colluders] = min(times.get(colluders, took), took)
     for colluders, took in times.items():
@@ -166,8 +117,6 @@ def start(agents: int = 1000, colluders: int = 10) -> None:
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case ["error", folder, *rest]:
-            error(folder, int(rest[0]) if rest else 10)
         case ["pooled", folder, *rest]:
             pooled(folder, int(rest[0]) if rest else 10)
         case ["cost"]:

@@ -109,6 +109,12 @@ def test_a_picture_is_of_one_place(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "--plot x.png is for one picture" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("name", "places"), [("accuracy", 3), ("masked", 14)])
+def test_other_grids_of_the_documentation_are_sound(name: str, places: int, tmp_path: Path) -> None:
+    wanted = read_grids(ROOT / "docs" / f"{name}.toml", {}, {}, str(tmp_path))
+    assert [bool(list(Grid(comparison).cases())) for comparison in wanted.values()] == [True] * places
+
+
 def test_the_benchmark_of_the_documentation(tmp_path: Path) -> None:
     text, page = ((ROOT / "docs" / name).read_text() for name in ("benchmark.json", "benchmark.md"))
     measured = json.loads(text)

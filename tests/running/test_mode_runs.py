@@ -154,20 +154,12 @@ def test_an_unseeded_simulation(people: str, tmp_path: Path) -> None:
     ],
 )
 def test_the_first_line_says_the_mode(
-<<<<<<< HEAD
-    words: tuple[str, ...], last: str, privacy: str, people: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-=======
     words: tuple[str, ...], first: str, privacy: str, people: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
->>>>>>> again-screens
 ) -> None:
     common = ("run", "--data", people, "--algorithm", "pp-admm", "--topology", "ring:4", "--rounds", "2")
     assert run_command_line([*common, "--epsilon", "20", *words, "-o", str(tmp_path / "run")]) == 0
     lines = capsys.readouterr().out.splitlines()
-<<<<<<< HEAD
-    assert lines[0].startswith(f"mode:       {last}")
-=======
     assert lines[0].startswith(f"mode:       {first}")
->>>>>>> again-screens
     (told,) = (line for line in lines if line.startswith("privacy:"))
     assert privacy in told
     html = make_report([tmp_path / "run"]).html
@@ -181,15 +173,9 @@ def test_a_private_run_that_read_its_encoding_says_so(tmp_path: Path, capsys: py
     words = ("--label", "y", "--algorithm", "pp-admm", "--topology", "ring:3", "--rounds", "2", "--epsilon", "20")
     common = ("run", "--data", str(data), *words, "--no-test", "--no-account", "--data-dependent")
     assert run_command_line([*common, "-o", str(tmp_path / "run")]) == 0
-<<<<<<< HEAD
-    last = "private, but for values read from the records (see its notes), which no epsilon covers"
-    assert capsys.readouterr().out.splitlines()[0] == f"mode:       {last}"
-    assert last in make_report([tmp_path / "run"]).html
-=======
     first = "private, but for values read from the records (see its notes), which no epsilon covers"
     assert capsys.readouterr().out.splitlines()[0] == f"mode:       {first}"
     assert first in make_report([tmp_path / "run"]).html
->>>>>>> again-screens
 
 
 def test_times_are_rounded_before_they_are_gathered(

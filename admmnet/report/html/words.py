@@ -246,13 +246,8 @@ def uncovered(run: RunFacts) -> Iterator[str]:
 
 
 def _large_delta(run: RunFacts) -> Iterator[str]:
-<<<<<<< HEAD
-    summary = run.series.summary  # which knows all agents, also in the folder of one
-    own = own_delta([one.records for one in (run.agents if summary is None else summary.per_agent)])
-=======
     whole = run.agents if run.series.summary is None else run.series.summary.per_agent
     own = own_delta([agent.records for agent in whole])
->>>>>>> again-screens
     wide = [agent for agent in run.agents if agent.delta and is_loose(agent.delta, agent.records, own)]
     if wide:
         worst = max(wide, key=lambda agent: (agent.delta or 0.0) * agent.records)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -49,7 +50,7 @@ def show(source: str, seed: int, plot: str | None, as_json: bool) -> None:
         from admmnet.report.run_plot import plot_graph
 
         plot_graph(graph, Path(plot), title=source)
-    facts = describe(graph).as_dict()
+    facts = asdict(describe(graph))
     if as_json:
         print(json.dumps(facts, indent=2))
         return

@@ -91,12 +91,8 @@ def _check_task(settings: DataSettings, known: DataSet) -> None:
             remedy = ", or declare labels = [a, b, c] or targets = [lowest, highest] in [data.schema]"
         raise RequestError(
             f"--task {settings.task} does not go with {settings.data!r}, whose labels are"
-            f" {in_words(task, _of_set(settings, known).classes)}: drop --task{remedy}"
+            f" {in_words(task, _labels_of(settings).classes)}: drop --task{remedy}"
         )
-
-
-def _of_set(settings: DataSettings, known: DataSet) -> Schema:
-    return parse_schema(known.schema) if known.adapt is None else declared(settings)
 
 
 def declared_task(settings: DataSettings) -> Task:
@@ -120,7 +116,7 @@ def declared_classes(settings: DataSettings) -> int:
 
 def _labels_of(settings: DataSettings) -> Schema:
     known = find(settings.data)
-    return declared(settings) if known is None else _of_set(settings, known)
+    return declared(settings) if known is None or known.adapt is not None else parse_schema(known.schema)
 
 
 def read_source(settings: DataSettings, *, labelled: bool = True) -> Source:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from admmnet.graph.simple import Graph
 
@@ -26,10 +26,6 @@ class GraphFacts:
     """1 - max(abs(eigenvalue 2), abs(eigenvalue N)) of Metropolis weights W_ij = 1/(1 + max(degrees)), whose rows sum
     to 1 (Xiao, Boyd, Lall 2005)."""
     is_bipartite: bool
-
-    def as_dict(self) -> dict[str, int | float | bool | None]:
-        """Fields by name, ready for JSON."""
-        return asdict(self)
 
 
 def describe(graph: Graph) -> GraphFacts:

@@ -57,6 +57,16 @@ def test_a_fault_far_down_names_its_line(write: Write) -> None:
         read_delimited([path], ("a", "b"), ",")
 
 
+def test_lines_at_the_top_alone_are_no_records(write: Write) -> None:
+    for lines, words in ((["|no", "", "a,1", "|b,2"], ""), (["|no", "a,1", "", "b,2"], "line 3: 0 values")):
+        path = Path(write("t.csv", "\n".join(lines)))
+        if words:
+            with pytest.raises(RequestError, match=words):
+                read_delimited([path], ("letter", "number"), ",", skip=("|",))
+        else:
+            assert read_delimited([path], ("letter", "number"), ",", skip=("|",)).column("letter").levels == ("a", "|b")
+
+
 def test_repeated_lines_are_all_there(write: Write) -> None:
     path = Path(write("t.csv", "b,1\na,2\nb,1\nb,1\nc,2\n"))
     table = read_delimited([path], ("letter", "number"), ",")

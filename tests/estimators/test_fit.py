@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -48,6 +49,13 @@ def test_rows_have_norm_one_and_depend_on_themselves_alone(intercept: bool) -> N
     assert sparse.issparse(thin)
     np.testing.assert_allclose(thin.toarray(), rows, rtol=1e-15)
     Holder(rows, np.ones(5), unit=True)  # takes them as they are
+
+
+@pytest.mark.parametrize("make", [np.array, pd.DataFrame])
+def test_dense_input_is_left_alone(make: Any) -> None:
+    X = make([[3.0, 4.0], [0.0, 2.0]])
+    np.testing.assert_allclose(prepare_rows(X, fit_intercept=False), [[0.6, 0.8], [0.0, 1.0]], rtol=1e-15)
+    np.testing.assert_array_equal(X, [[3.0, 4.0], [0.0, 2.0]])
 
 
 def test_sparse_input_is_left_alone_and_its_duplicates_are_summed() -> None:

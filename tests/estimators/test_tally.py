@@ -101,6 +101,12 @@ def test_every_row_adds_up_its_own_fits(fresh_tally: Tally) -> None:
     assert len(fresh_tally._sums) <= 1 + len({tuple(sorted(map(repr, events))) for events in spent})
 
 
+def test_accounts_are_those_of_the_row_that_has_spent_most(fresh_tally: Tally) -> None:
+    X, _ = people(4)
+    fresh_tally.add(X[:1], cost(GAUSS, account="a"))
+    assert fresh_tally.add(X, cost(GAUSS, account="b")).accounts == {"a", "b"}
+
+
 def test_a_row_that_stands_twice_is_counted_once(fresh_tally: Tally) -> None:
     X, _ = people(4)
     assert fresh_tally.add(np.vstack([X, X]), cost(GAUSS)).fits == 1

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import asdict
 from pathlib import Path
 
 import networkx as nx
 import numpy as np
 import pytest
 
-from admmnet.graph import SUFFIXES, describe, load_topology
+from admmnet.graph import SUFFIXES, check_topology, describe, load_topology
 
 SHIPPED = Path(__file__).parents[2] / "topologies"
 FILES = sorted(path for path in SHIPPED.iterdir() if path.suffix in SUFFIXES)
@@ -52,8 +53,13 @@ def test_figures_agree_with_networkx_and_the_definition_of_metropolis_weights() 
     assert facts.spectral_gap == pytest.approx(1 - np.linalg.norm(weights - 1 / 25, 2), rel=1e-9)
 
 
+def test_the_gap_is_that_of_the_lowest_eigenvalue_where_it_is_the_largest_in_size() -> None:
+    facts = describe(check_topology(nx.complete_bipartite_graph(3, 3)))  # W = (I + A) / 4: 1, 1/4, -1/2
+    assert facts.spectral_gap == pytest.approx(0.5, rel=1e-12)
+
+
 def test_facts_as_a_dictionary_go_into_json() -> None:
-    data = json.loads(json.dumps(describe(load_topology("complete:4")).as_dict()))
+    data = json.loads(json.dumps(asdict(describe(load_topology("complete:4")))))
     assert data["nodes"] == 4
     assert data["edges"] == 6
     assert data["is_bipartite"] is False

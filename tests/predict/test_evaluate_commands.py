@@ -185,6 +185,10 @@ def test_classes_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     head, first, *_ = capsys.readouterr().out.splitlines()
     assert head == "row,score,probability,prediction,probability=0,probability=1,probability=2"
     assert sum(map(float, first.split(",")[4:])) == pytest.approx(1.0, rel=1e-12)
+    (tmp_path / "turned.toml").write_text("labels = [2, 1, 0]\nfeatures = 2\n")
+    turned = ["evaluate", str(tmp_path / "noisy-gd"), *data, "--schema", str(tmp_path / "turned.toml")]
+    assert run_command_line(turned) == 2
+    assert "declares the classes 2, 1, 0, the model in" in capsys.readouterr().err
     assert run_command_line(["predict", str(tmp_path / "ssp"), *data]) == 0
     found = capsys.readouterr()
     assert found.out.splitlines()[1].split(",")[2] == ""

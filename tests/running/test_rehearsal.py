@@ -18,8 +18,7 @@ SOURCE = '''\
 
 import numpy as np
 
-from admmnet.holder.answers import Released
-from admmnet.holder.answers import Ask
+from admmnet.holder.answers import Ask, Released
 from admmnet.holder.measurements import NoisyGradient
 from admmnet.methods.dp_dsgd import DPDSGD
 

@@ -124,7 +124,8 @@ def like_the_project(folder: Path) -> None:
         target = shutil.which(word, path=f"{BIN}:{os.environ['PATH']}")
         assert target is not None
         program(folder / ".venv" / "bin" / word, f'#!/bin/sh\nexec {target} "$@"\n')
-    pinned = b"".join((ROOT / file).read_bytes() for file in ("pyproject.toml", "launch/constraints.txt", "launch/_env.sh"))
+    files = ("pyproject.toml", "launch/constraints.txt", "launch/_env.sh")
+    pinned = b"".join((ROOT / file).read_bytes() for file in files)
     sums = subprocess.run(["cksum"], input=pinned, capture_output=True, timeout=20, check=True)
     (folder / ".venv" / "stamp-mpich").write_text(f"mpich {sums.stdout.decode()}", encoding="utf-8")
 

@@ -28,7 +28,7 @@ def contradictions(path: Path, summary: Summary, accounts: Mapping[str, Verified
 
 def _faults(path: Path, summary: Summary, accounts: Mapping[str, VerifiedLedger]) -> Iterator[str]:
     entries, listed = {entry.agent: entry for entry in summary.per_agent}, summary.ledgers
-    if [*entries] != [*range(summary.agents)]:
+    if len(summary.per_agent) != summary.agents or [*entries] != [*range(len(entries))]:
         yield f"per_agent has the agents {[*entries]!s:.60}, not 0 to {summary.agents - 1}"
         return
     releases = _releases(path.with_name("metrics.csv"))

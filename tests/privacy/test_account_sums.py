@@ -51,6 +51,12 @@ def test_totals_of_parts_are_those_of_all_their_events(seed: int) -> None:
         assert (one is None and other is None) or one == pytest.approx(other, rel=1e-9)
 
 
+def test_published_costs_add_up_unless_one_has_none() -> None:
+    one, two = Totals.of([(Gaussian(1.0, 9.0), 1)], "published"), Totals.of([(Gaussian(1.0, 4.0), 2)], "published")
+    assert added([one, two]).rho_published == pytest.approx((one.rho_published or 0.0) + (two.rho_published or 0.0))
+    assert added([one, of(Gaussian(1.0, 4.0)), two]).rho_published is None
+
+
 def test_an_event_that_is_alone_keeps_its_reading() -> None:
     event = SubsampledGaussian(2.0, 0.1, 20, "poisson")
     for join in (added, largest):

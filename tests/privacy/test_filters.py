@@ -244,6 +244,15 @@ def test_a_calibrated_plan_comes_to_at_most_what_was_promised(plan: str, epsilon
         assert not replace(contract, filter=more).sound()
 
 
+def test_rho_and_curve_are_held_each_by_itself() -> None:
+    contract = contract_for(5.0, 1e-4, ((NOISY, 1),))
+    for name in ("rho", "curve"):
+        for factor, kept in ((1.0, True), (1.01, False)):
+            totals = Totals.of([(NOISY, 1)], "proven")
+            setattr(totals, name, factor * getattr(totals, name))
+            assert contract.keeps(totals) is kept
+
+
 @pytest.mark.parametrize(("agents", "colluders", "times"), [(9, 0, 3), (9, 2, 1), (40, 20, 12), (3, 1, 5)])
 def test_alone_is_the_sum_of_what_each_costs_alone(agents: int, colluders: int, times: int) -> None:
     """Theorem 23 (B), for a plan and for Theorem 5's limit."""

@@ -83,7 +83,8 @@ def test_constants_bound_every_record_and_are_tight(loss: Loss, row_norm: float)
 
 
 def test_constants_on_unit_rows() -> None:
-    constants = {name: (loss.lipschitz(), loss.curvature_bound()) for name, loss in LOSSES.items()}
+    ours = {name: LOSSES[name] for name in LOSSES.own}  # others, of tests in this process, may stand beside them
+    constants = {name: (loss.lipschitz(), loss.curvature_bound()) for name, loss in ours.items()}
     assert constants == {
         "logistic": (1.0, 0.25),
         "smoothed-hinge": (1.0, 1.0),

@@ -13,7 +13,7 @@ import numpy as np
 from admmnet.experiments.statistics import Contest, Outcome, Sample, counted, duel, total
 from admmnet.experiments.store import Lab
 from admmnet.papers.driver import Request
-from admmnet.papers.report import Claim, Figure, Table, curves, sized
+from admmnet.papers.report import Claim, Figure, SummaryTable, curves, sized
 from admmnet.papers.single_pass import FREE, LocalJob, OptimumJob, log_places
 from admmnet.papers.song2013 import song_sources
 from admmnet.papers.sources import DataSource, first_found, load, made
@@ -147,7 +147,7 @@ def over_steps(name: str, title: str, rows: Sequence[Row], sources: Sequence[Dat
         rows,
         sources,
         _step_claims,
-        [Table("Excess loss at the last T", "place", "method", "excess", three, (), _ends)],
+        [SummaryTable("Excess loss at the last T", "place", "method", "excess", three, (), _ends)],
         lambda found: _panels(found, panel),
         lambda found: f"{seeds_of(found)}.",
         2.6,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from admmnet.errors import counted as several
 from admmnet.experiments.statistics import Contest, Outcome, Sample, contest, counted, duel, paired, steadier, total
-from admmnet.papers.report import Claim, Figure, Table, beyond, curves, each, heights, sized
+from admmnet.papers.report import Claim, Figure, SummaryTable, beyond, curves, each, heights, sized
 from admmnet.papers.sources import DataSource
 from admmnet.papers.tables import Row, RowTable, four, seeds_of, short, three
 from admmnet.report.figure import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SKY, Curve, Look, Panel, Rule
@@ -57,8 +57,8 @@ def trade_off(points: Sequence[Row], problems: Sequence[Application]) -> Figure:
         [problem.source for problem in problems],
         _trade_off_claims,
         [
-            Table("Median test error or mean squared error", "method", "epsilon", "test_error", _median, by),
-            Table(
+            SummaryTable("Median test error or mean squared error", "method", "epsilon", "test_error", _median, by),
+            SummaryTable(
                 "Proven epsilon", "method", "epsilon", "epsilon_proven", three, by, lambda rows: rows.known("epsilon")
             ),
         ],
@@ -157,7 +157,11 @@ def convergence(rows: Sequence[Row], problem: Application) -> Figure:
             for reading, own in found.split("reading")
             for claim in _convergence_claims(own, reading, *_two(found))
         ],
-        [Table("Objective minus optimum after the last epoch", "method", "epsilon", "distance", three, of=_ends)],
+        [
+            SummaryTable(
+                "Objective minus optimum after the last epoch", "method", "epsilon", "distance", three, of=_ends
+            )
+        ],
         lambda found: [[panel(own, reading, _two(found)) for reading, own in found.split("reading")]],
         lambda found: f"{seeds_of(found)}; the settings chosen for figure 1.",
         3.1,
@@ -227,7 +231,7 @@ def batches_and_clips(rows: Sequence[Row], problem: Application) -> Figure:
         rows,
         [problem.source],
         each(_batch_claims),
-        [Table("Mean squared error", "clip", "batch", "test_error", four)],
+        [SummaryTable("Mean squared error", "clip", "batch", "test_error", four)],
         lambda found: [[panel(own, reading) for reading, own in found.split("reading")]],
         lambda found: f"{seeds_of(found)}.",
         3.0,
@@ -274,11 +278,11 @@ def tuning(rows: Sequence[Row], problems: Sequence[Application]) -> Figure:
         [problem.source for problem in problems if problem.draw == 1],
         each(lambda own, reading: [Claim("having no learning rate to tune saves privacy", _saved(own), reading)]),
         [
-            Table("Settings tried", "method", "problem", "tried", three),
-            Table("Least error of the trials", "method", "problem", "best", three),
-            Table("Median error of the trials", "method", "problem", "middle", three),
-            Table("Largest error of the trials", "method", "problem", "worst", three),
-            Table("Proven epsilon of all trials and one final run, composed", "method", "problem", costs, three),
+            SummaryTable("Settings tried", "method", "problem", "tried", three),
+            SummaryTable("Least error of the trials", "method", "problem", "best", three),
+            SummaryTable("Median error of the trials", "method", "problem", "middle", three),
+            SummaryTable("Largest error of the trials", "method", "problem", "worst", three),
+            SummaryTable("Proven epsilon of all trials and one final run, composed", "method", "problem", costs, three),
         ],
     )
 
@@ -302,7 +306,7 @@ def learning_rates(rows: Sequence[Row], problems: Sequence[Application]) -> Figu
         rows,
         [problem.source for problem in problems if problem.draw == 1],
         each(lambda own, reading: [Claim("SGD's tuning is not useful for DP-SGD", counted(_rates(own)), reading)]),
-        [Table("Error of DP-SGD", "setting", "learning_rate", "error", three, ("problem", "reading"), _tried)],
+        [SummaryTable("Error of DP-SGD", "setting", "learning_rate", "error", three, ("problem", "reading"), _tried)],
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import product
 
 from admmnet.experiments.statistics import Contest, contest, duel, total
-from admmnet.papers.report import Claim, Figure, Table, curves, each, heights, sized
+from admmnet.papers.report import Claim, Figure, SummaryTable, curves, each, heights, sized
 from admmnet.papers.sources import DataSource
 from admmnet.papers.tables import Row, RowTable, percent, seeds_of, short, three
 from admmnet.report.figure import BLACK, BLUE, GREEN, PINK, RED, SKY, Look, Panel, Rule
@@ -77,8 +77,8 @@ def trade_off(rows: Sequence[Row], source: DataSource) -> Figure:
 
 
 TABLES = (
-    Table("Test error in %", "label", "epsilon", "test_error", percent, ("data", "reading"), _named),
-    Table("Proven epsilon", "label", "epsilon", "epsilon_proven", three, ("data", "reading"), _named),
+    SummaryTable("Test error in %", "label", "epsilon", "test_error", percent, ("data", "reading"), _named),
+    SummaryTable("Proven epsilon", "label", "epsilon", "epsilon_proven", three, ("data", "reading"), _named),
 )
 """The second is of the agent with the largest, its mean over seeds."""
 
@@ -127,7 +127,7 @@ def convergence(rows: Sequence[Row], source: DataSource) -> Figure:
         [source],
         _convergence_claims,
         [
-            Table(
+            SummaryTable(
                 "Average loss after the last round",
                 "label",
                 "epsilon",

@@ -10,7 +10,7 @@ from admmnet.experiments.parsing import Values
 from admmnet.experiments.statistics import Contest, Outcome, counted, paired, total
 from admmnet.experiments.store import Lab, Result
 from admmnet.papers.ding2020_compared import PAPER, PROVEN, PUBLISHED
-from admmnet.papers.report import Claim, Figure, Table, curves
+from admmnet.papers.report import Claim, Figure, SummaryTable, curves
 from admmnet.papers.runs import RunJob, settings
 from admmnet.papers.sources import DataSource, guessing
 from admmnet.papers.tables import Row, RowTable, percent, seeds_of, short, three
@@ -115,8 +115,8 @@ def effect_of(number: int, rows: Sequence[Row], source: DataSource) -> Figure:
         [source],
         lambda found: _claims(number, found),
         [
-            Table("Test error in %", "epsilon", "x", "test_error", percent),
-            Table("Proven epsilon", "epsilon", "x", "epsilon_proven", three),
+            SummaryTable("Test error in %", "epsilon", "x", "test_error", percent),
+            SummaryTable("Proven epsilon", "epsilon", "x", "epsilon_proven", three),
         ],
         lambda found: [
             [panel(own, reading, part, found.distinct("x")) for part in ("train", "test")]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from admmnet.experiments.statistics import Outcome, Sample, counted, duel, lower, steadier, total
 from admmnet.experiments.store import Lab
 from admmnet.papers.driver import Request
-from admmnet.papers.report import Claim, Figure, Table, curves, each, heights
+from admmnet.papers.report import Claim, Figure, SummaryTable, curves, each, heights
 from admmnet.papers.single_pass import OptimumJob, SongJob
 from admmnet.papers.sources import DataSource, first_found, made, named
 from admmnet.papers.tables import Row, RowTable, four, seeds_of
@@ -165,7 +165,7 @@ def over_batches(rows: Sequence[Row], sets: Sequence[Shown]) -> Figure:
         rows,
         [one.source for one in sets],
         each(_batch_claims, "data"),
-        [Table("Objective after one pass", "line", "batch", "objective", four, ("data",), _lines)],
+        [SummaryTable("Objective after one pass", "line", "batch", "objective", four, ("data",), _lines)],
         lambda found: [[panel(found, one) for one in sets]],
         _note,
         3.1,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from admmnet.report.figure import BLACK, BLUE, DASHES, INK, LABEL, RED, SKY, TICK, rgb
 from admmnet.report.layout import layout
-from admmnet.report.series import LOST, OFFLINE, REFUSED, RELAYED, SILENT, SPOKE, UNKNOWN, USED_UP, Floats, Series
+from admmnet.report.series import LOST, OFFLINE, REFUSED, RELAYED, SILENT, SPOKE, UNKNOWN, USED_UP, Floats, RunSeries
 
 STATE_COLOURS = {
     SPOKE: BLUE,
@@ -36,7 +36,7 @@ MOST_DRAWN = 150
 MOST_NUMBERED = 60
 
 
-def broadcasts(axes: Any, run: Series) -> None:
+def broadcasts(axes: Any, run: RunSeries) -> None:
     """Paint a raster of who spoke when: an agent a row, a round a column."""
     first, last = int(run.rounds[0]), int(run.rounds[-1])
     grid = np.full((run.size, last - first + 1), UNKNOWN, dtype=np.int8)
@@ -81,13 +81,13 @@ def shared(colours: NDArray[np.float64], axis: int, most: int) -> NDArray[np.flo
     return np.asarray(np.add.reduceat(colours, starts, axis=axis) / sizes)
 
 
-def last_spent(run: Series) -> Floats:
+def last_spent(run: RunSeries) -> Floats:
     """Epsilon that every agent has spent in the end, nan where there is none or it is infinite."""
     last = run.epsilon_spent[-1] if len(run.rounds) else np.full(run.size, np.nan)
     return np.asarray(np.where(np.isfinite(last), last, np.nan))
 
 
-def histogram(axes: Any, run: Series) -> None:
+def histogram(axes: Any, run: RunSeries) -> None:
     """Paint how many agents have spent how much: in place of a graph too large to be read."""
     spent = last_spent(run)
     spent = spent[np.isfinite(spent)]

@@ -19,7 +19,7 @@ from admmnet.report.layout import layout
 from admmnet.report.names import labels
 from admmnet.report.panels import PANELS, available, panel
 from admmnet.report.run_plot import plot_graph, plot_run
-from admmnet.report.series import Series, read_series
+from admmnet.report.series import RunSeries, read_series
 from tests.run_folders import made, part_of, unfinished, with_lost
 
 pytest.importorskip("matplotlib")
@@ -219,7 +219,7 @@ def test_runs_are_named_by_what_differs(folders: dict[str, Path], tmp_path: Path
     ]
     assert named("seeded", "seeded") == ["seeded (1)", "seeded (2)"]
     other = made(tmp_path / "other", offline="3:1-2", eta=0.01, rounds=4)
-    runs: list[Series] = [read_series(folders["seeded"]), read_series(other)]
+    runs: list[RunSeries] = [read_series(folders["seeded"]), read_series(other)]
     assert [words.replace("\u00a0", " ").partition(",")[0] for words in labels(runs)] == ["rounds 6", "rounds 4"]
     assert "eta 0.01" in labels(runs)[1].replace("\u00a0", " ")
 

@@ -15,7 +15,7 @@ from admmnet.record.forms import AgentEntry
 from admmnet.record.reader import look_at
 from admmnet.record.values import at
 from admmnet.record.verdict import Verdict, verdict_of
-from admmnet.report.series import Series, curves, joining
+from admmnet.report.series import RunSeries, curves, joining
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class AgentFacts:
     """An agent: figures of its ledger, whose file and digest are named, and what summary.json adds.
 
     ``listed`` says whether summary.json has the digest. ``promised`` is what the filter lets through at most,
-    ``unmasked`` and ``promised_unmasked`` hold without masks. None where there is no such figure.
+    ``unmasked`` holds without masks. None where there is no such figure.
     """
 
     agent: int
@@ -37,7 +37,6 @@ class AgentFacts:
     target: float | None
     delta: float | None
     promised: float | None
-    promised_unmasked: float | None
     spent: float | None
     unmasked: float | None
     published: float | None
@@ -54,7 +53,7 @@ class RunFacts:
     """A run folder that verifies; ``name`` is the folder's, ``settings`` the tables of config.toml."""
 
     name: str
-    series: Series
+    series: RunSeries
     settings: Mapping[str, Mapping[str, Any]]
     agents: tuple[AgentFacts, ...]
     summary_digest: str | None
@@ -73,11 +72,6 @@ class RunFacts:
     def finished(self) -> bool:
         """Whether there is a summary."""
         return self.series.summary is not None
-
-    @property
-    def mode(self) -> str:
-        """``simulation`` or ``private``."""
-        return str(self.header["mode"])
 
 
 @dataclass(frozen=True)
@@ -119,8 +113,7 @@ def _agent(
     listed: bool,
 ) -> AgentFacts:
     header, contract, total = account.header, account.contract, account.total()
-    covered = contract.promise is not None and contract.covered
-    most, alone = (contract.most(alone=alone) if covered else None for alone in (False, True))
+    most = contract.most() if contract.promise is not None and contract.covered else None
     return AgentFacts(
         agent=header["agent"],
         account=account,
@@ -133,7 +126,6 @@ def _agent(
         target=header["budget"]["epsilon"],
         delta=account.delta,
         promised=None if most is None else most.epsilon,
-        promised_unmasked=None if alone is None or not header.get("trust") else alone.epsilon,
         spent=total["epsilon_spent"],
         unmasked=total.get("epsilon_if_all_collude"),
         published=total["epsilon_published"],

@@ -6,7 +6,7 @@ from typing import Any
 
 from admmnet.errors import counted
 from admmnet.record.format import NONE, count, epsilon, error, number, seconds, size
-from admmnet.record.values import at, real, whole
+from admmnet.record.values import at
 from admmnet.report.html import words
 from admmnet.report.html.facts import AgentFacts, Broken, RunFacts
 from admmnet.report.html.markup import Raw, bullets, join, pairs, table, tag
@@ -69,10 +69,10 @@ Card = tuple[str, str, str, bool]
 def _error_cards(run: RunFacts) -> list[Card]:
     """The test error, and what it is held against."""
     found, only = run.said("test_error"), one_class(run.series.summary)
-    consensus, root, r2 = (real(at(found, name)) for name in ("consensus", "root_in_units", "r2"))
+    consensus, root, r2 = (at(found, name) for name in ("consensus", "root_in_units", "r2"))
     over = "of the model that every agent holds"
-    if real(at(found, "std")):
-        over = f"of the agents' average; mean of their own models {error_of(run, real(at(found, 'mean')))}"
+    if at(found, "std"):
+        over = f"of the agents' average; mean of their own models {error_of(run, found.mean)}"
     over = "not there" if consensus is None else over if only is None else f"{only}; {over}"
     name = "Mean squared error" if run.series.metric == "mean-squared-error" else "Test error"
     cards = [(name, error_of(run, consensus), over, only is not None)]
@@ -95,18 +95,17 @@ def summary(run: RunFacts) -> Raw:
     for *lines, bad in cards:
         inside = (tag("div", line, class_=kind) for kind, line in zip(("label", "value", "note"), lines, strict=True))
         boxes.append(tag("div", *inside, class_="card alarm" if bad else "card"))
-    train = whole(said("data", "train")) or sum(agent.records for agent in run.agents)
-    test = whole(said("data", "test"))
-    pure = real(said("baseline", "pure_epsilon"))
+    train, test = said("data", "train") or sum(agent.records for agent in run.agents), said("data", "test")
+    pure = said("baseline", "pure_epsilon")
     rows: list[tuple[str, Any]] = [
         ("Folder", tag("code", str(run.series.path))),
         ("Trained", subtitle(run)),
         ("Records", f"{count(train)} for training" + ("" if test is None else f", {count(test)} for testing")),
-        ("Features", count(whole(said("data", "features")))),
+        ("Features", count(said("data", "features"))),
         *([] if pure is None else [("Pure epsilon", f"{epsilon(pure)}, with delta = 0")]),
         ("Carried by", said("transport") or NONE),
-        ("Bytes sent", size(whole(said("bytes_sent")))),
-        ("Wall time", seconds(real(said("seconds", "total")))),
+        ("Bytes sent", size(said("bytes_sent"))),
+        ("Wall time", seconds(said("seconds", "total"))),
     ]
     happened, notes = list(words.incidents(run)), said("notes")
     otherwise = tag("div", tag("h4", "What went otherwise"), bullets(happened), class_="aside") if happened else ""
@@ -137,16 +136,11 @@ def result_of(agent: AgentFacts) -> str:
 
 def verification(run: RunFacts) -> Raw:
     """Return which file was verified, with which result."""
-    rows = [
-        tag(
-            "tr",
-            tag("th", agent.file, scope="row"),
-            tag("td", count(agent.events)),
-            tag("td", result_of(agent), class_="t"),
-            tag("td", tag("code", agent.digest, class_="digest"), class_="t"),
-        )
-        for agent in run.agents
-    ]
+    rows = []
+    for agent in run.agents:
+        digest = tag("td", tag("code", agent.digest, class_="digest"), class_="t")
+        cells = tag("th", agent.file, scope="row"), tag("td", count(agent.events))
+        rows.append(tag("tr", *cells, tag("td", result_of(agent), class_="t"), digest))
     files = table(("Ledger", "Events", "Result", "sha256"), rows, class_="files")
     return join(
         (

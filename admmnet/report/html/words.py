@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from admmnet.config.defaults import is_loose, own_delta
 from admmnet.errors import counted
 from admmnet.record.format import count, epsilon, percent
-from admmnet.record.values import whole
 from admmnet.report.html.facts import AgentFacts, RunFacts
 
 RELEASED: Mapping[str, str] = {
@@ -77,7 +76,7 @@ def _promise(run: RunFacts) -> str:
     quote = "The epsilon proven for the worst case is the figure to quote, with its delta."
     if seeded:
         quote = "Of this run itself, quote no epsilon as a protection."
-    elif run.mode == "simulation":
+    elif run.header["mode"] == "simulation":
         quote = "The training figures of a simulation are not covered."
     return (
         f"{claim}{'Of the same run with secret noise, fixed' if seeded else 'Fixed'} before the first round: {whose} "
@@ -147,7 +146,7 @@ ACCOUNT = (
 
 def uncovered(run: RunFacts) -> Iterator[str]:
     """What no epsilon on the page covers."""
-    if whole(run.said("data", "test")) != 0:
+    if run.said("data", "test") != 0:
         yield (
             "Test records are taken to be public. Every error on this page was measured on them, and nobody was "
             "charged. A setting chosen by test error was fitted to them."

@@ -29,12 +29,11 @@ def refused(ranks: int, *words: str, code: int = 2) -> str:
         (("run", "--no-such-flag"), 2, "--no-such-flag"),
         (("run", "--epsilon", "-1"), 2, "epsilon"),
         (("run", "--agents", "2"), 2, "3 ranks for 2 agents"),
-        (("run", "--transport", "local"), 2, "--transport local"),
         (("run", "--rounds", "1", "-o", "."), 2, "--out"),
         (("run", "--algorithm", "pp-admm", "--method", "published", "--epsilon", "1e-170"), 4, "epsilon"),
         (("ledger", "verify", "nothing-here"), 2, "nothing-here"),
     ],
-    ids=["flag", "range", "ranks", "transport", "taken folder", "budget", "another command"],
+    ids=["flag", "range", "ranks", "taken folder", "budget", "another command"],
 )
 def test_one_message(words: tuple[str, ...], code: int, fragment: str, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")

@@ -10,7 +10,8 @@ import os
 import select
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -116,12 +117,18 @@ def assert_ends_all(ended: Ended, code: int, message: str, folder: Path) -> None
     assert_unfinished_but_sound(folder)
 
 
+@pytest.fixture(scope="module")
+def without(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], RunFolder]:
+    """Folder of a run of three that goes on after a fault."""
+    return cache(lambda fault: gone_on(fault, tmp_path_factory.mktemp("lost") / "run", *ALL))
+
+
 @pytest.mark.parametrize("fault", ["kill:0:2", "stop:2:2"])
-def test_the_others_go_on_without_a_lost_agent(fault: str, tmp_path: Path) -> None:
-    lost, folder = int(fault.split(":")[1]), gone_on(fault, tmp_path / "run", *ALL)
+def test_the_others_go_on_without_a_lost_agent(fault: str, without: Callable[[str], RunFolder]) -> None:
+    lost, folder = int(fault.split(":")[1]), without(fault)
     assert lost_at(folder) == [2 if i == lost else None for i in range(3)]
-    assert json.loads((tmp_path / "run" / "lost.json").read_text()) == {str(lost): 2}
-    check_folder(tmp_path / "run")
+    assert json.loads((folder.path / "lost.json").read_text()) == {str(lost): 2}
+    check_folder(folder.path)
     # nothing is said of the model of before, and the mean is of those that hold the answer
     summary: Any = folder.summary
     error, shown = summary["test_error"], [entry["test_error"] for entry in summary["per_agent"]]
@@ -131,26 +138,26 @@ def test_the_others_go_on_without_a_lost_agent(fault: str, tmp_path: Path) -> No
     accounts = list(folder.ledgers.values())
     assert [account.finished for account in accounts] == [i != lost for i in range(3)]
     # the answer is the average of those that went on, at all of them
-    with np.load(tmp_path / "run" / "model.npz") as model:
+    with np.load(folder.path / "model.npz") as model:
         assert (model["theta"] == model["consensus"]).all()
     assert {round for round, _, _ in accounts[lost].events} >= {0, 1}
     assert any(f"agent {lost} was lost in round 2" in note for note in summary["notes"])
-    assert rounds_of(tmp_path / "run") == [0, 1, 2, 3]
+    assert rounds_of(folder.path) == [0, 1, 2, 3]
 
 
-def test_the_last_value_of_a_lost_agent_is_kept(tmp_path: Path) -> None:
-    assert faulty("kill:1:2", tmp_path / "run", *ALL, *CONTINUE).code == 0
-    assert run(tmp_path / "whole", *ALL).code == 0
-    lines = [(tmp_path / name / "metrics.csv").read_text().splitlines() for name in ("run", "whole")]
+def test_the_last_value_of_a_lost_agent_is_kept(without: Callable[[str], RunFolder], tmp_path: Path) -> None:
+    folders = without("stop:2:2").path, tmp_path / "whole"
+    assert run(folders[1], *ALL).code == 0
+    lines = [(folder / "metrics.csv").read_text().splitlines() for folder in folders]
     heard = 1 + 2 * 4  # header, and two rounds of three agents and the network
     assert lines[0][:heard] == lines[1][:heard]
     assert lines[0][heard:] != lines[1][heard:]
     # its figures stay what they were when it was last heard
-    before, *after = [line.split(",")[2:] for line in lines[0][heard - 4 :] if line.split(",")[1] == "1"]
+    before, *after = [line.split(",")[2:] for line in lines[0][heard - 4 :] if line.split(",")[1] == "2"]
     assert [row[:3] for row in after] == [before[:3]] * 2
-    with np.load(tmp_path / "run" / "model.npz") as model:
+    with np.load(folders[0] / "model.npz") as model:
         assert np.isfinite(model["theta"]).all()
-        assert np.abs(model["theta"][1]).max() > 0.0
+        assert np.abs(model["theta"][2]).max() > 0.0
 
 
 @pytest.mark.parametrize("lost", [0, 1])

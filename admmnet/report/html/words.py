@@ -27,11 +27,6 @@ Said = Iterator[tuple[str, str]]
 """Headings and paragraphs."""
 
 
-def _dependent(run: RunFacts) -> bool:
-    """Whether any agent's header says that something was read from its records."""
-    return any(agent.account.header["preprocessing"] == "data-dependent" for agent in run.agents)
-
-
 def certainty(epsilon: float, delta: float) -> float:
     """Largest share of right guesses between two equally likely candidates under (epsilon, delta).
 
@@ -151,7 +146,7 @@ def uncovered(run: RunFacts) -> Iterator[str]:
             "Test records are taken to be public. Every error on this page was measured on them, and nobody was "
             "charged. A setting chosen by test error was fitted to them."
         )
-    if _dependent(run):
+    if any(agent.account.header["preprocessing"] == "data-dependent" for agent in run.agents):
         yield (
             "Preprocessing was data-dependent: categories, bounds or scales were read from the records themselves, "
             "or values decided who holds which record. What was read is in the model, and no budget covers it."

@@ -23,7 +23,7 @@ from admmnet.cli import run_command_line
 from tests.folder_forms import check_folder
 from tests.people_runs import write_people
 
-from .launch import Ended, admmnet, begin, start
+from .launch import Ended, begin, here, start
 from .test_everywhere import assert_same
 from .test_spawn import children_of, wait_for
 
@@ -63,9 +63,10 @@ def lost_at(found: RunFolder) -> list[int | None]:
     return [entry.lost_at for entry in found.summary.per_agent]
 
 
-def run(folder: Path, *words: str) -> Ended:
-    plain = (*(WORDS if "zmq" in words else PLAIN), *(() if "--data" in words else people(folder)))
-    return admmnet(0, "run", *words, *plain, "-o", str(folder), deadline=DEADLINE)
+def whole(folder: Path, *words: str) -> Path:
+    """Folder of such a run in one process, without a fault."""
+    assert run_command_line(["run", *PLAIN, *people(folder), *words, "-o", str(folder)]) == 0
+    return folder
 
 
 def assert_unfinished_but_sound(folder: Path) -> None:
@@ -146,8 +147,7 @@ def test_the_others_go_on_without_a_lost_agent(fault: str, without: Callable[[st
 
 
 def test_the_last_value_of_a_lost_agent_is_kept(without: Callable[[str], RunFolder], tmp_path: Path) -> None:
-    folders = without("stop:2:2").path, tmp_path / "whole"
-    assert run(folders[1], *ALL).code == 0
+    folders = without("stop:2:2").path, whole(tmp_path / "whole", *ALL)
     lines = [(folder / "metrics.csv").read_text().splitlines() for folder in folders]
     heard = 1 + 2 * 4  # header, and two rounds of three agents and the network
     assert lines[0][:heard] == lines[1][:heard]
@@ -212,8 +212,7 @@ def test_the_others_go_on_without_an_agent_that_fails(fault: str, message: str, 
 def test_only_monotonic_clocks_matter(tmp_path: Path) -> None:
     ended = faulty("clock:1:1", tmp_path / "run", *PATH)
     assert (ended.code, ended.messages) == (0, []), ended.err
-    assert run(tmp_path / "local", *PATH).code == 0
-    assert_same(tmp_path / "local", tmp_path / "run")
+    assert_same(whole(tmp_path / "local", *PATH), tmp_path / "run")
 
 
 # what is wrong before the first round
@@ -232,9 +231,9 @@ def own_files(folder: Path, agents: Sequence[int], *, spoiled: int | None = None
     return (str(settings), "--data", str(folder / "{agent}.npz"), "--test", str(folder / "test.npz"))
 
 
-def refused(code: int, folder: Path, *words: str) -> str:
+def refused(capsys: pytest.CaptureFixture[str], code: int, folder: Path, *words: str) -> str:
     """What a run over zmq says, once, that ends before there is a folder."""
-    ended = run(folder, *words, "--transport", "zmq")
+    ended = here(capsys, "run", *WORDS, *PATH, *words, "--transport", "zmq", "-o", str(folder))
     assert ended.code == code, ended.err
     assert not folder.exists()
     (message,) = ended.messages
@@ -242,14 +241,17 @@ def refused(code: int, folder: Path, *words: str) -> str:
 
 
 @pytest.mark.parametrize(("agents", "spoiled"), [((0, 2), None), ((0, 1, 2), 1)], ids=["missing", "nan"])
-def test_the_data_of_one_agent(agents: tuple[int, ...], spoiled: int | None, tmp_path: Path) -> None:
+def test_the_data_of_one_agent(
+    agents: tuple[int, ...], spoiled: int | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = own_files(tmp_path, agents, spoiled=spoiled)
-    assert "1.npz" in refused(2, tmp_path / "run", *words, *PATH)
+    assert "1.npz" in refused(capsys, 2, tmp_path / "run", *words)
 
 
 @pytest.mark.parametrize(("epsilon", "code"), [("0", 2), ("1e-170", 4)])
-def test_a_budget_for_nothing(epsilon: str, code: int, tmp_path: Path) -> None:
-    assert "epsilon" in refused(code, tmp_path / "run", *PATH, "--method", "published", "--epsilon", epsilon)
+def test_a_budget_for_nothing(epsilon: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = (*people(tmp_path / "run"), "--method", "published", "--epsilon", epsilon)
+    assert "epsilon" in refused(capsys, code, tmp_path / "run", *words)
 
 
 # the starter

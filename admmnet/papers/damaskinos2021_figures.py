@@ -10,7 +10,8 @@ from admmnet.errors import counted as several
 from admmnet.experiments.statistics import Contest, Outcome, Sample, contest, counted, duel, paired, steadier, total
 from admmnet.papers.report import Claim, Figure, SummaryTable, beyond, curves, each, heights, sized
 from admmnet.papers.sources import DataSource
-from admmnet.papers.tables import Row, RowTable, four, seeds_of, short, three
+from admmnet.papers.tables import Row, RowTable, four, seeds_of, three
+from admmnet.record.format import parameter
 from admmnet.report.figure import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SKY, Curve, Look, Panel, Rule
 
 PUBLISHED, PROVEN = "equal published epsilon", "equal proven epsilon"
@@ -142,7 +143,7 @@ def convergence(rows: Sequence[Row], problem: Application) -> Figure:
         for epsilon, dash in zip(epsilons, ("dashed", "solid"), strict=False):
             for method in ("DP-SGD", "DP-SCD"):
                 look = LOOKS[method][1]
-                label = f"{method}, epsilon {short(epsilon)}"
+                label = f"{method}, epsilon {parameter(epsilon)}"
                 samples = own.where(method=method, epsilon=epsilon).by("epoch", "distance")
                 lines.append(Curve.of(label, Look(look.colour, look.marker, dash), samples))
         return Panel(reading, "epoch", "objective minus its optimum", tuple(lines), ylog=True)
@@ -193,11 +194,11 @@ def _convergence_claims(rows: RowTable, reading: str, low: float, high: float) -
     return [
         Claim("where DP-SCD ends up depends on the level of privacy", duel(own[high], own[low]), reading),
         Claim(
-            f"at epsilon {short(low)} DP-SCD and DP-SGD converge at a similar speed, to different optima",
+            f"at epsilon {parameter(low)} DP-SCD and DP-SGD converge at a similar speed, to different optima",
             total((similar, apart)),
             reading,
         ),
-        Claim(f"at epsilon {short(high)} DP-SCD converges almost as fast as SGD without privacy", fast, reading),
+        Claim(f"at epsilon {parameter(high)} DP-SCD converges almost as fast as SGD without privacy", fast, reading),
         Claim("less noise makes DP-SCD more stable", duel(own[high], own[low], steadier), reading),
     ]
 
@@ -215,7 +216,7 @@ def batches_and_clips(rows: Sequence[Row], problem: Application) -> Figure:
 
     def panel(own: RowTable, reading: str) -> Panel:
         colours = zip(own.distinct("clip"), (BLUE, RED, GREEN, PINK, ORANGE, SKY), "os^Dv", strict=False)
-        looks = {clip: (f"C = {short(clip)}", Look(colour, marker)) for clip, colour, marker in colours}
+        looks = {clip: (f"C = {parameter(clip)}", Look(colour, marker)) for clip, colour, marker in colours}
         lines = curves(own, "clip", looks, "batch", "test_error")
         values = heights(lines)
         lowest, top = min(values), min(max(values), 1.3 * problem.constant)
@@ -329,4 +330,4 @@ def _rates(rows: RowTable) -> list[Outcome | None]:
 def _tried(rows: RowTable) -> RowTable:
     """Rows of DP-SGD with a name for what is no rate."""
     own = rows.where(method="DP-SGD")
-    return own.changed("setting", lambda row: f"L {short(row['batch'])}, C {short(row['clip'])}")
+    return own.changed("setting", lambda row: f"L {parameter(row['batch'])}, C {parameter(row['clip'])}")

@@ -13,7 +13,8 @@ from admmnet.papers.ding2020_compared import PAPER, PROVEN, PUBLISHED
 from admmnet.papers.report import Claim, Figure, SummaryTable, curves
 from admmnet.papers.runs import RunJob, settings
 from admmnet.papers.sources import DataSource, guessing
-from admmnet.papers.tables import Row, RowTable, percent, seeds_of, short, three
+from admmnet.papers.tables import Row, RowTable, percent, seeds_of, three
+from admmnet.record.format import parameter
 from admmnet.report.figure import BLUE, RED, Look, Panel
 
 BETA = 10.0**-3.5
@@ -98,7 +99,7 @@ def effect_of(number: int, rows: Sequence[Row], source: DataSource) -> Figure:
 
     def panel(own: RowTable, reading: str, part: str, values: Sequence[float]) -> Panel:
         marks = zip(own.distinct("epsilon"), (Look(BLUE, "o"), Look(RED, "s")), strict=False)
-        looks = {epsilon: (f"epsilon = {short(epsilon)}", look) for epsilon, look in marks}
+        looks = {epsilon: (f"epsilon = {parameter(epsilon)}", look) for epsilon, look in marks}
         return Panel(
             _HERE[reading],
             effect.xlabel if reading == PROVEN else "",

@@ -86,7 +86,7 @@ def _value(name: str, run: RunSeries) -> Hashable:
         return None
     value = run.settings.get(name)
     if name == "data":
-        return _data(run)
+        return data_of(run)
     if name == "seed":  # without one the noise is private
         return value if run.seeded else "private"
     return value if value is None or isinstance(value, int | float | str) else repr(value)
@@ -110,7 +110,7 @@ def _label(names: Sequence[str], run: RunSeries, *, mixed: bool, seeds: int) -> 
 def heading(run: RunSeries) -> str:
     """What a run is, in one line."""
     name = run.algorithm + (", published" if run.private and run.settings.get("method") == "published" else "")
-    parts = [f"{name} on {_data(run)}"]
+    parts = [f"{name} on {data_of(run)}"]
     if not run.baseline:
         parts.append(f"{count(run.size)}\u00a0agents")
     if run.private:
@@ -120,7 +120,7 @@ def heading(run: RunSeries) -> str:
     return ", ".join(parts)
 
 
-def _data(run: RunSeries) -> str:
+def data_of(run: RunSeries) -> str:
     """Name of the records that were used, where the summary tells it; the settings only say what was asked for."""
     told = at(run.summary, "data", "name")
     return told if isinstance(told, str) else str(run.settings.get("data", "unknown data")).rpartition("/")[2]
@@ -144,8 +144,8 @@ def _rounds(run: RunSeries) -> str:
 def common_heading(runs: Sequence[RunSeries]) -> str:
     """What runs beside each other have in common, in one line."""
     parts = []
-    if len({_data(run) for run in runs}) == 1:
-        parts.append(_data(runs[0]))
+    if len({data_of(run) for run in runs}) == 1:
+        parts.append(data_of(runs[0]))
     if len({run.algorithm for run in runs}) == 1:
         parts.insert(0, f"{runs[0].algorithm} on")
     head = " ".join(parts) or "runs"

@@ -9,6 +9,7 @@ from admmnet.record.format import NONE, count, epsilon, number, seconds, size
 from admmnet.report.html import sections
 from admmnet.report.html.facts import RunFacts
 from admmnet.report.html.markup import Raw, bullets, join, table, tag
+from admmnet.report.names import data_of
 
 
 def comparison(runs: Sequence[RunFacts]) -> Raw:
@@ -44,7 +45,7 @@ def _column(run: RunFacts) -> dict[str, str]:
     return {
         "Mode": run.verdict.mode.line(),
         "Method": f"{run.series.algorithm} ({run.header['method']})",
-        "Data": str(said("data", "name") or run.settings["data"]["data"]),
+        "Data": data_of(run.series),
         "Agents": count(run.series.size),
         "Rounds or epochs": count(said("rounds")),
         "Epsilon promised (proven)": epsilon(privacy.epsilon_proven) if private else "no privacy",

@@ -10,6 +10,7 @@ from admmnet.record.values import at
 from admmnet.report.html import words
 from admmnet.report.html.facts import AgentFacts, Broken, RunFacts
 from admmnet.report.html.markup import Raw, bullets, join, pairs, table, tag
+from admmnet.report.names import data_of
 from admmnet.running.yardsticks import WORDS, no_better_than, one_class, yardsticks
 
 SHOWN = 20
@@ -54,12 +55,11 @@ def banner(runs: tuple[RunFacts | Broken, ...]) -> Raw | None:
 def subtitle(run: RunFacts) -> str:
     """Return a run in one line: method, data, graph, rounds."""
     series, settings = run.series, run.settings
-    name = run.said("data", "name") or at(settings, "data", "data")
     where = "one holder" if series.baseline else counted(series.size, "agent")
     named = run.said("topology") or at(settings, "network", "topology")
     where += f", {named}" if isinstance(named, str) and not series.baseline else ""
     planned = run.said("rounds") or at(settings, "algorithm", "rounds")
-    return f"{series.algorithm} ({run.header['method']}) on {name} · {where} · {planned} {series.unit}s"
+    return f"{series.algorithm} ({run.header['method']}) on {data_of(series)} · {where} · {planned} {series.unit}s"
 
 
 Card = tuple[str, str, str, bool]

@@ -116,8 +116,10 @@ def test_links_lead_to_parts_of_the_page(seeded: Path, private: Path) -> None:
 
 
 def test_figures_are_those_of_the_ledgers(published: Path) -> None:
-    found = page(published)
+    found, facts = page(published), sound(published)
     (run,) = found.data["runs"]
+    promised = [entry["epsilon_proven"] for entry in facts.said("per_agent")]
+    assert [agent.promised for agent in facts.agents] == promised
     accounts = [read(file) for file in sorted((published / "ledger").iterdir())]
     for agent, account in enumerate(accounts):
         total = account.events[-1][2]["total"]

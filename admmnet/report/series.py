@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,19 +33,17 @@ STATES = {
 }
 
 
-def joining(entries: Iterable[AgentEntry]) -> dict[int, str]:
+def joining(entries: Collection[AgentEntry]) -> dict[int, str]:
     """What the entries of summary.json say of an agent's part in a joining gate; nothing where all are in the core."""
-    found = {}
-    for entry in _who_joined(entries):
-        alone = "relay" if entry.releases else "listened"
-        at = entry.joined_at
-        found[entry.agent] = alone if at is None else f"from round {at}" if at else "core"
+    alone = {entry.agent: "relay" if entry.releases else "listened" for entry in entries}
+    rounds = _joined_at(entries).items()
+    found = {agent: alone[agent] if at is None else f"from round {at}" if at else "core" for agent, at in rounds}
     return {} if set(found.values()) <= {"core"} else found
 
 
-def _who_joined(entries: Iterable[AgentEntry]) -> list[AgentEntry]:
-    """Entries of a joining gate's agents, without lost ones, whose part is not known."""
-    return [entry for entry in entries if entry.joined_at is not UNSET and entry.lost_at is None]
+def _joined_at(entries: Collection[AgentEntry]) -> dict[int, int | None]:
+    """Round in which each agent of a joining gate joined, None for never; what a lost one did is not known."""
+    return {one.agent: one.joined_at for one in entries if one.joined_at is not UNSET and one.lost_at is None}
 
 
 @dataclass(frozen=True)
@@ -180,7 +178,7 @@ def curves(folder: Run) -> RunSeries:
     entries = [] if summary is None else summary.per_agent
     lost_at = dict(folder.lost)
     refused_at = {entry.agent: entry.refused_at for entry in entries if entry.refused_at is not None}
-    joined_at = {entry.agent: np.inf if entry.joined_at is None else entry.joined_at for entry in _who_joined(entries)}
+    joined_at = {agent: np.inf if at is None else at for agent, at in _joined_at(entries).items()}
     ends = (sorted((account.header["agent"], other)) for account in ledgers for other in account.header["neighbours"])
     edges = tuple(sorted({(low, high) for low, high in ends})) or None
     return RunSeries(

@@ -119,7 +119,7 @@ def test_figures_are_those_of_the_ledgers(published: Path) -> None:
     found, facts = page(published), sound(published)
     (run,) = found.data["runs"]
     promised = [entry["epsilon_proven"] for entry in facts.said("per_agent")]
-    assert [agent.promised for agent in facts.agents] == promised
+    assert [agent.figures()["promised"] for agent in facts.agents] == promised
     accounts = [read(file) for file in sorted((published / "ledger").iterdir())]
     for agent, account in enumerate(accounts):
         total = account.events[-1][2]["total"]
@@ -142,7 +142,13 @@ def test_figures_are_those_of_the_ledgers(published: Path) -> None:
 
 def test_without_script_tables_and_words_are_there(seeded: Path) -> None:
     found = page(seeded)
-    for said in (": 5 ledgers, 60 events hold", "What that means", "Relation: replace-one", "topology"):
+    for said in (
+        "pp-admm (proven) on census",
+        ": 5 ledgers, 60 events hold",
+        "What that means",
+        "Relation: replace-one",
+        "topology",
+    ):
         assert said in found.text
     assert "JavaScript, which is off here" in found.text
     assert found.text.count("digest is the one in summary.json") == 5

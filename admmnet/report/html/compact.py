@@ -29,7 +29,7 @@ def ledgers(agents: Sequence[AgentFacts], share: int = 1) -> dict[str, Any]:
     rho] of a row; ``totals``: [rho, epsilon spent, epsilon published]; ``rows``: histories, flat lists of places of
     rounds, what and total; ``of``: agent to its history, where there is room for it.
     """
-    grouped = sum(agent.events for agent in agents) * share > EVENTS
+    grouped = sum(agent.account.count for agent in agents) * share > EVENTS
     rounds, whats, totals, histories = Index[str](), Index[Any](), Index[Any](), Index[Any]()
     of, room = {}, ROWS // share
     for agent in agents:

@@ -107,7 +107,7 @@ def _run(run: RunFacts, place: int, share: int) -> tuple[Raw, dict[str, Any]]:
         "unit": series.unit,
         "private": series.private,
         "agents": [agent.agent for agent in run.agents],
-        "spent": [epsilon(agent.spent) for agent in run.agents],
+        "spent": [epsilon(agent.account.total()["epsilon_spent"]) for agent in run.agents],
         "results": [sections.result_of(agent) for agent in run.agents],
         "files": [agent.file for agent in run.agents],
         "ledger": compact.ledgers(run.agents, share),

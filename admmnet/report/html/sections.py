@@ -139,7 +139,7 @@ def verification(run: RunFacts) -> Raw:
     rows = []
     for agent in run.agents:
         digest = tag("td", tag("code", agent.digest, class_="digest"), class_="t")
-        cells = tag("th", agent.file, scope="row"), tag("td", count(agent.events))
+        cells = tag("th", agent.file, scope="row"), tag("td", count(agent.account.count))
         rows.append(tag("tr", *cells, tag("td", result_of(agent), class_="t"), digest))
     files = table(("Ledger", "Events", "Result", "sha256"), rows, class_="files")
     return join(
@@ -202,7 +202,8 @@ COLUMNS = (
 
 def agents_table(run: RunFacts, prefix: str) -> Raw:
     """Return the table of agents, which the page's script sorts."""
-    columns = [column for column in COLUMNS if any(getattr(agent, column[0]) is not None for agent in run.agents)]
+    figures = [agent.figures() for agent in run.agents]
+    columns = [column for column in COLUMNS if any(own[column[0]] is not None for own in figures)]
     head = []
     for key, title, note in (*(column[:3] for column in columns), (None, "State", None)):
         button = tag("button", title, type="button", title=note)
@@ -214,7 +215,7 @@ def agents_table(run: RunFacts, prefix: str) -> Raw:
         button = tag("button", agent.agent, type="button", tabindex=None if place == 0 else "-1")
         cells = [tag("th", button, scope="row", data_v=agent.agent)]
         for key, _, _, shows in columns[1:]:
-            value = getattr(agent, key)
+            value = figures[place][key]
             cells.append(tag("td", error_of(run, value) if shows is None else shows(value), data_v=value))
         rows.append(tag("tr", *cells, tag("td", _became(agent), class_="t"), data_a=place))
     label = f"{prefix}-agents-title"
@@ -226,9 +227,8 @@ def agents_table(run: RunFacts, prefix: str) -> Raw:
 def _became(agent: AgentFacts) -> str:
     """Return what became of an agent and its ledger in words."""
     said = [] if agent.part is None else [agent.part]
-    if agent.lost_at is not None:
-        said.append(f"lost in round {agent.lost_at}")
-    if agent.refused_at is not None:
-        said.append(f"budget refused from round {agent.refused_at}")
+    for became, key in (("lost in round", "lost_at"), ("budget refused from round", "refused_at")):
+        if (round_ := at(agent.entry, key)) is not None:
+            said.append(f"{became} {round_}")
     said.append("ledger verified" if agent.account.finished else "ledger verified, unfinished")
     return ", ".join(said)

@@ -151,6 +151,7 @@ def test_without_script_tables_and_words_are_there(seeded: Path) -> None:
     ):
         assert said in found.text
     assert "JavaScript, which is off here" in found.text
+    assert f" {sound(seeded).said('data', 'train'):,} for training, " in found.text
     assert found.text.count("digest is the one in summary.json") == 5
     rows = [attributes for tag, attributes in found.tags if tag == "tr" and "data-a" in attributes]
     assert len(rows) == 5

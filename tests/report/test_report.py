@@ -216,6 +216,15 @@ def test_what_is_not_covered(seeded: Path, private: Path, tmp_path: Path) -> Non
     assert "Preprocessing used public bounds" not in text
 
 
+def test_masked_sums_have_a_second_epsilon(tmp_path: Path) -> None:
+    masked = {"algorithm": "noisy-gd", "trust": "masked", "colluders": 1, "topology": "complete:5", "delta": 1e-5}
+    facts = sound(made(tmp_path / "run", **masked))
+    for agent in facts.agents:
+        last = agent.account.events[-1][2]["total"]
+        assert agent.figures()["unmasked"] == last["epsilon_if_all_collude"] > last["epsilon_spent"]
+    assert "Two epsilons: whom an agent trusts" in dict(meaning(facts))
+
+
 def test_lost_unfinished_and_partial_runs(seeded: Path, tmp_path: Path) -> None:
     found = page(with_lost(seeded, tmp_path / "lost", agent=3, round=2))
     assert "Lost on the way: agent 3 in round 2" in found.text

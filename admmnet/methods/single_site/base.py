@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -15,7 +14,7 @@ from admmnet.holder.answers import Ask, Asking, Released
 from admmnet.holder.known import Known
 from admmnet.holder.series import SINGLE_SITE_LOSSES, Series
 from admmnet.holder.series.batches import steps_per_epoch
-from admmnet.methods.base import Agent, AgentPlan, Closing, Facts, Method, filled
+from admmnet.methods.base import Agent, AgentPlan, Closing, Facts, Method, ModelState, filled
 from admmnet.methods.settings import Given, MethodSettings
 from admmnet.privacy import moments, subsampled
 from admmnet.privacy.budget import Totals
@@ -49,13 +48,6 @@ class SeriesNoise(NamedTuple):
     multiplier: float | None = None
     pure: float | None = None
     sigma: float | None = None
-
-
-@dataclass(slots=True)
-class ModelState:
-    """The last released model, shape (d,)."""
-
-    theta: Vector
 
 
 class SingleSite(Method):
@@ -256,11 +248,6 @@ class SingleSite(Method):
         """Keep the last model."""
         if own is not None:
             agent.state.theta = own
-
-    def model(self, agent: Agent) -> Vector:
-        """Last model."""
-        found: Vector = agent.state.theta
-        return found
 
     def closing(self, agent: Agent, kept: Mapping[str, Any] | None) -> Closing:
         """Steps, what was calibrated, and in simulations diagnostics of the series."""

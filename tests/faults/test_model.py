@@ -146,7 +146,8 @@ def test_a_round_is_the_same_everywhere_and_what_it_does_to_every_link() -> None
             contact = found.contact(i)
             assert (contact is None) == all(said + got)
             if contact is not None:
-                assert [contact.arrives.tolist(), contact.hears.tolist()] == [said, got]
+                there = [not away & {i, j} for j in sorted(graph[i])]
+                assert [mask.tolist() for mask in contact] == [there, said, got]
 
 
 def test_what_is_lost_of_a_sum_is_sent_until_it_arrives() -> None:

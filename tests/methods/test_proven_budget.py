@@ -12,34 +12,25 @@ import pytest
 from admmnet import RunConfig, read_run, run
 from admmnet.errors import RunError
 from admmnet.holder import Door, SimulatedHolder
-from admmnet.holder.secrets import Secret
 from admmnet.methods import fixed
 from admmnet.methods.base import Facts
 from admmnet.methods.ipp_admm import IPPADMM
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.privacy.budget import Charges
 from admmnet.privacy.calibrate import Target
-from admmnet.privacy.contract import Contract
 from admmnet.privacy.events import AboveThreshold, Gaussian
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.form import Header
 from admmnet.rng import AgentStreams
 from admmnet.running.contract import contract_of
 from admmnet.running.node import Node
-from admmnet.solvers.certificate import Solution
-from admmnet.solvers.newton import LocalSolver
 from admmnet.transport import Inbox
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Vector
 
 from .ending import ENDINGS
-from .proven import BETA, GATED, SIZE, Replay, charges, play
-from .recording import write_problem
-
-
-@pytest.fixture(scope="module")
-def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_problem(tmp_path_factory.mktemp("problem"), records=401, features=SIZE - 1)
+from .proven import BETA, GATED, Replay, play
+from .recording import SIZE, charges
 
 
 def test_every_agent_keeps_its_own_budget(problem: Path, tmp_path: Path) -> None:
@@ -64,29 +55,6 @@ def times(charges: Charges, release: float, gate: float = 0.0) -> list[float]:
     """How often the events of a release may be charged, and the gate's, the last, where there is one."""
     whole = [release] * len(charges)
     return [*whole[:-1], gate] if gate else whole
-
-
-@pytest.mark.parametrize("filter", ENDINGS)
-@pytest.mark.parametrize("gate", ["off", "gaussian", "above-threshold"])
-def test_a_budget_that_ends_early_refuses_for_good(
-    gate: str, filter: str, problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Half of a release more than two of them: the third question is refused, although it alone would fit."""
-
-    def ended(config: Any, charges: Charges, target: Target, agents: int) -> Contract:
-        often = times(charges, 2.5, 0.0 if gate == "off" else 3.0)
-        return ENDINGS[filter](contract_of(config, charges, target, agents), often)
-
-    monkeypatch.setattr("admmnet.running.plan.contract_of", ended)
-    words = {"algorithm": "ipp-admm", "rounds": 8, "epsilon": 120.0, "eta": 0.3, "gate": gate}
-    words |= {} if gate == "off" else {"gate_share": 0.5, "gate_threshold": -1e8, "max_releases": 8}
-    result, _, said = play(problem, tmp_path / "run", **words)
-    for round, outgoing in enumerate(said):
-        assert all((vector is not None) == (round < 2) for vector in outgoing.values()), round
-    assert [entry["refused_at"] for entry in result.summary["per_agent"]] == [2] * 5
-    assert [entry["releases"] for entry in result.summary["per_agent"]] == [2] * 5
-    for book in charges(tmp_path / "run"):
-        assert {round for round, _ in book} == {0, 1}
 
 
 def lone_method(kind: type[PPADMM], **settings: Any) -> PPADMM:
@@ -196,23 +164,6 @@ def test_a_held_threshold_asks_on_for_nothing(filter: str, tmp_path: Path) -> No
     assert node.propose(5) is not None
     assert node.propose(6) is None
     assert node.ledger.refused_at == 6
-    node.ledger.finish()
-
-
-@pytest.mark.parametrize("filter", ENDINGS)
-def test_pp_admm_that_cannot_pay_solves_and_draws_nothing(
-    filter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    node = lone_node(tmp_path, lone_method(PPADMM), filter, 0.5)
-
-    def touched(*args: Any) -> Solution:
-        raise AssertionError("records were touched without a charge")
-
-    monkeypatch.setattr(LocalSolver, "solve", touched)
-    monkeypatch.setattr(Secret, "gaussian", touched)
-    assert node.propose(0) is None
-    assert node.ledger.refused_at == 0
-    assert node.ledger.events == 0
     node.ledger.finish()
 
 

@@ -17,13 +17,8 @@ from admmnet.solvers.certificate import Solution
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Vector
 
-from .proven import BETA, GATED, RADIUS, SEED, SIZE, ProvenNetwork, Replay, charges, play
-from .recording import write_problem
-
-
-@pytest.fixture(scope="module")
-def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_problem(tmp_path_factory.mktemp("problem"), records=401, features=SIZE - 1)
+from .proven import BETA, GATED, RADIUS, Replay, play
+from .recording import SEED, SIZE, charges
 
 
 @pytest.mark.parametrize("release", ["objective", "output"])
@@ -165,7 +160,7 @@ def test_only_released_vectors_reach_the_linear_term(
     # so loose a certificate that the noise of the release shows
     words = {"algorithm": "pp-admm", "rounds": 5, "epsilon": 4.0, "eta": 0.1, "proximal": 0.05}
     _, plan, said = play(problem, tmp_path / "run", **words, release=release, beta=1e-3)
-    network = ProvenNetwork(problem, 0.1, 0.0, (0.05,) * 5)
+    network = Replay(problem, plan).network
     streams = [AgentStreams(i, SEED) for i in range(5)]
     hidden = 0.0
     for round, spoken in enumerate(said):

@@ -116,14 +116,19 @@ class SingleSite(Method):
         raise NotImplementedError
 
     @property
+    def batch(self) -> int:
+        """Records of a step: one of methods that have no batches."""
+        return int(getattr(self.settings, "batch", 1))
+
+    @property
     def steps(self) -> int:
         """T, in batches."""
-        return self.rounds * steps_per_epoch(self.records, int(self.settings.batch))
+        return self.rounds * steps_per_epoch(self.records, self.batch)
 
     @property
     def rate(self) -> float:
         """Share of the records in a step."""
-        return int(self.settings.batch) / self.records
+        return self.batch / self.records
 
     @property
     def compiled(self) -> bool:

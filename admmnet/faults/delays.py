@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from admmnet.errors import RequestError
+from admmnet.registry import meant
 from admmnet.settings import setting, settings_in
 
 LOSSES, STRAGGLERS, COMPUTE, LATENCY, REPEATS = 1, 2, 3, 4, 5
@@ -54,9 +54,8 @@ def parse_delay(text: str, *, straggle: float) -> Delays:
         key, equals, number = (part.strip() for part in entry.partition("="))
         where = f"delay = {text!r}: "
         if not equals or key not in known:
-            close = difflib.get_close_matches(key, known, n=1)
-            hint = f"; did you mean {close[0]}?" if close and key not in known else ""
-            raise RequestError(f"{where}{entry.strip()!r} is not KEY=X with a key of {', '.join(known)}{hint}")
+            hint = "" if key in known else meant(key, known)
+            raise RequestError(f"{where}{entry.strip()!r} is not KEY=X: {hint}the keys are {', '.join(known)}")
         if key in values:
             raise RequestError(f"{where}{key} is given twice; give it once")
         try:

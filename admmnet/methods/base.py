@@ -297,7 +297,9 @@ class Method:
 
     def model(self, agent: Agent) -> Vector:
         """Model of the agent, shape (size,), made of released vectors: ``theta`` of its state."""
-        found: Vector = agent.state.theta
+        found: Vector | None = getattr(agent.state, "theta", None)
+        if found is None:
+            raise NotImplementedError
         return found
 
 

@@ -128,6 +128,8 @@ def test_a_round_is_the_same_everywhere_and_what_it_does_to_every_link() -> None
     graph = nx.random_regular_graph(4, 50, seed=0)
     absences = [Absence(i, i % 7, None if i % 2 else i % 7 + 3) for i in range(0, 50, 5)]
     one, two = (FaultModel(graph, drop=0.05, burst=4.0, absences=absences, seed=1) for _ in range(2))
+    assert one.losses
+    assert not FaultModel(graph, absences=[a for a in absences if a.last is not None]).losses
     pairs = list(zip(one.links.sender.tolist(), one.links.receiver.tolist(), strict=True))
     for round in (0, 5, 3, 9, 12):
         found = one.at(round)

@@ -188,7 +188,7 @@ def test_delays_are_read(text: str, expected: Delays) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("compute", "'compute' is not KEY=X with a key of compute, latency, jitter, bandwidth, slow"),
+        ("compute", "'compute' is not KEY=X: the keys are compute, latency, jitter, bandwidth, slow"),
         ("latncy=1", "did you mean latency?"),
         ("", "'' is not KEY=X"),
         ("compute=1,compute=2", "compute is given twice"),

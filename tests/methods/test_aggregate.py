@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet import RequestError, RunConfig, run
+from admmnet import run
 from admmnet.methods.aggregate import JUDGED, far, mean_of, standing, stands_far
 from admmnet.methods.base import Agent, AgentPlan
 from admmnet.methods.consensus import ConsensusState, screened
@@ -178,17 +178,3 @@ def test_who_stands_far_is_named_in_summary_table_and_report(tmp_path: Path, mon
         assert f"agent {LIAR}." in incident
     noisy = run(**common | {"algorithm": "noisy-gd"}, out=str(tmp_path / "sums"))
     assert noisy.summary["far_from_others"] == {}
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"aggregate": "median"}, "aggregate = 'median' is not allowed"),
-        ({"aggregate": "screened", "answer": "gossip"}, "take answer = 'last' or 'tail'"),
-        ({"aggregate": "screened", "algorithm": "noisy-gd"}, "does not go with algorithm = 'noisy-gd'"),
-        ({"aggregate": "screened", "algorithm": "dp-sgd"}, "does not go with algorithm = 'dp-sgd'"),
-    ],
-)
-def test_what_does_not_go_is_refused(settings: dict[str, Any], words: str) -> None:
-    with pytest.raises(RequestError, match=words):
-        RunConfig(**{"algorithm": "pp-admm", **settings})

@@ -195,14 +195,6 @@ def test_the_optimum_is_reached_all_the_same(kind: str, shards: Shards) -> None:
     assert found[-1] <= 1e-7
 
 
-def test_matchings_whose_union_is_connected_reach_the_optimum(shards: Shards, tmp_path: Path) -> None:
-    text = "0 edges 0-1 2-3\n1 edges 1-2 3-4\n2 edges 4-0\nrepeat 3\n"
-    schedule = read_schedule(schedule_file(tmp_path, text))
-    assert set(schedule.graph.edges()) == set(RING.edges())
-    found = gaps(shards, schedule.graph, FaultModel(schedule.graph, schedule=schedule), rounds=400)
-    assert found[-1] <= 1e-7
-
-
 @pytest.mark.parametrize("kept", [False, True])
 def test_what_a_lost_agent_moved_leaves_the_duals(kept: bool) -> None:
     """Eq. (111): duals of those that go on sum to zero; without it to what the lost one had, less its own."""

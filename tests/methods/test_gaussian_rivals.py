@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet import RunConfig, read_run
-from admmnet.errors import RequestError
+from admmnet import read_run
 from admmnet.privacy.events import Gaussian, ObjectivePerturbation
 from admmnet.rng import Purpose
 from admmnet.running.entrance import Plan
@@ -120,9 +119,3 @@ def test_reuses_a_release_every_other_round(problem: Path, tmp_path: Path) -> No
     assert plan.config.rounds == 2 * other.config.rounds
     sigmas = [own.agents[0].noise.sigma1 for own in (plan, other)]
     assert math.isclose(*sigmas, rel_tol=1e-3)
-
-
-def test_the_papers_arithmetic_has_no_such_noise() -> None:
-    with pytest.raises(RequestError, match="add accountant = 'proven'"):
-        RunConfig(algorithm="m-admm-gaussian", method="published")
-    assert RunConfig(algorithm="m-admm-gaussian", method="published", accountant="proven").accountant == "proven"

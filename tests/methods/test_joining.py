@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, run
-from admmnet.errors import RequestError
 from admmnet.faults.model import Absence, FaultModel
 from admmnet.library import RunResult
 from admmnet.methods.base import Agent, AgentPlan
@@ -269,19 +268,6 @@ def test_from_which_size_a_question_can_speak() -> None:
     """Records above 2 tau sqrt(d) / sqrt(2 rho), docs/algorithms.md."""
     at = [least_records(82, Target(epsilon, 1e-4).nominal_rho()) for epsilon in (0.5, 1.0, 2.0, 10.0)]
     assert at == pytest.approx([474, 254, 137, 35], rel=0.03)
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"max_releases": 3}, "max_releases = 3 goes with gate = 'gaussian'"),
-        ({"gate": "joining", "gate_radius": 2.0}, "gate_radius = 2.0 goes with gate = 'gaussian'"),
-        ({"gate": "joining", "method": "published"}, "gate = 'joining' goes with"),
-    ],
-)
-def test_settings_of_another_gate_are_refused(settings: dict[str, Any], words: str) -> None:
-    with pytest.raises(RequestError, match=words):
-        RunConfig(algorithm="ipp-admm", rounds=4, **settings)
 
 
 # trouble

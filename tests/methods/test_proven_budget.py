@@ -9,8 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from admmnet import RunConfig, read_run, run
-from admmnet.errors import RunError
+from admmnet import RunConfig, read_run
 from admmnet.holder import Door, SimulatedHolder
 from admmnet.methods import fixed
 from admmnet.methods.base import Facts
@@ -24,9 +23,6 @@ from admmnet.privacy.ledger.form import Header
 from admmnet.rng import AgentStreams
 from admmnet.running.contract import contract_of
 from admmnet.running.node import Node
-from admmnet.transport import Inbox
-from admmnet.transport.local import LocalTransport, LocalWorld
-from admmnet.types import Vector
 
 from .ending import ENDINGS
 from .proven import BETA, GATED, Replay, play
@@ -99,55 +95,6 @@ def test_a_refusal_outlives_what_would_fit_later(filter: str, tmp_path: Path) ->
     assert node.ledger.refused_at == 1
     assert node.ledger.events == 3  # start, objective, gaussian
     node.ledger.finish()
-
-
-class Lying(LocalTransport):
-    """Agent 1 hears something else than what agent 0 said in round 2."""
-
-    word: Vector
-
-    def exchange(self, outgoing: Any, round: int, words: Any = None) -> Inbox:
-        inbox = super().exchange(outgoing, round, words)
-        if round == 2:
-            inbox[1] = {**inbox[1], 0: self.word}
-        return inbox
-
-
-class LyingWorld(LocalWorld):
-    def __init__(self, word: Vector) -> None:
-        self.word = word
-
-    def connect(self, graph: nx.Graph, block: int = 1) -> Lying:
-        transport = Lying(self, graph)
-        transport.word = self.word
-        return transport
-
-
-BEYOND = "sent numbers that are not finite or beyond"
-
-
-@pytest.mark.parametrize(
-    ("word", "told"),
-    [
-        (np.ones(1), f"sent 1 numbers in place of {SIZE}"),
-        (np.ones((1, SIZE)), f"sent {SIZE} numbers in place of {SIZE}"),
-        (np.full(SIZE, np.nan), BEYOND),
-        (np.append(np.zeros(SIZE - 1), -np.inf), BEYOND),
-        (np.append(np.zeros(SIZE - 1), 1e200), BEYOND),
-        (np.append(np.zeros(SIZE - 1), 1.001 * 2.0**40), BEYOND),
-        (np.append(np.zeros(SIZE - 1), 2.0**40), None),
-    ],
-    ids=["one number", "a row", "nan", "inf", "huge", "beyond 2^40", "2^40"],
-)
-def test_what_is_no_message_is_refused(word: Vector, told: str | None, problem: Path, tmp_path: Path) -> None:
-    """A single number would otherwise stand for all; the sender is named, and nothing of it is taken in."""
-    values: dict[str, Any] = {"topology": "path:5", "algorithm": "pp-admm", "seed": 1, "rounds": 4}
-    config = RunConfig(data=str(problem), out=str(tmp_path / "run"), beta=BETA, **values)
-    if told is None:
-        assert len(run(config, world=LyingWorld(word)).ledgers) == 5
-        return
-    with pytest.raises(RunError, match=f"agent 1: neighbour 0 {told}"):
-        run(config, world=LyingWorld(word))
 
 
 @pytest.mark.parametrize("filter", ENDINGS)

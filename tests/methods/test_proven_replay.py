@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Vector
 
 from .proven import BETA, GATED, RADIUS, Replay, play
-from .recording import SEED, SIZE, charges
+from .recording import SEED, SIZE, Played, charges
 
 
 @pytest.mark.parametrize("release", ["objective", "output"])
@@ -77,16 +79,25 @@ LEVELS = {"gaussian": 0.36, "above-threshold": 0.32}
 """Thresholds at which about a third of the answers are yes."""
 
 
+@pytest.fixture(scope="module")
+def gated(problem: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Played]:
+    @cache
+    def played(gate: str, release: str) -> Played:
+        words = {"gate": gate, "gate_threshold": LEVELS[gate], "release": release}
+        return play(problem, tmp_path_factory.mktemp("gated"), **GATED, **words)
+
+    return played
+
+
 @pytest.mark.parametrize("release", ["objective", "output"])
 @pytest.mark.parametrize("gate", ["gaussian", "above-threshold"])
-def test_ipp_admm(gate: str, release: str, problem: Path, tmp_path: Path) -> None:
-    words = {"gate": gate, "gate_threshold": LEVELS[gate], "release": release}
-    result, plan, said = play(problem, tmp_path / "run", **GATED, **words)
+def test_ipp_admm(gate: str, release: str, problem: Path, gated: Callable[[str, str], Played]) -> None:
+    result, plan, said = gated(gate, release)
     replay = Replay(problem, plan, LEVELS[gate])
     replay.check(said)
     assert not any(-1e-4 < lead < 1.0 for lead in replay.leads), "the certified gap leaves an answer open"
     assert min(replay.leads) < 0.0 < max(replay.leads)
-    books = charges(tmp_path / "run")
+    books = charges(result.folder)
     assert [[(round, event.mechanism) for round, event in book] for book in books] == replay.events
     assert [entry["releases"] for entry in result.summary["per_agent"]] == replay.spoke
     spoken = sum(vector is not None for heard in said for vector in heard.values())
@@ -100,9 +111,8 @@ def test_ipp_admm(gate: str, release: str, problem: Path, tmp_path: Path) -> Non
             assert all(event.sensitivity == pytest.approx(1.02 * moves, rel=1e-12) for event in gates)
 
 
-def test_a_threshold_is_held_until_a_yes_and_no_is_free(problem: Path, tmp_path: Path) -> None:
-    words = {"gate": "above-threshold", "gate_threshold": LEVELS["above-threshold"]}
-    _, plan, said = play(problem, tmp_path / "run", **GATED, **words)
+def test_a_threshold_is_held_until_a_yes_and_no_is_free(problem: Path, gated: Callable[[str, str], Played]) -> None:
+    result, plan, said = gated("above-threshold", "objective")
     replay = Replay(problem, plan, LEVELS["above-threshold"])
     replay.check(said)
     silent = [
@@ -115,7 +125,7 @@ def test_a_threshold_is_held_until_a_yes_and_no_is_free(problem: Path, tmp_path:
         (i, round) for i, round in silent if sum(s[i] is not None for s in said[:round]) < GATED["max_releases"]
     ]
     assert len(still_asking) > 3, "rounds in which a held threshold said no and cost nothing"
-    for i, book in enumerate(charges(tmp_path / "run")):
+    for i, book in enumerate(charges(result.folder)):
         starts = [round for round, event in book if isinstance(event, AboveThreshold)]
         yes = [round for round, spoken in enumerate(said) if spoken[i] is not None]
         # the first question starts; after every yes but the last one allowed, the next question does

@@ -44,18 +44,13 @@ def final(wider: Path, folder: Path, algorithm: str, **own: Any) -> Vector:
 @pytest.mark.usefixtures("_quiet")
 @pytest.mark.parametrize(
     ("algorithm", "own"),
-    [
-        ("dvp", {}),
-        ("m-admm", {"growth": 1.0}),
-        ("m-admm", {"growth": 1.02, "eta": 0.002}),
-        ("r-admm", {"gamma": 0.25, "rounds": 500}),
-    ],
-    ids=["dvp", "m-admm", "m-admm-growing", "r-admm"],
+    [("m-admm", {"growth": 1.02, "eta": 0.002}), ("r-admm", {"gamma": 0.25, "rounds": 500})],
+    ids=["m-admm-growing", "r-admm"],
 )
 def test_without_noise_the_pooled_optimum_is_reached(
     algorithm: str, own: dict[str, Any], wider: Path, tmp_path: Path
 ) -> None:
-    """Distances measured: 2e-11 (dvp, m-admm, r-admm), 7e-8 with a growing penalty; excesses below 1e-15."""
+    """Distances measured: 2e-11 (r-admm), 7e-8 with a growing penalty; excesses below 1e-15."""
     excess, distance = gap(wider, final(wider, tmp_path / "run", algorithm, **({"rounds": 250} | own)))
     assert excess <= 1e-13
     assert distance <= (1e-6 if own.get("growth") == 1.02 else 1e-9)

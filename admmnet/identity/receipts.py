@@ -108,7 +108,7 @@ def of_line(line: bytes) -> tuple[str, Receipt, bytes | None]:
     except (msgspec.DecodeError, ValueError, RecursionError):
         raise ValueError("is no receipt") from None
     receipt = Receipt(found.round, found.agent, found.lines, rho, ledger, *said)
-    if [*map(len, receipt[4:])] != [32] * 4 or len(signed or bytes(SIGNATURE)) != SIGNATURE:
+    if [*map(len, receipt[4:])] != [32] * 4 or (signed is not None and len(signed) != SIGNATURE):
         raise ValueError("is no receipt")
     if receipt.line(found.run, signed) != line + b"\n":
         raise ValueError("is not written as receipts are")

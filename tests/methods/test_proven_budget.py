@@ -14,17 +14,14 @@ from admmnet.holder import Door, SimulatedHolder
 from admmnet.methods import fixed
 from admmnet.methods.base import Facts
 from admmnet.methods.ipp_admm import IPPADMM
-from admmnet.methods.pp_admm import PPADMM
-from admmnet.privacy.budget import Charges
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.events import AboveThreshold, Gaussian
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.form import Header
 from admmnet.rng import AgentStreams
-from admmnet.running.contract import contract_of
 from admmnet.running.node import Node
 
-from .ending import ENDINGS
+from .ending import ENDINGS, ending_after
 from .proven import BETA, GATED, Replay, play
 from .recording import SIZE, charges
 
@@ -47,29 +44,15 @@ def test_every_agent_keeps_its_own_budget(problem: Path, tmp_path: Path) -> None
 # a budget that ends before the rounds
 
 
-def times(charges: Charges, release: float, gate: float = 0.0) -> list[float]:
-    """How often the events of a release may be charged, and the gate's, the last, where there is one."""
-    whole = [release] * len(charges)
-    return [*whole[:-1], gate] if gate else whole
-
-
-def lone_method(kind: type[PPADMM], **settings: Any) -> PPADMM:
-    values: dict[str, Any] = {"epsilon": 5.0, "delta": 1e-4, "rounds": 6, "eta": 0.1, "proximal": 0.0}
-    config = RunConfig(algorithm=kind.name, beta=BETA, **values, **settings)
-    return kind(fixed(config), Facts(nx.path_graph(2), {0: 80, 1: 80}, SIZE, {}))
-
-
-def held(threshold: float) -> PPADMM:
-    gate: dict[str, Any] = {"gate": "above-threshold", "gate_share": 0.3, "max_releases": 6}
-    return lone_method(IPPADMM, gate_threshold=threshold, **gate)
-
-
-def lone_node(folder: Path, method: PPADMM, filter: str, release: float, gate: float = 0.0) -> Node:
-    """Agent whose contract affords so many releases and questions."""
+def lone_node(folder: Path, filter: str, threshold: float, releases: float, questions: float) -> Node:
+    """Agent with a held threshold, whose contract affords so many releases and questions."""
+    words: dict[str, Any] = {"algorithm": "ipp-admm", "epsilon": 5.0, "delta": 1e-4, "rounds": 6, "eta": 0.1}
+    words |= {"proximal": 0.0, "beta": BETA, "gate": "above-threshold", "gate_share": 0.3, "max_releases": 6}
+    config = RunConfig(**words, gate_threshold=threshold)
+    method = IPPADMM(fixed(config), Facts(nx.path_graph(2), {0: 80, 1: 80}, SIZE, {}))
     target = Target(5.0, 1e-4)
     plan = method.plan(0, target)
-    contract = contract_of(method.settings, plan.charges, target, 2)
-    contract = ENDINGS[filter](contract, times(plan.charges, release, gate))
+    contract = ending_after(filter, releases, questions)(method.settings, plan.charges, target, 2)
     stream = np.random.default_rng(3)
     X = stream.standard_normal((80, SIZE))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
@@ -82,7 +65,7 @@ def lone_node(folder: Path, method: PPADMM, filter: str, release: float, gate: f
 
 @pytest.mark.parametrize("filter", ENDINGS)
 def test_a_refusal_outlives_what_would_fit_later(filter: str, tmp_path: Path) -> None:
-    node = lone_node(tmp_path, held(-1e9), filter, 1.5, 2.0)
+    node = lone_node(tmp_path, filter, -1e9, 1.5, 2.0)
     assert node.propose(0) is not None
     question = node.agent.plan.charges[-1][0]
     assert isinstance(question, AboveThreshold)
@@ -101,7 +84,7 @@ def test_a_refusal_outlives_what_would_fit_later(filter: str, tmp_path: Path) ->
 def test_a_held_threshold_asks_on_for_nothing(filter: str, tmp_path: Path) -> None:
     """One start and one release fit, no more: "no" round after round, and the yes is still paid for."""
     share = 1.0 if filter == "count" else 1.0 + 1e-9
-    node = lone_node(tmp_path, held(1e9), filter, share, share)
+    node = lone_node(tmp_path, filter, 1e9, share, share)
     for round in range(5):
         assert node.propose(round) is None
     assert node.ledger.events == 1

@@ -112,10 +112,9 @@ PROVEN: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("split", ["iid", "sizes:3:9:3:2:6"])
 @pytest.mark.parametrize("name", PROVEN)
-def test_the_proven_forms(name: str, split: str, problem: Path, tmp_path: Path) -> None:
-    algorithm = name.split()[0]
+def test_the_proven_forms(name: str, problem: Path, tmp_path: Path) -> None:
+    algorithm, split = name.split()[0], "sizes:3:9:3:2:6"
     words = {"algorithm": algorithm, "epsilon": 12.0, "split": split}
     _, plan, said = play(problem, tmp_path / "run", **words, **PROVEN[name])
     strengths, noise, rounds = strengths_of(plan), noise_of(plan), int(plan.config.rounds)

@@ -242,8 +242,9 @@ def read_network(path: str | os.PathLike[str]) -> Network:
     table = found.network
     if not table.topology.isprintable():
         raise RequestError(f"{source}: network.topology = {table.topology!r} must be a graph's name, as printable text")
-    own = {"curve": table.curve, "topology_seed": table.topology_seed, "source": source}
-    return make_network(table.topology, table.edges, found.agents, **own)
+    return make_network(
+        table.topology, table.edges, found.agents, curve=table.curve, topology_seed=table.topology_seed, source=source
+    )
 
 
 def write_network(network: Network, path: str | os.PathLike[str]) -> None:

@@ -92,7 +92,8 @@ class SSP(SumMethod):
         if total is None:
             return
         if self._solved is None or self._solved[0] is not total:
-            self._solved = total, self._solution(total)
+            along, values, vectors, least = self._parts(total)
+            self._solved = total, ((along / (np.maximum(values, 0.0) + least)) @ vectors.T).ravel()
         agent.state.theta = self._solved[1].copy()
 
     def _noise(self, total: Total, numbers: int = 1) -> float:
@@ -107,11 +108,6 @@ class SSP(SumMethod):
         least += float(self.settings.regularisation) * sum(self.facts.counts[i] for i in total.agents)
         values, vectors = np.linalg.eigh(second)
         return np.asarray(first @ vectors), values, vectors, least
-
-    def _solution(self, total: Total) -> Vector:
-        along, values, vectors, least = self._parts(total)
-        found: Vector = ((along / (np.maximum(values, 0.0) + least)) @ vectors.T).ravel()
-        return found
 
     def deviation(self) -> Vector | None:
         """Eq. (105): first order of what the noise of both moments does to the solution."""

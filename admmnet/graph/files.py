@@ -241,11 +241,11 @@ def _by_networkx(name: str, reader: str, text: str, source: str, **how: str) -> 
 
 def _written(graph: Graph, head: str, separator: str) -> str:
     """An edge a line, below a line of its own."""
-    return "".join(f"{line}\n" for line in (head, *(f"{i}{separator}{j}" for i, j in graph.edges())))
+    return "".join(f"{line}\n" for line in (head, *(f"{i}{separator}{j}" for i, j in graph.edges)))
 
 
 def _header(graph: Graph) -> str:
-    return f"# {len(graph)} agents, {graph.number_of_edges()} edges"
+    return f"# {len(graph)} agents, {len(graph.edges)} edges"
 
 
 def _generated(generator: str, graph: Graph) -> str:
@@ -256,7 +256,7 @@ def _generated(generator: str, graph: Graph) -> str:
 
 def _write_json(graph: Graph) -> str:
     nodes = ",\n".join(f'    {{"id": {node}}}' for node in graph)
-    edges = ",\n".join(f'    {{"source": {i}, "target": {j}}}' for i, j in graph.edges())
+    edges = ",\n".join(f'    {{"source": {i}, "target": {j}}}' for i, j in graph.edges)
     head = '{\n  "directed": false,\n  "multigraph": false,\n  "graph": {},\n'
     return f'{head}  "nodes": [\n{nodes}\n  ],\n  "edges": [\n{edges}\n  ]\n}}\n'
 

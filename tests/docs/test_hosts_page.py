@@ -8,7 +8,7 @@ from dataclasses import fields
 from functools import partial
 
 from admmnet import RunConfig
-from admmnet.transport.hosts.network import _AGENT_KEYS, _NETWORK_KEYS
+from admmnet.transport.hosts.network import Peer, _Table
 from admmnet.transport.zmq.mailbox import Fate
 from admmnet.transport.zmq.session import PATIENCE
 from admmnet.transport.zmq.wire import HEADER, MAGIC, Kind
@@ -50,6 +50,6 @@ def test_keys_of_the_network_file() -> None:
     text = section("The network file")
     (example,) = re.findall(r"^```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     content = tomllib.loads(example)
-    assert list(content["network"]) == list(_NETWORK_KEYS)
-    assert list(content["agents"][0]) == list(_AGENT_KEYS)
-    assert set(_NETWORK_KEYS + _AGENT_KEYS) <= set(re.findall(r"`(\w+)`", text))
+    network, agent = _Table.__struct_fields__, Peer.__struct_fields__
+    assert (list(content["network"]), list(content["agents"][0])) == (list(network), list(agent))
+    assert {*network, *agent} <= set(re.findall(r"`(\w+)`", text))

@@ -209,7 +209,7 @@ def test_a_schedule_names_files_specs_edges_and_pauses(lines: Lines) -> None:
     schedule = read_schedule(path)
     assert [str(span) for span in schedule.spans] == ["0-2", "3-3", "4-5", "6-6", "7-"]
     assert schedule.edges[1:] == ((), ((2, 3),), ((0, 2),), ((0, 1), (0, 3), (1, 2)))
-    assert sorted(schedule.graph.edges()) == [(0, 1), (0, 2), (0, 3), (1, 2), (2, 3)]
+    assert sorted(schedule.graph.edges) == [(0, 1), (0, 2), (0, 3), (1, 2), (2, 3)]
     assert [schedule.at(t) for t in (0, 2, 3, 4, 5, 6, 7, 999)] == [0, 0, 1, 2, 2, 3, 4, 4]
     schedule.check_rounds(10_000)
     trouble = FaultModel(schedule.graph, schedule=schedule)

@@ -28,9 +28,11 @@ PETERSEN = nx.convert_node_labels_to_integers(nx.petersen_graph())
 Say = Callable[[Agent], Vector | None]
 
 
-def agents_of(graph: nx.Graph, size: int, eta: float, share: float = 0.0) -> dict[int, Agent]:
-    plan, zero = AgentPlan(eta, share), ConsensusState.zero
-    return {i: Agent(i, tuple(sorted(graph[i])), plan, zero(len(graph[i]), size)) for i in sorted(graph)}
+def agents_of(
+    graph: nx.Graph, size: int, eta: float, share: float = 0.0, kind: type[ConsensusState] = ConsensusState
+) -> dict[int, Agent]:
+    plan = AgentPlan(eta, share)
+    return {i: Agent(i, tuple(sorted(graph[i])), plan, kind.zero(len(graph[i]), size)) for i in sorted(graph)}
 
 
 def absorb(agent: Agent, own: Vector | None, spoken: Mapping[int, Vector | None]) -> None:
@@ -162,14 +164,22 @@ def minimiser(agent: Agent, solvers: Mapping[int, LocalSolver]) -> Vector:
     return solvers[agent.id].solve(linear, agent.convexity, 1e-11).theta
 
 
-def gaps(shards: Shards, graph: nx.Graph, trouble: FaultModel, *, rounds: int) -> list[float]:
+def gaps(
+    shards: Shards,
+    graph: nx.Graph,
+    trouble: FaultModel,
+    *,
+    rounds: int,
+    eta: float = 0.01,
+    kind: type[ConsensusState] = ConsensusState,
+) -> list[float]:
     """Largest gap of an agent's network objective, eq. (2), to its minimum, after every round."""
     share = 0.01 / len(graph)
     locals_ = [Local(X, y, share) for X, y in shards.values()]
     best = pooled_optimum(locals_, 8)
     least = sum(f.value(best) for f in locals_)
     solvers = {i: LocalSolver(X, y, get_loss("logistic", "auto")) for i, (X, y) in shards.items()}
-    agents = agents_of(graph, 8, 0.01, share)
+    agents = agents_of(graph, 8, eta, share, kind)
     found = []
     for round in range(rounds):
         turn(agents, trouble, round, lambda agent: minimiser(agent, solvers))

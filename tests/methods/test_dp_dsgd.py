@@ -25,8 +25,7 @@ SPLIT = "sizes:3:9:3:2:6"
 R = 1.0 + 1e-9
 
 
-SETTINGS: dict[str, Any] = {"algorithm": "dp-dsgd", "loss": "logistic", "split": SPLIT, "rounds": 6}
-play = partial(recorded, **SETTINGS)
+play = partial(recorded, algorithm="dp-dsgd", loss="logistic", split=SPLIT, rounds=6)
 
 
 def metropolis(graph: nx.Graph) -> Vector:

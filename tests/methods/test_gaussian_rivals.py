@@ -16,8 +16,9 @@ from admmnet.rng import Purpose
 from admmnet.running.entrance import Plan
 from admmnet.types import Vector
 
+from .recording import SEED, Said
 from .rivals import RivalNetwork, RivalNoise
-from .test_rivals_replay import SEED, Said, assert_same, noise_of, play, strengths_of
+from .test_rivals_replay import assert_same, noise_of, play, strengths_of
 
 SIZES = "sizes:3:9:3:2:6"
 

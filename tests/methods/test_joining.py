@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from admmnet.rng import Purpose
 from admmnet.running.entrance import Plan
 from admmnet.types import Vector
 
-from .recording import charges, play, shards_of, write_problem
+from .recording import Played, charges, play, shards_of, write_problem
 from .reference import Local, Streams, augmented
 
 SIZE, SEED, BETA, TOPOLOGY = 6, 5, 1e-9, "path:8"
@@ -45,7 +44,10 @@ def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 SPLIT = "sizes:" + ":".join(map(str, SIZES))
-unequal = partial(play, **ZIPF | {"topology": TOPOLOGY, "split": SPLIT, "answer": "average"})
+
+
+def unequal(path: Path, out: Path, **settings: Any) -> Played:
+    return play(path, out, **ZIPF | {"topology": TOPOLOGY, "split": SPLIT, "answer": "average"} | settings)
 
 
 # who speaks

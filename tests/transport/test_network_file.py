@@ -54,7 +54,7 @@ def test_order_and_comments_do_not_matter(tmp_path: Path) -> None:
     assert [peer.agent for peer in network.peers] == [0, 1, 2]
     assert network.edges == ((0, 1), (0, 2))
     assert [network.neighbours(i) for i in range(3)] == [(1, 2), (0,), (0,)]
-    assert sorted(network.graph().edges()) == [(0, 1), (0, 2)]
+    assert sorted(network.graph().edges) == [(0, 1), (0, 2)]
     write_network(network, tmp_path / "network.toml")
     head, *agents = (tmp_path / "network.toml").read_text().split("[[agents]]")
     (tmp_path / "network.toml").write_text(

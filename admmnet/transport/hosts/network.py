@@ -215,11 +215,11 @@ def _check_peer(peer: Peer, curve: bool, source: str) -> None:
     check_key(peer.public_key, f"{where}: public_key {peer.public_key!r}")
 
 
-class _Table(msgspec.Struct, forbid_unknown_fields=True):
+class _Table(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     topology: Annotated[str, msgspec.Meta(min_length=1)]
+    topology_seed: Annotated[int, msgspec.Meta(ge=0)] = 0
     curve: bool
     edges: list[tuple[int, int]]
-    topology_seed: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):

@@ -91,7 +91,7 @@ class LineNews(StrEnum):
     FLOODS = f"it sent {UNREAD} bytes and more while this process computed"
 
 
-_NEWS = {
+_NEWS: dict[int, LineNews] = {
     zmq.EVENT_HANDSHAKE_SUCCEEDED: LineNews.UP,
     zmq.EVENT_DISCONNECTED: LineNews.DOWN,
     zmq.EVENT_HANDSHAKE_FAILED_AUTH: LineNews.NOT_ADMITTED,

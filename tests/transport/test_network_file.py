@@ -121,6 +121,8 @@ FAULTS = {
     "no pair": ("[[0, 1]]", "[[0, 1, 2]]", "network.edges[0] = [0, 1, 2]: Expected `array` of length 2"),
     "text": ("[[0, 1]]", '[["a", "b"]]', "network.edges[0][0] = 'a': Expected `int`"),
     "flat": ("[[0, 1]]", "[0, 1]", "network.edges[0] = 0: Expected `array`"),
+    "no name": ('"path:2"', '""', "network.topology = '': Expected `str` of length >= 1"),
+    "seed": ("curve =", "topology_seed = -1\ncurve =", "network.topology_seed = -1: Expected `int` >= 0"),
     "name": ('"path:2"', "3", "network.topology = 3: Expected `str`"),
 }
 

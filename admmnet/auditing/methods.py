@@ -216,10 +216,7 @@ def reaching(agent: Agent, number: Callable[[Agent, Any], float], wanted: float,
 def settings_for(given: Mapping[str, Any]) -> RunConfig:
     """Settings of an audit: those of a run, the noise seeded.
 
-    Raises
-    ------
-    RequestError
-        If delta is left open.
+    RequestError if delta is left open.
     """
     if given.get("delta") == "auto":
         raise RequestError(f"delta = 'auto' does not go with audit: give a number, or leave it out for {DELTA:g}")

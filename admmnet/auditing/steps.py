@@ -223,10 +223,7 @@ LOOKS: dict[type, Callable[..., Seen]] = {
 def half_booked(trials: StepTrials) -> Totals:
     """What is booked by a ledger that forgets every other step.
 
-    Raises
-    ------
-    RequestError
-        If one charge pays for one step of each record.
+    RequestError if one charge pays for one step of each record.
     """
     event = trials.series.event(trials.method.known(trials.records))
     if not isinstance(event, SubsampledGaussian) or event.steps < 2:

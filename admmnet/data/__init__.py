@@ -13,7 +13,7 @@ from admmnet.registry import lazily
 
 if TYPE_CHECKING:
     from admmnet.data.loading import ENCODING, load, load_each, load_sparse
-    from admmnet.data.records import NewRows, Records, Target
+    from admmnet.data.records import NewRows, Records, TargetRange
     from admmnet.data.schema import Task
     from admmnet.data.scoring import Part, load_new
     from admmnet.data.sets import BUILT_IN
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     **dict.fromkeys(("ENCODING", "load", "load_each", "load_sparse"), "loading"),
-    **dict.fromkeys(("NewRows", "Records", "Target"), "records"),
+    **dict.fromkeys(("NewRows", "Records", "TargetRange"), "records"),
     "Task": "schema",
     **dict.fromkeys(("Part", "load_new"), "scoring"),
     **dict.fromkeys(("FILE_FORMS", "DataSettings"), "settings"),
@@ -37,7 +37,7 @@ __all__ = [
     "NewRows",
     "Part",
     "Records",
-    "Target",
+    "TargetRange",
     "Task",
     "declared_classes",
     "declared_task",

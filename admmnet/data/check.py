@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from admmnet.data.balance import swallowing, unfilled
-from admmnet.data.columns import Table, refuse
+from admmnet.data.columns import RawTable, refuse
 from admmnet.data.encode import block_of, check_columns, complete
 from admmnet.data.labels import read_labels
 from admmnet.data.rows import encoded, every, names_of
@@ -89,7 +89,7 @@ def _finish(source: Source, settings: DataSettings) -> tuple[str, ...]:
     )
 
 
-def _check_table(found: _Found, table: Table, schema: Schema, positive: str | None) -> None:
+def _check_table(found: _Found, table: RawTable, schema: Schema, positive: str | None) -> None:
     labelled = found.attempt(lambda: _labelled(table, schema, positive))
     table = table if labelled is None else labelled
     # without rules, which column is no feature is known by the label alone
@@ -101,11 +101,11 @@ def _check_table(found: _Found, table: Table, schema: Schema, positive: str | No
         found.attempt(partial(_check_rule, rule, schema, table))
 
 
-def _check_rule(rule: Rule, schema: Schema, table: Table) -> None:
+def _check_rule(rule: Rule, schema: Schema, table: RawTable) -> None:
     block_of(complete(replace(schema, rules=(rule,)), table)[0].rules[0], table)
 
 
-def _labelled(table: Table, schema: Schema, positive: str | None) -> Table:
+def _labelled(table: RawTable, schema: Schema, positive: str | None) -> RawTable:
     """Check the labels; the records that have one."""
     label = label_of(table, schema)
     table = without(table, label, schema.leave_out)

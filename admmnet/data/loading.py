@@ -30,7 +30,7 @@ Encoded = tuple[Any, Vector]
 """Rows of norm 1, dense or CSR, and their labels."""
 
 
-class Read(NamedTuple):
+class ReadRecords(NamedTuple):
     """Records that were read: those of training, and of tests, each a source and its rows."""
 
     source: Source
@@ -80,7 +80,7 @@ def load_sparse(settings: DataSettings, most: float = 1.0) -> Records:
 
 
 def made(
-    read: Read, settings: DataSettings, agents: int, groups: Sequence[Sequence[int]], *, sparse: float = 0.0
+    read: ReadRecords, settings: DataSettings, agents: int, groups: Sequence[Sequence[int]], *, sparse: float = 0.0
 ) -> Iterator[Records]:
     """Records of every group of agents in turn, as rows of norm 1.
 
@@ -150,14 +150,14 @@ def _public(settings: DataSettings) -> Source:
     return source_of(table, schema, settings.positive, discover=False)
 
 
-def _read(settings: DataSettings) -> Read:
+def _read(settings: DataSettings) -> ReadRecords:
     """Pooled records and their training rows, and the source and the rows of the test set."""
     source = read_source(settings)
     if settings.test is None or settings.named:
         train, test = drawn(source, settings)
-        return Read(source, train, source, test)
+        return ReadRecords(source, train, source, test)
     known = read_file(settings.test, source.schema, settings.positive)
-    return Read(source, every(source), known, every(known))
+    return ReadRecords(source, every(source), known, every(known))
 
 
 def records_of(

@@ -110,10 +110,7 @@ def stays_sparse(source: Source, settings: DataSettings) -> bool:
 def check_room(source: Source, rows: int, settings: DataSettings) -> None:
     """Refuse so many rows of a source, before they are made, if they are dense and do not fit into free memory.
 
-    Raises
-    ------
-    RequestError
-        Naming n, d and the memory, and what helps.
+    A RequestError names n, d and the memory, and what helps.
     """
     width, free = len(names_of(source, settings)), free_memory()
     needed = 10.0 * rows * width  # a quarter for what is made of them

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.data.columns import Table
+from admmnet.data.columns import RawTable
 from admmnet.data.files import about
 from admmnet.data.known import DataSet
 from admmnet.data.schema import Categorical, Numeric, Rule, Schema
@@ -27,10 +27,8 @@ _SHOWN = 6  # categories or edges that are written out
 def facts_of(settings: DataSettings, *, balance: bool) -> dict[str, Any]:
     """Facts for `admmnet data show`; of records their number alone, and with ``balance`` how many have each label.
 
-    Raises
-    ------
-    RequestError
-        If the settings are wrong, the file cannot be read, or the labels are not declared where they are asked for.
+    RequestError if the settings are wrong, the file cannot be read, or the labels are not declared where they are asked
+    for.
     """
     if settings.per_agent:
         raise RequestError(f"{settings.data}: name the file of one agent, without {AGENT}")
@@ -57,7 +55,7 @@ def _of_source(source: Source, settings: DataSettings, known: DataSet) -> dict[s
     return facts
 
 
-def _of_schema(schema: Schema, settings: DataSettings, table: Table) -> dict[str, Any]:
+def _of_schema(schema: Schema, settings: DataSettings, table: RawTable) -> dict[str, Any]:
     label = table.label or schema.label
     if table.features is not None:
         facts = _facts(replace(schema, label=label, features=len(table.features.names)), settings, table.features.names)

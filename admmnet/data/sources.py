@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from admmnet.data.columns import Refuse, Table, refuse
+from admmnet.data.columns import RawTable, Refuse, refuse
 from admmnet.data.files import about
 from admmnet.data.known import DataSet
 from admmnet.data.labels import canonical
@@ -103,10 +103,7 @@ def declared_task(settings: DataSettings) -> Task:
 def declared_classes(settings: DataSettings) -> int:
     """Number of classes that the settings declare, 0 of real targets. Reads no file.
 
-    Raises
-    ------
-    RequestError
-        The rows alone would tell.
+    RequestError if the rows alone would tell.
     """
     schema = _labels_of(settings)
     if schema.task == "classes" and schema.labels is None:
@@ -149,7 +146,7 @@ def read_file(
     return replace(source, file=str(file))
 
 
-def read_table(path: Path, schema: Schema, *, labelled: bool = True, refuse: Refuse = refuse) -> Table:
+def read_table(path: Path, schema: Schema, *, labelled: bool = True, refuse: Refuse = refuse) -> RawTable:
     """Raw columns or numbers of a file; of the schema count the width, and how the file is written."""
     form = form_of(str(path))
     if path.suffix == ".parquet":

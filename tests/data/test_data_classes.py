@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from admmnet.data import DataSettings, Target, load, load_new, load_sparse
+from admmnet.data import DataSettings, TargetRange, load, load_new, load_sparse
 from admmnet.data.schema import parse_schema
 from admmnet.errors import DataError, RequestError
 from tests.data.conftest import Write, every, refusal
@@ -57,7 +57,7 @@ def test_a_task_is_asked_for_where_labels_leave_it_open(tmp_path: Path) -> None:
     assert classes.encoding is not None
     assert parse_schema(classes.encoding).task == "classes"
     real = every(path, features=1, task="real", test=path)
-    assert (real.target, real.task, real.classes) == (Target(0.0, 10.0, 5.0), "real", 0)
+    assert (real.target, real.task, real.classes) == (TargetRange(0.0, 10.0, 5.0), "real", 0)
     assert real.preprocessing == "data-dependent"
     again = load_new(DataSettings(data=path, schema=real.encoding or {}), real.feature_names)
     np.testing.assert_array_equal(again.y, real.y_test)

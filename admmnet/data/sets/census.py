@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.data.columns import Column, Table, column_of_numbers
+from admmnet.data.columns import RawColumn, RawTable, column_of_numbers
 from admmnet.data.known import DataSet
 from admmnet.types import Vector
 
@@ -164,13 +164,13 @@ SCHEMA: dict[str, Any] = {
 """The encoding, in the keys of `[data.schema]`."""
 
 
-def read_census(paths: Sequence[Path] = ()) -> Table:
+def read_census(paths: Sequence[Path] = ()) -> RawTable:
     """Generate the records."""
     columns = _people()
-    return Table(tuple(columns), RECORDS, columns.__getitem__, lambda row: f"census, record {row + 1}", "census")
+    return RawTable(tuple(columns), RECORDS, columns.__getitem__, lambda row: f"census, record {row + 1}", "census")
 
 
-def _people() -> dict[str, Column]:
+def _people() -> dict[str, RawColumn]:
     generator = np.random.Generator(np.random.PCG64(_SEED))
 
     def uniform() -> Vector:
@@ -226,7 +226,7 @@ def _people() -> dict[str, Column]:
     }
     numbers = {"age": age, "schooling": schooling, "hours": hours, "gain": gain, "loss": loss}
     columns = {name: column_of_numbers(values.astype(np.float64)) for name, values in numbers.items()}
-    return columns | {name: Column(levels, code.astype(np.int32)) for name, (levels, code) in coded.items()}
+    return columns | {name: RawColumn(levels, code.astype(np.int32)) for name, (levels, code) in coded.items()}
 
 
 def _pick(u: Vector, parent: Integers, frequencies: Sequence[Sequence[int]]) -> Integers:

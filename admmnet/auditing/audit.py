@@ -27,18 +27,10 @@ LARGEST = 1e150
 
 
 class Trial(NamedTuple):
-    """Outcome of a trial.
+    """Outcome of a trial."""
 
-    Attributes
-    ----------
-    score : float
-        Of all that was seen; larger with the canary.
-    spent : Totals
-        What the mechanism has charged.
-    """
-
-    score: float
-    spent: Totals
+    score: float  # of all that was seen; larger with the canary
+    spent: Totals  # what the mechanism has charged
 
 
 class Mechanism(Protocol):
@@ -61,39 +53,17 @@ class Mechanism(Protocol):
 
 @dataclass(frozen=True)
 class Audit:
-    """Lower bounds on epsilon from trials, and the epsilons that are claimed.
+    """Lower bounds on epsilon from trials, and the epsilons that are claimed."""
 
-    Attributes
-    ----------
-    mechanism : str
-        Its name.
-    trials : int
-        In each world.
-    delta : float
-        Of all epsilons here.
-    confidence : float
-        Of either lower bound by itself.
-    event : Event
-        What was tested: chosen on held-out trials.
-    lower : float
-        By counting, whatever the law of the scores.
-    lower_gaussian : float or None
-        By the Gaussian reading, eq. (P5); None where the events are not Gaussian.
-    proven : float
-        By the proven accountant, of what the trials charged.
-    published : float or None
-        By the published one, None where it has no figure.
-    """
-
-    mechanism: str
-    trials: int
-    delta: float
-    confidence: float
-    event: Event
-    lower: float
-    lower_gaussian: float | None
-    proven: float
-    published: float | None
+    mechanism: str  # its name
+    trials: int  # in each world
+    delta: float  # of all epsilons here
+    confidence: float  # of either lower bound by itself
+    event: Event  # what was tested: chosen on held-out trials
+    lower: float  # by counting, whatever the law of the scores
+    lower_gaussian: float | None  # by the Gaussian reading, eq. (P5); None where the events are not Gaussian
+    proven: float  # by the proven accountant, of what the trials charged
+    published: float | None  # by the published one, None where it has no figure
 
     @property
     def holds(self) -> bool:
@@ -144,20 +114,11 @@ def audit(
 
 
 class Drawn(NamedTuple):
-    """Trials in one world.
+    """Trials in one world."""
 
-    Attributes
-    ----------
-    scores : ndarray of shape (trials,)
-    proven : float
-        Largest proven epsilon of what they charged.
-    published : float or None
-        Likewise; None where any has no figure.
-    """
-
-    scores: Vector
-    proven: float
-    published: float | None
+    scores: Vector  # (trials,)
+    proven: float  # largest proven epsilon of what they charged
+    published: float | None  # likewise; None where any has no figure
 
     @classmethod
     def joined(cls, parts: Sequence[Drawn]) -> Drawn:

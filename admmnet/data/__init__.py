@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from admmnet.registry import lazily
 
 if TYPE_CHECKING:
-    from admmnet.data.loading import ENCODING, load, load_each, load_sparse
+    from admmnet.data.loading import ENCODING, load, load_each
     from admmnet.data.records import NewRows, Records, TargetRange
     from admmnet.data.schema import Task
     from admmnet.data.scoring import Part, load_new
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from admmnet.data.sources import declared_classes, declared_task, validate
 
 _HOMES = {
-    **dict.fromkeys(("ENCODING", "load", "load_each", "load_sparse"), "loading"),
+    **dict.fromkeys(("ENCODING", "load", "load_each"), "loading"),
     **dict.fromkeys(("NewRows", "Records", "TargetRange"), "records"),
     "Task": "schema",
     **dict.fromkeys(("Part", "load_new"), "scoring"),
@@ -44,7 +44,6 @@ __all__ = [
     "load",
     "load_each",
     "load_new",
-    "load_sparse",
     "validate",
 ]
 __getattr__ = lazily(__name__, _HOMES)  # help and the settings do without numpy

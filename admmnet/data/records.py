@@ -74,8 +74,8 @@ class Records(_Labelled):
         Name of the data set, or of the file.
     shards : dict of int to (ndarray (n_i, d), ndarray (n_i,))
         X, C-contiguous with rows of norm 1, and y of the agents that were asked for: -1 and +1, the numbers
-        0..K-1 of three or more classes, or real targets in [-1, 1]. From `load_sparse` X is a scipy CSR array,
-        as is `X_test`.
+        0..K-1 of three or more classes, or real targets in [-1, 1]. X and `X_test` may be scipy CSR
+        arrays, see `load`.
     counts : dict of int to int
         n_i of the agents this rank knows of: of all N for pooled data, only of its own for a file an
         agent. Complete it with ``dataclasses.replace(records, counts=...)`` after an exchange.

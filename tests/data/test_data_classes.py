@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from admmnet.data import DataSettings, TargetRange, load, load_new, load_sparse
+from admmnet.data import DataSettings, TargetRange, load, load_new
 from admmnet.data.schema import parse_schema
 from admmnet.errors import DataError, RequestError
 from tests.data.conftest import Write, every, refusal
@@ -43,7 +43,7 @@ def test_every_form_of_file_has_classes(write: Write, tmp_path: Path) -> None:
         records = every(path, features=width, schema={"labels": [0, 1, 2]}, test=path)
         np.testing.assert_array_equal(records.y_test, NUMBERS)
         assert records.labels == ("0", "1", "2")
-    sparse = load_sparse(DataSettings(data=svm, features=1, schema={"labels": [0, 1, 2]}, test=svm))
+    sparse = load(DataSettings(data=svm, features=1, schema={"labels": [0, 1, 2]}, test=svm), 1, [0], sparse=1.0)
     np.testing.assert_array_equal(sparse.shards[0][1], NUMBERS)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from admmnet.data import DataSettings, TargetRange, load_new, load_sparse
+from admmnet.data import DataSettings, TargetRange, load, load_new
 from admmnet.errors import RequestError
 from tests.data.conftest import Write, every, refusal
 
@@ -35,7 +35,7 @@ def test_every_form_of_file_has_targets(write: Write, tmp_path: Path) -> None:
     for path in (str(tmp_path / "t.npz"), svm):
         records = every(path, features=2, schema={"targets": [0, 10]}, test=path)
         np.testing.assert_allclose(records.y_test, [-1, 1, -0.5, -1, 1], rtol=0, atol=1e-15)
-    sparse = load_sparse(DataSettings(data=svm, features=2, schema={"targets": [0, 10]}, test=svm))
+    sparse = load(DataSettings(data=svm, features=2, schema={"targets": [0, 10]}, test=svm), 1, [0], sparse=1.0)
     assert sparse.task == "real"
     np.testing.assert_array_equal(sparse.shards[0][1], records.y_test)
     bad = write("u.svm", "1 1:1\nnan 1:1\n")

@@ -14,11 +14,11 @@ from admmnet.data.encode import block_of, check_columns, complete
 from admmnet.data.labels import read_labels
 from admmnet.data.rows import encoded, every, names_of
 from admmnet.data.schema import Rule, Schema
-from admmnet.data.settings import AGENT, DataSettings
+from admmnet.data.settings import DataSettings
 from admmnet.data.source import Source, label_of, with_columns, without
-from admmnet.data.sources import declared, read_source, read_table, validate
+from admmnet.data.sources import declared, read_source, read_table, validate_one
 from admmnet.data.transform import fit
-from admmnet.errors import DataError, RequestError
+from admmnet.errors import DataError
 
 T = TypeVar("T")
 
@@ -38,9 +38,7 @@ def check_file(settings: DataSettings) -> Findings:
 
     Wrong settings, and a file that cannot be read at all, raise a RequestError. Test set and split do not count.
     """
-    if settings.per_agent:
-        raise RequestError(f"{settings.data}: name the file of one agent, without {AGENT}")
-    validate(settings)
+    validate_one(settings)
     found = _Found()
     if not settings.named:
         schema = declared(settings)

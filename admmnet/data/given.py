@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,12 @@ from admmnet.data.arrays import table_of
 from admmnet.data.columns import Features, RawColumn, RawTable, Rows, column_of, listed, numbered
 from admmnet.data.files import about
 from admmnet.data.frames import frame_table, to_pandas
-from admmnet.data.loading import SPARSE, ReadRecords, made
+from admmnet.data.loading import SPARSE, ReadRecords, made, tests_of
 from admmnet.data.records import Records
-from admmnet.data.rows import drawn, every
+from admmnet.data.rows import every
 from admmnet.data.settings import SHARDS, DataSettings, check_settings
 from admmnet.data.source import Source, label_of, source_of, without
-from admmnet.data.sources import declared, read_file
+from admmnet.data.sources import declared
 from admmnet.errors import DataError, RequestError, article, short
 
 PAIR = "(X, y), rows and labels"
@@ -148,19 +147,17 @@ class Given:
             table = self._table(self.test, "test: ", settings)
             known = source_of(table, source.schema, settings.positive, discover=False)
             _check_names(known.features.names, source.features.names, "test: ")
-        elif settings.test in ("arrays", "frame"):
+            return replace(known, file=self.kind), every(source), every(known)
+        if settings.test in ("arrays", "frame"):
             raise RequestError("the run was begun with test records in memory: give them again, test=(X, y) or a frame")
-        elif settings.test is not None:
-            known = read_file(Path(settings.test), source.schema, settings.positive)
-            _check_names(known.features.names, source.features.names, f"{settings.test}: ")
-        elif self.own is not None and not settings.no_test:
+        if self.own is not None and settings.test is None and not settings.no_test:
             raise RequestError(
                 "shards are every agent's own: give test records besides, test=(X, y), or do without, no_test=True"
             )
-        else:
-            train, test = drawn(source, settings)
-            return source, train, test
-        return replace(known, file=self.kind), every(source), every(known)
+        known, train, test = tests_of(source, settings)
+        if known is not source:
+            _check_names(known.features.names, source.features.names, f"{settings.test}: ")
+        return known, train, test
 
 
 def given_in(shards: Any, X: Any, y: Any, data: Any, test: Any) -> Given | None:

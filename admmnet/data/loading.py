@@ -140,11 +140,16 @@ def _public(settings: DataSettings) -> Source:
 def _read(settings: DataSettings) -> ReadRecords:
     """Pooled records and their training rows, and the source and the rows of the test set."""
     source = read_source(settings)
+    known, train, test = tests_of(source, settings)
+    return ReadRecords(source, train, known, test)
+
+
+def tests_of(source: Source, settings: DataSettings) -> tuple[Source, Rows, Rows]:
+    """Source of the test records, training rows, and test rows of that source: drawn, or those of a file."""
     if settings.test is None or settings.named:
-        train, test = drawn(source, settings)
-        return ReadRecords(source, train, source, test)
+        return source, *drawn(source, settings)
     known = read_file(settings.test, source.schema, settings.positive)
-    return ReadRecords(source, every(source), known, every(known))
+    return known, every(source), every(known)
 
 
 def records_of(

@@ -17,7 +17,17 @@ from admmnet.data.readers.parquet import read_parquet
 from admmnet.data.records import in_words
 from admmnet.data.schema import Schema, Task, parse_schema, separator_of
 from admmnet.data.sets import find
-from admmnet.data.settings import GIVEN, GROUPS, SHARDS, DataSettings, check_settings, form_of, parse_split, reserved
+from admmnet.data.settings import (
+    AGENT,
+    GIVEN,
+    GROUPS,
+    SHARDS,
+    DataSettings,
+    check_settings,
+    form_of,
+    parse_split,
+    reserved,
+)
 from admmnet.data.source import Source, source_of
 from admmnet.errors import RequestError
 
@@ -48,6 +58,13 @@ def validate(settings: DataSettings, agents: int | None = None) -> None:
             raise RequestError(reserved(path))
         if path is not None and not Path(path).is_file():
             raise RequestError(f"{path} does not exist: correct the path (relative ones start at the working folder)")
+
+
+def validate_one(settings: DataSettings) -> None:
+    """As ``validate``, of one set or file."""
+    if settings.per_agent:
+        raise RequestError(f"{settings.data}: name the file of one agent, without {AGENT}")
+    validate(settings)
 
 
 def declared(settings: DataSettings) -> Schema:

@@ -125,6 +125,14 @@ def refuse(faults: Iterable[str]) -> None:
         raise DataError(chain([first], found))
 
 
+def fault_of_names(names: Sequence[str]) -> str | None:
+    """What a message says of columns' names of which one is empty, or stands twice; None where each is its own."""
+    for k, name in enumerate(names):
+        if not name or name in names[:k]:
+            return f"column {name!r} twice" if name else f"no name for column {k + 1}"
+    return None
+
+
 def numbered(d: int) -> tuple[str, ...]:
     """Names of features that have none: x1, ..., xd."""
     return tuple(f"x{k + 1}" for k in range(d))

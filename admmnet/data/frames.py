@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.data.columns import RawColumn, RawTable, column_of, listed
+from admmnet.data.columns import RawColumn, RawTable, column_of, fault_of_names, listed
 from admmnet.errors import RequestError
 from admmnet.types import Matrix
 
@@ -69,9 +69,8 @@ def names_of_columns(frame: Any, prefix: str = "") -> tuple[str, ...]:
     for k, name in enumerate(names):
         if name.encode(errors="ignore").decode() != name:  # half of a surrogate pair cannot be written
             raise RequestError(f"{prefix}the name of column {k}, {name!a}, is no Unicode text: rename it")
-        if not name or name in names[:k]:
-            fault = f"column {name!r} twice" if name else f"no name for column {k}"
-            raise RequestError(f"{prefix}the frame has {fault}: every column needs a name of its own")
+    if (fault := fault_of_names(names)) is not None:
+        raise RequestError(f"{prefix}the frame has {fault}: every column needs a name of its own")
     return names
 
 

@@ -19,10 +19,7 @@ from admmnet.data.values import Spelling, no_number
 from admmnet.errors import RequestError
 from tests.data.conftest import NUMBER, WARD, Write, refusal
 
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("_here")
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from admmnet.data import DataSettings, TargetRange, load, load_new
+from admmnet.data import DataSettings, TargetRange, load_new
 from admmnet.errors import RequestError
 from tests.data.conftest import Write, every, refusal
 
@@ -29,15 +28,7 @@ def test_the_range_becomes_minus_one_to_one(write: Write) -> None:
     assert records.encoding is None
 
 
-def test_every_form_of_file_has_targets(write: Write, tmp_path: Path) -> None:
-    np.savez(tmp_path / "t.npz", X=np.arange(10.0).reshape(5, 2), y=VALUES)
-    svm = write("t.svm", "".join(f"{v:g} 1:{k} 2:1\n" for k, v in enumerate(VALUES)))
-    for path in (str(tmp_path / "t.npz"), svm):
-        records = every(path, features=2, schema={"targets": [0, 10]}, test=path)
-        np.testing.assert_allclose(records.y_test, [-1, 1, -0.5, -1, 1], rtol=0, atol=1e-15)
-    sparse = load(DataSettings(data=svm, features=2, schema={"targets": [0, 10]}, test=svm), 1, [0], sparse=1.0)
-    assert sparse.task == "real"
-    np.testing.assert_array_equal(sparse.shards[0][1], records.y_test)
+def test_a_target_is_a_finite_number(write: Write) -> None:
     bad = write("u.svm", "1 1:1\nnan 1:1\n")
     assert "line 2, column 'label': 'nan' is not finite" in refusal(
         bad, features=1, schema={"targets": [0, 1]}, test=bad

@@ -17,10 +17,7 @@ from admmnet.errors import RequestError
 from tests.data.conftest import Write, refusal
 from tests.people_runs import summary_of
 
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("_here")
 
 
 def people(path: Path, rows: int = 80, seed: int = 0) -> Path:

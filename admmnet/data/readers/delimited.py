@@ -22,6 +22,7 @@ from admmnet.data.columns import (
     Where,
     column_of,
     column_of_numbers,
+    fault_of_names,
     listed,
     numbered,
     refuse,
@@ -276,12 +277,9 @@ def _header(path: Path, records: list[list[str]], starts: list[int], form: Form)
         raise _no_header(path, records[0], fault)
     starts.pop(0)
     names = tuple(field.strip() for field in records.pop(0))
-    for k, name in enumerate(names):
-        if not name or name in names[:k]:
-            fault = f"{name!r} twice" if name else f"no name for column {k + 1}"
-            if not name and k == 0:
-                fault += " (row numbers of pandas? write the file with index=False)"
-            raise DataError(f"{path}, line 1: the header holds {fault}; every column needs a name of its own")
+    if (fault := fault_of_names(names)) is not None:
+        hint = "" if names[0] else " (row numbers of pandas? write the file with index=False)"
+        raise DataError(f"{path}, line 1: the header holds {fault}{hint}; every column needs a name of its own")
     return names
 
 

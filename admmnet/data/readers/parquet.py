@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from admmnet.data.columns import RawColumn, RawTable
+from admmnet.data.columns import RawColumn, RawTable, fault_of_names
 from admmnet.data.files import grows, most_unpacked
 from admmnet.data.frames import DATES, column_of_cells
 from admmnet.errors import DataError, RequestError
@@ -74,7 +74,6 @@ def _unsound(path: Path, error: Exception) -> DataError:
 
 
 def _checked(path: Path, names: tuple[str, ...]) -> tuple[str, ...]:
-    twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
-    if twice is not None:
-        raise DataError(f"{path} holds the column {twice!r} twice; every column needs a name of its own")
+    if (fault := fault_of_names(names)) is not None:
+        raise DataError(f"{path} holds {fault}; every column needs a name of its own")
     return names

@@ -27,10 +27,18 @@ LARGEST = 1e150
 
 
 class Trial(NamedTuple):
-    """Outcome of a trial."""
+    """Outcome of a trial.
 
-    score: float  # of all that was seen; larger with the canary
-    spent: Totals  # what the mechanism has charged
+    Attributes
+    ----------
+    score : float
+        Of all that was seen; larger with the canary.
+    spent : Totals
+        What the mechanism has charged.
+    """
+
+    score: float
+    spent: Totals
 
 
 class Mechanism(Protocol):
@@ -53,17 +61,39 @@ class Mechanism(Protocol):
 
 @dataclass(frozen=True)
 class Audit:
-    """Lower bounds on epsilon from trials, and the epsilons that are claimed."""
+    """Lower bounds on epsilon from trials, and the epsilons that are claimed.
 
-    mechanism: str  # its name
-    trials: int  # in each world
-    delta: float  # of all epsilons here
-    confidence: float  # of either lower bound by itself
-    event: Event  # what was tested: chosen on held-out trials
-    lower: float  # by counting, whatever the law of the scores
-    lower_gaussian: float | None  # by the Gaussian reading, eq. (P5); None where the events are not Gaussian
-    proven: float  # by the proven accountant, of what the trials charged
-    published: float | None  # by the published one, None where it has no figure
+    Attributes
+    ----------
+    mechanism : str
+        Its name.
+    trials : int
+        In each world.
+    delta : float
+        Of all epsilons here.
+    confidence : float
+        Of either lower bound by itself.
+    event : Event
+        What was tested: chosen on held-out trials.
+    lower : float
+        By counting, whatever the law of the scores.
+    lower_gaussian : float or None
+        By the Gaussian reading, eq. (P5); None where the events are not Gaussian.
+    proven : float
+        By the proven accountant, of what the trials charged.
+    published : float or None
+        By the published one, None where it has no figure.
+    """
+
+    mechanism: str
+    trials: int
+    delta: float
+    confidence: float
+    event: Event
+    lower: float
+    lower_gaussian: float | None
+    proven: float
+    published: float | None
 
     @property
     def holds(self) -> bool:

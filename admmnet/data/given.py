@@ -63,12 +63,6 @@ class Given:
             return False
         return all(label in frame.columns and getattr(frame.dtypes[label], "kind", "") == "b" for frame in self.pieces)
 
-    def sizes(self) -> list[int]:
-        """Numbers of records, as far as the types tell."""
-        rows = [piece[0] if self.kind == "arrays" else piece for piece in self.pieces]
-        shapes = (getattr(own, "shape", None) or (len(own) if isinstance(own, list | tuple) else 0,) for own in rows)
-        return [int(shape[0]) for shape in shapes]
-
     def load(self, settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
         """As ``admmnet.data.load`` of what was given.
 

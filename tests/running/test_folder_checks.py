@@ -13,7 +13,7 @@ import pytest
 from admmnet import CheckFailed, read_run
 from admmnet.forms import encode
 from admmnet.record.folder import PART, write_part
-from admmnet.record.forms import Part
+from admmnet.record.forms import PartFile
 from tests.people_runs import AGENTS, ROUNDS, finished_run, put_summary, seal, summary_of
 
 
@@ -126,7 +126,7 @@ def part(finished: Path, tmp_path: Path) -> Path:
 
 def test_a_part_is_read(part: Path) -> None:
     folder = read_run(part)
-    assert folder.part == Part(agent=2, agents=AGENTS)
+    assert folder.part == PartFile(agent=2, agents=AGENTS)
     assert list(folder.ledgers) == ["ledger/agent-002.jsonl"]
     assert folder.summary is not None
     assert set(folder.summary["ledgers"]) == {f"ledger/agent-00{i}.jsonl" for i in range(AGENTS)}

@@ -15,14 +15,8 @@ from admmnet.methods import METHODS
 from admmnet.running.reports import Report
 from admmnet.transport.local import LocalWorld
 from tests.folder_forms import check_folder
-from tests.people_runs import write_people
 
 PRIVATE = {"private": True, "no_account": True}
-
-
-@pytest.fixture(scope="module")
-def people(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return write_people(tmp_path_factory.mktemp("data") / "people.npz", 200)
 
 
 def config(people: str, folder: Path, **others: Any) -> RunConfig:

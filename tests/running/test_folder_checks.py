@@ -14,17 +14,7 @@ from admmnet import CheckFailed, read_run
 from admmnet.forms import encode
 from admmnet.record.folder import PART, write_part
 from admmnet.record.forms import PartFile
-from tests.people_runs import AGENTS, ROUNDS, finished_run, put_summary, seal, summary_of
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return finished_run(tmp_path_factory.mktemp("finished"))
-
-
-@pytest.fixture
-def copied(finished: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(finished, tmp_path / "run"))
+from tests.people_runs import AGENTS, ROUNDS, put_summary, seal, summary_of
 
 
 def edit_line(number: int, old: str, new: str) -> Callable[[Path], None]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,11 +33,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "encoding.json").write_text("{}\n")
     seal(folder)
     return folder
-
-
-@pytest.fixture
-def copied(finished: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(finished, tmp_path / "run"))
 
 
 def files_in(folder: Path) -> list[str]:

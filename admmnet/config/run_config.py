@@ -262,14 +262,12 @@ TAKEN.update(settings_in(RunConfig), dir(RunConfig))
 
 @cache
 def _class_of(method: Any) -> type[RunConfig]:
-    """Class with all settings of a method."""
     made = type("RunConfig", (RunConfig, method.Settings), {"chosen_method": method, "__module__": __name__})
     return dataclass(frozen=True, kw_only=True, init=False)(made)
 
 
 @cache
 def _settings_of(method: Any) -> type[MethodSettings]:
-    """Class with the settings of a method alone."""
     return type("Settings", (method.Settings,), {"chosen_method": method, "__module__": __name__})
 
 

@@ -158,7 +158,7 @@ def open_folder(out: str | None, algorithm: str, settings: str | None, world: Wo
                 write_part(folder, world.rank, world.size)
         if first:
             opened.enter_context(hold(folder, first=True))
-            if (folder / "summary.json").exists():  # finished while this process loaded its records
+            if (folder / SUMMARY).exists():  # finished while this process loaded its records
                 raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
             (folder / MANIFEST).unlink(missing_ok=True)  # of a run that died before its summary
 
@@ -254,7 +254,7 @@ def finish(folder: Path, files: Mapping[str, bytes], summary: Summary) -> None:
         If the disk refuses: the run has not finished.
     """
     sync(folder / "metrics.csv")
-    text = {folder / "summary.json": encode(summary, indent=2)}
+    text = {folder / SUMMARY: encode(summary, indent=2)}
     new = {folder / name: content for name, content in files.items()}
     manifest = make_manifest(folder, new | text, summary.lost)
     write_whole(new | {folder / MANIFEST: manifest} | text)

@@ -120,9 +120,7 @@ class Listener:
             failure.shared, failure.by_caller = self._agreeing, True  # type: ignore[attr-defined]
             raise failure
         if verdict == FAILED:
-            elsewhere = RunError("on_round failed at the process that writes the run folder: the run ends there")
-            elsewhere.shared = True
-            raise elsewhere
+            raise RunError("on_round failed at the process that writes the run folder: the run ends there").of_all()
         if verdict == STOP and not self._transport.world.shared_folder:
             raise RunError(
                 f"on_round raised StopRun after round {round}: this agent leaves the run; its ledger holds "

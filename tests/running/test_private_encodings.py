@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from admmnet.cli import run_command_line
 from admmnet.privacy.ledger.audit import read
+from tests.command_runs import Admmnet
 
 
 def write_table(folder: Path) -> str:
@@ -46,22 +46,19 @@ UNDECLARED = {
 
 
 @pytest.mark.parametrize("what", UNDECLARED)
-def test_a_discovered_encoding_needs_consent(what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_discovered_encoding_needs_consent(what: str, tmp_path: Path, admmnet: Admmnet) -> None:
     config = tmp_path / "mine.toml"
     config.write_text(UNDECLARED[what])
     words = ["run", str(config), "--data", write_table(tmp_path), "--rounds", "2", "--topology", "ring:3"]
     words += ["--no-test", "--no-account"]
-    assert run_command_line([*words, "-o", str(tmp_path / "refused")]) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert len(printed.err.splitlines()) == 1
-    assert "would be discovered from the private records" in printed.err
-    assert "declare it in [data.schema], or accept it with --data-dependent" in printed.err
+    told = admmnet.refused(*words, "-o", tmp_path / "refused")
+    assert "would be discovered from the private records" in told
+    assert "declare it in [data.schema], or accept it with --data-dependent" in told
     assert not (tmp_path / "refused").exists()
 
-    assert run_command_line([*words, "--data-dependent", "-o", str(tmp_path / "accepted")]) == 0
+    admmnet.ok(*words, "--data-dependent", "-o", str(tmp_path / "accepted"))
     # a simulation tells more than an encoding anyway
-    assert run_command_line([*words, "--seed", "1", "-o", str(tmp_path / "seeded")]) == 0
+    admmnet.ok(*words, "--seed", "1", "-o", str(tmp_path / "seeded"))
     for name in ("accepted", "seeded"):
         books = [read(path) for path in sorted((tmp_path / name / "ledger").iterdir())]
         assert [book.header["preprocessing"] for book in books] == ["data-dependent"] * 3
@@ -69,7 +66,7 @@ def test_a_discovered_encoding_needs_consent(what: str, tmp_path: Path, capsys: 
 
 
 def test_a_bad_value_in_an_agents_own_file_is_not_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, admmnet: Admmnet
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for agent in range(2):
@@ -80,9 +77,7 @@ def test_a_bad_value_in_an_agents_own_file_is_not_shown(
         '[data.schema.columns.a]\nkind = "numeric"\nlow = 0\nhigh = 1\n'
     )
     words = ["run", "run.toml", "--agents", "2", "--out", "out", "--no-account"]
-    assert run_command_line(words) == 2
-    told = capsys.readouterr().err
+    told = admmnet.refused(*words)
     assert "1.csv is not as declared: `admmnet data check 1.csv`" in told
     assert "HIV" not in told
-    assert run_command_line([*words, "--simulate"]) == 2
-    assert "HIV+" in capsys.readouterr().err
+    assert "HIV+" in admmnet.refused(*words, "--simulate")

@@ -189,13 +189,11 @@ class Keeper:
         newest = max(own for own, _ in offered)
         common = set(mine).intersection(*(part for _, part in offered))
         if not common:
-            error = RequestError(
+            raise RequestError(
                 f"{self._folder} holds no checkpoint that is whole"
                 + (f": of the newest, of {newest} rounds, parts are missing" if newest >= 0 else "")
                 + ("; run anew" if self._seeded else "; run anew, with --account if what is spent must count")
-            )
-            error.shared = True
-            raise error
+            ).of_all()
         self.start, token = max(common)
         run_on_all(world, lambda: self._read(mine[self.start, token]))
         if world.rank == 0 or not world.shared_folder:

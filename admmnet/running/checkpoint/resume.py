@@ -11,7 +11,7 @@ from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_saved
 from admmnet.errors import RequestError
 from admmnet.files import load_json
-from admmnet.record.folder import ledger_path
+from admmnet.record.folder import SUMMARY, ledger_path
 from admmnet.record.format import epsilon
 from admmnet.running.checkpoint.keeper import FOLDER
 from admmnet.settings import settings_in
@@ -78,7 +78,7 @@ def saved_config(folder: Path) -> RunConfig:
     """
     if not (folder / "config.toml").is_file():
         raise RequestError(f"{folder} is no run folder: it has no config.toml; name one with --resume")
-    if (folder / "summary.json").exists():
+    if (folder / SUMMARY).exists():
         raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
     saved = load_saved(folder)
     if not any((folder / FOLDER).glob("*/part-*.npz")):

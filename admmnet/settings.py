@@ -181,13 +181,7 @@ class Setting:
         raise RequestError(f"{name or self.name} = {shown} is not allowed: it must be {wanted}{bound}")
 
     def parse(self, text: str) -> Any:
-        """Return what a flag's text means.
-
-        Raises
-        ------
-        RequestError
-            If it is no such value.
-        """
+        """Return what a flag's text means; RequestError if it is no such value."""
         if self.base in (int, float) and not (self.auto and text == "auto"):
             try:
                 value: Any = self.base(text)

@@ -15,13 +15,7 @@ TEXTS = ("label", "positive", "centre")
 
 
 def as_in_file(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as a file has them.
-
-    Raises
-    ------
-    RequestError
-        If a graph is no network, or a class or function will not do.
-    """
+    """Settings as a file has them; RequestError if a graph is no network, or a class or function will not do."""
     values = dict(given)
     for name in TEXTS:
         if isinstance(values.get(name), Real) and not isinstance(values[name], bool):

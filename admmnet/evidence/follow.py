@@ -206,13 +206,7 @@ class Watcher:
         return (self.folder / PART).exists()
 
     def look(self) -> Sight:
-        """Return what the folder says now.
-
-        Raises
-        ------
-        RequestError
-            If it is no run folder.
-        """
+        """Return what the folder says now; RequestError if it is no run folder."""
         held = is_held(self.folder)  # before the summary, which is written before the lock is given up
         settings: Mapping[str, Any] = {}
         with suppress(OSError, ValueError):

@@ -72,13 +72,7 @@ def agreed_folder(world: World, algorithm: str) -> Path:
 
 
 def create_folder(folder: Path) -> None:
-    """Make the run folder with its ledger folder.
-
-    Raises
-    ------
-    RequestError
-        If it exists and is not empty, or cannot be made.
-    """
+    """Make the run folder with its ledger folder; RequestError if it exists and is not empty, or cannot be made."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):

@@ -63,13 +63,7 @@ class Run:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """Settings of config.toml by name, whatever their tables.
-
-        Raises
-        ------
-        RequestError
-            If the file is missing or wrong.
-        """
+        """Settings of config.toml by name, whatever their tables; RequestError if the file is missing or wrong."""
         return read_values(self.path / "config.toml")
 
     @cached_property

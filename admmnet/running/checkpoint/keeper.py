@@ -117,13 +117,7 @@ class Keeper:
     def save(
         self, done: int, blocks: Sequence[Sequence[Node]], tail: TailAverage, clock: VirtualClock | None = None
     ) -> None:
-        """Write a checkpoint after ``done`` rounds, if one is due.
-
-        Raises
-        ------
-        RunError
-            If the disk refuses.
-        """
+        """Write a checkpoint after ``done`` rounds, if one is due; RunError if the disk refuses."""
         if not self.due(done):
             return
         folder = self._folder / f"{done:06d}"

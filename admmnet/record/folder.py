@@ -162,11 +162,6 @@ def open_folder(out: str | None, algorithm: str, settings: str | None, world: Wo
     return folder
 
 
-def part_name(algorithm: str, agent: int) -> str:
-    """Return what stands in place of the algorithm in the name of a folder of one agent."""
-    return f"{algorithm}-agent-{agent:03d}"
-
-
 def write_part(folder: Path, agent: int, agents: int) -> None:
     """Say that a run folder is one agent's own: it holds its ledger and no other."""
     write_whole({folder / PART: encode(PartFile(agent=agent, agents=agents), indent=2)})

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -58,12 +57,12 @@ def world_of(world: World | None, transport: Any) -> World:
         except RequestError:  # the processes do not find each other
             raise refused from None
         install_exception_hook(launched)
-        run_on_all(launched, partial(_refuse, refused))
+
+        def refuse() -> None:
+            raise refused
+
+        run_on_all(launched, refuse)
     raise refused
-
-
-def _refuse(error: RequestError) -> None:
-    raise error
 
 
 def agreed(world: World, read: Callable[[], Told]) -> set[int] | None:

@@ -293,11 +293,6 @@ def settings_of(algorithm: str) -> dict[str, Setting]:
     }
 
 
-def has_setting(algorithm: str, name: str) -> bool:
-    """Whether a method has a setting."""
-    return name in settings_of(algorithm)
-
-
 def find_setting(name: str) -> Setting:
     """The setting of a name: a common one, or of the first method that declares it."""
     common = settings_in(RunConfig)

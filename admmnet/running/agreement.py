@@ -68,17 +68,8 @@ def world_of(world: World | None, transport: Any) -> World:
 def agreed(world: World, read: Callable[[], Told]) -> set[int] | None:
     """Read the arguments of ``run`` and compare them over all processes.
 
-    Parameters
-    ----------
-    world : World
-        Those on hosts of their own, over ZeroMQ, have compared their settings when they connected.
-    read : callable
-        Returns what this process was given.
-
-    Returns
-    -------
-    set of int or None
-        Agents with a shard at some process, where each has those of its own agents alone.
+    Processes on hosts of their own, over ZeroMQ, have compared their settings when they connected. Return the agents
+    with a shard at some process, where each has those of its own agents alone; else None.
 
     Raises
     ------

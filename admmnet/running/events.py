@@ -82,13 +82,8 @@ def known(value: float) -> float | None:
 class Listener:
     """Calls ``on_round`` at the writer, and lets all processes draw the same conclusion from it.
 
-    Parameters
-    ----------
-    transport : Transport
-    on_round : callable, optional
-        It may raise ``StopRun``; whatever else it raises ends the run, too, and reaches the caller at the writer.
-    stoppable : bool
-        Whether it may raise anything. Where any process has such a callable, each tells all one number a round.
+    ``on_round`` may raise ``StopRun``; whatever else it raises ends the run, too, and reaches the caller at the writer.
+    Where any process has one that is ``stoppable``, which may raise anything, each tells all one number a round.
     """
 
     def __init__(self, transport: Transport, on_round: OnRound | None, *, stoppable: bool) -> None:

@@ -44,15 +44,6 @@ SCHEMA = 4
 class Keeper:
     """Writes a run's checkpoints and restores from the newest one that all processes have whole.
 
-    Attributes
-    ----------
-    start : int
-        First round to do, 0 without resume.
-    notes : tuple of str
-        What the reader of the run must know of its resumption.
-    places : dict of int to Place
-        Where the agents' ledgers stood; empty without resume.
-
     Raises
     ------
     RequestError
@@ -74,9 +65,9 @@ class Keeper:
         self._transport, self._folder = transport, folder / FOLDER
         self._rounds = method.rounds if method.verb != "none" else None  # an epoch may be the last or not
         self._total = sum(len(own) for own in transport.layout.owners)
-        self.start = 0
-        self.notes: tuple[str, ...] = ()
-        self.places: dict[int, Place] = {}
+        self.start = 0  # first round to do
+        self.notes: tuple[str, ...] = ()  # what the reader of the run must know of its resumption
+        self.places: dict[int, Place] = {}  # where the agents' ledgers stood
         self._states: dict[str, State] = {}
         self._network: State = {}
         self._prints: dict[str, str] = {}

@@ -20,13 +20,8 @@ from admmnet.settings import settings_in
 def resumed_config(folder: str | Path, flags: Mapping[str, Any] | None = None) -> RunConfig:
     """Settings with which an interrupted run goes on.
 
-    Parameters
-    ----------
-    folder : path
-        Its run folder.
-    flags : mapping
-        Setting name to value, None counting as not given. Only transport, ``on_loss``, deadlines and
-        ``checkpoint_every`` may differ from the folder's.
+    Of ``flags``, by setting, None counts as not given. Transport, ``on_loss``, deadlines and ``checkpoint_every`` alone
+    may differ from the folder's.
 
     Raises
     ------

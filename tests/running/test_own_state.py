@@ -204,6 +204,7 @@ def test_state_comes_back_as_its_own_kind(value: Any, jotting: type[Jotting], pl
     assert repr(found) == repr(value)
     if isinstance(value, np.ndarray):
         assert (found.dtype, found.shape, found.flags.writeable) == (value.dtype, value.shape, True)
+        assert found.flags.f_contiguous == value.flags.f_contiguous  # the order decides the last bits of products
 
 
 @pytest.fixture

@@ -52,7 +52,7 @@ def test_a_fault_is_on_top_and_the_page_is_made(private: Path, tmp_path: Path) -
         (lambda s: s["privacy"].update(adjacency="zero-out"), "adjacency is 'zero-out'"),
         (lambda s: s.update(seeded=True), "seeded is True, the ledgers say False"),
         (lambda s: s["ledgers"].update({"ledger/agent-001.jsonl": "0" * 64}), "its sha256 is not the one"),
-        (lambda s: s.pop("ledgers"), "missing required field `ledgers`"),
+        (lambda s: s.pop("ledgers"), "missing key `ledgers`"),
     ],
 )
 def test_a_summary_that_contradicts_the_ledgers(

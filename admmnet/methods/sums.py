@@ -20,7 +20,7 @@ from admmnet.masking.partners import check_participants
 from admmnet.methods.base import Agent, AgentPlan, Facts, Method, filled
 from admmnet.methods.settings import Given, MethodSettings
 from admmnet.privacy.calibrate import Target, gaussian_mu_left
-from admmnet.types import Integers, Vector
+from admmnet.types import Integers, Matrix, Vector
 
 FINEST = 2.0**-30
 """The grid over the least noise of any agent is at most this, eq. (71)."""
@@ -175,3 +175,17 @@ class SumMethod(Method):
             sigma = math.ldexp(float(math.ceil(fraction * 2.0**24)), power - 24)
             self._asked = {key: replace(asked, sigma=sigma)}
         return self._asked[key]
+
+
+def moments(value: Integers, grid: float, width: int, rows: int = 1) -> tuple[Matrix, Matrix]:
+    """Sums of y x, shape (rows, d), and of x x^T, shape (d, d), from integers of ``MomentSum`` or their total.
+
+    Of ``SecondMoments`` with ``rows=0``. The noise of the second is symmetric, of sigma off the diagonal and sqrt 2
+    sigma on it.
+    """
+    numbers = value * grid
+    first, rest = numbers[: rows * width].reshape(rows, width), numbers[rows * width :]
+    second = np.zeros((width, width))
+    second[np.triu_indices(width)] = rest
+    above = np.triu(second, 1)
+    return np.asarray(first), np.asarray(above + above.T + np.diag(np.diag(second) * math.sqrt(2.0)))

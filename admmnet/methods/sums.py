@@ -146,7 +146,11 @@ class SumMethod(Method):
         """Noise of one agent: the sums share mu^2 equally (docs/privacy.md, Theorems 5(b), 19)."""
         known = self.known(self.facts.counts[agent])
         mu = gaussian_mu_left(target, self.attempts * self.unit().dimension(known))
-        ratio = mu / math.sqrt(self.attempts)
+        return self.planned(agent, mu / math.sqrt(self.attempts))
+
+    def planned(self, agent: int, ratio: float) -> AgentPlan:
+        """Plan of an agent whose sums have this sensitivity over noise each."""
+        known = self.known(self.facts.counts[agent])
         if self.masked:
             known = known._replace(attempt=self.first)
         # unrounded: its ratio bounds that of every question

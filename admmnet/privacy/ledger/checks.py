@@ -23,7 +23,16 @@ from admmnet.privacy.events import (
     relation_of,
 )
 from admmnet.privacy.filters import Count, Spend
-from admmnet.privacy.ledger.form import EventLine, HeaderLine, RunLine, event_bytes, event_line, filter_of, stated
+from admmnet.privacy.ledger.form import (
+    STAGES,
+    EventLine,
+    HeaderLine,
+    RunLine,
+    event_bytes,
+    event_line,
+    filter_of,
+    stated,
+)
 
 TOLERANCE = 1e-9
 """Relative difference allowed between a recorded cost and its recomputation on another machine."""
@@ -93,11 +102,12 @@ class Facts(NamedTuple):
     records: int
     adjacency: str
     colluders: int | None
+    stages: tuple[str, ...]
 
     @classmethod
     def of(cls, header: HeaderLine) -> Facts:
         """Of a header or a run line."""
-        return cls(header.records, header.adjacency, header.colluders)
+        return cls(header.records, header.adjacency, header.colluders, header.stages)
 
 
 def taken(contract: Contract, left: tuple[int, ...], event: Event) -> tuple[int, ...]:
@@ -117,6 +127,8 @@ def taken(contract: Contract, left: tuple[int, ...], event: Event) -> tuple[int,
 def charged(data: bytes, totals: Totals, contract: Contract, facts: Facts) -> tuple[EventLine, Event, Totals]:
     """Return a checked event's line, which holds ``form.NO_DIGEST``, its event, and the totals with it; all shared."""
     line = decode(EventLine, data)
+    if line.round < 0 and line.round not in map(STAGES.__getitem__, facts.stages):
+        raise CheckFailed(f"round {line.round} is of a stage that its header has not: {list(facts.stages)}")
     event = _event(line, facts.records)
     if (relation := relation_of(event)) not in ("replace-one", facts.adjacency):
         raise CheckFailed(f"holds for {relation}, the header is of {facts.adjacency}")

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from admmnet.errors import CheckFailed
-from admmnet.privacy.contract import Contract, Promise
+from admmnet.privacy.contract import EARLIEST, STAGES, Contract, Promise
 from admmnet.privacy.events import DiscreteGaussian
 from admmnet.privacy.filters import Count
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import Ledger
-from admmnet.privacy.ledger.form import EARLIEST, STAGES, Header
+from admmnet.privacy.ledger.form import Header
 
 EVENT = DiscreteGaussian(1.0, 50.0, 2.0**-25, 12)
 CONTRACT = Contract(Promise(1.0, 1e-4), Count.of(((EVENT, 6),), 1.0, 1e-4))

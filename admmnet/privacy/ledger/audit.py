@@ -12,11 +12,11 @@ import numpy as np
 from admmnet.errors import CheckFailed
 from admmnet.forms import decode, encode
 from admmnet.privacy.budget import Totals, empty
-from admmnet.privacy.contract import Contract
+from admmnet.privacy.contract import EARLIEST, Contract
 from admmnet.privacy.events import Event
 from admmnet.privacy.filters import Count
 from admmnet.privacy.ledger import checks
-from admmnet.privacy.ledger.form import EARLIEST, NO_DIGEST, EndLine, Line, ResumeLine, RunLine, Total, total_line
+from admmnet.privacy.ledger.form import NO_DIGEST, EndLine, Line, ResumeLine, RunLine, Total, total_line
 from admmnet.privacy.ledger.lines import NOTHING, digest, is_torn, is_whole
 
 

@@ -11,7 +11,7 @@ from msgspec import structs, to_builtins
 from admmnet.errors import AdmmnetError, CheckFailed, short
 from admmnet.forms import decode, encode
 from admmnet.privacy.budget import SHARED, Totals, grown
-from admmnet.privacy.contract import Contract, Promise
+from admmnet.privacy.contract import STAGES, Contract, Promise
 from admmnet.privacy.events import (
     DiscreteGaussian,
     Event,
@@ -23,16 +23,7 @@ from admmnet.privacy.events import (
     relation_of,
 )
 from admmnet.privacy.filters import Count, Spend
-from admmnet.privacy.ledger.form import (
-    STAGES,
-    EventLine,
-    HeaderLine,
-    RunLine,
-    event_bytes,
-    event_line,
-    filter_of,
-    stated,
-)
+from admmnet.privacy.ledger.form import EventLine, HeaderLine, RunLine, event_bytes, event_line, filter_of, stated
 
 TOLERANCE = 1e-9
 """Relative difference allowed between a recorded cost and its recomputation on another machine."""

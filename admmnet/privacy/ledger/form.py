@@ -16,7 +16,7 @@ from admmnet.errors import RequestError
 from admmnet.forms import encode
 from admmnet.privacy import proven
 from admmnet.privacy.budget import SHARED, Totals
-from admmnet.privacy.contract import Contract, Promise
+from admmnet.privacy.contract import EARLIEST, Contract, Promise
 from admmnet.privacy.conversion import ORDERS
 from admmnet.privacy.discrete import most_excess
 from admmnet.privacy.events import Booked, Event, Natural, Number, Positive, from_parameters, parameters
@@ -24,9 +24,6 @@ from admmnet.privacy.filters import Count, Spend
 
 Digest: TypeAlias = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", max_length=64)]  # `$` would let a newline in
 Form: TypeAlias = Literal["proven", "published"]
-STAGES = {"bounds": -3, "shape": -2, "whiten": -1}
-"""Sums before the first round, docs/algorithms.md (113) to (116), and the rounds of their lines."""
-EARLIEST = min(STAGES.values())
 NO_DIGEST = "0" * 64
 """Stands where the digest of the line before will: agents with equal charges share the rest of a line."""
 

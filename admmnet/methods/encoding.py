@@ -1,4 +1,4 @@
-"""What is measured of raw records before the first round, and when: docs/algorithms.md, eqs. (113) to (119).
+"""What is measured of raw records before the first round: docs/algorithms.md, eqs. (113) to (116).
 
 Three sums in one round each, as those of any method: bounds of columns, then their shapes, then second moments. All
 else is made of their totals, which everybody knows.
@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from admmnet.holder.answers import Asking
-from admmnet.holder.encoding import CELLS, Encoding, Number, Plain, Words, edges_of
+from admmnet.holder.encoding import CELLS, Encoding, Number, Plain, edges_of
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import ColumnCounts, SecondMoments
 from admmnet.holder.measurements.sums import OnGrid
@@ -44,8 +44,6 @@ EDGES: Vector = np.concatenate([-_SIDE[::-1], _SIDE])
 sign. They stand here digit by digit, as two machines may differ in powers of 10."""
 EVEN = tuple(k / CELLS for k in range(CELLS + 1))
 """Distribution of a column between its bounds of which nothing else is known."""
-WIDEST = 2048
-"""Largest d whose second moments are asked for."""
 
 
 @dataclass(slots=True)
@@ -276,35 +274,3 @@ def whitener(moments: Matrix, noise: float) -> Matrix:
     ridge = noise * math.sqrt(len(values))
     A = (vectors / np.sqrt(np.maximum(values, 0.0) + ridge)) @ vectors.T
     return np.asarray(A / np.abs(A).max())
-
-
-# when
-
-
-def signal(records: int, nominal: Iterable[float], agents: int, colluders: int | None) -> float:
-    """Records over the noise of a sum of sensitivity 1 and all of the budget, m of eq. (117)."""
-    each = [1.0 / (2.0 * rho) for rho in nominal]
-    noise = sum(each) if colluders is None else max(each) * agents / (agents - colluders)
-    return records / math.sqrt(noise)
-
-
-def encoding_share(columns: int, m: float) -> float:
-    """Share of mu^2 for bounds and shape together, eq. (118)."""
-    return min(0.2, max(0.05, 4.0 * columns / (0.04 * m) ** 2))
-
-
-def encoding_helps(columns: int, m: float) -> bool:
-    """Whether counts of so many columns say enough, eq. (118)."""
-    return math.sqrt(20.0 * columns) / m <= 0.08
-
-
-def whitening_helps(width: int, m: float, *, private: bool) -> bool:
-    """Whether second moments of rows of width d say enough, eq. (119), under a private encoding or a declared one."""
-    return m >= 550.0 and math.sqrt(20.0) * width**1.5 / m <= (12.0 if private else 3.0)
-
-
-def omega(encoding: Encoding) -> float:
-    """Weight of columns of numbers where rows are not whitened: counters must not drown the words."""
-    words = sum(isinstance(column, Words) for column in encoding.columns)
-    numbers = sum(isinstance(column, Number) for column in encoding.columns)
-    return math.sqrt(min(1.0, max(4.0, words) / numbers)) if words and numbers else 1.0

@@ -29,15 +29,11 @@ from admmnet.methods.encoding import (
     WhitenStage,
     bounded,
     bounds_of,
-    encoding_helps,
-    encoding_share,
-    omega,
-    signal,
     table_of,
     unbounded,
     whitener,
-    whitening_helps,
 )
+from admmnet.methods.encoding_rule import encoding_helps, encoding_share, omega, signal, whitening_helps
 from admmnet.methods.sums import moments
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.contract import MemoryLedger
@@ -261,11 +257,14 @@ def test_drowned_columns_and_void_sums_stay_at_their_fallback() -> None:
 
 
 def test_the_rule_follows_from_public_numbers() -> None:
-    nominal = [0.02] * 5
-    m = signal(36_000, nominal, 5, None)
+    def facts(*nominal: float) -> Facts:
+        counts = {i: 36_000 // len(nominal) for i in range(len(nominal))}
+        return Facts(nx.path_graph(len(nominal)), counts, 9, dict(enumerate(nominal)))
+
+    m = signal(facts(*[0.02] * 5), None)
     assert m == pytest.approx(36_000 / math.sqrt(5 / 0.04))
-    assert signal(36_000, nominal, 5, 1) == pytest.approx(36_000 / math.sqrt(1.25 / 0.04))
-    assert signal(36_000, [0.02, 0.01], 2, 0) == pytest.approx(36_000 / math.sqrt(1 / 0.02))
+    assert signal(facts(*[0.02] * 5), 1) == pytest.approx(36_000 / math.sqrt(1.25 / 0.04))
+    assert signal(facts(0.02, 0.01), 0) == pytest.approx(36_000 / math.sqrt(1 / 0.02))
     assert encoding_helps(6, m)
     assert not encoding_helps(6, math.sqrt(20 * 6) / 0.0801)
     assert encoding_share(6, m) == 0.05

@@ -160,8 +160,10 @@ class Holder:
             raise RequestError("raw records are encoded once, by an Encoding of as many columns and features")
         self._made(encoding.digest, [encode_rows(X, encoding) for X, _ in self._shards])
 
-    def whiten(self, A: Matrix) -> None:
+    def whiten(self, A: Matrix, source: str) -> None:
         """Replace every row x by Ax over its norm, A a public matrix, shape (d, d): Theorem 29.
+
+        ``source`` names what A was made from: masks are bound to that, as two processors may differ in A's last bits.
 
         Raises
         ------
@@ -173,7 +175,7 @@ class Holder:
             raise RequestError(f"dense rows are whitened before they are used, by finite numbers ({self.width}, d)")
         with np.errstate(all="ignore"):
             rows = [to_sphere(X @ A.T) for X, _ in self._shards]
-        self._made(hashlib.sha256(A.tobytes()).hexdigest(), rows)
+        self._made(source, rows)
 
     def _made(self, digest: str, rows: Sequence[Matrix]) -> None:
         self._shards = [(X, y) for X, (_, y) in zip(rows, self._shards, strict=True)]

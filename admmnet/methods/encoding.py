@@ -83,7 +83,7 @@ class Stage(SumMethod):
         """One: a void sum stays charged, and what it was to tell stays at its fallback."""
         return 1
 
-    def plan(self, agent: int, target: Target) -> AgentPlan:
+    def plan(self, agent: int, target: Target | None = None) -> AgentPlan:
         """Its share of the nominal budget; of masked sums the share of the least one of all."""
         nominal = self.facts.nominal
         own = min(nominal.values()) if self.masked else nominal[agent]

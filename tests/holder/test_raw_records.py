@@ -63,7 +63,7 @@ def test_moments_of_whitened_rows_are_those_of_the_released_maps() -> None:
     holder = Holder.of([(raw(k), np.ones(N)) for k in (0, 1)])
     A = np.random.default_rng(2).standard_normal((ENCODING.width,) * 2)
     holder.encode(ENCODING)
-    holder.whiten(A)
+    holder.whiten(A, "a")
     for member in (0, 1):
         X = to_sphere(encode_rows(raw(member), ENCODING) @ A.T)
         ledger: Any = Book()
@@ -93,20 +93,20 @@ def test_what_is_refused_is_refused_for_public_reasons(kind: type[Holder]) -> No
         with pytest.raises(RequestError, match="raw records are encoded once, by an Encoding of as many columns"):
             holder.encode(encoding)  # type: ignore[arg-type]
     with pytest.raises(RequestError, match="dense rows are whitened before they are used"):
-        holder.whiten(np.eye(holder.width))
+        holder.whiten(np.eye(holder.width), "a")
     holder.encode(ENCODING)
     with pytest.raises(RequestError, match="encoded once"):
         holder.encode(ENCODING)
     for A in (np.eye(3), np.full((holder.width,) * 2, np.nan)):
         with pytest.raises(RequestError, match="by finite numbers"):
-            holder.whiten(A)
+            holder.whiten(A, "a")
     holder._solver(0, Logistic())
     with pytest.raises(RequestError, match="before they are used"):
-        holder.whiten(np.eye(holder.width))
+        holder.whiten(np.eye(holder.width), "a")
     with pytest.raises(RequestError, match="of different widths"):
         kind.of([(raw(), np.ones(N)), (raw()._replace(numbers=np.zeros((N, 4))), np.ones(N))])
     with pytest.raises(RequestError, match="dense rows"):
-        kind(sparse.csr_array(np.eye(3)), np.ones(3)).whiten(np.eye(3))
+        kind(sparse.csr_array(np.eye(3)), np.ones(3)).whiten(np.eye(3), "a")
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_masks_are_bound_to_edges_and_to_what_made_the_rows() -> None:
         holder.encode(Encoding(ENCODING.columns, omega))
         for _ in range(2):
             contexts.add(context(holder, SecondMoments(4.0, GRID)))
-            holder.whiten(np.eye(holder.width))
+            holder.whiten(np.eye(holder.width), "a")
     assert len(contexts) == 3 + 4
 
 

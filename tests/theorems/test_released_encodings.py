@@ -197,7 +197,7 @@ def test_no_record_makes_an_encoding_fail_and_each_makes_its_own_row(
         holder = Holder(RawRows(*own, encoding.width), np.ones(len(numbers)), unit=True)
         holder.encode(encoding)
         rows = [holder._shards[0][0]]
-        holder.whiten(matrix(A, encoding.width))
+        holder.whiten(matrix(A, encoding.width), "a")
         rows.append(holder._shards[0][0])
         found.append(rows)
         for X in rows:

@@ -82,6 +82,8 @@ def prologue_of(settings: MethodSettings, facts: Facts, raw: Encoding | None, wi
                 f"{name} = {getattr(wish, name)!r} does not go with algorithm = {settings.algorithm!r} and method = "
                 f"{settings.method!r}: it needs the proven form of a method of a network; leave it out"
             )
+    if wish.encode == "private" and raw is None:
+        raise RequestError("encode = 'private' needs raw records, and these come encoded: take encode = 'declared'")
     if not able or (raw is None and wish.whiten == "off"):
         return Prologue(encoding=raw)
     m = signal(facts, settings.colluders if settings.trust == "masked" else None)

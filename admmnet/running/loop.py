@@ -81,7 +81,7 @@ def execute(
         agents = sorted((node for block in blocks for node in block), key=lambda node: node.id)
         # keeps what was charged, whatever happens
         opened.callback(close_all, [agent.ledger for agent in agents])
-        data, _ = run_prologue(plan, transport, blocks, attempts)
+        data, found = run_prologue(plan, transport, blocks, attempts)
         plan = replace(plan, data=data)
         tail = TailAverage(plan.method.rounds)
         keeper.restore(blocks, tail)
@@ -145,7 +145,7 @@ def execute(
             transport,
             times,
             (*plan.notes, *rounds.notes(done), *keeper.notes, *(() if receipts is None else receipts.notes)),
-            pooled_figure(plan, transport, loader),
+            pooled_figure(plan, transport, loader, found),
             None if receipts is None else receipts.source,
             stopped=stopped,
         )

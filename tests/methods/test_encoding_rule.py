@@ -110,3 +110,8 @@ def test_the_widest_rows() -> None:
     with pytest.raises(RequestError, match="whiten = 'on' needs d <= 2048, and these rows have d = 2049"):
         decided(Wish("auto", "on"), raw=wide)
     assert decided(Wish(), raw=None) == Prologue()
+
+
+def test_records_that_come_encoded_are_not_measured_again() -> None:
+    with pytest.raises(RequestError, match="encode = 'private' needs raw records, and these come encoded"):
+        decided(Wish("private"), raw=None)

@@ -24,6 +24,10 @@ class Settings(TypedDict, total=False):
     normalise: str
     project: int | None
     centre: str | float | None
+    encode: str
+    encode_share: float | Literal["auto"]
+    whiten: str
+    whiten_share: float | Literal["auto"]
     topology: str | PathLike[str] | Graph[Any] | None
     topology_seed: int | None
     agents: int | None

@@ -57,6 +57,8 @@ class Target:
     """The account's filter, fixed by its first run."""
     form: str = "proven"
     """Form of the method: only ``published`` ones have published costs."""
+    before: Charges = ()
+    """What the run charges besides what is calibrated: the sums that its encoding is made of."""
 
     @property
     def order(self) -> int | None:
@@ -109,11 +111,13 @@ class Target:
             return loose_rho(self.epsilon, self.delta)
         if self.spent is not None and self.order is None:
             # others believe nobody to have more than a fresh budget at the best order
-            return min(0.5 * gaussian_mu_left(self) ** 2, Target(self.epsilon, self.delta).nominal_rho())
+            fresh = Target(self.epsilon, self.delta, before=self.before)
+            return min(0.5 * gaussian_mu_left(self) ** 2, fresh.nominal_rho())
+        ahead = self.worst(())
 
         def fits(rho: float) -> bool:
             total = Totals("proven")
-            total.rho, total.curve, total.mu_squared = rho, rho * ORDERS, math.inf
+            total.rho, total.curve, total.mu_squared = ahead.rho + rho, ahead.curve + rho * ORDERS, math.inf
             return self.allows(total)
 
         start = self.epsilon * self.epsilon / (4.0 * math.log(1.0 / self.delta) + 4.0 * self.epsilon)
@@ -142,8 +146,8 @@ class Target:
         )
 
     def worst(self, charges: Charges) -> Totals:
-        """Sum of all that a run can charge."""
-        return Totals.of(charges, self.form)
+        """Sum of all that a run can charge, what comes before included."""
+        return Totals.of((*self.before, *charges), self.form)
 
 
 FINEST_GRID = 2.0**-30
@@ -172,15 +176,16 @@ def gaussian_mu_left(target: Target, coordinates: int = 2**20) -> float:
         If an account leaves less than a millionth of a fresh budget.
     """
     epsilon, delta, spent = target.epsilon, target.delta, target.spent
-    room = target.kappa - (0.0 if spent is None else spent.kappa_alone)
+    ahead = target.worst(())
+    room = target.kappa - ahead.kappa_alone - (0.0 if spent is None else spent.kappa_alone)
     near = excess(coordinates, 1.0 / FINEST_GRID) <= room
     if (spent is None or not spent.rho) and target.order is None and not near:
-        return math.sqrt(2.0 * Target(epsilon, delta).nominal_rho()) * _BELOW
+        return math.sqrt(2.0 * Target(epsilon, delta, before=target.before).nominal_rho()) * _BELOW
     fresh = discrete_mu(epsilon, delta, target.kappa if target.order is None else most_excess(epsilon, delta)) ** 2
     if target.order is None:
-        left = fresh - (0.0 if spent is None else spent.mu_squared) if near else 0.0
+        left = fresh - ahead.mu_squared - (0.0 if spent is None else spent.mu_squared) if near else 0.0
     else:
-        used, most = target.at_order(Totals("proven"))
+        used, most = target.at_order(ahead)
         left = 2.0 * (most - used) / float(ORDERS[target.order])
     if not left > 1e-6 * fresh:
         raise BudgetError(target.exhausted(Totals("proven") if spent is None else spent))

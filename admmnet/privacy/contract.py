@@ -20,6 +20,9 @@ from admmnet.privacy.events import DiscreteGaussian, Event, NoRecords, Unprotect
 from admmnet.privacy.filters import Count, Reading, Spend, alone_of
 from admmnet.solvers.radius import tail_delta
 
+STAGES = {"bounds": -3, "shape": -2, "whiten": -1}
+"""Sums before the first round, docs/algorithms.md (113) to (116), and their rounds in the ledger."""
+EARLIEST = min(STAGES.values())
 ROUNDING = 1e-9
 """Relative slack between what was spent and what is proven: both are sums, in different orders."""
 MOST_DRAWS = 2**40

@@ -21,6 +21,7 @@ from admmnet.files import raise_descriptors, remedy
 from admmnet.graph.simple import Graph
 from admmnet.methods import fixed, only_filled
 from admmnet.methods.blame import blaming
+from admmnet.methods.encoding_rule import Wish
 from admmnet.running.accounts import deltas_of, open_accounts, records_of
 from admmnet.running.agreement import world_of
 from admmnet.running.arguments import Arguments, in_python
@@ -150,8 +151,9 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     records = records_of(request, network.agents or 1, config.mode, seeded=run.seeded)
     accounts = run_on_all(world, lambda: open_accounts(settings, records, counts, mine, run.resume))
     try:
-        public = Public(counts, width, data.task, data.classes)
-        method, agents, contracts = decide(settings, graph, world, owners, public, accounts)
+        public = Public(counts, width, data.task, data.classes, data.raw)
+        wish = Wish(request.encode, request.whiten, request.encode_share, request.whiten_share)
+        method, agents, contracts, prologue = decide(settings, graph, world, owners, public, accounts, wish)
         hosts = require_room(world, method, len(agents))
         settings, keeps = only_filled(settings, method.settings), run.checkpoint_every is not None
         config, loss = config.filled(settings), loss_of(settings)
@@ -166,7 +168,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
         for account in accounts.values():
             account.close()
         raise
-    advice = method.notes(drowned_of(world, method, agents))
+    advice = (*prologue.notes, *method.notes(drowned_of(world, method, agents)))
     said = notes_of(settings, data, simulation=simulation, seeded=run.seeded)
     notes = (*said, *source_note(settings), *advice, *host_notes(hosts), *(trouble.notes() if trouble else ()))
     masked = {} if config.colluders is None else public_settings(config, digests=False)
@@ -174,7 +176,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     kept = settings_digest(config) if keeps or run.resume is not None else ""
     texts = Texts(to_toml(config), kept, hashlib.sha256(agreed.encode()).hexdigest())
     asked = request, network, settings, run, config.mode, texts, faults.topology_schedule
-    own = holders, method, agents, contracts, accounts, trouble
+    own = holders, method, agents, contracts, accounts, trouble, prologue
     return Plan(*asked, graph, data, *own, notes, advice, config)
 
 

@@ -14,7 +14,8 @@ from admmnet.errors import RequestError
 from admmnet.holder import Door, Holder, LabelKind
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import GradientSum, MomentSum
-from admmnet.holder.measurements.sums import POINT_RADIUS, moments
+from admmnet.holder.measurements.sums import POINT_RADIUS
+from admmnet.methods.sums import moments
 from admmnet.privacy.discrete import discrete_gaussian
 from admmnet.privacy.events import DiscreteGaussian
 from admmnet.rng import AgentStreams, Purpose
@@ -115,7 +116,7 @@ def test_costing_makes_the_least_noise_that_costs_no_more(case: str) -> None:
         book = Book()
         ask(door(loss, task, book), asked)
         assert book.charged == [event], "the door's own count and loss say the same"
-    (event,) = MomentSum.costing(facts, 0.1, 2.0**-30).cost(facts).now
+    (event,) = MomentSum(1.0, 2.0**-30).at_ratio(facts, 0.1).cost(facts).now
     assert isinstance(event, DiscreteGaussian)
     assert event.sensitivity / event.sigma <= 0.1
     assert event.sensitivity == pytest.approx(2.0, rel=1e-7)

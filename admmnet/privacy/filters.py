@@ -27,6 +27,7 @@ from admmnet.privacy.events import (
     SubsampledGaussian,
     parameters,
 )
+from admmnet.privacy.proven import gaussian_mu_squared
 
 HEADROOM = 2.0
 """What (P10) of all questions may come to, over that of the plan: a question's noise moves with the point."""
@@ -53,9 +54,9 @@ def _bounds(event: Event) -> tuple[tuple[Any, ...], tuple[float, ...]]:
             ratio = event.sensitivity / event.sigma
             return (event.colluders,), (ratio, float(event.dimension), float(event.agents))
         case ObjectivePerturbation():
-            kinds = event.records, event.logistic, event.gated, event.noise_share
-            ratio = event.sensitivity / event.sigma
-            return kinds, (ratio, event.curvature / event.convexity, event.sensitivity)
+            kinds = event.records, event.logistic, event.gated, event.noise_share, event.one_sided
+            ratio, mu_squared = event.sensitivity / event.sigma, gaussian_mu_squared(event)
+            return kinds, (ratio, event.curvature / event.convexity, event.sensitivity, mu_squared)
         case GammaNorm():
             kind = event.records, event.dimension, event.logistic, event.penalty
             slope = event.sensitivity * event.rate
@@ -182,7 +183,7 @@ class Spend:
     delta: float
     """What it keeps."""
     order: int | None = None
-    """Index into ``conversion.ORDERS``; None where (mu^2, kappa) of Gaussian events is added up."""
+    """Index into ``conversion.ORDERS``; None where (mu^2, kappa) is added up."""
     kappa: float = 0.0
     """Without order, the most that (P10) may come to; 0 where no Gaussian event is a discrete one."""
     parts: int = 1

@@ -31,6 +31,8 @@ from admmnet.types import Vector
 
 LEAST = math.ulp(0.0)
 """What a cost is at least: none rounds to zero."""
+ROUNDED = 1.0 + 1e-12
+"""More than rounding takes from K and lam of Theorem 26."""
 LOGISTIC = 1.4428
 """sup over s, t in (0, 1) of 32 (s^2 (1-s)^2 + t^2 (1-t)^2) / (4 - (s+t)^2) in Theorem 3 (L): 1.44272, rounded up."""
 
@@ -103,7 +105,8 @@ def _pure(epsilon: float) -> tuple[float, Vector]:
 
 
 def _objective_perturbation(event: ObjectivePerturbation) -> tuple[float, Vector]:
-    """docs/privacy.md Theorem 3: rho0 + 2.6 kappa^2, and the curve min{(R), (A)}, or (L) for logistic loss."""
+    """docs/privacy.md Theorem 3: rho0 + 2.6 kappa^2, the curve min{(R), (A)}, or (L); at most Theorem 26's mu^2/2."""
+    half = 0.5 * gaussian_mu_squared(event)
     rho0 = gaussian_rho(event.sensitivity, event.sigma)
     kappa = event.curvature / (event.records * event.convexity)
     y = LAMBDAS * kappa
@@ -114,4 +117,22 @@ def _objective_perturbation(event: ObjectivePerturbation) -> tuple[float, Vector
     if event.logistic:
         logistic = ORDERS * np.maximum(rho0, LOGISTIC * kappa * kappa / np.maximum(1.0 - y, 1e-3))
         curve = np.where(y < 0.999, np.minimum(curve, logistic), curve)
-    return rho0 + 2.6 * kappa * kappa, curve
+    return min(rho0 + 2.6 * kappa * kappa, half), np.minimum(curve, ORDERS * half)
+
+
+def stretch(event: ObjectivePerturbation) -> float:
+    """lam of docs/privacy.md Theorem 26, mu over sensitivity/sigma; inf where K is beyond its range."""
+    slope = 0.5 * event.sensitivity * event.records
+    K = event.sigma * event.curvature / (event.convexity * slope) * ROUNDED
+    if event.logistic:
+        K *= 4.0
+        return (1.0 + 0.3 * max(0.0, K - 0.79) ** 2) * ROUNDED if K <= 1.5 else math.inf
+    return (1.0 + 0.11 * max(K, 0.17) ** 2 + 0.36 * max(0.0, K - 0.3) ** 2) * ROUNDED if K <= 0.8 else math.inf
+
+
+def gaussian_mu_squared(event: Event) -> float:
+    """mu^2 of N(0, 1) against N(mu, 1), which cost no less than the event; inf where no such pair is proved."""
+    if isinstance(event, ObjectivePerturbation) and event.one_sided:
+        return max((stretch(event) * (event.sensitivity / event.sigma)) ** 2, LEAST)
+    near = isinstance(event, Gaussian | DiscreteGaussian | NoRecords)
+    return 2.0 * cost(event).rho if near else math.inf

@@ -125,7 +125,7 @@ def thetas(K: float, lam: float, step: float) -> tuple[Array, Array]:
     return near, far
 
 
-def least_margin(K: float, lam: float, *, step: float = 0.02, count: int = 400) -> float:
+def least_margin(K: float, lam: float, *, step: float = 0.02, count: int = 300) -> float:
     """Least room over all theta: above 0, J(theta) <= lam C(theta/lam) for every s with s' <= K."""
     near, far = thetas(K, lam, step)
     parts = [margins(near, solved(near, K, count), lam)]

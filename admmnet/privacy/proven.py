@@ -121,18 +121,20 @@ def _objective_perturbation(event: ObjectivePerturbation) -> tuple[float, Vector
 
 
 def stretch(event: ObjectivePerturbation) -> float:
-    """lam of docs/privacy.md Theorem 26, mu over sensitivity/sigma; inf where K is beyond its range."""
-    slope = 0.5 * event.sensitivity * event.records
-    K = event.sigma * event.curvature / (event.convexity * slope) * ROUNDED
+    """lam of docs/privacy.md Theorem 26, mu over sensitivity/sigma; inf where it proves none."""
+    K = 2.0 * event.sigma / event.sensitivity / event.records * (event.curvature / event.convexity) * ROUNDED
+    K *= 4.0 if event.logistic else 1.0
+    if not (event.one_sided and K <= (1.5 if event.logistic else 0.8)):  # nan fails, too
+        return math.inf
     if event.logistic:
-        K *= 4.0
-        return (1.0 + 0.3 * max(0.0, K - 0.79) ** 2) * ROUNDED if K <= 1.5 else math.inf
-    return (1.0 + 0.11 * max(K, 0.17) ** 2 + 0.36 * max(0.0, K - 0.3) ** 2) * ROUNDED if K <= 0.8 else math.inf
+        return (1.0 + 0.3 * max(0.0, K - 0.79) ** 2) * ROUNDED
+    return (1.0 + 0.11 * max(K, 0.17) ** 2 + 0.36 * max(0.0, K - 0.3) ** 2) * ROUNDED
 
 
 def gaussian_mu_squared(event: Event) -> float:
     """mu^2 of N(0, 1) against N(mu, 1), which cost no less than the event; inf where no such pair is proved."""
-    if isinstance(event, ObjectivePerturbation) and event.one_sided:
-        return max((stretch(event) * (event.sensitivity / event.sigma)) ** 2, LEAST)
+    if isinstance(event, ObjectivePerturbation):
+        lam = stretch(event)
+        return max((lam * (event.sensitivity / event.sigma)) ** 2, LEAST) if lam < math.inf else lam
     near = isinstance(event, Gaussian | DiscreteGaussian | NoRecords)
     return 2.0 * cost(event).rho if near else math.inf

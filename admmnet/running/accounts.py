@@ -19,7 +19,7 @@ from admmnet.privacy.budget import Totals
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.contract import Contract
 from admmnet.privacy.ledger.account import AccountFile, account_path, delta_of
-from admmnet.privacy.ledger.lines import KEPT
+from admmnet.privacy.ledger.lines import KEPT, NOTHING
 from admmnet.privacy.settings import ANOTHER_FOLDER, PrivacySettings
 from admmnet.running.checkpoint.resume import begun_at
 from admmnet.transport import World
@@ -157,7 +157,7 @@ def _dealt(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def opening_notes(accounts: Collection[AccountFile]) -> tuple[str, ...]:
     """What a new account takes from now on, where that is not everything."""
-    new = [account for account in accounts if account.fresh and account.filter and account.filter.order is None]
+    new = [one for one in accounts if one.place == NOTHING and one.filter and one.filter.order is None]
     if not new:
         return ()
     return (

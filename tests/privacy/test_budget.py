@@ -167,9 +167,10 @@ def test_mu_squared_takes_no_other_events() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 def test_a_limit_is_chosen_by_what_suits_its_plan(epsilon: float) -> None:
-    """The order at which a plan costs least; none where mu^2 of Gaussian events tells all."""
-    gaussian = Totals.of([(Gaussian(0.1, 1.0), 3)], "proven")
+    """The order at which a plan costs least; none where mu^2 of Gaussian events tells all, and keeps epsilon."""
+    gaussian = Totals.of([(Gaussian(0.1 * epsilon, 1.0), 3)], "proven")
     assert Spend.of(epsilon, 1e-4, gaussian).order is None
+    assert Spend.of(0.5 * gaussian.epsilon_proven(1e-4), 1e-4, gaussian).order is not None
     mixed = Totals.of([(Gaussian(0.1 * epsilon, 1.0), 3), (Laplace(0.01, 1.0), 5)], "proven")
     chosen = Spend.of(epsilon, 1e-4, mixed)
     assert chosen.order is not None

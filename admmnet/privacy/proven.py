@@ -121,10 +121,10 @@ def _objective_perturbation(event: ObjectivePerturbation) -> tuple[float, Vector
 
 
 def stretch(event: ObjectivePerturbation) -> float:
-    """lam of docs/privacy.md Theorem 26, mu over sensitivity/sigma; inf where it proves none."""
+    """Lam of docs/privacy.md Theorem 26, mu over sensitivity/sigma; inf where it proves none."""
     K = 2.0 * event.sigma / event.sensitivity / event.records * (event.curvature / event.convexity) * ROUNDED
     K *= 4.0 if event.logistic else 1.0
-    if not (event.one_sided and K <= (1.5 if event.logistic else 0.8)):  # nan fails, too
+    if not (event.one_sided and (1.5 if event.logistic else 0.8) >= K):  # nan fails, too
         return math.inf
     if event.logistic:
         return (1.0 + 0.3 * max(0.0, K - 0.79) ** 2) * ROUNDED

@@ -110,7 +110,7 @@ class PrivacySettings:
         if self.account is not None and self.no_account:
             raise RequestError("no_account and account exclude each other: give one of them")
         if self.account_order and self.account is None:
-            raise RequestError("account_order says how an account is opened: name its folder with account, or leave it out")
+            raise RequestError("account_order says how an account is opened: name its folder with account as well")
         known = settings_in(PrivacySettings)
         for agent, table in self.budgets.items():
             where = f"[privacy.agents.{agent}]"

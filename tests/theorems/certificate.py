@@ -1,4 +1,4 @@
-"""The certificate of docs/privacy.md, Theorem 26, for slopes of which only s' <= K is known: all bounds rounded outward.
+"""The certificate of Theorem 26, docs/privacy.md, for slopes of which only s' <= K is known: bounds rounded outward.
 
 Sums, products, quotients and roots are rounded to the next number beyond. Of numpy's exp and log and scipy's erfcx a
 relative error of ``ERROR`` is assumed, which is a hundred times what they state.
@@ -57,7 +57,7 @@ def largest(k: Array, q: Array, s: float) -> Array:
 
 def holds(y: Array, before: Array, s: float, end: float, theta: Array, K: float) -> Array:
     """Whether (y) holds on the cell [s, end] where y falls from ``before`` to ``y``, by its extremes there."""
-    fall = up(up(before - y) / down(np.float64(end - s)))
+    fall = up(up(before - y) / down(np.asarray(end - s)))
     most, least = up(up(theta - y) / s), np.maximum(0.0, down(down(theta - before) / end))
     right = down(K * down(1.0 - up(fall * mills(least, ERROR))))
     left = up(np.exp(np.minimum(largest(up(K - y), most, s), 50.0)) * (1.0 + ERROR))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -98,7 +99,7 @@ def test_the_closed_form_for_logistic_loss_is_larger() -> None:
     assert lam(0.79, logistic=True) == pytest.approx(1.0, abs=1e-11)
     nodes = np.linspace(0.798, 1.5, 300)
     assert np.all(np.diff([chord(K) for K in nodes.tolist()]) > 0.0)
-    excess = [(chord(b) - 1.0) / (lam(a, logistic=True) - 1.0) for a, b in zip(nodes[:-1], nodes[1:], strict=True)]
+    excess = [(chord(b) - 1.0) / (lam(a, logistic=True) - 1.0) for a, b in pairwise(nodes.tolist())]
     assert 0.8 < max(excess[5:]) < 0.95
     assert max(excess) < 1.0
     assert [round(chord(K), 4) for K in (0.834, 1.0, 1.2, 1.5)] == [1.0004, 1.0114, 1.0417, 1.1147]
@@ -109,7 +110,7 @@ def test_the_closed_form_for_logistic_loss_is_larger() -> None:
 
 @pytest.mark.parametrize(("logistic", "most"), [(True, 1.5), (False, 0.8)])
 def test_more_noise_costs_less_within_the_range_and_infinitely_much_beyond(logistic: bool, most: float) -> None:
-    """d ln lam/d ln K < 1, at a fixed convexity."""
+    """D ln lam/d ln K < 1, at a fixed convexity."""
     unit = event(most * (1.0 - 1e-9), logistic=logistic, ratio=0.1)
     found = []
     for share in np.linspace(0.01, 1.0, 400).tolist():

@@ -1,7 +1,8 @@
 """Theorem 26 of docs/privacy.md on real minimisers: how far apart the probabilities of a set can be in two worlds.
 
-The distance of two laws is the largest |Phi^-1 Q(A) - Phi^-1 P(A)| over sets of a likelihood ratio. In one dimension sets are
-made of intervals whose probabilities are exact, so that none comes out too large; in two of squares, to ``PLANE``.
+The distance of two laws is the largest |Phi^-1 Q(A) - Phi^-1 P(A)| over sets of a likelihood ratio. In one dimension
+sets are made of intervals whose probabilities are exact, so that none comes out too large; in two of squares, to
+``PLANE``.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ def worst(kind: str, c: float, K: float, x: float, other: float) -> float:
     scale = one * made.convexity, one * made.sigma
     pairs = [(CENTRES, CENTRES), (CENTRES, -CENTRES)] if other else [(CENTRES, CENTRES)]
     models = [
-        Models(one, *scale, record(kind, x, unit * first), record(kind, other, unit * second)) for first, second in pairs
+        Models(one, *scale, record(kind, x, unit * first), record(kind, other, unit * second))
+        for first, second in pairs
     ]
     return max(float(np.max(distances(each))) for each in models)
 

@@ -108,8 +108,8 @@ class Target:
         if self.accountant == "published":
             return loose_rho(self.epsilon, self.delta)
         if self.spent is not None and self.order is None:
-            # others believe nobody to have more than a fresh budget at the best order
-            return min(0.5 * gaussian_mu_left(self) ** 2, Target(self.epsilon, self.delta).nominal_rho())
+            # others believe nobody to have more than a fresh budget at the best order; discrete plans look at kappa
+            return min(0.5 * gaussian_mu_left(self, 0) ** 2, Target(self.epsilon, self.delta).nominal_rho())
 
         def fits(rho: float) -> bool:
             total = Totals("proven")

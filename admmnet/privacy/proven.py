@@ -121,14 +121,15 @@ def _objective_perturbation(event: ObjectivePerturbation) -> tuple[float, Vector
 
 
 def stretch(event: ObjectivePerturbation) -> float:
-    """Lam of docs/privacy.md Theorem 26, mu over sensitivity/sigma; inf where it proves none."""
-    K = 2.0 * event.sigma / event.sensitivity / event.records * (event.curvature / event.convexity) * ROUNDED
-    K *= 4.0 if event.logistic else 1.0
-    if not (event.one_sided and (1.5 if event.logistic else 0.8) >= K):  # nan fails, too
+    """Lam of docs/privacy.md Theorem 26, mu over sensitivity/sigma; inf where it proves none; k is its K."""
+    k = 2.0 * event.sigma / event.sensitivity / event.records * (event.curvature / event.convexity) * ROUNDED
+    k *= 4.0 if event.logistic else 1.0
+    most = 1.5 if event.logistic else 0.8
+    if not (event.one_sided and k <= most):  # nan fails, too
         return math.inf
     if event.logistic:
-        return (1.0 + 0.3 * max(0.0, K - 0.79) ** 2) * ROUNDED
-    return (1.0 + 0.11 * max(K, 0.17) ** 2 + 0.36 * max(0.0, K - 0.3) ** 2) * ROUNDED
+        return (1.0 + 0.3 * max(0.0, k - 0.79) ** 2) * ROUNDED
+    return (1.0 + 0.11 * max(k, 0.17) ** 2 + 0.36 * max(0.0, k - 0.3) ** 2) * ROUNDED
 
 
 def gaussian_mu_squared(event: Event) -> float:

@@ -24,14 +24,13 @@ from .accounts import Place, opened_order, told
 
 def test_totals_go_on_over_runs(place: Place) -> None:
     ledgers = []
-    for number, (epsilon, words) in enumerate(
-        [
-            (1.0, {"account_order": True}),
-            (2.0, {"algorithm": "ipp-admm", "gate": "above-threshold"}),
-            (4.0, {"release": "output"}),
-            *((6.0 + 2.0 * k, {"algorithm": name}) for k, name in enumerate(("dvp", "m-admm", "r-admm"))),
-        ]
-    ):
+    runs: list[tuple[float, dict[str, Any]]] = [
+        (1.0, {"account_order": True}),
+        (2.0, {"algorithm": "ipp-admm", "gate": "above-threshold"}),
+        (4.0, {"release": "output"}),
+        *((6.0 + 2.0 * k, {"algorithm": name}) for k, name in enumerate(("dvp", "m-admm", "r-admm"))),
+    ]
+    for number, (epsilon, words) in enumerate(runs):
         result = place.run(f"run{number}", epsilon=epsilon, **words)
         ledgers.append(list(read_run(result.folder).ledgers.values()))
         for i, account in enumerate(place.totals()):

@@ -13,20 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from admmnet.privacy import events as kinds
 from admmnet.privacy import subsampled
 from admmnet.privacy.conversion import LAMBDAS, ORDERS
-from admmnet.privacy.events import (
-    AboveThreshold,
-    DiscreteGaussian,
-    Event,
-    GammaNorm,
-    GammaNormVector,
-    Gaussian,
-    Laplace,
-    NoRecords,
-    ObjectivePerturbation,
-    SubsampledGaussian,
-)
+from admmnet.privacy.events import DiscreteGaussian, Event, GammaNorm, Gaussian, NoRecords, ObjectivePerturbation
 from admmnet.types import Vector
 
 LEAST = math.ulp(0.0)
@@ -49,24 +39,24 @@ class EventCost(NamedTuple):
 def cost(event: Event) -> EventCost:
     """Proven cost of one event, infinite for an unprotected release; its curve is read-only."""
     match event:
-        case ObjectivePerturbation():
+        case kinds.ObjectivePerturbation():
             rho, curve = _objective_perturbation(event)
-        case Gaussian() | DiscreteGaussian():  # the discrete one: Canonne, Kamath, Steinke 2020, Theorem 4
+        case kinds.Gaussian() | kinds.DiscreteGaussian():  # the discrete one: Canonne, Kamath, Steinke 2020, Theorem 4
             rho = gaussian_rho(event.sensitivity, event.sigma)
             if isinstance(event, DiscreteGaussian) and event.parts > 1:
                 rho = math.nextafter(rho, math.inf)  # Theorem 19, (P12): more than several parts add
             curve = rho * ORDERS
-        case Laplace():
+        case kinds.Laplace():
             rho, curve = _pure(event.sensitivity / event.scale)
-        case AboveThreshold():
+        case kinds.AboveThreshold():
             rho, curve = _pure(event.epsilon_threshold + event.epsilon_query)
-        case GammaNorm():
+        case kinds.GammaNorm():
             rho, curve = _pure(gamma_norm_epsilon(event))
-        case GammaNormVector():
+        case kinds.GammaNormVector():
             rho, curve = _pure(event.rate * event.sensitivity)
-        case SubsampledGaussian():
+        case kinds.SubsampledGaussian():
             rho, curve = subsampled.rho(event), subsampled.curve(event)
-        case NoRecords():
+        case kinds.NoRecords():
             rho, curve = 0.0, np.zeros_like(ORDERS)
         case _:
             rho, curve = math.inf, np.full_like(ORDERS, np.inf)

@@ -13,7 +13,7 @@ import click
 from admmnet.cli.flags import json_flag
 from admmnet.cli.settings import SettingsCommand, settings_of
 from admmnet.errors import RequestError, counted
-from admmnet.methods.sample_complexity import Asked, needed
+from admmnet.methods.sample_complexity import Goal, needed
 from admmnet.record.format import count, epsilon, number
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ def calibrate(
     """
     from admmnet.config.defaults import with_delta
     from admmnet.data import declared_classes, declared_task
-    from admmnet.graph import network_of
     from admmnet.methods import fixed
+    from admmnet.running.loading import graph_of
     from admmnet.running.plan import Public, decide
     from admmnet.transport.local import LocalWorld
 
@@ -82,13 +82,11 @@ def calibrate(
     settings = fixed(settings)
     asked = None
     if sample_complexity is not None:
-        asked = _asked(settings, Asked(sample_complexity, reference_norm, failure))
+        asked = _asked(settings, Goal(sample_complexity, reference_norm, failure))
     sizes = [] if records is None else _sizes(records)
-    agents = settings.agents
-    if agents is None and settings.topology is None:
-        agents = len(sizes) if len(sizes) > 1 else 5
-    seed = settings.topology_seed if settings.topology_seed is not None else settings.seed or 0
-    graph = network_of(settings.topology or f"erdos-renyi:{agents}:0.5", agents=agents, seed=seed)
+    if settings.agents is None and settings.topology is None and len(sizes) > 1:
+        settings = settings.changed(agents=len(sizes))
+    _, graph = graph_of(settings.sections.network, settings.graph_seed, None, LocalWorld())
     sizes = sizes or [max(BUILT_IN_TRAINING // len(graph), 1)]
     if len(sizes) not in (1, len(graph)):
         raise RequestError(f"--records {records} names {len(sizes)} sizes for {len(graph)} agents: give one, or all")
@@ -107,7 +105,7 @@ def calibrate(
     _print(facts, len(plans), method.settings.group_size, [contract.group() for contract in contracts.values()])
 
 
-def _asked(settings: MethodSettings, asked: Asked) -> Asked:
+def _asked(settings: MethodSettings, asked: Goal) -> Goal:
     if (settings.algorithm, settings.method) != ("pp-admm", "published"):
         raise RequestError(
             "--sample-complexity goes with --algorithm pp-admm --method published: its paper's Theorems 3.4 and 3.5 "
@@ -202,7 +200,7 @@ def charges_of(plan: AgentPlan, settings: MethodSettings, delta: float) -> list[
 
 
 def _facts(
-    method: Method, plans: Mapping[int, AgentPlan], contracts: Mapping[int, Contract], asked: Asked | None
+    method: Method, plans: Mapping[int, AgentPlan], contracts: Mapping[int, Contract], asked: Goal | None
 ) -> dict[str, Any]:
     """What is decided, and every agent's charges and worst case: what ``--json`` prints."""
     from admmnet.privacy.ledger.form import total_line

@@ -58,6 +58,7 @@ class Settings(TypedDict, total=False):
     delta: float | Literal["auto"]
     account: str | PathLike[str] | None
     no_account: bool
+    account_order: bool
     group_size: int
     trust: str
     colluders: int | None

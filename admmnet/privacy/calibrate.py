@@ -110,9 +110,9 @@ class Target:
         if self.accountant == "published":
             return loose_rho(self.epsilon, self.delta)
         if self.spent is not None and self.order is None:
-            # others believe nobody to have more than a fresh budget at the best order
+            # others believe nobody to have more than a fresh budget at the best order; discrete plans look at kappa
             fresh = Target(self.epsilon, self.delta, before=self.before)
-            return min(0.5 * gaussian_mu_left(self) ** 2, fresh.nominal_rho())
+            return min(0.5 * gaussian_mu_left(self, 0) ** 2, fresh.nominal_rho())
         ahead = self.worst(())
 
         def fits(rho: float) -> bool:
@@ -241,22 +241,30 @@ def largest(fits: Callable[[float], bool], start: float, epsilon: float) -> floa
     BudgetError
         If not even a vanishing one fits.
     """
-    low = high = start
-    for _ in range(60):
-        if low > 0.0 and fits(low):
-            break
-        high, low = low, low / 16.0
-    else:
+    found = _below(fits, start, 1.0 / 16.0, 60)
+    found = found or _below(fits, start, 0.9, 64)  # where mu^2 alone is added up Theorem 26 has a least budget, too
+    if found is None:
         raise BudgetError(
             f"epsilon = {epsilon:g} affords no release at all; raise --epsilon or lower --rounds "
             "(or raise --eta or --proximal, if they are set by hand)"
         )
+    low, high = found
     while high == low or fits(high):
         low, high = high, 4.0 * high
     while high / low > 1.0 + 1e-10:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
+
+
+def _below(fits: Callable[[float], bool], start: float, factor: float, tries: int) -> tuple[float, float] | None:
+    """First of start, start factor, ... that fits, and the one before it."""
+    low = high = start
+    for _ in range(tries):
+        if low > 0.0 and fits(low):
+            return low, high
+        high, low = low, low * factor
+    return None
 
 
 def pure_epsilon(rho: float) -> float:

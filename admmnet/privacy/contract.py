@@ -117,10 +117,12 @@ class Contract:
         return group_epsilon(most.rho, self.promise.delta, self.promise.group)
 
     def spent(self, totals: Totals, *, alone: bool = False) -> float | None:
-        """Epsilon of charges so far: the lesser of their sum and all that a plan lets through (Theorem 25)."""
+        """Epsilon of charges so far: as their filter adds up, and at most all that a plan lets through (Theorem 25)."""
         own = totals.unmasked if alone else totals
         if self.promise is None or own is None:
             return None
+        if isinstance(self.filter, Spend) and self.filter.order is None:
+            return own.epsilon_gaussian(self.promise.delta)
         found = own.epsilon_proven(self.promise.delta, coarse=True)
         most = self.most(alone=alone) if isinstance(self.filter, Count) else None
         return found if most is None else min(found, most.epsilon)
@@ -172,9 +174,10 @@ def _keeps(filter: Count | Spend, form: str, totals: Totals) -> bool:
         return filter.affords(totals, ())
     pairs = [(totals, _sum(filter, form, False)), (totals.unmasked, _sum(filter, form, True))]
     return all(
-        spent.rho <= worst.rho * (1.0 + ROUNDING) and bool(np.all(spent.curve <= worst.curve * (1.0 + ROUNDING)))
+        bool(np.all(getattr(spent, name) <= getattr(worst, name) * (1.0 + ROUNDING)))
         for spent, worst in pairs
         if spent is not None
+        for name in ("rho", "curve", "mu_squared")
     )
 
 

@@ -22,7 +22,7 @@ from admmnet.graph.simple import Graph
 from admmnet.methods import fixed, only_filled
 from admmnet.methods.blame import blaming
 from admmnet.methods.encoding_rule import Wish
-from admmnet.running.accounts import deltas_of, open_accounts, records_of
+from admmnet.running.accounts import deltas_of, open_accounts, opening_notes, records_of
 from admmnet.running.agreement import world_of
 from admmnet.running.arguments import Arguments, in_python
 from admmnet.running.ends import terminating
@@ -170,7 +170,8 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
         raise
     advice = (*prologue.notes, *method.notes(drowned_of(world, method, agents)))
     said = notes_of(settings, data, simulation=simulation, seeded=run.seeded)
-    notes = (*said, *source_note(settings), *advice, *host_notes(hosts), *(trouble.notes() if trouble else ()))
+    said += (*opening_notes(accounts.values()), *source_note(settings))
+    notes = (*said, *advice, *host_notes(hosts), *(trouble.notes() if trouble else ()))
     masked = {} if config.colluders is None else public_settings(config, digests=False)
     agreed = json.dumps(masked, sort_keys=True)
     kept = settings_digest(config) if keeps or run.resume is not None else ""

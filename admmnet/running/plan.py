@@ -207,11 +207,13 @@ def _planned(
         parts = 1 if settings.trust == "local" else len(method.facts.counts) - (settings.colluders or 0)
         worst = target.worst(first.charges)
         if not first.charges:  # of an agent that is never asked: the account is open to any plan
-            worst.curve, worst.mu_squared = (Target(target.epsilon, target.delta).nominal_rho() * ORDERS, math.inf)
+            worst.curve = Target(target.epsilon, target.delta).nominal_rho() * ORDERS
+        if settings.account_order or not first.charges:
+            worst.mu_squared = math.inf
         account.filter = Spend.of(target.epsilon, target.delta, worst, parts)
         target = replace(target, account=account.filter)
     elif account is not None and target.order is None:
-        check_gaussian(account, method, agent, target)
+        check_gaussian(account, method, agent, target, asked=settings.account_order)
     plan = method.plan(agent, target)
     if not isinstance(plan, AgentPlan):
         raise RequestError(f"{defined(type(method), 'plan')}: returns {type(plan).__name__}: it must be an AgentPlan")

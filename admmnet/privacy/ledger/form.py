@@ -39,7 +39,7 @@ class Limit(Struct, frozen=True, forbid_unknown_fields=True, tag_field="by", tag
     """Theorem 5: a limit that was fixed before the first round, of a method that is `adaptive` and of an account."""
 
     order: Annotated[float, Meta(gt=1.0)] | None
-    """the one Renyi order at which costs are added up; `null` where mu^2 and kappa of Gaussian events are"""
+    """the one Renyi order at which costs are added up; `null` where mu^2 and kappa are"""
     kappa: Booked
     """most that (P10) of discrete noise may come to"""
     parts: Natural

@@ -82,7 +82,7 @@ def test_no_loss_is_computed_in_between(people: str, tmp_path: Path, monkeypatch
         asked = 0
         run(settings(people, tmp_path / str(every), seed=0, measure_every=every))
         counts.append(asked)
-    assert counts[0] - counts[1] == 6 * 2 * 5  # rounds 1 to 6, own and consensus, five agents
+    assert counts[0] - counts[1] == 6 * 5  # rounds 1 to 6, five agents
 
 
 def test_models_are_not_observed_in_between(people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,7 +63,7 @@ class Settings(TypedDict, total=False):
     private: bool
     out: str | PathLike[str] | None
     checkpoint_every: int | None
-    measure_every: int
+    measure_every: int | Literal["auto"]
     resume: str | PathLike[str] | None
     eta: float | Literal["auto"]
     proximal: float | Literal["auto"]

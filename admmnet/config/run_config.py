@@ -14,7 +14,7 @@ from admmnet.faults.settings import FaultSettings
 from admmnet.methods import METHODS, TAKEN
 from admmnet.methods.settings import MethodSettings
 from admmnet.registry import meant
-from admmnet.settings import Setting, setting, settings_in
+from admmnet.settings import Auto, Setting, setting, settings_in
 from admmnet.transport.settings import NetworkSettings
 
 if TYPE_CHECKING:
@@ -69,10 +69,11 @@ class RunSettings:
         metavar="K",
         resume=True,
     )
-    measure_every: int = setting(
+    measure_every: int | Auto = setting(
         1,
         "run",
-        "rounds between measurements, lines of metrics.csv (errors, losses); the last one is always measured",
+        "rounds between measurements, lines of metrics.csv (errors, losses), the last one measured always; auto, which "
+        "commands take by default: a tenth of the rounds",
         within="[1, inf)",
         metavar="K",
         resume=True,

@@ -102,7 +102,7 @@ def execute(
         if receipts is not None:
             opened.callback(receipts.close)
         rounds = Rounds(plan.method, plan.graph, plan.faults, blocks, transport, receipts, attempts)
-        alone, every = plan.method.verb == "none", plan.run.measure_every
+        alone, every = plan.method.verb == "none", int(plan.run.measure_every)
         done = seen = shown = keeper.start
         for round in count(done) if alone and plan.method.open_ended else range(done, plan.method.rounds):
             said = rounds.run(round)

@@ -140,6 +140,13 @@ def test_the_command_has_it(people: str, tmp_path: Path, capsys: pytest.CaptureF
     assert run_command_line([*words, "--measure-every", "5", "-o", str(tmp_path / "run")]) == 0
     assert sorted({int(row["round"]) for row in rows(tmp_path / "run")}) == [0, 5, 6]
     assert run_command_line([*words, "--measure-every", "0", "-o", str(tmp_path / "none")]) == 2
-    assert "measure_every = 0 is not allowed: it must be a whole number, at least 1" in capsys.readouterr().err
+    assert "measure_every = 0 is not allowed: it must be a whole number or 'auto', at least 1" in capsys.readouterr().err
+    assert run_command_line([*words, "--rounds", "35", "-o", str(tmp_path / "auto")]) == 0
+    assert "measure_every = 3\n" in (tmp_path / "auto/config.toml").read_text()
+    assert sorted({int(row["round"]) for row in rows(tmp_path / "auto")}) == [*range(0, 35, 3), 34]
+    baseline = ["baseline", "sgd", "--data", people, "--seed", "0", "--epochs", "30", "--quiet"]
+    assert run_command_line([*baseline, "-o", str(tmp_path / "one")]) == 0
+    assert "measure_every = 1\n" in (tmp_path / "one/config.toml").read_text()  # nobody knows when it ends
+    assert settings(people, tmp_path / "python", seed=0).measure_every == 1
     with pytest.raises(RequestError, match="measure_every"):
         settings(people, tmp_path / "none", seed=0, measure_every=2.5)

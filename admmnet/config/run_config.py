@@ -178,9 +178,13 @@ class RunConfig(RunSettings, FaultSettings, NetworkSettings, DataSettings, Metho
 
     @property
     def request(self) -> DataSettings:
-        """Section [data]; the records of a simulation may show, and so may an encoding that is read from them."""
+        """Section [data]; the records of a simulation may show, and so may an encoding that is read from them.
+
+        Of records that are to be private, even of a public set, nothing is kept in the cache.
+        """
         data = self.section(DataSettings)
-        return replace(data, data_dependent=self.data_dependent or self.simulation)
+        dependent, uncached = self.data_dependent or self.simulation, self.no_cache or self.private
+        return replace(data, data_dependent=dependent, no_cache=uncached)
 
     def check(self) -> None:
         """Check what one holder of all records cannot have, and that a run can go on from its checkpoints."""

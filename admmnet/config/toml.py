@@ -21,9 +21,7 @@ READ_BY = (*("label", "separator", "positive", "task", "features", "no_intercept
 
 
 def load_config(
-    path: str | Path | None,
-    flags: Mapping[str, Any] | None = None,
-    defaults: Mapping[str, Any] = MappingProxyType({}),
+    path: str | Path | None, flags: Mapping[str, Any] | None = None, defaults: Mapping[str, Any] = MappingProxyType({})
 ) -> RunConfig:
     """Settings from a TOML file with the tables of ``TABLES``, overridden by flags, of which None counts as not given.
 

@@ -20,6 +20,7 @@ SCRIPTS: tuple[tuple[str, ...], ...] = (
     ("bench_baselines",),
     ("bench_zmq", "1000"),
     ("bench_curves",),
+    ("bench_shares",),
 )
 LONGEST = 3600
 """Seconds after which a script is ended."""
@@ -28,11 +29,11 @@ LONGEST = 3600
 def main() -> int:
     """Run them; print what they print."""
     parser = argparse.ArgumentParser(description="All measurements of speed and memory.")
-    parser.add_argument("--data-dir", help="folder of data sets, for bench_baselines")
+    parser.add_argument("--data-dir", help="folder of data sets, for bench_baselines and bench_shares")
     folder = parser.parse_args().data_dir
     missed = []
     for name, *words in SCRIPTS:
-        more = ("--data-dir", folder) if folder and name == "bench_baselines" else ()
+        more = ("--data-dir", folder) if folder and name in ("bench_baselines", "bench_shares") else ()
         print(f"\n## {' '.join((name, *words, *more))}\n", flush=True)
         command = [sys.executable, "-m", f"tests.benchmarks.{name}", *words, *more]
         try:

@@ -40,11 +40,8 @@ class _Kept(msgspec.Struct, forbid_unknown_fields=True):
     label: str | None
     parts: tuple[int, ...]
     dependent: tuple[str, ...]
-    levels: dict[str, tuple[str, ...]]
-    """Distinct texts of the columns; of numbers those of the label."""
-    typed: dict[str, bool | None]
-    shape: tuple[int, int] | None = None
-    """Of CSR rows."""
+    columns: dict[str, tuple[bool | None, tuple[str, ...]]]
+    """Whether a column is typed, and its distinct texts; where features are numbers already, of the label alone."""
 
 
 def read_cached(name: str, paths: Sequence[Path], read: Reader) -> Table:
@@ -102,27 +99,17 @@ def _content(table: Table, paths: Sequence[Path]) -> bytes:
     """
     if table.origin != str(paths[0]) or table.spelling != PLAIN or table.left_out:
         raise ValueError(table.origin)
-    names, shape = table.names, None
-    arrays: dict[str, Any] = {}
+    names, arrays = table.names, dict[str, Any]()
     if table.features is not None:
         if table.features.numbers is None or table.label is None:
             raise ValueError(table.origin)
         names, X = (table.label,), table.features.numbers
-        shape = X.shape if hasattr(X, "tocsr") else None
-        arrays = {"X": X} if shape is None else {part: getattr(X, part) for part in _CSR}
+        arrays = {part: getattr(X, part) for part in _CSR} if hasattr(X, "tocsr") else {"X": X}
     columns = {name: table.read(name) for name in names}
     for k, column in enumerate(columns.values()):
         arrays[f"codes{k}"] = column.codes.astype(np.min_scalar_type(len(column.levels)))
-    kept = _Kept(
-        table.names,
-        table.rows,
-        table.label,
-        table.parts,
-        table.dependent,
-        {name: column.levels for name, column in columns.items()},
-        {name: column.typed for name, column in columns.items()},
-        shape,
-    )
+    said = {name: (column.typed, column.levels) for name, column in columns.items()}
+    kept = _Kept(table.names, table.rows, table.label, table.parts, table.dependent, said)
     file = io.BytesIO()
     np.savez(file, kept=np.frombuffer(msgspec.json.encode(kept), dtype=np.uint8), **arrays)
     return file.getvalue()
@@ -146,8 +133,8 @@ def _table(content: bytes, paths: Sequence[Path], read: Reader) -> Table:
     kept = msgspec.json.decode(arrays["kept"].tobytes(), type=_Kept)
 
     def column(name: str) -> Column:
-        codes = arrays[f"codes{list(kept.levels).index(name)}"]
-        return Column(kept.levels[name], codes.astype(np.int32), kept.typed[name])
+        codes, (typed, levels) = arrays[f"codes{list(kept.columns).index(name)}"], kept.columns[name]
+        return Column(levels, codes.astype(np.int32), typed)
 
     def where(row: int) -> str:
         return read(paths).where(row)
@@ -155,11 +142,10 @@ def _table(content: bytes, paths: Sequence[Path], read: Reader) -> Table:
     origin = str(paths[0])
     if kept.label is None:
         return Table(kept.names, kept.rows, column, where, origin, dependent=kept.dependent, parts=kept.parts)
-    if kept.shape is None:
-        X: Any = arrays["X"]
-    else:
+    X: Any = arrays.get("X")
+    if X is None:
         from scipy.sparse import csr_array  # imported here: most sets do without it
 
-        X = csr_array(tuple(arrays[part] for part in _CSR), shape=kept.shape)
+        X = csr_array(tuple(arrays[part] for part in _CSR), shape=(kept.rows, len(kept.names) - 1))
     table = table_of_numbers(X, kept.names[1:], kept.label, partial(column, kept.label), where, origin)
     return replace(table, dependent=kept.dependent, parts=kept.parts)

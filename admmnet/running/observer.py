@@ -267,9 +267,11 @@ class Observer:
         rows = RoundFigures.filled(0.0, len(self._nodes))
         rows.releases = [node.agent.releases for node in self._nodes]
         rows.bytes_sent = [8 * node.agent.numbers for node in self._nodes]
+        # agents with equal histories share totals
         totals = [(id(node.ledger.totals), id(node.ledger.contract)) for node in self._nodes]
-        spent = {own: node.spent for own, node in dict(zip(totals, self._nodes, strict=True)).items()}
-        rows.spent = [RoundFigures.NO_FIGURE if spent[own] is None else spent[own] for own in totals]
+        distinct = dict(zip(totals, self._nodes, strict=True)).items()
+        found = {own: RoundFigures.NO_FIGURE if (spent := node.spent) is None else spent for own, node in distinct}
+        rows.spent = [found[own] for own in totals]
         return rows
 
     def _figures(self, judged: Vector | None) -> RoundFigures:

@@ -69,10 +69,6 @@ class AnySolver:
         (found,) = self.scores_at(theta)
         return self.loss.value(found, self.y)
 
-    def mean_loss(self, theta: Vector) -> float:
-        """Mean loss over the records at theta."""
-        return self.mean_losses(theta)[0]
-
     def mean_losses(self, *points: Vector) -> list[float]:
         """Mean loss over the records at each of several points, in one pass."""
         return [float(np.mean(self.loss.value(u, self.y))) for u in self.scores_at(*points)]

@@ -140,7 +140,9 @@ def test_the_command_has_it(people: str, tmp_path: Path, capsys: pytest.CaptureF
     assert run_command_line([*words, "--measure-every", "5", "-o", str(tmp_path / "run")]) == 0
     assert sorted({int(row["round"]) for row in rows(tmp_path / "run")}) == [0, 5, 6]
     assert run_command_line([*words, "--measure-every", "0", "-o", str(tmp_path / "none")]) == 2
-    assert "measure_every = 0 is not allowed: it must be a whole number or 'auto', at least 1" in capsys.readouterr().err
+    assert (
+        "measure_every = 0 is not allowed: it must be a whole number or 'auto', at least 1" in capsys.readouterr().err
+    )
     assert run_command_line([*words, "--rounds", "35", "-o", str(tmp_path / "auto")]) == 0
     assert "measure_every = 3\n" in (tmp_path / "auto/config.toml").read_text()
     assert sorted({int(row["round"]) for row in rows(tmp_path / "auto")}) == [*range(0, 35, 3), 34]

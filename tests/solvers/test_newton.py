@@ -159,7 +159,7 @@ def test_loss_helpers() -> None:
     X, y = problem(120, 5)
     theta, solver = linear_term(5, 2.0), LocalSolver(X, y, LOSS)
     np.testing.assert_allclose(solver.losses(theta), LOSS.value(X @ theta, y), rtol=1e-14)
-    assert solver.mean_loss(theta) == pytest.approx(float(LOSS.value(X @ theta, y).mean()))
+    assert solver.mean_losses(theta)[0] == pytest.approx(float(LOSS.value(X @ theta, y).mean()))
     np.testing.assert_array_equal(solver.data_gradient(theta), gradient(X, y, theta, LOSS)[0])
     assert solver.row_norm == pytest.approx(1.0)
 

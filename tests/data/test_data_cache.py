@@ -20,6 +20,7 @@ from tests.data.conftest import Write, every
 from tests.real_sets import need
 
 from .test_data_built_in import ROWS, small_adult
+from .test_data_year_ipums import PERSONS, USA, extract
 
 A9A = "-1 3:1 11:1 14:1\n-1 5:1 7:1\n+1 5:1 120:1\n+1 9:1\n"
 YEARS = "".join(
@@ -118,6 +119,15 @@ def test_other_files_and_other_readers_are_read(kept: Path, write: Write, monkey
     assert len(list(kept.iterdir())) == 4
 
 
+def test_a_packed_file_under_a_plain_name_is_read(kept: Path, write: Write) -> None:
+    settings = small(write, "a9a")
+    every("a9a", **settings)
+    packed = Path(settings["data_dir"]) / "a9a/a9a.t.gz"
+    packed.rename(packed.with_suffix(""))
+    with pytest.raises(RequestError, match="not UTF-8 text"):
+        every("a9a", **settings)
+
+
 @pytest.mark.parametrize("damage", ["cut", "bit", "empty", "folder"])
 def test_damage_is_passed_over(damage: str, kept: Path, write: Write) -> None:
     settings = small(write, "a9a")
@@ -167,6 +177,7 @@ def test_a_fault_in_a_row_is_told_alike(kept: Path, write: Write) -> None:
 
 
 def test_nothing_is_kept_of_paths_and_private_runs(kept: Path, write: Write, tmp_path: Path) -> None:
+    every("ipums:usa_00001.csv", data_dir=extract(write, USA + "\n".join(PERSONS)), test_fraction=0.34)
     every(write("own.csv", "age,label\n3,a\n4,b\n5,a\n6,b\n"), label="label", data_dependent=True)
     given = ["--algorithm", "admm", "--data", "adult", "--agents", "2", "--rounds", "1", "--quiet"]
     given += ["--data-dir", small_adult(write, ROWS * 8, ROWS), "--test", "official"]

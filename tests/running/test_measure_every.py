@@ -189,8 +189,9 @@ def test_figures_of_many_agents_are_each_ones_own(
 def test_agents_with_other_histories_have_spent_other_budgets(people: str, tmp_path: Path) -> None:
     """Gates let some speak; agents of equal contracts do not share what they have spent."""
     seen: list[RoundEvent] = []
-    own = {"algorithm": "ipp-admm", "topology": "ring:8", "seed": 0, "rounds": 6}
-    found = run(settings(people, tmp_path / "run", **own), on_round=seen.append)
+    own = {"algorithm": "ipp-admm", "gate": "above-threshold", "gate_threshold": 0.05, "epsilon": 20.0}
+    found = run(settings(people, tmp_path / "run", topology="ring:6", seed=0, **own), on_round=seen.append)
     spent = {entry["agent"]: entry["epsilon_spent"] for entry in found.summary["per_agent"]}
     assert seen[-1].epsilon == pytest.approx(spent)
-    assert len(set(spent.values())) > 1
+    assert len({entry["records"] for entry in found.summary["per_agent"]}) == 1
+    assert len(set(spent.values())) > 2

@@ -49,7 +49,7 @@ def graph_of(
             agents = agents or (world.size if world.size > 1 else 5)
         source = source or f"erdos-renyi:{agents}:0.5"
         graph = network_of(source, agents=agents, seed=seed)
-    count = graph.number_of_nodes()
+    count = len(graph)
     block = automatic_block(count, world.size) if network.block == "auto" else network.block
     used = seed if source is None or is_random(source) else 0  # no other graph has one
     return replace(network, topology=source, topology_seed=used, agents=count, block=block), graph

@@ -130,7 +130,7 @@ def _commands(config: RunConfig, graph: Graph, private: Path, *, debug: bool) ->
         write_secrets(secret_path(private, i), i, Secrets(None, identity))
     peers = [Peer(i, f"ipc://{private / f'agent-{i}'}", identity=own.public) for i, own in identities.items()]
     topology, seed = config.topology or "schedule", config.topology_seed or 0
-    network = make_network(topology, graph.edges(), peers, curve=False, topology_seed=seed)
+    network = make_network(topology, graph.edges, peers, curve=False, topology_seed=seed)
     write_network(network, private / "network.toml")
     (private / "config.toml").write_text(to_toml(config), encoding="utf-8")
     words = [sys.executable, "-P", "-m", MODULE, "agent", str(private / "config.toml"), "--quiet"]

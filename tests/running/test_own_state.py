@@ -15,10 +15,9 @@ from admmnet import BudgetError, RequestError, RunConfig, read_run, run
 from admmnet.holder.answers import Asking
 from admmnet.methods import METHODS
 from admmnet.methods.agent import AgentPlan, Contact
-from admmnet.methods.base import Agent
+from admmnet.methods.base import Agent, ModelState
 from admmnet.methods.consensus import ConsensusState
 from admmnet.methods.pp_admm import PPADMM
-from admmnet.methods.single_site.base import ModelState
 from admmnet.methods.single_site.dp_sgd import DPSGD
 from admmnet.types import Matrix, Vector
 from tests.interrupted_runs import Place, assert_same, write_people

@@ -18,7 +18,7 @@ from admmnet.holder.answers import measurement
 from admmnet.holder.known import Known
 from admmnet.holder.problem import SINGLE_SITE_LOSSES, Problem
 from admmnet.holder.rows import Features
-from admmnet.holder.series.base import Rngs, BatchSeries, with_noise
+from admmnet.holder.series.base import BatchSeries, Rngs, with_noise
 from admmnet.holder.series.batches import RecordIndices, SeriesProgress, draw_batches
 from admmnet.holder.series.checks import check_choice, check_positive
 from admmnet.holder.series.steps import TINY, Step, batch_step, step_limits

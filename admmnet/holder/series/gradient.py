@@ -16,7 +16,7 @@ from admmnet.errors import RunError
 from admmnet.holder.answers import measurement
 from admmnet.holder.known import Known
 from admmnet.holder.problem import Problem
-from admmnet.holder.series.base import Rngs, BatchSeries, with_noise
+from admmnet.holder.series.base import BatchSeries, Rngs, with_noise
 from admmnet.holder.series.batches import SeriesProgress, draw_batches
 from admmnet.holder.series.checks import check_positive
 from admmnet.privacy.events import Event

@@ -17,7 +17,7 @@ from admmnet.holder.answers import measurement
 from admmnet.holder.known import Known
 from admmnet.holder.problem import Problem
 from admmnet.holder.rows import Features, is_sparse, squared_norms
-from admmnet.holder.series.base import Rngs, BatchSeries, with_noise
+from admmnet.holder.series.base import BatchSeries, Rngs, with_noise
 from admmnet.holder.series.batches import SeriesProgress, draw_batches, steps_per_epoch
 from admmnet.holder.series.checks import check_count, check_noise, check_positive
 from admmnet.privacy.events import Event, SubsampledGaussian, Unprotected

@@ -22,11 +22,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.data.columns import Column, Table, table_of_numbers
+from admmnet.data.columns import RawColumn, RawTable, table_of_numbers
 from admmnet.data.files import cache_folder
 from admmnet.data.values import PLAIN
 
-Reader = Callable[[Sequence[Path]], Table]
+Reader = Callable[[Sequence[Path]], RawTable]
 _DIGEST = 32
 """Bytes of the sha256 that a file begins with, of the rest."""
 _CSR = "data", "indices", "indptr"
@@ -44,7 +44,7 @@ class _Kept(msgspec.Struct, forbid_unknown_fields=True):
     """Whether a column is typed, and its distinct texts; where features are numbers already, of the label alone."""
 
 
-def read_cached(name: str, paths: Sequence[Path], read: Reader) -> Table:
+def read_cached(name: str, paths: Sequence[Path], read: Reader) -> RawTable:
     """Table of the files of a public set, from the cache where it is there, else by ``read``, and then kept.
 
     What is not whole, or cannot be read or written, is passed over without a word.
@@ -89,7 +89,7 @@ def _readers() -> bytes:
     return found.digest()
 
 
-def _content(table: Table, paths: Sequence[Path]) -> bytes:
+def _content(table: RawTable, paths: Sequence[Path]) -> bytes:
     """What is kept of a table.
 
     Raises
@@ -124,7 +124,7 @@ def _keep(path: Path, content: bytes) -> None:
         draft.unlink(missing_ok=True)
 
 
-def _table(content: bytes, paths: Sequence[Path], read: Reader) -> Table:
+def _table(content: bytes, paths: Sequence[Path], read: Reader) -> RawTable:
     rest = memoryview(content)[_DIGEST:]
     if hashlib.sha256(rest).digest() != content[:_DIGEST]:
         raise ValueError(paths[0])
@@ -132,16 +132,16 @@ def _table(content: bytes, paths: Sequence[Path], read: Reader) -> Table:
         arrays: Mapping[str, NDArray[Any]] = {name: file[name] for name in file.files}
     kept = msgspec.json.decode(arrays["kept"].tobytes(), type=_Kept)
 
-    def column(name: str) -> Column:
+    def column(name: str) -> RawColumn:
         codes, (typed, levels) = arrays[f"codes{list(kept.columns).index(name)}"], kept.columns[name]
-        return Column(levels, codes.astype(np.int32), typed)
+        return RawColumn(levels, codes.astype(np.int32), typed)
 
     def where(row: int) -> str:
         return read(paths).where(row)
 
     origin = str(paths[0])
     if kept.label is None:
-        return Table(kept.names, kept.rows, column, where, origin, dependent=kept.dependent, parts=kept.parts)
+        return RawTable(kept.names, kept.rows, column, where, origin, dependent=kept.dependent, parts=kept.parts)
     X: Any = arrays.get("X")
     if X is None:
         from scipy.sparse import csr_array  # imported here: most sets do without it

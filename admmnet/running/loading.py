@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from admmnet.config.modes import check_loaded
-from admmnet.data import DataSettings, Records, load, load_sparse
+from admmnet.data import DataSettings, Records, load
 from admmnet.data.balance import swallowed
 from admmnet.data.loading import SPARSE
 from admmnet.data.records import LEFT_OUT, in_words
@@ -63,7 +63,7 @@ def block_of(network: NetworkSettings) -> int:
 def load_whole(settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
     """As ``admmnet.data.load`` for one holder; the rows of a libsvm file with few entries stay sparse (CSR)."""
     wide = not settings.named and form_of(settings.data) in (".libsvm", ".svm") and settings.project is None
-    return load_sparse(settings, SPARSE) if wide else load(settings, 1, [0])
+    return load(settings, 1, [0], sparse=SPARSE if wide else 0.0)
 
 
 def read_records(

@@ -22,7 +22,7 @@ from admmnet.privacy.discrete import discrete_rows
 from admmnet.rng import AgentStreams, Purpose
 
 from ..privacy import plain_sampler
-from .bench_solve import AGENTS, ROWS, gaussian_records
+from .bench_rounds import AGENTS, ROWS, gaussian_records
 from .common import ROUNDS, least, made, row, summary_of
 
 AT_MOST = {"drawn by rows": 0.3, "measured ten times": 0.8, "kept table": 0.2}

@@ -14,7 +14,7 @@ import pytest
 from admmnet import RunConfig
 from admmnet.cli import run_command_line
 from admmnet.data import DataSettings, Records, cache, load, sets
-from admmnet.data.columns import Table
+from admmnet.data.columns import RawTable
 from admmnet.errors import RequestError
 from tests.data.conftest import Write, every
 from tests.real_sets import need
@@ -38,7 +38,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def no_reading(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Let every reading of the set's files fail."""
 
-    def read(paths: Sequence[Path]) -> Table:
+    def read(paths: Sequence[Path]) -> RawTable:
         raise AssertionError(f"{paths[0]} is read")
 
     monkeypatch.setitem(sets.KNOWN, name, replace(sets.KNOWN[name], read=read))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from admmnet import RunConfig, run
 from admmnet.forms import encode
 from admmnet.record.manifest import make_manifest
+from admmnet.running.events import OnRound, RoundEvent
 
 AGENTS, ROUNDS = 4, 3
 PRIVATE: dict[str, Any] = {"no_test": True, "no_account": True}
@@ -28,6 +30,20 @@ def small(people: str, out: Path, **others: Any) -> RunConfig:
     return RunConfig(data=people, out=str(out), **values | {"epsilon": 20.0} | others)
 
 
+class Stop(Exception):
+    """Ends a run from outside, as an interrupt does."""
+
+
+def stopping(after: int, error: type[BaseException] = Stop) -> OnRound:
+    """What ends a run with an error after a round."""
+
+    def stop(event: RoundEvent) -> None:
+        if event.round == after:
+            raise error
+
+    return stop
+
+
 def finished_run(folder: Path) -> Path:
     """Folder of a published run on a star, below the one given."""
     people = write_people(folder / "people.npz", 90, width=3)
@@ -38,6 +54,12 @@ def finished_run(folder: Path) -> Path:
 def summary_of(folder: Path) -> dict[str, Any]:
     value: dict[str, Any] = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
     return value
+
+
+def rows(folder: Path) -> list[dict[str, str]]:
+    """Lines of metrics.csv."""
+    with (folder / "metrics.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
 
 
 def seal(folder: Path) -> None:

@@ -50,7 +50,10 @@ def watch(run: Path | None, *, once: bool, wait: float, every: float) -> None:
     deadline = time.monotonic() + wait
     while not watcher.there:
         if time.monotonic() >= deadline:
-            raise RequestError(_absent(watcher.folder, wait))
+            what = "is no run folder: it has no config.toml" if watcher.folder.exists() else "is not there"
+            since = f" after {seconds(wait)}" if wait else ""
+            remedy = "start the run first or, if it is still starting, give it time with --wait SECONDS"
+            raise RequestError(f"{watcher.folder} {what}{since}; {remedy}")
         time.sleep(min(POLL, every))
     if once:
         _print(watcher)
@@ -72,23 +75,16 @@ def _newest() -> Path:
     return found[-1].parent
 
 
-def _absent(folder: Path, wait: float) -> str:
-    what = "is no run folder: it has no config.toml" if folder.exists() else "is not there"
-    since = f" after {seconds(wait)}" if wait else ""
-    remedy = "start the run first or, if it is still starting, give it time with --wait SECONDS"
-    return f"{folder} {what}{since}; {remedy}"
-
-
 def _follow(watcher: Watcher, every: float) -> Sight:
     """Show the run until it has ended; return the last sight of it."""
     if not sys.stdout.isatty():
         return _tell(watcher, every)
     from rich.live import Live
 
-    from admmnet.cli.frame import Frame
+    from admmnet.cli.frame import Screen
     from admmnet.report.columns import console
 
-    out, frame = console(), Frame(watcher.folder)
+    out, frame = console(), Screen(watcher.folder)
     sight = watcher.look()
     with Live(frame.of(sight, out), console=out, auto_refresh=False) as live:
         while sight.phase in ("running", "unknown"):
@@ -118,11 +114,11 @@ def _tell(watcher: Watcher, every: float) -> Sight:
 
 
 def _print(watcher: Watcher) -> None:
-    from admmnet.cli.frame import Frame
+    from admmnet.cli.frame import Screen
     from admmnet.report.columns import console
 
     out, sight = console(), watcher.look()
-    out.print(Frame(watcher.folder).of(sight, out, whole=True))
+    out.print(Screen(watcher.folder).of(sight, out, whole=True))
     if sight.phase == "broken":
         print(_words(watcher))
 

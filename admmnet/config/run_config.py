@@ -20,7 +20,6 @@ from admmnet.transport.settings import NetworkSettings
 if TYPE_CHECKING:
     from admmnet.config.keywords import AllSettings
     from admmnet.data.schema import Task
-    from admmnet.methods.base import Method
 
 Mode = Literal["simulation", "private"]
 Section = TypeVar("Section")
@@ -268,14 +267,12 @@ TAKEN.update(settings_in(RunConfig), dir(RunConfig))
 
 @cache
 def _class_of(method: Any) -> type[RunConfig]:
-    """Class with all settings of a method."""
     made = type("RunConfig", (RunConfig, method.Settings), {"chosen_method": method, "__module__": __name__})
     return dataclass(frozen=True, kw_only=True, init=False)(made)
 
 
 @cache
 def _settings_of(method: Any) -> type[MethodSettings]:
-    """Class with the settings of a method alone."""
     return type("Settings", (method.Settings,), {"chosen_method": method, "__module__": __name__})
 
 
@@ -291,12 +288,6 @@ def _refuse_foreign(algorithm: str, name: str, value: Any) -> None:
         )
 
 
-def config_of(method: Method) -> RunConfig:
-    """Settings of a method that was made from a run's."""
-    assert isinstance(method.settings, RunConfig)
-    return method.settings
-
-
 def settings_of(algorithm: str) -> dict[str, Setting]:
     """All settings that a method has, by name."""
     method: Any = METHODS[algorithm]
@@ -305,11 +296,6 @@ def settings_of(algorithm: str) -> dict[str, Setting]:
         for name, own in settings_in(_class_of(method)).items()
         if not (own.about.scope and method.verb == "none") and name not in method.lacks
     }
-
-
-def has_setting(algorithm: str, name: str) -> bool:
-    """Whether a method has a setting."""
-    return name in settings_of(algorithm)
 
 
 def find_setting(name: str) -> Setting:

@@ -18,7 +18,7 @@ from msgspec import to_builtins
 from admmnet.errors import CheckFailed, RequestError, printable
 from admmnet.evidence.compare import read_evidence
 from admmnet.files import load_toml
-from admmnet.forms import decode
+from admmnet.forms import read_form
 from admmnet.privacy.ledger.form import HeaderLine
 from admmnet.record.folder import LOST, PART, SUMMARY, is_held
 from admmnet.record.forms import Lost, Summary
@@ -31,71 +31,48 @@ SHARE = 0.05
 
 
 @dataclass(frozen=True)
-class Seen:
-    """One agent.
-
-    Attributes
-    ----------
-    target, spent : float or None
-        Epsilon of its budget and what its ledger has spent of it, by the accountant that guards it; None for none.
-    releases : int
-    last : int or None
-        Round of its last release; None where metrics.csv does not tell: rounds between were not measured.
-    error : float or None
-        Test error of its last released vector.
-    state : str
-        That it was lost, or its budget refused.
-    """
+class AgentSight:
+    """One agent."""
 
     agent: int
     target: float | None
+    """Epsilon of its budget; None for none."""
     spent: float | None
+    """What its ledger has spent of it, by the accountant that guards it."""
     releases: int
     last: int | None
+    """Round of its last release; None where metrics.csv does not tell: rounds between were not measured."""
     error: float | None
+    """Test error of its last released vector."""
     state: str
+    """That it was lost, or its budget refused."""
 
 
 @dataclass(frozen=True)
 class Sight:
-    """A run at one moment.
-
-    Attributes
-    ----------
-    settings : mapping
-        Tables of config.toml.
-    mode : ModeFacts or None
-        As the ledgers say; None where there is none yet.
-    phase : str
-        ``running``, ``finished``, ``stopped`` (by ``on_round``), ``broken`` (no process is at work, and there is no
-        summary) or ``unknown`` (no summary, and the file system knows no locks).
-    rounds : int or None
-        How many are planned; None where nobody can tell.
-    done : int
-        How many are over, as far as metrics.csv and the ledgers tell.
-    written : float or None
-        Seconds since the last one was written.
-    errors : mapping of int to float
-        Test errors of the consensus by round.
-    agents : tuple of Seen
-        Those of which the folder knows something.
-    lost : mapping of int to int
-        Agent to the round in which the others lost it.
-    trouble : str or None
-        What is wrong with the receipts, or with a file.
-    summary : Summary or None
-    """
+    """A run at one moment."""
 
     settings: Mapping[str, Any]
+    """Tables of config.toml."""
     mode: ModeFacts | None
+    """As the ledgers say; None where there is none yet."""
     phase: str
+    """``running``, ``finished``, ``stopped`` (by ``on_round``), ``broken`` (no process is at work, and there is no
+    summary) or ``unknown`` (no summary, and the file system knows no locks)."""
     rounds: int | None
+    """How many are planned; None where nobody can tell."""
     done: int
+    """How many are over, as far as metrics.csv and the ledgers tell."""
     written: float | None
+    """Seconds since the last one was written."""
     errors: Mapping[int, float]
-    agents: tuple[Seen, ...]
+    """Test errors of the consensus by round."""
+    agents: tuple[AgentSight, ...]
+    """Those of which the folder knows something."""
     lost: Mapping[int, int]
+    """Agent to the round in which the others lost it."""
     trouble: str | None
+    """What is wrong with the receipts, or with a file."""
     summary: Summary | None
 
     def word(self, *keys: str) -> str:
@@ -109,35 +86,23 @@ class Sight:
         return "epoch" if at(self.settings, "network", "agents") is None else "round"
 
     @property
-    def most_spent(self) -> Seen | None:
+    def most_spent(self) -> AgentSight | None:
         """Agent that has spent the largest share of its budget; None without budgets."""
         budgets = [seen for seen in self.agents if seen.target and seen.spent is not None]
         return max(budgets, key=lambda seen: (seen.spent or 0.0) / (seen.target or 1.0), default=None)
 
 
 class Metrics:
-    """metrics.csv as far as it was read; what was read once is not read again.
-
-    Attributes
-    ----------
-    done : int
-        Rounds in it.
-    errors : dict of int to float
-        Test errors of the consensus by round.
-    agents : dict of int to (float or None, int)
-        Every agent's last test error, and its releases.
-    last : dict of int to int
-        Round of every agent's last release, where that is known.
-    """
+    """metrics.csv as far as it was read; what was read once is not read again."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._file = path, -1
         self._begin()
 
     def _begin(self) -> None:
-        self.errors: dict[int, float] = {}
-        self.agents: dict[int, tuple[float | None, int]] = {}
-        self.last: dict[int, int] = {}
+        self.errors: dict[int, float] = {}  # of the consensus, by round
+        self.agents: dict[int, tuple[float | None, int]] = {}  # last test error, and releases
+        self.last: dict[int, int] = {}  # round of the last release, where that is known
         self.done = self._offset = self._new = 0
 
     def read(self) -> float | None:
@@ -179,12 +144,7 @@ class Metrics:
 
 
 class Watcher:
-    """Looks at a run folder again and again.
-
-    Parameters
-    ----------
-    folder : Path
-    """
+    """Looks at a run folder again and again."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -206,15 +166,11 @@ class Watcher:
         return (self.folder / PART).exists()
 
     def look(self) -> Sight:
-        """Return what the folder says now.
-
-        Raises
-        ------
-        RequestError
-            If it is no run folder.
-        """
+        """Return what the folder says now; RequestError if it is no run folder."""
         held = is_held(self.folder)  # before the summary, which is written before the lock is given up
-        settings = _read(self.folder / "config.toml", load_toml)
+        settings: Mapping[str, Any] = {}
+        with suppress(OSError, ValueError):
+            settings = load_toml((self.folder / "config.toml").read_bytes())
         if at(settings, "algorithm", "algorithm") is None:
             raise RequestError(f"{self.folder} is no run folder: it has no config.toml that names an algorithm")
         summary = self._summary()
@@ -227,7 +183,7 @@ class Watcher:
         agents = tuple(self._agents(summary, lost))
         header = self._header
         return Sight(
-            settings=settings or {},
+            settings=settings,
             mode=None if header is None else mode_of(to_builtins(header), whole(at(settings, "run", "seed"))),
             phase=phase,
             rounds=rounds,
@@ -241,19 +197,18 @@ class Watcher:
         )
 
     def _summary(self) -> Summary | None:
-        path = self.folder / SUMMARY
-        with suppress(OSError, CheckFailed):
-            return decode(Summary, path.read_bytes(), str(path), indent=2)
+        with suppress(CheckFailed):
+            return read_form(Summary, self.folder / SUMMARY)
         return None
 
     def _lost(self, summary: Summary | None) -> dict[int, int]:
-        path, said = self.folder / LOST, Lost()
-        with suppress(OSError, CheckFailed):
-            said = decode(Lost, path.read_bytes(), str(path), indent=2)
+        said = Lost()
+        with suppress(CheckFailed):
+            said = read_form(Lost, self.folder / LOST)
         found = {int(i): round for i, round in said.items()} | ({} if summary is None else summary.lost)
         return dict(sorted(found.items()))
 
-    def _agents(self, summary: Summary | None, lost: Mapping[int, int]) -> list[Seen]:
+    def _agents(self, summary: Summary | None, lost: Mapping[int, int]) -> list[AgentSight]:
         refused = {} if summary is None else {entry.agent: entry.refused_at for entry in summary.per_agent}
         self._charged = 0
         budgets = dict(self._budgets())
@@ -264,7 +219,7 @@ class Watcher:
             if not state and refused.get(agent) is not None:
                 state = f"refused in round {refused[agent]}"
             target, spent = budgets.get(agent, (None, None))
-            seen.append(Seen(agent, target, spent, releases, self._metrics.last.get(agent), error, state))
+            seen.append(AgentSight(agent, target, spent, releases, self._metrics.last.get(agent), error, state))
         return seen
 
     def _budgets(self) -> Iterator[tuple[int, tuple[float | None, float | None]]]:
@@ -295,18 +250,3 @@ class Watcher:
                 self._trouble = f"receipts cannot be read: {type(error).__name__}"
             self._next = time.monotonic() + (time.monotonic() - begin) / SHARE
         return self._trouble
-
-
-def _read(path: Path, load: Any) -> Mapping[str, Any] | None:
-    try:
-        return _mapping(path.read_bytes(), load)
-    except OSError:
-        return None
-
-
-def _mapping(data: bytes, load: Any) -> Mapping[str, Any] | None:
-    try:
-        found = load(data)
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None

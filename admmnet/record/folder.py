@@ -18,7 +18,7 @@ import numpy as np
 from admmnet.errors import RequestError
 from admmnet.files import sync, write_whole
 from admmnet.forms import encode
-from admmnet.record.forms import Part, Summary
+from admmnet.record.forms import PartFile, Summary
 from admmnet.record.manifest import MANIFEST, make_manifest
 from admmnet.transport.collective import run_on_all
 from admmnet.types import Matrix, Vector
@@ -72,13 +72,7 @@ def agreed_folder(world: World, algorithm: str) -> Path:
 
 
 def create_folder(folder: Path) -> None:
-    """Make the run folder with its ledger folder.
-
-    Raises
-    ------
-    RequestError
-        If it exists and is not empty, or cannot be made.
-    """
+    """Make the run folder with its ledger folder; RequestError if it exists and is not empty, or cannot be made."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
@@ -158,7 +152,7 @@ def open_folder(out: str | None, algorithm: str, settings: str | None, world: Wo
                 write_part(folder, world.rank, world.size)
         if first:
             opened.enter_context(hold(folder, first=True))
-            if (folder / "summary.json").exists():  # finished while this process loaded its records
+            if (folder / SUMMARY).exists():  # finished while this process loaded its records
                 raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
             (folder / MANIFEST).unlink(missing_ok=True)  # of a run that died before its summary
 
@@ -168,14 +162,9 @@ def open_folder(out: str | None, algorithm: str, settings: str | None, world: Wo
     return folder
 
 
-def part_name(algorithm: str, agent: int) -> str:
-    """Return what stands in place of the algorithm in the name of a folder of one agent."""
-    return f"{algorithm}-agent-{agent:03d}"
-
-
 def write_part(folder: Path, agent: int, agents: int) -> None:
     """Say that a run folder is one agent's own: it holds its ledger and no other."""
-    write_whole({folder / PART: encode(Part(agent=agent, agents=agents), indent=2)})
+    write_whole({folder / PART: encode(PartFile(agent=agent, agents=agents), indent=2)})
 
 
 def ledger_path(folder: Path, agent: int, agents: int) -> Path:
@@ -254,7 +243,7 @@ def finish(folder: Path, files: Mapping[str, bytes], summary: Summary) -> None:
         If the disk refuses: the run has not finished.
     """
     sync(folder / "metrics.csv")
-    text = {folder / "summary.json": encode(summary, indent=2)}
+    text = {folder / SUMMARY: encode(summary, indent=2)}
     new = {folder / name: content for name, content in files.items()}
     manifest = make_manifest(folder, new | text, summary.lost)
     write_whole(new | {folder / MANIFEST: manifest} | text)

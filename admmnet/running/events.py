@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from admmnet.errors import RunError, StopRun
 from admmnet.record.forms import Summary
@@ -70,16 +70,6 @@ class RoundEvent:
             found |= {f"releases/{i}": float(count) for i, count in self.releases.items()}
         return found
 
-    def to_json(self) -> dict[str, Any]:
-        """Return what ``of_json`` reads."""
-        return {**vars(self), "epsilon": dict(self.epsilon), "releases": dict(self.releases)}
-
-    @classmethod
-    def of_json(cls, said: Mapping[str, Any]) -> RoundEvent:
-        """Return the event that another process has told."""
-        numbered = {name: {int(i): value for i, value in said[name].items()} for name in ("epsilon", "releases")}
-        return cls(**{**said, **numbered, "lost": tuple(said["lost"])})
-
 
 OnRound = Callable[[RoundEvent], None]
 
@@ -92,13 +82,8 @@ def known(value: float) -> float | None:
 class Listener:
     """Calls ``on_round`` at the writer, and lets all processes draw the same conclusion from it.
 
-    Parameters
-    ----------
-    transport : Transport
-    on_round : callable, optional
-        It may raise ``StopRun``; whatever else it raises ends the run, too, and reaches the caller at the writer.
-    stoppable : bool
-        Whether it may raise anything. Where any process has such a callable, each tells all one number a round.
+    ``on_round`` may raise ``StopRun``; whatever else it raises ends the run, too, and reaches the caller at the writer.
+    Where any process has one that is ``stoppable``, which may raise anything, each tells all one number a round.
     """
 
     def __init__(self, transport: Transport, on_round: OnRound | None, *, stoppable: bool) -> None:
@@ -130,9 +115,7 @@ class Listener:
             failure.shared, failure.by_caller = self._agreeing, True  # type: ignore[attr-defined]
             raise failure
         if verdict == FAILED:
-            elsewhere = RunError("on_round failed at the process that writes the run folder: the run ends there")
-            elsewhere.shared = True
-            raise elsewhere
+            raise RunError("on_round failed at the process that writes the run folder: the run ends there").of_all()
         if verdict == STOP and not self._transport.world.shared_folder:
             raise RunError(
                 f"on_round raised StopRun after round {round}: this agent leaves the run; its ledger holds "

@@ -36,7 +36,7 @@ from admmnet.running.plan import Prepared
 from admmnet.running.readout import TailAverage
 from admmnet.running.references import pooled_figure
 from admmnet.running.rounds import Rounds
-from admmnet.running.summary import Seconds, summarise
+from admmnet.running.summary import summarise
 from admmnet.solvers.losses import LOSSES
 from admmnet.transport import Transport, World, is_writer
 from admmnet.transport.collective import run_on_all
@@ -82,26 +82,13 @@ def execute(
         tail = TailAverage(plan.method.rounds)
         keeper.restore(blocks, tail)
         listener, stopped = Listener(transport, on_round, stoppable=stoppable), False
-        observer = Observer(
-            transport,
-            blocks,
-            plan.holders,
-            plan.data,
-            folder,
-            loss=plan.method.loss,
-            simulation=plan.simulation,
-            lossy=plan.network.on_loss == "continue",
-            shared=plan.method.verb == "reduce",
-            aggregate=plan.method.aggregate,
-            faults=plan.faults,
-            start=keeper.start,
-        )
+        observer = Observer(plan, transport, blocks, folder, keeper.start)
         keeper.restore_clock(observer.clock)
         opened.callback(observer.close)
         receipts = _receipts(plan, transport, members, agents, folder, keeper.start)
         if receipts is not None:
             opened.callback(receipts.close)
-        rounds = Rounds(plan.method, plan.graph, plan.faults, blocks, transport, receipts, attempts)
+        rounds = Rounds(plan, transport, blocks, receipts, attempts)
         alone, every = plan.method.verb == "none", int(plan.run.measure_every)
         done = seen = shown = keeper.start
         for round in count(done) if alone and plan.method.open_ended else range(done, plan.method.rounds):
@@ -132,14 +119,13 @@ def execute(
             agent.ledger.end()
         close_all([agent.ledger for agent in agents])
         theta = answer(plan, transport, observer, tail, agents, done)
-        times = Seconds(total=time.perf_counter() - start, **rounds.seconds)
         summary = summarise(
             plan,
             done,
             agents,
             observer,
             transport,
-            times,
+            {"total": time.perf_counter() - start, **rounds.seconds},
             (*plan.notes, *rounds.notes(done), *keeper.notes, *(() if receipts is None else receipts.notes)),
             pooled_figure(plan, transport, loader),
             None if receipts is None else receipts.source,

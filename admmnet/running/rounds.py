@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from admmnet.faults.model import FaultModel
-from admmnet.graph.simple import Graph
 from admmnet.graph.tree import Tree
 from admmnet.running.attempts import Attempts
 from admmnet.running.node import Node, taking_part
 from admmnet.running.notes import attempt_notes
+from admmnet.running.plan import Prepared
 from admmnet.running.trees import RoundTrees
 from admmnet.solvers.batch import run_batched
 from admmnet.transport import Transport
@@ -18,41 +17,27 @@ from admmnet.transport.edge import exchange
 
 if TYPE_CHECKING:
     from admmnet.evidence.receipts import Receipts
-    from admmnet.methods.base import Method
     from admmnet.types import Vector
 
 
 class Rounds:
-    """Rounds of a run on its graph.
-
-    Attributes
-    ----------
-    seconds : dict
-        Wall time in proposals, ``solve``, and in between, ``exchange``.
-    summed : tuple of (Tree or None, int)
-        Tree of the last sum, None for none, and how many numbers its vectors have.
-    heard : dict of int to ndarray
-        What agents of this process heard from others in the last round.
-    """
+    """Rounds of a run on its graph."""
 
     def __init__(
         self,
-        method: Method,
-        graph: Graph,
-        faults: FaultModel | None,
-        blocks: list[list[Node]],
+        plan: Prepared,
         transport: Transport,
-        receipts: Receipts | None = None,
-        attempts: Attempts | None = None,
+        blocks: list[list[Node]],
+        receipts: Receipts | None,
+        attempts: Attempts | None,
     ) -> None:
-        self._attempts = attempts
-        self._method, self._faults, self._blocks, self._transport = method, faults, blocks, transport
+        self._method, self._faults, self._transport, self._blocks = plan.method, plan.faults, transport, blocks
         self._nodes = [node for block in blocks for node in block]
-        self._receipts = receipts
-        self._trees = RoundTrees(graph, faults)
-        self.summed: tuple[Tree | None, int] = (None, 0)
-        self.heard: dict[int, Vector] = {}
-        self.seconds = {"solve": 0.0, "exchange": 0.0}
+        self._receipts, self._attempts = receipts, attempts
+        self._trees = RoundTrees(plan.graph, plan.faults)
+        self.summed: tuple[Tree | None, int] = (None, 0)  # tree of the last sum, and how many numbers its vectors have
+        self.heard: dict[int, Vector] = {}  # what agents of this process heard from others in the last round
+        self.seconds = {"solve": 0.0, "exchange": 0.0}  # wall time in proposals, and in between
 
     def run(self, round: int) -> bool:
         """Let the agents propose and take in a round; return whether any agent of this process said something.

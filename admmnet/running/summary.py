@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -35,22 +34,10 @@ from admmnet.version import __version__
 
 USED = {"networkx": "networkx", "dp_accounting": "dp-accounting", "numba": "numba"}
 """Libraries that a result may depend on, by their modules."""
-ALONE = (
-    *("rho", "rho_proven", "rho_published", "epsilon_target", "delta", "epsilon_proven", "epsilon_spent"),
-    *("epsilon_published", "account_epsilon_spent", "refused_at", "test_error"),
-)
-"""Figures that an agent alone can say."""
+ALONE = [own.name for own in msgspec.structs.fields(AgentEntry) if own.required]
+"""Keys of every entry; those that are not public an agent alone can say."""
 PAID_AHEAD = "pays for all rounds before its first step: stopping it saved no epsilon"
 TEST_RECORDS = "public by assumption: nobody is charged for these figures"
-
-
-@dataclass(frozen=True)
-class Seconds:
-    """Wall time of this process: in all, in proposals (solves), in exchanges."""
-
-    total: float
-    solve: float
-    exchange: float
 
 
 def summarise(
@@ -59,7 +46,7 @@ def summarise(
     agents: Sequence[Node],
     observer: Observer,
     transport: Transport,
-    seconds: Seconds,
+    seconds: Mapping[str, float],
     notes: Sequence[str],
     pooled: float | None = None,
     identities: str | None = None,
@@ -68,6 +55,7 @@ def summarise(
 ) -> Summary:
     """Return the summary of so many rounds, the same at every process; every ledger is finished.
 
+    ``seconds`` are those of this process: ``total``, in proposals (``solve``), in ``exchange``.
     ``pooled`` is the test figure of ``references.pooled_figure``, ``identities`` where keys of receipts came from,
     ``stopped`` whether the caller ended the run before its last round.
     """
@@ -75,11 +63,11 @@ def summarise(
     topology, simulation, world = plan.network.topology, plan.simulation, transport.world
     # how long a solve takes depends on the records: private runs say whole seconds, and nothing of solves
     digits = 3 if simulation else 0
-    times = (seconds.total, seconds.solve if simulation else 0.0, seconds.exchange)
+    total, solve, exchange = (round(seconds[name], digits) for name in ("total", "solve", "exchange"))
     mine = Word(
         agents=[_agent_entry(agent, observer) for agent in agents],
         digests={ledger_name(agent.id, len(graph)): digest_of(agent.ledger) for agent in agents},
-        seconds=(round(times[0], digits), round(times[1], digits), round(times[2], digits)),
+        seconds=(total, solve if simulation else 0.0, exchange),
         frames=dict(getattr(world, "counts", {})),
     )
     words = heard(mine, transport) if world.size > 1 else [mine]  # of one process this would be a copy
@@ -151,7 +139,7 @@ def summarise(
 
 
 class Word(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a process says of its own agents; seconds as of ``Seconds``."""
+    """What a process says of its own agents; seconds in all, in proposals, in exchanges."""
 
     agents: list[AgentEntry]
     digests: dict[str, Digest]
@@ -262,9 +250,9 @@ def _lost_entry(
     agent: int, round: int | None, graph: Graph, data: Records, observer: Observer, *, joins: bool
 ) -> AgentEntry:
     """What is known of an agent that was lost, or that gave no figures of its own."""
-    found = {"agent": agent, "records": data.counts[agent], "degree": graph.degree(agent), "lost_at": round}
-    found |= dict.fromkeys((*ALONE, "joined_at") if joins else ALONE)
-    return msgspec.convert(found | {"releases": int(observer.rows.releases[agent])}, AgentEntry)
+    known = {"agent": agent, "records": data.counts[agent], "degree": graph.degree(agent), "lost_at": round}
+    known |= {"releases": int(observer.rows.releases[agent])}
+    return msgspec.convert(dict.fromkeys((*ALONE, "joined_at") if joins else ALONE) | known, AgentEntry)
 
 
 def _far_notes(apart: Mapping[int, float]) -> list[str]:

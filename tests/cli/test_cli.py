@@ -18,16 +18,10 @@ from admmnet.config.run_config import own_settings
 from admmnet.config.toml import common_settings
 from admmnet.report import tables
 from admmnet.running.entrance import Plan
+from tests.command_runs import Admmnet
 from tests.people_runs import put_summary
 
-from .command_runs import Admmnet, write_people
-
 PUBLISHED = ("--algorithm", "pp-admm", "--method", "published", "--rounds", "3", "--seed", "4")
-
-
-@pytest.fixture(scope="module")
-def people(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return write_people(tmp_path_factory.mktemp("data") / "people.npz", 200)
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +123,7 @@ def test_a_config_file_and_flags_over_it(people: str, tmp_path: Path, admmnet: A
     )
     words = ("run", str(config), "--rounds", "3", "--delta", "1e-5", "--json", "-o", str(tmp_path / "run"))
     summary = json.loads(admmnet.ok(*words).out)
-    assert (summary["rounds"], summary["topology"], summary["data"]["test"]) == (3, "star:4", 40)
+    assert (summary["rounds"], summary["topology"], summary["data"]["test"]) == (3, "star:4", 60)
     assert (summary["privacy"]["epsilon_target"], summary["privacy"]["delta"]) == (2.0, 1e-5)
     budgets = [
         json.loads((tmp_path / f"run/ledger/agent-00{i}.jsonl").read_text().splitlines()[0])["budget"]["epsilon"]
@@ -320,10 +314,9 @@ def test_advice_comes_before_the_run_and_once(
     assert sum("drown" in note for note in summary["notes"]) == 1
 
 
-def test_names_with_colons_are_no_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("--topology", "ring:100", "--rounds", "1", "--algorithm", "admm", "--seed", "0")
-    assert run_command_line(("run", *words, "-o", str(tmp_path / "run"))) == 0
-    assert "ring:100, 1 round," in capsys.readouterr().out
+def test_names_with_colons_are_no_pictures(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
+    words = ("--data", people, "--topology", "ring:100", "--rounds", "1", "--algorithm", "admm", "--seed", "0")
+    assert "ring:100, 1 round," in admmnet.ok("run", *words, "-o", tmp_path / "run").out
     summary = json.loads((tmp_path / "run/summary.json").read_text())  # :100: is the name of one
     table = tables.run_text(summary | {"topology": "erdos-renyi:100:0.5"}, tmp_path)
     assert "erdos-renyi:100:0.5" in table

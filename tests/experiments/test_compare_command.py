@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from admmnet.errors import RunError
-from tests.cli.command_runs import Admmnet, Printed
+from tests.command_runs import Admmnet, Printed
 from tests.test_imports import HEAVY, HELP, loaded_by
 
 from .conftest import COMMON, failing

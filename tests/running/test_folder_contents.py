@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
-import shutil
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,9 +11,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from admmnet import CheckFailed, RequestError, RunConfig, load_config, read_run, run
+from admmnet import CheckFailed, RequestError, load_config, read_run, run
 from admmnet.record.folder import create_folder, default_folder, ledger_path
-from tests.people_runs import AGENTS, ROUNDS, finished_run, summary_of
+from tests.people_runs import AGENTS, ROUNDS, rows, small, summary_of
 
 SUMMARY = """
 algorithm method agents rounds topology transport seeded data privacy test_error train_loss per_agent
@@ -33,21 +31,6 @@ kind schema agent neighbours records adjacency unit budget accountant method alg
 preprocessing shards admmnet
 """
 EVENT = {"kind", "round", "mechanism", "parameters", "rho", "xi", "rho_published", "total", "previous"}
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return finished_run(tmp_path_factory.mktemp("finished"))
-
-
-@pytest.fixture
-def copied(finished: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(finished, tmp_path / "run"))
-
-
-def rows_of(folder: Path) -> list[dict[str, str]]:
-    with (folder / "metrics.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def test_files(finished: Path) -> None:
@@ -91,12 +74,12 @@ def test_digests_and_sizes(finished: Path) -> None:
 
 
 def test_metrics(finished: Path) -> None:
-    rows, summary = rows_of(finished), summary_of(finished)
+    lines, summary = rows(finished), summary_of(finished)
     columns = ["round", "agent", "test_error", "releases", "bytes_sent"]
-    assert list(rows[0]) == [*columns, "train_loss", "objective", "consensus_gap"]
+    assert list(lines[0]) == [*columns, "train_loss", "objective", "consensus_gap"]
     expected = [(str(t), str(i)) for t in range(ROUNDS) for i in range(-1, AGENTS)]
-    assert [(row["round"], row["agent"]) for row in rows] == expected
-    network, *agents = rows[-AGENTS - 1 :]
+    assert [(row["round"], row["agent"]) for row in lines] == expected
+    network, *agents = lines[-AGENTS - 1 :]
     assert float(network["test_error"]) == summary["test_error"]["consensus"]
     assert float(network["train_loss"]) == pytest.approx(summary["train_loss"], rel=1e-9)
     assert int(network["bytes_sent"]) == 8 * summary["data"]["features"] * ROUNDS * 6
@@ -148,6 +131,17 @@ def test_read_run(finished: Path) -> None:
         assert account.totals.rho == pytest.approx(entry["rho"], rel=1e-12)
 
 
+def test_short_words_of_a_run_folder_and_its_ledgers_and_its_picture(finished: Path, tmp_path: Path) -> None:
+    folder = read_run(finished)
+    assert repr(folder) == f"RunFolder({str(finished)!r}, finished, ledgers={AGENTS})"
+    for agent, ledger in enumerate(folder.ledgers.values()):
+        start = f"VerifiedLedger(agent={agent}, events={len(ledger.events)}, rho="
+        assert repr(ledger).startswith(start)
+        assert len(repr(ledger)) < 80
+    assert len(folder.plot(tmp_path / "run.svg", panels=("error",)).axes) == 1
+    assert (tmp_path / "run.svg").stat().st_size > 1000
+
+
 def test_an_unfinished_run_holds(copied: Path) -> None:
     for name in ("summary.json", "manifest.json"):
         (copied / name).unlink()
@@ -182,9 +176,9 @@ def test_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ledger_path(Path("r"), 7, 1001) == Path("r/ledger/agent-0007.jsonl")
 
 
-def test_ledgers_of_a_run_that_died_while_they_were_made(tmp_path: Path) -> None:
+def test_ledgers_of_a_run_that_died_while_they_were_made(people: str, tmp_path: Path) -> None:
     """Several processes make them at once: any may be missing, as long as nothing was charged."""
-    result = run(RunConfig(algorithm="pp-admm", topology="ring:5", rounds=1, seed=0, out=str(tmp_path / "run")))
+    result = run(small(people, tmp_path / "run", topology="ring:5", seed=0))
     for name in ("summary.json", "manifest.json"):
         (result.folder / name).unlink()
     for file in sorted((result.folder / "ledger").iterdir()):

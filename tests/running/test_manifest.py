@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from admmnet.files import write_whole
 from admmnet.record.manifest import MANIFEST, check_manifest, make_manifest, manifest_digest
 from admmnet.running.checkpoint.resume import resumed_config
 from tests.people_runs import put_summary, seal, small, summary_of, write_people
+from tests.run_folders import with_lost
 
 EDITS = int(os.environ.get("ADMMNET_EDITS", "300"))
 """Random edits; the nightly tier makes 5,000."""
@@ -34,11 +34,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "encoding.json").write_text("{}\n")
     seal(folder)
     return folder
-
-
-@pytest.fixture
-def copied(finished: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(finished, tmp_path / "run"))
 
 
 def files_in(folder: Path) -> list[str]:
@@ -146,8 +141,8 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "degree": (lambda s: s["per_agent"][2].update(degree=1), "agent 2: degree is 1"),
     "no entry": (lambda s: s["per_agent"].pop(2), "per_agent has the agents [0, 1, 3], not 0 to 3"),
     "no entries": (lambda s: s.update(per_agent=None), "per_agent: expected"),
-    "largest": (lambda s: s["privacy"].update(epsilon_proven=0.5), "privacy.epsilon_proven is 0.5, the largest"),
-    "largest rho": (lambda s: s["privacy"].update(rho_spent=0.0), "privacy.rho_spent is 0.0, the largest"),
+    "largest": (lambda s: s["privacy"].update(epsilon_proven=0.5), "privacy.epsilon_proven is 0.5, by the ledgers"),
+    "largest rho": (lambda s: s["privacy"].update(rho_spent=0.0), "privacy.rho_spent is 0.0, by the ledgers"),
     "mode": (lambda s: s.update(mode="private"), "mode is 'private', the ledgers say 'simulation'"),
     "algorithm": (lambda s: s.update(algorithm="admm"), "algorithm is 'admm', the ledgers say 'pp-admm'"),
     "lost": (lambda s: s["per_agent"][2].update(lost_at=1), "agent 2: lost_at is 1, but its ledger ends whole"),
@@ -171,6 +166,21 @@ def test_a_summary_is_held_against_the_ledgers_whoever_wrote_the_manifest(name: 
     with pytest.raises(CheckFailed, match=r"summary\.json") as caught:
         read_run(copied)
     assert fault in str(caught.value)
+
+
+def test_the_figure_of_a_group_is_held_against_the_plan(people: str, tmp_path: Path) -> None:
+    """There is none where an agent was lost: the sums of the others' plans are not those of the run."""
+    folder = run(small(people, tmp_path / "run", seed=0, group_size=2)).folder
+    lost, summary = with_lost(folder, tmp_path / "lost", agent=2, round=1), summary_of(folder)
+    told = summary_of(lost)
+    del told["per_agent"][2]["epsilon_group"]
+    put_summary(lost, told)
+    with pytest.raises(CheckFailed, match=r"privacy\.epsilon_group is [\d.]+, by the ledgers it is None"):
+        read_run(lost)
+    summary["privacy"]["epsilon_group"] = 0.5
+    put_summary(folder, summary)
+    with pytest.raises(CheckFailed, match=r"privacy\.epsilon_group is 0\.5, by the ledgers it is [\d.]+"):
+        read_run(folder)
 
 
 def test_of_a_lost_agent_the_beginning_is_covered(copied: Path) -> None:

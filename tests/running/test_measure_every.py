@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,7 @@ from admmnet.running import observer
 from admmnet.running.entrance import Plan
 from admmnet.transport.local import LocalTransport
 from admmnet.types import Matrix
-from tests.interrupted_runs import Stop
-from tests.people_runs import write_people
+from tests.people_runs import Stop, rows, stopping, write_people
 
 RUNS: dict[str, dict[str, Any]] = {
     "pp-admm": {"seed": 0},
@@ -28,20 +26,10 @@ RUNS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def people(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return write_people(tmp_path_factory.mktemp("data") / "people.npz", 200)
-
-
 def settings(people: str, folder: Path, **others: Any) -> RunConfig:
     values = {"algorithm": "pp-admm", "topology": "ring:5", "data": people, "rounds": 8, "epsilon": 5.0}
     given: dict[str, Any] = values | others | {"out": str(folder)}
     return RunConfig(**{name: value for name, value in given.items() if value is not None})
-
-
-def rows(folder: Path) -> list[dict[str, str]]:
-    with (folder / "metrics.csv").open() as file:
-        return list(csv.DictReader(file))
 
 
 @pytest.mark.parametrize("kind", RUNS)
@@ -107,14 +95,10 @@ def test_models_are_not_observed_in_between(people: str, tmp_path: Path, monkeyp
 
 @pytest.mark.parametrize("kind", ["pp-admm", "clock", "blocks"])
 def test_a_run_that_is_stopped_in_between_ends_with_its_figures(kind: str, people: str, tmp_path: Path) -> None:
-    def stop(event: RoundEvent) -> None:
-        if event.round == 4:
-            raise StopRun
-
-    ended = {
-        every: run(settings(people, tmp_path / str(every), measure_every=every, **RUNS[kind]), on_round=stop)
-        for every in (1, 3)
-    }
+    ended = {}
+    for every in (1, 3):
+        config = settings(people, tmp_path / str(every), measure_every=every, **RUNS[kind])
+        ended[every] = run(config, on_round=stopping(4, StopRun))
     assert ended[3].summary["test_error"] == ended[1].summary["test_error"]
     kept = [row for row in rows(ended[1].folder) if int(row["round"]) in (0, 3, 4)]
     assert rows(ended[3].folder) == kept
@@ -125,13 +109,8 @@ def test_a_run_that_is_stopped_in_between_ends_with_its_figures(kind: str, peopl
 def test_a_resumed_run_has_the_same_lines(kind: str, after: int, people: str, tmp_path: Path) -> None:
     more = RUNS[kind] | {"measure_every": 3, "checkpoint_every": 2}
     whole = run(settings(people, tmp_path / "whole", **more))
-
-    def stop(event: RoundEvent) -> None:
-        if event.round == after:
-            raise Stop
-
     with pytest.raises(Stop):
-        run(settings(people, tmp_path / "cut", **more), on_round=stop)
+        run(settings(people, tmp_path / "cut", **more), on_round=stopping(after))
     ended = run(settings(people, tmp_path / "cut", resume=str(tmp_path / "cut"), **more))
     np.testing.assert_array_equal(ended.theta, whole.theta)
     assert rows(tmp_path / "cut") == rows(tmp_path / "whole")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +30,8 @@ from admmnet.report.run_plot import plot_run
 from admmnet.report.series import read_series
 from admmnet.running import summary
 from admmnet.running.accounts import records_of
-from admmnet.running.events import RoundEvent
 from admmnet.running.summary import TEST_RECORDS, Word
-from tests.people_runs import PRIVATE, small, write_people
+from tests.people_runs import PRIVATE, Stop, small, stopping, write_people
 from tests.privacy.ledgers import chained, parsed
 
 
@@ -188,6 +189,8 @@ def test_times_are_rounded_before_they_are_gathered(
         return told[-1]
 
     monkeypatch.setattr(summary, "Word", watching)
+    ticks = count(0.0, 1.3)  # so that solves take whole seconds, too
+    monkeypatch.setattr(time, "perf_counter", lambda: next(ticks))
     for name, settings, digits in (("private", PRIVATE, 0), ("simulated", {"simulate": True}, 3)):
         told.clear()
         run(small(people, tmp_path / name, **settings))
@@ -261,16 +264,9 @@ def test_where_there_is_no_group_figure(people: str, tmp_path: Path) -> None:
 
 def test_the_group_figure_of_a_resumed_run_is_that_of_its_plan(people: str, tmp_path: Path) -> None:
     """What it pays for again comes out of the same counts."""
-
-    class Stop(Exception):
-        pass
-
-    def stop(event: RoundEvent) -> None:
-        raise Stop
-
     config = small(people, tmp_path / "cut", group_size=3, checkpoint_every=1, **PRIVATE)
     with pytest.raises(Stop):
-        run(config, on_round=stop)
+        run(config, on_round=stopping(0))
     resumed, whole = run(RunConfig(resume=str(tmp_path / "cut"))).summary, tmp_path / "whole"
     promised = run(small(people, whole, group_size=3, **PRIVATE)).summary["privacy"]["epsilon_group"]
     assert resumed["privacy"]["epsilon_group"] == promised

@@ -44,15 +44,6 @@ SCHEMA = 4
 class Keeper:
     """Writes a run's checkpoints and restores from the newest one that all processes have whole.
 
-    Attributes
-    ----------
-    start : int
-        First round to do, 0 without resume.
-    notes : tuple of str
-        What the reader of the run must know of its resumption.
-    places : dict of int to Place
-        Where the agents' ledgers stood; empty without resume.
-
     Raises
     ------
     RequestError
@@ -74,9 +65,9 @@ class Keeper:
         self._transport, self._folder = transport, folder / FOLDER
         self._rounds = method.rounds if method.verb != "none" else None  # an epoch may be the last or not
         self._total = sum(len(own) for own in transport.layout.owners)
-        self.start = 0
-        self.notes: tuple[str, ...] = ()
-        self.places: dict[int, Place] = {}
+        self.start = 0  # first round to do
+        self.notes: tuple[str, ...] = ()  # what the reader of the run must know of its resumption
+        self.places: dict[int, Place] = {}  # where the agents' ledgers stood
         self._states: dict[str, State] = {}
         self._network: State = {}
         self._prints: dict[str, str] = {}
@@ -117,13 +108,7 @@ class Keeper:
     def save(
         self, done: int, blocks: Sequence[Sequence[Node]], tail: TailAverage, clock: VirtualClock | None = None
     ) -> None:
-        """Write a checkpoint after ``done`` rounds, if one is due.
-
-        Raises
-        ------
-        RunError
-            If the disk refuses.
-        """
+        """Write a checkpoint after ``done`` rounds, if one is due; RunError if the disk refuses."""
         if not self.due(done):
             return
         folder = self._folder / f"{done:06d}"
@@ -189,13 +174,11 @@ class Keeper:
         newest = max(own for own, _ in offered)
         common = set(mine).intersection(*(part for _, part in offered))
         if not common:
-            error = RequestError(
+            raise RequestError(
                 f"{self._folder} holds no checkpoint that is whole"
                 + (f": of the newest, of {newest} rounds, parts are missing" if newest >= 0 else "")
                 + ("; run anew" if self._seeded else "; run anew, with --account if what is spent must count")
-            )
-            error.shared = True
-            raise error
+            ).of_all()
         self.start, token = max(common)
         run_on_all(world, lambda: self._read(mine[self.start, token]))
         if world.rank == 0 or not world.shared_folder:

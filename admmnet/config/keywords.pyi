@@ -10,6 +10,7 @@ from admmnet.methods.base import Method
 
 class Settings(TypedDict, total=False):
     data_dir: str | PathLike[str] | None
+    no_cache: bool
     data_seed: int
     test_fraction: float | None
     no_test: bool
@@ -68,7 +69,7 @@ class Settings(TypedDict, total=False):
     private: bool
     out: str | PathLike[str] | None
     checkpoint_every: int | None
-    measure_every: int
+    measure_every: int | Literal["auto"]
     resume: str | PathLike[str] | None
     eta: float | Literal["auto"]
     proximal: float | Literal["auto"]

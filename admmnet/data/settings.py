@@ -51,6 +51,13 @@ class DataSettings:
     data_dir: str | None = setting(
         None, "data", "folder of the data sets, as DIR/adult/adult.data[.gz]", metavar="DIR", numbers=False, hosts=True
     )
+    no_cache: bool = setting(
+        False,
+        "data",
+        "read a public set from its files, and keep nothing in the user's cache",
+        numbers=False,
+        hosts=True,
+    )
     data_seed: int = setting(0, "data", "seed of the train/test draw and of the shards", within="[0, inf)", chosen=True)
     test: str | None = setting(
         None,

@@ -220,14 +220,17 @@ class SimulatedHolder(Holder):
         """Rows and labels of a member, not to be written to, as the objective of a single-site method."""
         return Problem.of(*self._shards[member], loss, regularisation)
 
-    def mean_losses(self, theta: Matrix, loss: Loss) -> Vector:
-        """Mean loss of every member over its records at its row of theta (B, d), or (B, K d), shape (B,)."""
-        if self._solvers is not None:
-            solvers = [self._solver(k, loss) for k in range(len(self))]
-            if solvers[0].block is None:
-                return np.array([solver.mean_loss(row) for solver, row in zip(solvers, theta, strict=True)])
-            return np.asarray(solvers[0].block.mean_losses(theta))
-        return np.array([self._mean_loss(k, row, loss) for k, row in enumerate(theta)])
+    def mean_losses(self, loss: Loss, *points: Matrix) -> Matrix:
+        """Mean loss of every member over its records at its row of each of p points (B, d), or (B, K d), shape (p, B).
+
+        Of a member that is alone in its holder all points are taken in one pass.
+        """
+        if self._solvers is None:
+            return np.array([[self._mean_loss(k, row, loss) for k, row in enumerate(theta)] for theta in points])
+        solvers = [self._solver(k, loss) for k in range(len(self))]
+        if solvers[0].block is not None:
+            return np.array([solvers[0].block.mean_losses(theta) for theta in points])
+        return np.array([solver.mean_losses(*own) for solver, *own in zip(solvers, *points, strict=True)]).T
 
     def _mean_loss(self, member: int, theta: Vector, loss: Loss) -> float:
         X, y = self._shards[member]

@@ -157,6 +157,9 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
         hosts = require_room(world, method, len(agents))
         settings, keeps = only_filled(settings, method.settings), run.checkpoint_every is not None
         config, loss = config.filled(settings), loss_of(settings)
+        if run.measure_every == "auto":  # by public settings, never by a clock: the same at all hosts, and in every run
+            config = config.changed(measure_every=1 if method.open_ended else max(1, method.rounds // 10))
+            run = config.sections.run
         run_on_all(world, lambda: rehearse(method, agents, contracts, holders, loss, checkpoints=keeps))
 
         def simulated() -> FaultModel | None:

@@ -93,7 +93,7 @@ def execute(
         if receipts is not None:
             opened.callback(receipts.close)
         rounds = Rounds(plan, transport, blocks, receipts, attempts)
-        alone, every = plan.method.verb == "none", plan.run.measure_every
+        alone, every = plan.method.verb == "none", int(plan.run.measure_every)
         done = seen = shown = keeper.start
         for round in count(done) if alone and plan.method.open_ended else range(done, plan.method.rounds):
             said = rounds.run(round)

@@ -15,26 +15,20 @@ from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.batch import run_batched
 from admmnet.solvers.newton import LocalSolver
 from admmnet.solvers.radius import MOST
-from admmnet.types import Vector
 
 from .doors import ASKED, CENTRE, COSTS, INEXACT, LINEAR, LOGISTIC, Book, D, N, ask, door_of, records
 
 
 @pytest.fixture
 def _solves_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Solves and queries stand in the log of the streams of the last door made."""
-    solve, losses = LocalSolver.solve, LocalSolver.mean_loss
+    """Solves stand in the log of the streams of the last door made."""
+    solve = LocalSolver.solve
 
     def solving(self: LocalSolver, *asked: Any) -> Any:
         LOGS[-1].append("solve")
         return solve(self, *asked)
 
-    def asking(self: LocalSolver, theta: Vector) -> float:
-        LOGS[-1].append("loss")
-        return losses(self, theta)
-
     monkeypatch.setattr(LocalSolver, "solve", solving)
-    monkeypatch.setattr(LocalSolver, "mean_loss", asking)
 
 
 LOGS: list[list[Any]] = []

@@ -22,6 +22,7 @@ from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge, Squared
 from admmnet.solvers.softmax import Softmax
 from admmnet.types import Matrix, Vector
+from tests.solvers.problems import Kinked
 
 from .doors import Book, ask
 
@@ -153,11 +154,6 @@ def test_what_is_refused() -> None:
         GradientSum(here, SIGMA, GRID).cost(known(Squared(), "real"))
     with pytest.raises(RequestError, match="targets need a bound"):
         MomentSum(SIGMA, GRID).within(known(Squared(), "real")._replace(bounded=False))
-
-
-class Kinked(Logistic):
-    def curvature_bound(self, row_norm: float = 1.0) -> float:
-        return math.inf
 
 
 def test_losses_of_outside_packages_cost_twice_their_bound() -> None:

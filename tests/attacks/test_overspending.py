@@ -223,7 +223,6 @@ LIES: dict[str, Any] = {
     "rounds": 9,
     "sum_size": 6,
     "grid": 2.0**-40,
-    "inverse_budgets": 1e-9,
     "goes_on": False,
     "open_ended": True,
     "verb": "exchange",

@@ -44,6 +44,10 @@ def cost_of(facts: Facts, noise: float, averaged: int) -> Cost:
     return Cost(POINTS * models * noise, POINTS * summed_noise(facts, 1.0), POINTS * masked)
 
 
+def _gains(asked: float, other: float) -> bool:
+    return asked - other >= WORTH and other <= POINTS * SUM_DROWNED
+
+
 def models_advice(name: str, facts: Facts, noise: float, averaged: int, *, replaceable: bool = True) -> tuple[str, ...]:
     """Say for an average of models what noise costs, where that is much or another method loses clearly fewer points.
 
@@ -61,8 +65,7 @@ def models_advice(name: str, facts: Facts, noise: float, averaged: int, *, repla
         Whether sums of gradients do what is asked for.
     """
     cost = cost_of(facts, noise, averaged)
-    summed = replaceable and cost.asked - cost.summed >= WORTH and cost.summed <= POINTS * SUM_DROWNED
-    masked = replaceable and cost.asked - cost.masked >= WORTH
+    summed, masked = (replaceable and _gains(cost.asked, other) for other in cost[1:])
     flags = f"--trust masked --colluders {COLLUDERS}"
     others = [f"--algorithm noisy-gd costs about {cost.summed:.2g}"] if summed else []
     if masked:
@@ -73,15 +76,15 @@ def models_advice(name: str, facts: Facts, noise: float, averaged: int, *, repla
         return (f"noise may leave {name} no better than the larger class: {remedy}",)
     if not others:
         return ()
-    return (f"noise will cost {name} about {cost.asked:.2g} points of error: {', '.join(others)}",)
+    return (f"noise may cost {name} about {cost.asked:.2g} points of error: {', '.join(others)}",)
 
 
 def sums_advice(facts: Facts) -> tuple[str, ...]:
     """Say for sums without masks what noise costs, where masks save clearly."""
     cost = cost_of(facts, 0.0, 1)
-    if cost.summed - cost.masked < WORTH:
+    if not _gains(cost.summed, cost.masked):
         return ()
     return (
-        f"noise will cost noisy-gd about {cost.summed:.2g} points of error: --trust masked --colluders {COLLUDERS} "
+        f"noise may cost noisy-gd about {cost.summed:.2g} points of error: --trust masked --colluders {COLLUDERS} "
         f"costs about {cost.masked:.2g}",
     )

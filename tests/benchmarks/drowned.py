@@ -111,10 +111,10 @@ def main() -> None:
     known = {tuple(json.loads(line)["setting"]) for line in done}
     with threadpool_limits(1):
         every = product(range(options.seeds), options.sets, AGENTS, RECORDS, EPSILONS)
-        for seed, *rest in every if options.data_dir else ():
-            setting = (*rest, seed)
+        for seed, data, agents, records, epsilon in every if options.data_dir else ():
+            setting = data, agents, records, epsilon, seed
             if setting not in known:
-                line = {"setting": setting, **measured(*setting, options.data_dir)}  # type: ignore[arg-type]
+                line = {"setting": setting, **measured(*setting, options.data_dir)}
                 with options.file.open("a") as file:
                     file.write(json.dumps(line) + "\n")
     table(options.file)

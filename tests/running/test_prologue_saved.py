@@ -91,6 +91,16 @@ def test_any_edit_is_found(whole: Path, name: str) -> None:
     read_run(whole)
 
 
+def test_files_of_a_run_that_died_are_verified_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = cut(tmp_path / "cut", "checkpoint", 3, monkeypatch)
+    read_run(folder)
+    text = (folder / "encoding.json").read_text()
+    for old, new in (('"shape"', '"whiten"'), ('"weight"', '"wait"')):
+        (folder / "encoding.json").write_text(text.replace(old, new, 1))
+        with pytest.raises(CheckFailed, match=r"encoding\.json"):
+            read_run(folder)
+
+
 PLACES = [("file", 1), ("file", 2), ("file", 3), ("checkpoint", 2), ("checkpoint", 3), ("checkpoint", 4)]
 
 

@@ -7,12 +7,13 @@ records that the run was trained on.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import read_schema
@@ -32,6 +33,7 @@ from admmnet.data.labels import canonical, oriented, same
 from admmnet.data.records import in_words
 from admmnet.data.settings import AGENT, FIXED_KEYS, form_of, path_for
 from admmnet.errors import RequestError
+from admmnet.holder.encoding import RawRows
 from admmnet.methods.tasks import LEARNS
 from admmnet.predict.model import Model, read_model
 from admmnet.types import Matrix, Vector
@@ -113,7 +115,13 @@ def rows_for(model: Model, new: NewData, *, part: Part = "all", labelled: bool =
             )
     rows = load_new(settings, model.feature_names, part=part, labelled=labelled)
     _require_same_task(model, rows)
-    return rows
+    if model.found.encoding is not None and not isinstance(rows.X, RawRows):
+        raise RequestError(
+            f"the model in {model.folder} encodes raw records, and {rows.name} holds encoded ones: name a file with "
+            "the columns of the run's"
+        )
+    with threadpool_limits(limits=1):  # as in the run: more threads change the last bits
+        return replace(rows, X=model.found.rows(rows.X))
 
 
 def _settings(model: Model, new: NewData) -> DataSettings:
@@ -229,9 +237,7 @@ def evaluate(model: Model, new: NewData, *, part: Part | None = None, public: bo
 
 def _scored(rows: NewRows, models: Sequence[Vector]) -> list[Vector | Matrix]:
     """Scores of rows by some models."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1):  # as in the run: more threads change the last bits
+    with threadpool_limits(limits=1):
         return [scores(rows.X, theta, len(rows.labels)) for theta in models]
 
 

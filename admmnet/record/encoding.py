@@ -6,7 +6,7 @@ import hashlib
 import io
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -17,7 +17,7 @@ from admmnet.errors import CheckFailed
 from admmnet.files import load_json, write_whole
 from admmnet.forms import decode, encode
 from admmnet.holder.encoding import Column, Encoding, Number, Plain, RawRows, Words, encode_rows, to_sphere
-from admmnet.record.forms import Measured, NumberColumn, PlainColumn, WordsColumn
+from admmnet.record.forms import Measured, NumberColumn, PlainColumn, Stage, WordsColumn
 from admmnet.types import Matrix
 
 WHITENING = "whitening.npy"
@@ -109,7 +109,7 @@ def found_in(text: str, folder: Path) -> Found:
 def _form(found: Found) -> Measured:
     A, encoding = found.whitening, found.encoding
     whitening = None if A is None else hashlib.sha256(_bytes(A)).hexdigest()
-    known = Measured(stages=list(found.stages), whitening=whitening, source=found.source or None)
+    known = Measured(stages=cast(list[Stage], list(found.stages)), whitening=whitening, source=found.source or None)
     if encoding is None:
         return known
     columns = list(map(_said, encoding.columns))

@@ -12,6 +12,7 @@ import pytest
 from admmnet.cli import run_command_line
 from admmnet.errors import RequestError
 from admmnet.holder.encoding import Encoding, Number
+from admmnet.predict import noise
 from admmnet.predict.apply import NewData, evaluate, rows_for
 from admmnet.predict.coefficients import coefficients
 from admmnet.predict.export import content
@@ -62,6 +63,13 @@ def test_coefficients_are_those_of_the_features(whitened: Path, capsys: CAPTURE)
     assert facts["whitened"]
     assert run_command_line(["model", "show", str(whitened)]) == 0
     assert "times a positive factor of the row" in capsys.readouterr().out
+
+
+def test_sums_before_the_first_round_are_no_noise_of_the_steps(whitened: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    monkeypatch.setattr(noise, "descent_response", lambda steps, _: seen.append(steps) or np.ones((steps, 1)))
+    noise_of(read_model(whitened))
+    assert seen == [6]
 
 
 def test_the_page_s_numpy_predicts_for_whitened_rows(whitened: Path, tmp_path: Path, capsys: CAPTURE) -> None:

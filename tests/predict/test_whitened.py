@@ -19,6 +19,7 @@ from admmnet.predict.export import content
 from admmnet.predict.model import Model, read_model
 from admmnet.predict.noise import noise_of
 from admmnet.record.encoding import Found
+from admmnet.types import Matrix, Vector
 from tests.predict.test_model_commands import by_the_page, predicted
 from tests.trained_models import CAPTURE, SCHEMA, Refused, people, table_of, trained
 
@@ -66,8 +67,13 @@ def test_coefficients_are_those_of_the_features(whitened: Path, capsys: CAPTURE)
 
 
 def test_sums_before_the_first_round_are_no_noise_of_the_steps(whitened: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
-    monkeypatch.setattr(noise, "descent_response", lambda steps, _: seen.append(steps) or np.ones((steps, 1)))
+    seen: list[int] = []
+
+    def response(steps: int, contraction: Vector) -> Matrix:
+        seen.append(steps)
+        return np.ones((steps, 1))
+
+    monkeypatch.setattr(noise, "descent_response", response)
     noise_of(read_model(whitened))
     assert seen == [6]
 

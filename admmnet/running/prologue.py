@@ -72,7 +72,8 @@ def run_prologue(
             "agents were given different totals before the first round, so that their records would be encoded "
             "differently: somebody on the way has handed on another one; start the run again"
         )
-    return replace(plan.data, X_test=found.rows(plan.data.X_test)), found
+    shards = {i: (found.rows(X), y) for i, (X, y) in plan.data.shards.items()}  # others' that this process has read
+    return replace(plan.data, shards=shards, X_test=found.rows(plan.data.X_test)), found
 
 
 def _encode(plan: Prepared, found: Found) -> None:

@@ -7,15 +7,19 @@ from dataclasses import fields, replace
 from typing import Any
 
 from admmnet.data import DataSettings, Records, TargetRange, load, load_each
+from admmnet.data.raw import encoding_of, table_of
 from admmnet.data.records import arrays_of
 from admmnet.errors import AdmmnetError, RunError
+from admmnet.holder.encoding import RawRows
 from admmnet.holder.rows import is_sparse
 from admmnet.transport import Parcel, World
 
 KEPT = 4_000_000
 """Most numbers in all shards that the reader keeps for the optimum without privacy, which needs them all."""
 PLAIN = tuple(
-    field.name for field in fields(Records) if field.name not in ("shards", "counts", "X_test", "y_test", "target")
+    field.name
+    for field in fields(Records)
+    if field.name not in ("shards", "counts", "X_test", "y_test", "target", "raw")
 )
 
 
@@ -59,7 +63,8 @@ def _parcel(records: Records) -> Parcel:
     words = {name: getattr(records, name) for name in PLAIN} | {
         "counts": list(records.counts.items()),
         "target": None if target is None else [target.low, target.high, target.centre],
-        "rows": [[agent, X.shape, is_sparse(X)] for agent, X, _ in rows],
+        "raw": None if records.raw is None else table_of(records.raw),
+        "rows": [[agent, X.shape, _form(X)] for agent, X, _ in rows],
     }
     return Parcel(words, [array for _, X, y in rows for array in (*arrays_of(X), y)])
 
@@ -68,10 +73,9 @@ def _records(parcel: Parcel) -> Records:
     if parcel.words is None:
         raise RunError("the first process of this machine could not read the records")
     words, arrays = dict(parcel.words), iter(parcel.arrays)
-    shards = {
-        agent: (_rows(arrays, tuple(shape), sparse=sparse), next(arrays)) for agent, shape, sparse in words.pop("rows")
-    }
+    shards = {agent: (_rows(arrays, tuple(shape), form), next(arrays)) for agent, shape, form in words.pop("rows")}
     X_test, y_test = shards.pop(-1)
+    raw = words.pop("raw")
     target, counts = words.pop("target"), dict(words.pop("counts"))
     plain: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in words.items()}
     return Records(
@@ -80,13 +84,18 @@ def _records(parcel: Parcel) -> Records:
         X_test=X_test,
         y_test=y_test,
         target=None if target is None else TargetRange(*target),
+        raw=None if raw is None else encoding_of(raw),
         **plain,
     )
 
 
-def _rows(arrays: Iterator[Any], shape: tuple[int, int], *, sparse: bool) -> Any:
-    if not sparse:
-        return next(arrays)
+def _form(X: Any) -> str:
+    return "raw" if isinstance(X, RawRows) else "sparse" if is_sparse(X) else "dense"
+
+
+def _rows(arrays: Iterator[Any], shape: tuple[int, int], form: str) -> Any:
+    if form != "sparse":
+        return next(arrays) if form == "dense" else RawRows(next(arrays), next(arrays), shape[1])
     from scipy.sparse import csr_array
 
     return csr_array((next(arrays), next(arrays), next(arrays)), shape=shape)

@@ -258,8 +258,8 @@ def check_settings(settings: DataSettings) -> None:
         )
     if settings.encode == "private" and (settings.project is not None or settings.normalise != "rows"):
         raise RequestError(
-            "encode = 'private' makes rows of norm 1 of raw columns: leave out --project and --normalise, or take encode = "
-            "'declared'"
+            "encode = 'private' makes rows of norm 1 of raw columns: leave out --project and --normalise, or take "
+            "encode = 'declared'"
         )
     split = parse_split(settings.split)
     parse_centre(settings.centre)

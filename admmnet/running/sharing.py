@@ -16,11 +16,8 @@ from admmnet.transport import Parcel, World
 
 KEPT = 4_000_000
 """Most numbers in all shards that the reader keeps for the optimum without privacy, which needs them all."""
-PLAIN = tuple(
-    field.name
-    for field in fields(Records)
-    if field.name not in ("shards", "counts", "X_test", "y_test", "target", "raw")
-)
+_OTHERS = ("shards", "counts", "X_test", "y_test", "target", "raw")
+PLAIN = tuple(field.name for field in fields(Records) if field.name not in _OTHERS)
 
 
 def shared(settings: DataSettings, agents: int, world: World, owners: Sequence[Sequence[int]]) -> Records:

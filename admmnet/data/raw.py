@@ -59,6 +59,15 @@ def numbered_shares(prefix: str) -> tuple[str, ...]:
     return (*knots, prefix, f"{prefix}=missing")
 
 
+def words_of_rule(rule: Rule) -> str | None:
+    """What becomes of a column that no declaration makes features of; None of others."""
+    if isinstance(rule, Numeric) and measurable(rule):
+        if rule.low is None or rule.high is None:
+            return "bounds and shape are measured by noisy sums"
+        return f"shape between {rule.low:g} and {rule.high:g} is measured by a noisy sum"
+    return f"one of {BUCKETS} by a digest of the category" if rule.open == "categories" else None
+
+
 def raw_features(schema: Schema, table: RawTable) -> RawFeatures:
     """Raw columns of a table by a schema that names kinds.
 

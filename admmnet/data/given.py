@@ -136,7 +136,8 @@ class Given:
     def _table(self, given: Any, prefix: str, settings: DataSettings) -> RawTable:
         if self.kind == "arrays":
             X, y = given
-            return replace(table_of(X, y, prefix, "X"), spelling=declared(settings).spelling)
+            table = table_of(X, y, prefix, "X", finite=settings.encode != "private")
+            return replace(table, spelling=declared(settings).spelling)
         schema = declared(settings)
         table = replace(frame_table(given, prefix, "the frame"), spelling=schema.spelling)
         return without(table, label_of(table, schema), schema.leave_out) if schema.leave_out else table

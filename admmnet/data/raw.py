@@ -152,25 +152,3 @@ def bucket(name: str, value: str) -> int:
     """Feature of a category of a column that declares none: SHA-256 of both, mod 16, the same on every machine."""
     digest = hashlib.sha256(f"{name}\x1f{canonical(value)}".encode()).digest()
     return digest[-1] % BUCKETS
-
-
-def table_of(encoding: Encoding) -> dict[str, Any]:
-    """Encoding as JSON has it; ``encoding_of`` reads it back."""
-    columns = []
-    for column in encoding.columns:
-        if isinstance(column, Number):
-            columns.append(["number", column.weight, column.low, column.high, list(column.table)])
-        else:
-            columns.append(["plain", column.width] if isinstance(column, Plain) else ["words", *_of_words(column)])
-    return {"columns": columns, "omega": encoding.omega, "intercept": encoding.intercept}
-
-
-def _of_words(column: Words) -> tuple[int, float]:
-    return column.width, column.weight
-
-
-def encoding_of(table: dict[str, Any]) -> Encoding:
-    """Encoding that ``table_of`` has written."""
-    kinds = {"number": Number, "plain": Plain, "words": Words}
-    columns = [kinds[kind](*(tuple(v) if isinstance(v, list) else v for v in rest)) for kind, *rest in table["columns"]]
-    return Encoding(tuple(columns), table["omega"], table["intercept"])

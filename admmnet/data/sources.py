@@ -68,7 +68,7 @@ def validate_one(settings: DataSettings) -> None:
 
 
 def kinds_alone(settings: DataSettings) -> bool:
-    """Whether columns may stay raw: a file's schema names kinds, and leaves bounds or categories open. Reads no file."""
+    """Whether columns may stay raw: a schema names kinds, and leaves bounds or categories open. Reads no file."""
     if settings.encode != "auto":
         return settings.encode == "private"
     if settings.named or settings.project is not None or settings.normalise != "rows" or not settings.schema:

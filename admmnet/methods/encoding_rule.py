@@ -52,6 +52,11 @@ class Prologue:
         """Of the stages."""
         return tuple(stage.name for stage in self.stages)
 
+    @property
+    def writes(self) -> bool:
+        """Whether there is anything that rows to come are encoded by."""
+        return self.encoding is not None or bool(self.stages)
+
     def before(self, agent: int, target: Target) -> Charges:
         """What the stages charge an agent."""
         return tuple(charge for stage in self.stages for charge in stage.plan(agent, target).charges)

@@ -16,9 +16,9 @@ from admmnet.holder.rows import is_sparse
 from admmnet.methods.consensus import PLAIN_REGULARISATION
 from admmnet.methods.single_site.base import regularisation_of
 from admmnet.privacy.ledger.form import finite
+from admmnet.record.encoding import Found
 from admmnet.running.loading import Loader
 from admmnet.running.plan import Prepared
-from admmnet.running.prologue import Found
 from admmnet.running.sharing import KEPT
 from admmnet.solvers.accurate import WIDE
 from admmnet.solvers.losses import Loss

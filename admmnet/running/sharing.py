@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 from admmnet.data import DataSettings, Records, TargetRange, load, load_each
-from admmnet.data.raw import encoding_of, table_of
 from admmnet.data.records import arrays_of
 from admmnet.errors import AdmmnetError, RunError
 from admmnet.holder.encoding import RawRows
 from admmnet.holder.rows import is_sparse
+from admmnet.record.encoding import Found, found_in
 from admmnet.transport import Parcel, World
 
 KEPT = 4_000_000
@@ -60,7 +61,7 @@ def _parcel(records: Records) -> Parcel:
     words = {name: getattr(records, name) for name in PLAIN} | {
         "counts": list(records.counts.items()),
         "target": None if target is None else [target.low, target.high, target.centre],
-        "raw": None if records.raw is None else table_of(records.raw),
+        "raw": Found(records.raw).text,
         "rows": [[agent, X.shape, _form(X)] for agent, X, _ in rows],
     }
     return Parcel(words, [array for _, X, y in rows for array in (*arrays_of(X), y)])
@@ -81,7 +82,7 @@ def _records(parcel: Parcel) -> Records:
         X_test=X_test,
         y_test=y_test,
         target=None if target is None else TargetRange(*target),
-        raw=None if raw is None else encoding_of(raw),
+        raw=found_in(raw, Path()).encoding if raw else None,
         **plain,
     )
 

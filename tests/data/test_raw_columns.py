@@ -11,7 +11,7 @@ import pytest
 from admmnet.data import DataSettings, Records, load
 from admmnet.data.check import check_file
 from admmnet.data.given import Given
-from admmnet.data.raw import bucket, encoding_of, table_of
+from admmnet.data.raw import bucket
 from admmnet.data.records import arrays_of
 from admmnet.data.schema import parse_schema, to_table
 from admmnet.data.show import facts_of
@@ -164,10 +164,7 @@ def test_sparse_rows_stay_as_they_are(write: Write) -> None:
         load(settings(write("t.libsvm", "1 1:2\n-1 3:1\n"), schema={}, features=3), 1, [0])
 
 
-def test_encodings_and_kinds_are_read_back_as_they_were_written() -> None:
-    columns = (Number(2.0, -1.0, 3.0, EVEN), Plain(2), Words(3, 0.5), Number())
-    for encoding in (Encoding(columns, 0.5, intercept=False), Encoding(columns)):
-        assert encoding_of(table_of(encoding)) == encoding
+def test_kinds_are_read_back_as_they_were_written() -> None:
     schema = parse_schema(SCHEMA)
     assert parse_schema(to_table(schema)) == schema
 

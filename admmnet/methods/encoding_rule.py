@@ -89,7 +89,7 @@ def prologue_of(settings: MethodSettings, facts: Facts, raw: Encoding | None, wi
             )
     if wish.encode == "private" and raw is None:
         raise RequestError("encode = 'private' needs raw records, and these come encoded: take encode = 'declared'")
-    if not able or (raw is None and wish.whiten == "off"):
+    if not able or (raw is None and wish.whiten != "on"):
         return Prologue(encoding=raw)
     m = signal(facts, settings.colluders if settings.trust == "masked" else None)
     columns = 0 if raw is None else len(bounded(raw)) + len(unbounded(raw))

@@ -64,7 +64,8 @@ def run_prologue(
     keeper.known = found.text
     if plan.prologue.stages and keeper.start <= 0:
         _keep(0, found, blocks, keeper)
-    return replace(plan.data, X_test=found.rows(plan.data.X_test)), found
+    shards = {i: (found.rows(X), y) for i, (X, y) in plan.data.shards.items()}  # others' that this process has read
+    return replace(plan.data, shards=shards, X_test=found.rows(plan.data.X_test)), found
 
 
 _LOST = (

@@ -18,13 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from admmnet.config.run_config import RunSettings
-from admmnet.data.records import Records
+from admmnet.data.records import Records, arrays_of
 from admmnet.errors import RequestError
 from admmnet.faults.clock import VirtualClock
 from admmnet.files import sync
-from admmnet.holder.encoding import RawRows
 from admmnet.holder.holder import Holder, SimulatedHolder
-from admmnet.holder.rows import is_sparse
 from admmnet.methods.base import Method
 from admmnet.privacy.ledger.file import Place
 from admmnet.running.checkpoint.packing import damaged, digest, pack, read_archive, unpack, write_archive
@@ -305,7 +303,6 @@ def _test_print(data: Records) -> str:
     """sha256 of the test records: all errors in metrics.csv are of the same ones."""
     X: Any = data.X_test
     found = hashlib.sha256(repr(X.shape).encode())
-    parts = (X.numbers, X.codes) if isinstance(X, RawRows) else (X,)
-    for part in (*((X.data, X.indices, X.indptr) if is_sparse(X) else parts), data.y_test):
+    for part in (*arrays_of(X), data.y_test):
         found.update(np.ascontiguousarray(part).data)
     return found.hexdigest()

@@ -33,7 +33,6 @@ from admmnet.data.labels import canonical, oriented, same
 from admmnet.data.records import in_words
 from admmnet.data.settings import AGENT, FIXED_KEYS, form_of, path_for
 from admmnet.errors import RequestError
-from admmnet.holder.encoding import RawRows
 from admmnet.methods.tasks import LEARNS
 from admmnet.predict.model import Model, read_model
 from admmnet.types import Matrix, Vector
@@ -115,11 +114,6 @@ def rows_for(model: Model, new: NewData, *, part: Part = "all", labelled: bool =
             )
     rows = load_new(settings, model.feature_names, part=part, labelled=labelled)
     _require_same_task(model, rows)
-    if model.found.encoding is not None and not isinstance(rows.X, RawRows):
-        raise RequestError(
-            f"the model in {model.folder} encodes raw records, and {rows.name} holds encoded ones: name a file with "
-            "the columns of the run's"
-        )
     with threadpool_limits(limits=1):  # as in the run: more threads change the last bits
         return replace(rows, X=model.found.rows(rows.X))
 
@@ -132,7 +126,8 @@ def _settings(model: Model, new: NewData) -> DataSettings:
     if new.no_intercept and not run.no_intercept:
         raise RequestError("--no-intercept: the model has an intercept; drop the flag")
     raw = len(model.feature_names) - (not run.no_intercept)
-    if run.project is None and new.features not in (None, raw):
+    measured = model.found.encoding is not None
+    if run.project is None and not measured and new.features not in (None, raw):
         raise RequestError(f"--features {new.features}: the model has {raw} besides the intercept; drop the flag")
     own = _relation(run, new.data) == "pool"
     built_in = new.data in BUILT_IN
@@ -159,6 +154,7 @@ def _settings(model: Model, new: NewData) -> DataSettings:
         normalise=run.normalise,
         project=run.project,
         centre=run.centre,
+        encode="private" if measured else "declared",
     )
 
 

@@ -16,7 +16,7 @@ from admmnet.predict import noise
 from admmnet.predict.apply import NewData, evaluate, rows_for
 from admmnet.predict.coefficients import coefficients
 from admmnet.predict.export import content
-from admmnet.predict.model import Model, read_model
+from admmnet.predict.model import read_model
 from admmnet.predict.noise import noise_of
 from admmnet.record.encoding import Found
 from admmnet.types import Matrix, Vector
@@ -100,8 +100,44 @@ def test_a_folder_without_its_matrix_is_refused(whitened: Path, refused: Refused
 
 
 def test_what_was_measured_of_raw_columns_is_not_exported(whitened: Path) -> None:
-    model: Model = dataclasses.replace(read_model(whitened), found=Found(Encoding((Number(),))))
+    model = dataclasses.replace(read_model(whitened), found=Found(Encoding((Number(),))))
     with pytest.raises(RequestError, match=r"raw records.*take `admmnet predict`"):
         content(model)
-    with pytest.raises(RequestError, match="holds encoded ones: name a file"):
-        rows_for(model, NewData(data=str(whitened.parent / "test.csv")))
+
+
+KINDS = {"label": "sick", "labels": ["no", "yes"], "drop": ["id"], "numeric": ["age"], "categorical": ["ward"]}
+
+
+@pytest.mark.parametrize("whiten", ["on", "off"])
+def test_a_raw_file_in_predictions_out(whiten: str, tmp_path: Path, capsys: CAPTURE) -> None:
+    data, test = people(tmp_path / "train.csv", 400, 0, 20, 90), people(tmp_path / "test.csv", 90, 1, 20, 90)
+    lines = test.read_text().splitlines()
+    for k, age in enumerate(("", "1e300", "old", "-5"), start=1):
+        number, _, *rest = lines[k].split(",")
+        lines[k] = ",".join((number, age, *rest))
+    test.write_text("\n".join(lines) + "\n")
+    settings = {"algorithm": "noisy-gd", "encode": "private", "epsilon": 50.0, "delta": 1e-3, "rounds": 6}
+    files = {"data": str(data), "test": str(test), "schema": KINDS, "topology": "ring:3"}
+    folder = trained(tmp_path / "run", **files, whiten=whiten, **settings)
+    error = json.loads((folder / "summary.json").read_text())["test_error"]["consensus"]
+    assert error < 0.4
+    said = [row["prediction"] for row in predicted(folder, test, capsys)]
+    truth = [row["sick"] for row in table_of(test.read_text())]
+    assert np.mean([a != b for a, b in zip(said, truth, strict=True)]) == error
+    assert evaluate(read_model(folder), NewData(data=str(test)))["error"]["consensus"] == error
+    bare = test.with_name("bare.csv")
+    bare.write_text("\n".join(",".join(reversed(line.split(",")[:-1])) for line in lines) + "\n")
+    assert [row["prediction"] for row in predicted(folder, bare, capsys)] == said, "other order, no labels"
+    names = {row["feature"] for row in coefficients(read_model(folder))["coefficients"]}
+    assert {"age=20%", "age", "age=missing", "ward#3", "intercept"} <= names
+
+
+def test_numbers_of_a_file_without_names(tmp_path: Path, capsys: CAPTURE) -> None:
+    stream = np.random.default_rng(4)
+    X = np.exp(stream.standard_normal((600, 2)) * 3.0)
+    data = tmp_path / "data.npz"
+    np.savez(data, X=X, y=np.where(X[:, 0] > 1.0, 1, -1))
+    settings = {"algorithm": "noisy-gd", "encode": "private", "epsilon": 50.0, "delta": 1e-3, "rounds": 6}
+    folder = trained(tmp_path / "run", data=str(data), schema={"features": 2}, topology="ring:3", **settings)
+    said = [float(row["prediction"]) for row in predicted(folder, data, capsys)]
+    assert np.mean(np.sign(said) != np.where(X[:, 0] > 1.0, 1, -1)) < 0.2

@@ -235,7 +235,7 @@ def test_other_forms_of_the_same_content_are_refused(path: Path, change: Callabl
         (b"", "is empty; a ledger starts with its header"),
         (b"\n", "line 1: Input data was truncated"),
         (b"{}\n", "line 1: missing key `schema`"),
-        (b"[]\n", "line 1: expected object, got a list"),
+        (b"[]\n", "line 1: expected a table, got a list"),
         (b"\xff\xfe\n", "line 1: JSON is malformed"),
         (b"\x00" * 1000, "line 1: is cut off"),
         (b"{" * 100_000 + b"\n", "line 1: JSON is malformed"),

@@ -173,6 +173,7 @@ def run(
     schema: Any = None,
     graph: Any = None,
     scaled: bool = False,
+    kinds: str | None = None,
     world: World | None = None,
     loader: Loader | None = None,
     on_start: Callable[[Plan], None] | None = None,
@@ -211,6 +212,9 @@ def run(
         Network with the nodes 0 to N - 1, which ``topology`` may be as well.
     scaled : bool
         Whether rows are taken as they are, without an intercept; longer ones than 1 are refused.
+    kinds : "dtype", optional
+        Says that the types of a frame's columns are public: numbers are numeric, all others categorical, where
+        ``schema`` names no kind. One "?" makes words of a column of numbers, and the width shows it.
     world : World, optional
         Processes to run on; by default those that ``config.transport`` asks for.
     loader : callable, optional
@@ -244,5 +248,5 @@ def run(
     from admmnet.running.arguments import Arguments
     from admmnet.running.entrance import perform
 
-    asked = Arguments(shards, X, y, data, test, schema, graph, scaled, loader, on_start, on_round)
+    asked = Arguments(shards, X, y, data, test, schema, graph, scaled, kinds, loader, on_start, on_round)
     return RunResult.of(*perform(config, settings, asked, world, stoppable=stoppable, debug=debug))

@@ -14,6 +14,9 @@ Matrix = NDArray[np.float64]
 Integers = NDArray[np.int64]
 """One-dimensional int64 array; sums of them are modulo 2^64."""
 
+BEFORE = -(2**31)
+"""Number before that of every round."""
+
 
 class Total(NamedTuple):
     """Sum of agents' integer vectors.

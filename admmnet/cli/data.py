@@ -98,6 +98,8 @@ def _print_sound(found: Findings) -> None:
             print(f"  label {word!r}: {count(int(np.sum(source.y == value)))} records")
     for read in source.dependent:
         print(f"  read from the rows, not declared: {read}")
+    for column in found.columns:
+        print(f"  {printable(column)}")
     for note in found.notes:
         print(f"  note: {note}")
 

@@ -34,11 +34,12 @@ _KINDS = {
 }
 
 
-def table_of(X: Any, y: Any, prefix: str, origin: str) -> RawTable:
+def table_of(X: Any, y: Any, prefix: str, origin: str, *, finite: bool = True) -> RawTable:
     """Rows and labels that a caller gave as the table that a file of numbers would be; ``origin`` is its name.
 
     X is an array, sparse matrix or frame of numbers (n, d), and y has n numbers, truth values (0 and 1 then) or texts.
-    A RequestError, which starts with ``prefix``, says that one is not; a DataError names rows that are not finite.
+    A RequestError, which starts with ``prefix``, says that one is not; a DataError names rows that are not ``finite``,
+    where they must be.
     """
     names, rows = rows_of(X, prefix)
     n, d = rows.shape
@@ -49,7 +50,8 @@ def table_of(X: Any, y: Any, prefix: str, origin: str) -> RawTable:
     def where(row: int) -> str:
         return f"{prefix}row {row} (the first is 0)"
 
-    check_finite(rows, names, where)
+    if finite:
+        check_finite(rows, names, where)
     label = "y"
     while label in names:
         label += "_"

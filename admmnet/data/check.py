@@ -12,13 +12,15 @@ from admmnet.data.balance import swallowing, unfilled
 from admmnet.data.columns import RawTable, refuse
 from admmnet.data.encode import block_of, check_columns, complete
 from admmnet.data.labels import read_labels
+from admmnet.data.raw import names_of_rule, raw_features, words_of_rule
 from admmnet.data.rows import encoded, every, names_of
 from admmnet.data.schema import Rule, Schema
 from admmnet.data.settings import DataSettings
 from admmnet.data.source import Source, label_of, with_columns, without
-from admmnet.data.sources import declared, read_source, read_table, validate_one
+from admmnet.data.sources import declared, kinds_alone, read_source, read_table, validate_one
 from admmnet.data.transform import fit
-from admmnet.errors import DataError
+from admmnet.errors import DataError, counted
+from admmnet.holder.encoding import RawRows
 
 T = TypeVar("T")
 
@@ -32,6 +34,17 @@ class Findings:
     source: Source | None  # the records, if there is no fault
     notes: tuple[str, ...] = ()  # what is no fault, but makes columns count little
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What a run makes of the columns whose encoding is not declared, for a line each."""
+        rules = () if self.source is None or not self.source.schema.measured else self.source.schema.rules
+        said = ((rule, words_of_rule(rule)) for rule in rules)
+        return tuple(
+            f"column {rule.column!r}: {words}, {counted(len(names_of_rule(rule)), 'feature')}"
+            for rule, words in said
+            if words is not None
+        )
+
 
 def check_file(settings: DataSettings) -> Findings:
     """Read a file (or built-in set) as a run would, and find as many faults as can be found at a time.
@@ -39,6 +52,8 @@ def check_file(settings: DataSettings) -> Findings:
     Wrong settings, and a file that cannot be read at all, raise a RequestError. Test set and split do not count.
     """
     validate_one(settings)
+    if kinds_alone(settings):
+        settings = replace(settings, encode="private")
     found = _Found()
     if not settings.named:
         schema = declared(settings)
@@ -78,7 +93,7 @@ class _Found:
 def _finish(source: Source, settings: DataSettings) -> tuple[str, ...]:
     rows = every(source)
     X, _ = encoded(source, rows, settings, fit(source, rows, settings, discover=True).transform)
-    said = swallowing(X, names_of(source, settings))
+    said = None if isinstance(X, RawRows) else swallowing(X, names_of(source, settings))
     gone = f"{source.left_out} records are left out by leave_out: private runs refuse the file while it has them"
     return (
         *((gone,) if source.left_out else ()),
@@ -100,6 +115,9 @@ def _check_table(found: _Found, table: RawTable, schema: Schema, positive: str |
 
 
 def _check_rule(rule: Rule, schema: Schema, table: RawTable) -> None:
+    if schema.measured:
+        raw_features(replace(schema, rules=(rule,), drop=("*",)), table)
+        return
     block_of(complete(replace(schema, rules=(rule,)), table)[0].rules[0], table)
 
 

@@ -92,6 +92,12 @@ def frame_table(frame: Any, prefix: str, origin: str) -> RawTable:
     return RawTable(names, len(frame), read, lambda row: f"{prefix}row {row} (the first is 0)", origin)
 
 
+def kinds_of(frame: Any) -> dict[str, str]:
+    """Kind of each column of a pandas frame by its type: ``numeric``, or ``categorical`` of all that is no number."""
+    types = zip(names_of_columns(frame), frame.dtypes, strict=True)
+    return {name: "numeric" if getattr(dtype, "kind", "O") in "fiu" else "categorical" for name, dtype in types}
+
+
 def numbers_of(frame: Any, prefix: str) -> tuple[tuple[str, ...], Matrix]:
     """Names and numbers (n, d) of a pandas frame, nan where a cell is missing; a RequestError if it holds others."""
     if frame.ndim != 2:

@@ -12,10 +12,11 @@ import numpy as np
 from admmnet.data.arrays import table_of
 from admmnet.data.columns import Features, RawColumn, RawTable, Rows, column_of, listed, numbered
 from admmnet.data.files import about
-from admmnet.data.frames import frame_table, to_pandas
+from admmnet.data.frames import frame_table, kinds_of, to_pandas
 from admmnet.data.loading import SPARSE, ReadRecords, made, tests_of
 from admmnet.data.records import Records
 from admmnet.data.rows import every
+from admmnet.data.schema import parse_schema
 from admmnet.data.settings import SHARDS, DataSettings, check_settings
 from admmnet.data.source import Source, label_of, source_of, without
 from admmnet.data.sources import declared
@@ -62,6 +63,29 @@ class Given:
         if task not in (None, "auto") or {"labels", "targets", "threshold"} & set(schema or ()):
             return False
         return all(label in frame.columns and getattr(frame.dtypes[label], "kind", "") == "b" for frame in self.pieces)
+
+    def with_kinds(self, label: Any, schema: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Schema in which columns of frames that it leaves out have the kinds of their types, as their owner says.
+
+        RequestError if the records are no frames, or their types differ.
+        """
+        if self.kind != "frame":
+            raise RequestError(
+                "kinds = 'dtype' goes with data frames: arrays are numbers, and a file's schema names kinds"
+            )
+        found = dict(schema or {})
+        (kinds, *others) = (kinds_of(frame) for frame in self.pieces)
+        for other in others:
+            if differ := sorted(name for name in kinds if other.get(name, kinds[name]) != kinds[name]):
+                raise RequestError(
+                    f"kinds = 'dtype': columns {listed(differ, 4)} are numbers in one frame and none in another: name "
+                    "them in numeric = [...] or categorical = [...] of schema"
+                )
+        rules = parse_schema(found).rules
+        known = {*(rule.column for rule in rules), *found.get("drop", ()), label or found.get("label")}
+        for kind in ("numeric", "categorical"):
+            found[kind] = [*found.get(kind, ()), *(name for name in kinds if kinds[name] == kind and name not in known)]
+        return found
 
     def load(self, settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
         """As ``admmnet.data.load`` of what was given.
@@ -112,7 +136,8 @@ class Given:
     def _table(self, given: Any, prefix: str, settings: DataSettings) -> RawTable:
         if self.kind == "arrays":
             X, y = given
-            return replace(table_of(X, y, prefix, "X"), spelling=declared(settings).spelling)
+            table = table_of(X, y, prefix, "X", finite=settings.encode != "private")
+            return replace(table, spelling=declared(settings).spelling)
         schema = declared(settings)
         table = replace(frame_table(given, prefix, "the frame"), spelling=schema.spelling)
         return without(table, label_of(table, schema), schema.leave_out) if schema.leave_out else table

@@ -98,9 +98,9 @@ class DataSet:
         if self.select is not None and labelled:
             table = raw = self.select(table)
         if self.adapt is not None:
-            schema = self.adapt(table, user, labelled)
+            schema = replace(self.adapt(table, user, labelled), measured=user.measured)
         else:
-            schema = replace(parse_schema(self.schema), scales=user.scales, centre=user.centre)
+            schema = replace(parse_schema(self.schema), scales=user.scales, centre=user.centre, measured=user.measured)
         if self.relabel is not None:
             table = _relabelled(table, label_of(table, schema), self.relabel)
         if self.bound is not None and table.features is not None:

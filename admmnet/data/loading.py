@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from admmnet.data.columns import Rows, no_rows, numbered
 from admmnet.data.files import about
+from admmnet.data.raw import RawFeatures
 from admmnet.data.records import Records
 from admmnet.data.rows import check_room, drawn, encoded, every, finished_sparse, names_of
 from admmnet.data.schema import to_table
@@ -170,6 +171,7 @@ def records_of(
         )
     if parse_split(settings.split).kind == "by-column":
         notes += ("shards were made from a column of the rows: take them, and their sizes, to be public",)
+    features = source.features
     # names of projected features do not say which columns of a file they were made of
     hidden = settings.project is not None and not settings.named
     return Records(
@@ -186,4 +188,5 @@ def records_of(
         labels=source.schema.classes,
         left_out=bool(source.left_out),
         telling=source.telling,
+        raw=features.encoding(intercept=not settings.no_intercept) if isinstance(features, RawFeatures) else None,
     )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.data.schema import Task
-from admmnet.holder.encoding import Encoding
+from admmnet.holder.encoding import Encoding, RawRows
 from admmnet.types import Matrix, Vector
 
 SIGNS = ("-1", "+1")
@@ -128,7 +128,9 @@ class Records(_Labelled):
 
 
 def arrays_of(X: Any) -> tuple[NDArray[Any], ...]:
-    """Arrays that hold rows, dense or CSR."""
+    """Arrays that hold rows, dense, CSR or raw."""
+    if isinstance(X, RawRows):
+        return X.numbers, X.codes
     return (X.data, X.indices, X.indptr) if hasattr(X, "tocsr") else (X,)
 
 

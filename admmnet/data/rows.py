@@ -8,6 +8,7 @@ import numpy as np
 
 from admmnet.data.columns import Rows, refuse
 from admmnet.data.files import about
+from admmnet.data.raw import RawFeatures
 from admmnet.data.settings import DataSettings
 from admmnet.data.shards import draw
 from admmnet.data.source import Source
@@ -95,8 +96,11 @@ def with_intercept(X: Any) -> Any:
 
 
 def encoded(source: Source, which: Rows, settings: DataSettings, transform: Transform) -> tuple[Any, Vector]:
-    """As `finished`, in CSR form where rows are held so and have `WIDE` features: whatever their entries are."""
+    """As `finished`; CSR where rows are held so and have `WIDE` features, raw where their encoding will be measured."""
     check_room(source, len(which), settings)
+    if isinstance(source.features, RawFeatures) and source.features.raw is not None:
+        y = np.ascontiguousarray(transform.labels(source.y[which]))
+        return source.features.raw(which, len(names_of(source, settings))), y
     make = finished_sparse if stays_sparse(source, settings) else finished
     return make(source, which, settings, transform)
 

@@ -94,6 +94,7 @@ class Schema:
     header: bool | None = None  # whether line 1 names the columns; None: it must, and look like no record
     decimal: str = "."
     thousands: str = ""  # between groups of three digits
+    measured: bool = False  # whether columns stay raw until their bounds and shapes are measured
     wanted: Task | None = None  # what --task asks for where labels, targets and threshold leave it open
 
     @property
@@ -124,7 +125,12 @@ def parse_schema(table: Mapping[str, Any] | None) -> Schema:
     answers = sorted({"labels", "threshold", "targets"} & set(parsed))
     if len(answers) > 1:
         raise RequestError(f"data.schema gives {' and '.join(answers)}, which exclude each other: keep one")
-    schema = Schema(rules=parsed.pop("columns", ()), **parsed)
+    rules = [*parsed.pop("columns", ())]
+    for kind, make in (("numeric", Numeric), ("categorical", Categorical)):
+        rules += [make(name, name) for name in parsed.pop(kind, ())]
+    if twice := next((rule.prefix for k, rule in enumerate(rules) if rule.prefix in {r.prefix for r in rules[:k]}), ""):
+        raise RequestError(f"data.schema declares column {twice!r} twice: keep one declaration")
+    schema = Schema(rules=tuple(rules), **parsed)
     if schema.decimal == schema.thousands:
         raise RequestError(f"data.schema.thousands and decimal must differ, got {schema.decimal!r} for both")
     return schema
@@ -134,7 +140,7 @@ def to_table(schema: Schema) -> dict[str, Any]:
     """Write a schema as the table that `parse_schema` reads back to an equal one; JSON and TOML hold it."""
     plain = {"decimal", "thousands"} if schema.spelling == PLAIN else set()
     columns = {rule.prefix: _entry(rule) for rule in schema.rules}
-    return _declared(schema, {"rules", "wanted", *plain}) | ({"columns": columns} if columns else {})
+    return _declared(schema, {"rules", "wanted", "measured", *plain}) | ({"columns": columns} if columns else {})
 
 
 def _entry(rule: Rule) -> dict[str, Any]:
@@ -315,7 +321,7 @@ _PARSERS: dict[str, Parser] = {
     "labels": _labels,
     "features": _one(int, "a whole number, 1 or more", lambda width: width >= 1),
     "columns": _rules,
-    **dict.fromkeys(("drop", "leave_out"), partial(_texts, empty=True)),
+    **dict.fromkeys(("drop", "leave_out", "numeric", "categorical"), partial(_texts, empty=True)),
     **dict.fromkeys(("threshold", "centre"), _number),
     "targets": _range,
     "scales": _scales,

@@ -31,6 +31,8 @@ FILE_FORMS = (
 GIVEN = {"arrays": ".npz", "frame": ".csv"}
 """What `data` and `test` say of records that a program holds in memory, with the form whose rules they follow."""
 
+MEASURED = "measured"
+"""Key of encoding.json, beside those of a schema, for what sums before the first round have told."""
 AGENT = "{agent}"
 """Placeholder in a path: every agent has a file of its own, numbered from 0."""
 
@@ -110,10 +112,10 @@ class DataSettings:
         None, "data", "value of a real target that becomes 0: a number, or mean", metavar="X|mean"
     )
     encode: str = setting(
-        "declared",
+        "auto",
         "data",
         "columns of numbers of a file: by declared bounds, or by bounds and shapes that noisy sums measure before the "
-        "first round (private); auto: where that helps",
+        "first round (private); auto: private where the schema names kinds without bounds",
         choices=("auto", "declared", "private"),
         chosen=True,
     )
@@ -121,10 +123,10 @@ class DataSettings:
         "auto", "data", "share of the budget for these sums; auto: 0.05 to 0.2", within="(0, 0.9]"
     )
     whiten: str = setting(
-        "off",
+        "auto",
         "data",
         "make features even by their second moments, which a noisy sum measures before the first round; auto: where "
-        "that helps",
+        "columns are measured and that helps",
         choices=("auto", "on", "off"),
         chosen=True,
     )
@@ -255,6 +257,11 @@ def check_settings(settings: DataSettings) -> None:
         raise RequestError(
             "--normalise none takes rows as they are, and a constant 1 more would make each longer than 1: pass "
             "--no-intercept, too"
+        )
+    if settings.encode == "private" and (settings.project is not None or settings.normalise != "rows"):
+        raise RequestError(
+            "encode = 'private' makes rows of norm 1 of raw columns: leave out --project and --normalise, or take "
+            "encode = 'declared'"
         )
     split = parse_split(settings.split)
     parse_centre(settings.centre)

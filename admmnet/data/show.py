@@ -12,11 +12,12 @@ import numpy as np
 from admmnet.data.columns import RawTable
 from admmnet.data.files import about
 from admmnet.data.known import DataSet
+from admmnet.data.raw import names_of_rule, words_of_rule
 from admmnet.data.schema import Categorical, Numeric, Rule, Schema
 from admmnet.data.sets import find
 from admmnet.data.settings import DataSettings
 from admmnet.data.source import Source
-from admmnet.data.sources import declared, read_source, read_table, validate_one
+from admmnet.data.sources import declared, kinds_alone, read_source, read_table, validate_one
 
 AS_THEY_ARE = "numbers as they are"
 UNDECLARED = "not declared: a private run takes it for a number, a simulation drafts it"
@@ -58,17 +59,18 @@ def _of_schema(schema: Schema, settings: DataSettings, table: RawTable) -> dict[
         facts = _facts(replace(schema, label=label, features=len(table.features.names)), settings, table.features.names)
     else:
         raw = () if schema.rules else tuple(n for n in table.names if n != label and n not in schema.drop)
-        facts = _facts(replace(schema, label=label), settings, raw)
+        facts = _facts(replace(schema, label=label, measured=kinds_alone(settings)), settings, raw)
         used = {rule.column for rule in schema.rules} | {label, *raw, *schema.drop}
         facts["undeclared"] = [name for name in table.names if name not in used]
         facts["absent"] = sorted(name for name in used if name not in (None, "*", *table.names))
-    whole = bool(schema.rules) and not any(rule.open for rule in schema.rules) and not facts.get("undeclared")
+    open_ = any(rule.open for rule in schema.rules) and not kinds_alone(settings)
+    whole = bool(schema.rules) and not open_ and not facts.get("undeclared")
     whole = whole if table.features is None else not table.dependent
     return facts | {"records": table.rows, "public": False, "declared": whole}
 
 
 def _facts(schema: Schema, settings: DataSettings, raw: tuple[str, ...]) -> dict[str, Any]:
-    columns = [_entry(rule) for rule in schema.rules]
+    columns = [_raw_entry(rule) if schema.measured else _entry(rule) for rule in schema.rules]
     if schema.features is not None and raw:  # numbers of a form that has no columns
         span = raw[0] if len(raw) == 1 else f"{raw[0]} to {raw[-1]}"
         columns.append({"column": span, "feature": span, "encoding": AS_THEY_ARE, "features": len(raw)})
@@ -82,6 +84,7 @@ def _facts(schema: Schema, settings: DataSettings, raw: tuple[str, ...]) -> dict
         "columns": columns,
         "left_out": list(schema.drop),
         "features": width,
+        "measured": schema.measured,
         "intercept": not settings.no_intercept,
     }
 
@@ -112,6 +115,12 @@ def _entry(rule: Rule) -> dict[str, Any]:
         words.append(f"weight {rule.weight:g}")
     width = None if rule.open == "categories" else len(rule.names)
     return {"column": rule.column, "feature": rule.prefix, "encoding": ", ".join(words), "features": width}
+
+
+def _raw_entry(rule: Rule) -> dict[str, Any]:
+    """As ``_entry`` of a column whose encoding is measured, or made without its categories."""
+    own = {} if (words := words_of_rule(rule)) is None else {"encoding": words}
+    return _entry(rule) | own | {"features": len(names_of_rule(rule))}
 
 
 def _one_hot(rule: Categorical) -> str:
@@ -154,7 +163,9 @@ def words_of(facts: dict[str, Any]) -> Iterator[str]:
     if facts["features"] is not None:
         intercept = ", with the intercept" if facts["intercept"] else ""
         yield f"features: {facts['features']}{intercept}; every row is scaled to norm 1"
-    if facts["declared"]:
+    if facts["declared"] and facts["measured"]:
+        yield "public: kinds are declared; noisy-gd and pp-admm measure the rest by noisy sums, other methods refuse it"
+    elif facts["declared"]:
         yield "public: all of the encoding is declared, nothing is read from records"
     else:
         yield (

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from admmnet.data.columns import Features, RawColumn, RawTable, Where
 from admmnet.data.encode import complete, encode, missing
 from admmnet.data.labels import canonical, no_labels, read_labels
+from admmnet.data.raw import raw_features
 from admmnet.data.schema import Numeric, Schema
 from admmnet.errors import DataError, RequestError
 from admmnet.types import Vector
@@ -72,7 +73,10 @@ def source_of(
     else:
         labels = no_labels(table.rows, schema, positive)
     features, dependent = table.features, table.dependent
-    if features is not None:
+    if schema.measured:
+        features = raw_features(schema, table)
+        schema = schema if table.features is None else replace(schema, features=len(table.features.names))
+    elif features is not None:
         schema = replace(schema, features=len(features.names))
     else:
         if not schema.rules:

@@ -15,7 +15,7 @@ from admmnet.data.readers.libsvm import read_libsvm
 from admmnet.data.readers.npz import read_npz
 from admmnet.data.readers.parquet import read_parquet
 from admmnet.data.records import in_words
-from admmnet.data.schema import Schema, Task, parse_schema, separator_of
+from admmnet.data.schema import Numeric, Schema, Task, parse_schema, separator_of
 from admmnet.data.sets import find
 from admmnet.data.settings import (
     AGENT,
@@ -67,9 +67,20 @@ def validate_one(settings: DataSettings) -> None:
     validate(settings)
 
 
+def kinds_alone(settings: DataSettings) -> bool:
+    """Whether columns may stay raw: a schema names kinds, and leaves bounds or categories open. Reads no file."""
+    if settings.encode != "auto":
+        return settings.encode == "private"
+    if settings.named or settings.project is not None or settings.normalise != "rows" or not settings.schema:
+        return False
+    schema = declared(settings)
+    usual = all(rule.scale == "linear" for rule in schema.rules if isinstance(rule, Numeric) and rule.open)
+    return usual and any(rule.open for rule in schema.rules)
+
+
 def declared(settings: DataSettings) -> Schema:
     """Schema of the settings, `--label` and `--features` included; a wrong table is refused."""
-    schema = parse_schema(settings.schema)
+    schema = replace(parse_schema(settings.schema), measured=settings.encode == "private")
     if settings.label is not None:
         schema = replace(schema, label=settings.label)
     if settings.features is not None:

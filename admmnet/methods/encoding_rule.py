@@ -52,6 +52,11 @@ class Prologue:
         """Of the stages."""
         return tuple(stage.name for stage in self.stages)
 
+    @property
+    def writes(self) -> bool:
+        """Whether there is anything that rows to come are encoded by."""
+        return self.encoding is not None or bool(self.stages)
+
     def before(self, agent: int, target: Target) -> Charges:
         """What the stages charge an agent."""
         return tuple(charge for stage in self.stages for charge in stage.plan(agent, target).charges)
@@ -84,7 +89,7 @@ def prologue_of(settings: MethodSettings, facts: Facts, raw: Encoding | None, wi
             )
     if wish.encode == "private" and raw is None:
         raise RequestError("encode = 'private' needs raw records, and these come encoded: take encode = 'declared'")
-    if not able or (raw is None and wish.whiten == "off"):
+    if not able or (raw is None and wish.whiten != "on"):
         return Prologue(encoding=raw)
     m = signal(facts, settings.colluders if settings.trust == "masked" else None)
     columns = 0 if raw is None else len(bounded(raw)) + len(unbounded(raw))

@@ -23,6 +23,7 @@ FILES = (
         "noise.npy",
         "part.json",
         "summary.json",
+        "whitening.npy",
     ),
     *("ledger", "receipts", "checkpoint"),
 )

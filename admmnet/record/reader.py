@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 from admmnet.config.toml import read_values
+from admmnet.data import ENCODING
 from admmnet.errors import CheckFailed, RequestError, short
 from admmnet.files import load_toml
 from admmnet.forms import read_form
@@ -17,6 +18,7 @@ from admmnet.privacy.ledger.account import account_path
 from admmnet.privacy.ledger.lines import digest
 from admmnet.privacy.ledger.segments import is_segment
 from admmnet.record.agree import contradictions
+from admmnet.record.encoding import read_found
 from admmnet.record.folder import PART, SUMMARY, ledger_name
 from admmnet.record.forms import PartFile, Summary
 from admmnet.record.manifest import MANIFEST, check_manifest
@@ -110,7 +112,7 @@ def look_at(path: str | Path, *, events: bool = True, processes: int = 1) -> Run
     if summary is not None:
         faults += contradictions(path / SUMMARY, summary, ledgers)
     if not faults:  # which any of these explains
-        faults += filter(None, [_manifest_fault(path, summary)])
+        faults += filter(None, [_manifest_fault(path, summary) or _encoding_fault(path, summary, ledgers.values())])
     return Run(path, ledgers, digests, summary, part, tuple(faults))
 
 
@@ -214,6 +216,19 @@ def _digest_faults(
             yield name, f"{read.path}: {whose}its sha256 is not the one in summary.json"
         elif not read.ledger.finished:
             yield name, f"{read.path}: {whose}has no end line though summary.json says the run finished"
+
+
+def _encoding_fault(path: Path, summary: Summary | None, ledgers: Iterable[audit.VerifiedLedger]) -> str | None:
+    """What is wrong with what stages have found, by their own files and the ledgers' first lines."""
+    try:
+        over = list(read_found(path)[1].stages)
+    except CheckFailed as error:
+        return str(error)
+    for ledger in ledgers:
+        planned = list(ledger.header.get("stages", ()))
+        if over != (planned if summary is not None else planned[: len(over)]):
+            return f"{path / ENCODING}: has the stages {over}, and the ledgers {planned}: it is of another run"
+    return None
 
 
 def _manifest_fault(path: Path, summary: Summary | None) -> str | None:

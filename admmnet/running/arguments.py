@@ -32,6 +32,7 @@ class Arguments(NamedTuple):
     schema: Any
     graph: Any
     scaled: Any
+    kinds: Any
     loader: Any
     on_start: Any
     on_round: Any
@@ -66,10 +67,16 @@ def taken(before: Mapping[str, Any], typed: Mapping[str, Any], asked: Arguments)
     from admmnet.data.given import given_in
 
     given = given_in(asked.shards, asked.X, asked.y, asked.data, asked.test)
+    if asked.kinds not in (None, "dtype"):
+        raise RequestError(f"kinds = {short(asked.kinds)}: it must be 'dtype', or left out")
     if given is None:
+        if asked.kinds is not None:
+            raise RequestError("kinds = 'dtype' goes with data frames: of a file the schema names kinds")
         return settings, None
     if asked.loader is not None:
         raise RequestError("a loader and records in memory exclude each other: give one of them")
+    if asked.kinds is not None:
+        settings["schema"] = given.with_kinds(settings.get("label"), settings.get("schema"))
     settings |= {"data": given.kind} | ({} if given.test is None else {"test": given.kind})
     if given.kind == "frame" and given.truths(settings.get("label"), settings.get("schema"), settings.get("task")):
         settings["schema"] = {**(settings.get("schema") or {}), "labels": ["False", "True"]}

@@ -51,6 +51,6 @@ def write_end(
     deviation = plan.method.deviation()
     if deviation is not None:
         files["noise.npy"] = run_folder.noise_bytes(deviation, names)
-    if plan.data.encoding is not None:
+    if plan.data.encoding is not None and not plan.prologue.writes:
         files[ENCODING] = encode(plan.data.encoding, indent=2)
     run_folder.finish(folder, files, summary)

@@ -152,7 +152,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     accounts = run_on_all(world, lambda: open_accounts(settings, records, counts, mine, run.resume))
     try:
         public = Public(counts, width, data.task, data.classes, data.raw)
-        wish = Wish(request.encode, request.whiten, request.encode_share, request.whiten_share)
+        wish = Wish(config.encode, request.whiten, request.encode_share, request.whiten_share)
         method, agents, contracts, prologue = decide(settings, graph, world, owners, public, accounts, wish)
         hosts = require_room(world, method, len(agents))
         settings, keeps = only_filled(settings, method.settings), run.checkpoint_every is not None

@@ -94,7 +94,7 @@ def read_records(
         raise RequestError(f"the loader returned a {type(records).__name__}: it must return admmnet.data.Records")
     if by_name:
         check_loaded(data.data, records.name)
-    if simulation and not data.named and (said := swallowed(records)) is not None:
+    if simulation and not data.named and records.raw is None and (said := swallowed(records)) is not None:
         records = replace(records, notes=(*records.notes, said))
     if records.left_out and not data.data_dependent:
         raise RequestError(f"{records.name}: {LEFT_OUT}")

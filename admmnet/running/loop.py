@@ -54,7 +54,7 @@ def execute(
     stoppable: bool,
 ) -> Outcome:
     """Run what ``ready`` decides, calling what it returns besides when the folder is there; else as ``run``."""
-    start = time.perf_counter()
+    begun_at = time.perf_counter()
     with ExitStack() as opened:
         words = opened.push(LastWords())
         plan, begun = ready()
@@ -81,20 +81,22 @@ def execute(
         agents = sorted((node for block in blocks for node in block), key=lambda node: node.id)
         # keeps what was charged, whatever happens
         opened.callback(close_all, [agent.ledger for agent in agents])
-        data, found = run_prologue(plan, transport, blocks, attempts)
+        start, tail = max(keeper.start, 0), TailAverage(plan.method.rounds)
+        if keeper.start < 0:  # an earlier start died among the stages
+            keeper.restore(blocks, tail)
+        data, found = run_prologue(plan, transport, blocks, attempts, keeper, folder)
         plan = replace(plan, data=data)
-        tail = TailAverage(plan.method.rounds)
         keeper.restore(blocks, tail)
         listener, stopped = Listener(transport, on_round, stoppable=stoppable), False
-        observer = Observer(plan, transport, blocks, folder, keeper.start)
+        observer = Observer(plan, transport, blocks, folder, start)
         keeper.restore_clock(observer.clock)
         opened.callback(observer.close)
-        receipts = _receipts(plan, transport, members, agents, folder, keeper.start)
+        receipts = _receipts(plan, transport, members, agents, folder, start)
         if receipts is not None:
             opened.callback(receipts.close)
         rounds = Rounds(plan, transport, blocks, receipts, attempts)
         alone, every = plan.method.verb == "none", int(plan.run.measure_every)
-        done = seen = shown = keeper.start
+        done = seen = shown = start
         for round in count(done) if alone and plan.method.open_ended else range(done, plan.method.rounds):
             said = rounds.run(round)
             if alone and not said:
@@ -129,7 +131,7 @@ def execute(
             agents,
             observer,
             transport,
-            {"total": time.perf_counter() - start, **rounds.seconds},
+            {"total": time.perf_counter() - begun_at, **rounds.seconds},
             (*plan.notes, *rounds.notes(done), *keeper.notes, *(() if receipts is None else receipts.notes)),
             pooled_figure(plan, transport, loader, found),
             None if receipts is None else receipts.source,

@@ -2,77 +2,133 @@
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
 
-from admmnet.data import Records
-from admmnet.errors import RunError
+from admmnet.data import ENCODING, Records
+from admmnet.errors import CheckFailed, RequestError, RunError
 from admmnet.evidence.receipts import digest_of_sum
-from admmnet.holder.encoding import Encoding, RawRows, encode_rows, to_sphere
 from admmnet.methods.encoding import CountStage, ShapeStage, Stage, WhitenStage
+from admmnet.privacy.contract import STAGES
+from admmnet.record.encoding import Found, found_in, read_found, write_found
 from admmnet.running.attempts import Attempts
+from admmnet.running.checkpoint.keeper import Keeper
 from admmnet.running.node import Node
 from admmnet.running.plan import Prepared
+from admmnet.running.readout import TailAverage
 from admmnet.running.rounds import Rounds
-from admmnet.transport import Transport
-from admmnet.types import Matrix
+from admmnet.transport import Transport, is_writer
+from admmnet.transport.collective import run_on_all
+from admmnet.types import BEFORE
 
-
-@dataclass(frozen=True)
-class Found:
-    """What is known of the records: nothing but totals went into it."""
-
-    encoding: Encoding | None = None
-    """Of raw records; None where they came encoded."""
-    whitening: Matrix | None = None
-    """A, shape (d, d)."""
-    source: str = ""
-    """sha256 of the total that A was made from: on other processors its last bits may differ."""
-    stages: tuple[str, ...] = ()
-    """Those that are over, void ones included."""
-
-    @property
-    def digest(self) -> str:
-        """sha256 of what all agents must have alike."""
-        encoding = "" if self.encoding is None else self.encoding.digest
-        return hashlib.sha256(f"{encoding} {self.source} {self.stages}".encode()).hexdigest()
-
-    def rows(self, X: Any) -> Any:
-        """Rows of norm 1 of records that no holder has."""
-        if isinstance(X, RawRows) and self.encoding is not None:
-            X = encode_rows(X, self.encoding)
-        return X if self.whitening is None else to_sphere(X @ self.whitening.T)
+_LOST = (
+    "the sum {name} before the first round was asked before the run was interrupted, and its answer was lost: it stays "
+    "charged, and rows are encoded without it"
+)
+"""What the reader must know of a stage that a run which went on could not ask again."""
 
 
 def run_prologue(
-    plan: Prepared, transport: Transport, blocks: list[list[Node]], attempts: Attempts | None
+    plan: Prepared,
+    transport: Transport,
+    blocks: list[list[Node]],
+    attempts: Attempts | None,
+    keeper: Keeper,
+    folder: Path,
 ) -> tuple[Records, Found]:
     """Ask the stages, encode and whiten all records, and return those of tests, encoded alike.
+
+    What a stage finds is in the folder, and in a checkpoint, before the next one is asked. A run that goes on asks
+    none again that was charged.
 
     Raises
     ------
     RunError
         If agents were given different totals.
+    RequestError
+        If a run goes on, and the folder lacks what it found.
     """
-    found = Found(plan.prologue.encoding)
+    found, last = _known(plan, transport, blocks, keeper, folder)
     encoded = found.encoding is None
-    for stage in plan.prologue.stages:
+    if found and not plan.prologue.stages:
+        _write(plan, transport, folder, found)
+    for stage in plan.prologue.stages[len(found.stages) :]:
+        _keep(stage.number, found, blocks, keeper)
         if isinstance(stage, WhitenStage) and not encoded:
             _encode(plan, found)
             encoded = True
-        found = _asked(plan, stage, found, transport, blocks, attempts)
+        if stage.number > last:
+            found = _asked(plan, stage, found, transport, blocks, attempts)
+        else:
+            found = replace(found, stages=(*found.stages, stage.name))
+            keeper.notes += (_LOST.format(name=stage.name),)
+        _write(plan, transport, folder, found)
     if not encoded:
         _encode(plan, found)
     if found.whitening is not None:
         for holder in {id(holder): holder for holder, _ in plan.holders.values()}.values():
             holder.whiten(found.whitening, found.source)
-    if plan.prologue.stages and len({*filter(None, transport.world.gather(found.digest))}) > 1:
+    keeper.known = found.text
+    if plan.prologue.stages and keeper.start <= 0:
+        _keep(0, found, blocks, keeper)
+    shards = {i: (found.rows(X), y) for i, (X, y) in plan.data.shards.items()}  # others' that this process has read
+    return replace(plan.data, shards=shards, X_test=found.rows(plan.data.X_test)), found
+
+
+def _known(
+    plan: Prepared, transport: Transport, blocks: list[list[Node]], keeper: Keeper, folder: Path
+) -> tuple[Found, int]:
+    """What an earlier start has found, and the last round that any agent was charged and is not asked again."""
+    new, world = Found(plan.prologue.encoding), transport.world
+    if plan.run.resume is None:
+        return new, BEFORE
+
+    def read() -> tuple[Found, Found]:
+        try:
+            here = read_found(folder)[1] or new
+            return here, found_in(keeper.known, folder) if keeper.known else new
+        except CheckFailed as error:
+            raise RequestError(f"{error}: put back the file that the interrupted run wrote, or run anew") from None
+
+    here, kept = run_on_all(world, read)
+    charged = max((node.ledger.charged for block in blocks for node in block), default=BEFORE)
+    told = [said for said in world.gather([here.digest, charged]) if isinstance(said, list) and len(said) == 2]
+    last = max((said for _, said in told if type(said) is int), default=BEFORE)
+    if keeper.start >= 0:
+
+        def same() -> None:
+            if here.text != kept.text:
+                raise RequestError(
+                    f"{folder / ENCODING} is not the one that the checkpoint knows of: put back the file that the "
+                    "interrupted run wrote, or run anew"
+                )
+
+        run_on_all(world, same)
+        return here, last
+    # of a seeded run the stage is asked again, and gives the same
+    newer = not plan.run.seeded and len(here.stages) > len(kept.stages) and STAGES[here.stages[-1]] <= last
+    return here if newer and all(said == here.digest for said, _ in told) else kept, last
+
+
+def _keep(number: int, found: Found, blocks: list[list[Node]], keeper: Keeper) -> None:
+    """Write a checkpoint before a stage, or before the first round."""
+    keeper.known = found.text
+    keeper.save(number, blocks, TailAverage(0))
+
+
+def _write(plan: Prepared, transport: Transport, folder: Path, found: Found) -> None:
+    """Have what was found on the disk before anything else is asked."""
+    if len({*filter(None, transport.world.gather(found.digest))}) > 1:
         raise RunError(
             "agents were given different totals before the first round, so that their records would be encoded "
             "differently: somebody on the way has handed on another one; start the run again"
         )
-    return replace(plan.data, X_test=found.rows(plan.data.X_test)), found
+
+    def write() -> None:
+        if is_writer(transport):
+            write_found(folder, plan.data.encoding, found)
+
+    run_on_all(transport.world, write)
 
 
 def _encode(plan: Prepared, found: Found) -> None:

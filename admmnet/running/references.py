@@ -16,9 +16,9 @@ from admmnet.holder.rows import is_sparse
 from admmnet.methods.consensus import PLAIN_REGULARISATION
 from admmnet.methods.single_site.base import regularisation_of
 from admmnet.privacy.ledger.form import finite
+from admmnet.record.encoding import Found
 from admmnet.running.loading import Loader
 from admmnet.running.plan import Prepared
-from admmnet.running.prologue import Found
 from admmnet.running.sharing import KEPT
 from admmnet.solvers.accurate import WIDE
 from admmnet.solvers.losses import Loss
@@ -70,8 +70,9 @@ def _pooled(plan: Prepared, transport: Transport, loader: Loader | None, found: 
             problem = holder.problem(plan.loss, 0.0, member)
             own[i] = problem.X, problem.y
         if len(read | own) < len(agents):
-            read = (loader or load)(plan.request, len(agents), agents).shards
-        parts = [own[i] if i in own else (found.rows(read[i][0]), read[i][1]) for i in agents]
+            again = (loader or load)(plan.request, len(agents), agents).shards
+            read = {i: (found.rows(X), y) for i, (X, y) in again.items() if i not in own}
+        parts = [own[i] if i in own else read[i] for i in agents]
         if any(is_sparse(X) for X, _ in parts):
             return None
         X, y = np.vstack([X for X, _ in parts]), np.concatenate([y for _, y in parts])

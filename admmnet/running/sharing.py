@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 from admmnet.data import DataSettings, Records, TargetRange, load, load_each
 from admmnet.data.records import arrays_of
 from admmnet.errors import AdmmnetError, RunError
+from admmnet.holder.encoding import RawRows
 from admmnet.holder.rows import is_sparse
+from admmnet.record.encoding import Found, found_in
 from admmnet.transport import Parcel, World
 
 KEPT = 4_000_000
 """Most numbers in all shards that the reader keeps for the optimum without privacy, which needs them all."""
-PLAIN = tuple(
-    field.name for field in fields(Records) if field.name not in ("shards", "counts", "X_test", "y_test", "target")
-)
+_OTHERS = ("shards", "counts", "X_test", "y_test", "target", "raw")
+PLAIN = tuple(field.name for field in fields(Records) if field.name not in _OTHERS)
 
 
 def shared(settings: DataSettings, agents: int, world: World, owners: Sequence[Sequence[int]]) -> Records:
@@ -59,7 +61,8 @@ def _parcel(records: Records) -> Parcel:
     words = {name: getattr(records, name) for name in PLAIN} | {
         "counts": list(records.counts.items()),
         "target": None if target is None else [target.low, target.high, target.centre],
-        "rows": [[agent, X.shape, is_sparse(X)] for agent, X, _ in rows],
+        "raw": Found(records.raw).text,
+        "rows": [[agent, X.shape, _form(X)] for agent, X, _ in rows],
     }
     return Parcel(words, [array for _, X, y in rows for array in (*arrays_of(X), y)])
 
@@ -68,10 +71,9 @@ def _records(parcel: Parcel) -> Records:
     if parcel.words is None:
         raise RunError("the first process of this machine could not read the records")
     words, arrays = dict(parcel.words), iter(parcel.arrays)
-    shards = {
-        agent: (_rows(arrays, tuple(shape), sparse=sparse), next(arrays)) for agent, shape, sparse in words.pop("rows")
-    }
+    shards = {agent: (_rows(arrays, tuple(shape), form), next(arrays)) for agent, shape, form in words.pop("rows")}
     X_test, y_test = shards.pop(-1)
+    raw = words.pop("raw")
     target, counts = words.pop("target"), dict(words.pop("counts"))
     plain: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in words.items()}
     return Records(
@@ -80,13 +82,18 @@ def _records(parcel: Parcel) -> Records:
         X_test=X_test,
         y_test=y_test,
         target=None if target is None else TargetRange(*target),
+        raw=found_in(raw, Path()).encoding if raw else None,
         **plain,
     )
 
 
-def _rows(arrays: Iterator[Any], shape: tuple[int, int], *, sparse: bool) -> Any:
-    if not sparse:
-        return next(arrays)
+def _form(X: Any) -> str:
+    return "raw" if isinstance(X, RawRows) else "sparse" if is_sparse(X) else "dense"
+
+
+def _rows(arrays: Iterator[Any], shape: tuple[int, int], form: str) -> Any:
+    if form != "sparse":
+        return next(arrays) if form == "dense" else RawRows(next(arrays), next(arrays), shape[1])
     from scipy.sparse import csr_array
 
     return csr_array((next(arrays), next(arrays), next(arrays)), shape=shape)

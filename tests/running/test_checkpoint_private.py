@@ -71,6 +71,7 @@ PUBLIC = {
     "round",
     "agents",
     "token",
+    "encoding",
     "ledgers",
     "index",
     "digest",

@@ -148,7 +148,7 @@ def test_sparse_rows_give_what_dense_ones_give(algorithm: str, tmp_path: Path) -
 
 def test_a_keyword_wins_over_the_file_of_a_schema(tmp_path: Path) -> None:
     (tmp_path / "read.toml").write_text('[data]\nlabel = "job"\npositive = "cook"\n')
-    asked = Arguments(None, None, None, None, None, tmp_path / "read.toml", None, False, None, None, None)
+    asked = Arguments(None, None, None, None, None, tmp_path / "read.toml", None, False, None, None, None, None)
     settings, _ = taken({"label": "before"}, {"label": "won"}, asked)
     assert (settings["label"], settings["positive"]) == ("won", "cook")
 

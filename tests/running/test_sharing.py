@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,7 @@ def targets_of(file: str) -> DataSettings:
     return DataSettings(data=file, label="outcome", schema=schema, data_dependent=True)
 
 
-@pytest.mark.parametrize("kind", ["census", "targets", "sparse"])
+@pytest.mark.parametrize("kind", ["census", "targets", "sparse", "raw"])
 def test_others_get_what_they_would_have_read(
     kind: str, csv: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,6 +83,8 @@ def test_others_get_what_they_would_have_read(
         settings = DataSettings()
     elif kind == "targets":
         settings = targets_of(csv)
+    elif kind == "raw":
+        settings = replace(targets_of(csv), encode="private")
     else:
         settings = DataSettings(data=write_wide(tmp_path / "wide.libsvm"))
     expected = [load(settings, 5, mine) for mine in OWNERS]

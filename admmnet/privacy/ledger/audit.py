@@ -174,6 +174,7 @@ def check(strand: Strand, *, account: bool = False, keep: bool = True) -> Verifi
                 elif isinstance(line, ResumeLine):
                     if header.noise != "private":  # a seed makes the same noise again
                         raise CheckFailed("is not the resumption of a private run")
+                    checks.hold_stage(line.round, facts)
                     last_round, finished = line.round or EARLIEST, False
                     resumed.append(line.round)
                 elif isinstance(line, EndLine):

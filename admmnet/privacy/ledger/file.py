@@ -18,6 +18,7 @@ from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.account import AccountFile
 from admmnet.privacy.ledger.form import EndLine, Header, ResumeLine, Total, event_bytes, shared_total
 from admmnet.privacy.ledger.lines import Chain, ChainFile, create, digest, mend
+from admmnet.types import BEFORE
 
 
 class Place(NamedTuple):
@@ -89,6 +90,11 @@ class Ledger(MemoryLedger):
     kept : bool
         Whether the file stays open from commit to commit.
 
+    Attributes
+    ----------
+    charged : int
+        Last round that was charged before ``since``, or behind it and stays so; ``BEFORE`` for none.
+
     Raises
     ------
     RequestError
@@ -110,6 +116,7 @@ class Ledger(MemoryLedger):
         super().__init__(header.contract)
         self._place = path if isinstance(path, LedgerFile) else LedgerFile(path, durable=durable, kept=kept)
         self.path, self._account, self._closed = self._place.path, account, False
+        self.charged = BEFORE
         header = header if account is None else replace(header, account=account.place)
         if since is None:
             self.chain, self._lines = self._place.begin(encode(header.line())), 1
@@ -140,8 +147,9 @@ class Ledger(MemoryLedger):
             if self._account is not None:
                 self._account.rewind(since.events)
             return self._place.resume(lines[: since.lines], lines[since.lines :])
-        for _, event, _ in book.events:
+        for round, event, _ in book.events:
             self._count(event)
+            self.charged = max(self.charged, round)
         self._lines = len(lines) + 1
         if self._account is not None:
             self._account.resume(header, since.round, len(book.events))

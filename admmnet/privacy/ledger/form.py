@@ -24,6 +24,7 @@ from admmnet.privacy.filters import Count, Spend
 
 Digest: TypeAlias = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", max_length=64)]  # `$` would let a newline in
 Form: TypeAlias = Literal["proven", "published"]
+Round: TypeAlias = Annotated[int, Meta(ge=EARLIEST, le=2**53)]
 NO_DIGEST = "0" * 64
 """Stands where the digest of the line before will: agents with equal charges share the rest of a line."""
 
@@ -144,7 +145,7 @@ class RunLine(HeaderLine, frozen=True, kw_only=True, tag="run"):
 class EventLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="event"):
     """What was released, and what that costs."""
 
-    round: Annotated[int, Meta(ge=EARLIEST, le=2**53)]
+    round: Round
     """round of the charge; the first is 0, `stages` come before it"""
     mechanism: str
     parameters: dict[str, float | int | bool | str]
@@ -180,8 +181,8 @@ class EndLine(
 class ResumeLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="resume"):
     """Where a private run goes on after an interruption: charges before it stand."""
 
-    round: Number
-    """first round that was made again"""
+    round: Round
+    """first round, or stage, that was made again"""
     previous: Digest
     """sha256 of the bytes of the line before, without its newline"""
 

@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from admmnet.config.run_config import RunSettings
-from admmnet.data.records import Records
+from admmnet.data.records import Records, arrays_of
 from admmnet.errors import RequestError
 from admmnet.faults.clock import VirtualClock
 from admmnet.files import sync
 from admmnet.holder.holder import Holder, SimulatedHolder
-from admmnet.holder.rows import is_sparse
 from admmnet.methods.base import Method
 from admmnet.privacy.ledger.file import Place
 from admmnet.running.checkpoint.packing import damaged, digest, pack, read_archive, unpack, write_archive
@@ -32,13 +31,14 @@ from admmnet.running.node import Node
 from admmnet.running.readout import TailAverage
 from admmnet.transport import Transport
 from admmnet.transport.collective import run_on_all
+from admmnet.types import BEFORE
 from admmnet.version import __version__
 
 if TYPE_CHECKING:
     from admmnet.solvers.blocks.solve import BlockSolver
 
 FOLDER = "checkpoint"
-SCHEMA = 4
+SCHEMA = 5
 
 
 class Keeper:
@@ -65,7 +65,8 @@ class Keeper:
         self._transport, self._folder = transport, folder / FOLDER
         self._rounds = method.rounds if method.verb != "none" else None  # an epoch may be the last or not
         self._total = sum(len(own) for own in transport.layout.owners)
-        self.start = 0  # first round to do
+        self.start = 0  # first round to do, or the stage before it
+        self.known = ""  # what stages have found, as encoding.json says it
         self.notes: tuple[str, ...] = ()  # what the reader of the run must know of its resumption
         self.places: dict[int, Place] = {}  # where the agents' ledgers stood
         self._states: dict[str, State] = {}
@@ -87,7 +88,7 @@ class Keeper:
         for block in blocks:
             for node in block:
                 restore_node(node, self._states[f"agent {node.id}"], seeded=self._seeded)
-            for name, solver in self._solver_of(block).items():
+            for name, solver in self._solver_of(block, self.start).items():
                 restore_block(solver, self._states[name])
         tail.count = int(self._network["count"])
         if tail.count:
@@ -96,7 +97,7 @@ class Keeper:
 
     def restore_clock(self, clock: VirtualClock | None) -> None:
         """Give a virtual clock its state back."""
-        if clock is not None and self._network:
+        if clock is not None and "start" in self._network:
             clock.start, clock.worked = self._network["start"].copy(), self._network["worked"].copy()
             clock.ends = self._network["ends"].tolist()
 
@@ -108,7 +109,10 @@ class Keeper:
     def save(
         self, done: int, blocks: Sequence[Sequence[Node]], tail: TailAverage, clock: VirtualClock | None = None
     ) -> None:
-        """Write a checkpoint after ``done`` rounds, if one is due; RunError if the disk refuses."""
+        """Write a checkpoint after ``done`` rounds, if one is due; RunError if the disk refuses.
+
+        One that is made before a stage has its number, which is negative.
+        """
         if not self.due(done):
             return
         folder = self._folder / f"{done:06d}"
@@ -122,7 +126,7 @@ class Keeper:
                 states[f"agent {agent.id}"]["tail"] = row
         for block in blocks:
             # so that the next solves give the same bits
-            states |= {name: states_taken(solver.states) for name, solver in self._solver_of(block).items()}
+            states |= {name: states_taken(solver.states) for name, solver in self._solver_of(block, done).items()}
         states["network"] = {"count": np.asarray(tail.count)}
         if clock is not None:
             states["network"] |= {"start": clock.start, "worked": clock.worked, "ends": np.array(clock.ends)}
@@ -134,6 +138,7 @@ class Keeper:
             "seeded": self._seeded,
             "settings": self._settings,
             "round": done,
+            "encoding": self.known,
             "agents": self._total,
             "token": self._token,
             "ledgers": {str(i): list(place) for i, place in places.items()},
@@ -148,9 +153,12 @@ class Keeper:
         self._transport.world.gather(None)  # every process has its part written
         self._forget()
 
-    def _solver_of(self, block: Sequence[Node]) -> dict[str, BlockSolver]:
-        """Solver of a block by its name in a checkpoint; of a single agent and of private runs nothing is kept."""
-        solver = block[0].door.secret.solver.block if self._seeded and len(block) > 1 else None
+    def _solver_of(self, block: Sequence[Node], done: int) -> dict[str, BlockSolver]:
+        """Solver of a block by its name in a checkpoint; of a single agent and of private runs nothing is kept.
+
+        Nor is there one before the first round: rows may be raw.
+        """
+        solver = block[0].door.secret.solver.block if self._seeded and len(block) > 1 and done > 0 else None
         return {} if solver is None else {f"block {min(node.id for node in block)}": solver}
 
     def _forget(self) -> None:
@@ -163,20 +171,20 @@ class Keeper:
 
     def _generations(self) -> list[int]:
         with suppress(OSError):
-            return [int(path.name) for path in self._folder.iterdir() if path.name.isdecimal()]
+            return [int(path.name) for path in self._folder.iterdir() if re.fullmatch(r"-?\d+", path.name)]
         return []
 
     def _load(self) -> None:
         world, transport = self._transport.world, self._transport
         mine = run_on_all(world, self._candidates)
-        offers = world.gather([max(self._generations(), default=-1), sorted(mine)])
+        offers = world.gather([max(self._generations(), default=BEFORE), sorted(mine)])
         offered = [_offer(part) for part in offers if part is not None]
         newest = max(own for own, _ in offered)
         common = set(mine).intersection(*(part for _, part in offered))
         if not common:
             raise RequestError(
                 f"{self._folder} holds no checkpoint that is whole"
-                + (f": of the newest, of {newest} rounds, parts are missing" if newest >= 0 else "")
+                + (f": of the newest, of {newest} rounds, parts are missing" if newest > BEFORE else "")
                 + ("; run anew" if self._seeded else "; run anew, with --account if what is spent must count")
             ).of_all()
         self.start, token = max(common)
@@ -193,7 +201,7 @@ class Keeper:
             )
         if not self._seeded:
             notes.append(
-                f"the run was interrupted and resumed after round {self.start - 1}: rounds that it had begun since "
+                f"the run was interrupted and resumed {_since(self.start)}: rounds that it had begun since "
                 "are charged twice; figures of messages count them once, the ledgers hold all"
             )
         self.notes = tuple(notes)
@@ -230,7 +238,7 @@ class Keeper:
                     raise ValueError("its states are not those that were written")
                 states = unpack(meta["index"], stacks)
                 places = {int(i): Place(*place) for i, place in meta["ledgers"].items()}
-                records = dict(meta["records"])
+                records, self.known = dict(meta["records"]), str(meta["encoding"])
             except (AttributeError, KeyError, TypeError, ValueError) as error:
                 raise damaged(path, error) from None
             kept = {f"{kind} {i}" for kind in ("agent", "block") for i in wanted}
@@ -276,8 +284,13 @@ def _offer(part: Any) -> tuple[int, set[tuple[int, str]]]:
         newest, whole = part
         found = {(done, token) for done, token in whole if type(done) is int and isinstance(token, str)}
     except (TypeError, ValueError):
-        return -1, set()
-    return (newest if type(newest) is int else -1), found
+        return BEFORE, set()
+    return (newest if type(newest) is int else BEFORE), found
+
+
+def _since(start: int) -> str:
+    """Where a run that goes on was interrupted, in words."""
+    return f"after round {start - 1}" if start > 0 else "before its first round"
 
 
 def _print_of(holder: Holder, member: int) -> str:
@@ -290,6 +303,6 @@ def _test_print(data: Records) -> str:
     """sha256 of the test records: all errors in metrics.csv are of the same ones."""
     X: Any = data.X_test
     found = hashlib.sha256(repr(X.shape).encode())
-    for part in (*((X.data, X.indices, X.indptr) if is_sparse(X) else (X,)), data.y_test):
+    for part in (*arrays_of(X), data.y_test):
         found.update(np.ascontiguousarray(part).data)
     return found.hexdigest()

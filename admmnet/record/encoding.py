@@ -1,0 +1,151 @@
+"""encoding.json and whitening.npy: what sums before the first round have told of the records (docs/run-folder.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import numpy as np
+
+from admmnet.data.loading import ENCODING
+from admmnet.data.settings import MEASURED
+from admmnet.errors import CheckFailed
+from admmnet.files import load_json, write_whole
+from admmnet.forms import decode, encode
+from admmnet.holder.encoding import Column, Encoding, Number, Plain, RawRows, Words, encode_rows, to_sphere
+from admmnet.record.forms import Measured, NumberColumn, PlainColumn, Stage, WordsColumn
+from admmnet.types import Matrix
+
+WHITENING = "whitening.npy"
+"""File with A, shape (d, d)."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is known of the records: nothing but totals went into it."""
+
+    encoding: Encoding | None = None
+    """Of raw records; None where they came encoded."""
+    whitening: Matrix | None = None
+    """A, shape (d, d)."""
+    source: str = ""
+    """sha256 of the total that A was made from: on other processors its last bits may differ."""
+    stages: tuple[str, ...] = ()
+    """Those that are over, void ones included."""
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to say."""
+        return self.encoding is not None or bool(self.stages)
+
+    @property
+    def digest(self) -> str:
+        """sha256 of what all agents must have alike."""
+        encoding = "" if self.encoding is None else self.encoding.digest
+        return hashlib.sha256(f"{encoding} {self.source} {self.stages}".encode()).hexdigest()
+
+    @property
+    def text(self) -> str:
+        """The part ``measured`` of encoding.json, which names A by its digest; "" where there is nothing to say."""
+        return encode(_form(self)).decode() if self else ""
+
+    def rows(self, X: Any) -> Any:
+        """Rows of norm 1 of records that no holder has."""
+        if isinstance(X, RawRows) and self.encoding is not None:
+            X = encode_rows(X, self.encoding)
+        return X if self.whitening is None else to_sphere(X @ self.whitening.T)
+
+
+NOTHING = Found()
+
+
+def write_found(folder: Path, schema: dict[str, Any] | None, found: Found) -> None:
+    """Write both files so that they are there whole, and last; RunError if the disk refuses.
+
+    ``schema`` is the table by which the file of records was read, where something was read from it.
+    """
+    files = {} if found.whitening is None else {folder / WHITENING: _bytes(found.whitening)}
+    write_whole(files | {folder / ENCODING: encode((schema or {}) | {MEASURED: _form(found)}, indent=2)})
+
+
+def read_found(folder: Path) -> tuple[dict[str, Any] | None, Found]:
+    """Return the schema that encoding.json holds, None for none, and what was measured.
+
+    Raises
+    ------
+    CheckFailed
+        If a file is missing, damaged, or not the one that the other names.
+    """
+    path = folder / ENCODING
+    try:
+        table = load_json(path.read_bytes())
+    except FileNotFoundError:
+        return None, NOTHING
+    except (OSError, ValueError) as error:
+        raise CheckFailed(f"{path} cannot be read as JSON ({error})") from None
+    if not isinstance(table, dict):
+        raise CheckFailed(f"{path} must hold a table, got {table!r:.40}")
+    if MEASURED not in table:
+        return table, NOTHING
+    found = found_in(encode(table.pop(MEASURED)).decode(), folder)
+    return table or None, found
+
+
+def found_in(text: str, folder: Path) -> Found:
+    """Return what ``Found.text`` says, with A from the file of the folder; CheckFailed as ``read_found``."""
+    form = decode(Measured, text.encode(), str(folder / ENCODING))
+    encoding = None
+    if form.columns is not None:
+        encoding = Encoding(tuple(map(_column, form.columns)), form.omega, form.intercept)
+    whitening = None if form.whitening is None else _matrix(folder / WHITENING, form.whitening)
+    if whitening is not None and encoding is not None and len(whitening) != encoding.width:
+        raise CheckFailed(f"{folder / WHITENING}: has {len(whitening)} rows, and the columns have {encoding.width}")
+    return Found(encoding, whitening, form.source or "", tuple(form.stages))
+
+
+def _form(found: Found) -> Measured:
+    A, encoding = found.whitening, found.encoding
+    whitening = None if A is None else hashlib.sha256(_bytes(A)).hexdigest()
+    known = Measured(stages=cast(list[Stage], list(found.stages)), whitening=whitening, source=found.source or None)
+    if encoding is None:
+        return known
+    columns = list(map(_said, encoding.columns))
+    return msgspec.structs.replace(known, columns=columns, omega=float(encoding.omega), intercept=encoding.intercept)
+
+
+def _said(column: Column) -> NumberColumn | PlainColumn | WordsColumn:
+    if isinstance(column, Number):
+        low, high, weight = float(column.low), float(column.high), float(column.weight)
+        return NumberColumn(weight=weight, low=low, high=high, shares=list(map(float, column.table)))
+    if isinstance(column, Plain):
+        return PlainColumn(width=column.width)
+    return WordsColumn(width=column.width, weight=float(column.weight))
+
+
+def _column(said: NumberColumn | PlainColumn | WordsColumn) -> Column:
+    if isinstance(said, NumberColumn):
+        return Number(said.weight, said.low, said.high, tuple(said.shares))
+    return Plain(said.width) if isinstance(said, PlainColumn) else Words(said.width, said.weight)
+
+
+def _bytes(A: Matrix) -> bytes:
+    content = io.BytesIO()
+    np.save(content, np.ascontiguousarray(A), allow_pickle=False)
+    return content.getvalue()
+
+
+def _matrix(path: Path, digest: str) -> Matrix:
+    """A, held against its digest."""
+    try:
+        content = path.read_bytes()
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise CheckFailed(f"{path}: its sha256 is not the one in {ENCODING}: it was changed")
+        A: Matrix = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise CheckFailed(f"{path}: cannot be read: {error}") from None
+    if A.dtype != np.float64 or A.ndim != 2 or A.shape[0] != A.shape[1] or not np.isfinite(A).all():
+        raise CheckFailed(f"{path} ({A.dtype} {A.shape}) must hold (d, d) finite numbers")
+    return A

@@ -1,0 +1,189 @@
+"""Raw records: kinds are declared, the width follows from them, and no number makes a record refused."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet.data import DataSettings, Records, load
+from admmnet.data.check import check_file
+from admmnet.data.given import Given
+from admmnet.data.raw import bucket
+from admmnet.data.records import arrays_of
+from admmnet.data.schema import parse_schema, to_table
+from admmnet.data.show import facts_of
+from admmnet.errors import DataError, RequestError
+from admmnet.holder.encoding import Encoding, Number, Plain, RawRows, Words, encode_rows
+from tests.data.conftest import Write
+
+SCHEMA: dict[str, Any] = {
+    "label": "sick",
+    "labels": ["no", "yes"],
+    "drop": ["id"],
+    "columns": {
+        "cost": {"kind": "numeric", "low": 0, "high": 100},
+        "pay": {"kind": "numeric", "low": 0, "high": 9, "scale": "log", "missing": "indicator"},
+        "ward": {"kind": "categorical", "categories": ["A", "B"], "other": True, "weight": 2.0},
+    },
+    "numeric": ["age"],
+    "categorical": ["city"],
+}
+TEXT = """id,age,cost,pay,ward,city,sick
+1,31,5,2,A,Rome,no
+2,?,1e400,,B,Oslo,yes
+3,old,-7,9,C,,yes
+4,1e300,nan,0,A,Rome,no
+"""
+EVEN = tuple(k / 32 for k in range(33))
+
+
+def settings(data: str, **others: Any) -> DataSettings:
+    return DataSettings(data=data, **{"schema": SCHEMA, "encode": "private", "no_test": True, **others})
+
+
+def raw(records: Records, agent: int = 0) -> RawRows:
+    found: Any = records.shards[agent][0]
+    assert isinstance(found, RawRows)
+    return found
+
+
+def test_what_is_no_number_is_missing_and_what_is_declared_stays(write: Write) -> None:
+    records = load(settings(write("t.csv", TEXT)), 1, [0])
+    found = raw(records)
+    log = np.log1p([2.0, 0.0, 9.0, 0.0]) / np.log1p(9.0)
+    expected = np.column_stack([[5.0, np.inf, -7.0, np.nan], log, [0, 1, 0, 0], [31.0, np.nan, np.nan, 1e300]])
+    np.testing.assert_array_equal(found.numbers, expected)
+    cities = [bucket("city", name) for name in ("Rome", "Oslo", "", "Rome")]
+    np.testing.assert_array_equal(found.codes, np.column_stack([[0, 1, 2, 0], cities]))
+    assert records.raw == Encoding((Number(1.0, 0.0, 100.0, EVEN), Plain(2), Words(3, 2.0), Number(), Words(16)))
+    assert found.width == records.raw.width == len(records.feature_names) == len(set(records.feature_names))
+    assert records.feature_names[:8] == (*(f"cost={share}%" for share in range(0, 101, 20)), "cost", "cost=missing")
+    assert records.preprocessing == "public-bounds"
+    assert encode_rows(found, records.raw).shape == (4, found.width)
+
+
+def test_the_width_follows_from_the_schema_alone(write: Write) -> None:
+    one = load(settings(write("one.csv", TEXT)), 1, [0])
+    other = load(settings(write("two.csv", "\n".join(TEXT.splitlines()[:2]))), 1, [0])
+    assert (one.feature_names, one.raw) == (other.feature_names, other.raw)
+    assert not len(one.y_test)
+    assert one.X_test.shape == (0, len(one.feature_names))
+
+
+def test_a_number_that_stands_for_missing_ones_is_kept(write: Write) -> None:
+    schema = {**SCHEMA, "columns": {**SCHEMA["columns"], "age": {"kind": "numeric", "missing": 40}}, "numeric": []}
+    assert raw(load(settings(write("t.csv", TEXT), schema=schema), 1, [0])).numbers[:3, 3].tolist() == [
+        31.0,
+        40.0,
+        40.0,
+    ]
+
+
+def test_numbers_are_read_as_the_file_writes_them(write: Write) -> None:
+    path = write("t.csv", 'x;y\n"1.234,5";0\n2,5;1\n3.5;1\n')
+    schema = {"label": "y", "numeric": ["x"], "separator": ";", "decimal": ",", "thousands": "."}
+    np.testing.assert_array_equal(raw(load(settings(path, schema=schema), 1, [0])).numbers[:, 0], [1234.5, 2.5, np.nan])
+
+
+def test_categories_that_nobody_declares_go_by_a_digest_of_name_and_value() -> None:
+    assert bucket("city", "Rome") == int(hashlib.sha256(b"city\x1fRome").hexdigest(), 16) % 16
+    assert bucket("code", "1") == bucket("code", "+1.0") == bucket("code", " 1 ")
+    assert len({bucket(name, "Rome") for name in "abcdefgh"}) > 1
+
+
+def test_agents_with_files_of_their_own_have_one_encoding(write: Write) -> None:
+    lines = TEXT.splitlines()
+    for agent in (0, 1):
+        path = write(f"site-{agent}.csv", "\n".join([lines[0], *lines[1 + 2 * agent : 3 + 2 * agent]]))
+    test = write("test.csv", "\n".join([lines[0].replace("id,age", "age,id"), lines[1]]))
+    pattern = path.replace("-1", "-{agent}")
+    records = load(settings(pattern, test=test, no_test=False), 2, [0, 1])
+    pooled = load(settings(write("t.csv", TEXT)), 1, [0])
+    assert (records.raw, records.feature_names) == (pooled.raw, pooled.feature_names)
+    for k, part in enumerate(arrays_of(raw(pooled))):
+        both = np.concatenate([arrays_of(raw(records, agent))[k] for agent in (0, 1)])
+        np.testing.assert_array_equal(both, part)
+    assert isinstance(records.X_test, RawRows)
+    alone = load(settings(pattern), 2, [1])
+    assert (alone.raw, alone.feature_names) == (pooled.raw, pooled.feature_names)
+
+
+def test_arrays_in_memory_are_columns_of_numbers() -> None:
+    X, y = np.array([[1.0, np.nan], [np.inf, 3.0]]), np.array([0, 1])
+    records = Given("arrays", (X, y)).load(settings("arrays", schema={}), 1, [0])
+    np.testing.assert_array_equal(raw(records).numbers, X)
+    assert records.raw == Encoding((Number(), Number()))
+    assert len(records.feature_names) == 17
+    with pytest.raises(DataError, match="is not finite"):
+        Given("arrays", (X, y)).load(settings("arrays", schema={}, encode="declared"), 1, [0])
+
+
+def test_frames_have_the_kinds_of_their_types_where_their_owner_says_so() -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"age": [1, 2], "city": ["a", "?"], "old": [True, False], "y": [0, 1], "ward": [1, 1]})
+    given = Given("frame", frame)
+    assert given.with_kinds("y", {"drop": ["ward"]}) == {
+        "drop": ["ward"],
+        "numeric": ["age"],
+        "categorical": ["city", "old"],
+    }
+    assert given.with_kinds(None, {"label": "y", "categorical": ["age"], "columns": {"b": {"kind": "numeric"}}}) == {
+        "label": "y",
+        "columns": {"b": {"kind": "numeric"}},
+        "numeric": ["ward"],
+        "categorical": ["age", "city", "old"],
+    }
+    other = frame.assign(age=["1", "x"])
+    with pytest.raises(RequestError, match="columns 'age' are numbers in one frame"):
+        Given("frame", own={0: frame, 1: other}).with_kinds("y", None)
+    with pytest.raises(RequestError, match="goes with data frames"):
+        Given("arrays", (frame, frame)).with_kinds("y", None)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"schema": {"label": "sick", "labels": ["no", "yes"]}}, r"needs the kinds of the columns.*numeric = \[...\]"),
+        ({"schema": {**SCHEMA, "numeric": ["age", "cost"]}}, "declares column 'cost' twice"),
+        ({"schema": {**SCHEMA, "numeric": []}}, "does not declare 'age'"),
+        ({"schema": {**SCHEMA, "columns": {"pay": {"kind": "numeric", "scale": "log"}}, "drop": ["*"]}}, "scale is"),
+        ({"project": 3}, "leave out --project"),
+        ({"normalise": "columns"}, "leave out --project and --normalise"),
+    ],
+)
+def test_what_cannot_be_raw(write: Write, change: dict[str, Any], match: str) -> None:
+    with pytest.raises((RequestError, DataError), match=match):
+        load(settings(write("t.csv", TEXT), **change), 1, [0])
+
+
+def test_sparse_rows_stay_as_they_are(write: Write) -> None:
+    with pytest.raises(RequestError, match="needs dense rows"):
+        load(settings(write("t.libsvm", "1 1:2\n-1 3:1\n"), schema={}, features=3), 1, [0])
+
+
+def test_kinds_are_read_back_as_they_were_written() -> None:
+    schema = parse_schema(SCHEMA)
+    assert parse_schema(to_table(schema)) == schema
+
+
+def test_check_and_show_say_what_is_measured_and_how_wide_it_is(write: Write) -> None:
+    path = write("t.csv", TEXT)
+    found = check_file(DataSettings(data=path, schema=SCHEMA))
+    assert found.count == 0
+    assert found.columns == (
+        "column 'cost': shape between 0 and 100 is measured by a noisy sum, 8 features",
+        "column 'age': bounds and shape are measured by noisy sums, 8 features",
+        "column 'city': one of 16 by a digest of the category, 16 features",
+    )
+    assert check_file(DataSettings(data=path, schema=SCHEMA, encode="declared")).columns == ()
+    facts = facts_of(DataSettings(data=path, schema=SCHEMA), balance=False)
+    assert [entry["features"] for entry in facts["columns"]] == [8, 2, 3, 8, 16]
+    assert (facts["features"], facts["declared"], facts["measured"]) == (38, True, True)
+    closed = {**SCHEMA, "columns": {**SCHEMA["columns"], "ward": {"kind": "categorical", "categories": ["A", "B"]}}}
+    assert check_file(DataSettings(data=path, schema=closed)).faults == (
+        f"{path}, line 4, column 'ward': undeclared category 'C'; add it to the categories of 'ward' in the schema, or "
+        "set other = true there",
+    )

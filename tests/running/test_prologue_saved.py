@@ -1,0 +1,162 @@
+"""What stages find is saved, verified, and read by a run that goes on: none is charged twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet import read_run, run
+from admmnet.errors import CheckFailed, RequestError, RunError
+from admmnet.privacy.ledger import audit
+from admmnet.record.encoding import read_found
+from admmnet.running import prologue
+from admmnet.running.checkpoint.keeper import Keeper
+from admmnet.running.checkpoint.resume import resumed_config
+from tests.interrupted_runs import assert_same
+from tests.people_runs import Stop, stopping
+from tests.running.raw_runs import ENCODING, loader, raw_config
+
+ROUNDS: dict[str, Any] = {"rounds": 4}
+STAGES = ["bounds", "shape", "whiten"]
+
+
+def failing(real: Callable[..., None], call: int, *, after: bool) -> Callable[..., None]:
+    """The same function, but a run dies before or after its so manyth call, counted from 1."""
+    calls = iter(range(1, 100))
+
+    def function(*args: Any, **others: Any) -> None:
+        last = next(calls) == call
+        if last and not after:
+            raise RunError("the power is cut")
+        real(*args, **others)
+        if last:
+            raise RunError("the power is cut")
+
+    return function
+
+
+def cut(
+    folder: Path, place: str, call: int, monkeypatch: pytest.MonkeyPatch, *, after: bool = False, **others: Any
+) -> Path:
+    """A run that dies at a call of what writes files, or checkpoints."""
+    owner, name = (prologue, "write_found") if place == "file" else (Keeper, "save")
+    monkeypatch.setattr(owner, name, failing(getattr(owner, name), call, after=after))
+    with pytest.raises(RunError, match="the power is cut"):
+        run(raw_config(folder, checkpoint_every=1, **ROUNDS | others), loader=loader)
+    monkeypatch.undo()
+    return folder
+
+
+def go_on(folder: Path) -> Path:
+    return run(resumed_config(folder), loader=loader).folder
+
+
+def charged(folder: Path) -> dict[int, list[int]]:
+    return {
+        book.header["agent"]: [round for round, _, _ in book.events if round < 0]
+        for book in read_run(folder).ledgers.values()
+    }
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run(raw_config(tmp_path_factory.mktemp("runs") / "whole", **ROUNDS), loader=loader).folder
+
+
+def test_files_say_what_rows_are_made_by(whole: Path) -> None:
+    schema, found = read_found(whole)
+    assert (schema, list(found.stages)) == (None, STAGES)
+    assert found.encoding is not None
+    assert found.encoding.width == ENCODING.width
+    assert found.whitening is not None
+    assert found.whitening.shape == (ENCODING.width, ENCODING.width)
+    assert {"encoding.json", "whitening.npy"} <= json.loads((whole / "manifest.json").read_text())["files"].keys()
+
+
+@pytest.mark.parametrize("name", ["encoding.json", "whitening.npy"])
+def test_any_edit_is_found(whole: Path, name: str) -> None:
+    real = (whole / name).read_bytes()
+    for place in np.linspace(0, len(real) - 1, 9).astype(int).tolist():
+        (whole / name).write_bytes(real[:place] + bytes([real[place] ^ 1]) + real[place + 1 :])
+        with pytest.raises(CheckFailed, match=name):
+            read_run(whole)
+    (whole / name).unlink()
+    with pytest.raises(CheckFailed, match=name):
+        read_run(whole)
+    (whole / name).write_bytes(real)
+    read_run(whole)
+
+
+def test_files_of_a_run_that_died_are_verified_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = cut(tmp_path / "cut", "checkpoint", 3, monkeypatch)
+    read_run(folder)
+    text = (folder / "encoding.json").read_text()
+    for old, new in (('"shape"', '"whiten"'), ('"weight"', '"wait"')):
+        (folder / "encoding.json").write_text(text.replace(old, new, 1))
+        with pytest.raises(CheckFailed, match=r"encoding\.json"):
+            read_run(folder)
+
+
+PLACES = [("file", 1), ("file", 2), ("file", 3), ("checkpoint", 2), ("checkpoint", 3), ("checkpoint", 4)]
+
+
+@pytest.mark.parametrize(("place", "call"), PLACES)
+@pytest.mark.parametrize("after", [False, True])
+def test_a_seeded_run_that_dies_among_stages_goes_on_bitwise(
+    place: str, call: int, after: bool, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert_same(whole, go_on(cut(tmp_path / "cut", place, call, monkeypatch, after=after)))
+
+
+@pytest.mark.parametrize(("place", "call"), PLACES)
+def test_a_private_run_charges_no_stage_twice(
+    place: str, call: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = go_on(cut(tmp_path / "cut", place, call, monkeypatch, seed=None, simulate=True))
+    assert charged(folder) == {i: [-3, -2, -1] for i in range(3)}
+    found, notes = read_found(folder)[1], json.loads((folder / "summary.json").read_text())["notes"]
+    lost = [note.split()[2] for note in notes if note.endswith("rows are encoded without it")]
+    assert list(found.stages) == STAGES
+    assert lost == ([STAGES[call - 1]] if place == "file" else [])
+    assert (found.whitening is None) == ("whiten" in lost)
+
+
+@pytest.mark.parametrize("place", ["file", "checkpoint"])
+@pytest.mark.parametrize("kind", ["masked", "account"])
+def test_masks_receipts_and_accounts_go_on(
+    place: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others: dict[str, Any] = {"trust": "masked", "colluders": 1, "receipts": True}
+    if kind == "account":
+        others = {"account": str(tmp_path / "account")}
+    folder = go_on(cut(tmp_path / "cut", place, 2, monkeypatch, seed=None, simulate=True, **others))
+    assert charged(folder) == {i: [-3, -2, -1] for i in range(3)}
+    if kind == "account":
+        for file in sorted((tmp_path / "account").glob("*.jsonl")):
+            book = audit.read(file, account=True)
+            assert [round for round, _, _ in book.events] == [-3, -2, -1, 0, 1, 2, 3]
+
+
+def test_rounds_go_on_from_the_files(whole: Path, tmp_path: Path) -> None:
+    with pytest.raises(Stop):
+        run(raw_config(tmp_path / "cut", checkpoint_every=1, **ROUNDS), loader=loader, on_round=stopping(1))
+    assert_same(whole, go_on(tmp_path / "cut"))
+
+
+@pytest.mark.parametrize("name", ["encoding.json", "whitening.npy"])
+def test_other_files_are_refused(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "cut"
+    with pytest.raises(Stop):
+        run(raw_config(folder, checkpoint_every=1, **ROUNDS), loader=loader, on_round=stopping(1))
+    real = (folder / name).read_bytes()
+    (folder / name).write_bytes(real.replace(b"0.5", b"0.6", 1) if name == "encoding.json" else real[:-1] + b"0")
+    with pytest.raises(RequestError, match=f"{name}.*put back the file"):
+        go_on(folder)
+    (folder / name).unlink()
+    with pytest.raises(RequestError, match=f"{name}.*put back the file"):
+        go_on(folder)

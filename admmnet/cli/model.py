@@ -89,6 +89,8 @@ def _beyond_words(facts: dict[str, Any], all_: int) -> str:
 def _unit_words(facts: dict[str, Any]) -> str:
     row = "as it is" if facts["rows"] == "as they are" else "that is scaled to norm 1"
     head = f"what the score gains per unit of a feature in a row {row}"
+    if facts["whitened"]:
+        head += ", times a positive factor of the row, as its features were made even"
     labels, target = facts["labels"], facts["target"]
     if facts["task"] == "classes":
         return f"{head}; the class of the largest score is predicted"

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from admmnet.config.run_config import RunConfig, foreign_names, own_settings, owners_of, settings_of
+from admmnet.data.settings import MEASURED
 from admmnet.errors import RequestError
 from admmnet.files import load_json, load_toml
 from admmnet.methods import METHODS
@@ -66,7 +67,7 @@ def read_schema(path: Path) -> dict[str, Any]:
             raise RequestError(f"{path} is not a JSON file: {error}") from None
         if not isinstance(found, dict):
             raise RequestError(f"{path} holds no schema, which is a table: give one as a run's encoding.json is")
-        return {"schema": found}
+        return {"schema": {key: value for key, value in found.items() if key != MEASURED}}
     tables = read_toml(path)
     if not set(tables) <= set(TABLES):
         return {"schema": tables}

@@ -47,6 +47,8 @@ def load_new(settings: DataSettings, features: Sequence[str], *, part: Part = "a
 
 
 def _completed(schema: Schema, settings: DataSettings, features: Sequence[str]) -> Schema:
+    if settings.encode == "private":  # its features are no columns; the run's schema names these
+        return schema
     raw = tuple(features) if settings.no_intercept else tuple(features[:-1])
     if settings.project is not None:  # names of projections say nothing of columns
         if form_of(settings.data) == ".csv" and not schema.rules:

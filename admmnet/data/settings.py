@@ -31,6 +31,8 @@ FILE_FORMS = (
 GIVEN = {"arrays": ".npz", "frame": ".csv"}
 """What `data` and `test` say of records that a program holds in memory, with the form whose rules they follow."""
 
+MEASURED = "measured"
+"""Key of encoding.json, beside those of a schema, for what sums before the first round have told."""
 AGENT = "{agent}"
 """Placeholder in a path: every agent has a file of its own, numbered from 0."""
 

@@ -7,12 +7,13 @@ records that the run was trained on.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import read_schema
@@ -113,7 +114,8 @@ def rows_for(model: Model, new: NewData, *, part: Part = "all", labelled: bool =
             )
     rows = load_new(settings, model.feature_names, part=part, labelled=labelled)
     _require_same_task(model, rows)
-    return rows
+    with threadpool_limits(limits=1):  # as in the run: more threads change the last bits
+        return replace(rows, X=model.found.rows(rows.X))
 
 
 def _settings(model: Model, new: NewData) -> DataSettings:
@@ -124,7 +126,8 @@ def _settings(model: Model, new: NewData) -> DataSettings:
     if new.no_intercept and not run.no_intercept:
         raise RequestError("--no-intercept: the model has an intercept; drop the flag")
     raw = len(model.feature_names) - (not run.no_intercept)
-    if run.project is None and new.features not in (None, raw):
+    measured = model.found.encoding is not None
+    if run.project is None and not measured and new.features not in (None, raw):
         raise RequestError(f"--features {new.features}: the model has {raw} besides the intercept; drop the flag")
     own = _relation(run, new.data) == "pool"
     built_in = new.data in BUILT_IN
@@ -151,6 +154,7 @@ def _settings(model: Model, new: NewData) -> DataSettings:
         normalise=run.normalise,
         project=run.project,
         centre=run.centre,
+        encode="private" if measured else "declared",
     )
 
 
@@ -229,9 +233,7 @@ def evaluate(model: Model, new: NewData, *, part: Part | None = None, public: bo
 
 def _scored(rows: NewRows, models: Sequence[Vector]) -> list[Vector | Matrix]:
     """Scores of rows by some models."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1):  # as in the run: more threads change the last bits
+    with threadpool_limits(limits=1):
         return [scores(rows.X, theta, len(rows.labels)) for theta in models]
 
 

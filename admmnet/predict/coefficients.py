@@ -23,6 +23,10 @@ def coefficients(model: Model, agent: int | None = None) -> dict[str, Any]:
     """
     vector, noise = np.atleast_2d(model.vector(agent)), noise_of(model, agent)
     spread = None if noise.deviation is None else np.atleast_2d(noise.deviation)
+    A = model.found.whitening
+    if A is not None:  # of the features, not of what A makes of them
+        vector = vector @ A
+        spread = None if spread is None else np.sqrt(spread**2 @ A**2)
     target, known = model.target, "no" if spread is None else "none added"
     if noise.equation:
         known = "about" if noise.equation == "(105)" else "at most"
@@ -50,6 +54,7 @@ def coefficients(model: Model, agent: int | None = None) -> dict[str, Any]:
         "target": None if target is None else {"centre": target.centre, "reach": target.reach},
         "intercept": not model.config.no_intercept,
         "rows": "as they are" if model.config.normalise == "none" else "norm 1",
+        "whitened": A is not None,
         "noise": {
             "known": known,
             "equation": noise.equation or None,

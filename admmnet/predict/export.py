@@ -16,7 +16,7 @@ from admmnet.predict.model import Model
 from admmnet.predict.noise import noise_of
 from admmnet.version import __version__
 
-FORMAT = "admmnet-model 1"
+FORMAT, WHITENED = "admmnet-model 1", "admmnet-model 2"
 ROWS = {"rows": "norm 1", "none": "as they are"}
 """How rows are scaled, after the constant 1 was appended where there is an intercept, by --normalise."""
 
@@ -33,13 +33,18 @@ def content(model: Model, agent: int | None = None) -> dict[str, Any]:
                 f"the run had --{name} {getattr(config, name)}, which a file cannot carry: take `admmnet predict` for "
                 "new rows, or train without it"
             )
+    if model.found.encoding is not None:
+        raise RequestError(
+            "the run encoded raw records by what it had measured of them, which a file cannot carry: take `admmnet "
+            "predict` for new rows"
+        )
     vector, noise = np.atleast_2d(model.vector(agent)), noise_of(model, agent)
     deviation = None if noise.deviation is None else np.atleast_2d(noise.deviation)
     last = not config.no_intercept  # the constant is the last feature
     width = vector.shape[1] - last
-    target = model.target
+    target, A = model.target, model.found.whitening
     return {
-        "format": FORMAT,
+        "format": FORMAT if A is None else WHITENED,
         "admmnet": __version__,
         "algorithm": config.algorithm,
         "method": config.method,
@@ -54,7 +59,8 @@ def content(model: Model, agent: int | None = None) -> dict[str, Any]:
         "deviation": None if deviation is None else deviation[:, :width].tolist(),
         "intercept_deviation": deviation[:, width].tolist() if last and deviation is not None else None,
         "noise": noise.reason,
-        "rows": ROWS[config.normalise],
+        "rows": ROWS[config.normalise if A is None else "rows"],
+        "whitening": None if A is None else A.tolist(),
         "missing": sorted(MISSING),
         "encoding": dict(model.table) if model.table is not None else None,
     }

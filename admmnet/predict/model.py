@@ -14,15 +14,15 @@ import numpy as np
 
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_saved
-from admmnet.data import ENCODING, Task, declared_task
+from admmnet.data import Task, declared_task
 from admmnet.data.labels import oriented
 from admmnet.data.records import TargetRange
 from admmnet.data.schema import parse_schema
 from admmnet.data.sets import public_schema
 from admmnet.data.settings import parse_centre
 from admmnet.data.transform import target_of
-from admmnet.errors import RequestError, short
-from admmnet.files import load_json
+from admmnet.errors import CheckFailed, RequestError, short
+from admmnet.record.encoding import NOTHING, WHITENING, Found, read_found
 from admmnet.types import Matrix, Vector
 
 KEYS = ("theta", "consensus", "feature_names")
@@ -54,6 +54,8 @@ class Model:
         The table `[data.schema]` with what the run had read from rows, if it had.
     deviation : ndarray or None
         Standard deviation of the noise in each number of the consensus, where the method's releases tell it.
+    found : Found
+        What sums before the first round have told of the records, by which rows are encoded and whitened.
     """
 
     folder: Path
@@ -64,6 +66,7 @@ class Model:
     encoding: dict[str, Any] | None
     classes: tuple[str, ...] = ()
     deviation: Vector | None = None
+    found: Found = NOTHING
 
     @property
     def task(self) -> Task:
@@ -122,8 +125,14 @@ def read_model(folder: str | Path) -> Model:
         raise RequestError(f"{short(folder)} is no run folder: give its path")
     folder = Path(folder)
     theta, consensus, names, classes = _arrays(folder)
-    encoding, deviation = _encoding(folder / ENCODING), _deviation(folder / NOISE, consensus)
-    return Model(folder, theta, consensus, names, load_saved(folder), encoding, classes, deviation)
+    try:
+        encoding, found = read_found(folder)
+    except CheckFailed as error:
+        raise RequestError(f"{error}: take the original run folder") from None
+    if found.whitening is not None and len(found.whitening) != len(names):
+        raise _unsound(folder / WHITENING, f"is not of the {len(names)} features of the model")
+    deviation = _deviation(folder / NOISE, consensus)
+    return Model(folder, theta, consensus, names, load_saved(folder), encoding, classes, deviation, found)
 
 
 def _unsound(path: Path, why: object) -> RequestError:
@@ -170,15 +179,3 @@ def _deviation(path: Path, consensus: Vector) -> Vector | None:
     if found.dtype != np.float64 or found.shape != consensus.shape or not ((found >= 0.0) & np.isfinite(found)).all():
         raise _unsound(path, f"({found.dtype} {found.shape}) must hold {consensus.shape} finite numbers, none negative")
     return found
-
-
-def _encoding(path: Path) -> dict[str, Any] | None:
-    try:
-        table = load_json(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise _unsound(path, f"cannot be read as JSON ({error})") from None
-    if not isinstance(table, dict):
-        raise _unsound(path, f"must hold a table, got {table!r:.40}")
-    return table

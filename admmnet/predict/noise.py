@@ -79,10 +79,11 @@ class _Run:
         return {entry.agent: entry for entry in self.summary.per_agent}
 
     def rounds(self, agent: int) -> Mapping[int, Sequence[Event]]:
-        """Events of an agent's ledger by round."""
+        """Events of an agent's ledger by round, without those of sums before the first one: A was made of these."""
         found: dict[int, list[Event]] = defaultdict(list)
         for round, event, _ in self.ledgers[agent].events:
-            found[round].append(event)
+            if round >= 0:
+                found[round].append(event)
         return found
 
     def records(self, agent: int) -> int:

@@ -6,21 +6,20 @@ import hashlib
 import io
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
 
-from admmnet.data import ENCODING
+from admmnet.data.loading import ENCODING
+from admmnet.data.settings import MEASURED
 from admmnet.errors import CheckFailed
 from admmnet.files import load_json, write_whole
 from admmnet.forms import decode, encode
 from admmnet.holder.encoding import Column, Encoding, Number, Plain, RawRows, Words, encode_rows, to_sphere
-from admmnet.record.forms import Measured, NumberColumn, PlainColumn, WordsColumn
+from admmnet.record.forms import Measured, NumberColumn, PlainColumn, Stage, WordsColumn
 from admmnet.types import Matrix
 
-MEASURED = "measured"
-"""Key of encoding.json, beside those of a schema, under which ``Measured`` stands."""
 WHITENING = "whitening.npy"
 """File with A, shape (d, d)."""
 
@@ -60,6 +59,9 @@ class Found:
         return X if self.whitening is None else to_sphere(X @ self.whitening.T)
 
 
+NOTHING = Found()
+
+
 def write_found(folder: Path, schema: dict[str, Any] | None, found: Found) -> None:
     """Write both files so that they are there whole, and last; RunError if the disk refuses.
 
@@ -81,13 +83,13 @@ def read_found(folder: Path) -> tuple[dict[str, Any] | None, Found]:
     try:
         table = load_json(path.read_bytes())
     except FileNotFoundError:
-        return None, Found()
+        return None, NOTHING
     except (OSError, ValueError) as error:
         raise CheckFailed(f"{path} cannot be read as JSON ({error})") from None
     if not isinstance(table, dict):
         raise CheckFailed(f"{path} must hold a table, got {table!r:.40}")
     if MEASURED not in table:
-        return table, Found()
+        return table, NOTHING
     found = found_in(encode(table.pop(MEASURED)).decode(), folder)
     return table or None, found
 
@@ -107,7 +109,7 @@ def found_in(text: str, folder: Path) -> Found:
 def _form(found: Found) -> Measured:
     A, encoding = found.whitening, found.encoding
     whitening = None if A is None else hashlib.sha256(_bytes(A)).hexdigest()
-    known = Measured(stages=list(found.stages), whitening=whitening, source=found.source or None)
+    known = Measured(stages=cast(list[Stage], list(found.stages)), whitening=whitening, source=found.source or None)
     if encoding is None:
         return known
     columns = list(map(_said, encoding.columns))

@@ -21,6 +21,7 @@ Figure = Annotated[float, Meta(ge=0.0, le=1e300)]
 Real = Annotated[float, Meta(ge=-1e300, le=1e300)]
 Number = Annotated[int, Meta(ge=-(1 << 53), le=1 << 53)] | Real
 Mode = Literal["simulation", "private"]
+Stage = Literal["bounds", "shape", "whiten"]
 
 
 class _Form(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -405,7 +406,7 @@ class WordsColumn(_Form, frozen=True, kw_only=True, tag_field="kind", tag="words
 class Measured(_Form, frozen=True, kw_only=True):
     """The key `measured` of encoding.json: what sums before the first round have told, and rows are made by."""
 
-    stages: list[Literal["bounds", "shape", "whiten"]]
+    stages: list[Stage]
     """the sums that are over, void ones included"""
     columns: list[NumberColumn | PlainColumn | WordsColumn] | None = None
     """of raw records: how their columns are encoded, in the order of the features; absent where they came encoded"""

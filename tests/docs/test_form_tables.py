@@ -9,10 +9,11 @@ import pytest
 from admmnet.form_tables import keys, summary, table
 from admmnet.privacy.events import EVENTS
 from admmnet.privacy.ledger.schema import FORMS
+from admmnet.record.forms import ENCODING_TABLES
 from admmnet.record.forms import TABLES as TABLES_OF_SUMMARY
 from tests.doc_pages import ROOT
 
-PAGES = {"ledger.md": 6, "run-folder.md": 9}
+PAGES = {"ledger.md": 6, "run-folder.md": 13}
 
 
 def mechanisms() -> str:
@@ -24,7 +25,7 @@ def mechanisms() -> str:
 
 
 TABLES = {"mechanisms": mechanisms} | {
-    f"keys of {kind.__name__}": lambda kind=kind: table(kind) for kind in (*FORMS, *TABLES_OF_SUMMARY)
+    f"keys of {kind.__name__}": lambda kind=kind: table(kind) for kind in (*FORMS, *TABLES_OF_SUMMARY, *ENCODING_TABLES)
 }
 
 

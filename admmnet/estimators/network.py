@@ -214,8 +214,8 @@ class NetworkClassifier(NetworkEstimator, Probability):
         if self._kinds is None:
             X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
             return np.asarray(found.rows(prepare_rows(X, fit_intercept=self.fit_intercept)) @ self.theta_)
-        validate_data(self, X, reset=False, skip_check_array=True)
         raw, _ = raw_of(X, self._kinds, intercept=self.fit_intercept)
+        validate_data(self, X, reset=False, skip_check_array=True)
         return np.asarray(found.rows(raw) @ self.theta_)
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:

@@ -29,7 +29,7 @@ from admmnet.types import Matrix
 class Ran(NamedTuple):
     """What a fit keeps of its run.
 
-    Models, plan, ``privacy`` of the summary with ``process``, facts of the method, and what was measured of the records.
+    Models, plan, ``privacy`` of the summary with ``process``, facts of the method, and what was measured.
     """
 
     theta: Matrix

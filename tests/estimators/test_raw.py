@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from admmnet.errors import DataError, RequestError
 from admmnet.estimators.network import NetworkClassifier
 from admmnet.types import Vector
 
@@ -35,9 +36,9 @@ def test_a_frame_whose_kinds_are_said_is_encoded_by_what_is_measured() -> None:
     assert model.score(new, labels) > 0.8
     assert np.array_equal(model.predict(new[:7]), model.predict(new)[:7])
     assert model.predict_proba(new).shape == (N, 2)
-    with pytest.raises(ValueError, match="feature names"):
+    with pytest.raises(DataError, match="has no column 'pay'"):
         model.predict(new[["ward"]])
-    with pytest.raises(ValueError, match="fitted to a data frame"):
+    with pytest.raises(RequestError, match="fitted to a data frame"):
         model.predict(new.to_numpy())
     assert clone(model).kinds == "dtype"
 

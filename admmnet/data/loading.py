@@ -171,7 +171,7 @@ def records_of(
         )
     if parse_split(settings.split).kind == "by-column":
         notes += ("shards were made from a column of the rows: take them, and their sizes, to be public",)
-    measured = isinstance(source.features, RawFeatures)
+    features = source.features
     # names of projected features do not say which columns of a file they were made of
     hidden = settings.project is not None and not settings.named
     return Records(
@@ -188,5 +188,5 @@ def records_of(
         labels=source.schema.classes,
         left_out=bool(source.left_out),
         telling=source.telling,
-        raw=source.features.encoding(intercept=not settings.no_intercept) if measured else None,
+        raw=features.encoding(intercept=not settings.no_intercept) if isinstance(features, RawFeatures) else None,
     )

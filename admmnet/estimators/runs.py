@@ -61,7 +61,10 @@ def run_on(
     """
     folder, width, method = folder_of(account), rows.shape[1], METHODS[settings["algorithm"]]
     private = seed is None and method.private
-    chosen = (lambda part: taken(rows, part)) if isinstance(rows, RawRows) else (lambda part: rows[part])
+
+    def chosen(part: Any) -> Any:
+        return taken(rows, part) if isinstance(rows, RawRows) else rows[part]
+
     data = Records(
         name="fit(X, y)",
         shards={i: (chosen(part), y[part]) for i, part in enumerate(parts)},

@@ -101,8 +101,7 @@ def read_records(
     if records.preprocessing != "public-bounds" and not data.data_dependent:
         raise RequestError(
             f"{records.name}: the encoding (columns, categories, bounds or labels) would be discovered from the "
-            "private records and shown by the model: declare it in [data.schema], let --encode private measure the columns "
-            "of numbers, or accept it with --data-dependent"
+            "private records and shown by the model: declare it in [data.schema], or accept it with --data-dependent"
         )
     method.chosen_method.require_covered(accepted=data.data_dependent)
     require_task(method, records.task, in_words(records.task, records.labels), records.name)

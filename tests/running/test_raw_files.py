@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, run
+from admmnet.cli import run_command_line
 from admmnet.errors import RequestError
 from admmnet.record.reader import read_run
+from tests.doc_pages import ROOT, blocks
 
 pytestmark = pytest.mark.usefixtures("_here")
 SCHEMA: dict[str, Any] = {"label": "sick", "labels": ["no", "yes"], "numeric": ["pay", "age"], "categorical": ["ward"]}
@@ -104,3 +107,18 @@ def test_frames_whose_kinds_are_said() -> None:
         run(data=frame, label="sick", kinds="text", algorithm="noisy-gd")
     with pytest.raises(RequestError, match="of a file the schema names kinds"):
         run(data="mine.csv", kinds="dtype", algorithm="noisy-gd")
+
+
+def test_the_commands_that_the_page_on_data_begins_with() -> None:
+    people(Path("raw.csv"), 400)
+    lines = Path("raw.csv").read_text().splitlines()
+    rows = [f"{k}," + line.replace("pay,age", "cost,age").replace("sick", "readmitted") for k, line in enumerate(lines)]
+    Path("patients.csv").write_text("\n".join([rows[0].replace("0,", "id,", 1), *rows[1:]]) + "\n")
+    Path("new.csv").write_text("\n".join([rows[0].replace("0,", "id,", 1), *rows[1:9]]) + "\n")
+    page = ROOT / "docs" / "data.md"
+    Path("kinds.toml").write_text(blocks(page, "toml")[0])
+    commands = [shlex.split(line, comments=True) for line in blocks(page, "bash")[0].splitlines()]
+    assert [words[1] for words in commands] == ["data", "run", "predict"]
+    for words in commands:
+        assert run_command_line(words[1:]) == 0
+    assert len(Path("predictions.csv").read_text().splitlines()) == 9

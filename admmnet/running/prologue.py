@@ -9,6 +9,7 @@ from admmnet.data import ENCODING, Records
 from admmnet.errors import CheckFailed, RequestError, RunError
 from admmnet.evidence.receipts import digest_of_sum
 from admmnet.methods.encoding import CountStage, ShapeStage, Stage, WhitenStage
+from admmnet.privacy.contract import STAGES
 from admmnet.record.encoding import Found, found_in, read_found, write_found
 from admmnet.running.attempts import Attempts
 from admmnet.running.checkpoint.keeper import Keeper
@@ -19,6 +20,12 @@ from admmnet.running.rounds import Rounds
 from admmnet.transport import Transport, is_writer
 from admmnet.transport.collective import run_on_all
 from admmnet.types import BEFORE
+
+_LOST = (
+    "the sum {name} before the first round was asked before the run was interrupted, and its answer was lost: it stays "
+    "charged, and rows are encoded without it"
+)
+"""What the reader must know of a stage that a run which went on could not ask again."""
 
 
 def run_prologue(
@@ -68,12 +75,6 @@ def run_prologue(
     return replace(plan.data, shards=shards, X_test=found.rows(plan.data.X_test)), found
 
 
-_LOST = (
-    "the sum {name} before the first round was asked before the run was interrupted, and its answer was lost: it stays "
-    "charged, and rows are encoded without it"
-)
-
-
 def _known(
     plan: Prepared, transport: Transport, blocks: list[list[Node]], keeper: Keeper, folder: Path
 ) -> tuple[Found, int]:
@@ -105,8 +106,8 @@ def _known(
         run_on_all(world, same)
         return here, last
     # of a seeded run the stage is asked again, and gives the same
-    newer = not plan.run.seeded and all(said == here.digest for said, _ in told) and len(here.stages) > len(kept.stages)
-    return here if newer else kept, last
+    newer = not plan.run.seeded and len(here.stages) > len(kept.stages) and STAGES[here.stages[-1]] <= last
+    return here if newer and all(said == here.digest for said, _ in told) else kept, last
 
 
 def _keep(number: int, found: Found, blocks: list[list[Node]], keeper: Keeper) -> None:

@@ -29,7 +29,7 @@ def main(folder: str, seed: str, rank: str = "-1", call: str = "0") -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         write(*args)
 
-    prologue._write = dying
+    prologue._write = dying  # type: ignore[assignment]
     if (Path(folder) / "config.toml").exists():
         config = resumed_config(folder)
     else:

@@ -70,7 +70,7 @@ def edited(folder: Path, **changes: Any) -> None:
     ("changes", "words"),
     [
         ({"admmnet": "0.0.9"}, f"was written with admmnet = '0.0.9', this is {__version__!r}"),
-        ({"schema": 1}, "was written with schema = 1, this is 4"),
+        ({"schema": 1}, "was written with schema = 1, this is 5"),
         ({"agents": 5}, "was written with agents = 5, this is 4"),
         ({"settings": "0"}, "belongs to other settings"),
         ({"index": 5}, "is damaged"),

@@ -12,6 +12,7 @@ import pytest
 
 from admmnet import read_run, run
 from admmnet.errors import CheckFailed, RequestError, RunError
+from admmnet.privacy.ledger import audit
 from admmnet.record.encoding import read_found
 from admmnet.running import prologue
 from admmnet.running.checkpoint.keeper import Keeper
@@ -123,6 +124,22 @@ def test_a_private_run_charges_no_stage_twice(
     assert list(found.stages) == STAGES
     assert lost == ([STAGES[call - 1]] if place == "file" else [])
     assert (found.whitening is None) == ("whiten" in lost)
+
+
+@pytest.mark.parametrize("place", ["file", "checkpoint"])
+@pytest.mark.parametrize("kind", ["masked", "account"])
+def test_masks_receipts_and_accounts_go_on(
+    place: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others: dict[str, Any] = {"trust": "masked", "colluders": 1, "receipts": True}
+    if kind == "account":
+        others = {"account": str(tmp_path / "account")}
+    folder = go_on(cut(tmp_path / "cut", place, 2, monkeypatch, seed=None, simulate=True, **others))
+    assert charged(folder) == {i: [-3, -2, -1] for i in range(3)}
+    if kind == "account":
+        for file in sorted((tmp_path / "account").glob("*.jsonl")):
+            book = audit.read(file, account=True)
+            assert [round for round, _, _ in book.events] == [-3, -2, -1, 0, 1, 2, 3]
 
 
 def test_rounds_go_on_from_the_files(whole: Path, tmp_path: Path) -> None:

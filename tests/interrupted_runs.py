@@ -59,7 +59,7 @@ def assert_same(left: Path, right: Path) -> None:
             for summary in (mine, theirs):
                 assert summary.pop("seconds")
                 account = str(summary["privacy"].pop("account"))
-                summary["notes"] = [note.replace(account, "ACCOUNT") for note in summary["notes"]]
+                summary["notes"] = [note.replace(account, "the account's folder") for note in summary["notes"]]
             assert mine == theirs
         else:
             assert (left / name).read_bytes() == (right / name).read_bytes(), name

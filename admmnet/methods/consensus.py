@@ -16,6 +16,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from admmnet.holder.answers import Released
+from admmnet.methods.advice import models_advice
 from admmnet.methods.aggregate import JUDGED, stands_far
 from admmnet.methods.base import Agent, AgentPlan, Contact, Facts, Mask, Method, filled
 from admmnet.methods.convexity import missing_convexity, typical_penalty
@@ -27,9 +28,6 @@ PLAIN_REGULARISATION = 1e-4
 
 HINGE_WIDTH = 1.0
 """Half-width of the smoothed hinge that is the loss of the proven forms: docs/defaults.md."""
-
-DROWNED = 0.07
-"""Noise of (64) above which a model may be worse than the larger class: docs/defaults.md."""
 
 
 @dataclass(slots=True)
@@ -173,16 +171,13 @@ class ConsensusMethod(Method):
         return alone / sum(self.weight(i) for i in agents) / self.loss.lipschitz()
 
     def notes(self, drowned: float) -> tuple[str, ...]:
-        """Say before the run where so few records at this budget cannot be expected to beat the larger class."""
+        """Say before the run what noise costs, where that is much or another method loses clearly less."""
         robust = self._robust_notes()
-        if self.published or not self.facts.nominal or (noise := self.average_noise()) <= DROWNED:
+        if self.published or not self.facts.nominal:
             return robust
-        return (
-            *robust,
-            f"take noisy-gd, which needs less noise, or raise --epsilon: noise is expected to drown {self.name}; it is "
-            f"{noise:.2g} of what a record can weigh in the average, and above {DROWNED:g} a model may be worse than "
-            "the larger class",
-        )
+        noise, replaceable = self.average_noise(), self.aggregate == "mean"  # sums of gradients have no other rule
+        found = models_advice(self.name, self.facts, noise, len(self.averaged()), replaceable=replaceable)
+        return (*robust, *found)
 
     def _robust_notes(self) -> tuple[str, ...]:
         if self.aggregate == "mean":

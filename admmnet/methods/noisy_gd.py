@@ -14,9 +14,10 @@ import numpy as np
 from admmnet.holder.answers import Asking
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.sums import GradientSum
+from admmnet.methods.advice import sums_advice
 from admmnet.methods.base import Agent, Facts, filled
 from admmnet.methods.settings import MethodSettings, StepSettings, SumSettings
-from admmnet.methods.sums import FINEST, SumMethod
+from admmnet.methods.sums import FINEST, SumMethod, summed_noise
 from admmnet.types import Integers, Total, Vector
 
 REACH = {"binary": 12.0, "classes": 12.0, "real": 2.0}
@@ -60,12 +61,14 @@ class NoisyGD(SumMethod):
     def _wanted(self) -> float:
         """T of eq. (73), not held to its range: how many rounds the noise lets the descent use."""
         vectors = max(1, self.size // self.facts.width)
-        noise = 2.0 * self.loss.lipschitz() / self.records * math.sqrt(self.size * self.inverse_budgets)  # (72)
+        noise = summed_noise(self.facts, self.loss.lipschitz(), self.colluders if self.masked else None)
         return math.sqrt(4.0 * REACH[self.facts.task] * vectors / (float(self.settings.step_size) * noise))
 
     def notes(self, drowned: float) -> tuple[str, ...]:
-        """Say where the noise is expected to drown the descent."""
+        """Say where masks save clearly, and where the noise is expected to drown the descent."""
         found = super().notes(drowned)
+        if not self.masked and self.facts.task == "binary":  # where points of error were measured
+            found = (*found, *sums_advice(self.facts))
         if self.wanted >= FEWEST:
             return found
         real = self.facts.task == "real"

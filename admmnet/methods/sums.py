@@ -104,15 +104,9 @@ class SumMethod(Method):
             self._counted = agents, sum(self.facts.counts[i] for i in agents)
         return self._counted[1]
 
-    @property
-    def inverse_budgets(self) -> float:
-        """Sum over agents of 1 / mu_i^2, from their nominal budgets: the total's noise follows, eqs. (70), (98)."""
-        return self.noise_of(self.facts.nominal)
-
     def noise_of(self, agents: Collection[int]) -> float:
         """Variance of these agents' total, for a sensitivity of 1 and one round: eqs. (70), (98)."""
-        each = [1.0 / (2.0 * self.facts.nominal[i]) for i in agents]
-        return max(each) * len(each) / (len(each) - self.colluders) if self.masked else sum(each)
+        return total_variance(self.facts, agents, self.colluders if self.masked else None)
 
     def notes(self, drowned: float) -> tuple[str, ...]:
         """Whose budget makes the noise of masked sums more than twice what that of half of the agents would."""
@@ -186,6 +180,18 @@ class SumMethod(Method):
             sigma = math.ldexp(float(math.ceil(fraction * 2.0**24)), power - 24)
             self._asked = {key: replace(asked, sigma=sigma)}
         return self._asked[key]
+
+
+def total_variance(facts: Facts, agents: Collection[int], colluders: int | None) -> float:
+    """Variance of agents' total for a sensitivity of 1 and one round, eq. (70); masked against K, eq. (98)."""
+    each = [1.0 / (2.0 * facts.nominal[i]) for i in agents]
+    return sum(each) if colluders is None else max(each) * len(each) / (len(each) - colluders)
+
+
+def summed_noise(facts: Facts, lipschitz: float, colluders: int | None = None) -> float:
+    """Noise of one mean gradient, over sqrt(T): s of eq. (72)."""
+    variance = total_variance(facts, facts.nominal, colluders)
+    return 2.0 * lipschitz / sum(facts.counts.values()) * math.sqrt(facts.size * variance)
 
 
 def moments(value: Integers, grid: float, width: int, rows: int = 1) -> tuple[Matrix, Matrix]:

@@ -199,6 +199,8 @@ class MemoryLedger:
         self.contract, self.totals, self.events = contract, empty(contract.form), 0
         self.refused_at: int | None = None
         self._left = contract.filter.whole if isinstance(contract.filter, Count) else ()
+        # filters of all runs of the account
+        self._over: tuple[Spend, ...] = () if contract.account is None else (contract.account,)
 
     @property
     def spent(self) -> Totals:
@@ -213,11 +215,11 @@ class MemoryLedger:
         Uncovered
             If the plan covers one of them at no count: a fault of the method, told by public values alone.
         """
-        contract, wanted = self.contract, tuple(events)
-        fits = self._fits(contract.filter, wanted)
+        wanted = tuple(events)
+        fits = self._fits(self.contract.filter, wanted)
         if self.refused_at is not None or not fits:
             return False
-        return contract.account is None or contract.account.affords(self.spent, wanted)
+        return all(over.affords(self.spent, wanted) for over in self._over)
 
     def _fits(self, filter: Count | Spend | None, events: tuple[Event, ...]) -> bool:
         if isinstance(filter, Count):

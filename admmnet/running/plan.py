@@ -187,7 +187,7 @@ def decide(
 def _target(settings: MethodSettings, agent: int, account: AccountFile | None) -> Target:
     epsilon, delta = PrivacySettings.budget_of(settings, agent) if settings.budgeted else (math.inf, 1.0)
     plain = Target(epsilon, delta, str(settings.accountant), form=str(settings.method))
-    return plain if account is None else replace(plain, spent=account.past, account=account.filter)
+    return plain if account is None else replace(plain, spent=account.past, account=account.began)
 
 
 def _planned(

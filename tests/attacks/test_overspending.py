@@ -223,7 +223,6 @@ LIES: dict[str, Any] = {
     "rounds": 9,
     "sum_size": 6,
     "grid": 2.0**-40,
-    "inverse_budgets": 1e-9,
     "goes_on": False,
     "open_ended": True,
     "verb": "exchange",
@@ -234,6 +233,7 @@ LIES: dict[str, Any] = {
     "known": lambda self, records: Method.known(self, 10**9),
     "agent": lambda self, id, plan: Method.agent(self, id, AgentPlan(noise=9.0)),
     "noise_of": lambda self, agents: 1e-9,
+    "records_of": lambda self, agents: 1,
     "entry": lambda self, agent: {"epsilon_proven": 1e-3, "epsilon_spent": 1e-3},
     "first": None,
 }
@@ -247,7 +247,7 @@ def test_the_attributes_are_those_that_the_package_reads() -> None:
         *("name", "Settings", "settings", "facts", "loss", "losses", "beta", "size", "aggregate", "notes", "drowned"),
         *("check_problem", "with_loss", "fixed", "plan", "start", "propose", "absorb", "receive", "model", "ready"),
         *("expect_losses", "meet", "lose", "deviation", "in_average", "closing", "memory", "measured", "released_in"),
-        *("unit", "costing", "summand", "_common", "_asked"),
+        *("unit", "costing", "planned", "summand", "_common", "_asked"),
     }
     public = {name for kind in (Method, SumMethod) for name in vars(kind) if not name.startswith("__")}
     assert public - harmless <= set(LIES)

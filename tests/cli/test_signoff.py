@@ -139,6 +139,14 @@ def test_what_cannot_be_signed(folder: Path, officer: Path, tmp_path: Path, ledg
     public.chmod(0o600)
     assert "holds no secret of a signer" in ledger.refused("sign", folder, "--key", public, "--simulation")
     assert "is no network file, and has no key" in ledger.refused("verify", folder, "--key", tmp_path / "empty.toml")
+    told = ledger.refused("sign", folder, "--key", officer, "--simulation")
+    assert f"{officer} is a folder: name the key file in it, {secret}" in told
+    assert f"{officer} is a folder: name the key file in it, {public}" in ledger.refused(
+        "verify", folder, "--key", officer
+    )
+    told = ledger.refused("sign", folder, "--key", folder, "--simulation")
+    assert f"{folder} is a folder without *.secret.toml: name a key file" in told
+    assert "is a folder without network.toml" in ledger.refused("verify", folder, "--network", officer)
     model = folder / "model.npz"
     model.write_bytes(model.read_bytes() + b"x")
     ledger.refused("sign", folder, "--key", secret, "--simulation", code=1)

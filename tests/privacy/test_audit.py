@@ -186,10 +186,8 @@ def test_rounds_go_back_at_a_resumption_alone(path: Path) -> None:
     # a resumption from a later round than the next charge is of
     later = {**again, "round": 2}
     assert "round 1 stands behind round 2" in fault(path, chained([*lines[:4], later, *lines[4:]]))
-    for round_ in (-1, 1.0, True):
-        assert "round: expected a whole number" in fault(
-            path, chained([*lines[:4], {**again, "round": round_}, *lines[4:]])
-        )
+    for round_, word in ((-1, "-1 is of a stage"), (1.0, "round: expected"), (True, "round: expected")):
+        assert word in fault(path, chained([*lines[:4], {**again, "round": round_}, *lines[4:]]))
     seeded = {**lines[0], "noise": "seeded"}
     data = chained([seeded, *lines[1:4], again, *lines[4:]])
     assert "is not the resumption of a private run" in fault(path, data)

@@ -211,7 +211,7 @@ def test_another_run_on_the_account_in_between(place: Place) -> None:
     """Its charges count: a private run goes on behind them, a seeded one cannot go on as it would have."""
     for seed in (None, 3):
         account = f"account-{seed}"
-        words = {"seed": seed, "account": account, "account_order": True}
+        words = {"seed": seed, "account": account}
         folder = place.interrupted(f"cut-{seed}", 4, epsilon=3.0, **words)
         place.whole(f"other-{seed}", epsilon=6.0, **words)
         if seed is not None:

@@ -41,8 +41,10 @@ class AccountFile:
     place : str
         Digest of the last line before this run, ``lines.NOTHING`` in a new account.
     filter : Spend or None
-        Filter of all its runs, at this run's epsilon: order, kappa and parts are those of the first run. None in a new
-        account, whose first plan fixes them.
+        Filter of all its runs, at this run's epsilon: order, kappa and parts are those of the first run; a larger
+        epsilon lowers kappa for good. None in a new account, whose first plan fixes them.
+    began : Spend or None
+        The same when this run began: its plan and its header say this one, whatever other runs have done since.
     adjacency : str or None
         Relation of all its costs; None in a new account.
 
@@ -56,6 +58,7 @@ class AccountFile:
     """
 
     filter: Spend | None
+    began: Spend | None
 
     def __init__(
         self,
@@ -70,7 +73,7 @@ class AccountFile:
         kept: bool = True,
     ) -> None:
         self.path, self._kept, self._closed = account_path(folder, agent), kept, False
-        self._budget, self.filter = Promise(epsilon, delta), None
+        self._budget, self.filter, self.began = Promise(epsilon, delta), None, None
         self.adjacency: str | None = None
         self._lines: list[bytes] = []  # of a run that is resumed: its first line, and those behind it
         self._events: list[Event] = []  # and the events in those behind it
@@ -152,12 +155,12 @@ class AccountFile:
         self.adjacency = header["adjacency"]
         found = account.contract.account
         assert found is not None  # `audit.read` refuses a header without one
-        self.filter = found.raised(self._budget.epsilon)
+        self.filter = self.began = found.raised(self._budget.epsilon)
         if since is not None:
             start = next((start for start in account.starts if start.previous == since), None)
             if start is None:
                 raise self._lacks()
-            self.place, self.past = since, empty("proven")
+            self.place, self.past, self.began = since, empty("proven"), start.filter
             for _, event, _ in account.events[: start.events]:
                 self.past = grown(self.past, event)
             self._lines = lines[start.line - 1 :]
@@ -211,6 +214,8 @@ class AccountFile:
     def resume(self, header: Header, round: int, events: int) -> None:
         """Go on with a private run, whose ledger holds this many events; everything charged stays so.
 
+        Behind another run it has a line of its own, with the filter as that run left it.
+
         Raises
         ------
         RequestError
@@ -221,7 +226,7 @@ class AccountFile:
         if self._alone:
             self._append(encode(ResumeLine(round, self._chain.previous)))
         else:
-            self.begin(header)
+            self.begin(replace(header, contract=replace(header.contract, account=self.filter)))
 
     def charge(self, round: int, event: Event) -> None:
         """Add a charge; ``commit`` makes it last."""

@@ -14,7 +14,7 @@ from admmnet.forms import decode, encode
 from admmnet.privacy.budget import Totals, empty
 from admmnet.privacy.contract import EARLIEST, Contract
 from admmnet.privacy.events import Event
-from admmnet.privacy.filters import Count
+from admmnet.privacy.filters import Count, Spend
 from admmnet.privacy.ledger import checks
 from admmnet.privacy.ledger.form import NO_DIGEST, EndLine, Line, ResumeLine, RunLine, Total, total_line
 from admmnet.privacy.ledger.lines import NOTHING, digest, is_torn, is_whole
@@ -27,6 +27,8 @@ class Start:
     previous: str = NOTHING
     line: int = 1
     events: int = 0
+    filter: Spend | None = None
+    """Of all runs of the account, as this one's line states it."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,7 @@ def check(strand: Strand, *, account: bool = False, keep: bool = True) -> Verifi
         totals, left, payer, facts = empty(reading.form), _whole(reading), reading, checks.Facts.of(header)
         total, before = Total(**total_line(totals, reading)), digest(raw)
         events: list[tuple[int, Event, dict[str, Any]]] = []
-        starts, resumed, head = [Start()], list[int](), None
+        starts, resumed, head = [Start(filter=reading.account)], list[int](), None
         finished, count, last_round, last = False, 0, EARLIEST, 0
         for number, data in lines:
             link = b'"previous":"%b"}' % before.encode()
@@ -167,11 +169,12 @@ def check(strand: Strand, *, account: bool = False, keep: bool = True) -> Verifi
                     checks.hold_budget(payer, totals)
                     reading, header = checks.run_contract(line, header).over_account(), line
                     facts = checks.Facts.of(header)
-                    starts.append(Start(before, number, count))
+                    starts.append(Start(before, number, count, reading.account))
                     last_round = EARLIEST
                 elif isinstance(line, ResumeLine):
                     if header.noise != "private":  # a seed makes the same noise again
                         raise CheckFailed("is not the resumption of a private run")
+                    checks.hold_stage(line.round, facts)
                     last_round, finished = line.round or EARLIEST, False
                     resumed.append(line.round)
                 elif isinstance(line, EndLine):

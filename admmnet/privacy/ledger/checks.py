@@ -101,6 +101,12 @@ class Facts(NamedTuple):
         return cls(header.records, header.adjacency, header.colluders, header.stages)
 
 
+def hold_stage(round: int, facts: Facts) -> None:
+    """Raise CheckFailed for a round before the first that is of no stage of the header."""
+    if round < 0 and round not in map(STAGES.__getitem__, facts.stages):
+        raise CheckFailed(f"round {round} is of a stage that its header has not: {list(facts.stages)}")
+
+
 def taken(contract: Contract, left: tuple[int, ...], event: Event) -> tuple[int, ...]:
     """What a plan leaves after an event, which it has planned."""
     if not isinstance(contract.filter, Count):
@@ -118,8 +124,7 @@ def taken(contract: Contract, left: tuple[int, ...], event: Event) -> tuple[int,
 def charged(data: bytes, totals: Totals, contract: Contract, facts: Facts) -> tuple[EventLine, Event, Totals]:
     """Return a checked event's line, which holds ``form.NO_DIGEST``, its event, and the totals with it; all shared."""
     line = decode(EventLine, data)
-    if line.round < 0 and line.round not in map(STAGES.__getitem__, facts.stages):
-        raise CheckFailed(f"round {line.round} is of a stage that its header has not: {list(facts.stages)}")
+    hold_stage(line.round, facts)
     event = _event(line, facts.records)
     if (relation := relation_of(event)) not in ("replace-one", facts.adjacency):
         raise CheckFailed(f"holds for {relation}, the header is of {facts.adjacency}")

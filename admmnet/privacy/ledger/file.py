@@ -153,6 +153,8 @@ class Ledger(MemoryLedger):
         self._lines = len(lines) + 1
         if self._account is not None:
             self._account.resume(header, since.round, len(book.events))
+            if self._account.filter is not None:  # which another run has lowered since, or is the header's
+                self._over += (self._account.filter,)
         chain = self._place.resume(lines, [])
         chain.append(encode(ResumeLine(since.round, chain.previous)))
         return chain

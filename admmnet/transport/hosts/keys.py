@@ -121,6 +121,8 @@ def _private(source: Path) -> dict[str, Any]:
     """Tables of a file with secrets; one that other users can read is refused."""
     try:
         mode = stat.S_IMODE(source.stat().st_mode)
+        if source.is_dir():
+            raise _is_folder(source, "key file", "*.secret.toml")
     except OSError as error:
         raise RequestError(f"cannot read the key file {source}: {error.strerror}") from None
     if mode & 0o077:
@@ -129,6 +131,15 @@ def _private(source: Path) -> dict[str, Any]:
             "if somebody may have read it, make new keys: admmnet network revoke"
         )
     return read_toml(source, "key file")
+
+
+def _is_folder(path: Path, what: str, pattern: str) -> RequestError:
+    """Error for a folder in place of a file, which names the file in it."""
+    found = sorted(path.glob(pattern))
+    if not found:
+        return RequestError(f"{path} is a folder without {pattern}: name a {what}")
+    others = f", or another of its {len(found)}" if len(found) > 1 else ""
+    return RequestError(f"{path} is a folder: name the {what} in it, {found[0]}{others}")
 
 
 def _write_private(path: Path, content: str) -> None:
@@ -173,6 +184,8 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
         return load_toml(path.read_bytes())
     except FileNotFoundError:
         raise RequestError(f"there is no {what} {path}; `admmnet network init` makes one") from None
+    except IsADirectoryError:
+        raise _is_folder(path, what, "*.public.toml" if what == "key file" else "network.toml") from None
     except OSError as error:
         raise RequestError(f"cannot read the {what} {path}: {error.strerror}") from None
     except UnicodeDecodeError:

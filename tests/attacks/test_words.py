@@ -22,6 +22,7 @@ from admmnet.transport import Transport
 from admmnet.transport.collective import gather_owned, run_on_all
 from admmnet.transport.zmq.link_state import difference
 from admmnet.transport.zmq.wire import Hello
+from admmnet.types import BEFORE
 
 OWNERS = ((0, 1), (2,))
 JUNK: list[Any] = [None, True, 0, -1, 2.5, 1e400, "7", [], {}, [7], 2**60, "\x1b[2J", [[2, [2]]], [[[2], 2]]]
@@ -173,7 +174,7 @@ def test_offers_of_checkpoints_are_read_with_care() -> None:
     assert _offer([7, [["7", "ab"], [5, None]]]) == (7, set())
     for junk in JUNK:
         assert _offer([junk, junk])[1] == set()
-        assert _offer(junk) == (-1, set())
+        assert _offer(junk) == (BEFORE, set())
     for said in (*JUNK, "0" * 17, "../../../../../x"):
         with pytest.raises(RequestError, match="gives checkpoints no mark"):
             _token(said)

@@ -40,6 +40,7 @@ def blocks(page: str) -> Iterator[Block]:
 def shape(line: str) -> str:
     """A line without its widths, times and other numbers than counts, which no noise and no machine changes."""
     number = re.compile(r"[\d.,:+-]*\d[\dTZ.,:%e+-]*")
+    line = re.sub(r"(\d+ min )?[\d.]+ s\b", "# s", line)  # a slow machine takes whole seconds
     return " ".join(word if COUNT.fullmatch(word) else number.sub("#", word) for word in line.split())
 
 

@@ -18,6 +18,7 @@ from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.holder.known import Known, shared
 from admmnet.holder.measurements.gate import HeldFall
 from admmnet.holder.measurements.sums import OnGrid
+from admmnet.holder.outbox import Outbox
 from admmnet.holder.secrets import Secret
 from admmnet.masking import Attempt, Masks
 from admmnet.privacy.contract import MemoryLedger
@@ -49,13 +50,18 @@ class Door:
     masks : Masks, optional
         Its masks, where the contract has sums masked.
 
+    Attributes
+    ----------
+    outbox : Outbox or None
+        What it has answered in earlier starts, and where its answers are noted; None where no run goes on from them.
+
     Raises
     ------
     RequestError
         If the loss has no meaning for the labels, or the masks are not those of the contract.
     """
 
-    __slots__ = ("_attempt", "_known", "_ledger", "_secret", "_told")
+    __slots__ = ("_attempt", "_known", "_ledger", "_secret", "_told", "outbox")
 
     def __init__(
         self,
@@ -67,6 +73,7 @@ class Door:
         masks: Masks | None = None,
     ) -> None:
         _agree(holder, loss)
+        self.outbox: Outbox | None = None
         self._told = isinstance(holder, SimulatedHolder)
         none = frozenset[str]()
         facts = holder.width, loss, none, holder.unit, self._told, holder.dependent, none
@@ -102,6 +109,8 @@ class Door:
     def answer(self, ask: Ask, round: int) -> Steps[Answer]:
         """Answer a question; what it costs is in the ledger before anything is drawn.
 
+        What was answered in an earlier start is answered as it was then, and costs nothing.
+
         Raises
         ------
         RequestError
@@ -115,7 +124,17 @@ class Door:
         if secret.masks is not None and isinstance(ask.measurement, OnGrid):
             known = known._replace(attempt=self._masked(secret.masks))
         measurement: Measurement = _ours(ask.measurement, simulated=self._told).within(known)
-        cost = measurement.cost(known)
+        if self.outbox is None:
+            return (yield from self._asked(ask, measurement, known, round))
+        answer = self.outbox.repeated(round, measurement, known.attempt)
+        if answer is None:
+            answer = yield from self._asked(ask, measurement, known, round)
+            self.outbox.add(round, measurement, answer, known.attempt)
+        return answer
+
+    def _asked(self, ask: Ask, measurement: Measurement, known: Known, round: int) -> Steps[Answer]:
+        """Charge a question that no earlier start has asked, and carry it out."""
+        secret, cost = self._secret, measurement.cost(known)
         kept_back = [_ours(one, simulated=self._told).within(known).cost(known) for one in ask.reserve]
         needed = (*cost.now, *cost.later, *(event for one in kept_back for event in one.now))
         for event in needed:
@@ -191,8 +210,9 @@ class Door:
         self._secret.marks = marks
 
     def nothing(self, round: int) -> None:
-        """Note a message that was computed from released values alone: it costs nothing."""
-        self._ledger.charge(round, NoRecords())
+        """Note a message that was computed from released values alone: it costs nothing, and is noted once."""
+        if self.outbox is None or round > max(self.outbox.last, self.outbox.charged):
+            self._ledger.charge(round, NoRecords())
 
 
 def _agree(holder: Holder, loss: Loss) -> None:

@@ -98,8 +98,7 @@ class NoisyGD(SumMethod):
         if total is None:
             return
         state: DescentState = agent.state
-        records = sum(self.facts.counts[i] for i in total.agents)
-        gradient = total.value * (self.grid / records)
+        gradient = total.value * (self.grid / self.records_of(total.agents))
         gradient += float(self.settings.regularisation) * state.point
         theta = state.point - float(self.settings.step_size) * gradient
         momentum = state.steps / (state.steps + 3.0)

@@ -111,7 +111,7 @@ class SSP(SumMethod):
         width = self.facts.width
         first, second = moments(total.value, self.grid, width, self.size // width)
         least = float(self.settings.ridge) * self._noise(total, width)
-        least += float(self.settings.regularisation) * sum(self.facts.counts[i] for i in total.agents)
+        least += float(self.settings.regularisation) * self.records_of(total.agents)
         values, vectors = np.linalg.eigh(second)
         return np.asarray(first @ vectors), values, vectors, least
 

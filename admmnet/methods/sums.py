@@ -48,6 +48,7 @@ class SumMethod(Method):
             check_participants(self.first.participants, self.colluders)
             self.settings = filled(self.settings, spare_attempts=self.spare)
         self._asked: dict[bytes, OnGrid] = {}
+        self._counted: tuple[tuple[int, ...], int] = (), 0
 
     @classmethod
     def with_loss(cls, settings: Given) -> Given:
@@ -96,6 +97,12 @@ class SumMethod(Method):
     def records(self) -> int:
         """Records of all agents, each by its owner's word."""
         return sum(self.facts.counts.values())
+
+    def records_of(self, agents: tuple[int, ...]) -> int:
+        """Records of these agents together; of one tuple they are added up once, whichever agent asks."""
+        if self._counted[0] is not agents:
+            self._counted = agents, sum(self.facts.counts[i] for i in agents)
+        return self._counted[1]
 
     @property
     def inverse_budgets(self) -> float:

@@ -9,7 +9,7 @@ from admmnet.errors import RequestError
 from admmnet.methods.base import Method
 from admmnet.methods.blame import defined
 from admmnet.methods.settings import MethodSettings
-from admmnet.privacy.budget import Charges
+from admmnet.privacy.budget import SHARED, Charges
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import EVENTS, check, relation_of
@@ -57,7 +57,7 @@ def contract_of(config: MethodSettings, charges: Charges, target: Target, agents
     return contract
 
 
-@lru_cache(maxsize=64)  # agents with the same facts share a contract
+@lru_cache(maxsize=SHARED)  # agents with the same facts share a contract
 def _contract(
     charges: Charges, target: Target, colluders: int | None, group: int, agents: int, *, adaptive: bool, covered: bool
 ) -> tuple[Contract, bool]:

@@ -15,6 +15,7 @@ from admmnet.errors import BudgetError
 from admmnet.evidence.members import Members, agree
 from admmnet.evidence.receipts import Receipts, begin, wanted
 from admmnet.holder.door import Door
+from admmnet.holder.outbox import Outbox
 from admmnet.holder.series import SINGLE_SITE_LOSSES
 from admmnet.masking import Masks
 from admmnet.methods.sums import SumMethod
@@ -69,9 +70,15 @@ def execute(
         begun()
         transport = world.connect(plan.graph, block_of(plan.network))
         opened.callback(transport.close)
-        keeper = Keeper(plan.run, plan.texts.kept, plan.method, plan.holders, plan.data, transport, folder)
+        kept, durable = plan.texts.kept, not plan.simulation
+        keeper = Keeper(
+            plan.run, kept, plan.method, plan.holders, plan.data, transport, folder, plan.graph, durable=durable
+        )
+        opened.callback(keeper.close)
         members = _members(plan, transport)
         masks, attempts = _masks(plan, transport, members)
+        if attempts is not None and keeper.kept:
+            keeper.hold_void()
         blocks = run_on_all(world, lambda: _nodes(plan, transport, folder, keeper, masks))
         opened.enter_context(threadpool_limits(limits=1))  # of scipy, too, which blocks have loaded by now
         if plan.settings.account is not None:
@@ -101,7 +108,8 @@ def execute(
         receipts = _receipts(plan, transport, members, agents, folder, keeper.start)
         if receipts is not None:
             opened.callback(receipts.close)
-        rounds = Rounds(plan.method, plan.graph, plan.faults, blocks, transport, receipts, attempts)
+        rounds = Rounds(plan.method, plan.graph, plan.faults, blocks, transport, keeper, receipts, attempts)
+        keeper.save(keeper.start, blocks, tail, observer.clock)
         alone, every = plan.method.verb == "none", plan.run.measure_every
         done = seen = shown = keeper.start
         for round in count(done) if alone and plan.method.open_ended else range(done, plan.method.rounds):
@@ -192,12 +200,16 @@ def _nodes(
     own = plan.network.block == 1 or plan.network.receipts or plan.settings.account is not None
     how = {"durable": not plan.simulation, "own": own, "resumed": plan.run.resume is not None}
     files = ledger_places(folder, mine, len(plan.graph), **how)
-    return [[_node(plan, files[i], i, keeper.places.get(i), masks.get(i)) for i in block] for block in mine]
+    return [[_node(plan, files[i], i, keeper, masks.get(i)) for i in block] for block in mine]
 
 
-def _node(plan: Prepared, file: LedgerFile, i: int, since: Place | None, masks: Masks | None) -> Node:
-    ledger, streams = _ledger(plan, file, i, since), AgentStreams(i, plan.run.seed)
+def _node(plan: Prepared, file: LedgerFile, i: int, keeper: Keeper, masks: Masks | None) -> Node:
+    ledger, streams = _ledger(plan, file, i, keeper.places.get(i)), AgentStreams(i, plan.run.seed)
     door = Door(*plan.holders[i], plan.loss, ledger, streams, masks)
+    if keeper.kept:
+        past = keeper.past[i]
+        door.marks |= past.marks
+        door.outbox = Outbox(keeper.starts[-1].name, past.answers, ledger.charged)
     losses = plan.network.transport == "zmq" or (plan.faults is not None and plan.faults.losses)
     return Node(plan.method.ready(i, plan.agents[i], losses=losses), plan.method, door, ledger)
 

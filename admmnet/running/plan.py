@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -105,9 +105,9 @@ class Prepared:
         """Whether records may show."""
         return self.mode == "simulation"
 
-    @property
+    @cached_property
     def loss(self) -> Loss:
-        """Loss of every door."""
+        """Loss of every door, one object: doors share facts of one loss."""
         return loss_of(self.settings)
 
     @property

@@ -19,6 +19,7 @@ from admmnet.transport.edge import exchange
 if TYPE_CHECKING:
     from admmnet.evidence.receipts import Receipts
     from admmnet.methods.base import Method
+    from admmnet.running.checkpoint.keeper import Keeper
     from admmnet.types import Vector
 
 
@@ -42,10 +43,11 @@ class Rounds:
         faults: FaultModel | None,
         blocks: list[list[Node]],
         transport: Transport,
+        keeper: Keeper,
         receipts: Receipts | None = None,
         attempts: Attempts | None = None,
     ) -> None:
-        self._attempts = attempts
+        self._attempts, self._keeper = attempts, keeper
         self._method, self._faults, self._blocks, self._transport = method, faults, blocks, transport
         self._nodes = [node for block in blocks for node in block]
         self._receipts = receipts
@@ -71,7 +73,7 @@ class Rounds:
         for node in self._nodes:
             node.outgoing = None  # who is offline says nothing
         if self._attempts is not None:
-            number, members = self._attempts.begin(round)
+            number, members = self._attempts.begin(round) if round not in self._keeper.void else (0, ())
             taking = [[node for node in block if node.id in members] for block in taking]
             for node in self._nodes:
                 node.door.attempt(number, members)
@@ -81,6 +83,7 @@ class Rounds:
         agents = [node for block in taking for node in block]
         for node in agents:
             node.ledger.commit()  # what was charged is on its way to the disk before anything is sent
+        self._keeper.post(round, agents)
         if self._method.verb == "reduce":
             again = self._sum(round)
         else:

@@ -18,6 +18,7 @@ from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.account import AccountFile
 from admmnet.privacy.ledger.form import EndLine, Header, ResumeLine, Total, event_bytes, shared_total
 from admmnet.privacy.ledger.lines import Chain, ChainFile, create, digest, mend
+from admmnet.types import BEFORE
 
 
 class Place(NamedTuple):
@@ -28,6 +29,10 @@ class Place(NamedTuple):
     lines: int
     digest: str
     refused_at: int | None = None
+
+
+BEGINNING = Place(0, 0, 0, "")
+"""Of a run that died before any charge: its ledgers may be there or not."""
 
 
 class Head(NamedTuple):
@@ -89,6 +94,11 @@ class Ledger(MemoryLedger):
     kept : bool
         Whether the file stays open from commit to commit.
 
+    Attributes
+    ----------
+    charged : int
+        Last round that was charged before ``since``, or behind it and stays so; ``BEFORE`` for none.
+
     Raises
     ------
     RequestError
@@ -110,8 +120,9 @@ class Ledger(MemoryLedger):
         super().__init__(header.contract)
         self._place = path if isinstance(path, LedgerFile) else LedgerFile(path, durable=durable, kept=kept)
         self.path, self._account, self._closed = self._place.path, account, False
+        self.charged = BEFORE
         header = header if account is None else replace(header, account=account.place)
-        if since is None:
+        if since is None or (since == BEGINNING and not self.path.exists()):
             self.chain, self._lines = self._place.begin(encode(header.line())), 1
             if account is not None:
                 account.begin(header)
@@ -127,7 +138,7 @@ class Ledger(MemoryLedger):
                 f"the ledger {self.path} begins with another header than this run's: "
                 "resume with the records, settings and version of admmnet that the run had, or run anew"
             )
-        if len(lines) < since.lines or digest(lines[since.lines - 1]) != since.digest:
+        if since.lines and (len(lines) < since.lines or digest(lines[since.lines - 1]) != since.digest):
             raise RequestError(
                 f"the ledger {self.path} lacks charges that its checkpoint knows of: it was cut or exchanged; "
                 "put the right one back, or run anew"
@@ -136,12 +147,13 @@ class Ledger(MemoryLedger):
         if header.noise == "seeded":
             for _, event, _ in book.events[: since.events]:
                 self._count(event)
-            self._lines = since.lines
+            self._lines = since.lines or 1
             if self._account is not None:
-                self._account.rewind(since.events)
-            return self._place.resume(lines[: since.lines], lines[since.lines :])
-        for _, event, _ in book.events:
+                self._account.rewind(header, since.events)
+            return self._place.resume(lines[: self._lines], lines[self._lines :])
+        for round, event, _ in book.events:
             self._count(event)
+            self.charged = max(self.charged, round)
         self._lines = len(lines) + 1
         if self._account is not None:
             self._account.resume(header, since.round, len(book.events))
@@ -150,7 +162,11 @@ class Ledger(MemoryLedger):
         return chain
 
     def place(self, round: int) -> Place:
-        """Where the ledger stands after ``round`` rounds, for a checkpoint; everything in it is on the disk then.
+        """Where the ledger stands after ``round`` rounds."""
+        return Place(round, self.events, self._lines, self.chain.previous, self.refused_at)
+
+    def sync(self) -> None:
+        """Have everything in it on the disk, also of a simulation: a checkpoint never knows of more.
 
         Raises
         ------
@@ -160,7 +176,6 @@ class Ledger(MemoryLedger):
         if self._account is not None:
             self._account.commit()
         self.chain.file.sync()
-        return Place(round, self.events, self._lines, self.chain.previous, self.refused_at)
 
     @property
     def head(self) -> Head:

@@ -1,7 +1,8 @@
 """Checkpoints of a run, and going on from them (docs/run-folder.md, "Checkpoints").
 
 A checkpoint is a folder ``checkpoint/<rounds done>`` with a part from every process. Seeded runs keep everything
-that the next round depends on; private runs keep released values and public facts, and nothing else.
+that the next round depends on. Others keep released values and public facts, and in the outbox beside each part what
+was answered since: rounds that are repeated ask nothing anew (docs/privacy.md, Theorem 30).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,10 +23,13 @@ from admmnet.data.records import Records
 from admmnet.errors import RequestError
 from admmnet.faults.clock import VirtualClock
 from admmnet.files import sync
+from admmnet.graph.simple import Graph
+from admmnet.graph.tree import spanning_tree
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.holder.rows import is_sparse
 from admmnet.methods.base import Method
-from admmnet.privacy.ledger.file import Place
+from admmnet.privacy.ledger.file import BEGINNING, Place
+from admmnet.running.checkpoint.outbox import FILES, OutboxFile, Past, read_outboxes
 from admmnet.running.checkpoint.packing import damaged, digest, pack, read_archive, unpack, write_archive
 from admmnet.running.checkpoint.state import State, node_state, restore_block, restore_node, states_taken
 from admmnet.running.node import Node
@@ -38,20 +42,33 @@ if TYPE_CHECKING:
     from admmnet.solvers.blocks.solve import BlockSolver
 
 FOLDER = "checkpoint"
-SCHEMA = 4
+SCHEMA = 5
+
+
+class Start(NamedTuple):
+    """A start of a run: its name, which nobody can have known before, and its first round."""
+
+    name: str
+    round: int
 
 
 class Keeper:
-    """Writes a run's checkpoints and restores from the newest one that all processes have whole.
+    """Writes a run's checkpoints and outboxes, and finds the newest checkpoint that all processes have whole.
 
     Attributes
     ----------
     start : int
         First round to do, 0 without resume.
+    starts : list of Start
+        Those of the run so far, this one the last.
     notes : tuple of str
         What the reader of the run must know of its resumption.
     places : dict of int to Place
         Where the agents' ledgers stood; empty without resume.
+    past : dict of int to Past
+        What their doors have answered since; empty in seeded runs.
+    void : range
+        Rounds of masked sums of which some agents have their part, and some have not: nobody is asked.
 
     Raises
     ------
@@ -69,25 +86,37 @@ class Keeper:
         data: Records,
         transport: Transport,
         folder: Path,
+        graph: Graph,
+        *,
+        durable: bool,
     ) -> None:
-        self._every, self._settings, self._seeded = run.checkpoint_every, settings, run.seeded
+        self._every, self._settings, self._seeded, self._durable = run.checkpoint_every, settings, run.seeded, durable
         self._transport, self._folder = transport, folder / FOLDER
         self._rounds = method.rounds if method.verb != "none" else None  # an epoch may be the last or not
         self._total = sum(len(own) for own in transport.layout.owners)
-        self.start = 0
+        tree = spanning_tree(graph)
+        # at most the diameter: who begins a round has heard of all before from its neighbours
+        self._apart = min(transport.world.size - 1, 2 * int(tree.depth.max())) if tree is not None else 0
+        self.starts: list[Start] = []
         self.notes: tuple[str, ...] = ()
         self.places: dict[int, Place] = {}
+        self.past: dict[int, Past] = {}
+        self.void = range(0)
         self._states: dict[str, State] = {}
         self._network: State = {}
         self._prints: dict[str, str] = {}
+        self._outbox: OutboxFile | None = None
         if self._every is None and run.resume is None:
+            self.start = 0
             return
         if self._seeded:
             self._prints = {str(i): _print_of(*holders[i]) for i in transport.agents} | {"test": _test_print(data)}
-        # parts that different starts of a run have written never make one checkpoint
-        self._token = _token(transport.world.gather(secrets.token_hex(8))[0])
-        if run.resume is not None:
-            self._load()
+        self.start = self._agreed(resumed=run.resume is not None)
+
+    @property
+    def kept(self) -> bool:
+        """Whether doors note what they answer."""
+        return self._every is not None and not self._seeded
 
     def restore(self, blocks: Sequence[Sequence[Node]], tail: TailAverage) -> None:
         """Give agents, solvers and the running mean their state back."""
@@ -114,22 +143,35 @@ class Keeper:
         every = self._every
         return every is not None and not done % every and (self._rounds is None or done < self._rounds)
 
-    def save(
-        self, done: int, blocks: Sequence[Sequence[Node]], tail: TailAverage, clock: VirtualClock | None = None
-    ) -> None:
-        """Write a checkpoint after ``done`` rounds, if one is due.
+    def post(self, round: int, nodes: Sequence[Node]) -> None:
+        """Write down what the doors have answered in a round, before it is sent.
 
         Raises
         ------
         RunError
             If the disk refuses.
         """
-        if not self.due(done):
+        if self._outbox is not None:
+            self._outbox.write(round, nodes)
+
+    def save(
+        self, done: int, blocks: Sequence[Sequence[Node]], tail: TailAverage, clock: VirtualClock | None = None
+    ) -> None:
+        """Write a checkpoint after ``done`` rounds, if one is due or the start begins with them.
+
+        Raises
+        ------
+        RunError
+            If the disk refuses.
+        """
+        if not self.due(done) and (self._every is None or done != self.start):
             return
         folder = self._folder / f"{done:06d}"
         folder.mkdir(parents=True, exist_ok=True)
         agents = sorted((node for block in blocks for node in block), key=lambda node: node.id)
         # the ledgers first: a checkpoint never knows of more than they hold
+        for agent in agents:
+            agent.ledger.sync()
         places = {agent.id: agent.ledger.place(done) for agent in agents}
         states = {f"agent {agent.id}": node_state(agent, seeded=self._seeded) for agent in agents}
         if tail.sum is not None:
@@ -150,42 +192,51 @@ class Keeper:
             "settings": self._settings,
             "round": done,
             "agents": self._total,
-            "token": self._token,
+            "starts": [list(start) for start in self.starts],
             "ledgers": {str(i): list(place) for i, place in places.items()},
             "records": self._prints,
             "index": index,
             "digest": digest(index, stacks),
         }
         write_archive(folder / f"part-{agents[0].id:06d}.npz", meta, stacks)
+        self.close()
+        if self.kept:
+            self._outbox = OutboxFile(folder / f"outbox-{agents[0].id:06d}.jsonl", durable=self._durable)
         for path in (folder, self._folder, self._folder.parent / "metrics.csv"):
             if path.exists():  # one process alone writes figures
                 sync(path)
-        self._transport.world.gather(None)  # every process has its part written
-        self._forget()
+        self._forget(done)
+
+    def close(self) -> None:
+        """Close the outbox."""
+        if self._outbox is not None:
+            self._outbox.close()
 
     def _solver_of(self, block: Sequence[Node]) -> dict[str, BlockSolver]:
         """Solver of a block by its name in a checkpoint; of a single agent and of private runs nothing is kept."""
         solver = block[0].door.secret.solver.block if self._seeded and len(block) > 1 else None
         return {} if solver is None else {f"block {min(node.id for node in block)}": solver}
 
-    def _forget(self) -> None:
-        """Remove all but this checkpoint and the one before; after a loss the last whole one may be older."""
-        world = self._transport.world
+    def _forget(self, done: int) -> None:
+        """Remove what nobody needs: others may be some rounds behind; after a loss the last whole one may be older."""
+        world, every = self._transport.world, self._every or 1
         if self._transport.lost or not (world.rank == 0 or not world.shared_folder):
             return
-        for old in sorted(self._generations())[:-2]:
-            shutil.rmtree(self._folder / f"{old:06d}", ignore_errors=True)
+        for old in self._generations():
+            if old < (done - self._apart - 1) // every * every:
+                shutil.rmtree(self._folder / f"{old:06d}", ignore_errors=True)
 
     def _generations(self) -> list[int]:
         with suppress(OSError):
-            return [int(path.name) for path in self._folder.iterdir() if path.name.isdecimal()]
+            return sorted(int(path.name) for path in self._folder.iterdir() if path.name.isdecimal())
         return []
 
-    def _load(self) -> None:
+    def _agreed(self, *, resumed: bool) -> int:
+        """Round with which all begin; what they go on from is read."""
         world, transport = self._transport.world, self._transport
-        mine = run_on_all(world, self._candidates)
-        offers = world.gather([max(self._generations(), default=-1), sorted(mine)])
-        offered = [_offer(part) for part in offers if part is not None]
+        mine = run_on_all(world, self._candidates) if resumed else {0: []}
+        offers = world.gather([secrets.token_hex(8), max(self._generations(), default=0), sorted(mine)])
+        name, offered = _name(offers[0]), [_offer(part) for part in offers if part is not None]
         newest = max(own for own, _ in offered)
         common = set(mine).intersection(*(part for _, part in offered))
         if not common:
@@ -196,46 +247,61 @@ class Keeper:
             )
             error.shared = True
             raise error
-        self.start, token = max(common)
-        run_on_all(world, lambda: self._read(mine[self.start, token]))
+        start = max(common)
+        run_on_all(world, lambda: self._load(mine[start], start, resumed=resumed))
+        self.starts.append(Start(name, start))
+        if not resumed:
+            return start
         if world.rank == 0 or not world.shared_folder:
             for later in self._generations():
-                if later > self.start:  # written in part, by what was interrupted
-                    shutil.rmtree(self._folder / f"{later:06d}", ignore_errors=True)
-        world.gather(None)
-        notes = []
-        if newest > self.start:
-            notes.append(
-                f"the checkpoint of {newest} rounds is not whole: the run went on from the one of {self.start}"
-            )
+                for path in (self._folder / f"{later:06d}").glob("part-*.npz") if later > start else ():
+                    path.unlink(missing_ok=True)  # written again, from the same outboxes
         if not self._seeded:
-            notes.append(
-                f"the run was interrupted and resumed after round {self.start - 1}: rounds that it had begun since "
-                "are charged twice; figures of messages count them once, the ledgers hold all"
+            self.notes = (
+                f"the run was interrupted and went on from round {start}: what was sent since was sent again as it "
+                "was, and is charged once",
             )
-        self.notes = tuple(notes)
-        assert all(i in self.places for i in transport.agents)
+        return start
 
-    def _candidates(self) -> dict[tuple[int, str], list[Path]]:
+    def _load(self, paths: Sequence[Path], start: int, *, resumed: bool) -> None:
+        """Read a checkpoint, and what was answered since; without parts the run died before anything was charged."""
+        own = self._transport.agents
+        self._read(paths)
+        if resumed and not paths:
+            self.places = dict.fromkeys(own, BEGINNING)
+        if self._seeded:
+            return
+        later = [self._folder / f"{done:06d}" for done in self._generations() if done >= start]
+        self.past = read_outboxes([path for place in later for path in sorted(place.glob(FILES))], own, start)
+        self.places |= {i: past.ledger for i, past in self.past.items() if past.ledger is not None}
+
+    def hold_void(self) -> None:
+        """Find the rounds of masked sums that no start can repeat: bytes of two starts do not cancel."""
+        own = [max(self.past[i].answers, default=self.start - 1) for i in self._transport.agents]
+        last = [part for part in self._transport.world.gather([min(own), max(own)]) if part is not None]
+        self.void = range(min(low for low, _ in last) + 1, max(high for _, high in last) + 1)
+
+    def _candidates(self) -> dict[int, list[Path]]:
         """Checkpoints that have all agents of this process, and the parts they are in."""
-        found: dict[tuple[int, str], list[Path]] = {}
-        mine = set(self._transport.agents)
-        for done in sorted(self._generations(), reverse=True):
-            parts: dict[str, list[Path]] = {}
-            agents: dict[str, set[int]] = {}
+        found: dict[int, list[Path]] = {}
+        mine, seen = set(self._transport.agents), False
+        for done in reversed(self._generations()):
+            paths, agents = list[Path](), set[int]()
             for path in sorted((self._folder / f"{done:06d}").glob("part-*.npz")):
                 try:
                     meta, _ = read_archive(path, whole=False)
-                    token, own = str(meta.get("token")), {int(i) for i in meta.get("ledgers", {})}
+                    own = {int(i) for i in meta.get("ledgers", {})}
                 except (RequestError, TypeError, ValueError) as error:
                     if found:
                         continue  # an older one, that nobody needs
                     raise error if isinstance(error, RequestError) else damaged(path, error) from None
                 if own & mine:
-                    parts.setdefault(token, []).append(path)
-                    agents.setdefault(token, set()).update(own)
-            found |= {(done, token): paths for token, paths in parts.items() if mine <= agents[token]}
-        return found
+                    paths.append(path)
+                    agents |= own
+            seen = seen or bool(paths)
+            if mine <= agents:
+                found[done] = paths
+        return found if seen else {0: []}
 
     def _read(self, paths: Sequence[Path]) -> None:
         wanted = set(self._transport.agents)
@@ -248,6 +314,7 @@ class Keeper:
                 states = unpack(meta["index"], stacks)
                 places = {int(i): Place(*place) for i, place in meta["ledgers"].items()}
                 records = dict(meta["records"])
+                self.starts = [Start(*start) for start in meta["starts"]]
             except (AttributeError, KeyError, TypeError, ValueError) as error:
                 raise damaged(path, error) from None
             kept = {f"{kind} {i}" for kind in ("agent", "block") for i in wanted}
@@ -280,18 +347,18 @@ class Keeper:
             )
 
 
-def _token(said: Any) -> str:
-    """Mark of this start, by the first process."""
-    if not isinstance(said, str) or re.fullmatch("[0-9a-f]{16}", said) is None:
-        raise RequestError("the first process gives checkpoints no mark: all must run the same version")
-    return said
+def _name(said: Any) -> str:
+    """Name of this start, by the first process."""
+    if not isinstance(said, list) or re.fullmatch("[0-9a-f]{16}", str(said[0])) is None:
+        raise RequestError("the first process gives this start no name: all must run the same version")
+    return str(said[0])
 
 
-def _offer(part: Any) -> tuple[int, set[tuple[int, str]]]:
+def _offer(part: Any) -> tuple[int, set[int]]:
     """Newest checkpoint of a process, and those that it has whole; nothing where it says neither."""
     try:
-        newest, whole = part
-        found = {(done, token) for done, token in whole if type(done) is int and isinstance(token, str)}
+        _, newest, whole = part
+        found = {done for done in whole if type(done) is int}
     except (TypeError, ValueError):
         return -1, set()
     return (newest if type(newest) is int else -1), found

@@ -151,6 +151,11 @@ class Ledger(MemoryLedger):
             if self._account is not None:
                 self._account.rewind(header, since.events)
             return self._place.resume(lines[: self._lines], lines[self._lines :])
+        if since == BEGINNING and book.events:
+            raise RequestError(
+                f"the ledger {self.path} has {book.count} charges, and there is no checkpoint that knows of them: put "
+                "it back, or run anew with --account, so that what is spent counts"
+            )
         for round, event, _ in book.events:
             self._count(event)
             self.charged = max(self.charged, round)

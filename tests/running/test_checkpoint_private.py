@@ -13,7 +13,7 @@ import pytest
 from admmnet import read_run, run
 from admmnet.errors import RequestError
 from admmnet.holder.secrets import Secret
-from admmnet.privacy.events import AboveThreshold, ObjectivePerturbation
+from admmnet.privacy.events import AboveThreshold
 from admmnet.privacy.ledger import audit
 from admmnet.running.checkpoint.packing import read_archive, unpack
 from admmnet.running.checkpoint.resume import resumed_config
@@ -21,7 +21,7 @@ from admmnet.running.events import RoundEvent
 from admmnet.solvers.certificate import Solution
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Vector
-from tests.interrupted_runs import METHODS, ROUNDS, Place, Stop, assert_same, write_people
+from tests.interrupted_runs import METHODS, Place, Stop, assert_same, write_people
 
 
 @pytest.fixture

@@ -233,7 +233,7 @@ class Keeper:
 
     def _agreed(self, *, resumed: bool) -> int:
         """Round with which all begin; what they go on from is read."""
-        world, transport = self._transport.world, self._transport
+        world = self._transport.world
         mine = run_on_all(world, self._candidates) if resumed else {0: []}
         offers = world.gather([secrets.token_hex(8), max(self._generations(), default=0), sorted(mine)])
         name, offered = _name(offers[0]), [_offer(part) for part in offers if part is not None]

@@ -47,29 +47,20 @@ __all__ = [
     "run",
 ]
 
-_HOMES = {
-    "AdmmnetError": "errors",
-    "BudgetError": "errors",
-    "CheckFailed": "errors",
-    "PrivacyWarning": "errors",
-    "RequestError": "errors",
+_HOMES = dict.fromkeys(__all__, "errors") | {
     "Method": "methods.base",
     "NetworkClassifier": "estimators.network",
     "NetworkRegressor": "estimators.network",
     "RoundEvent": "running.events",
     "RunConfig": "config.run_config",
     "RunFolder": "library",
-    "RunError": "errors",
     "RunResult": "library",
-    "StopRun": "errors",
     "__version__": "version",
     "load_config": "config.toml",
     "load_topology": "graph",
     "read_run": "library",
     "run": "library",
 }
-
-
 __getattr__ = lazily(__name__, _HOMES)
 
 

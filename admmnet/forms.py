@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Hashable
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -56,6 +57,21 @@ def decode(kind: type[Form], text: bytes, where: str = "", *, indent: int | None
     if encode(value, indent=indent) != text:
         raise CheckFailed(f"{place}it is not as admmnet writes it: a key or number is unknown, twice, or spelt anew")
     return value
+
+
+def read_form(kind: type[Form], path: Path, *, indent: int | None = 2) -> Form:
+    """Return what ``decode`` makes of a file.
+
+    Raises
+    ------
+    CheckFailed
+        If the file cannot be read, or is not as ``encode`` writes it.
+    """
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise CheckFailed(f"{path}: cannot be read: {error.strerror}") from None
+    return decode(kind, text, str(path), indent=indent)
 
 
 def _finite(value: Any) -> bool:

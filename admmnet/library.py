@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from admmnet.transport import World
 
 
-class Summary(dict[str, Any]):
+class RunSummary(dict[str, Any]):
     """Content of summary.json (docs/run-folder.md); called, it is the closing table as text."""
 
     def __init__(self, content: Mapping[str, Any], folder: Path) -> None:
@@ -45,14 +45,14 @@ class RunResult:
     ----------
     folder : Path
         The run folder.
-    summary : Summary
+    summary : RunSummary
         Content of summary.json, a dict; ``summary()`` is the closing table as text.
     theta : ndarray of shape (N, d)
         Every agent's model: its last released vector, or what ``--answer`` makes of them.
     """
 
     folder: Path
-    summary: Summary
+    summary: RunSummary
     theta: Matrix = field(repr=False)
 
     @classmethod
@@ -60,7 +60,7 @@ class RunResult:
         """Return the result of a run from its folder, its summary, and its vectors."""
         import msgspec
 
-        return cls(folder, Summary(msgspec.to_builtins(summary), folder), theta)
+        return cls(folder, RunSummary(msgspec.to_builtins(summary), folder), theta)
 
     @property
     def ledgers(self) -> tuple[VerifiedLedger, ...]:
@@ -241,8 +241,8 @@ def run(
     RunError
         If a solve misses its certificate, steps run away, or a ledger cannot be written.
     """
-    from admmnet.running.arguments import Asked
+    from admmnet.running.arguments import Arguments
     from admmnet.running.entrance import perform
 
-    asked = Asked(shards, X, y, data, test, schema, graph, scaled, loader, on_start, on_round)
+    asked = Arguments(shards, X, y, data, test, schema, graph, scaled, loader, on_start, on_round)
     return RunResult.of(*perform(config, settings, asked, world, stoppable=stoppable, debug=debug))

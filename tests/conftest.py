@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.command_runs import Admmnet
+from tests.people_runs import write_people
 from tests.real_sets import ENVIRONMENT
 
 
@@ -15,3 +17,15 @@ def real_sets_only_where_asked_for() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv(ENVIRONMENT, raising=False)
         yield
+
+
+@pytest.fixture(scope="session")
+def people(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """File of 200 made people."""
+    return write_people(tmp_path_factory.mktemp("data") / "people.npz", 200)
+
+
+@pytest.fixture
+def admmnet(capsys: pytest.CaptureFixture[str]) -> Admmnet:
+    """The command line in this process."""
+    return Admmnet(capsys)

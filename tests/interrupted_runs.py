@@ -9,15 +9,10 @@ import pytest
 
 from admmnet import RunConfig, run
 from admmnet.running.checkpoint.resume import resumed_config
-from admmnet.running.events import RoundEvent
 from tests import people_runs
-from tests.people_runs import summary_of
+from tests.people_runs import Stop, stopping, summary_of
 
 ROUNDS = 7
-
-
-class Stop(Exception):
-    """Ends a run from outside, as an interrupt does."""
 
 
 class Place:
@@ -42,13 +37,8 @@ class Place:
     def interrupted(self, name: str, after: int, **settings: Any) -> Path:
         """Run up to the end of a round, and no further."""
         every = settings.pop("checkpoint_every", 2)
-
-        def stop(event: RoundEvent) -> None:
-            if event.round == after:
-                raise Stop
-
         with pytest.raises(Stop):
-            run(self.config(name, checkpoint_every=every, **settings), on_round=stop)
+            run(self.config(name, checkpoint_every=every, **settings), on_round=stopping(after))
         return self.folder / name
 
     def resume(self, folder: Path, **settings: Any) -> Path:

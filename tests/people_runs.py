@@ -11,6 +11,7 @@ import numpy as np
 from admmnet import RunConfig, run
 from admmnet.forms import encode
 from admmnet.record.manifest import make_manifest
+from admmnet.running.events import OnRound, RoundEvent
 
 AGENTS, ROUNDS = 4, 3
 PRIVATE: dict[str, Any] = {"no_test": True, "no_account": True}
@@ -26,6 +27,20 @@ def write_people(path: Path, rows: int = 120, seed: int = 2, width: int = 4, noi
 def small(people: str, out: Path, **others: Any) -> RunConfig:
     values: dict[str, Any] = {"algorithm": "pp-admm", "topology": f"ring:{AGENTS}", "rounds": ROUNDS}
     return RunConfig(data=people, out=str(out), **values | {"epsilon": 20.0} | others)
+
+
+class Stop(Exception):
+    """Ends a run from outside, as an interrupt does."""
+
+
+def stopping(after: int, error: type[BaseException] = Stop) -> OnRound:
+    """What ends a run with an error after a round."""
+
+    def stop(event: RoundEvent) -> None:
+        if event.round == after:
+            raise error
+
+    return stop
 
 
 def finished_run(folder: Path) -> Path:

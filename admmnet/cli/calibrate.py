@@ -68,8 +68,8 @@ def calibrate(
     """
     from admmnet.config.defaults import with_delta
     from admmnet.data import declared_classes, declared_task
-    from admmnet.graph import network_of
     from admmnet.methods import fixed
+    from admmnet.running.loading import graph_of
     from admmnet.running.plan import Public, decide
     from admmnet.transport.local import LocalWorld
 
@@ -84,11 +84,9 @@ def calibrate(
     if sample_complexity is not None:
         asked = _asked(settings, Asked(sample_complexity, reference_norm, failure))
     sizes = [] if records is None else _sizes(records)
-    agents = settings.agents
-    if agents is None and settings.topology is None:
-        agents = len(sizes) if len(sizes) > 1 else 5
-    seed = settings.topology_seed if settings.topology_seed is not None else settings.seed or 0
-    graph = network_of(settings.topology or f"erdos-renyi:{agents}:0.5", agents=agents, seed=seed)
+    if settings.agents is None and settings.topology is None and len(sizes) > 1:
+        settings = settings.changed(agents=len(sizes))
+    _, graph = graph_of(settings.sections.network, settings.graph_seed, None, LocalWorld())
     sizes = sizes or [max(BUILT_IN_TRAINING // len(graph), 1)]
     if len(sizes) not in (1, len(graph)):
         raise RequestError(f"--records {records} names {len(sizes)} sizes for {len(graph)} agents: give one, or all")

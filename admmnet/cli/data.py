@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from admmnet.errors import CheckFailed, RequestError, counted, printable
 from admmnet.record.format import count, number
 
 if TYPE_CHECKING:
+    from admmnet.data import DataSettings
     from admmnet.data.check import Findings
 
 SHOWN = 60
@@ -49,13 +50,9 @@ def check(file: str, schema: Path | None, most: int, **flags: Any) -> None:
 
     What is printed quotes records: it is for whoever holds FILE. Exit code 1 if there are faults.
     """
-    from admmnet.config.toml import read_schema
-    from admmnet.data import DataSettings
     from admmnet.data.check import check_file
 
-    given = {} if schema is None else read_schema(schema)
-    given |= {name: value for name, value in flags.items() if value}
-    found = check_file(DataSettings(data=file, **given))
+    found = check_file(_settings(file, schema, flags))
     print(f"{file}, on this machine only, for what follows quotes records:")
     if found.source is None:
         told = list(islice(_few_of_each(found.faults), most))
@@ -67,6 +64,14 @@ def check(file: str, schema: Path | None, most: int, **flags: Any) -> None:
             f"{file} has {counted(found.count, 'fault')}: mend and check again, for a fault can hide others"
         )
     _print_sound(found)
+
+
+def _settings(file: str, schema: Path | None, flags: Mapping[str, Any]) -> DataSettings:
+    from admmnet.config.toml import read_schema
+    from admmnet.data import DataSettings
+
+    given = {} if schema is None else read_schema(schema)
+    return DataSettings(data=file, **given | {name: value for name, value in flags.items() if value})
 
 
 def _few_of_each(faults: Sequence[str]) -> Iterator[str]:
@@ -142,13 +147,9 @@ def show(name: str, schema: Path | None, balance: bool, as_json: bool, **flags: 
 
     The label balance is a figure of the records: it is shown of public data sets, and with --balance.
     """
-    from admmnet.config.toml import read_schema
-    from admmnet.data import DataSettings
     from admmnet.data.show import facts_of, words_of
 
-    given = {} if schema is None else read_schema(schema)
-    given |= {name: value for name, value in flags.items() if value}
-    facts = facts_of(DataSettings(data=name, **given), balance=balance)
+    facts = facts_of(_settings(name, schema, flags), balance=balance)
     if as_json:
         print(json.dumps(facts, indent=2))
         return

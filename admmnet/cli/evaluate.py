@@ -51,7 +51,7 @@ def _new_data(*, labelled: bool) -> Callable[[Callable[..., None]], Callable[...
 
 def mode_line(folder: Path) -> str:
     """First line of the verdict on a run, by its summary alone."""
-    from admmnet.forms import decode
+    from admmnet.forms import read_form
     from admmnet.record.folder import SUMMARY
     from admmnet.record.forms import Summary
     from admmnet.record.verdict import verdict_on
@@ -59,7 +59,7 @@ def mode_line(folder: Path) -> str:
     path = folder / SUMMARY
     if not path.exists():
         return "mode:       not known: there is no summary.json"
-    return verdict_on(decode(Summary, path.read_bytes(), str(path), indent=2), str(folder)).lines()[0]
+    return verdict_on(read_form(Summary, path), str(folder)).lines()[0]
 
 
 def _request(features: str | None, **given: Any) -> NewData:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from admmnet.errors import RequestError
-from admmnet.evidence.follow import Seen, Sight
+from admmnet.evidence.follow import AgentSight, Sight
 from admmnet.record.format import epsilon, error, number
 from admmnet.record.format import seconds as duration
 from admmnet.record.values import at, real
@@ -36,7 +36,7 @@ PHASES = {
 }
 
 
-class Frame:
+class Screen:
     """Draws one run again and again; it remembers when rounds were seen, for the pace."""
 
     def __init__(self, folder: Path) -> None:
@@ -189,7 +189,7 @@ def _agents(sight: Sight, most: int) -> RenderableType:
     return grid
 
 
-def _chosen(agents: tuple[Seen, ...], most: int) -> list[Seen]:
+def _chosen(agents: tuple[AgentSight, ...], most: int) -> list[AgentSight]:
     """Agents for which there is room: those of which there is something to say first, in order of their numbers."""
     first = sorted(agents, key=lambda seen: (not seen.state, seen.agent))[:most]
     return sorted(first, key=lambda seen: seen.agent)

@@ -77,9 +77,7 @@ def rotate(file: Path, agents: tuple[int, ...], keep_curve: bool, out: Path) -> 
 
     Their signing keys of before stay listed as former ones, so that earlier run folders still verify.
     """
-    from admmnet.transport.hosts.network import read_network
-
-    _renew(read_network(file), file, agents, out, lost=False, keep_curve=keep_curve)
+    _renew(file, agents, out, lost=False, keep_curve=keep_curve)
 
 
 @network.command()
@@ -91,11 +89,9 @@ def revoke(file: Path, agents: tuple[int, ...], out: Path) -> None:
 
     Earlier run folders still verify, and `admmnet ledger verify --network` says whose keys in them were revoked.
     """
-    from admmnet.transport.hosts.network import read_network
-
     if not agents:
         raise RequestError("name the agents whose keys others may have: --agent I, which may be repeated")
-    _renew(read_network(file), file, agents, out, lost=True)
+    _renew(file, agents, out, lost=True)
 
 
 def renewed(peer: Peer, *, curve: bool) -> tuple[Peer, Secrets]:
@@ -108,18 +104,17 @@ def renewed(peer: Peer, *, curve: bool) -> tuple[Peer, Secrets]:
     return replace(peer, public_key=key, identity=identity.public), Secrets(keys, identity)
 
 
-def _renew(
-    network: Network, file: Path, agents: Sequence[int], out: Path, *, lost: bool, keep_curve: bool = False
-) -> None:
+def _renew(file: Path, agents: Sequence[int], out: Path, *, lost: bool, keep_curve: bool = False) -> None:
     """Write a network again, with new keys for some agents (none named: all); those of before are listed."""
-    from admmnet.transport.hosts.network import make_network
+    from admmnet.transport.hosts.network import make_network, read_network
 
-    secrets: dict[int, Secrets]
+    network = read_network(file)
+    secrets: dict[int, Secrets] = {}
     count = len(network.peers)
     if agents and max(agents) >= count:
         raise RequestError(f"--agent {max(agents)}: {file} has the agents 0 to {count - 1}")
     chosen = sorted(set(agents)) or list(range(count))
-    peers, secrets = list(network.peers), {}
+    peers = list(network.peers)
     for i in chosen:
         old = peers[i]
         former, revoked = (*old.former, str(old.identity)), old.revoked

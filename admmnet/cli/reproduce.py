@@ -7,6 +7,7 @@ import sys
 import click
 
 from admmnet.cli.compare import GridProgress
+from admmnet.cli.flags import debug_flag, quiet_flag
 from admmnet.papers import PAPERS
 
 
@@ -20,8 +21,8 @@ from admmnet.papers import PAPERS
 @click.option("--ipums-us", metavar="FILE", help="your own IPUMS extract of the US, for ding2020's figure 7")
 @click.option("--simulate", is_flag=True, help="take your own extracts to be public: figures show them")
 @click.option("--out", "-o", required=True, metavar="DIR", help="folder; the same again goes on with it")
-@click.option("--quiet", is_flag=True, help="print nothing but errors")
-@click.option("--debug", is_flag=True, help="show the traceback of an error")
+@quiet_flag
+@debug_flag
 def reproduce(
     paper: str,
     quick: bool,

@@ -85,10 +85,10 @@ def _follow(watcher: Watcher, every: float) -> Sight:
         return _tell(watcher, every)
     from rich.live import Live
 
-    from admmnet.cli.frame import Frame
+    from admmnet.cli.frame import Screen
     from admmnet.report.columns import console
 
-    out, frame = console(), Frame(watcher.folder)
+    out, frame = console(), Screen(watcher.folder)
     sight = watcher.look()
     with Live(frame.of(sight, out), console=out, auto_refresh=False) as live:
         while sight.phase in ("running", "unknown"):
@@ -118,11 +118,11 @@ def _tell(watcher: Watcher, every: float) -> Sight:
 
 
 def _print(watcher: Watcher) -> None:
-    from admmnet.cli.frame import Frame
+    from admmnet.cli.frame import Screen
     from admmnet.report.columns import console
 
     out, sight = console(), watcher.look()
-    out.print(Frame(watcher.folder).of(sight, out, whole=True))
+    out.print(Screen(watcher.folder).of(sight, out, whole=True))
     if sight.phase == "broken":
         print(_words(watcher))
 

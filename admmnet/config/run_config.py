@@ -20,7 +20,6 @@ from admmnet.transport.settings import NetworkSettings
 if TYPE_CHECKING:
     from admmnet.config.keywords import AllSettings
     from admmnet.data.schema import Task
-    from admmnet.methods.base import Method
 
 Mode = Literal["simulation", "private"]
 Section = TypeVar("Section")
@@ -284,12 +283,6 @@ def _refuse_foreign(algorithm: str, name: str, value: Any) -> None:
             f"{name} = {value!r} does not go with algorithm = {algorithm!r}, but with "
             f"{', '.join(owner for owner, _ in owners)}"
         )
-
-
-def config_of(method: Method) -> RunConfig:
-    """Settings of a method that was made from a run's."""
-    assert isinstance(method.settings, RunConfig)
-    return method.settings
 
 
 def settings_of(algorithm: str) -> dict[str, Setting]:

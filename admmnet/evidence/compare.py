@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from admmnet.errors import CheckFailed, RequestError
-from admmnet.evidence.receipts import FOLDER, IDENTITIES, is_signed, lost_receipts, read_starts, receipts_path
+from admmnet.evidence.receipts import FOLDER, IDENTITIES, is_signed, lost_receipts, receipts_path
 from admmnet.files import load_json, load_toml
-from admmnet.forms import decode
+from admmnet.forms import read_form
 from admmnet.identity.keys import verify
 from admmnet.identity.receipts import NOTHING, Receipt, fault_of, hash_of, of_line
 from admmnet.privacy.ledger.checks import TOLERANCE
 from admmnet.privacy.ledger.lines import digest
 from admmnet.record.folder import SUMMARY, sha256
-from admmnet.record.forms import Beginning, Summary
+from admmnet.record.forms import Beginning, Identities, Summary
 from admmnet.transport.hosts.network import Network
 
 _FILE = re.compile(r"agent-(\d{3,})\.jsonl")
@@ -72,14 +72,14 @@ def read_evidence(folder: Path) -> Evidence | None:
         Naming file, line and fault.
     """
     path = folder / SUMMARY
-    summary = decode(Summary, path.read_bytes(), str(path), indent=2) if path.exists() else None
+    summary = read_form(Summary, path) if path.exists() else None
     if not (folder / FOLDER).exists():
         if summary is not None and summary.identities is not None:
             raise CheckFailed(f"{folder / FOLDER}: is missing, though summary.json says that receipts were kept")
         if summary is None and _must_keep(folder):
             raise CheckFailed(f"{folder / FOLDER}: is missing, though the run keeps receipts: it was removed")
         return None
-    starts = {start.run: start for start in read_starts(folder / FOLDER / IDENTITIES)}
+    starts = {start.run: start for start in read_form(Identities, folder / FOLDER / IDENTITIES).starts}
     kept: list[Kept] = []
     for path in sorted((folder / FOLDER).glob("agent-*")):
         kept += _kept(path, starts, finished=summary is not None)

@@ -18,7 +18,7 @@ from msgspec import to_builtins
 from admmnet.errors import CheckFailed, RequestError, printable
 from admmnet.evidence.compare import read_evidence
 from admmnet.files import load_toml
-from admmnet.forms import decode
+from admmnet.forms import read_form
 from admmnet.privacy.ledger.form import HeaderLine
 from admmnet.record.folder import LOST, PART, SUMMARY, is_held
 from admmnet.record.forms import Lost, Summary
@@ -31,7 +31,7 @@ SHARE = 0.05
 
 
 @dataclass(frozen=True)
-class Seen:
+class AgentSight:
     """One agent.
 
     Attributes
@@ -77,7 +77,7 @@ class Sight:
         Seconds since the last one was written.
     errors : mapping of int to float
         Test errors of the consensus by round.
-    agents : tuple of Seen
+    agents : tuple of AgentSight
         Those of which the folder knows something.
     lost : mapping of int to int
         Agent to the round in which the others lost it.
@@ -93,7 +93,7 @@ class Sight:
     done: int
     written: float | None
     errors: Mapping[int, float]
-    agents: tuple[Seen, ...]
+    agents: tuple[AgentSight, ...]
     lost: Mapping[int, int]
     trouble: str | None
     summary: Summary | None
@@ -109,7 +109,7 @@ class Sight:
         return "epoch" if at(self.settings, "network", "agents") is None else "round"
 
     @property
-    def most_spent(self) -> Seen | None:
+    def most_spent(self) -> AgentSight | None:
         """Agent that has spent the largest share of its budget; None without budgets."""
         budgets = [seen for seen in self.agents if seen.target and seen.spent is not None]
         return max(budgets, key=lambda seen: (seen.spent or 0.0) / (seen.target or 1.0), default=None)
@@ -214,7 +214,9 @@ class Watcher:
             If it is no run folder.
         """
         held = is_held(self.folder)  # before the summary, which is written before the lock is given up
-        settings = _read(self.folder / "config.toml", load_toml)
+        settings: Mapping[str, Any] = {}
+        with suppress(OSError, ValueError):
+            settings = load_toml((self.folder / "config.toml").read_bytes())
         if at(settings, "algorithm", "algorithm") is None:
             raise RequestError(f"{self.folder} is no run folder: it has no config.toml that names an algorithm")
         summary = self._summary()
@@ -227,7 +229,7 @@ class Watcher:
         agents = tuple(self._agents(summary, lost))
         header = self._header
         return Sight(
-            settings=settings or {},
+            settings=settings,
             mode=None if header is None else mode_of(to_builtins(header), whole(at(settings, "run", "seed"))),
             phase=phase,
             rounds=rounds,
@@ -241,19 +243,18 @@ class Watcher:
         )
 
     def _summary(self) -> Summary | None:
-        path = self.folder / SUMMARY
-        with suppress(OSError, CheckFailed):
-            return decode(Summary, path.read_bytes(), str(path), indent=2)
+        with suppress(CheckFailed):
+            return read_form(Summary, self.folder / SUMMARY)
         return None
 
     def _lost(self, summary: Summary | None) -> dict[int, int]:
-        path, said = self.folder / LOST, Lost()
-        with suppress(OSError, CheckFailed):
-            said = decode(Lost, path.read_bytes(), str(path), indent=2)
+        said = Lost()
+        with suppress(CheckFailed):
+            said = read_form(Lost, self.folder / LOST)
         found = {int(i): round for i, round in said.items()} | ({} if summary is None else summary.lost)
         return dict(sorted(found.items()))
 
-    def _agents(self, summary: Summary | None, lost: Mapping[int, int]) -> list[Seen]:
+    def _agents(self, summary: Summary | None, lost: Mapping[int, int]) -> list[AgentSight]:
         refused = {} if summary is None else {entry.agent: entry.refused_at for entry in summary.per_agent}
         self._charged = 0
         budgets = dict(self._budgets())
@@ -264,7 +265,7 @@ class Watcher:
             if not state and refused.get(agent) is not None:
                 state = f"refused in round {refused[agent]}"
             target, spent = budgets.get(agent, (None, None))
-            seen.append(Seen(agent, target, spent, releases, self._metrics.last.get(agent), error, state))
+            seen.append(AgentSight(agent, target, spent, releases, self._metrics.last.get(agent), error, state))
         return seen
 
     def _budgets(self) -> Iterator[tuple[int, tuple[float | None, float | None]]]:
@@ -295,18 +296,3 @@ class Watcher:
                 self._trouble = f"receipts cannot be read: {type(error).__name__}"
             self._next = time.monotonic() + (time.monotonic() - begin) / SHARE
         return self._trouble
-
-
-def _read(path: Path, load: Any) -> Mapping[str, Any] | None:
-    try:
-        return _mapping(path.read_bytes(), load)
-    except OSError:
-        return None
-
-
-def _mapping(data: bytes, load: Any) -> Mapping[str, Any] | None:
-    try:
-        found = load(data)
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None

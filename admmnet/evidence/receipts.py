@@ -19,7 +19,7 @@ import numpy as np
 from admmnet.errors import CheckFailed, RequestError, RunError
 from admmnet.evidence.members import Members
 from admmnet.files import write_whole
-from admmnet.forms import decode, encode
+from admmnet.forms import encode, read_form
 from admmnet.graph.simple import Graph
 from admmnet.identity.keys import verify
 from admmnet.identity.receipts import NOTHING, Receipt, fault_of, hash_of, of_words, statement_of, to_words
@@ -71,20 +71,6 @@ def kept_by(own: Collection[int], graph: Graph) -> list[tuple[int, int]]:
     return [(i, j) for i in own for j in sorted(graph[i]) if j not in here or i == min(here & set(graph[j]))]
 
 
-def read_starts(path: Path) -> list[Beginning]:
-    """Starts of a run that receipts/identities.json lists.
-
-    Raises
-    ------
-    CheckFailed
-        If there is none, or it is damaged.
-    """
-    try:
-        return decode(Identities, path.read_bytes(), str(path), indent=2).starts
-    except OSError as error:
-        raise CheckFailed(f"{path}: cannot be read: {error.strerror}") from None
-
-
 def lost_receipts(folder: Path, starts: Sequence[Beginning], until: int, agents: Collection[int]) -> str | None:
     """What is not there, of ``agents`` who kept receipts up to a checkpoint from which the next start went on.
 
@@ -101,7 +87,7 @@ def lost_receipts(folder: Path, starts: Sequence[Beginning], until: int, agents:
 
 
 @dataclass(slots=True)
-class Chain:
+class KeptChain:
     """Receipts of one agent that one neighbour keeps."""
 
     last: Receipt | None = None
@@ -122,7 +108,7 @@ class Receipts:
     ) -> None:
         self._members, self._transport, self._ledgers = members, transport, ledgers
         self._hashes = dict.fromkeys(transport.agents, NOTHING)
-        self._chains = {pair: Chain() for pair in kept_by(transport.agents, graph)}
+        self._chains = {pair: KeptChain() for pair in kept_by(transport.agents, graph)}
         self._paths = {i: receipts_path(folder, i, len(graph)) for i, _ in self._chains}
         self._rounds, self._closed = 0, False
 
@@ -184,7 +170,7 @@ class Receipts:
                 )
         self._end_round()
 
-    def _add(self, chain: Chain, i: int, j: int, round: int, inbox: Inbox, said: bytes | None) -> None:
+    def _add(self, chain: KeptChain, i: int, j: int, round: int, inbox: Inbox, said: bytes | None) -> None:
         """Judge the receipt of a neighbour j, which has ``said`` something where that was heard."""
         if chain.broken:  # accused already, and not given up by the others
             inbox[i].pop(j, None)
@@ -264,7 +250,7 @@ def begin(members: Members, transport: Transport, graph: Graph, folder: Path, ro
             path = folder / FOLDER / IDENTITIES
             here = graph if world.shared_folder else transport.agents
             try:
-                starts = read_starts(path) if path.exists() else []
+                starts = read_form(Identities, path).starts if path.exists() else []
             except CheckFailed:
                 raise RequestError(f"{path} is damaged: put the right one back, or run anew") from None
             fault = lost_receipts(folder, starts, round, here) if starts else None

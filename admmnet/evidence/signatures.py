@@ -10,7 +10,7 @@ from msgspec import structs
 
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.files import write_whole
-from admmnet.forms import decode, encode
+from admmnet.forms import encode, read_form
 from admmnet.identity.keys import SIGNATURE, Identity, statement, verify
 from admmnet.record.forms import Signed, Summary
 from admmnet.record.manifest import MANIFEST, grown_digest, manifest_digest
@@ -70,7 +70,7 @@ def check_signature(folder: Path) -> Signed | None:
     path = folder / SIGNED
     if not path.exists():
         return None
-    said = decode(Signed, path.read_bytes(), str(path), indent=1)
+    said = read_form(Signed, path, indent=1)
     if not verify(said.key, bytes.fromhex(said.signature), _statement(said)):
         raise CheckFailed(f"{path}: its signature is not that of its key: it was changed")
     there = (folder / MANIFEST).exists()

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
 from admmnet.privacy.ledger.audit import VerifiedLedger
-from admmnet.record.figures import figures
+from admmnet.record.figures import figures, privacy_of
 from admmnet.record.forms import AgentEntry, Summary
 
 TOLERANCE = 1e-9
 """Relative difference allowed between a figure of summary.json and the ledger's."""
-MAXIMA = {
-    **{name: name for name in ("epsilon_target", "delta", "epsilon_proven", "epsilon_spent")},
-    "epsilon_if_all_collude": "epsilon_if_all_collude",
-    **{name: name for name in ("epsilon_published", "rho_proven", "rho_published")},
-    "rho_spent": "rho",
-}
-"""Key of ``privacy`` to that of ``per_agent`` whose largest figure it is."""
 
 
 def contradictions(path: Path, summary: Summary, accounts: Mapping[str, VerifiedLedger]) -> Iterator[str]:
@@ -45,14 +38,11 @@ def _faults(path: Path, summary: Summary, accounts: Mapping[str, VerifiedLedger]
             last = account.last
             if account.header["neighbours"] and summary.rounds <= last:
                 yield f"rounds is {summary.rounds}, the ledger of agent {agent} has a charge of round {last}"
-    yield from _common_faults(summary, [account.header for account in accounts.values()])
     given = {PurePath(name).stem.removeprefix("agent-") for name in listed}
     numbers = {int(number) for number in given if number.isdecimal()}
     living = [entry for i, entry in entries.items() if i in numbers and entry.lost_at is None]
-    for name, key in MAXIMA.items():
-        said, right = getattr(summary.privacy, name), _largest(getattr(entry, key) for entry in living)
-        if living and not _same(said, right):
-            yield f"privacy.{name} is {said!r}, the largest of its agents is {right!r}"
+    for account in list(accounts.values())[:1]:  # what the first says of the run all say
+        yield from _common_faults(summary, account, living)
 
 
 def _entry_faults(account: VerifiedLedger, entry: AgentEntry, releases: int | None) -> Iterator[str]:
@@ -93,34 +83,22 @@ def _releases(path: Path) -> dict[int, int]:
         return {}
 
 
-def _common_faults(summary: Summary, headers: list[dict[str, Any]]) -> Iterator[str]:
-    """What a summary says otherwise than the headers of all agents."""
-    if not headers:
-        return
-    first, privacy = headers[0], summary.privacy
-    masked = first.get("trust") is not None
-    for name, said, right in (
-        ("trust", privacy.trust if masked else None, first.get("trust")),
-        ("colluders", privacy.colluders, first.get("colluders")),
-        ("mode", summary.mode, first.get("mode")),
-        ("seeded", summary.seeded, first["noise"] == "seeded"),
-        ("algorithm", summary.algorithm, first["algorithm"]),
-        ("method", summary.method, first["method"]),
-        ("adjacency", privacy.adjacency, first["adjacency"]),
-        ("accountant", privacy.accountant, None if first["budget"]["delta"] is None else first["accountant"]),
-    ):
-        if said != right:
-            yield f"{name} is {said!r}, the ledgers say {right!r}"
+def _common_faults(summary: Summary, account: VerifiedLedger, living: Sequence[AgentEntry]) -> Iterator[str]:
+    """What a summary says of the run otherwise than a ledger and the entries of agents that were not lost."""
+    header, said = account.header, summary.privacy
+    for name, right_word in (header | {"seeded": header["noise"] == "seeded"}).items():
+        if name in ("mode", "algorithm", "method", "seeded") and summary[name] != right_word:
+            yield f"{name} is {summary[name]!r}, the ledgers say {right_word!r}"
     if (summary.seed is not None) != summary.seeded:
         yield f"seed is {summary.seed}, seeded is {summary.seeded}"
+    maskable = said.trust is not None or header.get("trust") is not None
+    right = privacy_of(account.contract, living, account=said.account, maskable=maskable, planned=not summary.lost)
+    for name in said.__struct_fields__ if living else ():
+        if not _same(said[name], right[name]):
+            yield f"privacy.{name} is {said[name]!r}, by the ledgers it is {right[name]!r}"
 
 
-def _largest(values: Iterable[float | None]) -> float | None:
-    found = list(values)
-    return None if not found or None in found else max(value for value in found if value is not None)
-
-
-def _same(said: float | None, right: float | None) -> bool:
-    if right is None or said is None:
-        return said is right
+def _same(said: Any, right: Any) -> bool:
+    if not isinstance(said, float) or not isinstance(right, float):
+        return bool(said == right)
     return abs(said - right) <= TOLERANCE * max(abs(said), abs(right))

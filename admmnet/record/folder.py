@@ -18,7 +18,7 @@ import numpy as np
 from admmnet.errors import RequestError
 from admmnet.files import sync, write_whole
 from admmnet.forms import encode
-from admmnet.record.forms import Part, Summary
+from admmnet.record.forms import PartFile, Summary
 from admmnet.record.manifest import MANIFEST, make_manifest
 from admmnet.transport.collective import run_on_all
 from admmnet.types import Matrix, Vector
@@ -175,7 +175,7 @@ def part_name(algorithm: str, agent: int) -> str:
 
 def write_part(folder: Path, agent: int, agents: int) -> None:
     """Say that a run folder is one agent's own: it holds its ledger and no other."""
-    write_whole({folder / PART: encode(Part(agent=agent, agents=agents), indent=2)})
+    write_whole({folder / PART: encode(PartFile(agent=agent, agents=agents), indent=2)})
 
 
 def ledger_path(folder: Path, agent: int, agents: int) -> Path:

@@ -336,7 +336,7 @@ class Manifest(_Form, frozen=True, kw_only=True):
     files: dict[str, FileEntry]
 
 
-class Part(_Form, frozen=True, kw_only=True):
+class PartFile(_Form, frozen=True, kw_only=True):
     """part.json: the folder holds the ledger of one agent alone."""
 
     agent: Whole

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from admmnet.errors import CheckFailed
-from admmnet.forms import decode, encode
+from admmnet.forms import encode, read_form
 from admmnet.record.forms import FileEntry, Manifest
 
 MANIFEST = "manifest.json"
@@ -51,7 +51,7 @@ def manifest_digest(folder: Path) -> str:
 def grown_digest(folder: Path) -> str:
     """sha256 over names and contents, as they stand, of the files of which a manifest holds the beginning alone."""
     whole = hashlib.sha256()
-    for name, entry in _read(folder / MANIFEST).items():
+    for name, entry in read_form(Manifest, folder / MANIFEST, indent=1).files.items():
         if entry.grows:
             whole.update(f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()} {name}\n".encode())
     return whole.hexdigest()
@@ -66,7 +66,7 @@ def check_manifest(folder: Path, lost: Collection[int]) -> None:
         Naming the first file that is missing, changed, or not in it.
     """
     path = folder / MANIFEST
-    files = _read(path)
+    files = read_form(Manifest, path, indent=1).files
     there = {file.relative_to(folder).as_posix(): file for file in _covered(folder)}
     for name, entry in files.items():
         file = there.get(name)
@@ -107,10 +107,3 @@ def _agent(stem: str) -> int | None:
     """Agent whose file has such a name."""
     number = stem.removeprefix("agent-")
     return int(number) if number != stem and number.isdecimal() else None
-
-
-def _read(path: Path) -> dict[str, FileEntry]:
-    try:
-        return decode(Manifest, path.read_bytes(), str(path), indent=1).files
-    except OSError as error:
-        raise CheckFailed(f"{path}: cannot be read: {error.strerror}") from None

@@ -11,16 +11,16 @@ from typing import Any, TypeVar
 from admmnet.config.toml import read_values
 from admmnet.errors import CheckFailed, RequestError, short
 from admmnet.files import load_toml
-from admmnet.forms import decode
+from admmnet.forms import read_form
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.account import account_path
 from admmnet.privacy.ledger.lines import digest
 from admmnet.privacy.ledger.segments import is_segment
 from admmnet.record.agree import contradictions
 from admmnet.record.folder import PART, SUMMARY, ledger_name
-from admmnet.record.forms import Part, Summary
+from admmnet.record.forms import PartFile, Summary
 from admmnet.record.manifest import MANIFEST, check_manifest
-from admmnet.record.shelf import Read, ledger_files, read_all
+from admmnet.record.shelf import ReadLedger, ledger_files, read_all
 
 Form = TypeVar("Form")
 
@@ -38,7 +38,7 @@ class Run:
         sha256 of the bytes of every ledger.
     summary : Summary or None
         Of a finished run.
-    part : Part or None
+    part : PartFile or None
         Where the folder is one agent's own.
     faults : tuple of str
         What does not hold, each with its file; ``read_run`` raises the first.
@@ -48,7 +48,7 @@ class Run:
     ledgers: dict[str, audit.VerifiedLedger]
     digests: dict[str, str]
     summary: Summary | None
-    part: Part | None = None
+    part: PartFile | None = None
     faults: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -79,17 +79,7 @@ class Run:
 
 
 def read_run(path: str | Path, *, events: bool = True, processes: int = 1) -> Run:
-    """Read a run folder, or one agent's part of it, and verify everything in it.
-
-    Without ``events`` what every single one says is not kept. So many ``processes`` may share the work.
-
-    Raises
-    ------
-    RequestError
-        If it is no run folder.
-    CheckFailed
-        Naming file, line and fault, if anything does not hold.
-    """
+    """As ``look_at``; CheckFailed names the first thing that does not hold."""
     run = look_at(path, events=events, processes=processes)
     for fault in run.faults:
         raise CheckFailed(fault)
@@ -97,7 +87,9 @@ def read_run(path: str | Path, *, events: bool = True, processes: int = 1) -> Ru
 
 
 def look_at(path: str | Path, *, events: bool = True, processes: int = 1) -> Run:
-    """As ``read_run``, but return also a folder in which something does not hold, with its faults.
+    """Read a run folder, or one agent's part of it, and verify everything in it; what does not hold is its faults.
+
+    Without ``events`` what every single one says is not kept. So many ``processes`` may share the work.
 
     Raises
     ------
@@ -111,7 +103,7 @@ def look_at(path: str | Path, *, events: bool = True, processes: int = 1) -> Run
     if not files:
         lacks = "it has no ledger/agent-*.jsonl" if path.exists() else "there is nothing of that name"
         raise RequestError(f"{path} is no run folder: {lacks}; name a folder that a run wrote")
-    part = _read(Part, path / PART, faults)
+    part = _read(PartFile, path / PART, faults)
     if part is not None and part.agent >= part.agents:
         faults.append(f"{path / PART}: there is no agent {part.agent} among {part.agents}")
         part = None
@@ -179,17 +171,15 @@ def check_account(folder: Path, accounts: Mapping[str, audit.VerifiedLedger], ru
 def _read(kind: type[Form], path: Path, faults: list[str]) -> Form | None:
     """A form from its file; None where there is none, or, with a fault, where it cannot be read."""
     try:
-        return decode(kind, path.read_bytes(), str(path), indent=2)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        faults.append(f"{path}: cannot be read: {error.strerror}")
+        return read_form(kind, path) if path.exists() else None
     except CheckFailed as error:
         faults.append(str(error))
     return None
 
 
-def _misplaced(path: Path, reads: list[Read], part: Part | None, agents: int, summary: Summary | None) -> Iterator[str]:
+def _misplaced(
+    path: Path, reads: list[ReadLedger], part: PartFile | None, agents: int, summary: Summary | None
+) -> Iterator[str]:
     """What is wrong with the ledgers' agents and names."""
     expected: Sequence[int] = range(len(reads)) if part is None else (part.agent,)
     if len(reads) != len(expected):
@@ -220,7 +210,7 @@ def _declared(path: Path) -> int:
 
 
 def _digest_faults(
-    path: Path, summary: Summary, named: Mapping[str, Read], *, whole: bool
+    path: Path, summary: Summary, named: Mapping[str, ReadLedger], *, whole: bool
 ) -> Iterator[tuple[str, str]]:
     """Hold the ledgers against the summary, which a run writes when every agent that it still has is through.
 

@@ -25,7 +25,7 @@ WORTH = 20_000_000
 _RECORDS = re.compile(rb'"records":(\d+)')
 
 
-class Read(NamedTuple):
+class ReadLedger(NamedTuple):
     """A ledger that verifies: its file and first line there, sha256 of its own bytes, and what is in it."""
 
     path: Path
@@ -128,7 +128,7 @@ def follow_all(folder: Path) -> list[Followed]:
     return [found for path in ledger_files(folder) for found in Follower(path).look()]
 
 
-def read_all(files: Sequence[Path], *, keep: bool = True, processes: int = 1) -> list[list[Read] | str]:
+def read_all(files: Sequence[Path], *, keep: bool = True, processes: int = 1) -> list[list[ReadLedger] | str]:
     """Read and verify all ledgers in files: of each its ledgers, in the order of their headers, or its fault.
 
     Agents with as many records have the same lines, so that these files are read one after the other.
@@ -148,14 +148,16 @@ def read_all(files: Sequence[Path], *, keep: bool = True, processes: int = 1) ->
     return [found[path] for path in files]
 
 
-def _read_part(files: Iterable[Path], keep: bool) -> list[list[Read] | str]:
+def _read_part(files: Iterable[Path], keep: bool) -> list[list[ReadLedger] | str]:
     """What is in each of some files, or what is wrong with it."""
-    found: list[list[Read] | str] = []
+    found: list[list[ReadLedger] | str] = []
     for path in files:
         try:
             found.append(
                 [
-                    Read(path, own.lines[0][0], hashlib.sha256(content(own)).hexdigest(), audit.check(own, keep=keep))
+                    ReadLedger(
+                        path, own.lines[0][0], hashlib.sha256(content(own)).hexdigest(), audit.check(own, keep=keep)
+                    )
                     for own in strands(path)
                 ]
             )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from admmnet.data.given import Given
 
 
-class Asked(NamedTuple):
+class Arguments(NamedTuple):
     """Arguments of ``run`` that are no settings, as they came."""
 
     shards: Any
@@ -37,7 +37,7 @@ class Asked(NamedTuple):
     on_round: Any
 
 
-def taken(before: Mapping[str, Any], typed: Mapping[str, Any], asked: Asked) -> tuple[dict[str, Any], Given | None]:
+def taken(before: Mapping[str, Any], typed: Mapping[str, Any], asked: Arguments) -> tuple[dict[str, Any], Given | None]:
     """Settings, those typed over those of before, and the records in memory; no number of a record is looked at.
 
     Raises

@@ -23,7 +23,7 @@ from admmnet.methods import fixed, only_filled
 from admmnet.methods.blame import blaming
 from admmnet.running.accounts import deltas_of, open_accounts, records_of
 from admmnet.running.agreement import world_of
-from admmnet.running.arguments import Asked, in_python
+from admmnet.running.arguments import Arguments, in_python
 from admmnet.running.ends import terminating
 from admmnet.running.events import Outcome
 from admmnet.running.faults import faults_of, schedule_of
@@ -59,7 +59,7 @@ class Plan(Prepared):
 def perform(
     config: RunConfig | None,
     settings: Mapping[str, Any],
-    asked: Asked,
+    asked: Arguments,
     world: World | None,
     *,
     stoppable: bool,

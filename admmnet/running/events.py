@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from admmnet.errors import RunError, StopRun
 from admmnet.record.forms import Summary
@@ -69,16 +69,6 @@ class RoundEvent:
             found |= {f"epsilon/{i}": value for i, value in self.epsilon.items()}
             found |= {f"releases/{i}": float(count) for i, count in self.releases.items()}
         return found
-
-    def to_json(self) -> dict[str, Any]:
-        """Return what ``of_json`` reads."""
-        return {**vars(self), "epsilon": dict(self.epsilon), "releases": dict(self.releases)}
-
-    @classmethod
-    def of_json(cls, said: Mapping[str, Any]) -> RoundEvent:
-        """Return the event that another process has told."""
-        numbered = {name: {int(i): value for i, value in said[name].items()} for name in ("epsilon", "releases")}
-        return cls(**{**said, **numbered, "lost": tuple(said["lost"])})
 
 
 OnRound = Callable[[RoundEvent], None]

@@ -13,7 +13,7 @@ from admmnet.config.run_config import RunConfig
 from admmnet.data.settings import GIVEN, DataSettings, reserved
 from admmnet.errors import RequestError
 from admmnet.running.agreement import Told, agreed, numbered
-from admmnet.running.arguments import Asked, checked, taken
+from admmnet.running.arguments import Arguments, checked, taken
 from admmnet.running.checkpoint.resume import resumed_config, saved_config
 from admmnet.settings import settings_in
 from admmnet.solvers.losses import LOSSES, get_loss
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def arguments(
-    world: World, config: RunConfig | None, typed: Mapping[str, Any], asked: Asked, *, stoppable: bool
+    world: World, config: RunConfig | None, typed: Mapping[str, Any], asked: Arguments, *, stoppable: bool
 ) -> tuple[RunConfig, Given | None]:
     """Settings and records in memory of the arguments of ``run``, the same at every process.
 

@@ -37,7 +37,7 @@ from admmnet.running.plan import Prepared
 from admmnet.running.readout import TailAverage
 from admmnet.running.references import pooled_figure
 from admmnet.running.rounds import Rounds
-from admmnet.running.summary import Seconds, summarise
+from admmnet.running.summary import summarise
 from admmnet.solvers.losses import LOSSES
 from admmnet.transport import Transport, World, is_writer
 from admmnet.transport.collective import run_on_all
@@ -140,14 +140,13 @@ def execute(
             agent.ledger.end()
         close_all([agent.ledger for agent in agents])
         theta = answer(plan, transport, observer, tail, agents, done)
-        times = Seconds(total=time.perf_counter() - start, **rounds.seconds)
         summary = summarise(
             plan,
             done,
             agents,
             observer,
             transport,
-            times,
+            {"total": time.perf_counter() - start, **rounds.seconds},
             (*plan.notes, *rounds.notes(done), *keeper.notes, *(() if receipts is None else receipts.notes)),
             pooled_figure(plan, transport, loader),
             None if receipts is None else receipts.source,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import socket
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, json
 
 from admmnet.errors import StopRun
 from admmnet.running.events import RoundEvent
@@ -19,6 +20,14 @@ LONGEST = 2**18
 """Bytes of a message at most, more than a socket takes in one piece."""
 GO, STOP = b"go", b"stop"
 """Answers to a round."""
+
+
+class Report(Struct, frozen=True, omit_defaults=True):
+    """What an agent tells: a round, or that its first one begins, with the advice and the task of its plan."""
+
+    round: RoundEvent | None = None
+    advice: tuple[str, ...] = ()
+    task: str = ""
 
 
 def report_pair() -> tuple[socket.socket, socket.socket]:
@@ -41,7 +50,7 @@ class Reporter:
     def start(self, plan: Prepared) -> None:
         """Say that the first round begins."""
         with suppress(OSError):  # full or closed: the bar stands still, the run does not
-            self._send({"start": True, "advice": list(plan.advice), "task": plan.task})
+            self._send(Report(advice=plan.advice, task=plan.task))
 
     def round(self, event: RoundEvent) -> None:
         """Tell of a round.
@@ -53,16 +62,16 @@ class Reporter:
         """
         if not self._answered:
             with suppress(OSError):
-                self._send(event.to_json())
+                self._send(Report(event))
             return
         self._wait(select.POLLOUT)
-        self._send(event.to_json())
+        self._send(Report(event))
         self._wait(select.POLLIN)
         if os.read(self._line, LONGEST) == STOP:
             raise StopRun
 
-    def _send(self, said: dict[str, Any]) -> None:
-        os.write(self._line, json.dumps(said).encode())
+    def _send(self, said: Report) -> None:
+        os.write(self._line, json.encode(said))
 
     def _wait(self, what: int) -> None:
         poll = select.poll()

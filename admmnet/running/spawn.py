@@ -7,7 +7,6 @@ starter has: it is told there of agents that were killed, and ends by itself whe
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import selectors
 import signal
@@ -16,18 +15,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_config, to_toml
 from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError, StopRun
 from admmnet.graph.simple import Graph
 from admmnet.running.ends import last_words
-from admmnet.running.events import OnRound, Outcome, RoundEvent
-from admmnet.running.reports import GO, LONGEST, STOP, report_pair
+from admmnet.running.events import OnRound, Outcome
+from admmnet.running.reports import GO, LONGEST, STOP, Report, report_pair
 
 if TYPE_CHECKING:
     from admmnet.running.loading import Loader
@@ -93,9 +94,9 @@ def run_spawned(
         config = replace(config, out=str(default_folder(config.algorithm)))
     folder = Path(str(config.out if config.resume is None else config.resume))
 
-    def start(said: Mapping[str, Any]) -> None:
+    def start(said: Report) -> None:
         if on_start is not None:
-            on_start(Started(load_config(folder / "config.toml"), graph, tuple(said["advice"]), said["task"]))
+            on_start(Started(load_config(folder / "config.toml"), graph, said.advice, said.task))
 
     with _private_folder() as private:
         commands = _commands(config, graph, private, debug=debug)
@@ -141,7 +142,7 @@ def _commands(config: RunConfig, graph: Graph, private: Path, *, debug: bool) ->
 
 
 @dataclass
-class End:
+class ProcessEnd:
     """How an agent's process ended."""
 
     agent: int
@@ -168,21 +169,21 @@ class Starter:
     """One an agent; ``--parent``, ``--report`` and perhaps ``--answered`` are added."""
     network: NetworkSettings
     """Deadlines, and what a loss means."""
-    start: Callable[[Mapping[str, Any]], None]
+    start: Callable[[Report], None]
     """Called with what the first agent says that starts its first round."""
     on_round: OnRound | None
     """Called once a round, when the agent that writes the run folder has it behind it."""
     answers: bool = False
     """Whether that agent waits until it has returned, and the run ends where it raises ``StopRun``."""
     _living: list[_Child] = field(default_factory=list)
-    _ends: list[End] = field(default_factory=list)
+    _ends: list[ProcessEnd] = field(default_factory=list)
     _deadline: float | None = None
     _terminated: bool = False
     _started: bool = False
     _round: int = -1
     _stop: bool = False
 
-    def run(self) -> list[End]:
+    def run(self) -> list[ProcessEnd]:
         """Start all and wait until all have ended; in the order in which they did."""
         reports, report = report_pair()
         with reports, report, selectors.DefaultSelector() as selector:
@@ -277,7 +278,7 @@ class Starter:
                 with contextlib.suppress(OSError):
                     os.write(other.line, f"{child.agent} {_how(code)}\n".encode())
         text = "" if self._terminated else child.text.decode(errors="replace")  # what we did explains nothing
-        self._ends.append(End(child.agent, code, text))
+        self._ends.append(ProcessEnd(child.agent, code, text))
         self._limit(code)
 
     def _limit(self, code: int) -> None:
@@ -290,16 +291,16 @@ class Starter:
 
     def _reported(self, reports: socket.socket) -> None:
         """Take in a message, and answer it."""
-        said = json.loads(reports.recv(LONGEST))
-        if "start" in said and not self._started:
-            self._started = True
-            self.start(said)
-        if "round" not in said:
+        said = msgspec.json.decode(reports.recv(LONGEST), type=Report)
+        if said.round is None:
+            if not self._started:
+                self._started = True
+                self.start(said)
             return
-        if said["round"] > self._round and self.on_round is not None:
-            self._round = said["round"]
+        if said.round.round > self._round and self.on_round is not None:
+            self._round = said.round.round
             try:
-                self.on_round(RoundEvent.of_json(said))
+                self.on_round(said.round)
             except StopRun:
                 self._stop = True
         if self.answers:
@@ -314,7 +315,7 @@ def environment() -> dict[str, str]:
     return {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", **kept}
 
 
-def _judge(ends: Sequence[End]) -> None:
+def _judge(ends: Sequence[ProcessEnd]) -> None:
     """Raise what ended the run, if it did not finish.
 
     One agent that ended with 0 has seen the whole run folder: those that did not were lost on the way.
@@ -346,7 +347,7 @@ def _how(code: int) -> str:
     return f"ended with exit code {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
 
 
-def _ended(end: End) -> str:
+def _ended(end: ProcessEnd) -> str:
     return f"the process of agent {end.agent} {_how(end.code)}; the ledgers hold everything that was sent"
 
 
@@ -354,5 +355,9 @@ def _read(folder: Path) -> Outcome:
     """Result of a finished run, from its folder."""
     import numpy as np
 
+    from admmnet.forms import read_form
+    from admmnet.record.folder import SUMMARY
+    from admmnet.record.forms import Summary
+
     with np.load(folder / "model.npz", allow_pickle=False) as model:
-        return Outcome(folder, json.loads((folder / "summary.json").read_bytes()), model["theta"])
+        return Outcome(folder, read_form(Summary, folder / SUMMARY), model["theta"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -44,22 +43,13 @@ PAID_AHEAD = "pays for all rounds before its first step: stopping it saved no ep
 TEST_RECORDS = "public by assumption: nobody is charged for these figures"
 
 
-@dataclass(frozen=True)
-class Seconds:
-    """Wall time of this process: in all, in proposals (solves), in exchanges."""
-
-    total: float
-    solve: float
-    exchange: float
-
-
 def summarise(
     plan: Prepared,
     rounds: int,
     agents: Sequence[Node],
     observer: Observer,
     transport: Transport,
-    seconds: Seconds,
+    seconds: Mapping[str, float],
     notes: Sequence[str],
     pooled: float | None = None,
     identities: str | None = None,
@@ -68,6 +58,7 @@ def summarise(
 ) -> Summary:
     """Return the summary of so many rounds, the same at every process; every ledger is finished.
 
+    ``seconds`` are those of this process: ``total``, in proposals (``solve``), in ``exchange``.
     ``pooled`` is the test figure of ``references.pooled_figure``, ``identities`` where keys of receipts came from,
     ``stopped`` whether the caller ended the run before its last round.
     """
@@ -75,11 +66,11 @@ def summarise(
     topology, simulation, world = plan.network.topology, plan.simulation, transport.world
     # how long a solve takes depends on the records: private runs say whole seconds, and nothing of solves
     digits = 3 if simulation else 0
-    times = (seconds.total, seconds.solve if simulation else 0.0, seconds.exchange)
+    total, solve, exchange = (round(seconds[name], digits) for name in ("total", "solve", "exchange"))
     mine = Word(
         agents=[_agent_entry(agent, observer) for agent in agents],
         digests={ledger_name(agent.id, len(graph)): digest_of(agent.ledger) for agent in agents},
-        seconds=(round(times[0], digits), round(times[1], digits), round(times[2], digits)),
+        seconds=(total, solve if simulation else 0.0, exchange),
         frames=dict(getattr(world, "counts", {})),
     )
     words = heard(mine, transport) if world.size > 1 else [mine]  # of one process this would be a copy
@@ -151,7 +142,7 @@ def summarise(
 
 
 class Word(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a process says of its own agents; seconds as of ``Seconds``."""
+    """What a process says of its own agents; seconds in all, in proposals, in exchanges."""
 
     agents: list[AgentEntry]
     digests: dict[str, Digest]

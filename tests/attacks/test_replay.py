@@ -22,7 +22,8 @@ from admmnet.running.checkpoint.keeper import Keeper
 from admmnet.running.checkpoint.resume import resumed_config
 from admmnet.transport import Inbox
 from admmnet.transport.local import LocalTransport
-from tests.interrupted_runs import METHODS, ROUNDS, Place, Stop, write_people
+from tests.interrupted_runs import METHODS, ROUNDS, Place, write_people
+from tests.people_runs import Stop
 
 PRIVATE = ["pp-admm", "output", "above-threshold", "joining", "ipp published", "r-admm", "noisy-gd", "tail", "blocks"]
 Change = Callable[[int, Inbox], None]
@@ -97,7 +98,7 @@ def charges(folder: Path) -> list[dict[int, list[int]]]:
     """Of every agent, the starts in which a round is charged, by round."""
     found = []
     for path in sorted((folder / "ledger").iterdir()):
-        start, rounds = 0, defaultdict(list)
+        start, rounds = 0, defaultdict[int, list[int]](list)
         for line in map(json.loads, path.read_bytes().splitlines()):
             start += line["kind"] == "resume"
             if line["kind"] == "event" and start not in rounds[line["round"]]:
@@ -255,7 +256,13 @@ def test_an_old_ledger_beside_a_newer_outbox_is_refused(place: Place, wire: Wire
 
 def test_bytes_masked_in_two_starts_are_never_summed(place: Place, wire: Wire) -> None:
     """A round that all have is repeated; one that only some have is void, and charged as it was."""
-    settings = {"algorithm": "noisy-gd", "topology": "complete:4", "trust": "masked", "colluders": 1, "epsilon": 20.0}
+    settings: dict[str, Any] = {
+        "algorithm": "noisy-gd",
+        "topology": "complete:4",
+        "trust": "masked",
+        "colluders": 1,
+        "epsilon": 20.0,
+    }
     folder = wire.begin(private(place, **settings), cut=4)
     edited(outboxes(folder)[-1], lambda lines: lines[-1]["agents"].pop("2"))
     before = {place: set(sent) for place, sent in wire.sent.items()}

@@ -1,12 +1,26 @@
-"""The command line in this process."""
+"""Records of more people, and a small run of dp-scd on them."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from .command_runs import Admmnet
+from admmnet.cli import run_command_line
+from tests.people_runs import write_people
+
+COMMON = ("--epsilon", "8", "--delta", "1e-3", "--seed", "3")
 
 
-@pytest.fixture
-def admmnet(capsys: pytest.CaptureFixture[str]) -> Admmnet:
-    return Admmnet(capsys)
+@pytest.fixture(scope="session")
+def people(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """File of 300 made people."""
+    return write_people(tmp_path_factory.mktemp("data") / "people.npz", 300, 300)
+
+
+@pytest.fixture(scope="session")
+def baseline(people: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a run of dp-scd; not to be changed."""
+    folder = tmp_path_factory.mktemp("baseline") / "run"
+    assert run_command_line(["baseline", "dp-scd", "--data", people, *COMMON, "--quiet", "-o", str(folder)]) == 0
+    return folder

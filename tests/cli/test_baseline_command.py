@@ -13,20 +13,11 @@ from admmnet.config.toml import common_settings
 from admmnet.errors import RequestError
 from admmnet.methods import single_sites
 from admmnet.settings import Setting
+from tests.command_runs import Admmnet
 from tests.processes.launch import mpirun
 from tests.test_imports import HEAVY, HELP, loaded_by
 
-from .command_runs import COMMON, Admmnet, finished_run, write_people
-
-
-@pytest.fixture(scope="module")
-def people(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return write_people(tmp_path_factory.mktemp("data") / "people.npz", 300)
-
-
-@pytest.fixture(scope="module")
-def finished(people: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return finished_run(people, tmp_path_factory.mktemp("finished"))
+from .conftest import COMMON
 
 
 @pytest.mark.parametrize("name", single_sites())
@@ -116,12 +107,12 @@ def test_refusals(words: tuple[str, ...], what: str, people: str, tmp_path: Path
     assert not (tmp_path / "run").exists()
 
 
-def test_a_folder_that_is_not_empty_is_refused(people: str, finished: Path, admmnet: Admmnet) -> None:
-    before = (finished / "summary.json").read_bytes()
-    printed = admmnet("baseline", "dp-scd", "--data", people, *COMMON, "-o", finished)
+def test_a_folder_that_is_not_empty_is_refused(people: str, baseline: Path, admmnet: Admmnet) -> None:
+    before = (baseline / "summary.json").read_bytes()
+    printed = admmnet("baseline", "dp-scd", "--data", people, *COMMON, "-o", baseline)
     assert printed.code == 2
     assert "is not empty" in printed.err
-    assert (finished / "summary.json").read_bytes() == before
+    assert (baseline / "summary.json").read_bytes() == before
 
 
 NETWORK = [own for own in common_settings().values() if own.about.scope]
@@ -169,7 +160,7 @@ def test_settings_of_baselines_on_the_network(admmnet: Admmnet) -> None:
 
 
 def test_a_dry_run_writes_nothing(
-    people: str, finished: Path, tmp_path: Path, admmnet: Admmnet, monkeypatch: pytest.MonkeyPatch
+    people: str, baseline: Path, tmp_path: Path, admmnet: Admmnet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     words = ("baseline", "dp-scd", "--data", people, *COMMON, "--dry-run")
@@ -177,7 +168,7 @@ def test_a_dry_run_writes_nothing(
     assert "subsampled-gaussian" in told
     assert "budget (8, 0.001) by the proven accountant; worst case: epsilon 8 proven" in told
     facts = json.loads(admmnet.ok(*words, "--json").out)
-    summary = json.loads((finished / "summary.json").read_text())
+    summary = json.loads((baseline / "summary.json").read_text())
     assert facts["noise_multiplier"] == summary["baseline"]["noise_multiplier"]
     assert facts["epsilon_proven"] == summary["privacy"]["epsilon_proven"]
     assert facts["charges"][0]["parameters"]["steps"] == summary["steps"]

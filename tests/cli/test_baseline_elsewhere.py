@@ -13,50 +13,41 @@ import pytest
 
 from admmnet.data import DataSettings, load
 from admmnet.predict.apply import NewData, evaluate, read_model
+from tests.command_runs import Admmnet
+from tests.people_runs import write_people
 
-from .command_runs import COMMON, Admmnet, finished_run, write_people
-
-
-@pytest.fixture(scope="module")
-def people(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return write_people(tmp_path_factory.mktemp("data") / "people.npz", 300)
-
-
-@pytest.fixture(scope="module")
-def finished(people: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return finished_run(people, tmp_path_factory.mktemp("finished"))
-
+from .conftest import COMMON
 
 # what works on the folder
 
 
-def test_run_does_the_same(people: str, finished: Path, tmp_path: Path, admmnet: Admmnet) -> None:
+def test_run_does_the_same(people: str, baseline: Path, tmp_path: Path, admmnet: Admmnet) -> None:
     admmnet.ok("run", "--algorithm", "dp-scd", "--data", people, *COMMON, "-o", tmp_path / "one")
-    admmnet.ok("run", finished / "config.toml", "--quiet", "-o", tmp_path / "two")
+    admmnet.ok("run", baseline / "config.toml", "--quiet", "-o", tmp_path / "two")
     for file in ("config.toml", "metrics.csv", "model.npz", "ledger/agent-000.jsonl"):
         for name in ("one", "two"):
-            assert (tmp_path / name / file).read_bytes() == (finished / file).read_bytes(), file
+            assert (tmp_path / name / file).read_bytes() == (baseline / file).read_bytes(), file
 
 
-def test_the_ledger_commands(finished: Path, admmnet: Admmnet) -> None:
-    assert "1 ledger, 1 event holds; the run is finished" in admmnet.ok("ledger", "verify", finished).out
-    shown = admmnet.ok("ledger", "show", finished, "--events").out
+def test_the_ledger_commands(baseline: Path, admmnet: Admmnet) -> None:
+    assert "1 ledger, 1 event holds; the run is finished" in admmnet.ok("ledger", "verify", baseline).out
+    shown = admmnet.ok("ledger", "show", baseline, "--events").out
     assert "subsampled-gaussian" in shown
-    (account,) = json.loads(admmnet.ok("ledger", "show", finished, "--json").out)
+    (account,) = json.loads(admmnet.ok("ledger", "show", baseline, "--json").out)
     assert account["header"]["adjacency"] == "zero-out"
-    (row,) = csv.DictReader(io.StringIO(admmnet.ok("ledger", "export", finished).out))
+    (row,) = csv.DictReader(io.StringIO(admmnet.ok("ledger", "export", baseline).out))
     assert json.loads(row["parameters"])["sampling"] == "poisson"
 
 
-def test_evaluate_and_predict(people: str, finished: Path, tmp_path: Path, admmnet: Admmnet) -> None:
-    new = write_people(tmp_path / "new.npz", 80)
-    facts = json.loads(admmnet.ok("evaluate", finished, "--data", new, "--json").out)
+def test_evaluate_and_predict(people: str, baseline: Path, tmp_path: Path, admmnet: Admmnet) -> None:
+    new = write_people(tmp_path / "new.npz", 80, 80)
+    facts = json.loads(admmnet.ok("evaluate", baseline, "--data", new, "--json").out)
     data = load(DataSettings(data=people, test=new), 1, [0])
-    with np.load(finished / "model.npz") as archive:
+    with np.load(baseline / "model.npz") as archive:
         score = data.X_test @ archive["consensus"]
     assert facts["error"]["consensus"] == float(np.mean((score > 0) != (data.y_test > 0)))
-    assert "of the consensus" in admmnet.ok("evaluate", finished, "--data", new).out
-    rows = list(csv.DictReader(io.StringIO(admmnet.ok("predict", finished, "--data", new).out)))
+    assert "of the consensus" in admmnet.ok("evaluate", baseline, "--data", new).out
+    rows = list(csv.DictReader(io.StringIO(admmnet.ok("predict", baseline, "--data", new).out)))
     np.testing.assert_allclose([float(row["score"]) for row in rows], score, rtol=1e-12)
     assert [row["prediction"] for row in rows] == np.where(score > 0, "+1", "-1").tolist()
 

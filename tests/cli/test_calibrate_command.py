@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from admmnet import read_run
@@ -17,6 +16,7 @@ from admmnet.data import loading
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.events import EVENTS, GammaNormVector, SubsampledGaussian, from_parameters, parameters
 from admmnet.record.format import epsilon
+from tests.command_runs import Admmnet
 
 METHODS = {
     "pp": ("--algorithm", "pp-admm"),
@@ -50,33 +50,9 @@ PAYS_FOR = {
 """What the rows of a table say that they pay for."""
 
 
-class Calibrate:
-    """The command in this process."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-
-    def __call__(self, *words: str) -> tuple[int, str, str]:
-        self._capsys.readouterr()
-        code = run_command_line(["calibrate", *words])
-        return code, *self._capsys.readouterr()
-
-    def json(self, *words: str) -> dict[str, Any]:
-        code, out, err = self(*words, "--json")
-        assert (code, err) == (0, "")
-        answer: dict[str, Any] = json.loads(out)
-        return answer
-
-    def refused(self, *words: str, code: int = 2) -> str:
-        found, out, err = self(*words)
-        assert (found, out) == (code, "")
-        assert len(err.splitlines()) == 1, err
-        return err
-
-
 @pytest.fixture
-def calibrate(capsys: pytest.CaptureFixture[str]) -> Calibrate:
-    return Calibrate(capsys)
+def calibrate(capsys: pytest.CaptureFixture[str]) -> Admmnet:
+    return Admmnet(capsys, "calibrate")
 
 
 @pytest.fixture
@@ -89,17 +65,8 @@ def _no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.fixture(scope="module")
-def people(tmp_path_factory: pytest.TempPathFactory) -> str:
-    stream = np.random.default_rng(2)
-    X = stream.standard_normal((200, 4))
-    path = tmp_path_factory.mktemp("data") / "people.npz"
-    np.savez(path, X=X, y=np.where(X[:, 0] + 0.3 * stream.standard_normal(200) > 0, 1, -1))
-    return str(path)
-
-
 @pytest.mark.parametrize("name", METHODS)
-def test_a_run_does_what_was_announced(name: str, people: str, tmp_path: Path, calibrate: Calibrate) -> None:
+def test_a_run_does_what_was_announced(name: str, people: str, tmp_path: Path, calibrate: Admmnet) -> None:
     """Sizes, width and graph as the run finds them: every event of its ledgers was announced, to the bit."""
     common = (*METHODS[name], "--topology", "star:5", "--epsilon", "20", "--rounds", "6")
     common += ("--gate-threshold", "-1e6") if name.startswith("ipp") and name != "ipp-off" else ()
@@ -129,7 +96,7 @@ def test_a_run_does_what_was_announced(name: str, people: str, tmp_path: Path, c
 
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.usefixtures("_no_data")
-def test_the_charges_are_the_worst_case(name: str, calibrate: Calibrate) -> None:
+def test_the_charges_are_the_worst_case(name: str, calibrate: Admmnet) -> None:
     answer = calibrate.json("--records", "7000", *METHODS[name], "--epsilon", "2", "--delta", "1e-4")
     assert len(answer["agents"]) == 5
     for entry in answer["agents"]:
@@ -155,7 +122,7 @@ def test_the_charges_are_the_worst_case(name: str, calibrate: Calibrate) -> None
 
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.usefixtures("_no_data")
-def test_no_two_rows_are_called_alike(name: str, calibrate: Calibrate) -> None:
+def test_no_two_rows_are_called_alike(name: str, calibrate: Admmnet) -> None:
     told = [
         charge["pays_for"] for charge in calibrate.json(*METHODS[name], "--records", "7000")["agents"][0]["charges"]
     ]
@@ -169,7 +136,7 @@ def test_gaussian_noise_of_another_package_is_no_gates() -> None:
 
 
 @pytest.mark.usefixtures("_no_data")
-def test_the_table_says_what_the_json_says(calibrate: Calibrate) -> None:
+def test_the_table_says_what_the_json_says(calibrate: Admmnet) -> None:
     words = ("--records", "300,5000,5000", "--topology", "path:3", "--gate", "above-threshold", "--epsilon", "3")
     code, out, err = calibrate(*words)
     assert (code, err) == (0, "")
@@ -198,7 +165,7 @@ def test_the_table_says_what_the_json_says(calibrate: Calibrate) -> None:
 
 @pytest.mark.usefixtures("_no_data")
 @pytest.mark.parametrize("algorithm", sorted(RIVALS))
-def test_the_table_of_a_rival(algorithm: str, calibrate: Calibrate) -> None:
+def test_the_table_of_a_rival(algorithm: str, calibrate: Admmnet) -> None:
     words = ("--algorithm", algorithm, "--records", "300,5000,5000", "--topology", "path:3", "--rounds", "4")
     code, out, err = calibrate(*words)
     assert (code, err) == (0, "")
@@ -219,14 +186,14 @@ def test_the_table_of_a_rival(algorithm: str, calibrate: Calibrate) -> None:
 
 
 @pytest.mark.usefixtures("_no_data")
-def test_equal_agents_are_shown_once(calibrate: Calibrate) -> None:
+def test_equal_agents_are_shown_once(calibrate: Admmnet) -> None:
     _, out, _ = calibrate("--records", "7000", "--topology", "ring:40", "--algorithm", "pp-admm")
     assert out.count("objective-perturbation") == 1
     assert "agents 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, ...:" in out
 
 
 @pytest.mark.usefixtures("_no_data")
-def test_records_say_how_many_agents_there_are(calibrate: Calibrate) -> None:
+def test_records_say_how_many_agents_there_are(calibrate: Admmnet) -> None:
     assert len(calibrate.json("--records", "700")["agents"]) == 5
     assert [e["records"] for e in calibrate.json("--records", "700,900,800")["agents"]] == [700, 900, 800]
     many = calibrate.json("--records", "700", "--topology", "ring:9")
@@ -237,12 +204,12 @@ def test_records_say_how_many_agents_there_are(calibrate: Calibrate) -> None:
 
 @pytest.mark.usefixtures("_no_data")
 @pytest.mark.parametrize("records", ["0", "-5", "many", "7e3", "700,", "", "700,0"])
-def test_wrong_records(records: str, calibrate: Calibrate) -> None:
+def test_wrong_records(records: str, calibrate: Admmnet) -> None:
     assert f"--records {records!r} is not allowed: it must be whole numbers" in calibrate.refused("--records", records)
 
 
 @pytest.mark.usefixtures("_no_data")
-def test_other_wrong_requests(calibrate: Calibrate) -> None:
+def test_other_wrong_requests(calibrate: Admmnet) -> None:
     default = calibrate.json()["agents"]
     assert [agent["records"] for agent in default] == [7000] * 5
     assert "epsilon = -1.0 is not allowed" in calibrate.refused("--records", "700", "--epsilon", "-1")
@@ -251,7 +218,7 @@ def test_other_wrong_requests(calibrate: Calibrate) -> None:
 
 
 @pytest.mark.usefixtures("_no_data")
-def test_width_matters_and_has_a_default(calibrate: Calibrate) -> None:
+def test_width_matters_and_has_a_default(calibrate: Admmnet) -> None:
     etas = [
         calibrate.json("--records", "700", "--epsilon", "0.5", *words)["eta"]
         for words in ((), ("--features", "100"), ("--features", "1000"))
@@ -260,7 +227,7 @@ def test_width_matters_and_has_a_default(calibrate: Calibrate) -> None:
 
 
 @pytest.mark.usefixtures("_no_data")
-def test_settings_from_a_file(calibrate: Calibrate) -> None:
+def test_settings_from_a_file(calibrate: Admmnet) -> None:
     Path("mine.toml").write_text(
         '[algorithm]\nalgorithm = "pp-admm"\nrounds = 4\n[privacy]\nepsilon = 3.0\n[privacy.agents.1]\nepsilon = 0.5\n'
     )
@@ -271,7 +238,7 @@ def test_settings_from_a_file(calibrate: Calibrate) -> None:
 
 
 @pytest.mark.usefixtures("_no_data")
-def test_without_privacy_there_is_nothing_to_calibrate(calibrate: Calibrate) -> None:
+def test_without_privacy_there_is_nothing_to_calibrate(calibrate: Admmnet) -> None:
     code, out, _ = calibrate("--records", "700", "--algorithm", "admm")
     assert code == 0
     assert "no privacy: vectors are sent as they are" in out
@@ -281,7 +248,7 @@ def test_without_privacy_there_is_nothing_to_calibrate(calibrate: Calibrate) -> 
 
 
 @pytest.mark.usefixtures("_no_data")
-def test_an_account_is_not_read_and_that_is_said(calibrate: Calibrate) -> None:
+def test_an_account_is_not_read_and_that_is_said(calibrate: Admmnet) -> None:
     code, out, err = calibrate("--records", "700", "--account", "mine", "--json")
     assert code == 0
     assert json.loads(out) == calibrate.json("--records", "700")

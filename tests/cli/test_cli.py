@@ -18,16 +18,10 @@ from admmnet.config.run_config import own_settings
 from admmnet.config.toml import common_settings
 from admmnet.report import tables
 from admmnet.running.entrance import Plan
+from tests.command_runs import Admmnet
 from tests.people_runs import put_summary
 
-from .command_runs import Admmnet, write_people
-
 PUBLISHED = ("--algorithm", "pp-admm", "--method", "published", "--rounds", "3", "--seed", "4")
-
-
-@pytest.fixture(scope="module")
-def people(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return write_people(tmp_path_factory.mktemp("data") / "people.npz", 200)
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +123,7 @@ def test_a_config_file_and_flags_over_it(people: str, tmp_path: Path, admmnet: A
     )
     words = ("run", str(config), "--rounds", "3", "--delta", "1e-5", "--json", "-o", str(tmp_path / "run"))
     summary = json.loads(admmnet.ok(*words).out)
-    assert (summary["rounds"], summary["topology"], summary["data"]["test"]) == (3, "star:4", 40)
+    assert (summary["rounds"], summary["topology"], summary["data"]["test"]) == (3, "star:4", 60)
     assert (summary["privacy"]["epsilon_target"], summary["privacy"]["delta"]) == (2.0, 1e-5)
     budgets = [
         json.loads((tmp_path / f"run/ledger/agent-00{i}.jsonl").read_text().splitlines()[0])["budget"]["epsilon"]

@@ -11,18 +11,13 @@ from typing import Any
 import pytest
 
 from admmnet import RequestError, RoundEvent, StopRun, run
-from admmnet.cli import run_command_line
 from admmnet.cli.frame import sparkline
 from admmnet.evidence.follow import Sight, Watcher
 from admmnet.record.folder import hold, is_held
-from tests.people_runs import small, write_people
+from tests.command_runs import Admmnet
+from tests.people_runs import small, stopping
 
 PRIVATE = {"private": True, "no_test": True, "no_account": True}
-
-
-@pytest.fixture(scope="module")
-def people(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return write_people(tmp_path_factory.mktemp("data") / "people.npz")
 
 
 @pytest.fixture(scope="module")
@@ -35,10 +30,9 @@ def private(people: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run(small(people, tmp_path_factory.mktemp("private") / "run", **PRIVATE)).folder
 
 
-def watched(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    code = run_command_line(["watch", *words])
-    out, err = capsys.readouterr()
-    return code, out, err
+@pytest.fixture
+def watch(capsys: pytest.CaptureFixture[str]) -> Admmnet:
+    return Admmnet(capsys, "watch")
 
 
 @pytest.mark.parametrize("more", [{"seed": 0}, PRIVATE, {"seed": 0, "method": "published"}])
@@ -73,9 +67,9 @@ def test_rounds_without_figures_count(people: str, tmp_path: Path) -> None:
     assert sorted(watcher.look().errors) == [0, 4, 7]
 
 
-def test_once_shows_a_finished_run(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_once_shows_a_finished_run(finished: Path, watch: Admmnet) -> None:
     summary = json.loads((finished / "summary.json").read_text())
-    code, out, err = watched(capsys, str(finished), "--once")
+    code, out, err = watch(finished, "--once")
     assert (code, err) == (0, "")
     mode, first, *lines = out.splitlines()
     assert mode.strip() == "mode: simulation, seed 0: the noise can be made again, nothing is protected"
@@ -88,8 +82,8 @@ def test_once_shows_a_finished_run(finished: Path, capsys: pytest.CaptureFixture
     assert [line.split()[0] for line in lines[5:9]] == ["0", "1", "2", "3"]
 
 
-def test_lines_where_output_is_no_terminal(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = watched(capsys, str(finished))
+def test_lines_where_output_is_no_terminal(finished: Path, watch: Admmnet) -> None:
+    code, out, _ = watch(finished)
     _, line = out.splitlines()
     assert code == 0
     assert line.startswith("finished, round 3 of 3, test error ")
@@ -97,34 +91,27 @@ def test_lines_where_output_is_no_terminal(finished: Path, capsys: pytest.Captur
 
 
 def test_a_run_without_test_records_or_budget_says_so(
-    private: Path, people: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    private: Path, people: str, tmp_path: Path, watch: Admmnet
 ) -> None:
-    _, out, _ = watched(capsys, str(private), "--once")
+    _, out, _ = watch(private, "--once")
     assert "test error  none: there are no test records" in out
     open_run = run(small(people, tmp_path / "run", algorithm="admm", epsilon=1.0, seed=0)).folder
-    _, out, _ = watched(capsys, str(open_run), "--once")
+    _, out, _ = watch(open_run, "--once")
     assert "epsilon     none: the method has no budget" in out
 
 
-def test_a_stopped_and_a_broken_run(people: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def end(error: type[Exception]) -> Any:
-        def hear(event: RoundEvent) -> None:
-            if event.round == 1:
-                raise error
-
-        return hear
-
-    run(small(people, tmp_path / "stopped", seed=0), on_round=end(StopRun))
-    code, out, _ = watched(capsys, str(tmp_path / "stopped"))
+def test_a_stopped_and_a_broken_run(people: str, tmp_path: Path, watch: Admmnet) -> None:
+    run(small(people, tmp_path / "stopped", seed=0), on_round=stopping(1, StopRun))
+    code, out, _ = watch(tmp_path / "stopped")
     assert code == 0
     assert out.splitlines()[1].startswith("finished: stopped by on_round, round 2 of 3, ")
     config = small(people, tmp_path / "broken", seed=0, checkpoint_every=1)
     with pytest.raises(ZeroDivisionError):
-        run(config, on_round=end(ZeroDivisionError))
-    code, out, _ = watched(capsys, str(tmp_path / "broken"), "--once")
+        run(config, on_round=stopping(1, ZeroDivisionError))
+    code, out, _ = watch(tmp_path / "broken", "--once")
     assert code == 0
     assert out.endswith(f"go on with `admmnet run --resume {tmp_path / 'broken'}`\n")
-    code, out, err = watched(capsys, str(tmp_path / "broken"))
+    code, out, err = watch(tmp_path / "broken")
     assert code == 3
     assert out.splitlines()[1].startswith("ended without a summary, round 2 of 3, ")
     assert err.endswith(f"go on with `admmnet run --resume {tmp_path / 'broken'}`\n")
@@ -149,7 +136,7 @@ def test_a_run_that_goes_on_is_followed(people: str, tmp_path: Path) -> None:
     assert watcher.look().phase == "finished"
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_is_not_there(tmp_path: Path, watch: Admmnet) -> None:
     for words, message in (
         (
             (str(tmp_path / "later"),),
@@ -158,27 +145,27 @@ def test_a_folder_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixtur
         ((str(tmp_path / "later"), "--wait", "0.1"), "later is not there after 0.1 s; "),
         ((str(tmp_path),), "is no run folder: it has no config.toml"),
     ):
-        code, _, err = watched(capsys, *words)
+        code, _, err = watch(*words)
         assert code == 2
         assert message in err
     (tmp_path / "config.toml").write_text("[data]\n")
-    code, _, err = watched(capsys, str(tmp_path))
+    code, _, err = watch(tmp_path)
     assert code == 2
     assert "it has no config.toml that names an algorithm" in err
 
 
 def test_the_newest_run_is_watched_by_default(
-    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watch: Admmnet
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, _, err = watched(capsys, "--once")
+    code, _, err = watch("--once")
     assert (code, "there is no run folder in runs/" in err) == (2, True)
     shutil.copytree(finished, tmp_path / "runs/a")
-    code, out, _ = watched(capsys, "--once")
+    code, out, _ = watch("--once")
     assert (code, out.splitlines()[1].split()) == (0, ["runs/a", "finished"])
 
 
-def test_a_folder_of_one_host_has_one_ledger(private: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_of_one_host_has_one_ledger(private: Path, tmp_path: Path, watch: Admmnet) -> None:
     shutil.copytree(private, tmp_path / "part")
     for path in (tmp_path / "part/ledger").iterdir():
         if path.name != "agent-002.jsonl":
@@ -188,19 +175,17 @@ def test_a_folder_of_one_host_has_one_ledger(private: Path, tmp_path: Path, caps
     (tmp_path / "part/summary.json").unlink()
     (tmp_path / "part/part.json").write_text('{"agent": 2, "agents": 4}')
     (tmp_path / "part/checkpoint/000001").mkdir(parents=True)
-    code, out, _ = watched(capsys, str(tmp_path / "part"), "--once")
+    code, out, _ = watch(tmp_path / "part", "--once")
     assert code == 0
     assert out.endswith(f"go on with `--resume {tmp_path / 'part'}` at every agent\n")
 
 
-def test_receipts_that_do_not_hold_are_trouble(
-    private: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_receipts_that_do_not_hold_are_trouble(private: Path, tmp_path: Path, watch: Admmnet) -> None:
     assert Watcher(private).look().trouble is None
     shutil.copytree(private, tmp_path / "run")
     receipts = tmp_path / "run/receipts/agent-001.jsonl"
     receipts.write_bytes(receipts.read_bytes().replace(b'"lines":', b'"lines":1', 1))
-    _, out, _ = watched(capsys, str(tmp_path / "run"), "--once")
+    _, out, _ = watch(tmp_path / "run", "--once")
     assert "trouble" in out
     assert "agent-001.jsonl" in out
 
@@ -209,23 +194,19 @@ def test_receipts_that_do_not_hold_are_trouble(
 @pytest.mark.parametrize(
     "content", [b"", b"\xff\x00\n", b"[1]\n", b'{"per_agent": 3, "3": "x", "kind": []}\n', b"{" * 9]
 )
-def test_files_may_hold_anything(
-    name: str, content: bytes, finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_may_hold_anything(name: str, content: bytes, finished: Path, tmp_path: Path, watch: Admmnet) -> None:
     shutil.copytree(finished, tmp_path / "run")
     (tmp_path / "run" / name).write_bytes(content)
-    code, out, err = watched(capsys, str(tmp_path / "run"), "--once")
+    code, out, err = watch(tmp_path / "run", "--once")
     assert (code, err) == (0, "")
     assert str(tmp_path / "run") in out
 
 
-def test_no_text_of_a_folder_steers_the_terminal(
-    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_text_of_a_folder_steers_the_terminal(finished: Path, tmp_path: Path, watch: Admmnet) -> None:
     shutil.copytree(finished, tmp_path / "run")
     config = tmp_path / "run/config.toml"
     config.write_text(config.read_text().replace('"ring:4"', '"ring\\u001b[2J[red]"'))
-    _, out, _ = watched(capsys, str(tmp_path / "run"), "--once")
+    _, out, _ = watch(tmp_path / "run", "--once")
     assert "\x1b" not in out
     assert "ring?[2J[red]" in out
 
@@ -258,14 +239,12 @@ def test_a_sparkline_has_the_mean_of_each_stretch() -> None:
     assert sparkline([0.0, 0.0, 1.0, 1.0], 2, "abc") == "ac"
 
 
-def test_a_ledger_that_cannot_be_opened_is_left_out(
-    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_ledger_that_cannot_be_opened_is_left_out(finished: Path, tmp_path: Path, watch: Admmnet) -> None:
     folder = shutil.copytree(finished, tmp_path / "run")
     (ledger, *others) = sorted((folder / "ledger").iterdir())
     ledger.unlink()
     ledger.mkdir()
-    code, _, err = watched(capsys, str(folder), "--once")
+    code, _, err = watch(folder, "--once")
     assert code == 0, err
     sight = Watcher(folder).look()
     assert [agent.target for agent in sight.agents].count(None) == 1

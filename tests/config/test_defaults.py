@@ -16,7 +16,7 @@ import pytest
 
 from admmnet import RunConfig, run
 from admmnet.config.defaults import with_delta
-from admmnet.config.run_config import config_of, own_settings
+from admmnet.config.run_config import own_settings
 from admmnet.errors import RequestError
 from admmnet.holder import SimulatedHolder
 from admmnet.methods import METHODS, convexity, fixed, pp_admm, rivals
@@ -52,7 +52,8 @@ def decided(graph: nx.Graph, records: int | list[int] = 7000, width: int = 105, 
     config, public = fixed(RunConfig(**values)), Public(dict(enumerate(sizes)), width)
     method, agents, contracts = decide(config, graph, LocalWorld(), (range(len(graph)),), public)
     everyone = range(len(graph))
-    return Decision(config_of(method), [agents[i] for i in everyone], [contracts[i] for i in everyone])
+    assert isinstance(method.settings, RunConfig)
+    return Decision(method.settings, [agents[i] for i in everyone], [contracts[i] for i in everyone])
 
 
 def convexities(decision: Decision) -> list[float]:

@@ -13,13 +13,7 @@ from admmnet.config.modes import check_mode
 from admmnet.config.run_config import RunConfig as Config
 from admmnet.data import DataSettings, load
 from admmnet.errors import RequestError
-from tests.people_runs import PRIVATE, small, write_people
-
-
-@pytest.fixture(scope="module")
-def people(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return write_people(tmp_path_factory.mktemp("data") / "people.npz")
-
+from tests.people_runs import PRIVATE, small
 
 # which runs are which
 

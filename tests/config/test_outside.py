@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import import_module, invalidate_caches
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from admmnet import RequestError, RunConfig, load_config, load_topology, run
-from admmnet.cli import COMMANDS, run_command_line
+from admmnet.cli import COMMANDS
 from admmnet.cli.settings import SettingsCommand
 from admmnet.config.run_config import has_setting, own_settings
 from admmnet.config.toml import settings_digest, to_toml
@@ -22,6 +22,7 @@ from admmnet.registry import Registry
 from admmnet.running.checkpoint.resume import resumed_config
 from admmnet.running.handshake import public_settings
 from admmnet.solvers.losses import LOSSES, Logistic
+from tests.command_runs import Admmnet
 from tests.interrupted_runs import Place, assert_same, write_people
 
 MODULE = """
@@ -75,8 +76,6 @@ wheel = stranger:wheel
 coins = stranger:coins
 """
 
-Told = Callable[..., tuple[int, str, str]]
-
 
 @pytest.fixture(autouse=True)
 def stranger(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
@@ -98,54 +97,44 @@ def stranger(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
             del registry[name]
 
 
-@pytest.fixture
-def told(capsys: pytest.CaptureFixture[str]) -> Told:
-    def tell(*words: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = run_command_line(words)
-        return (code, *capsys.readouterr())
-
-    return tell
-
-
 @pytest.mark.parametrize("name", ["mine", "stranger:Mine"])
-def test_a_method_runs_with_its_settings_and_is_named_as_given(name: str, tmp_path: Path, told: Told) -> None:
+def test_a_method_runs_with_its_settings_and_is_named_as_given(name: str, tmp_path: Path, admmnet: Admmnet) -> None:
     common = ("--algorithm", name, "--rounds", "2", "--topology", "wheel:4", "--loss", "twice", "--seed", "0")
-    assert told("run", *common, "--momentum", "0.25", "--quiet", "-o", str(tmp_path / "run"))[0] == 0
+    assert admmnet("run", *common, "--momentum", "0.25", "--quiet", "-o", str(tmp_path / "run"))[0] == 0
     header = json.loads((tmp_path / "run/ledger/agent-000.jsonl").read_text().split("\n")[0])
     assert (header["algorithm"], header["loss"]) == (name, "twice")
     config = load_config(tmp_path / "run" / "config.toml")
     assert (config.algorithm, config.momentum, config.loss) == (name, 0.25, "twice")
-    assert told("ledger", "verify", str(tmp_path / "run"))[0] == 0
-    assert told("plot", str(tmp_path / "run"), "-o", str(tmp_path / "run.svg"))[0] == 0
-    assert name in told("calibrate", *common)[1]
+    assert admmnet("ledger", "verify", str(tmp_path / "run"))[0] == 0
+    assert admmnet("plot", str(tmp_path / "run"), "-o", str(tmp_path / "run.svg"))[0] == 0
+    assert name in admmnet("calibrate", *common)[1]
 
 
-def test_it_is_compared(tmp_path: Path, told: Told) -> None:
+def test_it_is_compared(tmp_path: Path, admmnet: Admmnet) -> None:
     words = ("--algorithms", "mine,dvp,stranger:Mine:published", "--epsilons", "8", "--seeds", "0:1")
     tuned = ("--tune", "mine.momentum=0.1:0.9", "--tune-seeds", "1")
     small = ("--rounds", "1", "--topology", "ring:3", "--jobs", "1")
-    code, out, err = told("compare", *words, *tuned, *small, "-o", str(tmp_path / "grid"))
+    code, out, err = admmnet("compare", *words, *tuned, *small, "-o", str(tmp_path / "grid"))
     assert code == 0, err
     assert "mine" in out
     assert "stranger:Mine:published" in out
     again = ("compare", *words, *tuned, *small, "--momentum", "0.3", "-o", str(tmp_path / "grid"))
-    assert told(*again)[0] == 2
+    assert admmnet(*again)[0] == 2
 
 
-def test_it_is_listed_where_names_are(told: Told) -> None:
+def test_it_is_listed_where_names_are(admmnet: Admmnet) -> None:
     assert single_sites() == [name for name, method in METHODS.sound() if method.verb == "none"]
-    footer = told("baseline", "--help")[1].partition("The methods:")[2]
+    footer = admmnet("baseline", "--help")[1].partition("The methods:")[2]
     assert "".join(footer.split()).rstrip(".").split(",") == single_sites()
-    assert "mine" in told("run", "--help")[1]
-    assert "--momentum" not in told("run", "--help")[1]
-    listed = told("run", "--algorithm", "mine", "--help")[1]
+    assert "mine" in admmnet("run", "--help")[1]
+    assert "--momentum" not in admmnet("run", "--help")[1]
+    listed = admmnet("run", "--algorithm", "mine", "--help")[1]
     assert "--momentum" in listed
     assert "--growth" not in listed
-    code, _, err = told("run", "--algorithm", "mane")
+    code, _, err = admmnet("run", "--algorithm", "mane")
     assert code == 2
     assert "did you mean mine?" in err
-    assert "--momentum" in told("run", "--momentum", "0.1")[2]
+    assert "--momentum" in admmnet("run", "--momentum", "0.1")[2]
 
 
 @pytest.mark.parametrize(
@@ -162,16 +151,16 @@ def test_it_is_listed_where_names_are(told: Told) -> None:
         (".a:b", "package.module:Name"),
     ],
 )
-def test_a_broken_package_is_named_in_one_line_and_breaks_nothing_else(name: str, cause: str, told: Told) -> None:
-    code, _, err = told("run", "--algorithm", name)
+def test_a_broken_package_is_named_in_one_line_and_breaks_nothing_else(name: str, cause: str, admmnet: Admmnet) -> None:
+    code, _, err = admmnet("run", "--algorithm", name)
     assert code == 2
     assert err.count("\n") == 1
     assert name in err
     assert cause in err
     assert ("mend or remove" in err) == (name in ("broken", "number"))
     assert has_setting("m-admm", "growth")
-    assert told("run", "--help")[0] == 0
-    assert "m-admm" in told("run", "--growth", "1.1")[2]
+    assert admmnet("run", "--help")[0] == 0
+    assert "m-admm" in admmnet("run", "--growth", "1.1")[2]
 
 
 BAD = """
@@ -224,24 +213,24 @@ def bad(field: str, text: str = "") -> None:
     ],
 )
 def test_a_badly_written_package_is_refused_and_breaks_nothing_else(
-    field: str, text: str, told: Told, tmp_path: Path
+    field: str, text: str, admmnet: Admmnet, tmp_path: Path
 ) -> None:
     bad(field, text)
     for name in ("bad", "worse:Bad"):
-        code, _, err = told("run", "--algorithm", name)
+        code, _, err = admmnet("run", "--algorithm", name)
         assert code == 2
         assert err.count("\n") == 1
         assert "worse" in err
         assert (field.partition(":")[0] in err) or text
-    assert "m-admm" in told("run", "--algorithm", "pp-admm", "--growth", "1.1")[2]
-    assert told("run", "--growht", "1.1")[0] == 2
-    assert "m-admm" in told("calibrate", "--algorithm", "pp-admm", "--growth", "1.1")[2]
+    assert "m-admm" in admmnet("run", "--algorithm", "pp-admm", "--growth", "1.1")[2]
+    assert admmnet("run", "--growht", "1.1")[0] == 2
+    assert "m-admm" in admmnet("calibrate", "--algorithm", "pp-admm", "--growth", "1.1")[2]
     words = ("--algorithms", "dvp", "--epsilons", "8", "--seeds", "0:1", "--tune", "dvp.growth=1:2")
-    code, _, err = told("compare", *words, "-o", str(tmp_path / "grid"))
+    code, _, err = admmnet("compare", *words, "-o", str(tmp_path / "grid"))
     assert (code, "internal" in err) == (2, False)
     with pytest.raises(RequestError, match="growth"):
         RunConfig(growth=2)
-    assert told("run", "--help")[0] == 0
+    assert admmnet("run", "--help")[0] == 0
 
 
 def test_the_names_that_are_taken_are_those_of_the_commands_flags() -> None:
@@ -273,7 +262,7 @@ def test_what_is_derived_from_a_settings_own_words(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["mine", "stranger:Mine"])
 def test_a_run_folder_whose_method_is_not_installed(
-    name: str, tmp_path: Path, told: Told, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, admmnet: Admmnet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = Place(tmp_path)
     write_people(tmp_path / "people.npz")
@@ -285,7 +274,7 @@ def test_a_run_folder_whose_method_is_not_installed(
     invalidate_caches()
     del METHODS[name]  # not put back: it would outlive the package
     for words in (("run", "--resume", str(cut)), ("evaluate", str(whole), "--data", str(place.data))):
-        code, _, err = told(*words)
+        code, _, err = admmnet(*words)
         assert (code, err.count("\n")) == (2, 1)
         assert (
             f"the package that brought the method {name} of the run in {words[1 + (words[0] == 'run')]} is missing"
@@ -293,7 +282,7 @@ def test_a_run_folder_whose_method_is_not_installed(
         )
     with pytest.raises(RequestError, match="is missing"):
         resumed_config(cut)
-    assert told("ledger", "verify", str(whole))[0] == 0
+    assert admmnet("ledger", "verify", str(whole))[0] == 0
 
 
 def test_a_run_that_goes_on_keeps_what_changes_numbers(tmp_path: Path) -> None:
@@ -316,13 +305,13 @@ def slope(u, y):
 )
 
 
-def test_names_may_be_of_a_file(tmp_path: Path, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_may_be_of_a_file(tmp_path: Path, admmnet: Admmnet, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of all three kinds, relative to the current folder; nothing but the file's folder matters."""
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "m5.py").write_text(FILE)
     monkeypatch.chdir(tmp_path)
     names = ("--algorithm", "own/m5.py:Mine", "--loss", "own/m5.py:slope", "--topology", "own/m5.py:wheel:4")
-    assert told("run", *names, "--rounds", "2", "--momentum", "0.25", "--seed", "0", "--quiet")[0] == 0
+    assert admmnet("run", *names, "--rounds", "2", "--momentum", "0.25", "--seed", "0", "--quiet")[0] == 0
     (folder,) = (tmp_path / "runs").iterdir()
     assert folder.name.endswith("-Mine")
     config = load_config(folder / "config.toml")
@@ -345,13 +334,13 @@ def test_names_may_be_of_a_file(tmp_path: Path, told: Told, monkeypatch: pytest.
     ],
 )
 def test_a_file_that_will_not_do_is_named(
-    name: str, cause: str, told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, cause: str, admmnet: Admmnet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "m6.py").write_text("text = str\n")
     (tmp_path / "bad.py").write_text("slope = (\n")
     (tmp_path / "falling.py").write_text("def slope(u, y):\n    return -u\n")
-    code, _, err = told("run", "--loss", name, "--seed", "0")
+    code, _, err = admmnet("run", "--loss", name, "--seed", "0")
     assert (code, err.count("\n")) == (2, 1)
     assert name in err
     assert cause in err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -12,13 +11,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from admmnet import RequestError, RunConfig, RunError, run
 from admmnet.errors import BudgetError
 from admmnet.running import spawn
 from admmnet.running.events import OnRound, RoundEvent
-from admmnet.running.spawn import End, Starter, environment
+from admmnet.running.reports import Report
+from admmnet.running.spawn import ProcessEnd, Starter, environment
 
 pytestmark = pytest.mark.processes
 QUICK = 15.0
@@ -33,8 +34,8 @@ def fail(code, *lines): print(*lines, sep="\\n", file=sys.stderr); sys.exit(code
 """
 WAITS = "wait()"
 DEAF = "signal.signal(signal.SIGINT, lambda *_: None); signal.signal(signal.SIGTERM, lambda *_: None)"
-STUBBORN = f"{DEAF}; say('{{}}'); wait()"
-STARTED = """say('{"start": true}')"""
+STUBBORN = f"{DEAF}; wait()"
+STARTED = "say('{}')"
 
 
 def config(**values: Any) -> RunConfig:
@@ -49,7 +50,7 @@ def starter(
     return Starter(commands, config(**values), lambda said: start(), on_round)
 
 
-def in_time(work: Callable[[], list[End]]) -> dict[int, End]:
+def in_time(work: Callable[[], list[ProcessEnd]]) -> dict[int, ProcessEnd]:
     begin = time.monotonic()
     ends = work()
     assert time.monotonic() - begin < QUICK
@@ -59,7 +60,7 @@ def in_time(work: Callable[[], list[End]]) -> dict[int, End]:
 def test_every_round_is_passed_on_once_whoever_reports_it() -> None:
     seen: list[object] = []
     events = [RoundEvent(t, 3, 0.25, None, {0: 0.5}, {0: t, 1: 2}, (1,)) for t in range(3)]
-    said = [json.dumps({"start": True}), *(json.dumps(event.to_json()) for event in events)]
+    said = [msgspec.json.encode(Report(event)).decode() for event in (None, *events)]
     words = f"[say(text) for text in {said}]"
     in_time(starter(words, words, start=lambda: seen.append("start"), on_round=seen.append).run)
     assert seen == ["start", *events]
@@ -159,7 +160,7 @@ def test_agents_know_nothing_of_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def judge(*ends: tuple[int, str]) -> None:
-    spawn._judge([End(agent, code, text) for agent, (code, text) in enumerate(ends)])
+    spawn._judge([ProcessEnd(agent, code, text) for agent, (code, text) in enumerate(ends)])
 
 
 LOST = "admmnet: agent 1 was lost in round 3: it ended\n"

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from admmnet import read_run
-from admmnet.record.forms import Part
+from admmnet.record.forms import PartFile
 
 from .launch import Ended, admmnet, start_all
 from .test_zmq_run_faults import CONTINUE, WORDS, assert_ends_all, people, run
@@ -86,7 +86,7 @@ def test_both_ends_of_a_cut_cable_may_go_on(tmp_path: Path) -> None:
         summary: dict[str, Any] = json.loads((tmp_path / str(i) / "summary.json").read_text())
         lost = {entry["agent"]: entry["lost_at"] for entry in summary["per_agent"]}
         assert lost == {i: None, 1 - i: 2}
-        assert read_run(tmp_path / str(i)).part == Part(agent=i, agents=2)
+        assert read_run(tmp_path / str(i)).part == PartFile(agent=i, agents=2)
 
 
 @pytest.mark.parametrize("fault", ["none:0:0", "blink:1:2"])
@@ -97,6 +97,6 @@ def test_a_cable_that_is_plugged_in_again(fault: str, tmp_path: Path) -> None:
     for i in range(2):  # both folders are what a run in one process writes
         local = tmp_path / "local"
         assert i or run(local, "--topology", "path:2").code == 0
-        assert read_run(tmp_path / str(i)).part == Part(agent=i, agents=2)
+        assert read_run(tmp_path / str(i)).part == PartFile(agent=i, agents=2)
         for file in (f"ledger/agent-00{i}.jsonl", "metrics.csv"):
             assert (tmp_path / str(i) / file).read_bytes() == (local / file).read_bytes()

@@ -11,7 +11,7 @@ import pytest
 
 from admmnet import read_run
 from admmnet.cli import run_command_line
-from admmnet.record.forms import Part
+from admmnet.record.forms import PartFile
 
 from . import launch
 from .launch import admmnet
@@ -57,7 +57,7 @@ def assert_part(folder: Path, local: Path, agent: int, agents: int) -> None:
     assert model(folder)["theta"].tobytes() == model(local)["theta"].tobytes()
     assert json.loads((folder / "part.json").read_text()) == {"agent": agent, "agents": agents}
     part = read_run(folder)
-    assert part.part == Part(agent=agent, agents=agents)
+    assert part.part == PartFile(agent=agent, agents=agents)
     assert part.summary is not None
     assert len(part.summary["per_agent"]) == agents
     assert run_command_line(["ledger", "verify", str(folder)]) == 0

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from html import escape
 from pathlib import Path
 
 import pytest
 
 from admmnet import read_run, run
-from admmnet.cli import run_command_line
 from admmnet.evidence.judge import judged
 from admmnet.record.verdict import verdict_of
 from admmnet.report.html import make_report
 from admmnet.report.run_plot import plot_run
+from tests.command_runs import Admmnet
 from tests.people_runs import PRIVATE, small, write_people
-
-Screen = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
@@ -29,19 +26,6 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: run(small(people, place / name, **settings)).folder for name, settings in own.items()}
 
 
-@pytest.fixture
-def screen(capsys: pytest.CaptureFixture[str]) -> Screen:
-    """Standard output of a command that ends with a code."""
-
-    def show(*words: object, code: int = 0) -> str:
-        capsys.readouterr()
-        assert run_command_line([str(word) for word in words]) == code
-        told = capsys.readouterr()
-        return told.err if code else told.out
-
-    return show
-
-
 MODES = {
     "private": "private, secret noise: nothing that the records decide leaves without noise",
     "seeded": "simulation, seed 3: the noise can be made again, nothing is protected",
@@ -51,16 +35,14 @@ MODES = {
 
 
 @pytest.mark.parametrize("name", MODES)
-def test_every_screen_begins_with_the_mode(name: str, folders: dict[str, Path], screen: Screen) -> None:
+def test_every_screen_begins_with_the_mode(name: str, folders: dict[str, Path], admmnet: Admmnet) -> None:
     folder, line = folders[name], f"mode:       {MODES[name]}"
     lines = judged(folder)[0].lines()
     assert lines[0] == line
-    assert screen("ledger", "verify", folder).splitlines() == lines
-    assert screen("ledger", "show", folder).splitlines()[0] == line
-    assert screen("watch", folder).splitlines()[0] == line
-    people = folder.parent / "people.npz"
-    assert screen("evaluate", folder, "--data", people, "--public").splitlines()[0] == line
-    assert screen("model", "show", folder).splitlines()[0] == line
+    assert admmnet.ok("ledger", "verify", folder).out.splitlines() == lines
+    labelled = ("evaluate", folder, "--data", folder.parent / "people.npz", "--public")
+    for words in (("ledger", "show", folder), ("watch", folder), labelled, ("model", "show", folder)):
+        assert admmnet.ok(*words).out.splitlines()[0] == line
     found = make_report([folder]).html
     assert 0 < found.index(escape(line)) < found.index("<nav")
     assert all(escape(told) in found for told in verdict_of(read_run(folder)).lines())
@@ -71,12 +53,8 @@ def test_every_screen_begins_with_the_mode(name: str, folders: dict[str, Path], 
     assert set(lines[1:-1]) <= set(closing)
 
 
-def test_predictions_begin_with_the_mode_beside_them(
-    folders: dict[str, Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = folders["secret"]
-    assert run_command_line(["predict", str(folder), "--data", str(folder.parent / "people.npz")]) == 0
-    told = capsys.readouterr()
+def test_predictions_begin_with_the_mode_beside_them(folders: dict[str, Path], admmnet: Admmnet) -> None:
+    told = admmnet.ok("predict", folders["secret"], "--data", folders["secret"].parent / "people.npz")
     assert told.err.splitlines()[0] == f"mode:       {MODES['secret']}"
     assert told.out.startswith("row,score,")
 
@@ -88,8 +66,8 @@ def run_text(folder: Path) -> str:
     return told(json.loads((folder / "summary.json").read_bytes()), folder)
 
 
-def test_fields_of_the_verdict(folders: dict[str, Path], screen: Screen) -> None:
-    told = json.loads(screen("ledger", "verify", folders["seeded"], "--json"))
+def test_fields_of_the_verdict(folders: dict[str, Path], admmnet: Admmnet) -> None:
+    told = admmnet.json("ledger", "verify", folders["seeded"])
     summary = json.loads((folders["seeded"] / "summary.json").read_bytes())
     assert told["mode"] == {"mode": "simulation", "seed": 3, "seeded": True, "preprocessing": "public-bounds"}
     assert told["privacy"] == summary["privacy"]
@@ -98,29 +76,29 @@ def test_fields_of_the_verdict(folders: dict[str, Path], screen: Screen) -> None
     assert "receipts" not in facts
 
 
-def test_a_private_run_can_be_required(folders: dict[str, Path], screen: Screen) -> None:
-    assert "events hold" in screen("ledger", "verify", folders["private"], "--require", "private")
-    told = screen("ledger", "verify", folders["seeded"], "--require", "private", code=1)
+def test_a_private_run_can_be_required(folders: dict[str, Path], admmnet: Admmnet) -> None:
+    assert "events hold" in admmnet.ok("ledger", "verify", folders["private"], "--require", "private").out
+    told = admmnet.refused("ledger", "verify", folders["seeded"], "--require", "private", code=1)
     assert "simulation, seed 3" in told
     assert "a private run was required" in told
 
 
-def test_no_signature_hides_a_simulation(folders: dict[str, Path], screen: Screen, tmp_path: Path) -> None:
-    screen("ledger", "key", "-o", tmp_path)
+def test_no_signature_hides_a_simulation(folders: dict[str, Path], admmnet: Admmnet, tmp_path: Path) -> None:
+    admmnet.ok("ledger", "key", "-o", tmp_path)
     key = tmp_path / "signer.secret.toml"
-    assert "add --simulation" in screen("ledger", "sign", folders["secret"], "--key", key, code=2)
-    assert "leave out --simulation" in screen(
-        "ledger", "sign", folders["private"], "--key", key, "--simulation", code=2
+    assert "add --simulation" in admmnet.refused("ledger", "sign", folders["secret"], "--key", key)
+    assert "leave out --simulation" in admmnet.refused(
+        "ledger", "sign", folders["private"], "--key", key, "--simulation"
     )
     assert not any((folder / "signature.json").exists() for folder in folders.values())
-    shown = screen("ledger", "sign", folders["secret"], "--key", key, "--simulation")
+    shown = admmnet.ok("ledger", "sign", folders["secret"], "--key", key, "--simulation").out
     assert shown.startswith(f"mode:       {MODES['secret']}")
     path = folders["secret"] / "signature.json"
     assert json.loads(path.read_bytes())["simulation"] is True
-    assert "as a simulation" in screen("ledger", "verify", folders["secret"])
+    assert "as a simulation" in admmnet.ok("ledger", "verify", folders["secret"]).out
     # whoever takes the word out has a signature of nobody
     path.write_bytes(path.read_bytes().replace(b' "simulation": true,\n', b""))
-    assert "is not that of its key" in screen("ledger", "verify", folders["secret"], code=1)
+    assert "is not that of its key" in admmnet.refused("ledger", "verify", folders["secret"], code=1)
     path.unlink()
 
 

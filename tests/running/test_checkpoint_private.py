@@ -17,18 +17,11 @@ from admmnet.privacy.events import AboveThreshold
 from admmnet.privacy.ledger import audit
 from admmnet.running.checkpoint.packing import read_archive, unpack
 from admmnet.running.checkpoint.resume import resumed_config
-from admmnet.running.events import RoundEvent
 from admmnet.solvers.certificate import Solution
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Vector
-from tests.interrupted_runs import METHODS, Place, Stop, assert_same, write_people
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    write_people(tmp_path / "people.npz")
-    return Place(tmp_path)
-
+from tests.interrupted_runs import METHODS, Place, assert_same, write_people
+from tests.people_runs import Stop, stopping
 
 # private runs
 
@@ -162,13 +155,8 @@ def test_a_refusal_before_the_checkpoint_stands(place: Place) -> None:
     """An account that another run has used up refuses round 5; a resume from behind it does not ask again."""
     folder = place.interrupted("cut", 4, seed=None, account="account", epsilon=3.0)
     place.whole("other", seed=None, account="account", epsilon=6.0)
-
-    def stop(event: RoundEvent) -> None:
-        if event.round == 5:
-            raise Stop
-
     with pytest.raises(Stop):
-        run(resumed_config(folder, {"checkpoint_every": 1}), on_round=stop)
+        run(resumed_config(folder, {"checkpoint_every": 1}), on_round=stopping(5))
     meta, _ = read_archive(folder / "checkpoint/000006/part-000000.npz")
     assert [book[-1] for book in meta["ledgers"].values()] == [5] * 4
     place.resume(folder)

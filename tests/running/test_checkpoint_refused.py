@@ -24,12 +24,6 @@ from tests.interrupted_runs import ROUNDS, Place, assert_same, write_people
 from tests.people_runs import summary_of
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    write_people(tmp_path / "people.npz")
-    return Place(tmp_path)
-
-
 def damaged(folder: Path, change: Callable[[bytearray], None]) -> Path:
     path = folder / "checkpoint/000004/part-000000.npz"
     data = bytearray(path.read_bytes())

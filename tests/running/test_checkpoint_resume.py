@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,16 +10,10 @@ from admmnet import read_run, run
 from admmnet.errors import RunError
 from admmnet.holder.secrets import Secret
 from admmnet.running.checkpoint.resume import resumed_config
-from admmnet.running.events import RoundEvent
 from admmnet.solvers.certificate import Solution
 from admmnet.solvers.newton import LocalSolver
-from tests.interrupted_runs import METHODS, ROUNDS, Place, Stop, assert_same, write_people
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    write_people(tmp_path / "people.npz")
-    return Place(tmp_path)
+from tests.interrupted_runs import METHODS, ROUNDS, Place, assert_same
+from tests.people_runs import Stop, stopping
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -44,13 +37,8 @@ def test_interrupted_after_every_round(every: int, place: Place) -> None:
     whole = place.whole("whole", **settings)
     folder = place.interrupted("cut", every - 1, checkpoint_every=every, **settings)
     for after in range(every, ROUNDS):
-
-        def stop(event: RoundEvent, after: int = after) -> None:
-            if event.round == after:
-                raise Stop
-
         with pytest.raises(Stop):
-            run(resumed_config(folder), on_round=stop)
+            run(resumed_config(folder), on_round=stopping(after))
     assert_same(whole, place.resume(folder))
 
 

@@ -12,6 +12,7 @@ import pytest
 from admmnet import NetworkClassifier, PrivacyWarning, RequestError, run
 from admmnet.data import DataSettings
 from admmnet.data.sources import validate
+from tests.people_runs import Stop, stopping
 
 rng = np.random.default_rng(5)
 X = rng.standard_normal((120, 3))
@@ -63,12 +64,8 @@ def test_an_account_refuses_other_groups(tmp_path: Path) -> None:
 def test_a_run_goes_on_with_records_of_its_kind(
     first: dict[str, Any], then: dict[str, Any], mode: dict[str, Any], tmp_path: Path
 ) -> None:
-    def cut(event: Any) -> None:
-        if event.round == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(**first, **{**RUN, **mode}, checkpoint_every=1, on_round=cut, out=tmp_path / "run")
+    with pytest.raises(Stop):
+        run(**first, **{**RUN, **mode}, checkpoint_every=1, on_round=stopping(2), out=tmp_path / "run")
     with pytest.raises(RequestError, match=r"differs from the interrupted|give them as before"):
         run(resume=tmp_path / "run", **then)
     assert run(resume=tmp_path / "run", **first).summary["rounds"] == 4

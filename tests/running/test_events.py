@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from admmnet import RequestError, RoundEvent, RunConfig, RunError, StopRun, read_run, run
 from admmnet.methods import METHODS
+from admmnet.running.reports import Report
 from admmnet.transport.local import LocalWorld
 from tests.folder_forms import check_folder
-from tests.people_runs import write_people
 
 PRIVATE = {"private": True, "no_account": True}
-
-
-@pytest.fixture(scope="module")
-def people(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return write_people(tmp_path_factory.mktemp("data") / "people.npz", 200)
 
 
 def config(people: str, folder: Path, **others: Any) -> RunConfig:
@@ -75,7 +70,7 @@ def test_events_say_what_the_run_folder_says(algorithm: str, people: str, tmp_pa
         assert flat["releases"] == int(mine[0]["releases"])
         assert flat.get("epsilon") == max(event.epsilon.values(), default=None)
         assert all(type(value) is float for value in event.metrics(agents=True).values())
-        assert RoundEvent.of_json(json.loads(json.dumps(event.to_json()))) == event
+        assert msgspec.json.decode(msgspec.json.encode(Report(event)), type=Report).round == event
 
 
 def test_events_of_private_runs_hold_nothing_of_records(people: str, tmp_path: Path) -> None:

@@ -13,18 +13,8 @@ import pytest
 from admmnet import CheckFailed, read_run
 from admmnet.forms import encode
 from admmnet.record.folder import PART, write_part
-from admmnet.record.forms import Part
-from tests.people_runs import AGENTS, ROUNDS, finished_run, put_summary, seal, summary_of
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return finished_run(tmp_path_factory.mktemp("finished"))
-
-
-@pytest.fixture
-def copied(finished: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(finished, tmp_path / "run"))
+from admmnet.record.forms import PartFile
+from tests.people_runs import AGENTS, ROUNDS, put_summary, seal, summary_of
 
 
 def edit_line(number: int, old: str, new: str) -> Callable[[Path], None]:
@@ -126,7 +116,7 @@ def part(finished: Path, tmp_path: Path) -> Path:
 
 def test_a_part_is_read(part: Path) -> None:
     folder = read_run(part)
-    assert folder.part == Part(agent=2, agents=AGENTS)
+    assert folder.part == PartFile(agent=2, agents=AGENTS)
     assert list(folder.ledgers) == ["ledger/agent-002.jsonl"]
     assert folder.summary is not None
     assert set(folder.summary["ledgers"]) == {f"ledger/agent-00{i}.jsonl" for i in range(AGENTS)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import shutil
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import pytest
 
 from admmnet import CheckFailed, RequestError, RunConfig, load_config, read_run, run
 from admmnet.record.folder import create_folder, default_folder, ledger_path
-from tests.people_runs import AGENTS, ROUNDS, finished_run, summary_of
+from tests.people_runs import AGENTS, ROUNDS, summary_of
 
 SUMMARY = """
 algorithm method agents rounds topology transport seeded data privacy test_error train_loss per_agent
@@ -33,16 +32,6 @@ kind schema agent neighbours records adjacency unit budget accountant method alg
 preprocessing shards admmnet
 """
 EVENT = {"kind", "round", "mechanism", "parameters", "rho", "xi", "rho_published", "total", "previous"}
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return finished_run(tmp_path_factory.mktemp("finished"))
-
-
-@pytest.fixture
-def copied(finished: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(finished, tmp_path / "run"))
 
 
 def rows_of(folder: Path) -> list[dict[str, str]]:
@@ -146,6 +135,17 @@ def test_read_run(finished: Path) -> None:
     for account, entry in zip(folder.ledgers.values(), summary_of(finished)["per_agent"], strict=True):
         assert account.finished
         assert account.totals.rho == pytest.approx(entry["rho"], rel=1e-12)
+
+
+def test_short_words_of_a_run_folder_and_its_ledgers_and_its_picture(finished: Path, tmp_path: Path) -> None:
+    folder = read_run(finished)
+    assert repr(folder) == f"RunFolder({str(finished)!r}, finished, ledgers={AGENTS})"
+    for agent, ledger in enumerate(folder.ledgers.values()):
+        start = f"VerifiedLedger(agent={agent}, events={len(ledger.events)}, rho="
+        assert repr(ledger).startswith(start)
+        assert len(repr(ledger)) < 80
+    assert len(folder.plot(tmp_path / "run.svg", panels=("error",)).axes) == 1
+    assert (tmp_path / "run.svg").stat().st_size > 1000
 
 
 def test_an_unfinished_run_holds(copied: Path) -> None:

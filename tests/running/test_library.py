@@ -18,8 +18,9 @@ from admmnet import RequestError, StopRun, read_run, run
 from admmnet.errors import AdmmnetError
 from admmnet.predict.apply import NewData, evaluate, predict
 from admmnet.predict.model import read_model
-from admmnet.running.arguments import Asked, taken
+from admmnet.running.arguments import Arguments, taken
 from admmnet.running.events import RoundEvent
+from tests.people_runs import Stop, stopping
 
 rng = np.random.default_rng(3)
 X = rng.standard_normal((240, 4)) * [1.0, 3.0, 0.5, 1.0]
@@ -147,7 +148,7 @@ def test_sparse_rows_give_what_dense_ones_give(algorithm: str, tmp_path: Path) -
 
 def test_a_keyword_wins_over_the_file_of_a_schema(tmp_path: Path) -> None:
     (tmp_path / "read.toml").write_text('[data]\nlabel = "job"\npositive = "cook"\n')
-    asked = Asked(None, None, None, None, None, tmp_path / "read.toml", None, False, None, None, None)
+    asked = Arguments(None, None, None, None, None, tmp_path / "read.toml", None, False, None, None, None)
     settings, _ = taken({"label": "before"}, {"label": "won"}, asked)
     assert (settings["label"], settings["positive"]) == ("won", "cook")
 
@@ -258,17 +259,9 @@ def test_the_holder_has_a_copy(tmp_path: Path) -> None:
 # going on, and reading again
 
 
-def stop_after(round: int) -> Any:
-    def stop(event: RoundEvent) -> None:
-        if event.round == round:
-            raise KeyboardInterrupt
-
-    return stop
-
-
 def interrupted(folder: Path, **given: Any) -> None:
-    with pytest.raises(BaseException):  # noqa: B017, PT011 (what ends it is not what is tested)
-        run(checkpoint_every=1, on_round=stop_after(3), out=folder, **given)
+    with pytest.raises(Stop):
+        run(checkpoint_every=1, on_round=stopping(3), out=folder, **given)
     assert not (folder / "summary.json").exists()
 
 
@@ -314,7 +307,4 @@ def test_a_graph_is_kept_with_the_run(tmp_path: Path) -> None:
 
 
 def test_stopping_by_event(tmp_path: Path) -> None:
-    def stop(event: RoundEvent) -> None:
-        raise StopRun
-
-    assert run(X=X, y=y, on_round=stop, out=tmp_path / "run", **PLAIN).summary["rounds"] == 1
+    assert run(X=X, y=y, on_round=stopping(0, StopRun), out=tmp_path / "run", **PLAIN).summary["rounds"] == 1

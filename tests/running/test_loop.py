@@ -39,11 +39,6 @@ class WatchedWorld(LocalWorld):
         return Watched(self, graph)
 
 
-@pytest.fixture(scope="module")
-def people(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return write_people(tmp_path_factory.mktemp("data") / "people.npz", 200)
-
-
 def settings(people: str, folder: Path, **others: Any) -> RunConfig:
     values: dict[str, Any] = {
         "algorithm": "pp-admm",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,11 +33,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "encoding.json").write_text("{}\n")
     seal(folder)
     return folder
-
-
-@pytest.fixture
-def copied(finished: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(finished, tmp_path / "run"))
 
 
 def files_in(folder: Path) -> list[str]:
@@ -146,8 +140,8 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "degree": (lambda s: s["per_agent"][2].update(degree=1), "agent 2: degree is 1"),
     "no entry": (lambda s: s["per_agent"].pop(2), "per_agent has the agents [0, 1, 3], not 0 to 3"),
     "no entries": (lambda s: s.update(per_agent=None), "per_agent: expected"),
-    "largest": (lambda s: s["privacy"].update(epsilon_proven=0.5), "privacy.epsilon_proven is 0.5, the largest"),
-    "largest rho": (lambda s: s["privacy"].update(rho_spent=0.0), "privacy.rho_spent is 0.0, the largest"),
+    "largest": (lambda s: s["privacy"].update(epsilon_proven=0.5), "privacy.epsilon_proven is 0.5, by the ledgers"),
+    "largest rho": (lambda s: s["privacy"].update(rho_spent=0.0), "privacy.rho_spent is 0.0, by the ledgers"),
     "mode": (lambda s: s.update(mode="private"), "mode is 'private', the ledgers say 'simulation'"),
     "algorithm": (lambda s: s.update(algorithm="admm"), "algorithm is 'admm', the ledgers say 'pp-admm'"),
     "lost": (lambda s: s["per_agent"][2].update(lost_at=1), "agent 2: lost_at is 1, but its ledger ends whole"),

@@ -14,8 +14,7 @@ from admmnet.cli import run_command_line
 from admmnet.holder.holder import SimulatedHolder
 from admmnet.transport.local import LocalTransport
 from admmnet.types import Matrix
-from tests.interrupted_runs import Stop
-from tests.people_runs import write_people
+from tests.people_runs import Stop, stopping, write_people
 
 RUNS: dict[str, dict[str, Any]] = {
     "pp-admm": {"seed": 0},
@@ -24,11 +23,6 @@ RUNS: dict[str, dict[str, Any]] = {
     "sums": {"seed": 0, "algorithm": "noisy-gd"},
     "one site": {"seed": 0, "algorithm": "dp-sgd", "batch": 20, "topology": None, "epochs": 8, "rounds": None},
 }
-
-
-@pytest.fixture(scope="module")
-def people(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return write_people(tmp_path_factory.mktemp("data") / "people.npz", 200)
 
 
 def settings(people: str, folder: Path, **others: Any) -> RunConfig:
@@ -105,14 +99,10 @@ def test_models_are_not_observed_in_between(people: str, tmp_path: Path, monkeyp
 
 @pytest.mark.parametrize("kind", ["pp-admm", "clock", "blocks"])
 def test_a_run_that_is_stopped_in_between_ends_with_its_figures(kind: str, people: str, tmp_path: Path) -> None:
-    def stop(event: RoundEvent) -> None:
-        if event.round == 4:
-            raise StopRun
-
-    ended = {
-        every: run(settings(people, tmp_path / str(every), measure_every=every, **RUNS[kind]), on_round=stop)
-        for every in (1, 3)
-    }
+    ended = {}
+    for every in (1, 3):
+        config = settings(people, tmp_path / str(every), measure_every=every, **RUNS[kind])
+        ended[every] = run(config, on_round=stopping(4, StopRun))
     assert ended[3].summary["test_error"] == ended[1].summary["test_error"]
     kept = [row for row in rows(ended[1].folder) if int(row["round"]) in (0, 3, 4)]
     assert rows(ended[3].folder) == kept
@@ -123,13 +113,8 @@ def test_a_run_that_is_stopped_in_between_ends_with_its_figures(kind: str, peopl
 def test_a_resumed_run_has_the_same_lines(kind: str, after: int, people: str, tmp_path: Path) -> None:
     more = RUNS[kind] | {"measure_every": 3, "checkpoint_every": 2}
     whole = run(settings(people, tmp_path / "whole", **more))
-
-    def stop(event: RoundEvent) -> None:
-        if event.round == after:
-            raise Stop
-
     with pytest.raises(Stop):
-        run(settings(people, tmp_path / "cut", **more), on_round=stop)
+        run(settings(people, tmp_path / "cut", **more), on_round=stopping(after))
     ended = run(settings(people, tmp_path / "cut", resume=str(tmp_path / "cut"), **more))
     np.testing.assert_array_equal(ended.theta, whole.theta)
     assert rows(tmp_path / "cut") == rows(tmp_path / "whole")

@@ -28,9 +28,8 @@ from admmnet.report.run_plot import plot_run
 from admmnet.report.series import read_series
 from admmnet.running import summary
 from admmnet.running.accounts import records_of
-from admmnet.running.events import RoundEvent
 from admmnet.running.summary import TEST_RECORDS, Word
-from tests.people_runs import PRIVATE, small, write_people
+from tests.people_runs import PRIVATE, Stop, small, stopping, write_people
 from tests.privacy.ledgers import chained, parsed
 
 
@@ -261,16 +260,9 @@ def test_where_there_is_no_group_figure(people: str, tmp_path: Path) -> None:
 
 def test_the_group_figure_of_a_resumed_run_is_that_of_its_plan(people: str, tmp_path: Path) -> None:
     """What it pays for again comes out of the same counts."""
-
-    class Stop(Exception):
-        pass
-
-    def stop(event: RoundEvent) -> None:
-        raise Stop
-
     config = small(people, tmp_path / "cut", group_size=3, checkpoint_every=1, **PRIVATE)
     with pytest.raises(Stop):
-        run(config, on_round=stop)
+        run(config, on_round=stopping(0))
     resumed, whole = run(RunConfig(resume=str(tmp_path / "cut"))).summary, tmp_path / "whole"
     promised = run(small(people, whole, group_size=3, **PRIVATE)).summary["privacy"]["epsilon_group"]
     assert resumed["privacy"]["epsilon_group"] == promised

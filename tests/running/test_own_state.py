@@ -21,7 +21,7 @@ from admmnet.methods.pp_admm import PPADMM
 from admmnet.methods.single_site.base import ModelState
 from admmnet.methods.single_site.dp_sgd import DPSGD
 from admmnet.types import Matrix, Vector
-from tests.interrupted_runs import Place, assert_same, write_people
+from tests.interrupted_runs import Place, assert_same
 
 
 @dataclass(slots=True)
@@ -210,12 +210,6 @@ def test_state_comes_back_as_its_own_kind(value: Any, jotting: type[Jotting], pl
 def strangers(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in (HeavyBall, AveragedSGD):
         monkeypatch.setitem(METHODS, kind.name, kind)
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    write_people(tmp_path / "people.npz")
-    return Place(tmp_path)
 
 
 class OneSite(Place):

@@ -30,7 +30,6 @@ from admmnet.solvers.newton import LocalSolver
 from admmnet.transport import Inbox, Outgoing, Trees, Words
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Integers, Matrix, Total, Vector
-from tests.people_runs import write_people
 from tests.processes.launch import DEADLINE, FORKS
 
 FORBIDDEN = {"train_loss", "objective", "consensus_gap", "solve"}
@@ -249,11 +248,6 @@ def computed_from_records(folder: Path, people: str, *, no_test: bool = True, sp
         raw = archive["X"].ravel()
     rows = np.concatenate([X[:, :-1].ravel() for X, _ in shards.values()])
     return {"losses": np.array(losses), "gradients": np.array(gradients), "rows": rows, "raw rows": raw}
-
-
-@pytest.fixture(scope="module")
-def people(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return write_people(tmp_path_factory.mktemp("data") / "people.npz", 200)
 
 
 class Run(NamedTuple):

@@ -14,8 +14,8 @@ from admmnet import RunConfig, run
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.evidence.compare import read_evidence
 from admmnet.identity.receipts import of_line
-from admmnet.running.events import RoundEvent
 from admmnet.transport.local import LocalWorld
+from tests.people_runs import Stop, stopping
 
 
 def settings(folder: Path, **more: Any) -> RunConfig:
@@ -24,16 +24,8 @@ def settings(folder: Path, **more: Any) -> RunConfig:
 
 def cut(config: RunConfig) -> None:
     """Run until the end of round 2."""
-
-    class Stop(Exception):
-        pass
-
-    def stop(event: RoundEvent) -> None:
-        if event.round == 2:
-            raise Stop
-
     with pytest.raises(Stop):
-        run(config, on_round=stop)
+        run(config, on_round=stopping(2))
 
 
 def senders(folder: Path) -> dict[str, list[tuple[int, int]]]:

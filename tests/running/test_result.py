@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from admmnet import RequestError, RunConfig, RunResult, run
-from admmnet.library import Summary
+from admmnet.library import RunSummary
 
 HOSTILE = "<script>alert('&')</script>"
 
@@ -38,7 +38,7 @@ def test_no_spent_epsilon_looks_smaller_than_it_is(result: RunResult) -> None:
 
 def test_a_squared_error_is_no_share(result: RunResult) -> None:
     squared = RunResult(
-        result.folder, Summary({**result.summary, "metric": "mean-squared-error"}, result.folder), result.theta
+        result.folder, RunSummary({**result.summary, "metric": "mean-squared-error"}, result.folder), result.theta
     )
     error = result.summary["test_error"]["consensus"]
     assert (f"test_error={error:.2%}" in repr(result), f"test_error={error:.4g}" in repr(squared)) == (True, True)

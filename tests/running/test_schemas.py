@@ -15,7 +15,7 @@ from jsonschema import ValidationError
 
 from admmnet import run
 from tests.folder_forms import check_folder, check_lines, schema, validator
-from tests.people_runs import PRIVATE, small, summary_of, write_people
+from tests.people_runs import PRIVATE, Stop, small, stopping, summary_of, write_people
 from tests.run_folders import made, with_lost
 
 
@@ -29,12 +29,8 @@ def test_a_private_run_with_an_account_that_is_resumed(tmp_path: Path) -> None:
     own = {"private": True, "no_test": True, "account": str(account), "checkpoint_every": 1}
     run(small(people, tmp_path / "before", **own, epsilon=5.0))
     config = small(people, tmp_path / "run", **own)
-
-    def stop(*event: object) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(config, on_round=stop)
+    with pytest.raises(Stop):
+        run(config, on_round=stopping(0))
     run(small(people, tmp_path / "run", **own, resume=str(tmp_path / "run")))
     assert {"header", "event", "resume", "end"} <= check_folder(tmp_path / "run")
     assert {"header", "event", "resume", "run"} <= check_lines(account / "agent-000.jsonl")

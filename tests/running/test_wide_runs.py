@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.sparse import random_array
 
-from admmnet import RoundEvent, RunConfig, run
+from admmnet import RunConfig, run
 from admmnet.data import DataSettings, load, rows
 from admmnet.errors import RequestError
 from admmnet.experiments import tasks as experiments
@@ -27,6 +27,7 @@ from admmnet.solvers.accurate import is_sparse
 from admmnet.solvers.losses import LOSSES
 from admmnet.solvers.wide import WideSolver
 from tests.benchmarks.common import unit_rows
+from tests.people_runs import Stop, stopping
 from tests.wide_files import write_wide
 
 COMMON: dict[str, Any] = {"agents": 3, "topology": "ring:3", "rounds": 4, "epsilon": 20.0, "seed": 3}
@@ -118,13 +119,8 @@ def test_a_run_on_wide_records_goes_on_bitwise(file: str, tmp_path: Path) -> Non
     values = COMMON | {"data": file, "algorithm": "ipp-admm", "gate": "gaussian", "block": 3}
     whole = run(RunConfig(**values, out=str(tmp_path / "whole")))
     cut = tmp_path / "cut"
-
-    def stop(event: RoundEvent) -> None:
-        if event.round == 1:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(RunConfig(**values, checkpoint_every=1, out=str(cut)), on_round=stop)
+    with pytest.raises(Stop):
+        run(RunConfig(**values, checkpoint_every=1, out=str(cut)), on_round=stopping(1))
     again = run(resumed_config(cut))
     assert again.theta.tobytes() == whole.theta.tobytes()
 

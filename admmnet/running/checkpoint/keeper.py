@@ -8,7 +8,6 @@ was answered since: rounds that are repeated ask nothing anew (docs/privacy.md, 
 from __future__ import annotations
 
 import hashlib
-import re
 import secrets
 import shutil
 from collections.abc import Mapping, Sequence
@@ -235,21 +234,18 @@ class Keeper:
         """Round with which all begin; what they go on from is read."""
         world = self._transport.world
         mine = run_on_all(world, self._candidates) if resumed else {0: []}
-        offers = world.gather([secrets.token_hex(8), max(self._generations(), default=0), sorted(mine)])
-        name, offered = _name(offers[0]), [_offer(part) for part in offers if part is not None]
-        newest = max(own for own, _ in offered)
-        common = set(mine).intersection(*(part for _, part in offered))
+        offers = [_offer(said) for said in world.gather([secrets.token_hex(8), sorted(mine)]) if said is not None]
+        common = set(mine).intersection(*(whole for _, whole in offers))
         if not common:
             error = RequestError(
-                f"{self._folder} holds no checkpoint that is whole"
-                + (f": of the newest, of {newest} rounds, parts are missing" if newest >= 0 else "")
+                f"{self._folder} holds no checkpoint that is whole at every process"
                 + ("; run anew" if self._seeded else "; run anew, with --account if what is spent must count")
             )
             error.shared = True
             raise error
         start = max(common)
         run_on_all(world, lambda: self._load(mine[start], start, resumed=resumed))
-        self.starts.append(Start(name, start))
+        self.starts.append(Start(offers[0][0], start))
         if not resumed:
             return start
         if world.rank == 0 or not world.shared_folder:
@@ -347,21 +343,13 @@ class Keeper:
             )
 
 
-def _name(said: Any) -> str:
-    """Name of this start, by the first process."""
-    if not isinstance(said, list) or re.fullmatch("[0-9a-f]{16}", str(said[0])) is None:
-        raise RequestError("the first process gives this start no name: all must run the same version")
-    return str(said[0])
-
-
-def _offer(part: Any) -> tuple[int, set[int]]:
-    """Newest checkpoint of a process, and those that it has whole; nothing where it says neither."""
+def _offer(said: Any) -> tuple[str, set[int]]:
+    """Name that a process has for this start, and checkpoints that it has whole; nothing where it says neither."""
     try:
-        _, newest, whole = part
-        found = {done for done in whole if type(done) is int}
+        name, whole = said
+        return str(name)[:16], {done for done in whole if type(done) is int}
     except (TypeError, ValueError):
-        return -1, set()
-    return (newest if type(newest) is int else -1), found
+        return "", set()
 
 
 def _print_of(holder: Holder, member: int) -> str:

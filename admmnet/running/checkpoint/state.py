@@ -66,16 +66,13 @@ def kept_state(state: Any) -> State:
     kind = type(state).__name__
     if not is_dataclass(state) or isinstance(state, type):
         raise RequestError(f"the agents' state is of kind {kind}: a checkpoint keeps the fields of a dataclass")
-    found: State = {}
-    for field in fields(state):
-        try:
-            found |= _taken(field.name, getattr(state, field.name))
-        except TypeError as error:
-            raise RequestError(
-                f"the agents' state {kind}.{field.name} is of kind {error}, which no checkpoint can hold: use a "
-                "number, bool, str, None, an array of numbers or a tuple of these, or leave out --checkpoint-every"
-            ) from None
-    return _under("state", found)
+    try:
+        return _under("state", _fields(state))
+    except TypeError as error:
+        raise RequestError(
+            f"the agents' state {error}, which no checkpoint can hold: use a number, bool, str, None, an array of "
+            "numbers or a tuple of these, or leave out --checkpoint-every"
+        ) from None
 
 
 def _taken(name: str, value: Any) -> State:
@@ -106,7 +103,8 @@ def _given_back(name: str, saved: State) -> Any:
         return saved[f"{name}[]"].copy()
     if f"{name}[()]" in saved:
         return saved[f"{name}[()]"][()]
-    return _plain(saved[name]) if name in saved else None
+    value = saved.get(name)
+    return value if value is None else value.copy(order="K") if value.ndim else value.item()
 
 
 def _kept_state(value: Any) -> State:
@@ -124,9 +122,7 @@ def restore_node(node: Node, state: State, *, seeded: bool) -> None:
     for name in _COUNTS:
         setattr(agent, name, state[name].item())
     node.door.marks |= frozenset(state["marks"].tolist())
-    own = _below("state", state)
-    for field in fields(agent.state):
-        setattr(agent.state, field.name, _given_back(field.name, own))
+    _set_fields(agent.state, _below("state", state))
     if not seeded:
         return
     secret = node.door.secret
@@ -140,19 +136,18 @@ def restore_node(node: Node, state: State, *, seeded: bool) -> None:
 
 
 def _fields(state: Any) -> State:
-    return {
-        field.name: np.asarray(value) for field in fields(state) if (value := getattr(state, field.name)) is not None
-    }
+    found: State = {}
+    for field in fields(state):
+        try:
+            found |= _taken(field.name, getattr(state, field.name))
+        except TypeError as error:
+            raise TypeError(f"{type(state).__name__}.{field.name} is of kind {error}") from None
+    return found
 
 
 def _set_fields(state: Any, saved: State) -> None:
     for field in fields(state):
-        value = saved.get(field.name)
-        setattr(state, field.name, None if value is None else _plain(value))
-
-
-def _plain(value: Array) -> Any:
-    return value.copy(order="K") if value.ndim else value.item()
+        setattr(state, field.name, _given_back(field.name, saved))
 
 
 def _words(words: Iterable[str]) -> Array:

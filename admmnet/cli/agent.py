@@ -18,7 +18,7 @@ import click
 from admmnet.cli.flags import explain_flag, output_flags
 from admmnet.cli.settings import SettingsCommand, given_in, tell
 from admmnet.config.modes import check_mode
-from admmnet.config.run_config import RunConfig
+from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.config.toml import load_config, read_values
 from admmnet.errors import RequestError, RunError
 from admmnet.graph.specs import is_random
@@ -66,11 +66,13 @@ def agent(
     from admmnet.cli.progress import Progress
     from admmnet.identity.dumps import forbid_dumps
     from admmnet.library import run
-    from admmnet.record.folder import default_folder, part_name
+    from admmnet.record.folder import SUMMARY, default_folder, part_name
     from admmnet.running.reports import Reporter
     from admmnet.transport.hosts.keys import secret_path
     from admmnet.transport.hosts.network import read_network
 
+    if flags["resume"] == AUTO and flags["out"] is not None and (Path(flags["out"]) / SUMMARY).exists():
+        return  # what a service that starts it again need not know
     forbid_dumps()  # of a process that holds secret keys
     network = read_network(network_file)
     if number >= len(network.peers):
@@ -107,7 +109,7 @@ def agent_settings(config: str | None, flags: Mapping[str, Any], network: Networ
     if flags.get("transport") is not None:
         raise RequestError("--transport does not go with `admmnet agent`: its neighbours are reached by ZeroMQ")
     given = given_in(flags)
-    if config is None and "resume" in given:
+    if config is None and "resume" in given and given["resume"] != AUTO:
         return _resumed(given, network)
     asked = {**({} if config is None else read_values(Path(config))), **given}
     if asked.get("transport", "auto") not in ("auto", "zmq"):
@@ -123,6 +125,10 @@ def agent_settings(config: str | None, flags: Mapping[str, Any], network: Networ
                 "from the network file"
             )
     settings = load_config(config, given | own | {"transport": "zmq"})
+    if settings.resume == AUTO:
+        from admmnet.running.handshake import resuming
+
+        settings = resuming(settings)
     if settings.baseline:
         raise RequestError(f"{settings.algorithm} has no agents: `admmnet baseline` runs it in one place")
     return settings

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from admmnet.cli.flags import PATH, explaining
-from admmnet.config.run_config import RunConfig, own_settings, owners_of
+from admmnet.config.run_config import AUTO, RunConfig, own_settings, owners_of
 from admmnet.config.toml import algorithm_in, common_settings, load_config, read_schema, saved_algorithm
 from admmnet.errors import RequestError
 from admmnet.methods import METHODS
@@ -99,7 +99,8 @@ class SettingsCommand(click.Command):
         for word in args:
             if word.endswith(".toml"):
                 yield from filter(None, [algorithm_in(Path(word))])
-        for folder in words_after(args, "--resume"):
+        folders = list(words_after(args, "--resume"))
+        for folder in folders if AUTO not in folders else [*words_after(args, "--out"), *words_after(args, "-o")]:
             yield from filter(None, [saved_algorithm(Path(folder))])
         yield from words_after(args, "--algorithm")
 
@@ -217,7 +218,7 @@ def given_in(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 def settings_of(config: str | None, flags: Mapping[str, Any]) -> RunConfig:
     """Return the settings of a command line."""
-    if flags.get("resume") is None:
+    if flags.get("resume") in (None, AUTO):
         return load_config(config, flags)
     from admmnet.running.checkpoint.resume import resumed_config
 

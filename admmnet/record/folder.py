@@ -72,7 +72,7 @@ def agreed_folder(world: World, algorithm: str) -> Path:
 
 
 def create_folder(folder: Path) -> None:
-    """Make the run folder with its ledger folder.
+    """Make the run folder; drafts in it are what a run has left that died while it was made.
 
     Raises
     ------
@@ -81,9 +81,8 @@ def create_folder(folder: Path) -> None:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
+        if any(not path.name.startswith(".") for path in folder.iterdir()):
             raise RequestError(f"the run folder {folder} is not empty: name another one with --out")
-        (folder / "ledger").mkdir()
     except OSError as error:
         raise RequestError(
             f"cannot make the run folder {folder}: {error.strerror}; name another one with --out"
@@ -157,6 +156,7 @@ def open_folder(out: str | None, algorithm: str, settings: str | None, world: Wo
             if not world.shared_folder:
                 write_part(folder, world.rank, world.size)
         if first:
+            (folder / "ledger").mkdir(exist_ok=True)
             opened.enter_context(hold(folder, first=True))
             if (folder / "summary.json").exists():  # finished while this process loaded its records
                 raise RequestError(f"the run in {folder} is finished: there is nothing to resume")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
 
 from admmnet.errors import RunError, StopRun
 from admmnet.record.forms import Summary
@@ -23,6 +26,12 @@ class Outcome(NamedTuple):
     folder: Path
     summary: Summary
     theta: Matrix
+
+
+def outcome_of(folder: Path) -> Outcome:
+    """Return what the folder of a finished run says."""
+    with np.load(folder / "model.npz", allow_pickle=False) as model:
+        return Outcome(folder, json.loads((folder / "summary.json").read_bytes()), model["theta"])
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ def run_spawned(
         except KeyboardInterrupt as error:
             error.args = (last_words(folder),)
             raise
-    return _read(folder)
+    return outcome_of(folder)
 
 
 @contextlib.contextmanager
@@ -349,15 +349,3 @@ def _how(code: int) -> str:
 
 def _ended(end: ProcessEnd) -> str:
     return f"the process of agent {end.agent} {_how(end.code)}; the ledgers hold everything that was sent"
-
-
-def _read(folder: Path) -> Outcome:
-    """Result of a finished run, from its folder."""
-    import numpy as np
-
-    from admmnet.forms import read_form
-    from admmnet.record.folder import SUMMARY
-    from admmnet.record.forms import Summary
-
-    with np.load(folder / "model.npz", allow_pickle=False) as model:
-        return Outcome(folder, read_form(Summary, folder / SUMMARY), model["theta"])

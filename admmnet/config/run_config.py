@@ -95,9 +95,7 @@ class RunSettings:
             if self.private and value is not None and value is not False:  # a seed may be 0
                 raise RequestError(f"private and {other} exclude each other: give one of them")
         if self.resume == AUTO and self.out is None:
-            raise RequestError(
-                "resume = 'auto' goes with out: name the folder of the run, there or not, with --out DIR"
-            )
+            raise RequestError("resume = 'auto' goes with out: name the run's folder, there or not, with --out DIR")
 
     @property
     def seeded(self) -> bool:

@@ -27,7 +27,7 @@ from admmnet.config.toml import load_config, to_toml
 from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError, StopRun
 from admmnet.graph.simple import Graph
 from admmnet.running.ends import last_words
-from admmnet.running.events import OnRound, Outcome
+from admmnet.running.events import OnRound, Outcome, outcome_of
 from admmnet.running.reports import GO, LONGEST, STOP, Report, report_pair
 
 if TYPE_CHECKING:

@@ -70,10 +70,7 @@ def execute(
         begun()
         transport = world.connect(plan.graph, block_of(plan.network))
         opened.callback(transport.close)
-        kept, durable = plan.texts.kept, not plan.simulation
-        keeper = Keeper(
-            plan.run, kept, plan.method, plan.holders, plan.data, transport, folder, plan.graph, durable=durable
-        )
+        keeper = Keeper(plan, transport, folder)
         opened.callback(keeper.close)
         members = _members(plan, transport)
         masks, attempts = _masks(plan, transport, members)
@@ -89,26 +86,13 @@ def execute(
         tail = TailAverage(plan.method.rounds)
         keeper.restore(blocks, tail)
         listener, stopped = Listener(transport, on_round, stoppable=stoppable), False
-        observer = Observer(
-            transport,
-            blocks,
-            plan.holders,
-            plan.data,
-            folder,
-            loss=plan.method.loss,
-            simulation=plan.simulation,
-            lossy=plan.network.on_loss == "continue",
-            shared=plan.method.verb == "reduce",
-            aggregate=plan.method.aggregate,
-            faults=plan.faults,
-            start=keeper.start,
-        )
+        observer = Observer(plan, transport, blocks, folder, keeper.start)
         keeper.restore_clock(observer.clock)
         opened.callback(observer.close)
         receipts = _receipts(plan, transport, members, agents, folder, keeper.start)
         if receipts is not None:
             opened.callback(receipts.close)
-        rounds = Rounds(plan.method, plan.graph, plan.faults, blocks, transport, keeper, receipts, attempts)
+        rounds = Rounds(plan, transport, blocks, keeper, receipts, attempts)
         keeper.save(keeper.start, blocks, tail, observer.clock)
         alone, every = plan.method.verb == "none", plan.run.measure_every
         done = seen = shown = keeper.start

@@ -11,20 +11,18 @@ from types import MappingProxyType
 
 import numpy as np
 
-from admmnet.data import Records
 from admmnet.data.figures import test_errors
 from admmnet.faults.clock import VirtualClock
-from admmnet.faults.model import FaultModel
 from admmnet.files import write_whole
 from admmnet.forms import encode
 from admmnet.graph.tree import Tree
-from admmnet.holder.holder import Holder, SimulatedHolder
+from admmnet.holder.holder import SimulatedHolder
 from admmnet.methods.aggregate import far, mean_of, standing
 from admmnet.record.folder import LOST, MetricsFile
 from admmnet.running.events import RoundEvent, known
 from admmnet.running.node import Node
+from admmnet.running.plan import Prepared
 from admmnet.running.round_figures import RoundFigures
-from admmnet.solvers.losses import Loss
 from admmnet.transport import Transport, edge, is_writer
 from admmnet.types import Integers, Matrix, Vector
 
@@ -40,9 +38,9 @@ JUDGED = RoundFigures.places("test_error", "train_loss", "consensus_loss")
 class Observer:
     """Collects every agent's figures after a round and writes metrics.csv at one process.
 
-    ``start`` is the first round, 0 but in a resumed run; ``faults`` has the delays of a virtual clock. ``shared`` says
-    that all agents that go on hold one model; else their consensus is the mean by ``aggregate``. With ``lossy`` agents
-    may be lost: the others then hear every model of theirs, else those of measured rounds alone.
+    ``start`` is the first round, 0 but in a resumed run. Of a method that sums all agents that go on hold one model;
+    else their consensus is the mean by ``aggregate``. Where agents may be lost, the others hear every model of theirs,
+    else those of measured rounds alone.
 
     Where ``Transport.report`` has nothing for this process, the rows are those of its own agents until ``settle``.
 
@@ -59,36 +57,24 @@ class Observer:
     """
 
     def __init__(
-        self,
-        transport: Transport,
-        blocks: Sequence[Sequence[Node]],
-        holders: Mapping[int, tuple[Holder, int]],
-        data: Records,
-        folder: Path,
-        *,
-        loss: Loss,
-        simulation: bool,
-        lossy: bool,
-        shared: bool = False,
-        aggregate: str = "mean",
-        start: int = 0,
-        faults: FaultModel | None = None,
+        self, plan: Prepared, transport: Transport, blocks: Sequence[Sequence[Node]], folder: Path, start: int
     ) -> None:
-        self._transport, self._blocks, self._data, self._simulation = transport, blocks, data, simulation
-        self._holders, self._loss, self._shared = holders, loss, shared
-        self._aggregate, self._lossy = aggregate, lossy
+        self._transport, self._blocks, self._holders = transport, blocks, plan.holders
+        self._data, self._simulation, self._faults = plan.data, plan.simulation, plan.faults
+        self._loss, self._aggregate = plan.method.loss, plan.method.aggregate
+        self._shared, self._lossy = plan.method.verb == "reduce", plan.network.on_loss == "continue"
         nodes = sorted((node for block in blocks for node in block), key=lambda node: node.id)
         self._nodes = nodes
         self._place = {node.id: place for place, node in enumerate(nodes)}
         mine = self.models()
-        self.theta = self._report(mine, np.zeros((len(data.counts), mine.shape[1])))
+        self.theta = self._report(mine, np.zeros((len(self._data.counts), mine.shape[1])))
         self._heard: Mapping[int, Vector] = {}
         self._said: dict[int, Vector] = {}
         self._missed = 0
         self.rows, self.network = RoundFigures.filled(np.nan, len(self.theta)), RoundFigures.filled(np.nan)
-        self._path, self._faults, self.clock = folder / "metrics.csv", faults, None
-        if faults is not None and faults.delays is not None:
-            self.clock = VirtualClock(faults, self.theta[0].nbytes)
+        self._path, self.clock = folder / "metrics.csv", None
+        if plan.faults is not None and plan.faults.delays is not None:
+            self.clock = VirtualClock(plan.faults, self.theta[0].nbytes)
             releases = np.array([[node.agent.releases] for node in nodes], dtype=float)
             self._releases = edge.collect(transport, releases)[:, 0]
         self._file = self._metrics(start) if is_writer(transport) else None

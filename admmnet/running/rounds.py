@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from admmnet.faults.model import FaultModel
-from admmnet.graph.simple import Graph
 from admmnet.graph.tree import Tree
 from admmnet.running.attempts import Attempts
 from admmnet.running.node import Node, taking_part
 from admmnet.running.notes import attempt_notes
+from admmnet.running.plan import Prepared
 from admmnet.running.trees import RoundTrees
 from admmnet.solvers.batch import run_batched
 from admmnet.transport import Transport
@@ -18,7 +17,6 @@ from admmnet.transport.edge import exchange
 
 if TYPE_CHECKING:
     from admmnet.evidence.receipts import Receipts
-    from admmnet.methods.base import Method
     from admmnet.running.checkpoint.keeper import Keeper
     from admmnet.types import Vector
 
@@ -38,20 +36,17 @@ class Rounds:
 
     def __init__(
         self,
-        method: Method,
-        graph: Graph,
-        faults: FaultModel | None,
-        blocks: list[list[Node]],
+        plan: Prepared,
         transport: Transport,
+        blocks: list[list[Node]],
         keeper: Keeper,
-        receipts: Receipts | None = None,
-        attempts: Attempts | None = None,
+        receipts: Receipts | None,
+        attempts: Attempts | None,
     ) -> None:
-        self._attempts, self._keeper = attempts, keeper
-        self._method, self._faults, self._blocks, self._transport = method, faults, blocks, transport
+        self._method, self._faults, self._transport, self._blocks = plan.method, plan.faults, transport, blocks
         self._nodes = [node for block in blocks for node in block]
-        self._receipts = receipts
-        self._trees = RoundTrees(graph, faults)
+        self._keeper, self._receipts, self._attempts = keeper, receipts, attempts
+        self._trees = RoundTrees(plan.graph, plan.faults)
         self.summed: tuple[Tree | None, int] = (None, 0)
         self.heard: dict[int, Vector] = {}
         self.seconds = {"solve": 0.0, "exchange": 0.0}

@@ -314,10 +314,9 @@ def test_advice_comes_before_the_run_and_once(
     assert sum("drown" in note for note in summary["notes"]) == 1
 
 
-def test_names_with_colons_are_no_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("--topology", "ring:100", "--rounds", "1", "--algorithm", "admm", "--seed", "0")
-    assert run_command_line(("run", *words, "-o", str(tmp_path / "run"))) == 0
-    assert "ring:100, 1 round," in capsys.readouterr().out
+def test_names_with_colons_are_no_pictures(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
+    words = ("--data", people, "--topology", "ring:100", "--rounds", "1", "--algorithm", "admm", "--seed", "0")
+    assert "ring:100, 1 round," in admmnet.ok("run", *words, "-o", tmp_path / "run").out
     summary = json.loads((tmp_path / "run/summary.json").read_text())  # :100: is the name of one
     table = tables.run_text(summary | {"topology": "erdos-renyi:100:0.5"}, tmp_path)
     assert "erdos-renyi:100:0.5" in table

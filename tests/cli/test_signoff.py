@@ -6,10 +6,11 @@ import json
 import shutil
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from admmnet import RunConfig, read_run, run
+from admmnet import read_run, run
 from admmnet.cli import run_command_line
 from admmnet.errors import CheckFailed
 from admmnet.evidence.signatures import check_signature, sign_folder
@@ -17,14 +18,15 @@ from admmnet.identity.keys import Identity
 from admmnet.record.manifest import check_manifest, make_manifest
 from admmnet.transport.hosts.keys import Secrets, write_secrets
 from admmnet.transport.hosts.network import make_network, write_network
+from tests.people_runs import small
 from tests.transport.test_network_file import plain
+
+RUN: dict[str, Any] = {"topology": "path:3", "seed": 0}
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("finished") / "run"
-    run(RunConfig(algorithm="pp-admm", topology="path:3", rounds=3, seed=0, receipts=True, out=str(folder)))
-    return folder
+def finished(people: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run(small(people, tmp_path_factory.mktemp("finished") / "run", **RUN, receipts=True)).folder
 
 
 @pytest.fixture
@@ -122,12 +124,12 @@ def test_what_a_lost_agent_writes_after_the_signature_is_found(folder: Path) -> 
 
 
 def test_another_folder_under_the_same_signature(
-    folder: Path, officer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    people: str, folder: Path, officer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In which everything else fits: only the signature shows that it is another one."""
     assert ledger("sign", folder, "--key", officer / "signer.secret.toml", "--simulation") == 0
     other = tmp_path / "other"
-    run(RunConfig(algorithm="pp-admm", topology="path:3", rounds=3, seed=0, epsilon=0.5, out=str(other)))
+    run(small(people, other, **RUN, epsilon=0.5))
     assert ledger("verify", other) == 0
     shutil.copy(folder / "signature.json", other)
     assert ledger("verify", other) == 1
@@ -186,10 +188,10 @@ def test_an_agent_may_sign_and_the_network_file_says_who_it_is(
 
 
 def test_folders_without_receipts_are_not_compared(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    people: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = tmp_path / "other"
-    run(RunConfig(algorithm="pp-admm", topology="path:3", rounds=3, seed=0, out=str(other)))
+    run(small(people, other, **RUN))
     assert ledger("verify", folder) == 0
     assert "; 9 receipts agree" in capsys.readouterr().out
     assert ledger("verify", folder, "--against", other) == 2

@@ -98,9 +98,13 @@ def stranger(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("name", ["mine", "stranger:Mine"])
-def test_a_method_runs_with_its_settings_and_is_named_as_given(name: str, tmp_path: Path, admmnet: Admmnet) -> None:
+def test_a_method_runs_with_its_settings_and_is_named_as_given(
+    name: str, people: str, tmp_path: Path, admmnet: Admmnet
+) -> None:
     common = ("--algorithm", name, "--rounds", "2", "--topology", "wheel:4", "--loss", "twice", "--seed", "0")
-    assert admmnet("run", *common, "--momentum", "0.25", "--quiet", "-o", str(tmp_path / "run"))[0] == 0
+    assert (
+        admmnet("run", *common, "--data", people, "--momentum", "0.25", "--quiet", "-o", str(tmp_path / "run"))[0] == 0
+    )
     header = json.loads((tmp_path / "run/ledger/agent-000.jsonl").read_text().split("\n")[0])
     assert (header["algorithm"], header["loss"]) == (name, "twice")
     config = load_config(tmp_path / "run" / "config.toml")
@@ -110,10 +114,10 @@ def test_a_method_runs_with_its_settings_and_is_named_as_given(name: str, tmp_pa
     assert name in admmnet("calibrate", *common)[1]
 
 
-def test_it_is_compared(tmp_path: Path, admmnet: Admmnet) -> None:
+def test_it_is_compared(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
     words = ("--algorithms", "mine,dvp,stranger:Mine:published", "--epsilons", "8", "--seeds", "0:1")
     tuned = ("--tune", "mine.momentum=0.1:0.9", "--tune-seeds", "1")
-    small = ("--rounds", "1", "--topology", "ring:3", "--jobs", "1")
+    small = ("--data", people, "--simulate", "--rounds", "1", "--topology", "ring:3", "--jobs", "1")
     code, out, err = admmnet("compare", *words, *tuned, *small, "-o", str(tmp_path / "grid"))
     assert code == 0, err
     assert "mine" in out
@@ -305,13 +309,16 @@ def slope(u, y):
 )
 
 
-def test_names_may_be_of_a_file(tmp_path: Path, admmnet: Admmnet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_may_be_of_a_file(people: str, tmp_path: Path, admmnet: Admmnet, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of all three kinds, relative to the current folder; nothing but the file's folder matters."""
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "m5.py").write_text(FILE)
     monkeypatch.chdir(tmp_path)
     names = ("--algorithm", "own/m5.py:Mine", "--loss", "own/m5.py:slope", "--topology", "own/m5.py:wheel:4")
-    assert admmnet("run", *names, "--rounds", "2", "--momentum", "0.25", "--seed", "0", "--quiet")[0] == 0
+    assert (
+        admmnet("run", *names, "--data", people, "--rounds", "2", "--momentum", "0.25", "--seed", "0", "--quiet")[0]
+        == 0
+    )
     (folder,) = (tmp_path / "runs").iterdir()
     assert folder.name.endswith("-Mine")
     config = load_config(folder / "config.toml")
@@ -359,9 +366,9 @@ def test_processes_compare_the_tables_of_their_losses() -> None:
     assert public_settings(RunConfig())["loss"] == "auto"
 
 
-def test_keywords_make_a_run(tmp_path: Path) -> None:
+def test_keywords_make_a_run(people: str, tmp_path: Path) -> None:
     own: dict[str, Any] = {"algorithm": "mine", "momentum": 0.75}
-    result = run(**own, rounds=1, topology="ring:3", seed=0, out=str(tmp_path / "run"))
+    result = run(**own, data=people, rounds=1, topology="ring:3", seed=0, out=str(tmp_path / "run"))
     assert load_config(result.folder / "config.toml").momentum == 0.75
 
 

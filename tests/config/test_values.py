@@ -22,8 +22,6 @@ from admmnet.methods.settings import NoisySettings
 from admmnet.settings import setting
 from admmnet.solvers.losses import LOSSES, Logistic
 
-SMALL: dict[str, Any] = {"rounds": 2, "seed": 0, "topology": "ring:3"}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Mine(NoisySettings):
@@ -47,9 +45,9 @@ def test_a_class_is_its_name() -> None:
     assert RunConfig(loss=slope).loss == f"{__name__}:slope"
 
 
-def test_a_run_with_objects_is_the_one_with_names(tmp_path: Path) -> None:
+def test_a_run_with_objects_is_the_one_with_names(people: str, tmp_path: Path) -> None:
     graph = nx.relabel_nodes(nx.cycle_graph(3), str)
-    how: dict[str, Any] = {"rounds": 2, "seed": 0}
+    how: dict[str, Any] = {"rounds": 2, "seed": 0, "data": people}
     one = run(algorithm=Own, loss=slope, topology=graph, out=tmp_path / "one", **how)
     names: dict[str, Any] = {"algorithm": f"{__name__}:Own", "loss": f"{__name__}:slope", "topology": "ring:3"}
     other = run(out=tmp_path / "other", **names, **how)
@@ -57,19 +55,20 @@ def test_a_run_with_objects_is_the_one_with_names(tmp_path: Path) -> None:
     notes = " ".join(one.summary["notes"])
     assert f"the source of {__name__}:Own has sha256 {sha256(getsource(Own).encode()).hexdigest()}" in notes
     assert "nobody else" not in notes
-    assert not any("source" in note for note in run(algorithm=DVP, out=tmp_path / "ours", **SMALL).summary["notes"])
+    assert not any("source" in note for note in run(algorithm=DVP, out=tmp_path / "ours", **how).summary["notes"])
 
 
-def test_what_no_other_process_can_import_runs_here(tmp_path: Path) -> None:
+def test_what_no_other_process_can_import_runs_here(people: str, tmp_path: Path) -> None:
     class Local(DVP):
         name = "local"
 
-    result = run(algorithm=Local, out=tmp_path / "run", **SMALL)
+    small: dict[str, Any] = {"rounds": 2, "seed": 0, "topology": "ring:3", "data": people}
+    result = run(algorithm=Local, out=tmp_path / "run", **small)
     assert result.summary["algorithm"].endswith(":test_what_no_other_process_can_import_runs_here.<locals>.Local")
     assert "no other process can import it: nobody else can resume this run" in " ".join(result.summary["notes"])
     for given in ({"algorithm": Local}, {"loss": lambda u, y: Logistic().derivative(u, y)}):
         with pytest.raises(RequestError, match=r"starts other processes, which cannot see .*: save it to a file"):
-            run(transport="zmq", out=tmp_path / "zmq", **(SMALL | given))
+            run(transport="zmq", out=tmp_path / "zmq", **(small | given))
     del METHODS[result.summary["algorithm"]]  # as in another process
     with pytest.raises(RequestError, match=r"the package that brought the method .* is missing"):
         load_saved(result.folder)

@@ -19,16 +19,16 @@ from admmnet.transport.local import LocalWorld
 from tests.interrupted_runs import Place, write_people
 
 
-def test_a_budget_is_of_an_agent_that_there_is() -> None:
-    how: dict[str, Any] = {"algorithm": "pp-admm", "topology": "ring:3", "rounds": 1, "seed": 0}
+def test_a_budget_is_of_an_agent_that_there_is(people: str) -> None:
+    how: dict[str, Any] = {"algorithm": "pp-admm", "topology": "ring:3", "rounds": 1, "seed": 0, "data": people}
     prepare(RunConfig(budgets={"2": {"epsilon": 0.5}}, **how), LocalWorld())
     with pytest.raises(RequestError, match=r"\[privacy.agents.3\]: the agents are numbered 0 to 2"):
         prepare(RunConfig(budgets={"3": {"epsilon": 0.5}}, **how), LocalWorld())
 
 
-def test_delta_is_chosen_for_a_promise_alone() -> None:
+def test_delta_is_chosen_for_a_promise_alone(people: str) -> None:
     for algorithm, chosen in (("admm", False), ("pp-admm", True)):
-        plan = prepare(RunConfig(algorithm=algorithm, topology="ring:3", rounds=1, seed=0), LocalWorld())
+        plan = prepare(RunConfig(algorithm=algorithm, topology="ring:3", rounds=1, seed=0, data=people), LocalWorld())
         assert (plan.config.delta != "auto") is chosen
 
 
@@ -52,11 +52,11 @@ def test_a_checkpoint_belongs_to_its_settings(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("offline", "expected"), [("1:1-", True), ("1:0-1,2:1", False), (None, False)])
 def test_agents_expect_losses_where_one_stays_away(
-    offline: str | None, expected: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    offline: str | None, expected: bool, people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prepared: list[int] = []
     monkeypatch.setattr(PPADMM, "expect_losses", lambda method, agent: prepared.append(agent.id))
-    run(algorithm=PPADMM, topology="ring:4", rounds=2, seed=0, offline=offline, out=tmp_path / "run")
+    run(algorithm=PPADMM, data=people, topology="ring:4", rounds=2, seed=0, offline=offline, out=tmp_path / "run")
     assert bool(prepared) is expected
 
 

@@ -26,7 +26,7 @@ from admmnet.record.folder import write_part
 from admmnet.record.reader import read_run
 from admmnet.running import loop
 from admmnet.transport.hosts.network import make_network
-from tests.people_runs import put_summary, summary_of
+from tests.people_runs import put_summary, small, summary_of, write_people
 from tests.transport.test_network_file import plain
 
 ROUNDS = BATCH + 4
@@ -80,7 +80,7 @@ def make(folder: Path, **more: Any) -> Ran:
     given = {"algorithm": "pp-admm", "topology": "path:3", "rounds": ROUNDS, "seed": 0, "receipts": True, **more}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop, "agree", remembering)
-        run(RunConfig(out=str(folder), **given))
+        run(RunConfig(out=str(folder), data=write_people(folder.parent / "people.npz", 160), **given))
     return Ran(folder, kept[0])
 
 
@@ -131,12 +131,8 @@ def test_every_attempt_at_a_sum_has_receipts(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_run_without_receipts_has_none(tmp_path: Path) -> None:
-    assert read_evidence(make_without(tmp_path / "run")) is None
-
-
-def make_without(folder: Path) -> Path:
-    run(RunConfig(algorithm="pp-admm", topology="path:3", rounds=3, seed=1, out=str(folder)))
-    return folder
+    people = write_people(tmp_path / "people.npz")
+    assert read_evidence(run(small(people, tmp_path / "run", seed=1)).folder) is None
 
 
 @pytest.mark.parametrize("cut", [1, 2, ROUNDS])

@@ -12,9 +12,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from admmnet import CheckFailed, RequestError, RunConfig, load_config, read_run, run
+from admmnet import CheckFailed, RequestError, load_config, read_run, run
 from admmnet.record.folder import create_folder, default_folder, ledger_path
-from tests.people_runs import AGENTS, ROUNDS, summary_of
+from tests.people_runs import AGENTS, ROUNDS, small, summary_of
 
 SUMMARY = """
 algorithm method agents rounds topology transport seeded data privacy test_error train_loss per_agent
@@ -182,9 +182,9 @@ def test_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ledger_path(Path("r"), 7, 1001) == Path("r/ledger/agent-0007.jsonl")
 
 
-def test_ledgers_of_a_run_that_died_while_they_were_made(tmp_path: Path) -> None:
+def test_ledgers_of_a_run_that_died_while_they_were_made(people: str, tmp_path: Path) -> None:
     """Several processes make them at once: any may be missing, as long as nothing was charged."""
-    result = run(RunConfig(algorithm="pp-admm", topology="ring:5", rounds=1, seed=0, out=str(tmp_path / "run")))
+    result = run(small(people, tmp_path / "run", topology="ring:5", seed=0))
     for name in ("summary.json", "manifest.json"):
         (result.folder / name).unlink()
     for file in sorted((result.folder / "ledger").iterdir()):

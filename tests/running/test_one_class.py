@@ -34,14 +34,13 @@ def drawn(folder: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("words", "shares", "said"),
+    ("words", "shares", "said", "private"),
     [
-        (["no", "yes"], [0.05, 0.95], "yes"),
-        (["no", "yes"], [0.95, 0.05], "no"),
-        (["a", "b", "c"], [0.05, 0.9, 0.05], "b"),
+        (["no", "yes"], [0.05, 0.95], "yes", False),
+        (["no", "yes"], [0.95, 0.05], "no", True),
+        (["a", "b", "c"], [0.05, 0.9, 0.05], "b", False),
     ],
 )
-@pytest.mark.parametrize("private", [False, True])
 def test_it_is_said(
     words: list[str], shares: list[float], said: str, private: bool, tmp_path: Path, capsys: CAPTURE
 ) -> None:

@@ -14,12 +14,12 @@ from admmnet import RunConfig, run
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.evidence.compare import read_evidence
 from admmnet.identity.receipts import of_line
-from admmnet.transport.local import LocalWorld
-from tests.people_runs import Stop, stopping
+from tests.people_runs import PRIVATE, Stop, stopping, write_people
 
 
 def settings(folder: Path, **more: Any) -> RunConfig:
-    return RunConfig(algorithm="pp-admm", topology="path:3", rounds=5, out=str(folder), **more)
+    values: dict[str, Any] = {"algorithm": "pp-admm", "topology": "path:3", "rounds": 5} | more
+    return RunConfig(data=write_people(folder.parent / "people.npz"), out=str(folder), **values)
 
 
 def cut(config: RunConfig) -> None:
@@ -47,9 +47,7 @@ def test_a_run_keeps_receipts_of_every_agent_once_in_a_process(tmp_path: Path) -
     assert (start["round"], start["source"], sorted(start["keys"])) == (0, "run", ["0", "1", "2"])
 
 
-@pytest.mark.parametrize(
-    ("more", "expected"), [({"seed": 0}, False), ({"private": True, "no_test": True, "no_account": True}, True)]
-)
+@pytest.mark.parametrize(("more", "expected"), [({"seed": 0}, False), (PRIVATE, True)])
 def test_private_runs_keep_receipts_and_simulations_on_request(
     more: Mapping[str, Any], expected: bool, tmp_path: Path
 ) -> None:
@@ -66,9 +64,7 @@ def test_receipts_change_no_bit_of_a_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("private", [True, False])
 def test_a_resumed_run_goes_on_with_new_keys_behind_what_was_kept(private: bool, tmp_path: Path) -> None:
-    more: dict[str, Any] = (
-        {"private": True, "no_test": True, "no_account": True} if private else {"seed": 0, "receipts": True}
-    )
+    more = PRIVATE if private else {"seed": 0, "receipts": True}
     cut(settings(tmp_path / "run", checkpoint_every=2, **more))
     torn = tmp_path / "run" / "receipts" / "agent-000.jsonl"
     before = torn.read_bytes()
@@ -85,7 +81,7 @@ def test_a_resumed_run_goes_on_with_new_keys_behind_what_was_kept(private: bool,
 
 def test_receipts_that_were_removed_before_a_run_goes_on(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    cut(settings(folder, checkpoint_every=2, private=True, no_test=True, no_account=True))
+    cut(settings(folder, checkpoint_every=2, **PRIVATE))
     own, whole = folder / "receipts" / "agent-000.jsonl", folder / "receipts"
     good = own.read_bytes()
     own.unlink()
@@ -112,10 +108,7 @@ def test_receipts_that_were_removed_before_a_run_goes_on(tmp_path: Path) -> None
 
 
 def test_sums_leave_receipts(tmp_path: Path) -> None:
-    config = RunConfig(
-        algorithm="noisy-gd", topology="path:3", rounds=10, seed=0, receipts=True, out=str(tmp_path / "run")
-    )
-    run(config, world=LocalWorld())
+    run(settings(tmp_path / "run", algorithm="noisy-gd", rounds=10, seed=0, receipts=True))
     files = [path.read_bytes().splitlines() for path in sorted((tmp_path / "run" / "receipts").glob("agent-*"))]
     found = [of_line(line)[1] for lines in files for line in lines]
     assert sorted((receipt.agent, receipt.round) for receipt in found) == [(i, t) for i in range(3) for t in range(10)]

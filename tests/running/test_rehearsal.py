@@ -104,29 +104,31 @@ def write(folder: Path, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(METHODS, "_loaded", {k: v for k, v in METHODS._loaded.items() if "m5" not in k})
 
 
-def settings(**others: Any) -> dict[str, Any]:
-    given = {"algorithm": "m5.py:Mine", "data": "census", "seed": 0, "rounds": 8, "topology": "ring:4"}
-    return given | {"out": "run"} | others
+def settings(people: str) -> dict[str, Any]:
+    given = {"algorithm": "m5.py:Mine", "data": people, "seed": 0, "rounds": 8, "topology": "ring:4"}
+    return given | {"out": "run"}
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_told_with_its_line(mistake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_is_told_with_its_line(
+    mistake: str, people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     wrong, right, said = MISTAKES[mistake]
     assert wrong in SOURCE
     write(tmp_path, SOURCE.replace(wrong, right), monkeypatch)
     with pytest.raises(RequestError, match=said) as caught:
-        run(**settings())
+        run(**settings(people))
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "run" / "ledger").exists()  # nothing has begun
 
 
 def test_what_is_right_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(tmp_path, SOURCE, monkeypatch)
-    assert run_command_line(["rehearse", "m5.py:Mine", "--data", "census", "--rounds", "8"]) == 0
+    assert run_command_line(["rehearse", "m5.py:Mine", "--data", people, "--simulate", "--rounds", "8"]) == 0
     assert "nothing wrong in the first and last of 8 rounds of 5 agents" in capsys.readouterr().out
-    assert run(**settings()).summary["rounds"] == 8
+    assert run(**settings(people)).summary["rounds"] == 8
 
 
 def test_the_command_says_what_is_wrong(
@@ -138,29 +140,31 @@ def test_the_command_says_what_is_wrong(
     assert re.search(said, capsys.readouterr().err)
 
 
-def test_without_a_rehearsal_it_ends_the_run_with_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_rehearsal_it_ends_the_run_with_the_line(
+    people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What the first and last rounds do not show ends a later one, and is told as the author's, too."""
     late = STEP.replace(
         "        return", "        if agent.releases == 6:\n            raise ValueError('late')\n        return"
     )
     write(tmp_path, SOURCE.replace(STEP, late), monkeypatch)
     with pytest.raises(RunError, match=r"m5\.py:21, moved: ValueError: late"):
-        run(**settings())
+        run(**settings(people))
 
 
-def test_the_rehearsal_is_what_tells_it_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rehearsal_is_what_tells_it_before(people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong, right, _ = MISTAKES["a typing error"]
     write(tmp_path, SOURCE.replace(wrong, right), monkeypatch)
     monkeypatch.setattr(rehearsal, "_rounds", lambda *given, **others: None)
     with pytest.raises(RunError, match=r"m5\.py:20, moved: AttributeError"):
-        run(**settings())
+        run(**settings(people))
     assert (tmp_path / "run" / "ledger").exists()
 
 
 @pytest.mark.parametrize("name", ["pp-admm", "ipp-admm", "noisy-gd", "ssp", "dp-dsgd", "r-admm", "dvp", "admm"])
 @pytest.mark.parametrize("private", [False, True])
-def test_our_own_methods_pass(name: str, private: bool, capsys: pytest.CaptureFixture[str]) -> None:
+def test_our_own_methods_pass(name: str, private: bool, people: str, capsys: pytest.CaptureFixture[str]) -> None:
     mode = ["--private", "--no-test"] if private else ["--seed", "0"]
     if private and name == "admm":
         return
-    assert run_command_line(["rehearse", name, "--data", "census", *mode, "--agents", "7"]) == 0, capsys.readouterr()
+    assert run_command_line(["rehearse", name, "--data", people, *mode, "--agents", "7"]) == 0, capsys.readouterr()

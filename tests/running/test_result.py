@@ -10,16 +10,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from admmnet import RequestError, RunConfig, RunResult, run
+from admmnet import RequestError, RunResult, run
 from admmnet.library import RunSummary
+from tests.people_runs import small
 
 HOSTILE = "<script>alert('&')</script>"
 
 
 @pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
-    folder = str(tmp_path_factory.mktemp("result") / "run")
-    return run(RunConfig(algorithm="pp-admm", topology="ring:5", rounds=3, seed=0, out=folder))
+def result(people: str, tmp_path_factory: pytest.TempPathFactory) -> RunResult:
+    return run(small(people, tmp_path_factory.mktemp("result") / "run", topology="ring:5", seed=0))
 
 
 def changed(result: RunResult, *, name: str = "census", **privacy: float) -> RunResult:

@@ -17,16 +17,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from admmnet.config.run_config import RunSettings
 from admmnet.data.records import Records
 from admmnet.errors import RequestError
 from admmnet.faults.clock import VirtualClock
 from admmnet.files import sync
-from admmnet.graph.simple import Graph
 from admmnet.graph.tree import spanning_tree
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.holder.rows import is_sparse
-from admmnet.methods.base import Method
 from admmnet.privacy.ledger.file import BEGINNING, Place
 from admmnet.running.checkpoint.outbox import FILES, OutboxFile, Past, read_outboxes
 from admmnet.running.checkpoint.packing import damaged, digest, pack, read_archive, unpack, write_archive
@@ -38,6 +35,7 @@ from admmnet.transport.collective import run_on_all
 from admmnet.version import __version__
 
 if TYPE_CHECKING:
+    from admmnet.running.plan import Prepared
     from admmnet.solvers.blocks.solve import BlockSolver
 
 FOLDER = "checkpoint"
@@ -76,24 +74,13 @@ class Keeper:
         (seeded runs) these records.
     """
 
-    def __init__(
-        self,
-        run: RunSettings,
-        settings: str,
-        method: Method,
-        holders: Mapping[int, tuple[Holder, int]],
-        data: Records,
-        transport: Transport,
-        folder: Path,
-        graph: Graph,
-        *,
-        durable: bool,
-    ) -> None:
-        self._every, self._settings, self._seeded, self._durable = run.checkpoint_every, settings, run.seeded, durable
-        self._transport, self._folder = transport, folder / FOLDER
+    def __init__(self, plan: Prepared, transport: Transport, folder: Path) -> None:
+        run, method = plan.run, plan.method
+        self._every, self._settings, self._seeded = run.checkpoint_every, plan.texts.kept, run.seeded
+        self._durable, self._transport, self._folder = not plan.simulation, transport, folder / FOLDER
         self._rounds = method.rounds if method.verb != "none" else None  # an epoch may be the last or not
-        self._total = sum(len(own) for own in transport.layout.owners)
-        tree = spanning_tree(graph)
+        self._total = len(plan.graph)
+        tree = spanning_tree(plan.graph)
         # at most the diameter: who begins a round has heard of all before from its neighbours
         self._apart = min(transport.world.size - 1, 2 * int(tree.depth.max())) if tree is not None else 0
         self.starts: list[Start] = []
@@ -109,7 +96,8 @@ class Keeper:
             self.start = 0
             return
         if self._seeded:
-            self._prints = {str(i): _print_of(*holders[i]) for i in transport.agents} | {"test": _test_print(data)}
+            self._prints = {str(i): _print_of(*plan.holders[i]) for i in transport.agents}
+            self._prints["test"] = _test_print(plan.data)
         self.start = self._agreed(resumed=run.resume is not None)
 
     @property

@@ -172,8 +172,8 @@ def check(strand: Strand, *, account: bool = False, keep: bool = True) -> Verifi
                 elif isinstance(line, ResumeLine):
                     if header.noise != "private":  # a seed makes the same noise again
                         raise CheckFailed("is not the resumption of a private run")
-                    last_round, finished = line.round, False
-                    resumed.append(last_round)
+                    finished = False
+                    resumed.append(line.round)
                 elif isinstance(line, EndLine):
                     end = EndLine(events=count, total=total, account=line.account, previous=before)
                     if account or data != encode(end) or (line.account and not header.account):

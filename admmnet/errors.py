@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Self
 
 
 class AdmmnetError(Exception):
@@ -16,6 +17,11 @@ class AdmmnetError(Exception):
     def public(self) -> str:
         """The message without what was read from records: all that another process, or a private run, shows."""
         return str(self)
+
+    def of_all(self) -> Self:
+        """Say that every process of the run raises it."""
+        self.shared = True
+        return self
 
 
 class CheckFailed(AdmmnetError):

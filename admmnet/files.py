@@ -65,13 +65,7 @@ def drafted(path: Path) -> Iterator[Path]:
 
 
 def sync(path: Path) -> None:
-    """Make a file, or a new file's name in a folder, last.
-
-    Raises
-    ------
-    RunError
-        If the disk refuses.
-    """
+    """Make a file, or a new file's name in a folder, last; RunError if the disk refuses."""
     try:
         handle = os.open(path, os.O_RDONLY)
         try:

@@ -67,13 +67,7 @@ class Registry(MutableMapping[str, T], Generic[T]):
         self._held: dict[str, Any] = {}  # what a program gave instead of its name
 
     def __getitem__(self, name: str) -> T:
-        """What a name stands for.
-
-        Raises
-        ------
-        RequestError
-            If there is none, or its package cannot be imported.
-        """
+        """What a name stands for; RequestError if there is none, or its package cannot be imported."""
         if name not in self._loaded:
             self._loaded[name] = self._load(name)
         return self._loaded[name]

@@ -31,50 +31,36 @@ _WORDS: dict[type, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class About:
-    """What a setting's field says besides its type and default.
-
-    Attributes
-    ----------
-    table, help : str
-        Table of a configuration file; one line for the help page.
-    within : str
-        Range of a number as an interval, such as ``(0, 1]``.
-    choices : tuple of str
-        All values that a text may have; none for any text.
-    metavar, short : str
-        Word for the value on the help page; one-letter flag.
-    scope : str
-        Who has it: all methods "", those of a ``network``, or those with the transport ``zmq``.
-    numbers : bool
-        Whether another value gives other vectors.
-    resume : bool
-        Whether a run that goes on may have another value than it began with.
-    hosts : bool
-        Whether each host of a run has its own value.
-    saved : bool
-        Whether config.toml of the run folder has it.
-    everyday : int
-        Its place among those that the help page names first; 0 for the others.
-    tunable : bool
-        Whether ``compare --tune`` may try values; it may for all that a method declares itself.
-    chosen : bool
-        Whether it names a run in pictures; other settings do so only where these do not tell runs apart.
-    """
+    """What a setting's field says besides its type and default."""
 
     table: str
+    """Table of a configuration file."""
     help: str
+    """One line for the help page."""
     within: str = "(-inf, inf)"
+    """Range of a number as an interval, such as ``(0, 1]``."""
     choices: tuple[str, ...] = ()
+    """All values that a text may have; none for any text."""
     metavar: str = ""
+    """Word for the value on the help page."""
     short: str = ""
+    """One-letter flag."""
     scope: Literal["", "network", "zmq"] = ""
+    """Who has it: all methods "", those of a ``network``, or those with the transport ``zmq``."""
     numbers: bool = True
+    """Whether another value gives other vectors."""
     resume: bool = False
+    """Whether a run that goes on may have another value than it began with."""
     hosts: bool = False
+    """Whether each host of a run has its own value."""
     saved: bool = True
+    """Whether config.toml of the run folder has it."""
     everyday: int = 0
+    """Its place among those that the help page names first; 0 for the others."""
     tunable: bool = False
+    """Whether ``compare --tune`` may try values; it may for all that a method declares itself."""
     chosen: bool = False
+    """Whether it names a run in pictures; other settings do so only where these do not tell runs apart."""
 
     @cached_property
     def bounds(self) -> tuple[float, float]:
@@ -140,14 +126,7 @@ class Setting:
         return "agents" if self.name == "budgets" else self.name
 
     def check(self, value: Any, name: str | None = None) -> Any:
-        """Return the value as its type.
-
-        Parameters
-        ----------
-        value : object
-            What a file, a flag or a caller gave.
-        name : str, optional
-            How the message calls it, if not by the setting's name.
+        """Return what a file, a flag or a caller gave as its type; ``name`` is what a message calls it by.
 
         Raises
         ------
@@ -181,13 +160,7 @@ class Setting:
         raise RequestError(f"{name or self.name} = {shown} is not allowed: it must be {wanted}{bound}")
 
     def parse(self, text: str) -> Any:
-        """Return what a flag's text means.
-
-        Raises
-        ------
-        RequestError
-            If it is no such value.
-        """
+        """Return what a flag's text means; RequestError if it is no such value."""
         if self.base in (int, float) and not (self.auto and text == "auto"):
             try:
                 value: Any = self.base(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,12 @@ def finished_run(folder: Path) -> Path:
 def summary_of(folder: Path) -> dict[str, Any]:
     value: dict[str, Any] = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
     return value
+
+
+def rows(folder: Path) -> list[dict[str, str]]:
+    """Lines of metrics.csv."""
+    with (folder / "metrics.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
 
 
 def seal(folder: Path) -> None:

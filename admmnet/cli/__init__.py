@@ -43,11 +43,9 @@ class _Commands(click.Group):
     """Commands whose modules are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Command of a name."""
         if name not in COMMANDS:
             return None
         module = import_module(f"admmnet.cli.{'evaluate' if name == 'predict' else name}")
@@ -57,13 +55,11 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Command that the words begin with."""
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             ctx.fail(f"No such command {args[0]!r}; {meant(args[0], COMMANDS)}".rstrip("; "))
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """One line a command."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 

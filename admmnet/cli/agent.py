@@ -66,7 +66,7 @@ def agent(
     from admmnet.cli.progress import Progress
     from admmnet.identity.dumps import forbid_dumps
     from admmnet.library import run
-    from admmnet.record.folder import SUMMARY, default_folder, part_name
+    from admmnet.record.folder import SUMMARY, default_folder
     from admmnet.running.reports import Reporter
     from admmnet.transport.hosts.keys import secret_path
     from admmnet.transport.hosts.network import read_network
@@ -79,7 +79,7 @@ def agent(
         raise RequestError(f"--id {number}: {network_file} has the agents 0 to {len(network.peers) - 1}")
     settings = agent_settings(config, flags, network)
     if settings.out is None and settings.resume is None:
-        settings = replace(settings, out=str(default_folder(part_name(settings.algorithm, number))))
+        settings = replace(settings, out=str(default_folder(f"{settings.algorithm}-agent-{number:03d}")))
     if parent is not None:
         private, seconds = Path(network_file).parent, settings.shutdown_deadline
         threading.Thread(target=_mourn, args=(parent, private, seconds), daemon=True).start()

@@ -43,11 +43,9 @@ class _Baseline(SettingsCommand):
     more = "A method's own settings: admmnet baseline NAME --help."
 
     def methods(self) -> list[str]:
-        """Those of one holder."""
         return single_sites()
 
     def algorithms(self, args: list[str]) -> Iterator[str]:
-        """NAME."""
         yield from [word for word in args if not word.startswith("-") and word in METHODS][:1]
 
 
@@ -137,7 +135,6 @@ def _facts(plan: Plan) -> dict[str, Any]:
 
 
 def _print_plan(facts: dict[str, Any]) -> None:
-    """Print what a baseline would draw and what that costs."""
     from admmnet.report.columns import print_table
 
     print(

@@ -49,13 +49,10 @@ class Progress:
         self._begin, self._unit = time.monotonic(), "epoch" if plan.config.baseline else "round"
         self._metric = "mean-squared-error" if plan.task == "real" else "error"
         if sys.stderr.isatty():
-            self._show(plan)
-
-    def _show(self, plan: Plan) -> None:
-        agents = len(plan.graph)
-        name = plan.config.algorithm + (f" on {agents} agents" if agents > 1 else "")
-        self._bar = new_bar()
-        self._task = self._bar.add_task(name, total=plan.rounds, words="")
+            agents = len(plan.graph)
+            name = plan.config.algorithm + (f" on {agents} agents" if agents > 1 else "")
+            self._bar = new_bar()
+            self._task = self._bar.add_task(name, total=plan.rounds, words="")
 
     def round(self, event: RoundEvent) -> None:
         """Count a round."""

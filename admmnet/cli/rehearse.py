@@ -18,7 +18,6 @@ class _Rehearse(SettingsCommand):
     """Settings of the method that is named first."""
 
     def algorithms(self, args: list[str]) -> Iterator[str]:
-        """NAME."""
         yield from args[:1] if args and not args[0].startswith("-") else ()
 
 

@@ -70,12 +70,8 @@ def _metavar(own: Setting) -> str:
 class SettingsCommand(click.Command):
     """A command that has a flag for every setting, and those of the methods that its words name.
 
-    Parameters
-    ----------
-    hidden : collection of str
-        Settings that the command fills in itself or cannot have: read, to be refused with the reason.
-    changes : mapping of str to mapping
-        What a setting's flag has other than what the setting says.
+    Settings that it fills in itself or cannot have are ``hidden``: read, to be refused with the reason. ``changes`` are
+    what a setting's flag has other than what the setting says.
     """
 
     def __init__(

@@ -50,7 +50,10 @@ def watch(run: Path | None, *, once: bool, wait: float, every: float) -> None:
     deadline = time.monotonic() + wait
     while not watcher.there:
         if time.monotonic() >= deadline:
-            raise RequestError(_absent(watcher.folder, wait))
+            what = "is no run folder: it has no config.toml" if watcher.folder.exists() else "is not there"
+            since = f" after {seconds(wait)}" if wait else ""
+            remedy = "start the run first or, if it is still starting, give it time with --wait SECONDS"
+            raise RequestError(f"{watcher.folder} {what}{since}; {remedy}")
         time.sleep(min(POLL, every))
     if once:
         _print(watcher)
@@ -70,13 +73,6 @@ def _newest() -> Path:
     if not found:
         raise RequestError("there is no run folder in runs/: name the folder to watch, admmnet watch RUN")
     return found[-1].parent
-
-
-def _absent(folder: Path, wait: float) -> str:
-    what = "is no run folder: it has no config.toml" if folder.exists() else "is not there"
-    since = f" after {seconds(wait)}" if wait else ""
-    remedy = "start the run first or, if it is still starting, give it time with --wait SECONDS"
-    return f"{folder} {what}{since}; {remedy}"
 
 
 def _follow(watcher: Watcher, every: float) -> Sight:

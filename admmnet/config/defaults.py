@@ -24,14 +24,8 @@ def is_loose(delta: float, count: int, own: float) -> bool:
 def with_delta(config: RunConfig, counts: Collection[int], accounts: Mapping[int, float] | None = None) -> RunConfig:
     """Replace ``delta = "auto"``: an agent's account's delta, else min(1e-5, 0.1 / smallest n_i).
 
-    Parameters
-    ----------
-    config : RunConfig
-        An explicit delta stays, and so does an agent's own of ``[privacy.agents.I]``.
-    counts : collection of int
-        n_i of all agents.
-    accounts : mapping, optional
-        Agent to the delta of its account, where there is one already; it is that agent's delta and no other's.
+    An explicit delta stays, and so does an agent's own of ``[privacy.agents.I]``. ``counts`` are n_i of all agents.
+    ``accounts`` has the delta of every account that is there already; it is that agent's delta and no other's.
     """
     if config.delta != "auto":
         return config

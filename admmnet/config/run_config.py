@@ -266,14 +266,12 @@ TAKEN.update(settings_in(RunConfig), dir(RunConfig))
 
 @cache
 def _class_of(method: Any) -> type[RunConfig]:
-    """Class with all settings of a method."""
     made = type("RunConfig", (RunConfig, method.Settings), {"chosen_method": method, "__module__": __name__})
     return dataclass(frozen=True, kw_only=True, init=False)(made)
 
 
 @cache
 def _settings_of(method: Any) -> type[MethodSettings]:
-    """Class with the settings of a method alone."""
     return type("Settings", (method.Settings,), {"chosen_method": method, "__module__": __name__})
 
 
@@ -297,11 +295,6 @@ def settings_of(algorithm: str) -> dict[str, Setting]:
         for name, own in settings_in(_class_of(method)).items()
         if not (own.about.scope and method.verb == "none") and name not in method.lacks
     }
-
-
-def has_setting(algorithm: str, name: str) -> bool:
-    """Whether a method has a setting."""
-    return name in settings_of(algorithm)
 
 
 def find_setting(name: str) -> Setting:

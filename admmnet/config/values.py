@@ -15,20 +15,17 @@ TEXTS = ("label", "positive", "centre")
 
 
 def as_in_file(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as a file has them.
-
-    Raises
-    ------
-    RequestError
-        If a graph is no network, or a class or function will not do.
-    """
+    """Settings as a file has them; RequestError if a graph is no network, or a class or function will not do."""
     values = dict(given)
     for name in TEXTS:
         if isinstance(values.get(name), Real) and not isinstance(values[name], bool):
             values[name] = f"{values[name]:.17g}"
-    for name in ("algorithm", "loss"):
-        if isinstance(values.get(name), type) or callable(values.get(name)):
-            values[name] = _registry(name).called(values[name])
+    if callable(values.get("algorithm")):
+        values["algorithm"] = METHODS.called(values["algorithm"])
+    if callable(values.get("loss")):
+        from admmnet.solvers.losses import LOSSES  # imports numpy
+
+        values["loss"] = LOSSES.called(values["loss"])
     if not isinstance(values.get("topology"), str | os.PathLike | None):
         values |= _edges(values)
     if isinstance(values.get("schema"), Mapping):
@@ -37,14 +34,6 @@ def as_in_file(given: Mapping[str, Any]) -> dict[str, Any]:
         except RecursionError:
             raise RequestError("schema holds itself: give a table of texts, numbers, lists and tables") from None
     return values
-
-
-def _registry(name: str) -> Any:
-    if name == "algorithm":
-        return METHODS
-    from admmnet.solvers.losses import LOSSES  # imports numpy
-
-    return LOSSES
 
 
 def _edges(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -32,70 +32,47 @@ SHARE = 0.05
 
 @dataclass(frozen=True)
 class AgentSight:
-    """One agent.
-
-    Attributes
-    ----------
-    target, spent : float or None
-        Epsilon of its budget and what its ledger has spent of it, by the accountant that guards it; None for none.
-    releases : int
-    last : int or None
-        Round of its last release; None where metrics.csv does not tell: rounds between were not measured.
-    error : float or None
-        Test error of its last released vector.
-    state : str
-        That it was lost, or its budget refused.
-    """
+    """One agent."""
 
     agent: int
     target: float | None
+    """Epsilon of its budget; None for none."""
     spent: float | None
+    """What its ledger has spent of it, by the accountant that guards it."""
     releases: int
     last: int | None
+    """Round of its last release; None where metrics.csv does not tell: rounds between were not measured."""
     error: float | None
+    """Test error of its last released vector."""
     state: str
+    """That it was lost, or its budget refused."""
 
 
 @dataclass(frozen=True)
 class Sight:
-    """A run at one moment.
-
-    Attributes
-    ----------
-    settings : mapping
-        Tables of config.toml.
-    mode : ModeFacts or None
-        As the ledgers say; None where there is none yet.
-    phase : str
-        ``running``, ``finished``, ``stopped`` (by ``on_round``), ``broken`` (no process is at work, and there is no
-        summary) or ``unknown`` (no summary, and the file system knows no locks).
-    rounds : int or None
-        How many are planned; None where nobody can tell.
-    done : int
-        How many are over, as far as metrics.csv and the ledgers tell.
-    written : float or None
-        Seconds since the last one was written.
-    errors : mapping of int to float
-        Test errors of the consensus by round.
-    agents : tuple of AgentSight
-        Those of which the folder knows something.
-    lost : mapping of int to int
-        Agent to the round in which the others lost it.
-    trouble : str or None
-        What is wrong with the receipts, or with a file.
-    summary : Summary or None
-    """
+    """A run at one moment."""
 
     settings: Mapping[str, Any]
+    """Tables of config.toml."""
     mode: ModeFacts | None
+    """As the ledgers say; None where there is none yet."""
     phase: str
+    """``running``, ``finished``, ``stopped`` (by ``on_round``), ``broken`` (no process is at work, and there is no
+    summary) or ``unknown`` (no summary, and the file system knows no locks)."""
     rounds: int | None
+    """How many are planned; None where nobody can tell."""
     done: int
+    """How many are over, as far as metrics.csv and the ledgers tell."""
     written: float | None
+    """Seconds since the last one was written."""
     errors: Mapping[int, float]
+    """Test errors of the consensus by round."""
     agents: tuple[AgentSight, ...]
+    """Those of which the folder knows something."""
     lost: Mapping[int, int]
+    """Agent to the round in which the others lost it."""
     trouble: str | None
+    """What is wrong with the receipts, or with a file."""
     summary: Summary | None
 
     def word(self, *keys: str) -> str:
@@ -116,28 +93,16 @@ class Sight:
 
 
 class Metrics:
-    """metrics.csv as far as it was read; what was read once is not read again.
-
-    Attributes
-    ----------
-    done : int
-        Rounds in it.
-    errors : dict of int to float
-        Test errors of the consensus by round.
-    agents : dict of int to (float or None, int)
-        Every agent's last test error, and its releases.
-    last : dict of int to int
-        Round of every agent's last release, where that is known.
-    """
+    """metrics.csv as far as it was read; what was read once is not read again."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._file = path, -1
         self._begin()
 
     def _begin(self) -> None:
-        self.errors: dict[int, float] = {}
-        self.agents: dict[int, tuple[float | None, int]] = {}
-        self.last: dict[int, int] = {}
+        self.errors: dict[int, float] = {}  # of the consensus, by round
+        self.agents: dict[int, tuple[float | None, int]] = {}  # last test error, and releases
+        self.last: dict[int, int] = {}  # round of the last release, where that is known
         self.done = self._offset = self._new = 0
 
     def read(self) -> float | None:
@@ -179,12 +144,7 @@ class Metrics:
 
 
 class Watcher:
-    """Looks at a run folder again and again.
-
-    Parameters
-    ----------
-    folder : Path
-    """
+    """Looks at a run folder again and again."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -206,13 +166,7 @@ class Watcher:
         return (self.folder / PART).exists()
 
     def look(self) -> Sight:
-        """Return what the folder says now.
-
-        Raises
-        ------
-        RequestError
-            If it is no run folder.
-        """
+        """Return what the folder says now; RequestError if it is no run folder."""
         held = is_held(self.folder)  # before the summary, which is written before the lock is given up
         settings: Mapping[str, Any] = {}
         with suppress(OSError, ValueError):

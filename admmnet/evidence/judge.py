@@ -27,20 +27,8 @@ def judged(
 ) -> tuple[Verdict, Summary | None, list[str]]:
     """Return the verdict on a folder in which everything holds, its summary, and what is to be known besides.
 
-    Parameters
-    ----------
-    folder : Path
-        Run folder.
-    against : sequence of Path
-        Other agents' folders of the same run.
-    network : str, optional
-        Network file that must list the keys.
-    key : Path, optional
-        Key of whoever must have signed the folder.
-    private : bool
-        Whether it must be a private run's.
-    processes : int
-        How many may share the work.
+    ``against`` are other agents' folders of the same run, ``network`` is a file that must list the keys, ``key`` that
+    of whoever must have signed the folder. It must be a ``private`` run's where that is said.
 
     Raises
     ------

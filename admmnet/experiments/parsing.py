@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, TypeVar
 
-from admmnet.config.run_config import RunConfig, find_setting, foreign_names, has_setting
+from admmnet.config.run_config import RunConfig, find_setting, foreign_names, settings_of
 from admmnet.errors import RequestError
 from admmnet.methods import METHODS
 from admmnet.settings import settings_in
@@ -172,7 +172,7 @@ def having(values: Mapping[str, Some], entry: Entry, entries: Sequence[Entry]) -
     return {
         name: value
         for name, value in values.items()
-        if has_setting(entry.algorithm, name) or not any(has_setting(e.algorithm, name) for e in entries)
+        if name in settings_of(entry.algorithm) or not any(name in settings_of(e.algorithm) for e in entries)
     }
 
 

@@ -44,18 +44,9 @@ def privacy_of(
 ) -> Privacy:
     """What a run promises and has spent: the largest figures of its agents' entries.
 
-    Parameters
-    ----------
-    contract : Contract
-        Of any agent: relation, trust and group size are those of all.
-    entries : sequence
-        ``AgentEntry``, or tables of ``figures``.
-    account : str, optional
-        Folder of the account.
-    maskable : bool
-        Whether the method's sums could be masked.
-    planned : bool
-        Whether ``entries`` are those of all agents.
+    The ``contract`` may be any agent's: relation, trust and group size are those of all. ``entries`` are of the form
+    ``AgentEntry``, or tables of ``figures``; ``planned`` says that they are those of all agents. ``account`` is the
+    account's folder, ``maskable`` says that the method's sums could be masked.
     """
 
     def largest(key: str, among: Sequence[Any] = entries) -> float | None:

@@ -72,13 +72,7 @@ def agreed_folder(world: World, algorithm: str) -> Path:
 
 
 def create_folder(folder: Path) -> None:
-    """Make the run folder; drafts in it are what a run has left that died while it was made.
-
-    Raises
-    ------
-    RequestError
-        If it exists and is not empty, or cannot be made.
-    """
+    """Make the run folder; RequestError if it exists and holds more than drafts, or cannot be made."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(not path.name.startswith(".") for path in folder.iterdir()):
@@ -158,7 +152,7 @@ def open_folder(out: str | None, algorithm: str, settings: str | None, world: Wo
         if first:
             (folder / "ledger").mkdir(exist_ok=True)
             opened.enter_context(hold(folder, first=True))
-            if (folder / "summary.json").exists():  # finished while this process loaded its records
+            if (folder / SUMMARY).exists():  # finished while this process loaded its records
                 raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
             (folder / MANIFEST).unlink(missing_ok=True)  # of a run that died before its summary
 
@@ -166,11 +160,6 @@ def open_folder(out: str | None, algorithm: str, settings: str | None, world: Wo
     if not first:
         opened.enter_context(hold(folder, first=False))
     return folder
-
-
-def part_name(algorithm: str, agent: int) -> str:
-    """Return what stands in place of the algorithm in the name of a folder of one agent."""
-    return f"{algorithm}-agent-{agent:03d}"
 
 
 def write_part(folder: Path, agent: int, agents: int) -> None:
@@ -254,7 +243,7 @@ def finish(folder: Path, files: Mapping[str, bytes], summary: Summary) -> None:
         If the disk refuses: the run has not finished.
     """
     sync(folder / "metrics.csv")
-    text = {folder / "summary.json": encode(summary, indent=2)}
+    text = {folder / SUMMARY: encode(summary, indent=2)}
     new = {folder / name: content for name, content in files.items()}
     manifest = make_manifest(folder, new | text, summary.lost)
     write_whole(new | {folder / MANIFEST: manifest} | text)

@@ -27,29 +27,19 @@ Form = TypeVar("Form")
 
 @dataclass(frozen=True, repr=False)
 class Run:
-    """A run folder read back: each file once, when somebody asks for it.
-
-    Attributes
-    ----------
-    path : Path
-    ledgers : dict
-        File to verified ledger, in the order of the agents; those that do not verify are not in it.
-    digests : dict
-        sha256 of the bytes of every ledger.
-    summary : Summary or None
-        Of a finished run.
-    part : PartFile or None
-        Where the folder is one agent's own.
-    faults : tuple of str
-        What does not hold, each with its file; ``read_run`` raises the first.
-    """
+    """A run folder read back: each file once, when somebody asks for it."""
 
     path: Path
     ledgers: dict[str, audit.VerifiedLedger]
+    """Verified ledgers by file, in the order of the agents; those that do not verify are not in it."""
     digests: dict[str, str]
+    """sha256 of the bytes of every ledger."""
     summary: Summary | None
+    """Of a finished run."""
     part: PartFile | None = None
+    """Where the folder is one agent's own."""
     faults: tuple[str, ...] = ()
+    """What does not hold, each with its file; ``read_run`` raises the first."""
 
     def __repr__(self) -> str:
         """One line: where it is, and how far the run came."""
@@ -63,13 +53,7 @@ class Run:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """Settings of config.toml by name, whatever their tables.
-
-        Raises
-        ------
-        RequestError
-            If the file is missing or wrong.
-        """
+        """Settings of config.toml by name, whatever their tables; RequestError if the file is missing or wrong."""
         return read_values(self.path / "config.toml")
 
     @cached_property

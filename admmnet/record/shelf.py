@@ -123,11 +123,6 @@ def _line_of(line: bytes) -> Any:
     return None
 
 
-def follow_all(folder: Path) -> list[Followed]:
-    """How every ledger of a folder stands, unverified."""
-    return [found for path in ledger_files(folder) for found in Follower(path).look()]
-
-
 def read_all(files: Sequence[Path], *, keep: bool = True, processes: int = 1) -> list[list[ReadLedger] | str]:
     """Read and verify all ledgers in files: of each its ledgers, in the order of their headers, or its fault.
 

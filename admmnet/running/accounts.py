@@ -34,12 +34,12 @@ def deltas_of(account: str | None, world: World, owners: Sequence[Sequence[int]]
     if account is None and world.name != "zmq":  # where each host chooses whether it has one
         return {}
     own = {i: None if account is None else delta_of(Path(account), i) for i in owners[world.rank]}
-    told = gather_owned(world, owners, own, _is_delta, "account's delta")
+
+    def valid(agent: int, value: object) -> bool:
+        return value is None or (type(value) is float and 0.0 < value < 1.0)
+
+    told = gather_owned(world, owners, own, valid, "account's delta")
     return {i: delta for i, delta in told.items() if delta is not None}
-
-
-def _is_delta(agent: int, value: object) -> bool:
-    return value is None or (type(value) is float and 0.0 < value < 1.0)
 
 
 def open_accounts(

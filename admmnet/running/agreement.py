@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -58,28 +57,19 @@ def world_of(world: World | None, transport: Any) -> World:
         except RequestError:  # the processes do not find each other
             raise refused from None
         install_exception_hook(launched)
-        run_on_all(launched, partial(_refuse, refused))
+
+        def refuse() -> None:
+            raise refused
+
+        run_on_all(launched, refuse)
     raise refused
-
-
-def _refuse(error: RequestError) -> None:
-    raise error
 
 
 def agreed(world: World, read: Callable[[], Told]) -> set[int] | None:
     """Read the arguments of ``run`` and compare them over all processes.
 
-    Parameters
-    ----------
-    world : World
-        Those on hosts of their own, over ZeroMQ, have compared their settings when they connected.
-    read : callable
-        Returns what this process was given.
-
-    Returns
-    -------
-    set of int or None
-        Agents with a shard at some process, where each has those of its own agents alone.
+    Processes on hosts of their own, over ZeroMQ, have compared their settings when they connected. Return the agents
+    with a shard at some process, where each has those of its own agents alone; else None.
 
     Raises
     ------
@@ -99,7 +89,7 @@ def agreed(world: World, read: Callable[[], Told]) -> set[int] | None:
         for rank, answer in enumerate(answers):
             other = _other(answers[0]["told"], answer["told"], rank)
             if other is not None:
-                raise _shared(other)
+                raise RequestError(other).of_all()
     if given is None or given.whole:
         return None
     return set().union(*(_owned(rank, answer) for rank, answer in enumerate(answers)))
@@ -214,10 +204,10 @@ def _owned(rank: int, answer: Any) -> list[int]:
     """Agents of whom a process says that it has shards; hosts of their own may say anything, or be lost."""
     own = answer.get("own") if isinstance(answer, Mapping) else None
     if not isinstance(own, list) or not all(type(agent) is int and agent >= 0 for agent in own):
-        raise _shared(
+        raise RequestError(
             f"process {rank} does not say which agents it has shards of: give it shards={{agent: (X, y)}} and the same "
             "version, as all others"
-        )
+        ).of_all()
     return own
 
 
@@ -232,15 +222,9 @@ def numbered(known: set[int], agents: int | None, *, named: bool) -> int | None:
     count = agents or (None if named else max(known) + 1)
     missing = next((i for i in range(count or max(known) + 1) if i not in known), None)
     if missing is not None:
-        raise _shared(
+        raise RequestError(
             f"no process has a shard of agent {missing}: give one an agent, 0 to {(count or max(known) + 1) - 1}"
-        )
+        ).of_all()
     if count is not None and max(known) >= count:
-        raise _shared(f"shards has agent {max(known)}, and the agents are 0 to {count - 1}: leave it out")
+        raise RequestError(f"shards has agent {max(known)}, and the agents are 0 to {count - 1}: leave it out").of_all()
     return count
-
-
-def _shared(text: str) -> RequestError:
-    error = RequestError(text)
-    error.shared = True
-    return error

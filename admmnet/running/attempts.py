@@ -18,33 +18,17 @@ from admmnet.types import Total
 class Attempts:
     """Attempts of one start of a run; all that is decided here follows from totals, which are the same everywhere.
 
-    Parameters
-    ----------
-    agents : int
-    colluders : int
-        K.
-    spare : int
-        How many void attempts may be followed by another one in the same round.
-    largest : float
-        What no number of a sum exceeds whose masks have cancelled.
-
-    Attributes
-    ----------
-    void : list of int
-        Rounds of void attempts.
-    missed : dict of int to int
-        Agents that were missing in one, and the round since when sums are without them.
-    ended : int or None
-        Round from which on too few agents were left.
+    ``colluders`` is K. As many void attempts as are ``spare`` may be followed by another one in the same round. No
+    number of a sum whose masks have cancelled exceeds ``largest``.
     """
 
     def __init__(self, agents: int, colluders: int, spare: int, largest: float) -> None:
         self.participants, self.colluders, self._spare = tuple(range(agents)), colluders, spare
         self._largest = largest
         self._number = 0
-        self.void: list[int] = []
-        self.missed: dict[int, int] = {}
-        self.ended: int | None = None
+        self.void: list[int] = []  # rounds of void attempts
+        self.missed: dict[int, int] = {}  # agents that were missing in one, and since when sums are without them
+        self.ended: int | None = None  # round from which on too few agents were left
 
     def begin(self, round: int) -> tuple[int, tuple[int, ...]]:
         """Number of the next attempt, and who takes part; nobody where too few agents are left for one."""

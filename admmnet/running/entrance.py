@@ -119,12 +119,10 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     """
     alone, quoting, simulation = config.baseline, config.simulation, config.simulation
     if alone and world.size > 1:
-        error = RequestError(
+        raise RequestError(
             f"algorithm = {config.algorithm!r} runs in one process, and the launcher started {world.size}: leave out "
             f"mpirun, or take admmnet baseline {config.algorithm}, which the first rank runs"
-        )
-        error.shared = True
-        raise error
+        ).of_all()
     given = loader is not None
 
     def loaded() -> tuple[RunConfig, Graph, Layout, Records]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from admmnet.errors import RunError, StopRun
+from admmnet.forms import read_form
+from admmnet.record.folder import SUMMARY
 from admmnet.record.forms import Summary
 from admmnet.transport import Transport, is_writer
 from admmnet.types import Matrix
@@ -31,7 +32,7 @@ class Outcome(NamedTuple):
 def outcome_of(folder: Path) -> Outcome:
     """Return what the folder of a finished run says."""
     with np.load(folder / "model.npz", allow_pickle=False) as model:
-        return Outcome(folder, json.loads((folder / "summary.json").read_bytes()), model["theta"])
+        return Outcome(folder, read_form(Summary, folder / SUMMARY), model["theta"])
 
 
 @dataclass(frozen=True)
@@ -91,13 +92,8 @@ def known(value: float) -> float | None:
 class Listener:
     """Calls ``on_round`` at the writer, and lets all processes draw the same conclusion from it.
 
-    Parameters
-    ----------
-    transport : Transport
-    on_round : callable, optional
-        It may raise ``StopRun``; whatever else it raises ends the run, too, and reaches the caller at the writer.
-    stoppable : bool
-        Whether it may raise anything. Where any process has such a callable, each tells all one number a round.
+    ``on_round`` may raise ``StopRun``; whatever else it raises ends the run, too, and reaches the caller at the writer.
+    Where any process has one that is ``stoppable``, which may raise anything, each tells all one number a round.
     """
 
     def __init__(self, transport: Transport, on_round: OnRound | None, *, stoppable: bool) -> None:
@@ -129,9 +125,7 @@ class Listener:
             failure.shared, failure.by_caller = self._agreeing, True  # type: ignore[attr-defined]
             raise failure
         if verdict == FAILED:
-            elsewhere = RunError("on_round failed at the process that writes the run folder: the run ends there")
-            elsewhere.shared = True
-            raise elsewhere
+            raise RunError("on_round failed at the process that writes the run folder: the run ends there").of_all()
         if verdict == STOP and not self._transport.world.shared_folder:
             raise RunError(
                 f"on_round raised StopRun after round {round}: this agent leaves the run; its ledger holds "

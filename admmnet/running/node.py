@@ -54,25 +54,16 @@ def proposal(method: Method, agent: Agent, door: Door, round: int) -> Steps[NDAr
 
 @dataclass(slots=True)
 class Node:
-    """One agent of a process.
-
-    Attributes
-    ----------
-    agent : Agent
-        Public state; all that its method sees.
-    method : Method
-    door : Door
-        What answers for the agent's records.
-    ledger : Ledger
-    outgoing : ndarray or None
-        What the agent said in this round.
-    """
+    """One agent of a process."""
 
     agent: Agent
+    """Public state; all that its method sees."""
     method: Method
     door: Door
+    """What answers for the agent's records."""
     ledger: Ledger
     outgoing: NDArray[Any] | None = None
+    """What the agent said in this round."""
 
     @property
     def id(self) -> int:

@@ -42,18 +42,10 @@ class Observer:
     else their consensus is the mean by ``aggregate``. Where agents may be lost, the others hear every model of theirs,
     else those of measured rounds alone.
 
-    Where ``Transport.report`` has nothing for this process, the rows are those of its own agents until ``settle``.
-
-    Attributes
-    ----------
-    theta : ndarray of shape (N, d)
-        Last released vector of every agent, as of the last round that was measured.
-    rows : RoundFigures
-        Of every agent.
-    network : RoundFigures
-        Of the network: errors and losses of the consensus, sums, the largest gap; nan until they are known.
-    clock : VirtualClock or None
-        The same at every process.
+    ``theta``, of shape (N, d), has every agent's last released vector as of the last round that was measured, ``rows``
+    every agent's figures, ``network`` errors and losses of the consensus, sums and the largest gap, nan until known.
+    Where ``Transport.report`` has nothing for this process, rows are those of its own agents until ``settle``. The
+    ``clock`` is the same at every process.
     """
 
     def __init__(

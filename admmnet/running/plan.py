@@ -52,34 +52,9 @@ class Texts(NamedTuple):
 
 @dataclass(frozen=True)
 class Prepared:
-    """What a run is, the same on every process but for the rows of ``data`` and the agents of ``noise``.
+    """What a run is, the same on every process but for what is said to be of its own agents.
 
-    Attributes
-    ----------
-    request, network, settings, run
-        Sections of the settings, with every ``auto`` that has one value for all agents replaced.
-    mode : {"simulation", "private"}
-    texts : Texts
-    schedule : str or None
-        File of the graphs that take turns.
-    graph : Graph
-    data : Records
-        ``counts`` of all agents, and of shards, which the holders have, at most those of other processes: what this
-        one has read for its machine, of few records.
-    holders : mapping
-    method : Method
-    agents : mapping
-        Plans of this process's agents.
-    contracts : mapping
-        Their contracts.
-    accounts : mapping
-        Open accounts of this process's agents, empty without ``--account``.
-    faults : FaultModel or None
-        What is simulated.
-    notes : tuple of str
-        To be shown once.
-    advice : tuple of str
-        Those of them that are worth knowing before the run: the method's.
+    The first four are sections of the settings, with every ``auto`` that has one value for all agents replaced.
     """
 
     request: DataSettings
@@ -89,16 +64,25 @@ class Prepared:
     mode: Mode
     texts: Texts
     schedule: str | None
+    """File of the graphs that take turns."""
     graph: Graph
     data: Records
+    """``counts`` of all agents, and of shards, which the holders have, at most those of other processes: what this one
+    has read for its machine, of few records."""
     holders: Holders
     method: Method
     agents: Mapping[int, AgentPlan]
+    """Plans of this process's agents."""
     contracts: Mapping[int, Contract]
+    """Their contracts."""
     accounts: Mapping[int, AccountFile]
+    """Open accounts of this process's agents, empty without ``--account``."""
     faults: FaultModel | None
+    """What is simulated."""
     notes: tuple[str, ...]
+    """To be shown once."""
     advice: tuple[str, ...]
+    """Those of them that are worth knowing before the run: the method's."""
 
     @property
     def simulation(self) -> bool:

@@ -65,23 +65,8 @@ class TailAverage:
 def average(transport: Transport, graph: Graph, nodes: Sequence[Node], round: int) -> tuple[Vector | None, Integers]:
     """Average the agents' released vectors by one sum along a tree, eqs. (93), (94): the same bits everywhere.
 
-    Agents that are lost, and those whose method leaves them out, are not in it.
-
-    Parameters
-    ----------
-    transport : Transport
-    graph : Graph
-    nodes : sequence of Node
-        Agents of this process.
-    round : int
-        Round, the same everywhere.
-
-    Returns
-    -------
-    average : ndarray of shape (d,) or None
-        None where no agent has a vector.
-    numbers : ndarray of int, shape (N,)
-        Numbers that every agent has sent.
+    Agents that are lost, and those whose method leaves them out, are not in it. ``nodes`` are those of this process.
+    Return the average, of shape (d,), None where no agent has a vector, and how many numbers each agent has sent, (N,).
     """
     parts = {
         node.id: _fixed_point(clip(node.theta, MOST)) if node.method.in_average(node.agent) else None for node in nodes

@@ -172,17 +172,17 @@ def _door(
     holder, member = holders[agent]
     records = holder.counts[member]
     width = method.facts.width
-    rows: Any = np.zeros((records, width)) if records * width < MOST_DENSE else _sparse(records, width)
+    rows: Any
+    if records * width < MOST_DENSE:
+        rows = np.zeros((records, width))
+    else:
+        from scipy.sparse import csr_array
+
+        rows = csr_array((records, width))
     labels = np.zeros(records) if holder.task != "binary" else np.ones(records)
     facts: dict[str, Any] = {"task": holder.task, "classes": holder.classes, "bounded": holder.bounded}
     behind = type(holder).of([(rows, labels)], dependent=holder.dependent, copy=False, **facts)
     return Door(behind, 0, loss, MemoryLedger(contract), AgentStreams(agent, 0), masks.get(agent))
-
-
-def _sparse(records: int, width: int) -> Any:
-    from scipy import sparse
-
-    return sparse.csr_array((records, width))
 
 
 def _masks(everybody: tuple[int, ...], contracts: Mapping[int, Contract]) -> dict[int, Masks]:

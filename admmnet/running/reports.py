@@ -53,13 +53,7 @@ class Reporter:
             self._send(Report(advice=plan.advice, task=plan.task))
 
     def round(self, event: RoundEvent) -> None:
-        """Tell of a round.
-
-        Raises
-        ------
-        StopRun
-            If the answer says so.
-        """
+        """Tell of a round; StopRun if the answer says so."""
         if not self._answered:
             with suppress(OSError):
                 self._send(Report(event))

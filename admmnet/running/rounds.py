@@ -22,17 +22,7 @@ if TYPE_CHECKING:
 
 
 class Rounds:
-    """Rounds of a run on its graph.
-
-    Attributes
-    ----------
-    seconds : dict
-        Wall time in proposals, ``solve``, and in between, ``exchange``.
-    summed : tuple of (Tree or None, int)
-        Tree of the last sum, None for none, and how many numbers its vectors have.
-    heard : dict of int to ndarray
-        What agents of this process heard from others in the last round.
-    """
+    """Rounds of a run on its graph."""
 
     def __init__(
         self,
@@ -47,9 +37,9 @@ class Rounds:
         self._nodes = [node for block in blocks for node in block]
         self._keeper, self._receipts, self._attempts = keeper, receipts, attempts
         self._trees = RoundTrees(plan.graph, plan.faults)
-        self.summed: tuple[Tree | None, int] = (None, 0)
-        self.heard: dict[int, Vector] = {}
-        self.seconds = {"solve": 0.0, "exchange": 0.0}
+        self.summed: tuple[Tree | None, int] = (None, 0)  # tree of the last sum, and how many numbers its vectors have
+        self.heard: dict[int, Vector] = {}  # what agents of this process heard from others in the last round
+        self.seconds = {"solve": 0.0, "exchange": 0.0}  # wall time in proposals, and in between
 
     def run(self, round: int) -> bool:
         """Let the agents propose and take in a round; return whether any agent of this process said something.

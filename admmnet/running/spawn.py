@@ -334,7 +334,10 @@ def _judge(ends: Sequence[ProcessEnd]) -> None:
     messages = dict.fromkeys(
         text for end in sorted(ends, key=lambda end: end.code not in codes) for text in _split(end.text)[1]
     )
-    raise (kind or RunError)(f"\n{PREFIX}".join(messages or map(_ended, ends)))
+    plain = (
+        f"the process of agent {end.agent} {_how(end.code)}; the ledgers hold everything that was sent" for end in ends
+    )
+    raise (kind or RunError)(f"\n{PREFIX}".join(messages or plain))
 
 
 def _split(text: str) -> tuple[list[str], list[str]]:

@@ -34,11 +34,8 @@ from admmnet.version import __version__
 
 USED = {"networkx": "networkx", "dp_accounting": "dp-accounting", "numba": "numba"}
 """Libraries that a result may depend on, by their modules."""
-ALONE = (
-    *("rho", "rho_proven", "rho_published", "epsilon_target", "delta", "epsilon_proven", "epsilon_spent"),
-    *("epsilon_published", "account_epsilon_spent", "refused_at", "test_error"),
-)
-"""Figures that an agent alone can say."""
+ALONE = [own.name for own in msgspec.structs.fields(AgentEntry) if own.required]
+"""Keys of every entry; those that are not public an agent alone can say."""
 PAID_AHEAD = "pays for all rounds before its first step: stopping it saved no epsilon"
 TEST_RECORDS = "public by assumption: nobody is charged for these figures"
 
@@ -253,9 +250,9 @@ def _lost_entry(
     agent: int, round: int | None, graph: Graph, data: Records, observer: Observer, *, joins: bool
 ) -> AgentEntry:
     """What is known of an agent that was lost, or that gave no figures of its own."""
-    found = {"agent": agent, "records": data.counts[agent], "degree": graph.degree(agent), "lost_at": round}
-    found |= dict.fromkeys((*ALONE, "joined_at") if joins else ALONE)
-    return msgspec.convert(found | {"releases": int(observer.rows.releases[agent])}, AgentEntry)
+    known = {"agent": agent, "records": data.counts[agent], "degree": graph.degree(agent), "lost_at": round}
+    known |= {"releases": int(observer.rows.releases[agent])}
+    return msgspec.convert(dict.fromkeys((*ALONE, "joined_at") if joins else ALONE) | known, AgentEntry)
 
 
 def _far_notes(apart: Mapping[int, float]) -> list[str]:

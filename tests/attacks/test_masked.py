@@ -161,7 +161,7 @@ def test_a_start_that_goes_on_has_no_mask_of_the_one_before(rule: bool, monkeypa
     asked = before.asked(range(5))
     difference = after.answer(0, asked) - before.answer(0, asked)
     assert readable(np.asarray(difference * GRID), 2.0 * SIGMA + 2.0 * RECORDS) == (not rule)
-    assert RUN  # the name of the start is the same here; that it differs, too, is tests/running/test_identities.py
+    assert RUN  # the name of the start is the same here; that it differs, too, is tests/running/test_attempts.py
 
 
 def test_words_of_an_agent_are_uniform_whatever_its_records() -> None:

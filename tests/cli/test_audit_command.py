@@ -18,6 +18,7 @@ from admmnet.experiments.audits import Part, Request, most, run_audit, subject_o
 from admmnet.experiments.store import Lab
 from admmnet.methods.base import Method
 from admmnet.privacy.conversion import gaussian_epsilon
+from tests.command_runs import Admmnet
 
 
 class Epochs(Method):
@@ -115,16 +116,14 @@ def test_the_canary_may_leave_instead(tmp_path: Path) -> None:
     assert found[1].lower_gaussian < 0.7 * found[0].lower_gaussian
 
 
-def test_help_lists_what_can_be_audited_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command_line(["audit", "--help"]) == 0
-    told = capsys.readouterr().out
+def test_help_lists_what_can_be_audited_alone(admmnet: Admmnet) -> None:
+    told = admmnet.ok("audit", "--help").out
     words = told.partition("The methods: ")[2].replace("-\n", "-").split()
     methods = {word.rstrip(",.") for word in words}
     assert {"pp-admm", "ssp", "banco"} <= methods
     assert not {"admm", "sdca", "sgd", "primal-dp-scd"} & methods
     assert not any(flag in told for flag in ("--schema", "--answer", "--data"))
-    assert run_command_line(["audit", "noisy-gd", "--help"]) == 0
-    told = capsys.readouterr().out
+    told = admmnet.ok("audit", "noisy-gd", "--help").out
     assert "--step-size" in told
     assert not any(flag in told for flag in ("--trust", "--colluders", "--spare-attempts"))
 
@@ -151,12 +150,9 @@ def test_help_lists_what_can_be_audited_alone(capsys: pytest.CaptureFixture[str]
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_is_written(
-    words: tuple[str, ...], named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: tuple[str, ...], named: str, tmp_path: Path, admmnet: Admmnet
 ) -> None:
-    assert run_command_line(["audit", *words, "-o", str(tmp_path / "a")]) == 2
-    error = capsys.readouterr().err
-    assert named in error
-    assert error.count("\n") == 1
+    assert named in admmnet.refused("audit", *words, "-o", tmp_path / "a")
     assert not (tmp_path / "a").exists()
 
 

@@ -19,6 +19,7 @@ from admmnet.running.handshake import public_settings
 from admmnet.settings import settings_in
 from admmnet.transport.hosts.keys import Keys, Secrets, read_secrets, secret_path, write_secrets
 from admmnet.transport.hosts.network import read_network
+from tests.command_runs import Admmnet
 from tests.transport.test_network_file import plain
 
 # admmnet network init
@@ -146,16 +147,12 @@ def test_init_refuses_what_is_no_network(words: list[str], tmp_path: Path) -> No
 # admmnet network rotate, revoke
 
 
-def change(*words: str) -> int:
-    return run_command_line(["network", *words])
-
-
-def test_new_keys_leave_those_of_before_in_the_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_new_keys_leave_those_of_before_in_the_list(tmp_path: Path, admmnet: Admmnet) -> None:
     write_hosts(tmp_path, "alpha", "beta", "gamma")
     _, out = init(tmp_path, "path:3")
     first = read_network(out / "network.toml")
     a, b, c = (str(tmp_path / name) for name in "abc")
-    assert change("rotate", str(out / "network.toml"), "--agent", "1", "-o", a) == 0
+    admmnet.ok("network", "rotate", str(out / "network.toml"), "--agent", "1", "-o", a)
     second = read_network(Path(a) / "network.toml")
     assert second.peers[1].former == (first.peers[1].identity,)
     assert second.peers[1].public_key != first.peers[1].public_key
@@ -165,24 +162,23 @@ def test_new_keys_leave_those_of_before_in_the_list(tmp_path: Path, capsys: pyte
     own = read_secrets(secret_path(Path(a), 1), 1)
     assert own.keys is not None
     assert (own.keys.public, own.identity.public) == (second.peers[1].public_key, second.peers[1].identity)
-    assert change("revoke", a + "/network.toml", "--agent", "1", "-o", b) == 0
+    admmnet.ok("network", "revoke", a + "/network.toml", "--agent", "1", "-o", b)
     third = read_network(Path(b) / "network.toml")
     assert third.peers[1].former == ()  # who had the last key file may have had those before
     assert third.peers[1].revoked == (*second.peers[1].former, second.peers[1].identity)
-    assert change("rotate", b + "/network.toml", "--keep-curve", "-o", c) == 0
+    told = admmnet.ok("network", "rotate", b + "/network.toml", "--keep-curve", "-o", c).out
     fourth = read_network(Path(c) / "network.toml")
     assert [peer.public_key for peer in fourth.peers] == [peer.public_key for peer in third.peers]
     assert not {peer.identity for peer in fourth.peers} & {peer.identity for peer in third.peers}
     assert publics(Path(c), 3) == ([None] * 3, [peer.identity for peer in fourth.peers])
-    assert "when no run is under way" in capsys.readouterr().out
+    assert "when no run is under way" in told
     for words, message in [
         (("rotate", a + "/network.toml", "--agent", "3", "-o", "d"), "has the agents 0 to 2"),
         (("rotate", a + "/network.toml", "-o", b), "is not empty"),
         (("revoke", a + "/network.toml", "-o", "d"), "name the agents"),
         (("rotate", a + "/none.toml", "-o", "d"), "there is no network file"),
     ]:
-        assert change(*words) == 2
-        assert message in capsys.readouterr().err
+        assert message in admmnet.refused("network", *words)
 
 
 # admmnet agent, before anything is sent
@@ -223,19 +219,14 @@ def test_settings_that_no_agent_can_have(
         settings(tmp_path, content, **flags)
 
 
-def agent(*words: str) -> int:
-    return run_command_line(["agent", *words])
-
-
-def test_the_agent_command_refuses_before_it_opens_a_socket(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_agent_command_refuses_before_it_opens_a_socket(tmp_path: Path, admmnet: Admmnet) -> None:
     write_hosts(tmp_path, "10.0.0.1", "10.0.0.2")
     _, out = init(tmp_path, "path:2")
     network = ("--network", str(out / "network.toml"))
     (tmp_path / "plain").mkdir()
     hosts = str(tmp_path / "hosts.txt")
     open_ = str(tmp_path / "plain" / "net")
-    assert run_command_line(["network", "init", "path:2", "--hosts", hosts, "--plain", "-o", open_]) == 0
-    capsys.readouterr()
+    admmnet.ok("network", "init", "path:2", "--hosts", hosts, "--plain", "-o", open_)
     other, curve_alone = str(secret_path(out, 1)), str(tmp_path / "curve_alone.toml")
     Path(curve_alone).write_text(secret_path(out, 0).read_text().partition("[identity]")[0])
     Path(curve_alone).chmod(0o600)
@@ -249,21 +240,18 @@ def test_the_agent_command_refuses_before_it_opens_a_socket(tmp_path: Path, caps
         (("--network", open_ + "/network.toml"), "--id"),
         (("--id", "0"), "--network"),
     ]:
-        assert agent(*words, "-o", str(tmp_path / "run")) == 2, words
-        error = capsys.readouterr().err
-        assert message in error
-        assert error.count("admmnet: ") == 1
+        assert message in admmnet.refused("agent", *words, "-o", tmp_path / "run")
     own = read_secrets(secret_path(out, 0), 0)
     for name, mixed in {
         "curve": Secrets(Keys.fresh(), own.identity),
         "signing": Secrets(own.keys, Identity.fresh()),
     }.items():
         write_secrets(tmp_path / name, 0, mixed)
-        assert agent("--id", "0", *network, "--secret", str(tmp_path / name)) == 2
-        assert "is not the key that the network file lists" in capsys.readouterr().err
+        told = admmnet.refused("agent", "--id", "0", *network, "--secret", tmp_path / name)
+        assert "is not the key that the network file lists" in told
     write_secrets(tmp_path / "alone", 0, Secrets(None, own.identity))
-    assert agent("--id", "0", *network, "--secret", str(tmp_path / "alone")) == 2
-    assert "has no table [key], which curve = true needs" in capsys.readouterr().err
+    told = admmnet.refused("agent", "--id", "0", *network, "--secret", tmp_path / "alone")
+    assert "has no table [key], which curve = true needs" in told
     assert not (tmp_path / "run").exists()
 
 

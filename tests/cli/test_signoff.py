@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from admmnet import read_run, run
-from admmnet.cli import run_command_line
 from admmnet.errors import CheckFailed
 from admmnet.evidence.signatures import check_signature, sign_folder
 from admmnet.identity.keys import Identity
 from admmnet.record.manifest import check_manifest, make_manifest
 from admmnet.transport.hosts.keys import Secrets, write_secrets
 from admmnet.transport.hosts.network import make_network, write_network
+from tests.command_runs import Admmnet
 from tests.people_runs import small
 from tests.transport.test_network_file import plain
 
@@ -34,47 +34,41 @@ def folder(finished: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(finished, tmp_path / "run"))
 
 
-def ledger(*words: object) -> int:
-    return run_command_line(["ledger", *map(str, words)])
+@pytest.fixture
+def ledger(capsys: pytest.CaptureFixture[str]) -> Admmnet:
+    return Admmnet(capsys, "ledger")
 
 
 @pytest.fixture
-def officer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
-    assert ledger("key", "-o", tmp_path / "officer") == 0
-    capsys.readouterr()
+def officer(tmp_path: Path, ledger: Admmnet) -> Path:
+    ledger.ok("key", "-o", tmp_path / "officer")
     return tmp_path / "officer"
 
 
-def test_a_key_is_made_once_and_is_its_owners_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert ledger("key", "-o", tmp_path / "officer") == 0
+def test_a_key_is_made_once_and_is_its_owners_alone(tmp_path: Path, ledger: Admmnet) -> None:
+    shown = ledger.ok("key", "-o", tmp_path / "officer").out
     secret, public = (tmp_path / "officer" / f"signer.{name}.toml" for name in ("secret", "public"))
     assert stat.S_IMODE(secret.stat().st_mode) == 0o600
-    shown = capsys.readouterr().out
     assert "fingerprint" in shown
     assert "secret =" not in public.read_text() + shown
-    assert ledger("key", "-o", tmp_path / "officer") == 2
-    assert "cannot write the key file" in capsys.readouterr().err
+    assert "cannot write the key file" in ledger.refused("key", "-o", tmp_path / "officer")
 
 
-def test_a_signed_folder_says_by_whom_and_what(folder: Path, officer: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_signed_folder_says_by_whom_and_what(folder: Path, officer: Path, ledger: Admmnet) -> None:
     secret, public = officer / "signer.secret.toml", officer / "signer.public.toml"
-    assert ledger("verify", folder, "--key", public) == 1
-    assert "nobody has signed it" in capsys.readouterr().err
-    assert ledger("sign", folder, "--key", secret, "--note", "agreed, Eva", "--simulation") == 0
-    shown = capsys.readouterr().out
+    assert "nobody has signed it" in ledger.refused("verify", folder, "--key", public, code=1)
+    shown = ledger.ok("sign", folder, "--key", secret, "--note", "agreed, Eva", "--simulation").out
     assert "everything holds, and is signed by" in shown
-    assert ledger("verify", folder) == 0
-    assert "--key FILE checks whose that is" in capsys.readouterr().out
+    assert "--key FILE checks whose that is" in ledger.ok("verify", folder).out
     for key in (public, secret):
-        assert ledger("verify", folder, "--key", key) == 0
-        shown = capsys.readouterr().out
+        shown = ledger.ok("verify", folder, "--key", key).out
         assert f"by the owner of {key}" in shown
         assert "their note: agreed, Eva" in shown
-    assert ledger("sign", folder, "--key", secret, "--simulation") == 2
-    assert "is signed already" in capsys.readouterr().err
-    assert ledger("key", "-o", officer / "other") == 0
-    assert ledger("verify", folder, "--key", officer / "other" / "signer.public.toml") == 1
-    assert "was signed with another key" in capsys.readouterr().err
+    assert "is signed already" in ledger.refused("sign", folder, "--key", secret, "--simulation")
+    ledger.ok("key", "-o", officer / "other")
+    assert "was signed with another key" in ledger.refused(
+        "verify", folder, "--key", officer / "other" / "signer.public.toml", code=1
+    )
 
 
 def edits(folder: Path) -> dict[str, tuple[str, str]]:
@@ -92,21 +86,17 @@ def edits(folder: Path) -> dict[str, tuple[str, str]]:
     }
 
 
-def test_whatever_is_changed_afterwards_is_found(
-    folder: Path, officer: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert ledger("sign", folder, "--key", officer / "signer.secret.toml", "--note", "agreed", "--simulation") == 0
+def test_whatever_is_changed_afterwards_is_found(folder: Path, officer: Path, ledger: Admmnet) -> None:
+    ledger.ok("sign", folder, "--key", officer / "signer.secret.toml", "--note", "agreed", "--simulation")
     path = folder / "signature.json"
     good = path.read_bytes()
     for old, (new, message) in edits(folder).items():
         path.write_bytes(good.replace(old.encode(), new.encode()))
-        assert ledger("verify", folder) == 1
-        assert message in capsys.readouterr().err
+        assert message in ledger.refused("verify", folder, code=1)
     path.write_bytes(b"[" * 10_000)
-    assert ledger("verify", folder) == 1
-    assert "signature.json: " in capsys.readouterr().err
+    assert "signature.json: " in ledger.refused("verify", folder, code=1)
     path.write_bytes(good)
-    assert ledger("verify", folder) == 0
+    ledger.ok("verify", folder)
 
 
 def test_what_a_lost_agent_writes_after_the_signature_is_found(folder: Path) -> None:
@@ -124,19 +114,18 @@ def test_what_a_lost_agent_writes_after_the_signature_is_found(folder: Path) -> 
 
 
 def test_another_folder_under_the_same_signature(
-    people: str, folder: Path, officer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    people: str, folder: Path, officer: Path, tmp_path: Path, ledger: Admmnet
 ) -> None:
     """In which everything else fits: only the signature shows that it is another one."""
-    assert ledger("sign", folder, "--key", officer / "signer.secret.toml", "--simulation") == 0
+    ledger.ok("sign", folder, "--key", officer / "signer.secret.toml", "--simulation")
     other = tmp_path / "other"
     run(small(people, other, **RUN, epsilon=0.5))
-    assert ledger("verify", other) == 0
+    ledger.ok("verify", other)
     shutil.copy(folder / "signature.json", other)
-    assert ledger("verify", other) == 1
-    assert "signs another folder" in capsys.readouterr().err
+    assert "signs another folder" in ledger.refused("verify", other, code=1)
 
 
-def test_what_cannot_be_signed(folder: Path, officer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_signed(folder: Path, officer: Path, tmp_path: Path, ledger: Admmnet) -> None:
     secret, public = officer / "signer.secret.toml", officer / "signer.public.toml"
     (tmp_path / "empty.toml").write_text("")
     for words, message in [
@@ -146,29 +135,23 @@ def test_what_cannot_be_signed(folder: Path, officer: Path, tmp_path: Path, caps
         ((folder, "--key", secret, "--note", "two\nlines"), "--note must be one line"),
         ((folder, "--key", secret, "--note", "x" * 1001), "--note must be one line"),
     ]:
-        assert ledger("sign", *words, "--simulation") == 2
-        assert message in capsys.readouterr().err
+        assert message in ledger.refused("sign", *words, "--simulation")
     public.chmod(0o600)
-    assert ledger("sign", folder, "--key", public, "--simulation") == 2
-    assert "holds no secret of a signer" in capsys.readouterr().err
-    assert ledger("verify", folder, "--key", tmp_path / "empty.toml") == 2
-    assert "is no network file, and has no key" in capsys.readouterr().err
+    assert "holds no secret of a signer" in ledger.refused("sign", folder, "--key", public, "--simulation")
+    assert "is no network file, and has no key" in ledger.refused("verify", folder, "--key", tmp_path / "empty.toml")
     model = folder / "model.npz"
     model.write_bytes(model.read_bytes() + b"x")
-    assert ledger("sign", folder, "--key", secret, "--simulation") == 1
+    ledger.refused("sign", folder, "--key", secret, "--simulation", code=1)
     for name in ("summary.json", "manifest.json"):
         (folder / name).unlink()
-    assert ledger("sign", folder, "--key", secret, "--simulation") == 2
-    assert "only the folder of a finished run" in capsys.readouterr().err
+    assert "only the folder of a finished run" in ledger.refused("sign", folder, "--key", secret, "--simulation")
     assert not (folder / "signature.json").exists()
 
 
-def test_an_agent_may_sign_and_the_network_file_says_who_it_is(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_agent_may_sign_and_the_network_file_says_who_it_is(folder: Path, tmp_path: Path, ledger: Admmnet) -> None:
     own, base = Identity.fresh(), plain()
     write_secrets(tmp_path / "agent.toml", 1, Secrets(None, own))
-    assert ledger("sign", folder, "--key", tmp_path / "agent.toml", "--simulation") == 0
+    ledger.ok("sign", folder, "--key", tmp_path / "agent.toml", "--simulation")
     for lists, who in {
         "identity": "agent 1 of",
         "former": "with a former key",
@@ -180,22 +163,17 @@ def test_an_agent_may_sign_and_the_network_file_says_who_it_is(
         text = file.read_text()
         listed = f'identity = "{base.peers[1].identity}"'
         file.write_text(text.replace(listed, entry if lists == "identity" else f"{listed}\n{entry}"))
-        assert ledger("verify", folder, "--key", file) == 0
-        assert who in capsys.readouterr().out
+        assert who in ledger.ok("verify", folder, "--key", file).out
     write_network(make_network("path:3", base.edges, base.peers, curve=False), tmp_path / "stranger.toml")
-    assert ledger("verify", folder, "--key", tmp_path / "stranger.toml") == 1
-    assert "was signed with another key" in capsys.readouterr().err
+    assert "was signed with another key" in ledger.refused(
+        "verify", folder, "--key", tmp_path / "stranger.toml", code=1
+    )
 
 
-def test_folders_without_receipts_are_not_compared(
-    people: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_folders_without_receipts_are_not_compared(people: str, folder: Path, tmp_path: Path, ledger: Admmnet) -> None:
     other = tmp_path / "other"
     run(small(people, other, **RUN))
-    assert ledger("verify", folder) == 0
-    assert "; 9 receipts agree" in capsys.readouterr().out
-    assert ledger("verify", folder, "--against", other) == 2
-    assert "keeps no receipts" in capsys.readouterr().err
+    assert "; 9 receipts agree" in ledger.ok("verify", folder).out
+    assert "keeps no receipts" in ledger.refused("verify", folder, "--against", other)
     copy = shutil.copytree(folder, tmp_path / "copy")
-    assert ledger("verify", folder, "--against", copy) == 0
-    assert "9 receipts agree with those of 1 other folder" in capsys.readouterr().out
+    assert "9 receipts agree with those of 1 other folder" in ledger.ok("verify", folder, "--against", copy).out

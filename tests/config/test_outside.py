@@ -14,7 +14,7 @@ import pytest
 from admmnet import RequestError, RunConfig, load_config, load_topology, run
 from admmnet.cli import COMMANDS
 from admmnet.cli.settings import SettingsCommand
-from admmnet.config.run_config import has_setting, own_settings
+from admmnet.config.run_config import own_settings, settings_of
 from admmnet.config.toml import settings_digest, to_toml
 from admmnet.graph.specs import TOPOLOGIES
 from admmnet.methods import METHODS, TAKEN, single_sites
@@ -162,7 +162,7 @@ def test_a_broken_package_is_named_in_one_line_and_breaks_nothing_else(name: str
     assert name in err
     assert cause in err
     assert ("mend or remove" in err) == (name in ("broken", "number"))
-    assert has_setting("m-admm", "growth")
+    assert "growth" in settings_of("m-admm")
     assert admmnet("run", "--help")[0] == 0
     assert "m-admm" in admmnet("run", "--growth", "1.1")[2]
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig
-from admmnet.config.run_config import has_setting
+from admmnet.config.run_config import settings_of
 from admmnet.errors import BudgetError, CheckFailed, RequestError
 from admmnet.estimators.fit import fit
 from admmnet.methods import METHODS
@@ -58,7 +58,7 @@ def method_of(**words: Any) -> Method:
     values = BASE | words
     if values.get("method") == "published" and "accounting" not in words:
         values["accounting"] = "auto"
-    own = {name: value for name, value in values.items() if has_setting(values["algorithm"], name)}
+    own = {name: value for name, value in values.items() if name in settings_of(values["algorithm"])}
     return METHODS[values["algorithm"]](RunConfig(**own), Facts(nx.empty_graph(1), {0: N}, D, {}))
 
 

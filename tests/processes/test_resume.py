@@ -220,8 +220,8 @@ class Crew:
 
     def ended(self) -> int:
         """Exit code of the starter when all agents are gone."""
-        _, told = self.process.communicate(timeout=DEADLINE)
-        assert "Traceback" not in told, told
+        _, self.told = self.process.communicate(timeout=DEADLINE)
+        assert "Traceback" not in self.told, self.told
         pids = [int(file.read_text() or "0") for file in self.log.glob("pid-*")]
         while any(pid and runs(pid) for pid in pids):
             assert time.monotonic() < self.end, "an agent outlives its starter"
@@ -277,7 +277,7 @@ def test_agents_killed_at_random_instants(transport: str, seed: int | None, tmp_
             if seed is None:
                 check_sent(crew_messages(log), books, "pp-admm", own)
             check_accounts(books, account, "pp-admm")
-            assert alive or code == 0
+            assert alive or code == 0, crew.told
         assert read_run(folder).summary is not None
         assert expected in (None, digests(folder, account))
         kills += own

@@ -44,7 +44,7 @@ def test_a_fault_is_on_top_and_the_page_is_made(private: Path, tmp_path: Path) -
     [
         (lambda s: s["per_agent"][1].update(epsilon_spent=0.1), r"agent 1: epsilon_spent is 0\.1"),
         (lambda s: s["per_agent"][1].update(epsilon_proven=0.1), r"agent 1: epsilon_proven is 0\.1, its ledger says"),
-        (lambda s: s["privacy"].update(epsilon_proven=0.1), r"privacy\.epsilon_proven is 0\.1, the"),
+        (lambda s: s["privacy"].update(epsilon_proven=0.1), r"privacy\.epsilon_proven is 0\.1, by the"),
         (lambda s: s["per_agent"][1].update(epsilon_target=0.1), r"agent 1: epsilon_target is 0\.1"),
         (lambda s: s["per_agent"][1].update(delta=1e-9), "agent 1: delta is 1e-09"),
         (lambda s: s["per_agent"][0].update(records=10**6), "agent 0: records is 1000000"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, read_run, run
-from admmnet.cli import run_command_line
 from admmnet.config.toml import load_config, to_toml
 from admmnet.errors import AdmmnetError, RequestError
 from admmnet.record.folder import hold
@@ -20,6 +20,7 @@ from admmnet.running.checkpoint.packing import read_archive, write_archive
 from admmnet.running.checkpoint.resume import resumed_config
 from admmnet.running.handshake import resuming
 from admmnet.version import __version__
+from tests.command_runs import Admmnet
 from tests.interrupted_runs import ROUNDS, Place, assert_same, write_people
 from tests.people_runs import summary_of
 
@@ -95,7 +96,7 @@ def test_another_versions_checkpoint_is_refused(changes: dict[str, Any], words: 
 )
 @pytest.mark.parametrize("seed", [None, 3])
 def test_a_checkpoint_that_somebody_has_changed_is_damaged(
-    change: str, seed: int | None, place: Place, capsys: pytest.CaptureFixture[str]
+    change: str, seed: int | None, place: Place, admmnet: Admmnet
 ) -> None:
     folder = place.interrupted("cut", 4, seed=seed)
     path = folder / "checkpoint/000004/part-000000.npz"
@@ -113,9 +114,7 @@ def test_a_checkpoint_that_somebody_has_changed_is_damaged(
         meta["index"] = [[name.replace(change, "other"), *rest] for name, *rest in meta["index"]]
         meta["index"] += [["other", False, []]] * (change not in where)
     write_archive(path, meta, stacks)
-    assert run_command_line(["run", "--quiet", "--resume", str(folder)]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert f"the checkpoint {path} is damaged" in line
+    assert f"the checkpoint {path} is damaged" in admmnet.refused("run", "--quiet", "--resume", folder)
 
 
 def test_other_records_are_refused_in_seeded_runs(place: Place) -> None:
@@ -125,19 +124,15 @@ def test_other_records_are_refused_in_seeded_runs(place: Place) -> None:
         place.resume(folder)
 
 
-def test_what_is_no_interrupted_run(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
-    def told(*words: str) -> str:
-        assert run_command_line(["run", "--quiet", *words]) == 2
-        (line,) = capsys.readouterr().err.splitlines()
-        return line
-
-    assert "is no run folder: it has no config.toml" in told("--resume", str(place.folder))
+def test_what_is_no_interrupted_run(place: Place, admmnet: Admmnet) -> None:
+    told = partial(admmnet.refused, "run", "--quiet")
+    assert "is no run folder: it has no config.toml" in told("--resume", place.folder)
     whole = place.whole("whole")
-    assert f"the run in {whole} is finished: there is nothing to resume" in told("--resume", str(whole))
+    assert f"the run in {whole} is finished: there is nothing to resume" in told("--resume", whole)
     early = place.interrupted("early", 0, checkpoint_every=None)
-    assert f"{early} has no checkpoint: remove it and run anew; --checkpoint" in told("--resume", str(early))
+    assert f"{early} has no checkpoint: remove it and run anew; --checkpoint" in told("--resume", early)
     early = place.interrupted("unseeded", 0, seed=None, simulate=True, checkpoint_every=None)
-    message = told("--resume", str(early))
+    message = told("--resume", early)
     spent = max(book.totals.epsilon_proven(1e-4) for book in read_run(early).ledgers.values())
     assert f"has no checkpoint (epsilon {spent:.4g} is spent): run anew with --account" in message
     cut = place.interrupted("cut", 3)
@@ -147,10 +142,10 @@ def test_what_is_no_interrupted_run(place: Place, capsys: pytest.CaptureFixture[
         (("--block", "2"), "block = 2 differs from the interrupted run's 1"),
         (("--out", "elsewhere"), "out = 'elsewhere' differs"),
     ):
-        assert name in told("--resume", str(cut), *words)
-    assert "exclude each other" in told(str(cut / "config.toml"), "--resume", str(cut))
+        assert name in told("--resume", cut, *words)
+    assert "exclude each other" in told(cut / "config.toml", "--resume", cut)
     assert not (cut / "summary.json").exists()
-    assert run_command_line(["run", "--quiet", "--resume", str(cut), "--seed", "3", "--checkpoint-every", "1"]) == 0
+    admmnet.ok("run", "--quiet", "--resume", cut, "--seed", "3", "--checkpoint-every", "1")
     assert_same(whole, cut)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from admmnet.methods import METHODS
 from admmnet.running.reports import Report
 from admmnet.transport.local import LocalWorld
 from tests.folder_forms import check_folder
+from tests.people_runs import rows
 
 PRIVATE = {"private": True, "no_account": True}
 
@@ -40,11 +40,6 @@ def stop_after(round: int) -> tuple[list[RoundEvent], Any]:
             raise StopRun
 
     return seen, hear
-
-
-def rows(folder: Path) -> list[dict[str, str]]:
-    with (folder / "metrics.csv").open() as file:
-        return list(csv.DictReader(file))
 
 
 @pytest.mark.parametrize("algorithm", ["pp-admm", "ipp-admm", "noisy-gd", "admm", "dp-sgd", "dvp"])

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, run
-from admmnet.cli import run_command_line
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.evidence.compare import Evidence, compare, hold_keys, read_evidence
 from admmnet.evidence.members import Members, agree
@@ -26,6 +25,7 @@ from admmnet.record.folder import write_part
 from admmnet.record.reader import read_run
 from admmnet.running import loop
 from admmnet.transport.hosts.network import make_network
+from tests.command_runs import Admmnet
 from tests.people_runs import put_summary, small, summary_of, write_people
 from tests.transport.test_network_file import plain
 
@@ -220,7 +220,7 @@ SUMMARIES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
 
 @pytest.mark.parametrize("name", SUMMARIES)
 def test_a_summary_is_held_against_the_ledgers_in_other_folders(
-    name: str, made: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, made: Ran, tmp_path: Path, admmnet: Admmnet
 ) -> None:
     """Also where its manifest was made anew."""
     change, fault = SUMMARIES[name]
@@ -235,18 +235,13 @@ def test_a_summary_is_held_against_the_ledgers_in_other_folders(
         if i == 1:
             change(summary)
         put_summary(part, summary)
-    others = str(parts[0]), str(parts[2])
-    code = run_command_line(["ledger", "verify", str(parts[1]), "--against", *others])
-    said = capsys.readouterr()
-    more = [word for other in others for word in ("--against", other)]
-    assert run_command_line(["ledger", "verify", str(parts[1]), *more]) == code
-    assert capsys.readouterr() == said
-    assert run_command_line(["ledger", "verify", str(parts[1]), *others]) == 2
-    assert "goes behind --against" in capsys.readouterr().err
-    assert code == (1 if fault else 0), said.err
+    others, verify = (parts[0], parts[2]), ("ledger", "verify", parts[1])
+    said = admmnet(*verify, "--against", *others)
+    assert admmnet(*verify, *(word for other in others for word in ("--against", other))) == said
+    assert "goes behind --against" in admmnet.refused(*verify, *others)
+    assert said.code == (1 if fault else 0), said.err
     assert (f"{parts[1] / 'summary.json'}: {fault}" if fault else "1 ledger, ") in said.err + said.out
-    assert run_command_line(["ledger", "verify", str(parts[0]), "--against", str(parts[0])]) == 2
-    assert "is the folder itself" in capsys.readouterr().err
+    assert "is the folder itself" in admmnet.refused(*verify, "--against", parts[1])
 
 
 def changed_key(folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 from itertools import pairwise
@@ -14,7 +13,7 @@ import pytest
 
 from admmnet import CheckFailed, RequestError, load_config, read_run, run
 from admmnet.record.folder import create_folder, default_folder, ledger_path
-from tests.people_runs import AGENTS, ROUNDS, small, summary_of
+from tests.people_runs import AGENTS, ROUNDS, rows, small, summary_of
 
 SUMMARY = """
 algorithm method agents rounds topology transport seeded data privacy test_error train_loss per_agent
@@ -32,11 +31,6 @@ kind schema agent neighbours records adjacency unit budget accountant method alg
 preprocessing shards admmnet
 """
 EVENT = {"kind", "round", "mechanism", "parameters", "rho", "xi", "rho_published", "total", "previous"}
-
-
-def rows_of(folder: Path) -> list[dict[str, str]]:
-    with (folder / "metrics.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def test_files(finished: Path) -> None:
@@ -80,12 +74,12 @@ def test_digests_and_sizes(finished: Path) -> None:
 
 
 def test_metrics(finished: Path) -> None:
-    rows, summary = rows_of(finished), summary_of(finished)
+    lines, summary = rows(finished), summary_of(finished)
     columns = ["round", "agent", "test_error", "releases", "bytes_sent"]
-    assert list(rows[0]) == [*columns, "train_loss", "objective", "consensus_gap"]
+    assert list(lines[0]) == [*columns, "train_loss", "objective", "consensus_gap"]
     expected = [(str(t), str(i)) for t in range(ROUNDS) for i in range(-1, AGENTS)]
-    assert [(row["round"], row["agent"]) for row in rows] == expected
-    network, *agents = rows[-AGENTS - 1 :]
+    assert [(row["round"], row["agent"]) for row in lines] == expected
+    network, *agents = lines[-AGENTS - 1 :]
     assert float(network["test_error"]) == summary["test_error"]["consensus"]
     assert float(network["train_loss"]) == pytest.approx(summary["train_loss"], rel=1e-9)
     assert int(network["bytes_sent"]) == 8 * summary["data"]["features"] * ROUNDS * 6

@@ -209,13 +209,8 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "a topology of another size": ({"shards": HALVES, "topology": "ring:3"}, "3 nodes but agents says 2"),
     # settings
     "text for epsilon": ({**POOL, "epsilon": "1"}, "epsilon = '1' is not allowed: it must be a number, above 0"),
-    "epsilon 0": ({**POOL, "epsilon": 0}, "epsilon = 0 is not allowed"),
-    "epsilon -1": ({**POOL, "epsilon": -1.0}, "epsilon = -1.0 is not allowed"),
     "epsilon nan": ({**POOL, "epsilon": float("nan")}, "epsilon = nan is not allowed"),
     "an array for epsilon": ({**POOL, "epsilon": X}, r"epsilon = array\(.*\.\.\.\) is not allowed"),
-    "seed -1": ({**POOL, "seed": -1}, "seed = -1 is not allowed: it must be a whole number, at least 0"),
-    "seed x": ({**POOL, "seed": "x"}, "seed = 'x' is not allowed"),
-    "half an agent": ({**POOL, "agents": 2.5}, "agents = 2.5 is not allowed: it must be a whole number"),
     "more agents than records": ({**POOL, "agents": 100}, "100 agents and 45 training records"),
     "an unknown setting": ({**POOL, "epsilom": 1.0}, "there is no setting 'epsilom': did you mean epsilon"),
     "an unknown method": ({**POOL, "algorithm": "adam"}, "algorithm = 'adam' is not allowed"),

@@ -19,6 +19,7 @@ from admmnet.files import write_whole
 from admmnet.record.manifest import MANIFEST, check_manifest, make_manifest, manifest_digest
 from admmnet.running.checkpoint.resume import resumed_config
 from tests.people_runs import put_summary, seal, small, summary_of, write_people
+from tests.run_folders import with_lost
 
 EDITS = int(os.environ.get("ADMMNET_EDITS", "300"))
 """Random edits; the nightly tier makes 5,000."""
@@ -165,6 +166,21 @@ def test_a_summary_is_held_against_the_ledgers_whoever_wrote_the_manifest(name: 
     with pytest.raises(CheckFailed, match=r"summary\.json") as caught:
         read_run(copied)
     assert fault in str(caught.value)
+
+
+def test_the_figure_of_a_group_is_held_against_the_plan(people: str, tmp_path: Path) -> None:
+    """There is none where an agent was lost: the sums of the others' plans are not those of the run."""
+    folder = run(small(people, tmp_path / "run", seed=0, group_size=2)).folder
+    lost, summary = with_lost(folder, tmp_path / "lost", agent=2, round=1), summary_of(folder)
+    told = summary_of(lost)
+    del told["per_agent"][2]["epsilon_group"]
+    put_summary(lost, told)
+    with pytest.raises(CheckFailed, match=r"privacy\.epsilon_group is [\d.]+, by the ledgers it is None"):
+        read_run(lost)
+    summary["privacy"]["epsilon_group"] = 0.5
+    put_summary(folder, summary)
+    with pytest.raises(CheckFailed, match=r"privacy\.epsilon_group is 0\.5, by the ledgers it is [\d.]+"):
+        read_run(folder)
 
 
 def test_of_a_lost_agent_the_beginning_is_covered(copied: Path) -> None:

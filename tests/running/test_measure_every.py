@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from admmnet.cli import run_command_line
 from admmnet.holder.holder import SimulatedHolder
 from admmnet.transport.local import LocalTransport
 from admmnet.types import Matrix
-from tests.people_runs import Stop, stopping, write_people
+from tests.people_runs import Stop, rows, stopping, write_people
 
 RUNS: dict[str, dict[str, Any]] = {
     "pp-admm": {"seed": 0},
@@ -29,11 +28,6 @@ def settings(people: str, folder: Path, **others: Any) -> RunConfig:
     values = {"algorithm": "pp-admm", "topology": "ring:5", "data": people, "rounds": 8, "epsilon": 5.0}
     given: dict[str, Any] = values | others | {"out": str(folder)}
     return RunConfig(**{name: value for name, value in given.items() if value is not None})
-
-
-def rows(folder: Path) -> list[dict[str, str]]:
-    with (folder / "metrics.csv").open() as file:
-        return list(csv.DictReader(file))
 
 
 @pytest.mark.parametrize("kind", RUNS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,11 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, run
-from admmnet.cli import run_command_line
 from admmnet.data.figures import only_class
 from admmnet.report.html import make_report
 from admmnet.report.run_plot import plot_run
+from tests.command_runs import Admmnet
 
-CAPTURE = pytest.CaptureFixture[str]
 QUICK: dict[str, Any] = {"algorithm": "admm", "topology": "path:2", "rounds": 20, "schema": {"features": 2}}
 
 
@@ -42,7 +40,7 @@ def drawn(folder: Path) -> str:
     ],
 )
 def test_it_is_said(
-    words: list[str], shares: list[float], said: str, private: bool, tmp_path: Path, capsys: CAPTURE
+    words: list[str], shares: list[float], said: str, private: bool, tmp_path: Path, admmnet: Admmnet
 ) -> None:
     file, test = (rows(tmp_path / f"{name}.npz", words, shares, 0.0) for name in ("train", "test"))
     given = {**QUICK, "schema": {"labels": words, "features": 2}, "data": file, "delta": 1e-3}
@@ -57,17 +55,17 @@ def test_it_is_said(
     assert sentence in drawn(result.folder)
     html = make_report([result.folder]).html
     assert re.search(r'class="card alarm"(?:(?!class="card).)*one class only', html, re.DOTALL)
-    assert run_command_line(["evaluate", str(result.folder), "--data", test, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["one_class"] == said
-    assert run_command_line(["evaluate", str(result.folder), "--data", test]) == 0
-    told = capsys.readouterr().out
+    assert admmnet.json("evaluate", result.folder, "--data", test)["one_class"] == said
+    told = admmnet.ok("evaluate", result.folder, "--data", test).out
     assert f"one class only: this model says {said!r}" in told
     assert "no better than that" in told
-    assert run_command_line(["predict", str(result.folder), "--data", test]) == 0
-    assert f"note: one class only: this model says {said!r} for every row" in capsys.readouterr().err
+    assert (
+        f"note: one class only: this model says {said!r} for every row"
+        in admmnet.ok("predict", result.folder, "--data", test).err
+    )
 
 
-def test_a_model_that_tells_classes_apart_is_not_said_to(tmp_path: Path, capsys: CAPTURE) -> None:
+def test_a_model_that_tells_classes_apart_is_not_said_to(tmp_path: Path, admmnet: Admmnet) -> None:
     file = rows(tmp_path / "train.npz", ["no", "yes"], [0.5, 0.5], 3.0)
     given = {**QUICK, "data": file, "schema": {"labels": ["no", "yes"], "features": 2}, "seed": 0}
     result = run(RunConfig(**given, out=str(tmp_path / "run")))
@@ -75,10 +73,8 @@ def test_a_model_that_tells_classes_apart_is_not_said_to(tmp_path: Path, capsys:
     assert "one class" not in result.summary()
     assert "one class" not in make_report([result.folder]).html
     assert "one class" not in drawn(result.folder)
-    assert run_command_line(["evaluate", str(result.folder), "--data", file, "--public"]) == 0
-    assert "one class" not in capsys.readouterr().out
-    assert run_command_line(["predict", str(result.folder), "--data", file]) == 0
-    assert "one class" not in capsys.readouterr().err
+    assert "one class" not in admmnet.ok("evaluate", result.folder, "--data", file, "--public").out
+    assert "one class" not in admmnet.ok("predict", result.folder, "--data", file).err
 
 
 def test_scores_of_no_rows_and_real_targets_have_no_class() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,6 +32,7 @@ from admmnet.transport import edge
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Matrix, Vector
 from tests.methods.recording import RecordingWorld, play, write_problem
+from tests.people_runs import rows
 
 GRAPHS = {
     "ring": nx.cycle_graph(9),
@@ -49,11 +49,6 @@ GRAPHS = {
 @pytest.fixture(scope="module")
 def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_problem(tmp_path_factory.mktemp("problem"), records=301, features=4)
-
-
-def rows(folder: Path) -> list[dict[str, str]]:
-    with (folder / "metrics.csv").open() as file:
-        return list(csv.DictReader(file))
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 5, 8])

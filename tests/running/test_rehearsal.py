@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from admmnet import RequestError, RunError, run
-from admmnet.cli import run_command_line
 from admmnet.methods import METHODS
 from admmnet.running import rehearsal
+from tests.command_runs import Admmnet
 
 SOURCE = '''\
 """A method of an author."""
@@ -122,22 +122,17 @@ def test_a_mistake_is_told_with_its_line(
     assert not (tmp_path / "run" / "ledger").exists()  # nothing has begun
 
 
-def test_what_is_right_runs(
-    people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_right_runs(people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, admmnet: Admmnet) -> None:
     write(tmp_path, SOURCE, monkeypatch)
-    assert run_command_line(["rehearse", "m5.py:Mine", "--data", people, "--simulate", "--rounds", "8"]) == 0
-    assert "nothing wrong in the first and last of 8 rounds of 5 agents" in capsys.readouterr().out
+    told = admmnet.ok("rehearse", "m5.py:Mine", "--data", people, "--simulate", "--rounds", "8").out
+    assert "nothing wrong in the first and last of 8 rounds of 5 agents" in told
     assert run(**settings(people)).summary["rounds"] == 8
 
 
-def test_the_command_says_what_is_wrong(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_says_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, admmnet: Admmnet) -> None:
     wrong, right, said = MISTAKES["a typing error"]
     write(tmp_path, SOURCE.replace(wrong, right), monkeypatch)
-    assert run_command_line(["rehearse", "m5.py:Mine"]) == 2
-    assert re.search(said, capsys.readouterr().err)
+    assert re.search(said, admmnet.refused("rehearse", "m5.py:Mine"))
 
 
 def test_without_a_rehearsal_it_ends_the_run_with_the_line(
@@ -163,8 +158,8 @@ def test_the_rehearsal_is_what_tells_it_before(people: str, tmp_path: Path, monk
 
 @pytest.mark.parametrize("name", ["pp-admm", "ipp-admm", "noisy-gd", "ssp", "dp-dsgd", "r-admm", "dvp", "admm"])
 @pytest.mark.parametrize("private", [False, True])
-def test_our_own_methods_pass(name: str, private: bool, people: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_our_own_methods_pass(name: str, private: bool, people: str, admmnet: Admmnet) -> None:
     mode = ["--private", "--no-test"] if private else ["--seed", "0"]
     if private and name == "admm":
         return
-    assert run_command_line(["rehearse", name, "--data", people, *mode, "--agents", "7"]) == 0, capsys.readouterr()
+    admmnet.ok("rehearse", name, "--data", people, *mode, "--agents", "7")

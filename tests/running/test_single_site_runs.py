@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from admmnet import RequestError, RunConfig, RunError, RunResult, load_config, read_run, run
-from admmnet.config.run_config import has_setting, own_settings
+from admmnet.config.run_config import own_settings, settings_of
 from admmnet.data import DataSettings, load
 from admmnet.holder.series import base, batches
 from admmnet.holder.series import dp_scd as dp_scd_module
@@ -57,7 +57,7 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def settings(people: str, out: Path, algorithm: str, **others: Any) -> RunConfig:
     given: dict[str, Any] = {"data": people, "epsilon": 8.0, "delta": 1e-3, "seed": 3, "out": str(out)}
-    if has_setting(algorithm, "epochs") and algorithm != "sdca":
+    if "epochs" in settings_of(algorithm) and algorithm != "sdca":
         given["epochs"] = 3
     given |= others
     if given["seed"] is None and not given.get("simulate"):

@@ -52,21 +52,6 @@ class Start(NamedTuple):
 class Keeper:
     """Writes a run's checkpoints and outboxes, and finds the newest checkpoint that all processes have whole.
 
-    Attributes
-    ----------
-    start : int
-        First round to do, 0 without resume.
-    starts : list of Start
-        Those of the run so far, this one the last.
-    notes : tuple of str
-        What the reader of the run must know of its resumption.
-    places : dict of int to Place
-        Where the agents' ledgers stood; empty without resume.
-    past : dict of int to Past
-        What their doors have answered since; empty in seeded runs.
-    void : range
-        Rounds of masked sums of which some agents have their part, and some have not: nobody is asked.
-
     Raises
     ------
     RequestError
@@ -83,11 +68,11 @@ class Keeper:
         tree = spanning_tree(plan.graph)
         # at most the diameter: who begins a round has heard of all before from its neighbours
         self._apart = min(transport.world.size - 1, 2 * int(tree.depth.max())) if tree is not None else 0
-        self.starts: list[Start] = []
-        self.notes: tuple[str, ...] = ()
-        self.places: dict[int, Place] = {}
-        self.past: dict[int, Past] = {}
-        self.void = range(0)
+        self.starts: list[Start] = []  # those of the run so far, this one the last
+        self.notes: tuple[str, ...] = ()  # what the reader of the run must know of its resumption
+        self.places: dict[int, Place] = {}  # where the agents' ledgers stood
+        self.past: dict[int, Past] = {}  # what their doors have answered since; none in seeded runs
+        self.void = range(0)  # rounds of masked sums of which some have their part, and some have not
         self._states: dict[str, State] = {}
         self._network: State = {}
         self._prints: dict[str, str] = {}
@@ -131,26 +116,14 @@ class Keeper:
         return every is not None and not done % every and (self._rounds is None or done < self._rounds)
 
     def post(self, round: int, nodes: Sequence[Node]) -> None:
-        """Write down what the doors have answered in a round, before it is sent.
-
-        Raises
-        ------
-        RunError
-            If the disk refuses.
-        """
+        """Write down what the doors have answered in a round, before it is sent; RunError if the disk refuses."""
         if self._outbox is not None:
             self._outbox.write(round, nodes)
 
     def save(
         self, done: int, blocks: Sequence[Sequence[Node]], tail: TailAverage, clock: VirtualClock | None = None
     ) -> None:
-        """Write a checkpoint after ``done`` rounds, if one is due or the start begins with them.
-
-        Raises
-        ------
-        RunError
-            If the disk refuses.
-        """
+        """Write a checkpoint after ``done`` rounds, if due or the start begins so; RunError if the disk refuses."""
         if not self.due(done) and (self._every is None or done != self.start):
             return
         folder = self._folder / f"{done:06d}"
@@ -225,12 +198,10 @@ class Keeper:
         offers = [_offer(said) for said in world.gather([secrets.token_hex(8), sorted(mine)]) if said is not None]
         common = set(mine).intersection(*(whole for _, whole in offers))
         if not common:
-            error = RequestError(
+            raise RequestError(
                 f"{self._folder} holds no checkpoint that is whole at every process"
                 + ("; run anew" if self._seeded else "; run anew, with --account if what is spent must count")
-            )
-            error.shared = True
-            raise error
+            ).of_all()
         start = max(common)
         run_on_all(world, lambda: self._load(mine[start], start, resumed=resumed))
         self.starts.append(Start(offers[0][0], start))

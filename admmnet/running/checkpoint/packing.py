@@ -63,13 +63,7 @@ def write_archive(path: Path, meta: Mapping[str, Any], stacks: Mapping[str, Arra
 
 
 def read_archive(path: Path, *, whole: bool = True) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Read an archive, or its meta data alone.
-
-    Raises
-    ------
-    RequestError
-        If it is damaged.
-    """
+    """Read an archive, or its meta data alone; RequestError if it is damaged."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             meta = load_json(archive["meta"].tobytes())

@@ -11,7 +11,7 @@ from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_saved
 from admmnet.errors import RequestError
 from admmnet.files import load_json
-from admmnet.record.folder import ledger_path
+from admmnet.record.folder import SUMMARY, ledger_path
 from admmnet.record.format import epsilon
 from admmnet.running.checkpoint.keeper import FOLDER
 from admmnet.settings import settings_in
@@ -20,13 +20,8 @@ from admmnet.settings import settings_in
 def resumed_config(folder: str | Path, flags: Mapping[str, Any] | None = None) -> RunConfig:
     """Settings with which an interrupted run goes on.
 
-    Parameters
-    ----------
-    folder : path
-        Its run folder.
-    flags : mapping
-        Setting name to value, None counting as not given. Only transport, ``on_loss``, deadlines and
-        ``checkpoint_every`` may differ from the folder's.
+    Of ``flags``, by setting, None counts as not given. Transport, ``on_loss``, deadlines and ``checkpoint_every`` alone
+    may differ from the folder's.
 
     Raises
     ------
@@ -80,7 +75,7 @@ def saved_config(folder: Path) -> RunConfig:
     """
     if not (folder / "config.toml").is_file():
         raise RequestError(f"{folder} is no run folder: it has no config.toml; name one with --resume")
-    if (folder / "summary.json").exists():
+    if (folder / SUMMARY).exists():
         raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
     saved = load_saved(folder)
     spent = None if any((folder / FOLDER).glob("*/part-*.npz")) else _spent(folder)

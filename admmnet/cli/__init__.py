@@ -18,6 +18,7 @@ from admmnet.version import __version__
 
 COMMANDS = {
     "account": "Read the accounts that many runs share.",
+    "adopt": "Finish an agent's run folder with the model of the others, which have finished without it.",
     "agent": "Run one agent by itself, for several hosts.",
     "audit": "Bound a method's epsilon from below, by trials with and without a record.",
     "baseline": "Train one model in one place: SDCA, DP-SCD, SGD, DP-SGD and others.",

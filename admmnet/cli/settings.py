@@ -13,7 +13,7 @@ import click
 from admmnet.cli.flags import PATH, explaining
 from admmnet.config.run_config import AUTO, RunConfig, own_settings, owners_of
 from admmnet.config.toml import algorithm_in, common_settings, load_config, read_schema, saved_algorithm
-from admmnet.errors import RequestError
+from admmnet.errors import IN_PART, RequestError
 from admmnet.methods import METHODS
 from admmnet.settings import FLAGGED, TABLES, Setting
 
@@ -205,6 +205,12 @@ def tell(result: RunResult, *, quiet: bool, as_json: bool, told: Collection[str]
     for note in result.summary["notes"]:
         if note not in told:
             print(f"note: {note}", file=sys.stderr)
+
+
+def leave(summary: Any) -> None:
+    """Exit with a code of its own where a run has finished without some agent, as its summary says."""
+    if any(entry["lost_at"] is not None for entry in summary["per_agent"]):
+        raise click.exceptions.Exit(IN_PART)
 
 
 def given_in(flags: Mapping[str, Any]) -> dict[str, Any]:

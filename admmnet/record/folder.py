@@ -234,19 +234,13 @@ def noise_bytes(deviation: Vector, classes: Sequence[str] = ()) -> bytes:
     return content.getvalue()
 
 
-def finish(folder: Path, files: Mapping[str, bytes], summary: Summary) -> None:
-    """Write the last files of a run, the manifest of all, and the summary, which says that the run has finished.
-
-    Raises
-    ------
-    RunError
-        If the disk refuses: the run has not finished.
-    """
+def last_files(folder: Path, files: Mapping[str, bytes], summary: Summary) -> dict[Path, bytes]:
+    """Return the last files of a run, the manifest of all, and the summary, which says that the run has finished."""
     sync(folder / "metrics.csv")
     text = {folder / SUMMARY: encode(summary, indent=2)}
     new = {folder / name: content for name, content in files.items()}
     manifest = make_manifest(folder, new | text, summary.lost)
-    write_whole(new | {folder / MANIFEST: manifest} | text)
+    return new | {folder / MANIFEST: manifest} | text
 
 
 def sha256(path: Path) -> str:

@@ -21,6 +21,7 @@ Figure = Annotated[float, Meta(ge=0.0, le=1e300)]
 Real = Annotated[float, Meta(ge=-1e300, le=1e300)]
 Number = Annotated[int, Meta(ge=-(1 << 53), le=1 << 53)] | Real
 Mode = Literal["simulation", "private"]
+Signature = Annotated[str, Meta(pattern="^[0-9a-f]{128}$", max_length=128)]
 
 
 class _Form(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -353,7 +354,7 @@ class Signed(_Form, frozen=True, kw_only=True):
     simulation: bool = False
     """whether its signer knew that the run is a simulation"""
     key: Digest
-    signature: Annotated[str, Meta(pattern="^[0-9a-f]{128}$", max_length=128)]
+    signature: Signature
 
 
 class Beginning(_Form, frozen=True, kw_only=True):
@@ -370,6 +371,15 @@ class Identities(_Form, frozen=True, kw_only=True):
     """receipts/identities.json: the starts of a run, who keeps receipts, and keys."""
 
     starts: list[Beginning]
+
+
+class Finish(_Form, frozen=True, kw_only=True):
+    """finish.json: the end of a run whose agents have folders of their own, and who had its files on disk by then."""
+
+    run: Digest
+    rounds: Whole
+    digest: Digest
+    staged: dict[Annotated[str, Meta(pattern=f"^({NUMBER})$")], Signature]
 
 
 Lost = dict[Annotated[str, Meta(pattern=f"^({NUMBER})$")], Whole]

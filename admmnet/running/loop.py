@@ -137,7 +137,7 @@ def execute(
             stopped=stopped,
         )
         if is_writer(transport):
-            write_end(plan, observer, theta, summary, folder, transport)
+            write_end(plan, observer, theta, summary, folder, transport, members)
         world.gather(None)  # no process returns before the folder is whole
         return Outcome(folder, summary, theta)
 

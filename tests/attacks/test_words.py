@@ -39,6 +39,9 @@ class Heard:
     def gather(self, value: Any) -> list[Any]:
         return list(json.loads(json.dumps([value, self.said.pop(0) if self.said else None])))
 
+    def outlive(self) -> None:
+        raise NotImplementedError
+
     def abort(self, code: int) -> NoReturn:
         raise NotImplementedError
 

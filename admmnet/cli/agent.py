@@ -92,7 +92,7 @@ def agent(
     secret_file = secret_path(Path(network_file).parent, number) if secret is None else Path(secret)
     _check_plain(network, plain=plain)
     keys, identity = own_secrets(network, number, secret_file)
-    if settings.resume is not None and _took_over(network, number, keys, Path(settings.resume)):
+    if settings.resume is not None and _took_over(network, number, keys, settings):
         return
     try:
         world = open_agent(network, number, settings, keys, identity, parent)
@@ -117,18 +117,20 @@ def agent(
     leave(result.summary)
 
 
-def _took_over(network: Network, number: int, keys: Keys | None, folder: Path) -> bool:
+def _took_over(network: Network, number: int, keys: Keys | None, settings: RunConfig) -> bool:
     """Whether a neighbour has given the end of a run: only who has closed its ledger can have missed that."""
     from admmnet.evidence.receipts import start_keys
     from admmnet.record.finish import adopt
     from admmnet.record.folder import ledger_path
-    from admmnet.transport.zmq.linger import ask
+    from admmnet.transport.zmq.linger import ASKED, ask
 
+    folder = Path(str(settings.resume))
     ledger = ledger_path(folder, number, len(network.peers))
     if not ledger.exists() or not ledger.read_bytes().splitlines()[-1].startswith(b'{"kind":"end"'):
         return False
     known = start_keys(folder)
-    taken = ask(network, number, keys, lambda files: adopt(folder, files, known, "a neighbour"))
+    seconds = ASKED + settings.heartbeat_deadline
+    taken = ask(network, number, keys, lambda files: adopt(folder, files, known, "a neighbour"), seconds)
     if taken:
         print(f"admmnet: {folder} has finished with the model of its neighbours", file=sys.stderr)
     return taken

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -72,7 +73,7 @@ def check_end(files: Mapping[str, bytes], keys: Mapping[str, Mapping[int, str]],
     try:
         with np.load(io.BytesIO(files.get("model.npz", b"")), allow_pickle=False) as model:
             theta = model["theta"]
-    except (OSError, ValueError, KeyError, EOFError) as error:
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise CheckFailed(f"{where}/model.npz: cannot be read: {error}") from None
     if digest_of_end(theta, summary) != finish.digest:
         raise CheckFailed(f"{where}: model, rounds or ledgers are not those that the agents have signed")

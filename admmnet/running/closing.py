@@ -68,14 +68,18 @@ def write_end(
         files["noise.npy"] = run_folder.noise_bytes(deviation, names)
     if plan.data.encoding is not None:
         files[ENCODING] = encode(plan.data.encoding, indent=2)
+    apart = members if not transport.world.shared_folder else None
+    if apart is not None:
+        transport.world.outlive()
+        transport.world.gather(None)  # before anybody's disk can fail, all go on without who fails
     with staged(run_folder.last_files(folder, files, summary)) as name_all:
-        if members is not None and not transport.world.shared_folder:
-            write_whole({folder / FINISH: agreed_end(transport, members, theta, summary)})
+        if apart is not None:
+            write_whole({folder / FINISH: agreed_end(transport, apart, theta, summary)})
         name_all()
 
 
 def agreed_end(transport: Transport, members: Members, theta: Matrix, summary: Summary) -> bytes:
-    """finish.json, once a quorum has signed the same end; who fails from now on holds up nobody.
+    """finish.json, once a quorum has signed the same end.
 
     Raises
     ------
@@ -83,7 +87,6 @@ def agreed_end(transport: Transport, members: Members, theta: Matrix, summary: S
         If fewer have: nobody can have finished with another end, and the run can go on.
     """
     world, digest = transport.world, digest_of_end(theta, summary)
-    world.outlive()
     mine = min(members.own)
     said = world.gather([digest, members.own[mine].sign(staged_statement(members.run, mine, digest)).hex()])
     names = {}

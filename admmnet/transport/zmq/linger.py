@@ -16,7 +16,7 @@ from admmnet.transport.hosts.network import Network
 from admmnet.transport.zmq.door import Doorkeeper
 
 ASKED = 2.0
-"""Seconds for which a process asks its neighbours whether they have finished."""
+"""Seconds for which a process asks its neighbours whether they have finished, once they must have missed it."""
 _HAVE, _WANT = b"have", b"want"
 
 
@@ -28,7 +28,7 @@ def give(
     missing, until = to & set(network.neighbours(rank)), time.monotonic() + seconds
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     socket, where, door = context.socket(zmq.REP), network.peers[rank].listens_at(), None
-    socket.linger, socket.maxmsgsize, socket.ipv6 = 1000, 64, "[" in where
+    socket.linger, socket.maxmsgsize, socket.ipv6 = 1000, 2**12, "[" in where
     if keys is not None:
         socket.curve_server, socket.zap_domain, socket.curve_secretkey = True, b"admmnet", keys.secret.encode()
         socket.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
@@ -60,7 +60,9 @@ def _key(frame: zmq.Frame) -> str | None:
         return None
 
 
-def ask(network: Network, rank: int, keys: Keys | None, take: Callable[[Mapping[str, bytes]], None]) -> bool:
+def ask(
+    network: Network, rank: int, keys: Keys | None, take: Callable[[Mapping[str, bytes]], None], seconds: float
+) -> bool:
     """Ask the neighbours for the files of a finished run, and ``take`` those that come first; whether any came."""
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     poller, sockets = zmq.Poller(), []
@@ -77,7 +79,7 @@ def ask(network: Network, rank: int, keys: Keys | None, take: Callable[[Mapping[
             socket.send(b"%b %d" % (_WANT, rank))
             poller.register(socket, zmq.POLLIN)
             sockets.append(socket)
-        for come, _ in poller.poll(int(1000 * ASKED))[:1]:
+        for come, _ in poller.poll(int(1000 * seconds))[:1]:
             parts = come.recv_multipart()
             take(dict(zip([name.decode(errors="replace") for name in parts[::2]], parts[1::2], strict=False)))
             for socket in sockets:

@@ -110,8 +110,8 @@ def agent(
             sys.exit(error.exit_code)  # the starter hears why from its source
         raise
     tell(result, quiet=quiet, as_json=as_json, told=progress.told)
-    if parent is None and world.member.lost and settings.linger:
-        missing = set(world.member.lost)
+    lost = {entry["agent"] for entry in result.summary["per_agent"] if entry["lost_at"] is not None}
+    if parent is None and settings.linger and (missing := set(world.member.lost) - lost):
         world.close()
         give(network, number, keys, public_files(result.folder), missing, settings.linger)
     leave(result.summary)

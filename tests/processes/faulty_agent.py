@@ -98,7 +98,8 @@ def arm_halfway(round: int) -> None:
 
 
 def arm_end(how: str, point: int) -> None:
-    stage, agree = closing.staged, closing.agreed_end
+    patched: Any = closing
+    stage, agree = patched.staged, patched.agreed_end
 
     def strike(here: int) -> None:
         if here == point:
@@ -114,11 +115,11 @@ def arm_end(how: str, point: int) -> None:
 
     def agreed_end(*end: Any) -> bytes:
         strike(1)
-        agreed = agree(*end)
+        agreed: bytes = agree(*end)
         strike(2)
         return agreed
 
-    closing.staged, closing.agreed_end = staged, agreed_end
+    patched.staged, patched.agreed_end = staged, agreed_end
 
 
 def arm_start() -> None:

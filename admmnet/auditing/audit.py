@@ -144,20 +144,11 @@ def audit(
 
 
 class Drawn(NamedTuple):
-    """Trials in one world.
+    """Trials in one world."""
 
-    Attributes
-    ----------
-    scores : ndarray of shape (trials,)
-    proven : float
-        Largest proven epsilon of what they charged.
-    published : float or None
-        Likewise; None where any has no figure.
-    """
-
-    scores: Vector
-    proven: float
-    published: float | None
+    scores: Vector  # (trials,)
+    proven: float  # largest proven epsilon of what they charged
+    published: float | None  # likewise; None where any has no figure
 
     @classmethod
     def joined(cls, parts: Sequence[Drawn]) -> Drawn:

@@ -20,21 +20,11 @@ from admmnet.types import Vector
 
 @dataclass(frozen=True)
 class Event:
-    """What is tested: scores of at least a threshold, or below it.
-
-    Attributes
-    ----------
-    threshold : float
-        Between the two.
-    above : bool
-        Whether the event is a score of at least the threshold.
-    inside : bool
-        Whether it is the likelier with the canary: its probability there is the one in the numerator.
-    """
+    """What is tested: scores of at least a threshold, or below it."""
 
     threshold: float
-    above: bool
-    inside: bool
+    above: bool  # whether the event is a score of at least the threshold
+    inside: bool  # whether it is the likelier with the canary: its probability there is the one in the numerator
 
     def count(self, scores: Vector) -> int:
         """Number of scores in the event."""

@@ -59,10 +59,7 @@ class Data:
 def evidence(asked: Any, answer: Answer, pair: Pair) -> float:
     """Logarithm of the likelihood ratio of a question's answer.
 
-    Raises
-    ------
-    RequestError
-        If nothing is known here of the measurement.
+    RequestError if nothing is known here of the measurement.
     """
     released = isinstance(answer, Released)
     used = answer.used if isinstance(answer, Released) else asked

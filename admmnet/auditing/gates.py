@@ -30,15 +30,9 @@ G = LOSS.lipschitz()
 
 @dataclass(frozen=True)
 class Questions:
-    """Questions of a gate with Gaussian noise, all at one point.
+    """Questions of a gate with Gaussian noise, all at one point."""
 
-    Attributes
-    ----------
-    gate : {"gaussian", "joining"}
-        What it asks: a fall within a ball, or the norm of the gradient.
-    """
-
-    gate: Literal["gaussian", "joining"] = "gaussian"
+    gate: Literal["gaussian", "joining"] = "gaussian"  # asks for a fall within a ball, or the norm of the gradient
     rounds: int = 1
     epsilon: float = 4.0
     delta: float = 1e-5

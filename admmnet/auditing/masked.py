@@ -27,11 +27,8 @@ KNOWN = Known(RECORDS, WIDTH, LOSS, frozenset())
 class MaskedRounds:
     """Masked rounds of gradient sums at a point where agent 0's canary pulls with all its slope.
 
-    Attributes
-    ----------
-    keys : bool
-        Whether the attacker has the keys of all other agents, and so reads what agent 0 says under its own noise; else
-        those of the colluders, who keep silent, so that no sum is ever whole, and read the sums of the honest.
+    With ``keys`` the attacker has those of all other agents, and so reads what agent 0 says under its own noise; else
+    those of the colluders, who keep silent, so that no sum is ever whole, and read the sums of the honest.
     """
 
     keys: bool

@@ -43,25 +43,16 @@ GAUSSIAN = {"gaussian", "discrete-gaussian", "objective-perturbation", "none"}
 """Mechanisms whose noise is normal, and rounds that touch no record."""
 DELTA = 1e-5
 Canary = Literal["mirror", "zeros"]
+"""In its place in world 0: its mirror image, or a row of zeros."""
 
 
 @dataclass(frozen=True)
 class Trials:
-    """Runs of a method that one agent makes with the auditor.
+    """Runs of a method that one agent makes with the auditor."""
 
-    Attributes
-    ----------
-    config : RunConfig
-        Its settings; data and network are the auditor's.
-    canary : {"mirror", "zeros"} or None
-        What stands in world 0 in the canary's place: its mirror image, a row of zeros, or what the proof is about.
-    records : int
-        n of the agent.
-    """
-
-    config: RunConfig
-    canary: Canary | None = None
-    records: int = 1000
+    config: RunConfig  # data and network are the auditor's
+    canary: Canary | None = None  # what stands in its place in world 0; None: what the proof is about
+    records: int = 1000  # n of the agent
 
     @cached_property
     def decided(self) -> tuple[Method, AgentPlan, Contract]:
@@ -216,10 +207,7 @@ def reaching(agent: Agent, number: Callable[[Agent, Any], float], wanted: float,
 def settings_for(given: Mapping[str, Any]) -> RunConfig:
     """Settings of an audit: those of a run, the noise seeded.
 
-    Raises
-    ------
-    RequestError
-        If delta is left open.
+    RequestError if delta is left open.
     """
     if given.get("delta") == "auto":
         raise RequestError(f"delta = 'auto' does not go with audit: give a number, or leave it out for {DELTA:g}")

@@ -30,10 +30,7 @@ def planted(bug: str | None) -> Iterator[None]:
 
     The whole process has it meanwhile, all its threads: nothing else may draw noise or charge in it.
 
-    Raises
-    ------
-    RequestError
-        If no bug has the name.
+    RequestError if no bug has the name.
     """
     if bug is None:
         yield

@@ -40,19 +40,11 @@ CUT = 1e-3
 """Clip of a dual step over lambda N, where it is left open: a tenth of the default, so that every step is cut."""
 
 
-class Seen(NamedTuple):
-    """One step.
+class StepSeen(NamedTuple):
+    """One step."""
 
-    Attributes
-    ----------
-    ratio : float
-        Logarithm of the likelihood ratio if the canary, or what is in its place, was in the step's batch.
-    there : bool or None
-        Whether it was; None where nothing tells.
-    """
-
-    ratio: float
-    there: bool | None = None
+    ratio: float  # logarithm of the likelihood ratio if the canary, or what is in its place, was in the step's batch
+    there: bool | None = None  # whether it was; None where nothing tells
 
 
 class StepTrials(Trials):
@@ -131,7 +123,7 @@ class StepTrials(Trials):
         """Score: the logarithm of the likelihood ratio of all steps."""
         series, problem = self.series, self.problem(world)
         look = LOOKS[type(series)]
-        progress, seen = series.start(problem), list[Seen]()
+        progress, seen = series.start(problem), list[StepSeen]()
         before, (batches, noise) = _copied(progress), rng.spawn(2)
         with np.errstate(over="ignore", invalid="ignore"):
             for _ in series.advance(problem, progress, Rngs(batches, noise)):
@@ -139,7 +131,7 @@ class StepTrials(Trials):
                 before = _copied(progress)
             return Trial(self._score(seen), self.claimed)
 
-    def _score(self, seen: list[Seen]) -> float:
+    def _score(self, seen: list[StepSeen]) -> float:
         ratios = np.array([one.ratio for one in seen])
         if seen[0].there is not None:
             return float(ratios[[bool(one.there) for one in seen]].sum())
@@ -162,15 +154,15 @@ def _copied(progress: Any) -> dict[str, Any]:
 SEEN = ("theta", "v", "dual", "w", "q", "reward", "squares", "step")
 
 
-def _gradients(series: GradientSteps, problem: Problem, before: Any, after: Any, worlds: Any) -> Seen:
+def _gradients(series: GradientSteps, problem: Problem, before: Any, after: Any, worlds: Any) -> StepSeen:
     """Eq. (54): the noisy sum of clipped gradients that made the step."""
     theta: Vector = before["theta"]
     moved = (theta - after.theta) / series.learning_rate - series.regularisation * theta
     out, inside = (series.batch * moved - _slope(problem, row, theta, series.clip) * row for row in worlds)
-    return Seen(normal(out, inside, series.sigma))
+    return StepSeen(normal(out, inside, series.sigma))
 
 
-def _duals(series: DualSteps | SequentialSteps, problem: Problem, before: Any, after: Any, worlds: Any) -> Seen:
+def _duals(series: DualSteps | SequentialSteps, problem: Problem, before: Any, after: Any, worlds: Any) -> StepSeen:
     """Eqs. (48) to (50): the canary's step, of length C, in v and where it is released in its dual variable."""
     moved = np.array([after.v[1] - before["v"][1], after.dual[0] - before["dual"][0]])
     there = None
@@ -178,20 +170,20 @@ def _duals(series: DualSteps | SequentialSteps, problem: Problem, before: Any, a
         there = bool(moved[1] != 0.0)
     else:
         moved = moved[:1]
-    return Seen(normal(moved, moved - series.clip, series.sigma), there)
+    return StepSeen(normal(moved, moved - series.clip, series.sigma), there)
 
 
-def _disjoint(series: DisjointSteps, problem: Problem, before: Any, after: Any, worlds: Any) -> Seen:
+def _disjoint(series: DisjointSteps, problem: Problem, before: Any, after: Any, worlds: Any) -> StepSeen:
     """Eqs. (55), (56): the noisy sum of gradients that made the step; the ball is never left."""
     theta, t = before["theta"], after.step
     rates = {"sqrt": 1.0 / math.sqrt(t), "inverse": 1.0 / (series.regularisation * t), "constant": 1.0}
     size = min(series.batch, problem.records - series.batch * (t - 1))
     sum_ = size * ((theta - after.theta) / (series.scale * rates[series.schedule]) - series.regularisation * theta)
     out, inside = (float(np.linalg.norm(sum_ - _slope(problem, row, theta) * row)) for row in worlds)
-    return Seen(0.5 * float(series.epsilon) * (out - inside))
+    return StepSeen(0.5 * float(series.epsilon) * (out - inside))
 
 
-def _online(series: OnlineSteps, problem: Problem, before: Any, after: Any, worlds: Any) -> Seen:
+def _online(series: OnlineSteps, problem: Problem, before: Any, after: Any, worlds: Any) -> StepSeen:
     """Eqs. (57), (58): every record's own noisy subgradient, of one feature; whose it is everybody knows."""
     size = math.sqrt(max(0.0, after.squares - before["squares"]))
     along = after.reward - before["reward"] if before["q"][0] else after.q[0]
@@ -199,8 +191,8 @@ def _online(series: OnlineSteps, problem: Problem, before: Any, after: Any, worl
     out, inside = (np.array([sign * size]) + _slope(problem, row, before["w"]) * row for row in worlds)
     there = bool(after.order[after.step - 1] == 0)
     if series.epsilon is None:
-        return Seen(normal(out, inside, float(series.sigma or 0.0)), there)
-    return Seen(0.5 * series.epsilon * (abs(float(out[0])) - abs(float(inside[0]))), there)
+        return StepSeen(normal(out, inside, float(series.sigma or 0.0)), there)
+    return StepSeen(0.5 * series.epsilon * (abs(float(out[0])) - abs(float(inside[0]))), there)
 
 
 def _slope(problem: Problem, row: Vector, theta: Vector, clip: float = math.inf) -> float:
@@ -210,7 +202,7 @@ def _slope(problem: Problem, row: Vector, theta: Vector, clip: float = math.inf)
     return slope * min(1.0, clip / longest) if longest > 0.0 else slope
 
 
-LOOKS: dict[type, Callable[..., Seen]] = {
+LOOKS: dict[type, Callable[..., StepSeen]] = {
     GradientSteps: _gradients,
     DualSteps: _duals,
     SequentialSteps: _duals,
@@ -223,10 +215,7 @@ LOOKS: dict[type, Callable[..., Seen]] = {
 def half_booked(trials: StepTrials) -> Totals:
     """What is booked by a ledger that forgets every other step.
 
-    Raises
-    ------
-    RequestError
-        If one charge pays for one step of each record.
+    RequestError if one charge pays for one step of each record.
     """
     event = trials.series.event(trials.method.known(trials.records))
     if not isinstance(event, SubsampledGaussian) or event.steps < 2:

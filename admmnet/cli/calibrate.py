@@ -13,7 +13,7 @@ import click
 from admmnet.cli.flags import json_flag
 from admmnet.cli.settings import SettingsCommand, settings_of
 from admmnet.errors import RequestError, counted
-from admmnet.methods.sample_complexity import Asked, needed
+from admmnet.methods.sample_complexity import Goal, needed
 from admmnet.record.format import count, epsilon, number
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def calibrate(
     settings = fixed(settings)
     asked = None
     if sample_complexity is not None:
-        asked = _asked(settings, Asked(sample_complexity, reference_norm, failure))
+        asked = _asked(settings, Goal(sample_complexity, reference_norm, failure))
     sizes = [] if records is None else _sizes(records)
     if settings.agents is None and settings.topology is None and len(sizes) > 1:
         settings = settings.changed(agents=len(sizes))
@@ -105,7 +105,7 @@ def calibrate(
     _print(facts, len(plans), method.settings.group_size, [contract.group() for contract in contracts.values()])
 
 
-def _asked(settings: MethodSettings, asked: Asked) -> Asked:
+def _asked(settings: MethodSettings, asked: Goal) -> Goal:
     if (settings.algorithm, settings.method) != ("pp-admm", "published"):
         raise RequestError(
             "--sample-complexity goes with --algorithm pp-admm --method published: its paper's Theorems 3.4 and 3.5 "
@@ -200,7 +200,7 @@ def charges_of(plan: AgentPlan, settings: MethodSettings, delta: float) -> list[
 
 
 def _facts(
-    method: Method, plans: Mapping[int, AgentPlan], contracts: Mapping[int, Contract], asked: Asked | None
+    method: Method, plans: Mapping[int, AgentPlan], contracts: Mapping[int, Contract], asked: Goal | None
 ) -> dict[str, Any]:
     """What is decided, and every agent's charges and worst case: what ``--json`` prints."""
     from admmnet.privacy.ledger.form import total_line

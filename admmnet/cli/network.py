@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from admmnet.cli.flags import PATH, out_flag
 from admmnet.errors import RequestError, counted
@@ -56,7 +56,7 @@ def init(topology: str, hosts: Path, out: Path, port: int, seed: int, plain: boo
     made = [renewed(Peer(i, address), curve=not plain) for i, address in enumerate(addresses)]
     peers, secrets = [peer for peer, _ in made], {i: secrets for i, (_, secrets) in enumerate(made)}
     name = Path(topology).name if Path(topology).exists() else topology
-    network = make_network(name, graph.edges(), peers, curve=not plain, topology_seed=seed, source=str(hosts))
+    network = make_network(name, graph.edges, peers, curve=not plain, topology_seed=seed, source=str(hosts))
     write_folder(network, secrets, out)
     _tell(network, out)
 

@@ -31,7 +31,7 @@ def make(spec: str, seed: int, out: Path) -> None:
     check_seed("--seed", spec, seed)
     graph = network_of(spec, seed=seed)
     write_topology(graph, out)
-    print(f"{out}: {graph.number_of_nodes()} agents, {graph.number_of_edges()} edges")
+    print(f"{out}: {len(graph)} agents, {len(graph.edges)} edges")
 
 
 @topology.command()
@@ -49,7 +49,7 @@ def show(source: str, seed: int, plot: str | None, as_json: bool) -> None:
     if plot is not None:
         from admmnet.report.run_plot import plot_graph
 
-        plot_graph(graph, Path(plot), title=source)
+        plot_graph(graph.networkx, Path(plot), title=source)
     facts = asdict(describe(graph))
     if as_json:
         print(json.dumps(facts, indent=2))

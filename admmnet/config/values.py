@@ -46,7 +46,7 @@ def _edges(values: Mapping[str, Any]) -> dict[str, Any]:
         raise RequestError(
             f"the graph has {len(graph)} nodes, and agents = {agents!r}: leave agents out, or give another graph"
         )
-    return {"topology": EDGES + ",".join(f"{i}-{j}" for i, j in graph.edges()), "agents": len(graph)}
+    return {"topology": EDGES + ",".join(f"{i}-{j}" for i, j in graph.edges), "agents": len(graph)}
 
 
 def _plain(value: Any) -> Any:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from admmnet.registry import lazily
 
 if TYPE_CHECKING:
-    from admmnet.data.loading import ENCODING, load, load_each, load_sparse
-    from admmnet.data.records import NewRows, Records, Target
+    from admmnet.data.loading import ENCODING, load, load_each
+    from admmnet.data.records import NewRows, Records, TargetRange
     from admmnet.data.schema import Task
     from admmnet.data.scoring import Part, load_new
     from admmnet.data.sets import BUILT_IN
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from admmnet.data.sources import declared_classes, declared_task, validate
 
 _HOMES = {
-    **dict.fromkeys(("ENCODING", "load", "load_each", "load_sparse"), "loading"),
-    **dict.fromkeys(("NewRows", "Records", "Target"), "records"),
+    **dict.fromkeys(("ENCODING", "load", "load_each"), "loading"),
+    **dict.fromkeys(("NewRows", "Records", "TargetRange"), "records"),
     "Task": "schema",
     **dict.fromkeys(("Part", "load_new"), "scoring"),
     **dict.fromkeys(("FILE_FORMS", "DataSettings"), "settings"),
@@ -37,14 +37,13 @@ __all__ = [
     "NewRows",
     "Part",
     "Records",
-    "Target",
+    "TargetRange",
     "Task",
     "declared_classes",
     "declared_task",
     "load",
     "load_each",
     "load_new",
-    "load_sparse",
     "validate",
 ]
 __getattr__ = lazily(__name__, _HOMES)  # help and the settings do without numpy

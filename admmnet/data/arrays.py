@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from admmnet.data.columns import (
-    Column,
-    Table,
+    RawColumn,
+    RawTable,
     check_finite,
     column_of,
     column_of_numbers,
@@ -34,7 +34,7 @@ _KINDS = {
 }
 
 
-def table_of(X: Any, y: Any, prefix: str, origin: str) -> Table:
+def table_of(X: Any, y: Any, prefix: str, origin: str) -> RawTable:
     """Rows and labels that a caller gave as the table that a file of numbers would be; ``origin`` is its name.
 
     X is an array, sparse matrix or frame of numbers (n, d), and y has n numbers, truth values (0 and 1 then) or texts.
@@ -130,7 +130,7 @@ def _check_kind(kind: str, shape: tuple[int, ...], prefix: str) -> None:
         raise RequestError(f"{prefix}X holds {_KINDS.get(kind, 'no numbers')}")
 
 
-def _labels(y: Any, n: int, prefix: str) -> Column:
+def _labels(y: Any, n: int, prefix: str) -> RawColumn:
     """Labels as the texts that a file would have."""
     if y is None:
         raise RequestError(f"{prefix}y is missing: rows X go with labels y, one a row")
@@ -161,7 +161,7 @@ def _labels(y: Any, n: int, prefix: str) -> Column:
     return column_of_numbers(numbers)
 
 
-def _labelled(column: Column, prefix: str) -> Column:
+def _labelled(column: RawColumn, prefix: str) -> RawColumn:
     """Refuse records without a label: a missing one is no value."""
     empty = [code for code, text in enumerate(column.levels) if not text]
     refuse(

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import TypeVar
 
 from admmnet.data.balance import swallowing, unfilled
-from admmnet.data.columns import Table, refuse
+from admmnet.data.columns import RawTable, refuse
 from admmnet.data.encode import block_of, check_columns, complete
 from admmnet.data.labels import read_labels
 from admmnet.data.rows import encoded, every, names_of
 from admmnet.data.schema import Rule, Schema
-from admmnet.data.settings import AGENT, DataSettings
+from admmnet.data.settings import DataSettings
 from admmnet.data.source import Source, label_of, with_columns, without
-from admmnet.data.sources import declared, read_source, read_table, validate
+from admmnet.data.sources import declared, read_source, read_table, validate_one
 from admmnet.data.transform import fit
-from admmnet.errors import DataError, RequestError
+from admmnet.errors import DataError
 
 T = TypeVar("T")
 
@@ -38,9 +38,7 @@ def check_file(settings: DataSettings) -> Findings:
 
     Wrong settings, and a file that cannot be read at all, raise a RequestError. Test set and split do not count.
     """
-    if settings.per_agent:
-        raise RequestError(f"{settings.data}: name the file of one agent, without {AGENT}")
-    validate(settings)
+    validate_one(settings)
     found = _Found()
     if not settings.named:
         schema = declared(settings)
@@ -89,7 +87,7 @@ def _finish(source: Source, settings: DataSettings) -> tuple[str, ...]:
     )
 
 
-def _check_table(found: _Found, table: Table, schema: Schema, positive: str | None) -> None:
+def _check_table(found: _Found, table: RawTable, schema: Schema, positive: str | None) -> None:
     labelled = found.attempt(lambda: _labelled(table, schema, positive))
     table = table if labelled is None else labelled
     # without rules, which column is no feature is known by the label alone
@@ -101,11 +99,11 @@ def _check_table(found: _Found, table: Table, schema: Schema, positive: str | No
         found.attempt(partial(_check_rule, rule, schema, table))
 
 
-def _check_rule(rule: Rule, schema: Schema, table: Table) -> None:
+def _check_rule(rule: Rule, schema: Schema, table: RawTable) -> None:
     block_of(complete(replace(schema, rules=(rule,)), table)[0].rules[0], table)
 
 
-def _labelled(table: Table, schema: Schema, positive: str | None) -> Table:
+def _labelled(table: RawTable, schema: Schema, positive: str | None) -> RawTable:
     """Check the labels; the records that have one."""
     label = label_of(table, schema)
     table = without(table, label, schema.leave_out)

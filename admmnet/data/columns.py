@@ -25,7 +25,7 @@ Refuse = Callable[[Iterable[str]], None]
 
 
 @dataclass(frozen=True)
-class Column:
+class RawColumn:
     """A column as it was read."""
 
     levels: tuple[str, ...]  # the distinct texts
@@ -36,11 +36,11 @@ class Column:
         """Row (from 0) in which a level occurs first."""
         return int(np.argmax(self.codes == level))
 
-    def mapped(self, change: Callable[[str], str]) -> Column:
+    def mapped(self, change: Callable[[str], str]) -> RawColumn:
         """Copy with other texts."""
         return replace(self, levels=tuple(map(change, self.levels)))
 
-    def taken(self, rows: Rows) -> Column:
+    def taken(self, rows: Rows) -> RawColumn:
         """Column of some rows, with the texts that they have."""
         levels, codes = np.unique(self.codes[rows], return_inverse=True)
         return replace(self, levels=tuple(self.levels[level] for level in levels), codes=codes.astype(np.int32))
@@ -63,12 +63,12 @@ class Features:
 
 
 @dataclass(frozen=True)
-class Table:
+class RawTable:
     """What a reader makes of its files: named raw columns of n records."""
 
     names: tuple[str, ...]  # of the columns, in order
     rows: int  # number of records n
-    read: Callable[[str], Column]  # column of one of `names`
+    read: Callable[[str], RawColumn]  # column of one of `names`
     where: Where
     origin: str  # file name, for messages about the whole table
     label: str | None = None  # name of the label column where the form fixes it
@@ -78,7 +78,7 @@ class Table:
     spelling: Spelling = PLAIN  # of its numbers
     left_out: int = 0  # records that `leave_out` names, which are not among the rows any more
 
-    def column(self, name: str) -> Column:
+    def column(self, name: str) -> RawColumn:
         """Return the raw column of that name; a DataError lists the names there are."""
         if name not in self.names:
             has = f"has no column {name!r}"
@@ -125,18 +125,26 @@ def refuse(faults: Iterable[str]) -> None:
         raise DataError(chain([first], found))
 
 
+def fault_of_names(names: Sequence[str]) -> str | None:
+    """What a message says of columns' names of which one is empty, or stands twice; None where each is its own."""
+    for k, name in enumerate(names):
+        if not name or name in names[:k]:
+            return f"column {name!r} twice" if name else f"no name for column {k + 1}"
+    return None
+
+
 def numbered(d: int) -> tuple[str, ...]:
     """Names of features that have none: x1, ..., xd."""
     return tuple(f"x{k + 1}" for k in range(d))
 
 
 def table_of_numbers(
-    X: Any, names: tuple[str, ...], label: str, labels: Callable[[], Column], where: Where, origin: str
-) -> Table:
+    X: Any, names: tuple[str, ...], label: str, labels: Callable[[], RawColumn], where: Where, origin: str
+) -> RawTable:
     """Table of features X (n, d), dense or CSR, that are finite numbers already, and of their labels."""
     sparse = hasattr(X, "tocsr")
 
-    def read(name: str) -> Column:
+    def read(name: str) -> RawColumn:
         if name == label:
             return labels()
         column = X[:, [names.index(name)]]
@@ -145,7 +153,7 @@ def table_of_numbers(
     features = Features(names, lambda which: X[which])
     if sparse:
         features = Features(names, lambda which: X[which].toarray(), sparse=lambda which: X[which])
-    return Table((label, *names), X.shape[0], read, where, origin, label, features)
+    return RawTable((label, *names), X.shape[0], read, where, origin, label, features)
 
 
 def check_finite(X: Any, names: Sequence[str], where: Where, refuse: Refuse = refuse) -> None:
@@ -160,13 +168,13 @@ def check_finite(X: Any, names: Sequence[str], where: Where, refuse: Refuse = re
     )
 
 
-def no_rows(names: tuple[str, ...], origin: str, label: str | None = None) -> Table:
+def no_rows(names: tuple[str, ...], origin: str, label: str | None = None) -> RawTable:
     """Table without records; if the form fixes the label column, all names are features besides."""
     features = None
     if label is not None:
         features = Features(names, lambda which: np.zeros((len(which), len(names))))
         names = (label, *names)
-    return Table(names, 0, lambda name: column_of(()), lambda row: origin, origin, label, features)
+    return RawTable(names, 0, lambda name: column_of(()), lambda row: origin, origin, label, features)
 
 
 K = TypeVar("K")
@@ -180,17 +188,17 @@ class Index(dict[K, int]):
         return number
 
 
-def column_of(values: Sequence[str]) -> Column:
+def column_of(values: Sequence[str]) -> RawColumn:
     """Make a column of one text a row."""
     index = Index[str]()
     codes = np.fromiter(map(index.__getitem__, values), dtype=np.int32, count=len(values))
-    return Column(tuple(index), codes)
+    return RawColumn(tuple(index), codes)
 
 
-def column_of_numbers(values: Vector) -> Column:
+def column_of_numbers(values: Vector) -> RawColumn:
     """Make a column of one number a row."""
     distinct, codes = np.unique(values, return_inverse=True)
-    return Column(tuple(f"{value:.17g}" for value in distinct), codes.astype(np.int32), typed=True)
+    return RawColumn(tuple(f"{value:.17g}" for value in distinct), codes.astype(np.int32), typed=True)
 
 
 def listed(names: Sequence[str], most: int = 12) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from admmnet.data.columns import Column, Table, listed
+from admmnet.data.columns import RawColumn, RawTable, listed
 from admmnet.data.labels import FEW_CLASSES, canonical
 from admmnet.data.schema import Categorical, Numeric, Rule, Schema
 from admmnet.data.values import DATE, PLAIN, UNIT, Spelling, is_missing, numbers_of
@@ -44,7 +44,7 @@ class Doubt(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Draft:
+class SchemaDraft:
     """What a table suggests."""
 
     schema: Schema
@@ -53,7 +53,7 @@ class Draft:
     notes: dict[str, str] = field(default_factory=dict)  # of a column that is kept, or the label
 
 
-def draft(table: Table, label: str | None, read_by: Schema = _NOTHING) -> Draft:
+def draft(table: RawTable, label: str | None, read_by: Schema = _NOTHING) -> SchemaDraft:
     """Propose a schema that `encode` takes for every record of a table.
 
     What is read of the records becomes bounds, categories and label values, in the clear. Without a `label` that is
@@ -80,10 +80,10 @@ def draft(table: Table, label: str | None, read_by: Schema = _NOTHING) -> Draft:
             rules.append(found)
     left_out = (*read_by.drop, *(doubt.column for doubt in doubts))
     schema = replace(schema, rules=tuple(rules), drop=left_out)
-    return Draft(schema, f"{table.origin}: {table.rows:,} records", tuple(doubts), notes)
+    return SchemaDraft(schema, f"{table.origin}: {table.rows:,} records", tuple(doubts), notes)
 
 
-def completed(table: Table, schema: Schema, positive: str | None) -> tuple[Schema, tuple[str, ...], tuple[str, ...]]:
+def completed(table: RawTable, schema: Schema, positive: str | None) -> tuple[Schema, tuple[str, ...], tuple[str, ...]]:
     """Draft what a schema does not say of columns, and of two label values; say what was read, and what is left out.
 
     Nothing that is said quotes a value.
@@ -116,7 +116,7 @@ def completed(table: Table, schema: Schema, positive: str | None) -> tuple[Schem
     return schema, read, notes
 
 
-def _look(name: str, column: Column, spelling: Spelling) -> tuple[Rule | Doubt, str]:
+def _look(name: str, column: RawColumn, spelling: Spelling) -> tuple[Rule | Doubt, str]:
     """Rule of a column, or why it is left out; and what a reader should know of it."""
     every = column.values(spelling, missing=True)
     gone = map(is_missing, column.levels) if every is None else np.isnan(every)
@@ -189,7 +189,7 @@ def _bounds(sample: Vector) -> tuple[float, float]:
     return float(f"{below:.12g}"), float(f"{above:.12g}")
 
 
-def _spelling(table: Table, names: list[str], separator: str | None) -> Spelling:
+def _spelling(table: RawTable, names: list[str], separator: str | None) -> Spelling:
     """How a table writes numbers: as makes most columns numbers, the plain way if none needs another."""
     columns = [[level for level in _levels(table, name)[:1000] if not is_missing(level)] for name in names]
     odd = [levels for levels in columns if levels and numbers_of(levels, PLAIN, missing=False) is None]
@@ -200,7 +200,7 @@ def _spelling(table: Table, names: list[str], separator: str | None) -> Spelling
     return max(order, key=lambda each: sum(numbers_of(x, each, missing=False) is not None for x in columns if x))
 
 
-def _levels(table: Table, name: str) -> tuple[str, ...]:
+def _levels(table: RawTable, name: str) -> tuple[str, ...]:
     """Texts of a column, unless they are of numbers, which every spelling writes alike."""
     try:
         column = table.column(name)
@@ -209,7 +209,7 @@ def _levels(table: Table, name: str) -> tuple[str, ...]:
     return () if column.typed else column.levels
 
 
-def labelled(table: Table, label: str, schema: Schema) -> tuple[Schema, str]:
+def labelled(table: RawTable, label: str, schema: Schema) -> tuple[Schema, str]:
     """Declare the label values, or the range, that a column has, with words for it; a DataError if it has none."""
     column = table.column(label)
     place = f"{table.origin}, column {label!r}"
@@ -251,6 +251,6 @@ def labelled(table: Table, label: str, schema: Schema) -> tuple[Schema, str]:
     return replace(schema, labels=words), f"shares in the sample: {shares}{sign}{without}"
 
 
-def column_share(column: Column, levels: list[str]) -> float:
+def column_share(column: RawColumn, levels: list[str]) -> float:
     """Share of the records that have one of some levels."""
     return float(np.isin(column.codes, [column.levels.index(level) for level in levels]).mean())

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from admmnet.data.draft import Draft
+from admmnet.data.draft import SchemaDraft
 from admmnet.data.readers.delimited import SEPARATORS
 from admmnet.data.schema import Schema, to_table
 from admmnet.data.values import PLAIN
@@ -15,7 +15,7 @@ from admmnet.data.values import PLAIN
 LEFT_OUT = "simulations leave these records out; a private run counts every record: free its files of them before"
 
 
-def write_draft(draft: Draft) -> str:
+def write_draft(draft: SchemaDraft) -> str:
     """TOML of a draft with comments: a bare schema, as ``read_schema`` reads it."""
     table = to_table(draft.schema)
     columns = table.pop("columns", {})
@@ -106,7 +106,7 @@ def _written(schema: Schema) -> Iterable[str]:
         yield f"its numbers are read as 1{schema.thousands}234{schema.decimal}5"
 
 
-def words_of(draft: Draft) -> Iterable[str]:
+def words_of(draft: SchemaDraft) -> Iterable[str]:
     """Lines for the screen."""
     kinds = [type(rule).__name__ for rule in draft.schema.rules]
     yield f"looked at {draft.looked_at}"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from admmnet.data.columns import Codes, Features, Rows, Table, listed
+from admmnet.data.columns import Codes, Features, RawTable, Rows, listed
 from admmnet.data.schema import Categorical, Numeric, Rule, Schema
 from admmnet.data.values import is_missing
 from admmnet.errors import DataError
@@ -22,7 +22,7 @@ class Block(NamedTuple):
     bound: float  # largest absolute value by declaration; nan if there is none
 
 
-def complete(schema: Schema, table: Table) -> tuple[Schema, tuple[str, ...]]:
+def complete(schema: Schema, table: RawTable) -> tuple[Schema, tuple[str, ...]]:
     """Fill in undeclared categories and bounds from the rows of a pooled table, and say what was read."""
     found: list[str] = []
     rules: list[Rule] = []
@@ -53,7 +53,7 @@ def missing(schema: Schema) -> str | None:
     return next((f"data.schema.columns.{rule.prefix}.{rule.open}" for rule in schema.rules if rule.open), None)
 
 
-def encode(schema: Schema, table: Table) -> Features:
+def encode(schema: Schema, table: RawTable) -> Features:
     """Check every value of a table against a complete schema and prepare its features.
 
     Refused, with file, line and column: a column that the schema names and the table lacks, an undeclared column or
@@ -75,7 +75,7 @@ def encode(schema: Schema, table: Table) -> Features:
     return Features(names, take, np.concatenate([np.full(block.lookup.shape[1], block.bound) for block in blocks]))
 
 
-def check_columns(schema: Schema, table: Table) -> None:
+def check_columns(schema: Schema, table: RawTable) -> None:
     """Refuse columns that the schema does not declare."""
     used = {rule.column for rule in schema.rules} | {schema.label} | set(schema.drop)
     unknown = [name for name in table.names if name not in used]
@@ -86,12 +86,12 @@ def check_columns(schema: Schema, table: Table) -> None:
         )
 
 
-def block_of(rule: Rule, table: Table) -> Block:
+def block_of(rule: Rule, table: RawTable) -> Block:
     """Features that a complete rule makes of its column; errors are those of `encode`."""
     return _categorical(rule, table) if isinstance(rule, Categorical) else _numeric(rule, table)
 
 
-def _categorical(rule: Categorical, table: Table) -> Block:
+def _categorical(rule: Categorical, table: RawTable) -> Block:
     assert rule.categories is not None  # complete() came first
     width = len(rule.names)
     target = rule.groups or rule.categories
@@ -120,13 +120,13 @@ def _categorical(rule: Categorical, table: Table) -> Block:
     return Block(lookup, column.codes, rule.weight)
 
 
-def _numbers(rule: Numeric, table: Table) -> Vector:
+def _numbers(rule: Numeric, table: RawTable) -> Vector:
     """Value of every level; nan for a missing one that makes the indicator."""
     values = table.numbers(rule.column, missing=rule.missing not in (None, "refuse"))
     return np.where(np.isnan(values), rule.missing, values) if isinstance(rule.missing, float) else values
 
 
-def _numeric(rule: Numeric, table: Table) -> Block:
+def _numeric(rule: Numeric, table: RawTable) -> Block:
     values, codes = _numbers(rule, table), table.column(rule.column).codes
     missing = np.isnan(values)
     features = _scaled(rule, np.where(missing, 0.0, values))

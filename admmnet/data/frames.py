@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.data.columns import Column, Table, column_of, listed
+from admmnet.data.columns import RawColumn, RawTable, column_of, fault_of_names, listed
 from admmnet.errors import RequestError
 from admmnet.types import Matrix
 
@@ -69,13 +69,12 @@ def names_of_columns(frame: Any, prefix: str = "") -> tuple[str, ...]:
     for k, name in enumerate(names):
         if name.encode(errors="ignore").decode() != name:  # half of a surrogate pair cannot be written
             raise RequestError(f"{prefix}the name of column {k}, {name!a}, is no Unicode text: rename it")
-        if not name or name in names[:k]:
-            fault = f"column {name!r} twice" if name else f"no name for column {k}"
-            raise RequestError(f"{prefix}the frame has {fault}: every column needs a name of its own")
+    if (fault := fault_of_names(names)) is not None:
+        raise RequestError(f"{prefix}the frame has {fault}: every column needs a name of its own")
     return names
 
 
-def frame_table(frame: Any, prefix: str, origin: str) -> Table:
+def frame_table(frame: Any, prefix: str, origin: str) -> RawTable:
     """A pandas frame as the table that a csv file would be: texts, "" where a cell is missing.
 
     A RequestError says that it has no records or no names, and, where a column is read, that it holds dates, complex
@@ -87,10 +86,10 @@ def frame_table(frame: Any, prefix: str, origin: str) -> Table:
     place = {name: k for k, name in enumerate(names)}
 
     @cache
-    def read(name: str) -> Column:
+    def read(name: str) -> RawColumn:
         return text_of_column(frame.iloc[:, place[name]], f"{prefix}column {name!r}")
 
-    return Table(names, len(frame), read, lambda row: f"{prefix}row {row} (the first is 0)", origin)
+    return RawTable(names, len(frame), read, lambda row: f"{prefix}row {row} (the first is 0)", origin)
 
 
 def numbers_of(frame: Any, prefix: str) -> tuple[tuple[str, ...], Matrix]:
@@ -108,7 +107,7 @@ def numbers_of(frame: Any, prefix: str) -> tuple[tuple[str, ...], Matrix]:
     return names, frame.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
 
 
-def text_of_column(series: Any, what: str) -> Column:
+def text_of_column(series: Any, what: str) -> RawColumn:
     """Texts of a pandas series; a RequestError if it holds what no csv file holds. ``what`` says where."""
     import pandas as pd
 
@@ -126,7 +125,7 @@ def text_of_column(series: Any, what: str) -> Column:
     return replace(levels, codes=column.astype(np.int32)).taken(np.arange(len(column)))
 
 
-def column_of_cells(values: Sequence[Any], what: str) -> Column:
+def column_of_cells(values: Sequence[Any], what: str) -> RawColumn:
     """Column of cells, by ``text_of``; it says whether they are numbers, or texts of such."""
     texts = [text_of(value, what) for value in values]
     words = any(isinstance(value, str) for value in values)

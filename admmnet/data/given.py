@@ -5,21 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from admmnet.data.arrays import table_of
-from admmnet.data.columns import Column, Features, Rows, Table, column_of, listed, numbered
+from admmnet.data.columns import Features, RawColumn, RawTable, Rows, column_of, listed, numbered
 from admmnet.data.files import about
 from admmnet.data.frames import frame_table, to_pandas
-from admmnet.data.loading import SPARSE, Read, made
+from admmnet.data.loading import SPARSE, ReadRecords, made, tests_of
 from admmnet.data.records import Records
-from admmnet.data.rows import drawn, every
+from admmnet.data.rows import every
 from admmnet.data.settings import SHARDS, DataSettings, check_settings
 from admmnet.data.source import Source, label_of, source_of, without
-from admmnet.data.sources import declared, read_file
+from admmnet.data.sources import declared
 from admmnet.errors import DataError, RequestError, article, short
 
 PAIR = "(X, y), rows and labels"
@@ -64,26 +63,17 @@ class Given:
             return False
         return all(label in frame.columns and getattr(frame.dtypes[label], "kind", "") == "b" for frame in self.pieces)
 
-    def sizes(self) -> list[int]:
-        """Numbers of records, as far as the types tell."""
-        rows = [piece[0] if self.kind == "arrays" else piece for piece in self.pieces]
-        shapes = (getattr(own, "shape", None) or (len(own) if isinstance(own, list | tuple) else 0,) for own in rows)
-        return [int(shape[0]) for shape in shapes]
-
     def load(self, settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
         """As ``admmnet.data.load`` of what was given.
 
-        Raises
-        ------
-        RequestError
-            It is no records, or not those that the settings speak of; a DataError where their values are at fault.
+        RequestError if it is no records, or not those that the settings speak of; DataError if their values are wrong.
         """
         check_settings(settings)
         with about(self.kind):
             read = self._read(settings, agents, mine)
             return next(made(read, settings, agents, [mine], sparse=SPARSE if self.sparse else 0.0))
 
-    def _read(self, settings: DataSettings, agents: int, mine: Sequence[int]) -> Read:
+    def _read(self, settings: DataSettings, agents: int, mine: Sequence[int]) -> ReadRecords:
         if (settings.split == SHARDS) != (self.own is not None):
             begun, now = ("shards=", "X= or data=") if self.own is None else ("X= or data=", "shards=")
             raise RequestError(
@@ -99,12 +89,12 @@ class Given:
         if settings.data_dependent and self.whole and len(np.unique(source.y)) < 2:
             raise DataError("every record has the same label: two values are needed, or there is nothing to learn")
         if self.own is None:
-            return Read(source, train, known, test, None, self.whole)
+            return ReadRecords(source, train, known, test, None, self.whole)
         if sum(table.parts) != len(source.y):
             raise DataError("shards have records without a label: drop them, frame.dropna(subset=[LABEL])")
         ends = np.cumsum(table.parts)
         parts = {i: every(source)[end - n : end] for i, n, end in zip(order, table.parts, ends, strict=True)}
-        return Read(source, train, known, test, parts, self.whole)
+        return ReadRecords(source, train, known, test, parts, self.whole)
 
     def _order(self, agents: int, mine: Sequence[int]) -> list[int]:
         """Agents whose shards are read."""
@@ -119,7 +109,7 @@ class Given:
             )
         return wanted
 
-    def _table(self, given: Any, prefix: str, settings: DataSettings) -> Table:
+    def _table(self, given: Any, prefix: str, settings: DataSettings) -> RawTable:
         if self.kind == "arrays":
             X, y = given
             return replace(table_of(X, y, prefix, "X"), spelling=declared(settings).spelling)
@@ -127,7 +117,7 @@ class Given:
         table = replace(frame_table(given, prefix, "the frame"), spelling=schema.spelling)
         return without(table, label_of(table, schema), schema.leave_out) if schema.leave_out else table
 
-    def _source(self, table: Table, settings: DataSettings) -> Source:
+    def _source(self, table: RawTable, settings: DataSettings) -> Source:
         """Table with its labels and features; of a frame that nothing declares, as its rows suggest them."""
         schema, drafts = declared(settings), self.whole and settings.data_dependent
         if schema.rules and self.kind == "arrays":
@@ -151,28 +141,20 @@ class Given:
             table = self._table(self.test, "test: ", settings)
             known = source_of(table, source.schema, settings.positive, discover=False)
             _check_names(known.features.names, source.features.names, "test: ")
-        elif settings.test in ("arrays", "frame"):
+            return replace(known, file=self.kind), every(source), every(known)
+        if settings.test in ("arrays", "frame"):
             raise RequestError("the run was begun with test records in memory: give them again, test=(X, y) or a frame")
-        elif settings.test is not None:
-            known = read_file(Path(settings.test), source.schema, settings.positive)
-            _check_names(known.features.names, source.features.names, f"{settings.test}: ")
-        elif self.own is not None and not settings.no_test:
+        if self.own is not None and settings.test is None and not settings.no_test:
             raise RequestError(
                 "shards are every agent's own: give test records besides, test=(X, y), or do without, no_test=True"
             )
-        else:
-            train, test = drawn(source, settings)
-            return source, train, test
-        return replace(known, file=self.kind), every(source), every(known)
+        return tests_of(source, settings)  # a file's width or columns are those of the source's schema
 
 
 def given_in(shards: Any, X: Any, y: Any, data: Any, test: Any) -> Given | None:
     """Records in memory, none where they are named; no number is looked at.
 
-    Raises
-    ------
-    RequestError
-        Naming the argument, what it is, and what it must be.
+    A RequestError names the argument, what it is, and what it must be.
     """
     named = isinstance(data, str | os.PathLike)
     ways = {"shards": shards, "X": X if X is not None else y, "data": data}
@@ -239,7 +221,7 @@ def _shards(shards: Any) -> tuple[dict[int, Any], bool]:
     return found, whole
 
 
-def stacked(tables: Sequence[Table]) -> Table:
+def stacked(tables: Sequence[RawTable]) -> RawTable:
     """One table of the records of several tables with the same columns; its ``parts`` say how many each has."""
     first = tables[0]
     for table in tables:
@@ -260,14 +242,14 @@ def stacked(tables: Sequence[Table]) -> Table:
         pieces = [which[a:b] - start for a, b, start in zip(cuts[:-1], cuts[1:], starts[:-1], strict=True)]
         return [(k, piece) for k, piece in enumerate(pieces) if len(piece)]
 
-    def read(name: str) -> Column:
+    def read(name: str) -> RawColumn:
         columns = [table.column(name) for table in tables]
         levels = column_of([level for column in columns for level in column.levels])
         at = np.cumsum([0] + [len(column.levels) for column in columns])
         codes = [levels.codes[start + column.codes] for start, column in zip(at, columns, strict=False)]
         kinds = {column.typed for column in columns}
         typed = None if len(kinds) > 1 else columns[0].typed
-        return Column(levels.levels, np.concatenate(codes).astype(np.int32), typed)
+        return RawColumn(levels.levels, np.concatenate(codes).astype(np.int32), typed)
 
     def where(row: int) -> str:
         k = int(np.searchsorted(starts, row, side="right")) - 1

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.data.columns import Column, Table
+from admmnet.data.columns import RawColumn, RawTable
 from admmnet.data.files import content_digest, data_folder, found_all, locate
 from admmnet.data.schema import Schema, parse_schema
 from admmnet.data.source import Source, label_of, source_of
@@ -22,7 +22,7 @@ class DataSet:
     """A named data set. Each module of `admmnet.data.sets` lists its own in `SETS`; nothing else names them."""
 
     name: str  # value of --data; one that ends with ":" is followed by the name of the user's own file
-    read: Callable[[Sequence[Path]], Table]  # from the files to a table, see `admmnet.data.readers`
+    read: Callable[[Sequence[Path]], RawTable]  # from the files to a table, see `admmnet.data.readers`
     shown: str = ""  # name in lists, if another: that of a family such as mnist:DIGIT
     takes: tuple[str, str] = ("", "")  # what follows a name that ends with ":", as a pattern and in words
     schema: Mapping[str, Any] = field(default_factory=dict)  # in the keys of [data.schema]
@@ -40,10 +40,10 @@ class DataSet:
     notes: tuple[str, ...] = ()  # warnings to show once
     alternative: str = ""  # what an alternative file is, for a note that it was taken
     public: bool = True  # whether a run on the records is a simulation
-    select: Callable[[Table], Table] | None = None  # the records that count, where they have labels
+    select: Callable[[RawTable], RawTable] | None = None  # the records that count, where they have labels
     # from the table, the user's [data.schema] and whether labels are read, to the schema in place of the set's own;
     # without it the user's may hold scales and centre alone
-    adapt: Callable[[Table, Schema, bool], Schema] | None = None
+    adapt: Callable[[RawTable, Schema, bool], Schema] | None = None
 
     def of_file(self, file: str) -> DataSet:
         """The set that a user's file makes, below the folder of the set unless its path is absolute."""
@@ -125,8 +125,8 @@ def bands(*edges: int) -> dict[str, Any]:
     return {"kind": "numeric", "edges": list(edges)}
 
 
-def _relabelled(table: Table, label: str, change: Callable[[str], str]) -> Table:
-    def read(name: str) -> Column:
+def _relabelled(table: RawTable, label: str, change: Callable[[str], str]) -> RawTable:
+    def read(name: str) -> RawColumn:
         return table.read(name).mapped(change) if name == label else table.read(name)
 
     return replace(table, read=read)

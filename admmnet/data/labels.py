@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from admmnet.data.columns import Column, Table, listed
+from admmnet.data.columns import RawColumn, RawTable, listed
 from admmnet.data.schema import Range, Schema
 from admmnet.data.values import PLAIN, is_missing
 from admmnet.errors import DataError, RequestError
@@ -22,7 +22,7 @@ FEW_CLASSES = 20
 """Most label values that are taken for classes where nothing says so; numbers with more are real targets."""
 
 
-class Labels(NamedTuple):
+class SourceLabels(NamedTuple):
     """Labels of a source."""
 
     y: Vector  # (n,) -1 and +1, 0..K-1 of K > 2 classes, or real targets inside their range; nan without labels
@@ -31,7 +31,7 @@ class Labels(NamedTuple):
     dependent: tuple[str, ...] = ()  # what was read from the rows
 
 
-def read_labels(table: Table, name: str, schema: Schema, positive: str | None, discover: bool) -> Labels:
+def read_labels(table: RawTable, name: str, schema: Schema, positive: str | None, discover: bool) -> SourceLabels:
     """Turn a label column into signs, into numbers of classes, or into real targets, as the schema declares it.
 
     Targets are clipped to their range and keep their unit. `positive` becomes +1, and turns two declared labels round
@@ -39,17 +39,17 @@ def read_labels(table: Table, name: str, schema: Schema, positive: str | None, d
     """
     column = table.column(name)
     if schema.targets is not None:
-        return Labels(np.clip(table.numbers(name), *schema.targets)[column.codes], None, schema.targets)
+        return SourceLabels(np.clip(table.numbers(name), *schema.targets)[column.codes], None, schema.targets)
     if schema.threshold is not None:
         above = table.numbers(name) > schema.threshold
-        return Labels(np.where(above, 1.0, -1.0)[column.codes], None)
+        return SourceLabels(np.where(above, 1.0, -1.0)[column.codes], None)
     if schema.labels is not None:
         values = oriented(schema.labels, positive)
-        return Labels(_by_value(table, name, values), values)
+        return SourceLabels(_by_value(table, name, values), values)
     if schema.wanted in ("classes", "real"):
         return _found(table, name, schema, discover)
     if positive is None:
-        return Labels(_by_convention(table, name), None)
+        return SourceLabels(_by_convention(table, name), None)
     if not discover:
         raise RequestError(
             f"--positive {positive} leaves the negative label value to be read from the rows:"
@@ -57,10 +57,10 @@ def read_labels(table: Table, name: str, schema: Schema, positive: str | None, d
         )
     negative = _other_than(positive, column, table, name)
     values = (negative, positive)
-    return Labels(_by_value(table, name, values), values, dependent=(f"negative label {negative!r}",))
+    return SourceLabels(_by_value(table, name, values), values, dependent=(f"negative label {negative!r}",))
 
 
-def _found(table: Table, name: str, schema: Schema, discover: bool) -> Labels:
+def _found(table: RawTable, name: str, schema: Schema, discover: bool) -> SourceLabels:
     """Labels of a ``--task`` that nothing declares: classes or range as the rows have them."""
     key = "labels = [...]" if schema.wanted == "classes" else "targets = [lowest, highest]"
     if not discover:
@@ -73,7 +73,7 @@ def _found(table: Table, name: str, schema: Schema, discover: bool) -> Labels:
         low, high = float(numbers.min()), float(numbers.max())
         if low == high:
             raise DataError(f"{table.origin}, column {name!r}: every target is the same: declare {key}")
-        return Labels(numbers[table.column(name).codes], None, (low, high), (f"range of {name!r}",))
+        return SourceLabels(numbers[table.column(name).codes], None, (low, high), (f"range of {name!r}",))
     distinct = {canonical(level) for level in table.column(name).levels}
     values = tuple(sorted(distinct, key=_place))
     if not 3 <= len(values) <= MOST_CLASSES:
@@ -81,7 +81,7 @@ def _found(table: Table, name: str, schema: Schema, discover: bool) -> Labels:
             f"{table.origin}, column {name!r}: {len(values)} label values, {listed(values, 5)}; --task classes is for"
             f" 3 to {MOST_CLASSES}: take --task binary or real, or declare {key} in [data.schema]"
         )
-    return Labels(_by_value(table, name, values), values, dependent=(f"the labels of {name!r}",))
+    return SourceLabels(_by_value(table, name, values), values, dependent=(f"the labels of {name!r}",))
 
 
 def _place(label: str) -> tuple[bool, float, str]:
@@ -92,10 +92,10 @@ def _place(label: str) -> tuple[bool, float, str]:
         return True, 0.0, label
 
 
-def no_labels(n: int, schema: Schema, positive: str | None) -> Labels:
+def no_labels(n: int, schema: Schema, positive: str | None) -> SourceLabels:
     """Labels of n rows that have none: nan, with the declared values, of which `positive` must be one."""
     values = None if schema.labels is None else oriented(schema.labels, positive)
-    return Labels(np.full(n, np.nan), values, schema.targets)
+    return SourceLabels(np.full(n, np.nan), values, schema.targets)
 
 
 def canonical(label: str) -> str:
@@ -124,7 +124,7 @@ def oriented(declared: Values, positive: str | None) -> Values:
     raise RequestError(f"--positive {positive} is none of the declared labels {declared[0]!r}, {declared[1]!r}")
 
 
-def _other_than(positive: str, column: Column, table: Table, name: str) -> str:
+def _other_than(positive: str, column: RawColumn, table: RawTable, name: str) -> str:
     """The one label value besides the positive one."""
     others = [level for level in column.levels if not same(level, positive)]
     if len(others) == len(column.levels):
@@ -145,7 +145,7 @@ def _other_than(positive: str, column: Column, table: Table, name: str) -> str:
     raise DataError(f"{table.where(row)}, column {name!r}: {fault}")
 
 
-def _by_value(table: Table, name: str, values: Values) -> Vector:
+def _by_value(table: RawTable, name: str, values: Values) -> Vector:
     numbers = (-1.0, 1.0) if len(values) == 2 else range(len(values))
     places = dict(zip(map(canonical, values), map(float, numbers), strict=True))
     words = f"{values[0]!r} and {values[1]!r}" if len(values) == 2 else listed(values)
@@ -160,7 +160,7 @@ def _by_value(table: Table, name: str, values: Values) -> Vector:
     return np.array([places[canonical(level)] for level in column.levels])[column.codes]
 
 
-def _otherwise(column: Column) -> str:
+def _otherwise(column: RawColumn) -> str:
     """How labels are declared that look like those of a column."""
     there = [level for level in column.levels if not is_missing(level)]
     values = sorted({canonical(level) for level in there}, key=_place)
@@ -176,7 +176,7 @@ def _otherwise(column: Column) -> str:
     return f"name them with --positive VALUE, one of {known}, or labels = [negative, positive] in [data.schema]"
 
 
-def _by_convention(table: Table, name: str) -> Vector:
+def _by_convention(table: RawTable, name: str) -> Vector:
     column = table.column(name)
     labels = ["0" if (label := canonical(level)) == "-0" else label for level in column.levels]
     spelt = dict(zip(column.levels, labels, strict=True))

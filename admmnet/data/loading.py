@@ -30,7 +30,7 @@ Encoded = tuple[Any, Vector]
 """Rows of norm 1, dense or CSR, and their labels."""
 
 
-class Read(NamedTuple):
+class ReadRecords(NamedTuple):
     """Records that were read: those of training, and of tests, each a source and its rows."""
 
     source: Source
@@ -43,17 +43,21 @@ class Read(NamedTuple):
     """Whether they are all of the run's, from which may be read what nothing declares."""
 
 
-def load(settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
+def load(settings: DataSettings, agents: int, mine: Sequence[int], *, sparse: float = 0.0) -> Records:
     """Load the shards of some of N agents, and the test set, each row scaled to norm 1.
 
-    Rows are dense, but for those of a libsvm file of ``WIDE`` features and more, which are CSR whatever their entries.
+    Rows are dense, but for those of a libsvm file of ``WIDE`` features and more, which are scipy CSR arrays whatever
+    their entries. Others are CSR where at most the share ``sparse`` of their entries is not 0, for methods of a single
+    place: denser ones are faster in dense form. A projection makes rows dense, and files of one agent each stay so.
     Everything but the files themselves is decided by the settings, so that all ranks arrive at one draw. A
     RequestError names the setting, or the file, line and column, and what to do.
     """
-    return next(load_each(settings, agents, [mine]))
+    return next(load_each(settings, agents, [mine], sparse=sparse))
 
 
-def load_each(settings: DataSettings, agents: int, groups: Sequence[Sequence[int]]) -> Iterator[Records]:
+def load_each(
+    settings: DataSettings, agents: int, groups: Sequence[Sequence[int]], *, sparse: float = 0.0
+) -> Iterator[Records]:
     """As ``load`` of every group of agents in turn; files are read once, and one group's shards are made at a time."""
     validate(settings, agents)
     for agent in (agent for group in groups for agent in group):
@@ -62,30 +66,13 @@ def load_each(settings: DataSettings, agents: int, groups: Sequence[Sequence[int
     if settings.per_agent:
         yield from (_load_own_files(settings, group) for group in groups)
     else:
-        yield from made(_read(settings), settings, agents, groups)
-
-
-def load_sparse(settings: DataSettings, most: float = 1.0) -> Records:
-    """As ``load(settings, 1, [0])`` with scipy CSR arrays for X, for methods of a single place.
-
-    Libsvm rows never become dense on the way; rows of other sources do some thousand at a time. If more than the share
-    `most` of their entries is not 0, rows stay dense, being faster so. A projection is refused.
-    """
-    validate(settings)
-    if settings.project is not None:
-        raise RequestError(f"--project {settings.project} makes rows dense: load them with load(), not sparse")
-    if settings.per_agent:
-        raise RequestError(f"{settings.data}: sparse rows are those of one file, not of a file an agent")
-    return next(made(_read(settings), settings, 1, [[0]], sparse=most))
+        yield from made(_read(settings), settings, agents, groups, sparse=sparse)
 
 
 def made(
-    read: Read, settings: DataSettings, agents: int, groups: Sequence[Sequence[int]], *, sparse: float = 0.0
+    read: ReadRecords, settings: DataSettings, agents: int, groups: Sequence[Sequence[int]], *, sparse: float = 0.0
 ) -> Iterator[Records]:
-    """Records of every group of agents in turn, as rows of norm 1.
-
-    They are CSR where at most the share ``sparse`` of entries is not 0; else as in ``encoded``.
-    """
+    """Records of every group of agents in turn, as rows of norm 1; ``sparse`` as in ``load``."""
     source = read.source
     fitted = fit(source, read.train, settings, discover=read.whole)
     parts = read.own or dict(enumerate(dealt(source, read.train, settings, agents)))
@@ -150,14 +137,19 @@ def _public(settings: DataSettings) -> Source:
     return source_of(table, schema, settings.positive, discover=False)
 
 
-def _read(settings: DataSettings) -> Read:
+def _read(settings: DataSettings) -> ReadRecords:
     """Pooled records and their training rows, and the source and the rows of the test set."""
     source = read_source(settings)
+    known, train, test = tests_of(source, settings)
+    return ReadRecords(source, train, known, test)
+
+
+def tests_of(source: Source, settings: DataSettings) -> tuple[Source, Rows, Rows]:
+    """Source of the test records, training rows, and test rows of that source: drawn, or those of a file."""
     if settings.test is None or settings.named:
-        train, test = drawn(source, settings)
-        return Read(source, train, source, test)
+        return source, *drawn(source, settings)
     known = read_file(settings.test, source.schema, settings.positive)
-    return Read(source, every(source), known, every(known))
+    return known, every(source), every(known)
 
 
 def records_of(

@@ -22,7 +22,7 @@ LEFT_OUT = (
 
 
 @dataclass(frozen=True)
-class Target:
+class TargetRange:
     """How a real target becomes a label in [-1, 1]: (v - centre) / reach."""
 
     low: float  # public range, in the target's unit; values outside are clipped to it
@@ -56,7 +56,7 @@ class _Labelled:
     """Records whose labels have words, or a range."""
 
     labels: tuple[str, ...]
-    target: Target | None
+    target: TargetRange | None
 
     @property
     def task(self) -> Task:
@@ -74,8 +74,8 @@ class Records(_Labelled):
         Name of the data set, or of the file.
     shards : dict of int to (ndarray (n_i, d), ndarray (n_i,))
         X, C-contiguous with rows of norm 1, and y of the agents that were asked for: -1 and +1, the numbers
-        0..K-1 of three or more classes, or real targets in [-1, 1]. From `load_sparse` X is a scipy CSR array,
-        as is `X_test`.
+        0..K-1 of three or more classes, or real targets in [-1, 1]. X and `X_test` may be scipy CSR
+        arrays, see `load`.
     counts : dict of int to int
         n_i of the agents this rank knows of: of all N for pooled data, only of its own for a file an
         agent. Complete it with ``dataclasses.replace(records, counts=...)`` after an exchange.
@@ -92,7 +92,7 @@ class Records(_Labelled):
     encoding : dict or None
         Where something was read from rows: the table `[data.schema]` with all of it filled in, by which
         further rows are encoded alike. The run folder keeps it as encoding.json.
-    target : Target or None
+    target : TargetRange or None
         For real targets: what -1 and 1 stand for.
     left_out : bool
         Whether training records were left out because their labels say so (``leave_out``): which records count was then
@@ -112,7 +112,7 @@ class Records(_Labelled):
     preprocessing: str
     notes: tuple[str, ...] = ()
     encoding: dict[str, Any] | None = None
-    target: Target | None = None
+    target: TargetRange | None = None
     labels: tuple[str, ...] = SIGNS
     left_out: bool = False
     telling: tuple[str, ...] = ()
@@ -137,7 +137,7 @@ class NewRows(_Labelled):
     X: Matrix  # (m, d) rows of norm 1
     y: Vector | None  # (m,) labels as in `Records`; None if they were not read
     labels: tuple[str, ...]  # what -1 and +1, or 0..K-1, stand for
-    target: Target | None = None  # for real targets: what -1 and 1 stand for
+    target: TargetRange | None = None  # for real targets: what -1 and 1 stand for
 
 
 def in_words(task: Task, labels: tuple[str, ...]) -> str:

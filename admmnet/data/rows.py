@@ -14,7 +14,7 @@ from admmnet.data.source import Source
 from admmnet.data.transform import Transform, steps
 from admmnet.errors import RequestError
 from admmnet.files import free_memory
-from admmnet.solvers.accurate import WIDE
+from admmnet.solvers.accurate import WIDE, is_sparse
 from admmnet.types import Matrix, Vector
 
 INTERCEPT = "intercept"
@@ -87,7 +87,7 @@ def finished_sparse(source: Source, which: Rows, settings: DataSettings, transfo
 def with_intercept(X: Any) -> Any:
     """Rows (n, d), dense or CSR, with a constant 1 at their end, a copy."""
     ones = np.ones((X.shape[0], 1))
-    if not _sparse(X):
+    if not is_sparse(X):
         return np.hstack([X, ones])
     from scipy.sparse import csr_array, hstack
 
@@ -110,10 +110,7 @@ def stays_sparse(source: Source, settings: DataSettings) -> bool:
 def check_room(source: Source, rows: int, settings: DataSettings) -> None:
     """Refuse so many rows of a source, before they are made, if they are dense and do not fit into free memory.
 
-    Raises
-    ------
-    RequestError
-        Naming n, d and the memory, and what helps.
+    A RequestError names n, d and the memory, and what helps.
     """
     width, free = len(names_of(source, settings)), free_memory()
     needed = 10.0 * rows * width  # a quarter for what is made of them
@@ -141,7 +138,7 @@ def to_norm_1(X: Any, which: Rows, source: Source, settings: DataSettings) -> No
         odd = np.flatnonzero(~((sizes > _TINY) & (sizes < _HUGE)))
         if odd.size:
             largest = np.ones(len(sizes))
-            largest[odd] = abs(X[odd]).max(axis=1).toarray().ravel() if _sparse(X) else np.abs(X[odd]).max(axis=1)
+            largest[odd] = abs(X[odd]).max(axis=1).toarray().ravel() if is_sparse(X) else np.abs(X[odd]).max(axis=1)
             refuse(f"{source.where(int(which[row]))}: {ALL_ZERO}" for row in np.flatnonzero(largest == 0))
             refuse(f"{source.where(int(which[row]))}: {TOO_LARGE}" for row in np.flatnonzero(~np.isfinite(largest)))
             divide(X, largest)
@@ -149,13 +146,9 @@ def to_norm_1(X: Any, which: Rows, source: Source, settings: DataSettings) -> No
     divide(X, sizes)
 
 
-def _sparse(X: Any) -> bool:
-    return hasattr(X, "tocsr")
-
-
 def divide(X: Any, by: Vector) -> None:
     """Divide every row, dense or CSR, by a number, in place."""
-    if _sparse(X):
+    if is_sparse(X):
         X.data = X.data / np.repeat(by, np.diff(X.indptr))
     else:
         X /= by[:, None]
@@ -164,5 +157,5 @@ def divide(X: Any, by: Vector) -> None:
 def norms(X: Any) -> Vector:
     """2-norm of every row, dense or CSR."""
     with np.errstate(over="ignore"):
-        squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() if _sparse(X) else np.einsum("ij,ij->i", X, X)
+        squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() if is_sparse(X) else np.einsum("ij,ij->i", X, X)
         return np.asarray(np.sqrt(squares))

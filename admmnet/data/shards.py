@@ -8,7 +8,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.data.columns import Column, Rows
+from admmnet.data.columns import RawColumn, Rows
 from admmnet.data.settings import Split
 from admmnet.errors import DataError, RequestError
 from admmnet.types import Vector
@@ -50,7 +50,7 @@ def draw(n: int, share: float, data_seed: int) -> tuple[Rows, Rows]:
 
 
 def deal(
-    split: Split, train: Rows, y: Vector, column: Callable[[str], Column], agents: int, data_seed: int
+    split: Split, train: Rows, y: Vector, column: Callable[[str], RawColumn], agents: int, data_seed: int
 ) -> tuple[Rows, ...]:
     """Deal the training rows to the agents: increasing rows of every agent, disjoint, none empty.
 
@@ -118,7 +118,7 @@ def _dirichlet(
     )
 
 
-def _by_column(column: Column, name: str, train: Rows, agents: int) -> NDArray[np.intp]:
+def _by_column(column: RawColumn, name: str, train: Rows, agents: int) -> NDArray[np.intp]:
     """Owner of each record: a value goes to the agent with least so far, the largest first."""
     sizes = np.bincount(column.codes[train], minlength=len(column.levels))
     order = sorted(range(len(sizes)), key=lambda code: (-sizes[code], column.levels[code]))

@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.data.columns import Table
+from admmnet.data.columns import RawTable
 from admmnet.data.files import about
 from admmnet.data.known import DataSet
 from admmnet.data.schema import Categorical, Numeric, Rule, Schema
 from admmnet.data.sets import find
-from admmnet.data.settings import AGENT, DataSettings
+from admmnet.data.settings import DataSettings
 from admmnet.data.source import Source
-from admmnet.data.sources import declared, read_source, read_table, validate
-from admmnet.errors import RequestError
+from admmnet.data.sources import declared, read_source, read_table, validate_one
 
 AS_THEY_ARE = "numbers as they are"
 UNDECLARED = "not declared: a private run takes it for a number, a simulation drafts it"
@@ -27,14 +26,10 @@ _SHOWN = 6  # categories or edges that are written out
 def facts_of(settings: DataSettings, *, balance: bool) -> dict[str, Any]:
     """Facts for `admmnet data show`; of records their number alone, and with ``balance`` how many have each label.
 
-    Raises
-    ------
-    RequestError
-        If the settings are wrong, the file cannot be read, or the labels are not declared where they are asked for.
+    RequestError if the settings are wrong, the file cannot be read, or the labels are not declared where they are asked
+    for.
     """
-    if settings.per_agent:
-        raise RequestError(f"{settings.data}: name the file of one agent, without {AGENT}")
-    validate(settings)
+    validate_one(settings)
     known = find(settings.data)
     if known is not None:
         return _of_source(read_source(settings), settings, known)
@@ -57,7 +52,7 @@ def _of_source(source: Source, settings: DataSettings, known: DataSet) -> dict[s
     return facts
 
 
-def _of_schema(schema: Schema, settings: DataSettings, table: Table) -> dict[str, Any]:
+def _of_schema(schema: Schema, settings: DataSettings, table: RawTable) -> dict[str, Any]:
     label = table.label or schema.label
     if table.features is not None:
         facts = _facts(replace(schema, label=label, features=len(table.features.names)), settings, table.features.names)
@@ -66,12 +61,9 @@ def _of_schema(schema: Schema, settings: DataSettings, table: Table) -> dict[str
         facts = _facts(replace(schema, label=label), settings, raw)
         used = {rule.column for rule in schema.rules} | {label, *raw, *schema.drop}
         facts["undeclared"] = [name for name in table.names if name not in used]
-        facts["absent"] = [
-            name for name in sorted(name for name in used if name not in (None, "*")) if name not in table.names
-        ]
+        facts["absent"] = sorted(name for name in used if name not in (None, "*", *table.names))
     whole = bool(schema.rules) and not any(rule.open for rule in schema.rules) and not facts.get("undeclared")
-    if table.features is not None:
-        whole = not table.dependent
+    whole = whole if table.features is None else not table.dependent
     return facts | {"records": table.rows, "public": False, "declared": whole}
 
 

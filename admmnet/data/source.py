@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.data.columns import Column, Features, Table, Where
+from admmnet.data.columns import Features, RawColumn, RawTable, Where
 from admmnet.data.encode import complete, encode, missing
 from admmnet.data.labels import canonical, no_labels, read_labels
 from admmnet.data.schema import Numeric, Schema
@@ -27,9 +27,9 @@ class Source:
     """Records that have been read and checked, but not yet transformed."""
 
     name: str  # of the data set, or the file
-    y: Vector  # (n,) as `Labels.y`: -1 and +1, 0..K-1, or targets in their own unit; nan if not asked for
+    y: Vector  # (n,) as `SourceLabels.y`: -1 and +1, 0..K-1, or targets in their own unit; nan if not asked for
     features: Features  # without the intercept
-    column: Callable[[str], Column]  # raw column of a name, for `by-column`
+    column: Callable[[str], RawColumn]  # raw column of a name, for `by-column`
     where: Where
     schema: Schema  # what further files of the same data are read by; complete
     dependent: tuple[str, ...] = ()  # what was read from the rows instead of being declared
@@ -42,7 +42,7 @@ class Source:
 
 
 def source_of(
-    table: Table,
+    table: RawTable,
     schema: Schema,
     positive: str | None = None,
     *,
@@ -101,7 +101,7 @@ def source_of(
     )
 
 
-def label_of(table: Table, schema: Schema) -> str:
+def label_of(table: RawTable, schema: Schema) -> str:
     """Name of the label column."""
     label = table.label or schema.label
     if label is None:
@@ -112,7 +112,7 @@ def label_of(table: Table, schema: Schema) -> str:
     return label
 
 
-def with_columns(schema: Schema, table: Table) -> Schema:
+def with_columns(schema: Schema, table: RawTable) -> Schema:
     """Take all columns but the label for numbers if none is declared."""
     if schema.rules:
         return schema
@@ -120,7 +120,7 @@ def with_columns(schema: Schema, table: Table) -> Schema:
     return replace(schema, rules=tuple(Numeric(name, name, scale="none") for name in names))
 
 
-def without(table: Table, label: str, values: tuple[str, ...]) -> Table:
+def without(table: RawTable, label: str, values: tuple[str, ...]) -> RawTable:
     """Table without the records whose label is one of `values`, which counts them.
 
     How many records there are, and how they are dealt, is then read from the labels.
@@ -135,7 +135,7 @@ def without(table: Table, label: str, values: tuple[str, ...]) -> Table:
     return selected(table, keep)
 
 
-def selected(table: Table, keep: NDArray[np.bool_]) -> Table:
+def selected(table: RawTable, keep: NDArray[np.bool_]) -> RawTable:
     """Table of the records to keep, shape (n,), which counts the others."""
     kept = np.flatnonzero(keep)
     if not len(kept):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from admmnet.data.columns import Refuse, Table, refuse
+from admmnet.data.columns import RawTable, Refuse, refuse
 from admmnet.data.files import about
 from admmnet.data.known import DataSet
 from admmnet.data.labels import canonical
@@ -17,7 +17,17 @@ from admmnet.data.readers.parquet import read_parquet
 from admmnet.data.records import in_words
 from admmnet.data.schema import Schema, Task, parse_schema, separator_of
 from admmnet.data.sets import find
-from admmnet.data.settings import GIVEN, GROUPS, SHARDS, DataSettings, check_settings, form_of, parse_split, reserved
+from admmnet.data.settings import (
+    AGENT,
+    GIVEN,
+    GROUPS,
+    SHARDS,
+    DataSettings,
+    check_settings,
+    form_of,
+    parse_split,
+    reserved,
+)
 from admmnet.data.source import Source, source_of
 from admmnet.errors import RequestError
 
@@ -48,6 +58,13 @@ def validate(settings: DataSettings, agents: int | None = None) -> None:
             raise RequestError(reserved(path))
         if path is not None and not Path(path).is_file():
             raise RequestError(f"{path} does not exist: correct the path (relative ones start at the working folder)")
+
+
+def validate_one(settings: DataSettings) -> None:
+    """As ``validate``, of one set or file."""
+    if settings.per_agent:
+        raise RequestError(f"{settings.data}: name the file of one agent, without {AGENT}")
+    validate(settings)
 
 
 def declared(settings: DataSettings) -> Schema:
@@ -103,10 +120,7 @@ def declared_task(settings: DataSettings) -> Task:
 def declared_classes(settings: DataSettings) -> int:
     """Number of classes that the settings declare, 0 of real targets. Reads no file.
 
-    Raises
-    ------
-    RequestError
-        The rows alone would tell.
+    RequestError if the rows alone would tell.
     """
     schema = _labels_of(settings)
     if schema.task == "classes" and schema.labels is None:
@@ -149,7 +163,7 @@ def read_file(
     return replace(source, file=str(file))
 
 
-def read_table(path: Path, schema: Schema, *, labelled: bool = True, refuse: Refuse = refuse) -> Table:
+def read_table(path: Path, schema: Schema, *, labelled: bool = True, refuse: Refuse = refuse) -> RawTable:
     """Raw columns or numbers of a file; of the schema count the width, and how the file is written."""
     form = form_of(str(path))
     if path.suffix == ".parquet":

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from admmnet.data.columns import Rows
-from admmnet.data.records import Target
+from admmnet.data.records import TargetRange
 from admmnet.data.schema import Schema
 from admmnet.data.settings import DataSettings, parse_centre
 from admmnet.data.shards import Stream, stream
@@ -31,7 +31,7 @@ class Transform:
     scales: Vector | None = None  # (d,) what features are divided by
     clip: bool = False  # whether values beyond their scale are clipped to it first
     projection: Matrix | None = None  # (d, D) what features are multiplied by
-    target: Target | None = None  # how real targets become labels; None for classes
+    target: TargetRange | None = None  # how real targets become labels; None for classes
 
     def features(self, X: Matrix) -> Matrix:
         """Features (m, D) of encoded rows (m, d), without an intercept and not scaled to norm 1."""
@@ -102,12 +102,12 @@ def fit(source: Source, train: Rows, settings: DataSettings, *, discover: bool) 
     return Fitted(made, schema, tuple(read), tuple(notes))
 
 
-def target_of(low: float, high: float, centre: float | None) -> Target:
+def target_of(low: float, high: float, centre: float | None) -> TargetRange:
     """How targets of a public range become labels; the centre is its middle unless one is given."""
     centre = (low + high) / 2 if centre is None else centre
     if not low <= centre <= high:
         raise RequestError(f"--centre must lie in the range of the targets, {low:g} to {high:g}, got {centre:g}")
-    return Target(low, high, centre)
+    return TargetRange(low, high, centre)
 
 
 def steps(n: int, width: int) -> list[slice]:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from admmnet.config.run_config import RunConfig, own_settings
 from admmnet.config.toml import common_settings
 from admmnet.data.arrays import check_length, rows_of
-from admmnet.data.records import Target
+from admmnet.data.records import TargetRange
 from admmnet.data.rows import divide, norms, with_intercept
 from admmnet.errors import RequestError
 from admmnet.estimators.runs import run_on
@@ -119,7 +119,7 @@ def fit(
     require_task(config, task, LEARNS[task], "y")
     labels = np.asarray(y)
     check_length(labels.shape, rows.shape[0])
-    target = Target(-1.0, 1.0, 0.0) if task == "real" else None
+    target = TargetRange(-1.0, 1.0, 0.0) if task == "real" else None
     words = {"algorithm": algorithm, **settings}
     ran = run_on(X, rows, labels, [np.arange(rows.shape[0])], words, account=account, seed=seed, target=target)
     plan = ran.plan.agents[0]

@@ -14,7 +14,7 @@ import numpy as np
 
 from admmnet.config.run_config import RunConfig
 from admmnet.data.loading import SPARSE
-from admmnet.data.records import SIGNS, Target, task_of
+from admmnet.data.records import SIGNS, TargetRange, task_of
 from admmnet.data.settings import GROUPS
 from admmnet.data.shards import Stream, shuffled, stream
 from admmnet.estimators.base import Estimator, Probability, Regressor, grouped, parameters
@@ -30,7 +30,7 @@ from admmnet.types import Vector
 
 
 @parameters
-class Network(Estimator):
+class NetworkEstimator(Estimator):
     """Parameters of the methods of a network.
 
     Parameters
@@ -66,7 +66,7 @@ class Network(Estimator):
     account: str | Path = IN_MEMORY
 
     def _train(
-        self, X: Any, y: Vector, groups: Any = None, target: Target | None = None, labels: tuple[str, ...] = SIGNS
+        self, X: Any, y: Vector, groups: Any = None, target: TargetRange | None = None, labels: tuple[str, ...] = SIGNS
     ) -> None:
         """Run the method on rows (N, d) and labels as methods see them, and keep its model."""
         rows: Any = prepare_rows(X, fit_intercept=self.fit_intercept)
@@ -121,7 +121,7 @@ def _digest(parts: list[Any]) -> str:
     return sha256(owners.tobytes()).hexdigest()[:32]
 
 
-class NetworkClassifier(Network, Probability):
+class NetworkClassifier(NetworkEstimator, Probability):
     """Two classes or more, learned by a network of agents that each have their budget.
 
     Attributes
@@ -169,7 +169,7 @@ class NetworkClassifier(Network, Probability):
 
 
 @parameters
-class NetworkRegressor(Network, Regressor):
+class NetworkRegressor(NetworkEstimator, Regressor):
     """Real targets in the public ``target_range``, learned by a network of agents that each have their budget.
 
     Attributes
@@ -192,5 +192,5 @@ class NetworkRegressor(Network, Regressor):
         """
         X, targets = self._scaled(X, y)
         low, high = self.target_range
-        self._train(X, targets, groups, Target(low, high, (low + high) / 2))
+        self._train(X, targets, groups, TargetRange(low, high, (low + high) / 2))
         return self

@@ -11,7 +11,7 @@ import numpy as np
 
 from admmnet.config.run_config import RunConfig
 from admmnet.data.columns import numbered
-from admmnet.data.records import SIGNS, Records, Target
+from admmnet.data.records import SIGNS, Records, TargetRange
 from admmnet.estimators.tally import counted, folder_of, telling
 from admmnet.library import run
 from admmnet.methods import METHODS
@@ -42,7 +42,7 @@ def run_on(
     account: str | Path,
     seed: int | None,
     graph: Any = None,
-    target: Target | None = None,
+    target: TargetRange | None = None,
     labels: tuple[str, ...] = SIGNS,
 ) -> Ran:
     """Run a method on rows in memory; no run folder stays. Errors are those of ``run``.

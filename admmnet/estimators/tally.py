@@ -174,10 +174,7 @@ PROCESS = Tally()
 def folder_of(account: str | Path) -> str | None:
     """Folder of an account; None where fits are added up in memory.
 
-    Raises
-    ------
-    RequestError
-        It is neither.
+    RequestError if it is neither.
     """
     if account == IN_MEMORY:
         return None

@@ -20,12 +20,13 @@ from admmnet.auditing.methods import Canary, MethodTrials, settings_for
 from admmnet.auditing.planted import planted
 from admmnet.auditing.steps import StepTrials, half_booked
 from admmnet.errors import AdmmnetError, RequestError
-from admmnet.experiments.folder import locked, read_about, refuse_others, write_whole
+from admmnet.experiments.folder import locked, read_about, refuse_others
 from admmnet.experiments.parsing import parse_entry
 from admmnet.experiments.picture import drawable
 from admmnet.experiments.pool import Pool
 from admmnet.experiments.progress import Watch
 from admmnet.experiments.store import Job, Lab, Result
+from admmnet.files import write_whole
 from admmnet.methods import METHODS
 from admmnet.privacy.conversion import gaussian_mu
 from admmnet.report.figure import BLUE, GREEN, GREY, REMEDY, Curve, Look, Panel, Picture, save
@@ -206,12 +207,12 @@ def run_audit(request: Request, *, jobs: int | None = None, watch: Watch | None 
     with Pool(jobs, watch) as pool, locked(folder):
         read_about(folder / FILE, agree)  # again: now nobody else can write it
         about = {"admmnet": __version__, "settings": settings, "result": None}
-        write_whole(folder / FILE, json.dumps(about, indent=2) + "\n")
+        write_whole({folder / FILE: (json.dumps(about, indent=2) + "\n").encode()})
         drawn = _all(Lab(folder, pool), subject, request)
         audit = judge(trials.name, trials.reading, *drawn, delta=subject.delta, confidence=request.confidence)
         scores = drawn[0].scores, drawn[1].scores
         found = Audited(request, audit, trials.adjacency, float(trials.config.epsilon), scores)
-        write_whole(folder / FILE, json.dumps(about | {"result": found.as_dict()}, indent=2) + "\n")
+        write_whole({folder / FILE: (json.dumps(about | {"result": found.as_dict()}, indent=2) + "\n").encode()})
         return _drawn(found, folder, able=able)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from admmnet.errors import AdmmnetError, RequestError
 from admmnet.experiments.figures import CompareResult, Failed, Line, Row, line_of, row_of, to_csv
-from admmnet.experiments.folder import locked, read_about, write_whole
+from admmnet.experiments.folder import locked, read_about
 from admmnet.experiments.grid import Case, Cell, Comparison, Grid
 from admmnet.experiments.parsing import Entry, Values, said
 from admmnet.experiments.picture import drawable, picture_of
@@ -21,7 +21,7 @@ from admmnet.experiments.pool import Call, Failure, Pool
 from admmnet.experiments.progress import Watch
 from admmnet.experiments.tasks import Survey, check, cost, run_cell, survey
 from admmnet.experiments.tuning import Choice, best_of
-from admmnet.files import load_json
+from admmnet.files import load_json, write_whole
 from admmnet.record.manifest import FILES, MANIFEST
 from admmnet.report.figure import REMEDY, save
 
@@ -119,7 +119,7 @@ class _Session:
 
     def _note(self, tuning: list[Any]) -> None:
         content = {"settings": self.grid.settings, "data": [asdict(found) for found in self.surveys], "tuning": tuning}
-        write_whole(self.folder / FILE, json.dumps(content, indent=2) + "\n")
+        write_whole({self.folder / FILE: (json.dumps(content, indent=2) + "\n").encode()})
 
     def _summary(self, cell: Cell) -> dict[str, Any] | None:
         """Summary of a finished run, None if it has not finished."""
@@ -195,21 +195,19 @@ class _Session:
             for cell in cells:
                 if (summary := self._summary(cell)) is not None:
                     self.rows[cell] = row_of(cell, summary)
-            write_whole(self.folder / "compare.csv", to_csv(self._sorted()))
+            write_whole({self.folder / "compare.csv": to_csv(self._sorted().values()).encode()})
 
-    def _sorted(self) -> list[Row]:
+    def _sorted(self) -> dict[Cell, Row]:
         order = {entry: number for number, entry in enumerate(self.grid.entries)}
         cells = sorted(self.rows, key=lambda c: (order[c.case.entry], c.case.epsilon or 0.0, c.seed))
-        return [self.rows[cell] for cell in cells]
+        return {cell: self.rows[cell] for cell in cells}
 
     def lines(self) -> tuple[Line, ...]:
         """A line for each method and epsilon that has runs."""
         found: dict[tuple[Entry, float | None], list[Row]] = {}
-        for case in self.grid.cases():
-            found.setdefault((case.entry, case.epsilon), [])
-        for cell, row in self.rows.items():
-            found[cell.case.entry, cell.case.epsilon].append(row)
-        return tuple(line_of(*place, rows) for place, rows in found.items() if rows)
+        for cell, row in self._sorted().items():
+            found.setdefault((cell.case.entry, cell.case.epsilon), []).append(row)
+        return tuple(line_of(*place, rows) for place, rows in found.items())
 
     def _relations(self) -> list[str]:
         """Say which epsilons are not for replace-one, the relation of the network."""
@@ -235,7 +233,7 @@ class _Session:
             folder=self.folder,
             delta=grid.delta,
             surveys=self.surveys,
-            rows=tuple(self._sorted()),
+            rows=tuple(self._sorted().values()),
             lines=self.lines(),
             choices=tuple(self.choices.values()),
             failed=tuple(self.failed),

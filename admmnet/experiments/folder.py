@@ -12,18 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from admmnet.errors import RequestError, RunError
+from admmnet.errors import RequestError
 from admmnet.files import load_json
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that it is there whole or not at all; RunError if the disk refuses."""
-    beside = path.with_name(path.name + ".new")
-    try:
-        beside.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(beside, path)
-    except OSError as error:
-        raise RunError(f"cannot write {path}: {error.strerror}; free some space and make the same call again") from None
 
 
 def read_about(path: Path, check: Callable[[dict[str, Any]], None]) -> dict[str, Any] | None:
@@ -38,7 +28,7 @@ def read_about(path: Path, check: Callable[[dict[str, Any]], None]) -> dict[str,
     except NotADirectoryError:
         raise RequestError(f"{folder} is no folder: {another}") from None
     except FileNotFoundError:
-        if folder.is_dir() and any(found.name != f"{path.name}.new" for found in folder.iterdir()):
+        if folder.is_dir() and any(found.name != f".{path.name}.new" for found in folder.iterdir()):
             raise RequestError(f"the folder {folder} is not empty and holds no {path.name}: {another}") from None
         return None
     except RequestError:  # is a ValueError, too

@@ -24,10 +24,7 @@ def read_grids(path: Path, words: Mapping[str, Any], settings: Mapping[str, Any]
 
     ``words`` and ``settings`` hold for all of them, in place of what the file says.
 
-    Raises
-    ------
-    RequestError
-        If the file is no such file, or a place has no name or the name of another one.
+    RequestError if the file is no such file, or a place has no name or the name of another one.
     """
     tables = read_toml(path)
     common, places = tables.pop("compare", {}), tables.pop("place", [{"name": ""}])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -73,22 +74,17 @@ class Shelf:
         self._kept: list[tuple[tuple[DataSettings, int, tuple[int, ...], bool], Records]] = []
 
     def loader(self, *, held: bool) -> Loader:
-        """``load``; if held, with the validation part for a test set."""
-        return lambda settings, agents, mine: self._get(settings, agents, mine, held=held)
+        """``load`` with this ``held``."""
+        return partial(self.load, held=held)
 
-    def load(self, settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
-        """As ``load_for``; what is loaded cannot be written."""
-        return self._get(settings, agents, mine, held=False)
-
-    def _get(self, settings: DataSettings, agents: int, mine: Sequence[int], *, held: bool) -> Records:
+    def load(self, settings: DataSettings, agents: int, mine: Sequence[int], *, held: bool = False) -> Records:
+        """As ``load_for``, read-only; if held, with the validation part for a test set."""
         key = (settings, agents, tuple(mine), held)
         for other, records in self._kept:
             if other == key:
                 return records
-        if held:
-            records = hold_out(self.load(settings, agents, mine), settings.data_seed)
-        else:
-            records = load_for(settings, agents, mine)
+        records = self.load(settings, agents, mine) if held else load_for(settings, agents, mine)
+        records = hold_out(records, settings.data_seed) if held else records
         for X, y in (*records.shards.values(), (records.X_test, records.y_test)):
             for part in (*arrays_of(X), y):
                 part.flags.writeable = False  # runs share them

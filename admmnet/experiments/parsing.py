@@ -59,10 +59,7 @@ def listed(text: str) -> list[str]:
 def parse_entry(text: str, flag: str = "--algorithms") -> Entry:
     """Return the entry that NAME[:METHOD[:ACCOUNTANT]] means; ``flag`` is what messages call it.
 
-    Raises
-    ------
-    RequestError
-        If it is of another form or the name is unknown.
+    RequestError if it is of another form or the name is unknown.
     """
     name, rest = text, list[str]()
     while name.rpartition(":")[2] in ("proven", "published"):

@@ -72,10 +72,7 @@ class Lab:
     def measure(self, phase: str, jobs: Sequence[J]) -> dict[J, Result]:
         """Return the results of all jobs, running those that have none.
 
-        Raises
-        ------
-        RunError
-            If any failed, naming the first; the others are kept, and the same call tries it again.
+        RunError if any failed, naming the first; the others are kept, and the same call tries it again.
         """
         wanted, failed = list(dict.fromkeys(jobs)), []
         missing = [job for job in wanted if self._key(job) not in self._known]

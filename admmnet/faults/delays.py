@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from admmnet.errors import RequestError
+from admmnet.registry import meant
+from admmnet.settings import setting, settings_in
 
 LOSSES, STRAGGLERS, COMPUTE, LATENCY, REPEATS = 1, 2, 3, 4, 5
 """Kinds of random numbers."""
@@ -26,16 +27,15 @@ def fault_stream(seed: int, kind: int, round: int) -> np.random.Generator:
 class Delays:
     """What takes how long."""
 
-    compute: float = 0.0
-    """Mean seconds an agent computes a round."""
-    latency: float = 0.0
-    """Mean seconds that a message, or the sign that there is none, is on its way."""
-    jitter: float = 0.0
-    """Standard deviation of both, as a share of their means; they are lognormal."""
-    bandwidth: float = math.inf
-    """Bytes a second over a link, added to the latency."""
-    slow: float = 10.0
-    """Factor of a straggler's computing."""
+    compute: float = setting(0.0, "network", "mean seconds an agent computes a round", within="[0, 1e12]")
+    latency: float = setting(
+        0.0, "network", "mean seconds of a message, or of its absence, on its way", within="[0, 1e12]"
+    )
+    jitter: float = setting(
+        0.0, "network", "deviation of both over their means; they are lognormal", within="[0, 1e12]"
+    )
+    bandwidth: float = setting(math.inf, "network", "bytes a second, added to the latency", within="[1e-12, 1e12]")
+    slow: float = setting(10.0, "network", "factor of a straggler's computing", within="[1, 1e12]")
 
     def words(self) -> str:
         """The settings in words, for a note."""
@@ -44,39 +44,24 @@ class Delays:
         return f"{self.compute:g} s a round of computing, {self.latency:g} s a message{spread}{rate}"
 
 
-_BOUNDS = {
-    "compute": (0.0, "at least 0 (seconds)"),
-    "latency": (0.0, "at least 0 (seconds)"),
-    "jitter": (0.0, "at least 0 (a share of the mean)"),
-    "bandwidth": (1e-12, "at least 1e-12 (bytes a second)"),
-    "slow": (1.0, "at least 1 (a factor)"),
-}
-_MOST = 1e12
-
-
 def parse_delay(text: str, *, straggle: float) -> Delays:
     """Delays such as ``compute=0.05,latency=0.02,jitter=0.5,bandwidth=1e6,slow=10``.
 
     Each key at most once; those left out keep the defaults of ``Delays``. ``slow`` means nothing without ``straggle``.
     """
-    values: dict[str, float] = {}
+    known, values = settings_in(Delays), dict[str, float]()
     for entry in text.split(","):
         key, equals, number = (part.strip() for part in entry.partition("="))
         where = f"delay = {text!r}: "
-        if not equals or key not in _BOUNDS:
-            close = difflib.get_close_matches(key, _BOUNDS, n=1)
-            hint = f"; did you mean {close[0]}?" if close and key not in _BOUNDS else ""
-            raise RequestError(f"{where}{entry.strip()!r} is not KEY=X with a key of {', '.join(_BOUNDS)}{hint}")
+        if not equals or key not in known:
+            hint = "" if key in known else meant(key, known)
+            raise RequestError(f"{where}{entry.strip()!r} is not KEY=X: {hint}the keys are {', '.join(known)}")
         if key in values:
             raise RequestError(f"{where}{key} is given twice; give it once")
-        low, bound = _BOUNDS[key]
         try:
-            value = float(number)
-        except ValueError:
-            value = math.nan
-        if not low <= value <= _MOST:
-            raise RequestError(f"{where}{key} = {number} is not allowed: it must be {bound} and at most {_MOST:g}")
-        values[key] = value
+            values[key] = known[key].parse(number)
+        except RequestError as error:
+            raise RequestError(f"{where}{error}") from None
     if "slow" in values and straggle == 0.0:
         raise RequestError(f"delay = {text!r}: slow goes with straggle > 0, the share of slow rounds")
     return Delays(**values)

@@ -27,7 +27,7 @@ class Links:
 
     def __init__(self, graph: Graph) -> None:
         self.agents = len(graph)
-        edges = np.array(list(graph.edges()), dtype=np.int64).reshape(-1, 2)
+        edges = np.array(list(graph.edges), dtype=np.int64).reshape(-1, 2)
         self._keys = np.sort(np.concatenate([self._key(*edges.T), self._key(*edges.T[::-1])]))
         self.sender, self.receiver = np.divmod(self._keys, self.agents)
         self.back = np.searchsorted(self._keys, self._key(self.receiver, self.sender))

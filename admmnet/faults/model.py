@@ -69,7 +69,7 @@ class MessageLoss:
 
     def __init__(self, size: int, drop: float, burst: float, seed: int) -> None:
         self._size, self._drop, self._seed = size, drop, seed
-        self._stay = drop if burst == 1.0 else 1.0 - 1.0 / burst
+        self._stay = 1.0 - 1.0 / burst
         self._enter = drop if burst == 1.0 else drop / (burst * (1.0 - drop))
         self._known: tuple[int, Mask] = (-1, np.zeros(size, dtype=bool))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from typing import NamedTuple
 from admmnet.errors import RequestError, short
 from admmnet.graph import network_of
 from admmnet.graph.checks import Collector
+from admmnet.graph.files import fields_of, listed, paired, text_of
 from admmnet.graph.simple import Graph
 
 SEED_STEP = 1000
@@ -106,26 +106,15 @@ def read_schedule(path: Path, *, agents: int | None = None, seed: int = 0) -> Gr
     return GraphSchedule(str(path), spans, tuple(edges for edges, _ in graphs), repeat, collector.graph())
 
 
-def _fields(path: Path, where: str) -> list[tuple[int, list[str], str]]:
-    """Lines of a file that say something: number, words and the whole line."""
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except OSError as error:
-        raise RequestError(f"{where}: {path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise RequestError(f"{where}: {path}: cannot be read: not UTF-8 text at byte {error.start}") from None
-    split = [(number, line.partition("#")[0].split(), line) for number, line in enumerate(lines, start=1)]
-    return [entry for entry in split if entry[1]]
-
-
 def _lines(path: Path) -> tuple[list[tuple[int, Span, list[str]]], int | None]:
     found, repeat = [], None
-    for number, (head, *words), line in _fields(path, "topology_schedule"):
+    for number, (head, *words) in fields_of(text_of(path)):
+        line = short(" ".join((head, *words)))
         if head == "repeat":
             if repeat is not None or len(words) != 1 or not re.fullmatch(r"[1-9][0-9]{0,8}", words[0], re.ASCII):
                 raise RequestError(
                     f"{path}, line {number}: expected one line 'repeat ROUNDS' with a whole number of at least 1, got "
-                    f"{short(line.strip())}"
+                    f"{line}"
                 )
             repeat = int(words[0])
             continue
@@ -133,7 +122,7 @@ def _lines(path: Path) -> tuple[list[tuple[int, Span, list[str]]], int | None]:
         if span is None or not words:
             raise RequestError(
                 f"{path}, line {number}: expected rounds and a graph such as '0-9 ring:5', '10- mine.edges', '3 edges "
-                f"0-1 2-3' or '4 none', got {short(line.strip())}"
+                f"0-1 2-3' or '4 none', got {line}"
             )
         found.append((number, span, words))
     if not found:
@@ -171,38 +160,18 @@ def _edges(path: Path, number: int, words: list[str], seed: int) -> tuple[Edges,
     """Edges of one line's graph, and its number of agents if it has one."""
     where = f"{path}, line {number}"
     if words[0] == "edges":
-        pairs = [word.split("-") for word in words[1:]]
-        if not pairs or any(len(pair) != 2 for pair in pairs):
-            raise RequestError(f"{where}: expected edges such as 'edges 0-1 2-3', got {short(' '.join(words))}")
-        return _collected(Collector(where), ((first, second, 0) for first, second in pairs)), None
+        if not words[1:]:
+            raise RequestError(f"{where}: expected edges such as 'edges 0-1 2-3', or 'none', got no edge")
+        return paired(words[1:], where).edges, None
     if len(words) != 1:
         raise RequestError(f"{where}: expected one graph, got {short(' '.join(words))}")
     if words[0] == "none":
         return (), None
     file = path.parent / words[0]
-    if file.suffix.lower() == ".edges":
-        return _read_edges(file, where), None
     try:
+        if file.suffix.lower() == ".edges":  # need not join all agents
+            return listed(text_of(file), str(file)).edges, None
         graph = network_of(file if file.exists() else words[0], seed=seed)
     except RequestError as error:
         raise RequestError(f"{where}: {error}") from None
-    return tuple(sorted((min(edge), max(edge)) for edge in graph.edges())), len(graph)
-
-
-def _read_edges(file: Path, where: str) -> Edges:
-    """Edges of a file that need not join all agents."""
-    rows = []
-    for number, fields, line in _fields(file, where):
-        if len(fields) != 2:
-            raise RequestError(f"{file}, line {number}: expected two agents such as '0 1', got {short(line)}")
-        rows.append((fields[0], fields[1], number))
-    return _collected(Collector(str(file)), rows)
-
-
-def _collected(collector: Collector, rows: Iterable[tuple[str, str, int]]) -> Edges:
-    edges = []
-    for first, second, line in rows:
-        collector.edge(first, second, line)
-        i, j = int(first), int(second)
-        edges.append((min(i, j), max(i, j)))
-    return tuple(sorted(edges))
+    return tuple(graph.edges), len(graph)

@@ -60,6 +60,11 @@ class Collector:
             raise self.fault(f"more than {MAX_EDGES:,} edges; choose a sparser graph", line)
         self._edges[key] = line
 
+    @property
+    def edges(self) -> tuple[tuple[int, int], ...]:
+        """All that were taken, (lower, higher), in sorted order."""
+        return tuple(sorted(self._edges))
+
     def graph(self) -> Graph:
         """Network of all that was taken, with its nodes and edges in sorted order."""
         count = len(self._lines)

@@ -35,7 +35,7 @@ def describe(graph: Graph) -> GraphFacts:
     connectivity, gap = _spectra(graph) if small else (None, None)
     return GraphFacts(
         nodes=len(graph),
-        edges=graph.number_of_edges(),
+        edges=len(graph.edges),
         degree_min=min(degrees),
         degree_mean=sum(degrees) / len(degrees),
         degree_max=max(degrees),
@@ -50,14 +50,14 @@ def _bipartite(graph: Graph) -> bool:
     from admmnet.graph.tree import spanning_tree  # imports numpy
 
     tree = spanning_tree(graph)
-    return tree is not None and all((tree.depth[i] - tree.depth[j]) % 2 for i, j in graph.edges())
+    return tree is not None and all((tree.depth[i] - tree.depth[j]) % 2 for i, j in graph.edges)
 
 
 def _spectra(graph: Graph) -> tuple[float, float]:
     import numpy as np  # only needed here
 
     adjacency = np.zeros((len(graph), len(graph)))
-    edges = np.array(list(graph.edges()))
+    edges = np.array(list(graph.edges))
     adjacency[edges[:, 0], edges[:, 1]] = adjacency[edges[:, 1], edges[:, 0]] = 1.0
     degrees = adjacency.sum(axis=1)
     laplacian = np.diag(degrees) - adjacency

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,26 +35,35 @@ def read_topology(path: Path) -> Graph:
     if path.suffix.lower() == ".npy":
         return _read_matrix(path)
     read, _ = _format(path)
+    return read(text_of(path), str(path))
+
+
+def text_of(path: Path) -> str:
+    """Content of a text file; RequestError if it cannot be read."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise RequestError(f"{path}: no such file: correct the path") from None
     except OSError as error:
         raise RequestError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise RequestError(f"{path}: cannot be read: not UTF-8 text at byte {error.start}") from None
-    return read(text, str(path))
 
 
 def read_edges(text: str) -> Graph:
     """Network that lists its edges, ``edges:0-1,1-2,2-0``: what a graph given in memory is called."""
-    collector = Collector("topology edges")
-    for edge in text.removeprefix(EDGES).split(","):
+    return paired(text.removeprefix(EDGES).split(","), "topology edges").graph()
+
+
+def paired(edges: Iterable[str], source: str) -> Collector:
+    """Edges such as ``0-1``, of a source."""
+    collector = Collector(source)
+    for edge in edges:
         first, dash, second = edge.partition("-")
         if not dash:
-            raise collector.fault(f"expected pairs of agents such as 0-1,1-2, got {short(edge)}")
+            raise collector.fault(f"expected pairs of agents such as 0-1, got {short(edge)}")
         collector.edge(first.strip(), second.strip())
-    return collector.graph()
+    return collector
 
 
 def named(topology: str) -> str:
@@ -93,21 +102,27 @@ def _format(path: Path) -> tuple[Callable[[str, str], Graph], Callable[[Graph], 
         raise RequestError(f"{path}: a topology file ends in {', '.join(SUFFIXES)}; its suffix is {suffix}") from None
 
 
-def _fields(text: str) -> Iterator[tuple[int, list[str]]]:
+def fields_of(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Lines that say something: number and words, without comments."""
     for number, line in enumerate(text.splitlines(), start=1):
         fields = line.partition("#")[0].split()
         if fields:
             yield number, fields
 
 
-def _read_edges(text: str, source: str) -> Graph:
+def listed(text: str, source: str) -> Collector:
+    """Edges of the text of an ``.edges`` file, which need not join all agents."""
     collector = Collector(source)
-    for line, fields in _fields(text):
+    for line, fields in fields_of(text):
         # behind the agents stands what networkx knows of the edge, or its weight: neither means anything here
         if len(fields) != 2 and not (len(fields) > 2 and (fields[2].startswith("{") or _is_weight(fields[2:]))):
             raise collector.fault(f"expected two agents such as '0 1', got {short(' '.join(fields))}", line)
         collector.edge(fields[0], fields[1], line)
-    return collector.graph()
+    return collector
+
+
+def _read_edges(text: str, source: str) -> Graph:
+    return listed(text, source).graph()
 
 
 def _is_weight(fields: list[str]) -> bool:
@@ -146,14 +161,14 @@ def _read_matrix(path: Path) -> Graph:
 
 def _read_adjlist(text: str, source: str) -> Graph:
     collector = Collector(source)
-    listed: dict[int, set[int]] = {}
-    for line, fields in _fields(text):
+    around: dict[int, set[int]] = {}
+    for line, fields in fields_of(text):
         head = collector.agent(fields[0], line)
-        mine = listed.setdefault(head, set())
+        mine = around.setdefault(head, set())
         for field in fields[1:]:
             neighbour = collector.agent(field, line)
             # an adjacency list may name an edge at both of its ends, but at each only once
-            if neighbour in mine or head not in listed.get(neighbour, ()):
+            if neighbour in mine or head not in around.get(neighbour, ()):
                 collector.edge(head, neighbour, line)
             mine.add(neighbour)
     return collector.graph()
@@ -226,11 +241,11 @@ def _by_networkx(name: str, reader: str, text: str, source: str, **how: str) -> 
 
 def _written(graph: Graph, head: str, separator: str) -> str:
     """An edge a line, below a line of its own."""
-    return "".join(f"{line}\n" for line in (head, *(f"{i}{separator}{j}" for i, j in graph.edges())))
+    return "".join(f"{line}\n" for line in (head, *(f"{i}{separator}{j}" for i, j in graph.edges)))
 
 
 def _header(graph: Graph) -> str:
-    return f"# {len(graph)} agents, {graph.number_of_edges()} edges"
+    return f"# {len(graph)} agents, {len(graph.edges)} edges"
 
 
 def _generated(generator: str, graph: Graph) -> str:
@@ -241,7 +256,7 @@ def _generated(generator: str, graph: Graph) -> str:
 
 def _write_json(graph: Graph) -> str:
     nodes = ",\n".join(f'    {{"id": {node}}}' for node in graph)
-    edges = ",\n".join(f'    {{"source": {i}, "target": {j}}}' for i, j in graph.edges())
+    edges = ",\n".join(f'    {{"source": {i}, "target": {j}}}' for i, j in graph.edges)
     head = '{\n  "directed": false,\n  "multigraph": false,\n  "graph": {},\n'
     return f'{head}  "nodes": [\n{nodes}\n  ],\n  "edges": [\n{edges}\n  ]\n}}\n'
 

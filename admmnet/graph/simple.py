@@ -7,29 +7,17 @@ from functools import cached_property
 from typing import Any
 
 
-class Edges(tuple[tuple[int, int], ...]):
-    """Edges (lower, higher), in order; ``graph.edges`` and ``graph.edges()`` are the same, as with networkx."""
-
-    graph: Graph
-
-    def __call__(self, *which: Any, **how: Any) -> Any:
-        """Themselves; of some agents or with data, what networkx says."""
-        return self.graph.networkx.edges(*which, **how) if which or how else self
-
-
 class Graph:
     """A simple undirected graph on the agents 0 to N - 1.
 
-    What a run needs of a ``networkx.Graph`` is here. Names that only that has are taken from ``networkx``, the
-    attribute, which imports the package. So functions of networkx take this graph, too, unless they make one of the
-    same class. It is no ``networkx.Graph`` in all: methods of other packages are given ``graph.networkx``.
+    What a run needs of a ``networkx.Graph`` is here, by the same names. Functions of networkx and methods of other
+    packages are given ``graph.networkx``.
 
-    ``edges`` are pairs in any order, each once.
+    ``edges`` are pairs in any order, each once; the attribute has them as (lower, higher), in order.
     """
 
     def __init__(self, agents: int, edges: Iterable[tuple[int, int]] = ()) -> None:
-        self.edges = Edges(sorted((i, j) if i < j else (j, i) for i, j in edges))
-        self.edges.graph = self
+        self.edges = tuple(sorted((i, j) if i < j else (j, i) for i, j in edges))
         around: list[list[int]] = [[] for _ in range(agents)]
         for i, j in self.edges:  # in order, so neighbours are in ascending order, too
             around[i].append(j)
@@ -52,19 +40,13 @@ class Graph:
         """Neighbours, ascending."""
         return self._around[agent]
 
-    number_of_nodes = __len__
-
-    def number_of_edges(self) -> int:
-        """Number of edges."""
-        return len(self.edges)
-
     def has_edge(self, i: int, j: int) -> bool:
         """Whether two agents are neighbours."""
         return i in self and j in self._around[i]
 
-    def degree(self, agent: int | None = None) -> Any:
-        """Number of neighbours; without an agent, pairs of agents and these."""
-        return list(enumerate(map(len, self._around))) if agent is None else len(self._around[agent])
+    def degree(self, agent: int) -> int:
+        """Number of neighbours."""
+        return len(self._around[agent])
 
     @cached_property
     def networkx(self) -> Any:
@@ -75,12 +57,6 @@ class Graph:
         graph.add_nodes_from(self)
         graph.add_edges_from(self.edges)
         return graph
-
-    def __getattr__(self, name: str) -> Any:
-        """What networkx's graph has and this one has not."""
-        if name.startswith("__"):  # asked for by copy, pickle and the like
-            raise AttributeError(name)
-        return getattr(self.networkx, name)
 
 
 def parts_of(graph: Graph, among: Collection[int] | None = None) -> list[set[int]]:

@@ -120,7 +120,7 @@ def _adapted(found: Any, _: str) -> Family:
 
         first = make(0)
         remedy = "choose other numbers" if random else ""
-        return _Plan(first.number_of_nodes(), first.number_of_edges(), make, remedy)
+        return _Plan(len(first), len(first.edges), make, remedy)
 
     example = ":".join([name, *("0.5" if letter == "P" else "8" for letter in letters)])
     return Family(":".join([name, *letters]), example, plan, random)
@@ -178,7 +178,7 @@ def _drawn(generator: str, *numbers: float, seed: int) -> Graph:
     import networkx as nx
 
     graph = getattr(nx, generator)(*numbers, seed=seed)
-    return Graph(len(graph), graph.edges())
+    return Graph(len(graph), graph.edges)
 
 
 def _need(held: bool, message: str) -> None:

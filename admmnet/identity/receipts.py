@@ -7,12 +7,12 @@ verified covers all before it.
 from __future__ import annotations
 
 import hashlib
-import json
 import math
-import re
 import struct
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import msgspec
 
 from admmnet.identity.keys import SIGNATURE, statement
 
@@ -21,8 +21,19 @@ NOTHING = bytes(32)
 _BODY = struct.Struct("<IIQd32s32s32s32s")
 SIZE = _BODY.size + SIGNATURE
 """Bytes of a signed receipt on its way."""
-_KEYS = ("run", "round", "agent", "said", "total", "ledger", "lines", "rho", "previous", "signature")
-_HEX = re.compile("[0-9a-f]*")
+
+
+class _Line(msgspec.Struct, forbid_unknown_fields=True):
+    run: str
+    round: int
+    agent: int
+    said: str | None
+    total: str | None
+    ledger: str
+    lines: int
+    rho: float | None
+    previous: str | None
+    signature: str | None
 
 
 class Receipt(NamedTuple):
@@ -90,23 +101,18 @@ def of_words(words: bytes) -> tuple[Receipt, bytes]:
 def of_line(line: bytes) -> tuple[str, Receipt, bytes | None]:
     """Name of the start, receipt and signature of a line without its newline; ValueError if it is none."""
     try:
-        found: Any = json.loads(line)
-    except (ValueError, RecursionError):
+        found = msgspec.json.decode(line, type=_Line)
+        said = [NOTHING if word is None else bytes.fromhex(word) for word in (found.said, found.total, found.previous)]
+        signed = None if found.signature is None else bytes.fromhex(found.signature)
+        ledger, rho = bytes.fromhex(found.ledger), math.inf if found.rho is None else found.rho
+    except (msgspec.DecodeError, ValueError, RecursionError):
         raise ValueError("is no receipt") from None
-    if not isinstance(found, dict) or tuple(found) != _KEYS:
+    receipt = Receipt(found.round, found.agent, found.lines, rho, ledger, *said)
+    if [*map(len, receipt[4:])] != [32] * 4 or (signed is not None and len(signed) != SIGNATURE):
         raise ValueError("is no receipt")
-    run, round, agent, said, total, ledger, lines, rho, previous, signature = found.values()
-    if not all(type(number) is int for number in (round, agent, lines)) or not isinstance(run, str):
-        raise ValueError("is no receipt")
-    digests = [NOTHING if value is None else _bytes(value, 32) for value in (said, total, previous)]
-    cost = math.inf if rho is None else rho
-    if not isinstance(cost, float):
-        raise ValueError("is no receipt")
-    receipt = Receipt(round, agent, lines, cost, _bytes(ledger, 32), *digests)
-    signed = None if signature is None else _bytes(signature, SIGNATURE)
-    if receipt.line(run, signed) != line + b"\n":
+    if receipt.line(found.run, signed) != line + b"\n":
         raise ValueError("is not written as receipts are")
-    return run, receipt, signed
+    return found.run, receipt, signed
 
 
 def fault_of(receipt: Receipt, before: Receipt | None, previous: bytes) -> str | None:
@@ -121,9 +127,3 @@ def fault_of(receipt: Receipt, before: Receipt | None, previous: bytes) -> str |
             f"{before.lines} lines and {before.rho:.6g}"
         )
     return None
-
-
-def _bytes(value: Any, size: int) -> bytes:
-    if not isinstance(value, str) or len(value) != 2 * size or not _HEX.fullmatch(value):
-        raise ValueError("is no receipt")
-    return bytes.fromhex(value)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from admmnet.privacy.budget import Charges
 from admmnet.privacy.calibrate import Calibrated
+from admmnet.types import Vector
 
 Mask: TypeAlias = NDArray[np.bool_]
 
@@ -46,6 +47,13 @@ class AgentPlan:
     def calibrated(self, found: Calibrated[Any]) -> AgentPlan:
         """Return the same with calibrated noise."""
         return replace(self, noise=found.noise, charges=found.charges)
+
+
+@dataclass(slots=True)
+class ModelState:
+    """State of an agent that knows nothing but the last released model, shape (size,)."""
+
+    theta: Vector
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ from admmnet.errors import RequestError
 from admmnet.graph.simple import Graph
 from admmnet.holder.answers import Asking
 from admmnet.holder.known import Known
-from admmnet.methods.agent import Agent, AgentPlan, Contact, Mask
+from admmnet.methods.agent import Agent, AgentPlan, Contact, Mask, ModelState
 from admmnet.methods.settings import Given, MethodSettings
 from admmnet.privacy.calibrate import Target
 from admmnet.solvers.losses import Loss, get_loss
@@ -29,8 +29,7 @@ from admmnet.types import Integers, Total, Vector
 if TYPE_CHECKING:
     from admmnet.holder.known import LabelKind
 
-
-__all__ = ["Agent", "AgentPlan", "Closing", "Contact", "Facts", "Mask", "Method", "filled"]
+__all__ = ["Agent", "AgentPlan", "Closing", "Contact", "Facts", "Mask", "Method", "ModelState", "filled"]
 
 
 @dataclass(frozen=True)
@@ -297,8 +296,11 @@ class Method:
         return agent.releases > 0
 
     def model(self, agent: Agent) -> Vector:
-        """Model of the agent, shape (size,), made of released vectors."""
-        raise NotImplementedError
+        """Model of the agent, shape (size,), made of released vectors: ``theta`` of its state."""
+        found: Vector | None = getattr(agent.state, "theta", None)
+        if found is None:
+            raise NotImplementedError
+        return found
 
 
 def filled(settings: Given, **values: Any) -> Given:

@@ -247,11 +247,6 @@ class ConsensusMethod(Method):
         if isinstance(agent.state, ConsensusState):
             agent.state.leave(gone, agent.plan.eta)
 
-    def model(self, agent: Agent) -> Vector:
-        """Last broadcast."""
-        found: Vector = agent.state.theta
-        return found
-
 
 def screened(agent: Agent, own: Vector | None, inbox: Mapping[int, Vector]) -> dict[int, Vector]:
     """What neighbours said, with the agent's own vector in place of those that stand far from the others, eq. (100).

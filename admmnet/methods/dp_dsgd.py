@@ -198,8 +198,3 @@ class DPDSGD(Method):
         for row, j in enumerate(agent.neighbours):
             if j in inbox:
                 state.heard[row] = inbox[j]
-
-    def model(self, agent: Agent) -> Vector:
-        """Last broadcast."""
-        state: GossipState = agent.state
-        return state.theta

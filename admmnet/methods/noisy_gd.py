@@ -104,8 +104,3 @@ class NoisyGD(SumMethod):
         momentum = state.steps / (state.steps + 3.0)
         state.point = theta + momentum * (theta - state.theta)
         state.theta, state.steps = theta, state.steps + 1
-
-    def model(self, agent: Agent) -> Vector:
-        """Where the last step led."""
-        found: Vector = agent.state.theta
-        return found

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from admmnet.methods.base import Facts
 
 
-class Kind(NamedTuple):
+class Alike(NamedTuple):
     """Agents alike: number of records, degree, and what they may spend."""
 
     records: int
@@ -84,12 +84,12 @@ class PublishedRule:
         """Noise of an agent."""
         return self._found[self._kind(agent)]
 
-    def _kind(self, agent: int) -> Kind:
+    def _kind(self, agent: int) -> Alike:
         epsilon, delta = self._settings.budget_of(agent)
         target = Target(epsilon, delta, str(self._settings.accountant), form="published")
-        return Kind(self._facts.counts[agent], self._facts.graph.degree(agent), target)
+        return Alike(self._facts.counts[agent], self._facts.graph.degree(agent), target)
 
-    def _settle(self, kinds: list[Kind], asked: float | None) -> tuple[float, dict[Kind, Calibrated[PublishedNoise]]]:
+    def _settle(self, kinds: list[Alike], asked: float | None) -> tuple[float, dict[Alike, Calibrated[PublishedNoise]]]:
         """Raise lambda until it holds: the noise depends on it, and the least one on the noise."""
         weight = asked
         for _ in range(100):
@@ -107,10 +107,10 @@ class PublishedRule:
                 return weight, found
         raise RequestError("regularisation = auto does not settle for these agents; set a larger one by hand")
 
-    def _kept(self, kind: Kind, found: Calibrated[PublishedNoise]) -> bool:
+    def _kept(self, kind: Alike, found: Calibrated[PublishedNoise]) -> bool:
         return kind.target.accountant == "published" or kind.target.allows(kind.target.worst(found.charges))
 
-    def _rho_total(self, kind: Kind, weight: float | None) -> float:
+    def _rho_total(self, kind: Alike, weight: float | None) -> float:
         """rho_total of an agent: eq. (P4), or by bisection on the proven worst case."""
         start = loose_rho(kind.target.epsilon, kind.target.delta)
         if kind.target.accountant == "published":
@@ -123,7 +123,7 @@ class PublishedRule:
 
         return calibrate(draft, kind.target, start).rho
 
-    def _allocate(self, rho_total: float, kind: Kind) -> Allocation:
+    def _allocate(self, rho_total: float, kind: Alike) -> Allocation:
         """Split rho_total as the paper does.
 
         Raises
@@ -148,7 +148,7 @@ class PublishedRule:
             math.sqrt(2.0 * self._share * rho_total),  # eq. (14), from rho = (epsilon_t + epsilon_q)^2 / 2
         )
 
-    def _draft(self, kind: Kind, part: Allocation, weight: float) -> Draft[PublishedNoise]:
+    def _draft(self, kind: Alike, part: Allocation, weight: float) -> Draft[PublishedNoise]:
         """Noise of an agent and all that it can charge, at an allocation and a lambda."""
         settings, rounds = self._settings, int(self._settings.rounds)
         share, beta = weight / len(self._facts.graph), float(settings.beta)

@@ -10,7 +10,7 @@ import math
 from typing import NamedTuple
 
 
-class Asked(NamedTuple):
+class Goal(NamedTuple):
     """What is asked of an agent: a_acc, excess of the expected loss over the reference's, of this norm; and xi."""
 
     accuracy: float
@@ -31,7 +31,7 @@ class Needed(NamedTuple):
     least_ever: float
 
 
-def needed(asked: Asked, beta: float, sigma1: float, sigma2: float, width: int) -> Needed:
+def needed(asked: Goal, beta: float, sigma1: float, sigma2: float, width: int) -> Needed:
     """Eq. (110) for one agent's noise."""
     log = math.log(1.0 / asked.failure)
     along, square = sigma2 * math.sqrt(2.0 * width * log), asked.norm**2

@@ -16,7 +16,7 @@ from admmnet.errors import RequestError
 from admmnet.holder.answers import Asking
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.sums import MomentSum, moments
-from admmnet.methods.base import Agent, Facts, filled
+from admmnet.methods.base import Agent, Facts, ModelState, filled
 from admmnet.methods.settings import Given, MethodSettings, SumSettings
 from admmnet.methods.sums import FINEST, SumMethod
 from admmnet.settings import Auto, setting
@@ -35,13 +35,6 @@ class MomentSettings(SumSettings):
     ridge: float | Auto = setting(
         "auto", "algorithm", "ridge of ssp over the norm of its noise; auto: 0.75", within="(0, 1e+09]", tunable=True
     )
-
-
-@dataclass(slots=True)
-class MomentState:
-    """Model, shape (size,): zero until the sum is known."""
-
-    theta: Vector
 
 
 class SSP(SumMethod):
@@ -86,9 +79,9 @@ class SSP(SumMethod):
         """Moments of the records; there is no point."""
         return MomentSum.costing(known, ratio, self.grid)
 
-    def start(self, agent: Agent, size: int) -> MomentState:
-        """Nothing is known."""
-        return MomentState(np.zeros(size))
+    def start(self, agent: Agent, size: int) -> ModelState:
+        """Zero until the sum is known."""
+        return ModelState(np.zeros(size))
 
     def propose(self, agent: Agent, round: int) -> Asking[Integers | None]:
         """Eq. (75): the agent's noisy moments."""
@@ -99,7 +92,8 @@ class SSP(SumMethod):
         if total is None:
             return
         if self._solved is None or self._solved[0] is not total:
-            self._solved = total, self._solution(total)
+            along, values, vectors, least = self._parts(total)
+            self._solved = total, ((along / (np.maximum(values, 0.0) + least)) @ vectors.T).ravel()
         agent.state.theta = self._solved[1].copy()
 
     def _noise(self, total: Total, numbers: int = 1) -> float:
@@ -114,11 +108,6 @@ class SSP(SumMethod):
         least += float(self.settings.regularisation) * self.records_of(total.agents)
         values, vectors = np.linalg.eigh(second)
         return np.asarray(first @ vectors), values, vectors, least
-
-    def _solution(self, total: Total) -> Vector:
-        along, values, vectors, least = self._parts(total)
-        found: Vector = ((along / (np.maximum(values, 0.0) + least)) @ vectors.T).ravel()
-        return found
 
     def deviation(self) -> Vector | None:
         """Eq. (105): first order of what the noise of both moments does to the solution."""
@@ -138,8 +127,3 @@ class SSP(SumMethod):
             np.fill_diagonal(mixed, variance)
             found.append(np.einsum("ij,jk,ik->i", vectors, mixed, vectors, optimize=True))
         return np.asarray(self._noise(self._solved[0]) * np.sqrt(np.maximum(np.concatenate(found), 0.0)))
-
-    def model(self, agent: Agent) -> Vector:
-        """Ridge regression, zero before the sum."""
-        found: Vector = agent.state.theta
-        return found

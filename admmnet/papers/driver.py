@@ -13,10 +13,11 @@ from typing import Any
 
 from admmnet.config.modes import SIMULATE
 from admmnet.errors import RequestError
-from admmnet.experiments.folder import locked, read_about, write_whole
+from admmnet.experiments.folder import locked, read_about
 from admmnet.experiments.pool import Pool
 from admmnet.experiments.progress import Watch
 from admmnet.experiments.store import RESULTS, Lab
+from admmnet.files import write_whole
 from admmnet.papers import PAPERS
 from admmnet.papers.report import Claim, Figure
 from admmnet.papers.tables import read_table, write_table
@@ -100,7 +101,7 @@ def reproduce(request: Request, *, jobs: int | None = None, watch: Watch | None 
         about |= {"data_dir": request.data_dir is not None, "seeds": request.seeds}
         # without places: results depend on records, whose sha256 is in every key
         about |= {name: getattr(request, name) is not None for name in ("ipums_brazil", "ipums_us")}
-        write_whole(folder / FILE, json.dumps(about, indent=2) + "\n")
+        write_whole({folder / FILE: (json.dumps(about, indent=2) + "\n").encode()})
         lab = Lab(folder, pool)
         figures: Sequence[Figure] = module.figures(lab, request, scale)
         if request.quick:
@@ -154,7 +155,7 @@ def _write(request: Request, module: Any, figures: Sequence[Figure], measured: i
         lines += [claim.row(figure.name) for claim in own]
         parts.append(figure.section(rows, own, drawn=able))
     write_table(folder / CLAIMS, lines)
-    write_whole(folder / REPORT, "\n\n".join(parts) + "\n")
+    write_whole({folder / REPORT: ("\n\n".join(parts) + "\n").encode()})
     undrawn = (
         "no picture was drawn: matplotlib is not installed; run: pip install 'admmnet[plot]', and make the same "
         f"call again: what is in {RESULTS} is not repeated"

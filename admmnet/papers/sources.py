@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from admmnet.data import DataSettings, Records
-from admmnet.data.records import Target
+from admmnet.data.records import TargetRange
 from admmnet.errors import MissingDataError
 from admmnet.experiments.holdout import hold_out, load_for
 from admmnet.experiments.tasks import digest, pooled_rows
@@ -134,7 +134,7 @@ def _unit(X: Matrix) -> Matrix:
     return np.ascontiguousarray(X / np.linalg.norm(X, axis=1, keepdims=True))
 
 
-def _records(name: str, X: Matrix, y: Vector, test: int, target: Target | None = None) -> Records:
+def _records(name: str, X: Matrix, y: Vector, test: int, target: TargetRange | None = None) -> Records:
     n = len(y) - test
     features = tuple(f"x{number + 1}" for number in range(X.shape[1]))
     return Records(name, {0: (X[:n], y[:n])}, {0: n}, X[n:], y[n:], features, "public-bounds", target=target)
@@ -151,7 +151,7 @@ def _ridge(records: int, test: int, draw: int = 7) -> Records:
     score = Z @ (rng.standard_normal(d) / scale)
     y = np.tanh(0.45 * score / score.std() + 0.35 * rng.standard_normal(n))
     X = _unit(np.hstack([Z, np.ones((n, 1))]))
-    return _records("synthetic ridge", X, y, test, Target(-1.0, 1.0, 0.0))
+    return _records("synthetic ridge", X, y, test, TargetRange(-1.0, 1.0, 0.0))
 
 
 def _sphere(records: int, test: int = 1000) -> Records:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from admmnet.errors import counted
-from admmnet.experiments.folder import csv_text, write_whole
+from admmnet.experiments.folder import csv_text
 from admmnet.experiments.statistics import Sample
+from admmnet.files import write_whole
 
 Row = dict[str, Any]
 """Numbers are floats or ints, what is undefined is None."""
@@ -55,7 +56,7 @@ class RowTable(list[Row]):
 def write_table(path: Path, rows: Sequence[Row]) -> None:
     """Write rows of equal columns as ``csv_text`` does."""
     names = list(dict.fromkeys(name for row in rows for name in row))
-    write_whole(path, csv_text(names, (map(row.get, names) for row in rows)))
+    write_whole({path: csv_text(names, (map(row.get, names) for row in rows)).encode()})
 
 
 def read_table(path: Path) -> RowTable:

@@ -24,10 +24,7 @@ ROWS = {"rows": "norm 1", "none": "as they are"}
 def content(model: Model, agent: int | None = None) -> dict[str, Any]:
     """Everything that predictions follow from, as plain values (docs/model.md).
 
-    Raises
-    ------
-    RequestError
-        If there is no such agent, or features were divided or projected after they were encoded.
+    RequestError if there is no such agent, or features were divided or projected after they were encoded.
     """
     config = model.config
     for name, carried in (("normalise", tuple(ROWS)), ("project", (None,))):
@@ -66,12 +63,8 @@ def content(model: Model, agent: int | None = None) -> dict[str, Any]:
 def export_model(model: Model, out: Path, agent: int | None = None) -> None:
     """Write a model; the ending of ``out`` chooses the form. A file that is there is replaced.
 
-    Raises
-    ------
-    RequestError
-        As ``content``, or if the ending is another, or the file lies in the run folder.
-    RunError
-        If the disk refuses.
+    RequestError as ``content``, or if the ending is another, or the file lies in the run folder. RunError if the disk
+    refuses.
     """
     if out.suffix not in (".json", ".npz"):
         raise RequestError(f"-o {out}: the file must end in .json or .npz")

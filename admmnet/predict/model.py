@@ -16,7 +16,7 @@ from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_saved
 from admmnet.data import ENCODING, Task, declared_task
 from admmnet.data.labels import oriented
-from admmnet.data.records import Target
+from admmnet.data.records import TargetRange
 from admmnet.data.schema import parse_schema
 from admmnet.data.sets import public_schema
 from admmnet.data.settings import parse_centre
@@ -82,7 +82,7 @@ class Model:
         return schema.classes if schema.labels is None else oriented(schema.labels, self.config.positive)
 
     @property
-    def target(self) -> Target | None:
+    def target(self) -> TargetRange | None:
         """How real targets became labels."""
         schema = parse_schema(self.table)
         if self.task != "real" or schema.targets is None:

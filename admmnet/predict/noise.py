@@ -95,12 +95,7 @@ class _Run:
 def noise_of(model: Model, agent: int | None = None) -> Noise:
     """Bound the noise in each coefficient of the consensus, or of an agent's own vector.
 
-    Raises
-    ------
-    CheckFailed
-        If a ledger does not hold.
-    RequestError
-        If there is no such agent, or a file is missing.
+    CheckFailed if a ledger does not hold. RequestError if there is no such agent, or a file is missing.
     """
     vector, name = model.vector(agent), model.config.algorithm
     if not METHODS[name].private:

@@ -128,7 +128,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     def loaded() -> tuple[RunConfig, Graph, Layout, Records]:
         found = config.filled(fixed(config.sections.method))
         found, graph = located(found, world)
-        sections, count = found.sections, graph.number_of_nodes()
+        sections, count = found.sections, len(graph)
         strangers = [agent for agent in found.budgets if int(agent) >= count]
         if strangers:
             raise RequestError(f"[privacy.agents.{strangers[0]}]: the agents are numbered 0 to {count - 1}")

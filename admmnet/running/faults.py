@@ -34,7 +34,7 @@ def faults_of(
     delays = parse_delay(faults.delay, straggle=faults.straggle) if faults.delay is not None else None
     if schedule is not None:
         schedule.check_rounds(rounds)
-        if set(schedule.graph.edges()) != set(graph.edges()):
+        if set(schedule.graph.edges) != set(graph.edges):
             raise RequestError(
                 f"{schedule.source}: the union of its graphs is not the run's graph: all agents need the same schedule"
             )

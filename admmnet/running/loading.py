@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from admmnet.config.modes import check_loaded
-from admmnet.data import DataSettings, Records, load, load_sparse
+from admmnet.data import DataSettings, Records, load
 from admmnet.data.balance import swallowed
 from admmnet.data.loading import SPARSE
 from admmnet.data.records import LEFT_OUT, in_words
@@ -49,7 +49,7 @@ def graph_of(
             agents = agents or (world.size if world.size > 1 else 5)
         source = source or f"erdos-renyi:{agents}:0.5"
         graph = network_of(source, agents=agents, seed=seed)
-    count = graph.number_of_nodes()
+    count = len(graph)
     block = automatic_block(count, world.size) if network.block == "auto" else network.block
     used = seed if source is None or is_random(source) else 0  # no other graph has one
     return replace(network, topology=source, topology_seed=used, agents=count, block=block), graph
@@ -63,7 +63,7 @@ def block_of(network: NetworkSettings) -> int:
 def load_whole(settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
     """As ``admmnet.data.load`` for one holder; the rows of a libsvm file with few entries stay sparse (CSR)."""
     wide = not settings.named and form_of(settings.data) in (".libsvm", ".svm") and settings.project is None
-    return load_sparse(settings, SPARSE) if wide else load(settings, 1, [0])
+    return load(settings, 1, [0], sparse=SPARSE if wide else 0.0)
 
 
 def read_records(

@@ -22,7 +22,7 @@ GO, STOP = b"go", b"stop"
 """Answers to a round."""
 
 
-class Report(Struct, frozen=True, omit_defaults=True):
+class AgentReport(Struct, frozen=True, omit_defaults=True):
     """What an agent tells: a round, or that its first one begins, with the advice and the task of its plan."""
 
     round: RoundEvent | None = None
@@ -50,21 +50,21 @@ class Reporter:
     def start(self, plan: Prepared) -> None:
         """Say that the first round begins."""
         with suppress(OSError):  # full or closed: the bar stands still, the run does not
-            self._send(Report(advice=plan.advice, task=plan.task))
+            self._send(AgentReport(advice=plan.advice, task=plan.task))
 
     def round(self, event: RoundEvent) -> None:
         """Tell of a round; StopRun if the answer says so."""
         if not self._answered:
             with suppress(OSError):
-                self._send(Report(event))
+                self._send(AgentReport(event))
             return
         self._wait(select.POLLOUT)
-        self._send(Report(event))
+        self._send(AgentReport(event))
         self._wait(select.POLLIN)
         if os.read(self._line, LONGEST) == STOP:
             raise StopRun
 
-    def _send(self, said: Report) -> None:
+    def _send(self, said: AgentReport) -> None:
         os.write(self._line, json.encode(said))
 
     def _wait(self, what: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from admmnet.data import DataSettings, Records, Target, load, load_each
+from admmnet.data import DataSettings, Records, TargetRange, load, load_each
 from admmnet.data.records import arrays_of
 from admmnet.errors import AdmmnetError, RunError
 from admmnet.holder.rows import is_sparse
@@ -79,7 +79,7 @@ def _records(parcel: Parcel) -> Records:
         counts=counts,
         X_test=X_test,
         y_test=y_test,
-        target=None if target is None else Target(*target),
+        target=None if target is None else TargetRange(*target),
         **plain,
     )
 

@@ -28,7 +28,7 @@ from admmnet.errors import IN_PART, AdmmnetError, BudgetError, CheckFailed, Requ
 from admmnet.graph.simple import Graph
 from admmnet.running.ends import last_words
 from admmnet.running.events import OnRound, Outcome, outcome_of
-from admmnet.running.reports import GO, LONGEST, STOP, Report, report_pair
+from admmnet.running.reports import GO, LONGEST, STOP, AgentReport, report_pair
 
 if TYPE_CHECKING:
     from admmnet.running.loading import Loader
@@ -96,7 +96,7 @@ def run_spawned(
         config = replace(config, out=str(default_folder(config.algorithm)))
     folder = Path(str(config.out if config.resume is None else config.resume))
 
-    def start(said: Report) -> None:
+    def start(said: AgentReport) -> None:
         if on_start is not None:
             on_start(Started(load_config(folder / "config.toml"), graph, said.advice, said.task))
 
@@ -133,7 +133,7 @@ def _commands(config: RunConfig, graph: Graph, private: Path, *, debug: bool) ->
         write_secrets(secret_path(private, i), i, Secrets(None, identity))
     peers = [Peer(i, f"ipc://{private / f'agent-{i}'}", identity=own.public) for i, own in identities.items()]
     topology, seed = config.topology or "schedule", config.topology_seed or 0
-    network = make_network(topology, graph.edges(), peers, curve=False, topology_seed=seed)
+    network = make_network(topology, graph.edges, peers, curve=False, topology_seed=seed)
     write_network(network, private / "network.toml")
     (private / "config.toml").write_text(to_toml(config), encoding="utf-8")
     words = [sys.executable, "-P", "-m", MODULE, "agent", str(private / "config.toml"), "--quiet"]
@@ -171,7 +171,7 @@ class Starter:
     """One an agent; ``--parent``, ``--report`` and perhaps ``--answered`` are added."""
     network: NetworkSettings
     """Deadlines, and what a loss means."""
-    start: Callable[[Report], None]
+    start: Callable[[AgentReport], None]
     """Called with what the first agent says that starts its first round."""
     on_round: OnRound | None
     """Called once a round, when the agent that writes the run folder has it behind it."""
@@ -293,7 +293,7 @@ class Starter:
 
     def _reported(self, reports: socket.socket) -> None:
         """Take in a message, and answer it."""
-        said = msgspec.json.decode(reports.recv(LONGEST), type=Report)
+        said = msgspec.json.decode(reports.recv(LONGEST), type=AgentReport)
         if said.round is None:
             if not self._started:
                 self._started = True

@@ -69,7 +69,7 @@ def layout(graph: Graph, block: int, size: int) -> Layout:
     RequestError
         If there are more processes than agents or than blocks.
     """
-    agents = graph.number_of_nodes()
+    agents = len(graph)
     if size > agents:
         raise RequestError(
             f"{size} ranks for {agents} agents: there must be at most one rank an agent; "
@@ -90,7 +90,7 @@ def layout(graph: Graph, block: int, size: int) -> Layout:
 def _order(graph: Graph) -> list[int]:
     import numpy as np  # here: the command line starts faster
 
-    agents = graph.number_of_nodes()
+    agents = len(graph)
     edges = np.array(list(graph.edges), dtype=np.int64).reshape(-1, 2)
     natural = int(np.abs(edges[:, 0] - edges[:, 1]).sum())
     if natural <= len(edges):  # a path: no order is shorter

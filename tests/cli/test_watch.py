@@ -148,10 +148,9 @@ def test_a_folder_that_is_not_there(tmp_path: Path, watch: Admmnet) -> None:
         code, _, err = watch(*words)
         assert code == 2
         assert message in err
-    (tmp_path / "config.toml").write_text("[data]\n")
-    code, _, err = watch(tmp_path)
-    assert code == 2
-    assert "it has no config.toml that names an algorithm" in err
+    for content in ("[data]\n", "[data\n"):
+        (tmp_path / "config.toml").write_text(content)
+        assert "it has no config.toml that names an algorithm" in watch.refused(tmp_path)
 
 
 def test_the_newest_run_is_watched_by_default(

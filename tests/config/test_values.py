@@ -23,6 +23,13 @@ from admmnet.settings import setting
 from admmnet.solvers.losses import LOSSES, Logistic
 
 
+@pytest.fixture(autouse=True)
+def _known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names that a test gives are gone after it."""
+    for registry in (METHODS, LOSSES):
+        monkeypatch.setattr(registry, "_loaded", dict(registry._loaded))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Mine(NoisySettings):
     momentum: float = setting(0.5, "algorithm", "weight of the step before", within="[0, 1)")

@@ -17,8 +17,7 @@ LIBSVM = "1 1:2 3:4\n-1 1:x 2:3\nbad line\n7 1:2\n-1 2:inf\n"
 
 
 @pytest.fixture(autouse=True)
-def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def _files(_here: None) -> None:
     Path("t.csv").write_text(CSV)
     Path("quoted.csv").write_text(CSV.replace("Alice,3", '"Alice",3'))
     Path("t.libsvm").write_text(LIBSVM)

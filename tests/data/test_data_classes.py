@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from admmnet.data import DataSettings, Target, load, load_new, load_sparse
+from admmnet.data import DataSettings, TargetRange, load, load_new
 from admmnet.data.schema import parse_schema
 from admmnet.errors import DataError, RequestError
 from tests.data.conftest import Write, every, refusal
@@ -36,15 +37,24 @@ def test_two_declared_labels_stay_signs(write: Write) -> None:
     np.testing.assert_array_equal(records.y_test, [1.0, -1.0])
 
 
-def test_every_form_of_file_has_classes(write: Write, tmp_path: Path) -> None:
-    np.savez(tmp_path / "t.npz", X=np.arange(1.0, 13.0).reshape(6, 2), y=np.array(NUMBERS, dtype=int))
-    svm = write("t.svm", "".join(f"{y:g} 1:{k + 1}\n" for k, y in enumerate(NUMBERS)))
-    for path, width in ((str(tmp_path / "t.npz"), 2), (svm, 1)):
-        records = every(path, features=width, schema={"labels": [0, 1, 2]}, test=path)
-        np.testing.assert_array_equal(records.y_test, NUMBERS)
-        assert records.labels == ("0", "1", "2")
-    sparse = load_sparse(DataSettings(data=svm, features=1, schema={"labels": [0, 1, 2]}, test=svm))
-    np.testing.assert_array_equal(sparse.shards[0][1], NUMBERS)
+@pytest.mark.parametrize(
+    ("schema", "values", "expected"),
+    [
+        ({"labels": [0, 1, 2]}, [1, 0, 2, 1, 2, 0], NUMBERS),
+        ({"targets": [0, 10]}, [0.0, 10.0, 2.5, -5.0, 40.0], [-1, 1, -0.5, -1, 1]),
+    ],
+)
+def test_every_form_of_file_has_classes_and_targets(
+    schema: dict[str, Any], values: list[float], expected: list[float], write: Write, tmp_path: Path
+) -> None:
+    np.savez(tmp_path / "t.npz", X=np.ones((len(values), 2)), y=values)
+    svm = write("t.svm", "".join(f"{y:g} 1:{k} 2:1\n" for k, y in enumerate(values)))
+    for path, share in ((str(tmp_path / "t.npz"), 0.0), (svm, 0.0), (svm, 1.0)):
+        records = load(DataSettings(data=path, features=2, schema=schema, test=path), 1, [0], sparse=share)
+        for y in (records.y_test, records.shards[0][1]):
+            np.testing.assert_allclose(y, expected, rtol=0, atol=1e-15)
+        assert records.task == ("classes" if "labels" in schema else "real")
+        assert records.labels == (("0", "1", "2") if "labels" in schema else records.labels)
 
 
 def test_a_task_is_asked_for_where_labels_leave_it_open(tmp_path: Path) -> None:
@@ -57,7 +67,7 @@ def test_a_task_is_asked_for_where_labels_leave_it_open(tmp_path: Path) -> None:
     assert classes.encoding is not None
     assert parse_schema(classes.encoding).task == "classes"
     real = every(path, features=1, task="real", test=path)
-    assert (real.target, real.task, real.classes) == (Target(0.0, 10.0, 5.0), "real", 0)
+    assert (real.target, real.task, real.classes) == (TargetRange(0.0, 10.0, 5.0), "real", 0)
     assert real.preprocessing == "data-dependent"
     again = load_new(DataSettings(data=path, schema=real.encoding or {}), real.feature_names)
     np.testing.assert_array_equal(again.y, real.y_test)

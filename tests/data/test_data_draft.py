@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from admmnet.data.columns import Column, Table
-from admmnet.data.draft import Draft, draft
+from admmnet.data.columns import RawColumn, RawTable
+from admmnet.data.draft import SchemaDraft, draft
 from admmnet.data.draft_file import write_draft
 from admmnet.data.readers.delimited import read_csv
 from admmnet.data.schema import Categorical, Numeric, parse_schema, to_table
@@ -30,17 +30,17 @@ def _sample(records: int = 60) -> str:
     return "\n".join((HEAD, *lines)) + "\n"
 
 
-def _drafted(write: Write, text: str, label: str | None) -> Draft:
+def _drafted(write: Write, text: str, label: str | None) -> SchemaDraft:
     return draft(read_csv(Path(write("sample.csv", text))), label)
 
 
-def _of_values(write: Write, values: list[str]) -> Draft:
+def _of_values(write: Write, values: list[str]) -> SchemaDraft:
     """Draft of a column v beside two others."""
     lines = (f"{value},{k % 7},{k % 2}\n" for k, value in enumerate(values))
     return _drafted(write, "v,x,y\n" + "".join(lines), "y")
 
 
-def _of_labels(write: Write, values: list[str]) -> Draft:
+def _of_labels(write: Write, values: list[str]) -> SchemaDraft:
     lines = (f"{k / 8},{value}\n" for k, value in enumerate(values * 2))
     return _drafted(write, "x,y\n" + "".join(lines), "y")
 
@@ -158,7 +158,7 @@ def test_a_few_large_values_do_not_stretch_the_bounds(write: Write) -> None:
 
 def test_every_text_survives_the_file(write: Write) -> None:
     odd = ['a "quoted" \\ word', "tab\tinside", "\u00e4\u4e16\U0001f600", "x = [1]", "# no comment", "\x7f"]
-    column = Column(tuple(odd), np.arange(6, dtype=np.int32))
-    table = Table(("col umn.with [dots]",), 6, lambda name: column, lambda row: "", "t\nwith a line")
+    column = RawColumn(tuple(odd), np.arange(6, dtype=np.int32))
+    table = RawTable(("col umn.with [dots]",), 6, lambda name: column, lambda row: "", "t\nwith a line")
     found = draft(table, None)
     assert parse_schema(tomllib.loads(write_draft(found))) == found.schema

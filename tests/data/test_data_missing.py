@@ -14,6 +14,8 @@ from admmnet.data.source import Source, source_of
 from admmnet.errors import RequestError
 from tests.data.conftest import NUMBER, WARD
 
+pytestmark = pytest.mark.usefixtures("_here")
+
 
 def encoded(columns: dict[str, Any], *, data: str = "a,w,y\n5,A,1\nNA,?,0\n,B,1\n") -> Source:
     path = Path("t.csv")
@@ -21,11 +23,6 @@ def encoded(columns: dict[str, Any], *, data: str = "a,w,y\n5,A,1\nNA,?,0\n,B,1\
     table = read_csv(path)
     drop = [name for name in table.names if name not in ("y", *(e.get("column", k) for k, e in columns.items()))]
     return source_of(table, parse_schema({"label": "y", "columns": columns, "drop": drop}), discover=False)
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize(

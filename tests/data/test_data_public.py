@@ -15,17 +15,13 @@ from scipy.sparse import issparse
 from admmnet.cli import run_command_line
 from admmnet.data import DataSettings, load, load_new, sets
 from admmnet.data.rows import INTERCEPT
-from tests.data.conftest import Write, every, refusal
+from tests.data.conftest import Write, below, every, refusal
 from tests.real_sets import need
 
 # LIBSVM
 
 TRAIN = "-1 1:1 3:1\n+1 2:1\n-1 3:1\n"
 TEST = "+1 1:1\n-1 123:1 # the last\n"
-
-
-def below(path: str) -> str:
-    return str(Path(path).parents[1])
 
 
 def test_a_test_part_in_a_file_of_its_own(write: Write) -> None:

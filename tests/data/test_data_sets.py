@@ -18,7 +18,7 @@ from admmnet.data.rows import INTERCEPT
 from admmnet.data.schema import parse_schema
 from admmnet.data.sets.kddcup99 import COLUMNS
 from admmnet.errors import RequestError
-from tests.data.conftest import Write, every
+from tests.data.conftest import Write, below, every
 from tests.real_sets import need
 
 # kddcup99
@@ -39,7 +39,7 @@ ATTACK = connection(
 
 def test_kddcup99_encoding(write: Write) -> None:
     lines = [connection(), ATTACK, connection(service="Z39_50", label="neptune."), connection(logged_in="1")]
-    folder = str(Path(write("kddcup99/kddcup.data_10_percent.gz", "\n".join(lines) + "\n")).parents[1])
+    folder = below(write("kddcup99/kddcup.data_10_percent.gz", "\n".join(lines) + "\n"))
     records = every("kddcup99", data_dir=folder, test_fraction=0.5)
     X = np.vstack([records.shards[0][0], records.X_test])
     y = np.concatenate([records.shards[0][1], records.y_test])
@@ -59,7 +59,7 @@ def test_kddcup99_encoding(write: Write) -> None:
 
 def test_kddcup99_files_and_refusals(write: Write) -> None:
     lines = [connection(), ATTACK, connection(), ATTACK]
-    folder = str(Path(write("kddcup99/kddcup.data", "\n".join(lines))).parents[1])
+    folder = below(write("kddcup99/kddcup.data", "\n".join(lines)))
     full = every("kddcup99", data_dir=folder, test_fraction=0.5)
     assert any("the full set" in note for note in full.notes)
     write("kddcup99/kddcup.data_10_percent", "\n".join(lines[:2]))
@@ -159,7 +159,7 @@ def test_mnist_itself() -> None:
 
 def test_phishing_uci(write: Write) -> None:
     rows = ["1,0,-1" + ",1" * 27 + ",1", "-1,1,1" + ",0" * 27 + ",-1", "0,0,0" + ",1" * 27 + ",-1"]
-    folder = str(Path(write("phishing/phishing_uci.csv.gz", "\n".join(rows))).parents[1])
+    folder = below(write("phishing/phishing_uci.csv.gz", "\n".join(rows)))
     plain = every("phishing:uci", data_dir=folder, test_fraction=0.4)
     assert plain.feature_names[:2] == ("having_IP_Address", "URL_Length")
     assert plain.preprocessing == "public-bounds"
@@ -171,7 +171,7 @@ def test_phishing_uci(write: Write) -> None:
 
 
 def test_skin(write: Write) -> None:
-    folder = str(Path(write("skin/Skin_NonSkin.txt", "74\t85\t123\t1\n0\t255\t51\t2\n1\t2\t3\t1\n")).parents[1])
+    folder = below(write("skin/Skin_NonSkin.txt", "74\t85\t123\t1\n0\t255\t51\t2\n1\t2\t3\t1\n"))
     records = every("skin", data_dir=folder, test_fraction=0.4)
     X = np.vstack([records.shards[0][0], records.X_test])
     raw = np.sort(X / X[:, -1:], axis=0)

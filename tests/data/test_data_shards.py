@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from admmnet.data import DataSettings, load
-from admmnet.data.columns import Column, Rows, column_of
+from admmnet.data.columns import RawColumn, Rows, column_of
 from admmnet.data.settings import parse_split
 from admmnet.data.shards import deal, draw
 from admmnet.errors import RequestError
@@ -20,7 +20,7 @@ Y: Vector = np.where(RNG.random(N) < 0.3, 1.0, -1.0)
 CITY = column_of([f"city{k}" for k in np.minimum(RNG.geometric(0.3, N), 9)])
 
 
-def city(name: str) -> Column:
+def city(name: str) -> RawColumn:
     assert name == "city"
     return CITY
 

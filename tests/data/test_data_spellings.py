@@ -11,7 +11,7 @@ import pytest
 from admmnet.cli import run_command_line
 from admmnet.config.toml import read_schema
 from admmnet.data import DataSettings, load
-from admmnet.data.columns import Column, Table
+from admmnet.data.columns import RawColumn, RawTable
 from admmnet.data.draft import draft
 from admmnet.data.given import Given
 from admmnet.data.readers.delimited import Form, form_of_text, read_csv
@@ -19,10 +19,7 @@ from admmnet.data.values import Spelling, no_number
 from admmnet.errors import RequestError
 from tests.data.conftest import NUMBER, WARD, Write, refusal
 
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("_here")
 
 
 @pytest.mark.parametrize(
@@ -225,10 +222,12 @@ def test_numbers_beside_texts_of_numbers_are_not_guessed(shards: bool) -> None:
 def test_real_targets_in_another_spelling_are_drafted() -> None:
     texts = (*(f"{k},25" for k in range(30)), "1.500")
     codes = np.arange(31, dtype=np.int32)
-    table = Table(("v", "y"), 31, lambda name: Column(texts, codes), lambda row: "", "t")
+    table = RawTable(("v", "y"), 31, lambda name: RawColumn(texts, codes), lambda row: "", "t")
     assert draft(table, "y").schema.targets == (0.0, 1100.0)
-    typed = Column(tuple(f"{k}.5" for k in range(31)), codes, typed=True)
-    mixed = Table(("v", "y"), 31, lambda name: Column(texts, codes) if name == "v" else typed, lambda row: "", "t")
+    typed = RawColumn(tuple(f"{k}.5" for k in range(31)), codes, typed=True)
+    mixed = RawTable(
+        ("v", "y"), 31, lambda name: RawColumn(texts, codes) if name == "v" else typed, lambda row: "", "t"
+    )
     assert draft(mixed, "y").schema.targets == (0.0, 31.0)
 
 
@@ -245,7 +244,7 @@ def test_real_targets_in_another_spelling_are_drafted() -> None:
 )
 def test_a_draft_finds_out_how_numbers_are_written(marks: tuple[str, ...], found: tuple[str, str]) -> None:
     codes = np.arange(3, dtype=np.int32)
-    table = Table(("v",), 3, lambda name: Column(marks, codes), lambda row: "", "t")
+    table = RawTable(("v",), 3, lambda name: RawColumn(marks, codes), lambda row: "", "t")
     schema = draft(table, None).schema
     assert (schema.decimal, schema.thousands) == found
     assert [rule.column for rule in schema.rules] == ["v"]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from admmnet.data import DataSettings, Target, load_new, load_sparse
+from admmnet.data import DataSettings, TargetRange, load_new
 from admmnet.errors import RequestError
 from tests.data.conftest import Write, every, refusal
 
@@ -23,21 +22,13 @@ def test_the_range_becomes_minus_one_to_one(write: Write) -> None:
     records = every(path, schema=SCHEMA, test=path)
     assert records.task == "real"
     assert records.preprocessing == "public-bounds"
-    assert records.target == Target(0, 10, 5)
+    assert records.target == TargetRange(0, 10, 5)
     np.testing.assert_allclose(records.y_test, [-1, 1, -0.5, -1, 1], rtol=0, atol=1e-15)
     np.testing.assert_allclose(records.target.unscaled(records.y_test), CLIPPED, rtol=0, atol=1e-15)
     assert records.encoding is None
 
 
-def test_every_form_of_file_has_targets(write: Write, tmp_path: Path) -> None:
-    np.savez(tmp_path / "t.npz", X=np.arange(10.0).reshape(5, 2), y=VALUES)
-    svm = write("t.svm", "".join(f"{v:g} 1:{k} 2:1\n" for k, v in enumerate(VALUES)))
-    for path in (str(tmp_path / "t.npz"), svm):
-        records = every(path, features=2, schema={"targets": [0, 10]}, test=path)
-        np.testing.assert_allclose(records.y_test, [-1, 1, -0.5, -1, 1], rtol=0, atol=1e-15)
-    sparse = load_sparse(DataSettings(data=svm, features=2, schema={"targets": [0, 10]}, test=svm))
-    assert sparse.task == "real"
-    np.testing.assert_array_equal(sparse.shards[0][1], records.y_test)
+def test_a_target_is_a_finite_number(write: Write) -> None:
     bad = write("u.svm", "1 1:1\nnan 1:1\n")
     assert "line 2, column 'label': 'nan' is not finite" in refusal(
         bad, features=1, schema={"targets": [0, 1]}, test=bad
@@ -52,7 +43,7 @@ def test_a_public_centre(write: Write) -> None:
         {"schema": SCHEMA | {"centre": 2}},
     ):
         records = every(path, test=path, **others)
-        assert records.target == Target(0, 10, 2)
+        assert records.target == TargetRange(0, 10, 2)
         assert records.preprocessing == "public-bounds"
         assert any("targets are centred at 2, a public number" in note for note in records.notes)
         np.testing.assert_allclose(records.y_test, (CLIPPED - 2) / 8)
@@ -68,7 +59,7 @@ def test_the_mean_is_data_dependent(write: Write) -> None:
     assert records.preprocessing == "data-dependent"
     assert any("mean of the targets" in note for note in records.notes)
     mean = float(np.mean(CLIPPED))
-    assert records.target == Target(0, 10, mean)
+    assert records.target == TargetRange(0, 10, mean)
     assert np.mean(records.y_test) == pytest.approx(0, abs=1e-15)
     assert records.encoding is not None
     assert records.encoding["centre"] == mean

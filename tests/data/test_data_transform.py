@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from admmnet.data import DataSettings, Records, load, load_new, load_sparse, transform
+from admmnet.data import DataSettings, Records, load, load_new, transform
 from admmnet.data.columns import Rows
 from admmnet.data.shards import draw
 from admmnet.errors import RequestError
@@ -183,9 +183,9 @@ def test_a_zero_row_is_named_in_any_piece(npz: str, monkeypatch: pytest.MonkeyPa
     np.savez(npz, X=zero, y=Y)
     for step in (1 << 20, 10):
         monkeypatch.setattr(transform, "STEP", step)
-        for loader in (lambda s: load(s, 1, [0]), load_sparse):
+        for share in (0.0, 1.0):
             with pytest.raises(RequestError, match=r"t\.npz, row 42: every feature is zero"):
-                loader(DataSettings(data=npz, no_intercept=True))
+                load(DataSettings(data=npz, no_intercept=True), 1, [0], sparse=share)
 
 
 @pytest.mark.parametrize("others", [
@@ -196,7 +196,7 @@ def test_a_zero_row_is_named_in_any_piece(npz: str, monkeypatch: pytest.MonkeyPa
 def test_sparse_rows_are_the_dense_ones(form: str, others: dict[str, Any], svm: str, npz: str) -> None:
     path = svm if form == "svm" else npz
     request = DataSettings(data=path, features=5, **others)
-    dense, sparse = load(request, 1, [0]), load_sparse(request)
+    dense, sparse = (load(request, 1, [0], sparse=share) for share in (0.0, 1.0))
     for found, expected in (
         (sparse.shards[0], dense.shards[0]),
         ((sparse.X_test, sparse.y_test), (dense.X_test, dense.y_test)),
@@ -207,13 +207,6 @@ def test_sparse_rows_are_the_dense_ones(form: str, others: dict[str, Any], svm: 
         assert rows.nnz < rows.shape[0] * rows.shape[1]
     arrays: dict[str, Any] = {"shards": {}, "X_test": None, "y_test": None}  # compared above
     assert replace(sparse, **arrays) == replace(dense, **arrays)
-
-
-def test_sparse_refusals(svm: str) -> None:
-    with pytest.raises(RequestError, match="--project 2 makes rows dense"):
-        load_sparse(DataSettings(data=svm, features=5, project=2))
-    with pytest.raises(RequestError, match="sparse rows are those of one file"):
-        load_sparse(DataSettings(data="a-{agent}.svm", features=5, test=svm))
 
 
 @pytest.mark.parametrize(

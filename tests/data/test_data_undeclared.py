@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,7 @@ from admmnet.errors import RequestError
 from tests.data.conftest import Write, refusal
 from tests.people_runs import summary_of
 
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("_here")
 
 
 def people(path: Path, rows: int = 80, seed: int = 0) -> Path:
@@ -130,3 +128,31 @@ def test_a_label_by_name_where_there_is_no_header(write: Write, capsys: pytest.C
     path = write("n.csv", "39,A,1\n41,B,0\n")
     assert run_command_line(["data", "draft", path, "--label", "y"]) == 2
     assert "the columns are x1 to x3: name one of them with --label" in capsys.readouterr().err
+
+
+def test_a_schema_of_the_header_alone_reads_no_record(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write("t.csv", "age;ward x;sick\nsecret;A;yes\n")
+    assert run_command_line(["data", "draft", path, "--label", "sick", "--header-only", "-o", "s.toml"]) == 0
+    text = Path("s.toml").read_text()
+    assert "secret" not in text + capsys.readouterr().out
+    lines = text.replace("# [columns", "[columns").replace('# kind = "numeric"\n# low', 'kind = "numeric"\nlow')
+    found = tomllib.loads(lines.replace("# high", "high"))
+    number = {"kind": "numeric", "low": 0, "high": 100}
+    columns = {"age": number, "ward x": number}
+    assert found == {"label": "sick", "separator": ";", "drop": [], "columns": columns}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("x-{agent}.csv", "name one file that is a public sample, without {agent}"),
+        ("census", "has a public encoding of its own: see `admmnet data show census`"),
+        ("t.npz", "has no named columns"),
+        ("gone.csv", "gone.csv does not exist"),
+        ("t.csv --label z --header-only", "t.csv has no column 'z'; it has a, y"),
+    ],
+)
+def test_other_samples_are_refused(words: str, told: str, write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    write("t.csv", "a,y\n1,0\n")
+    assert run_command_line(["data", "draft", *words.split()]) == 2
+    assert told in " ".join(capsys.readouterr().err.split())

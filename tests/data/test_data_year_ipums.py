@@ -14,7 +14,7 @@ import pytest
 from admmnet.data import DataSettings, load, load_new, sets, validate
 from admmnet.data.rows import INTERCEPT
 from admmnet.errors import RequestError
-from tests.data.conftest import Write, every
+from tests.data.conftest import Write, below, every
 
 # year-prediction-msd
 
@@ -31,7 +31,7 @@ FILE = "year-prediction-msd/YearPredictionMSD.txt"
 
 def test_year_prediction(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     text = songs()
-    folder = str(Path(write(FILE, text)).parents[1])
+    folder = below(write(FILE, text))
     with pytest.raises(RequestError, match=r"holds 40 records, the official split needs 515345.*--test-fraction"):
         every("year-prediction-msd", data_dir=folder)
     records = every("year-prediction-msd", data_dir=folder, test_fraction=0.25)
@@ -52,7 +52,7 @@ def test_year_prediction(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_year_prediction_packed(tmp_path: Path, write: Write) -> None:
-    plain = every("year-prediction-msd", data_dir=str(Path(write(FILE, songs())).parents[1]), test_fraction=0.25)
+    plain = every("year-prediction-msd", data_dir=below(write(FILE, songs())), test_fraction=0.25)
     for kind in ("gz", "zip"):
         folder = tmp_path / kind / "year-prediction-msd"
         folder.mkdir(parents=True)
@@ -88,7 +88,7 @@ def test_year_prediction_packed(tmp_path: Path, write: Write) -> None:
 def test_year_prediction_refusals(old: str, new: str, words: str, write: Write) -> None:
     lines = songs(6).splitlines()
     lines[2] = ("1999" + lines[2][4:]).replace(old, new, 1)
-    folder = str(Path(write(FILE, "\n".join(lines))).parents[1])
+    folder = below(write(FILE, "\n".join(lines)))
     with pytest.raises(RequestError, match=words):
         every("year-prediction-msd", data_dir=folder, test_fraction=0.5)
 
@@ -117,7 +117,7 @@ BRAZILIANS = [
 
 
 def extract(write: Write, text: str, name: str = "usa_00001.csv") -> str:
-    return str(Path(write(f"ipums/{name}", text)).parents[1])
+    return below(write(f"ipums/{name}", text))
 
 
 def test_ipums_usa(write: Write) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,16 @@ def test_a_row_of_zeros_is_refused_alike() -> None:
     for rows in (X, sparse.csr_array(X)):
         with pytest.raises(RequestError, match=r"row 7 .*every feature is zero"):
             encoded(rows, no_intercept=True)
+
+
+def test_a_file_of_test_records_has_the_features_of_the_rows_in_memory(tmp_path: Path) -> None:
+    path = str(tmp_path / "t.npz")
+    np.savez(path, X=PLAIN[:, :79], y=y)
+    given = Given("arrays", (sparse.csr_array(PLAIN), y), sparse=True)
+    with pytest.raises(RequestError, match=r"t\.npz: X has 79 columns, expected 80"):
+        given.load(DataSettings(data="arrays", test=path), 1, [0])
+    np.savez(path, X=PLAIN[:20], y=y[:20])
+    assert given.load(DataSettings(data="arrays", test=path), 1, [0]).X_test.shape == (20, 81)
 
 
 def test_entries_that_come_twice_are_added_as_floats() -> None:

@@ -8,8 +8,8 @@ from dataclasses import fields
 from functools import partial
 
 from admmnet import RunConfig
-from admmnet.transport.hosts.network import _AGENT_KEYS, _NETWORK_KEYS
-from admmnet.transport.zmq.mailbox import Verdict
+from admmnet.transport.hosts.network import Peer, _Table
+from admmnet.transport.zmq.mailbox import Fate
 from admmnet.transport.zmq.session import PATIENCE
 from admmnet.transport.zmq.wire import HEADER, MAGIC, Kind
 from tests import doc_pages
@@ -32,7 +32,7 @@ def test_frames_are_described() -> None:
     assert {*(kind.name for kind in Kind), MAGIC.decode()} <= set(re.findall(r"`(\w+)`", wire))
     sizes = ", ".join(re.findall(r"^\| ([\d, ]+) \|", wire, re.MULTILINE)).split(", ")
     assert sum(map(int, sizes)) == HEADER
-    spoken = {str(verdict) for verdict in Verdict} - {str(Verdict.NOW), str(Verdict.KNOWN)}
+    spoken = {str(verdict) for verdict in Fate} - {str(Fate.NOW), str(Fate.KNOWN)}
     assert spoken <= set(re.findall(r"`(\w+)`", rules))
     assert PATIENCE == 8
     assert "eight of them" in rules
@@ -50,6 +50,6 @@ def test_keys_of_the_network_file() -> None:
     text = section("The network file")
     (example,) = re.findall(r"^```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     content = tomllib.loads(example)
-    assert list(content["network"]) == list(_NETWORK_KEYS)
-    assert list(content["agents"][0]) == list(_AGENT_KEYS)
-    assert set(_NETWORK_KEYS + _AGENT_KEYS) <= set(re.findall(r"`(\w+)`", text))
+    network, agent = _Table.__struct_fields__, Peer.__struct_fields__
+    assert (list(content["network"]), list(content["agents"][0])) == (list(network), list(agent))
+    assert {*network, *agent} <= set(re.findall(r"`(\w+)`", text))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 
-from admmnet.cli import run_command_line
 from admmnet.errors import RunError
+from tests.command_runs import Admmnet, Printed
 from tests.test_imports import HEAVY, HELP, loaded_by
 
 from .conftest import COMMON, failing
@@ -19,27 +21,13 @@ FLAGS = ["--simulate", "--delta", "1e-4"]
 FLAGS += [word for name in ("topology", "rounds") for word in (f"--{name}", str(COMMON[name]))]
 
 
-class Printed(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-class Compare:
-    """`admmnet compare` in this process, one job."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-
-    def __call__(self, *words: str) -> Printed:
-        self._capsys.readouterr()
-        code = run_command_line(("compare", "--jobs", "1", *words))
-        return Printed(code, *self._capsys.readouterr())
+Compare = Callable[..., Printed]
 
 
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture[str]) -> Compare:
-    return Compare(capsys)
+    """`admmnet compare` in this process, one job."""
+    return partial(Admmnet(capsys), "compare", "--jobs", "1")
 
 
 def grid(people: str, out: Path) -> list[str]:

@@ -218,6 +218,8 @@ def test_what_is_not_this_grids_is_left_alone(made: CompareResult, people: str, 
         again(made, people, folder)
     assert (folder / "runs/admm-1/notes.txt").read_text() == "mine"
     data, small = write_people(tmp_path / "people.npz"), {"algorithms": ("admm",), "seeds": (0,)}
+    (tmp_path / "second").mkdir()
+    (tmp_path / "second/.compare.json.new").write_text("{")  # of a call that was ended at once
     again(made, data, tmp_path / "second", **small)
     write_people(tmp_path / "people.npz", seed=3)
     with pytest.raises(RequestError, match=r"the records of .* are not those"):

@@ -14,7 +14,7 @@ from admmnet import load_config, read_run
 from admmnet.data import DataSettings, load
 from admmnet.errors import RequestError, RunError
 from admmnet.experiments import CompareResult, Comparison, compare
-from admmnet.experiments.holdout import held_rows, hold_out
+from admmnet.experiments.holdout import Shelf, held_rows, hold_out
 from admmnet.experiments.parsing import Entry
 from admmnet.experiments.tuning import best_of, composed
 from admmnet.privacy.budget import Totals
@@ -59,8 +59,9 @@ def done(files: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Com
 
 
 def test_a_quarter_of_every_shard_is_held_out_by_a_public_draw(files: dict[str, str]) -> None:
-    records = load(DataSettings(data=files["train"], test=files["test"]), 4, range(4))
-    part = hold_out(records, 3)
+    settings = DataSettings(data=files["train"], test=files["test"], data_seed=3)
+    records = load(settings, 4, range(4))
+    part = Shelf().load(settings, 4, range(4), held=True)
     rows, labels = [], []
     for agent, (X, y) in records.shards.items():
         held = held_rows(len(y), 3, agent)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from admmnet.errors import RequestError
 from admmnet.graph import SPECS, SUFFIXES, check_topology, describe, load_topology, write_topology
+from admmnet.graph.files import named
 from tests.graph_checks import refusal, same
 
 
@@ -204,3 +205,10 @@ def test_fifty_thousand_agents_are_read_in_linear_time(tmp_path: Path) -> None:
     assert load_topology(str(tmp_path / "ring.edges")).number_of_edges() == 50_000
     facts = describe(ring)
     assert (facts.diameter, facts.algebraic_connectivity, facts.spectral_gap) == (None, None, None)
+
+
+def test_a_topology_of_many_edges_has_a_short_name() -> None:
+    many = "edges:" + ",".join(f"{i}-{i + 1}" for i in range(20))
+    assert named(many) == "edges:0-1,1-2,2-3,... (20 edges)"
+    for short in ("edges:0-1,1-2", f"{'a' * 50}.edges"):
+        assert named(short) == short

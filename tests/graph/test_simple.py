@@ -1,12 +1,10 @@
-"""The run's own graph has what networkx's has, and functions of networkx take it."""
+"""The run's own graph says what networkx's says."""
 
 from __future__ import annotations
 
 import copy
 import pickle
 import sys
-from collections.abc import Callable
-from typing import Any
 
 import networkx as nx
 import pytest
@@ -22,16 +20,13 @@ def test_it_says_what_networkx_says(spec: str) -> None:
     ours = network_of(spec, seed=2)
     theirs = ours.networkx
     assert type(theirs) is nx.Graph
-    assert (list(ours), len(ours), ours.number_of_nodes()) == (list(theirs), len(theirs), len(theirs.nodes))
-    assert list(ours.edges) == list(ours.edges()) == sorted(tuple(sorted(edge)) for edge in theirs.edges)
-    assert ours.number_of_edges() == theirs.number_of_edges()
+    assert (list(ours), len(ours)) == (list(theirs), len(theirs))
+    assert list(ours.edges) == sorted(tuple(sorted(edge)) for edge in theirs.edges)
     assert [list(ours[i]) for i in ours] == [sorted(theirs[i]) for i in theirs]
-    assert ours.degree() == list(theirs.degree()) == [(i, ours.degree(i)) for i in ours]
+    assert [(i, ours.degree(i)) for i in ours] == list(theirs.degree())
     pairs = [(i, j) for i in range(-1, len(ours) + 1) for j in ours]
     assert [ours.has_edge(*pair) for pair in pairs] == [theirs.has_edge(*pair) for pair in pairs]
     assert len(ours) not in ours
-    assert list(ours.edges(data=True)) == list(theirs.edges(data=True))
-    assert list(ours.edges(1)) == list(theirs.edges(1))
 
 
 def test_parts_are_those_of_networkx() -> None:
@@ -43,34 +38,11 @@ def test_parts_are_those_of_networkx() -> None:
         assert parts_of(ours, some) == sorted(nx.connected_components(theirs.subgraph(some)), key=min)
 
 
-@pytest.mark.parametrize(
-    "figure",
-    [
-        nx.is_connected,
-        nx.diameter,
-        nx.is_bipartite,
-        nx.clustering,
-        nx.degree_histogram,
-        nx.betweenness_centrality,
-        lambda graph: nx.shortest_path(graph, 0, 3),
-        lambda graph: nx.to_numpy_array(graph).tolist(),
-        lambda graph: sorted(nx.Graph(graph).edges),
-        lambda graph: sorted(graph.subgraph([0, 1, 2]).edges),
-    ],
-)
-def test_functions_of_networkx_take_it(figure: Callable[[Any], Any]) -> None:
-    ours = network_of("erdos-renyi:12:0.4", seed=1)
-    found, expected = figure(ours), figure(ours.networkx)
-    assert list(found.edges) == list(expected.edges) if isinstance(found, nx.Graph) else found == expected
-
-
 def test_it_is_copied_and_checked_as_it_is() -> None:
     graph = network_of("ring:5")
     assert check_topology(graph) is graph
     for other in (copy.deepcopy(graph), pickle.loads(pickle.dumps(graph))):
         assert (list(other.edges), other[0]) == (list(graph.edges), (1, 4))
-    with pytest.raises(AttributeError, match="no_such_name"):
-        graph.no_such_name  # noqa: B018
 
 
 def test_plain_specs_do_without_networkx(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,9 +60,3 @@ def test_a_secret_is_never_shown() -> None:
     with pytest.raises(RequestError, match="64 hexadecimal digits") as error:
         check_identity(key.secret[:-1], "agent-000.secret.toml: identity")
     assert key.secret[:-1] not in str(error.value)
-
-
-def test_no_two_statements_are_the_same_bytes() -> None:
-    """Lengths are said: a part that holds what stands between parts is no two parts."""
-    said = ("a", "b"), ("asb",), ("a", b"b"), ("ab",), ("a", "", "b")
-    assert len({statement(*parts) for parts in said}) == len(said)

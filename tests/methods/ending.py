@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
-from admmnet.privacy.budget import Totals
+from admmnet.privacy.budget import Charges, Totals
+from admmnet.privacy.calibrate import Target
 from admmnet.privacy.contract import Contract
 from admmnet.privacy.conversion import allowance, best_order
+from admmnet.privacy.events import NoRecords
 from admmnet.privacy.filters import Count, Spend
+from admmnet.running.contract import contract_of
 
 
 def counted(contract: Contract, times: Sequence[float]) -> Contract:
@@ -33,6 +37,18 @@ def spending(contract: Contract, times: Sequence[float]) -> Contract:
     )
     epsilon = need - allowance(order, 0.0, delta)
     return replace(contract, promise=replace(contract.promise, epsilon=epsilon), filter=Spend(epsilon, delta, order))
+
+
+def ending_after(filter: str, releases: float, questions: float = 0.0) -> Callable[..., Contract]:
+    """``contract_of`` that affords so many releases, and questions of a gate, whose event is the last one planned."""
+
+    def ended(config: Any, charges: Charges, target: Target, agents: int) -> Contract:
+        often = [count if isinstance(event, NoRecords) else releases for event, count in charges]
+        if questions:
+            often[-1] = questions
+        return ENDINGS[filter](contract_of(config, charges, target, agents), often)
+
+    return ended
 
 
 ENDINGS: dict[str, Callable[[Contract, Sequence[float]], Contract]] = {"count": counted, "spend": spending}

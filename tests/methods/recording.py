@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import networkx as nx
 import numpy as np
 
-from admmnet import RunConfig, run
+from admmnet import RunConfig, read_run, run
 from admmnet.data import DataSettings, load
 from admmnet.library import RunResult
+from admmnet.running.entrance import Plan
 from admmnet.transport import Inbox, Outgoing, Transport, Words
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Matrix, Vector
 
+SEED, SIZE = 11, 6
+"""Of the runs' noise; numbers of a model of the fixture ``problem``."""
 Shards = dict[int, tuple[Matrix, Vector]]
+Said = list[dict[int, Vector | None]]
 
 
 class RecordingTransport(LocalTransport):
@@ -33,7 +37,7 @@ class RecordingWorld(LocalWorld):
     """One process that remembers what every agent sent in every round."""
 
     def __init__(self) -> None:
-        self.sent: list[dict[int, Vector | None]] = []
+        self.sent: Said = []
 
     def connect(self, graph: nx.Graph, block: int = 1) -> Transport:
         return RecordingTransport(self, graph)
@@ -53,9 +57,22 @@ def shards_of(path: Path, agents: int, split: str = "iid") -> Shards:
     return load(DataSettings(data=str(path), split=split), agents, range(agents)).shards
 
 
-def play(path: Path, folder: Path, **settings: Any) -> tuple[RunResult, list[dict[int, Vector | None]]]:
-    """Run a seeded simulation on a ring of five; return its result and what was sent in every round."""
-    world = RecordingWorld()
-    values: dict[str, Any] = {"topology": "ring:5", "seed": 11, "method": "published", "answer": "last"} | settings
-    result = run(RunConfig(data=str(path), out=str(folder), **values), world=world)
-    return result, world.sent
+class Played(NamedTuple):
+    """A run's result and plan, and what was sent in every round."""
+
+    result: RunResult
+    plan: Plan
+    said: Said
+
+
+def play(path: Path, folder: Path, **settings: Any) -> Played:
+    """Run a seeded simulation, on a path of five unless told, whose ends have one neighbour and its middle two."""
+    world, plans = RecordingWorld(), list[Plan]()
+    values: dict[str, Any] = {"topology": "path:5", "seed": SEED, "answer": "last"} | settings
+    result = run(RunConfig(data=str(path), out=str(folder), **values), world=world, on_start=plans.append)
+    return Played(result, plans[0], world.sent)
+
+
+def charges(folder: Path) -> list[list[tuple[int, Any]]]:
+    """Round and event of every charge of every agent, from the ledgers."""
+    return [[(round, event) for round, event, _ in book.events] for book in read_run(folder).ledgers.values()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import networkx as nx
@@ -79,34 +79,53 @@ def weights_of(shards: Shards) -> list[float]:
     return [float(w) for w in counts / counts.mean()]
 
 
+def augmented(
+    f: Local, own: Vector, linear: Vector, eta: float, centres: Sequence[Vector], proximal: float, ridge: float = 0.0
+) -> Vector:
+    """Minimise f + linear . theta + eta sum_c ||c - theta||^2 + proximal/2 ||theta - own||^2 + ridge/2 ||theta||^2."""
+
+    def value(t: Vector) -> float:
+        penalty = eta * sum(float((c - t) @ (c - t)) for c in centres)
+        return f.value(t) + float(linear @ t + proximal / 2 * (t - own) @ (t - own) + ridge / 2 * t @ t) + penalty
+
+    def gradient(t: Vector) -> Vector:
+        penalty = eta * sum((2 * (t - c) for c in centres), np.zeros(len(t)))
+        return np.asarray(f.gradient(t) + linear + penalty + proximal * (t - own) + ridge * t)
+
+    def hessian(t: Vector) -> Matrix:
+        return np.asarray(f.hessian(t) + (2 * eta * len(centres) + proximal + ridge) * np.eye(len(t)))
+
+    return minimiser(value, gradient, hessian, len(own))
+
+
 class Network:
-    """Equations (3), (4) and (5): the last words of every agent, and the duals; weighted by (60) where asked."""
+    """Equations (3), (4), (5), (16): the last words of every agent, and the duals; weighted by (60) where asked."""
 
     def __init__(
-        self, shards: Shards, graph: nx.Graph, eta: float, regularisation: float, *, weighted: bool = False
+        self,
+        shards: Shards,
+        graph: nx.Graph,
+        eta: float,
+        regularisation: float,
+        proximal: Sequence[float] = (0.0,) * 5,
+        *,
+        weighted: bool = False,
     ) -> None:
-        self.graph, self.eta = graph, eta
+        self.graph, self.eta, self.proximal = graph, eta, proximal
         weights = weights_of(shards) if weighted else [1.0] * len(graph)
         self.locals = [Local(*shards[i], regularisation / len(graph), weights[i]) for i in sorted(graph)]
         self.size = shards[0][0].shape[1]
         self.theta = [np.zeros(self.size) for _ in self.locals]
         self.dual = [np.zeros(self.size) for _ in self.locals]
 
+    def convexity(self, i: int) -> float:
+        return self.locals[i].share + 2 * self.eta * len(self.graph[i]) + self.proximal[i]
+
     def primal(self, i: int, b1: Vector) -> Vector:
-        """Solve eq. (3), with + b1 . theta eq. (5); every term as it is printed."""
-        f, dual, eta = self.locals[i], self.dual[i], self.eta
-        midpoints = [(self.theta[i] + self.theta[j]) / 2 for j in self.graph[i]]
-        return minimiser(
-            lambda t: (
-                f.value(t)
-                + 2 * float(dual @ t)
-                + eta * sum(float((c - t) @ (c - t)) for c in midpoints)
-                + float(b1 @ t)
-            ),
-            lambda t: f.gradient(t) + 2 * dual + eta * np.sum([2 * (t - c) for c in midpoints], axis=0) + b1,
-            lambda t: f.hessian(t) + 2 * eta * len(midpoints) * np.eye(self.size),
-            self.size,
-        )
+        """Solve eq. (3), with + b1 . theta eq. (5), with a self-term eq. (16); b1 is of the problem over w_i."""
+        f, own = self.locals[i], self.theta[i]
+        midpoints = [(own + self.theta[j]) / 2 for j in self.graph[i]]
+        return augmented(f, own, 2 * self.dual[i] + f.weight * b1, self.eta, midpoints, self.proximal[i])
 
     def hear(self, said: dict[int, Vector | None]) -> None:
         """Who is silent keeps its last words; then eq. (4)."""

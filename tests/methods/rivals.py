@@ -14,7 +14,7 @@ from admmnet.rng import Purpose
 from admmnet.types import Vector
 
 from .recording import shards_of
-from .reference import C1, Network, Streams, minimiser
+from .reference import C1, Local, Network, Streams, augmented
 
 INEXACT = 1e-3
 
@@ -83,38 +83,17 @@ class RivalNetwork(Network):
         split: str = "iid",
         weighted: bool = True,
     ) -> None:
-        shards = shards_of(problem, 5, split)
-        super().__init__(shards, nx.path_graph(5), strengths.eta, strengths.regularisation, weighted=weighted)
+        shards, own = shards_of(problem, 5, split), (strengths.eta, strengths.regularisation, strengths.proximal)
+        super().__init__(shards, nx.path_graph(5), *own, weighted=weighted)
         self.strengths, self.noise = strengths, noise
         self.streams = Streams(5, seed)
         self.recycled: list[Vector] = [np.zeros(self.size)] * 5
 
-    def convexity(self, i: int) -> float:
-        return self.locals[i].share + 2 * self.eta * len(self.graph[i]) + self.strengths.proximal[i]
-
-    def argmin(self, i: int, linear: Vector, eta: float, moved: Vector, phi: float, *, loss: bool = True) -> Vector:
-        """Minimise f_i + linear . theta + eta sum_j ||(theta_i + theta_j)/2 + moved - theta||^2 + self-term + ridge.
-
-        Without the loss, as in (33), gamma takes the self-term's place.
-        """
-        f, own, one = self.locals[i], self.theta[i], np.eye(self.size)
-        p, phi = self.strengths.proximal[i] if loss else f.weight * self.strengths.gamma, f.weight * phi
+    def argmin(self, i: int, linear: Vector, eta: float, moved: Vector | float, phi: float = 0.0) -> Vector:
+        """Minimise f_i + linear . theta + eta sum_j ||(theta_i + theta_j)/2 + moved - theta||^2 + self-term + ridge."""
+        f, own = self.locals[i], self.theta[i]
         centres = [(own + self.theta[j]) / 2 + moved for j in self.graph[i]]
-
-        def value(t: Vector) -> float:
-            penalty = eta * sum(float((c - t) @ (c - t)) for c in centres)
-            rest = float(linear @ t) + penalty + p / 2 * float((t - own) @ (t - own)) + phi / 2 * float(t @ t)
-            return rest + (f.value(t) if loss else 0.0)
-
-        def gradient(t: Vector) -> Vector:
-            rest = linear + eta * np.sum([2 * (t - c) for c in centres], axis=0) + p * (t - own) + phi * t
-            return np.asarray(rest + f.gradient(t) if loss else rest)
-
-        def hessian(t: Vector) -> Vector:
-            rest = (2 * eta * len(centres) + p + phi) * one
-            return np.asarray(rest + f.hessian(t) if loss else rest)
-
-        return minimiser(value, gradient, hessian, self.size)
+        return augmented(f, own, linear, eta, centres, self.proximal[i], f.weight * phi)
 
     def release(self, i: int, theta_hat: Vector) -> Vector:
         return theta_hat + self.streams.normal(i, Purpose.OUTPUT, self.noise[i].sigma2, self.size)
@@ -122,24 +101,26 @@ class RivalNetwork(Network):
     def dvp(self, i: int, t: int) -> Vector:
         """(28), whose noise and ridge are those of the problem over w_i."""
         e = self.locals[i].weight * self.streams.gamma_norm(i, self.noise[i].rate, self.size)
-        return self.release(i, self.argmin(i, 2 * (self.dual[i] + e / 2), self.eta, 0 * e, self.noise[i].phi))
+        return self.release(i, self.argmin(i, 2 * (self.dual[i] + e / 2), self.eta, 0.0, self.noise[i].phi))
 
     def m_admm(self, i: int, t: int) -> Vector:
         """(29)."""
         eta = self.eta * self.strengths.growth**t
         penalty = 2 * eta * len(self.graph[i]) / self.locals[i].weight
         e = self.streams.gamma_norm(i, penalty * self.noise[i].rate, self.size)
-        return self.release(i, self.argmin(i, 2 * self.dual[i], eta, e, 0.0))
+        return self.release(i, self.argmin(i, 2 * self.dual[i], eta, e))
 
     def r_admm(self, i: int, t: int) -> Vector:
         """(31) and (32), or (33)."""
-        own, dual, zero = self.theta[i], self.dual[i], np.zeros(self.size)
-        if t % 2:
-            return self.argmin(i, self.recycled[i] + 2 * dual, self.eta, zero, 0.0, loss=False)
+        own, dual, f = self.theta[i], self.dual[i], self.locals[i]
+        if t % 2:  # without the loss, and gamma takes the self-term's place
+            middles = [(own + self.theta[j]) / 2 for j in self.graph[i]]
+            linear, gamma = self.recycled[i] + 2 * dual, f.weight * self.strengths.gamma
+            return augmented(Local(f.X, f.y, 0.0, 0.0), own, linear, self.eta, middles, gamma)
         e = self.locals[i].weight * self.streams.gamma_norm(i, self.noise[i].rate, self.size)
-        said = self.release(i, self.argmin(i, 2 * dual + e, self.eta, zero, 0.0))
+        said = self.release(i, self.argmin(i, 2 * dual + e, self.eta, 0.0))
         around = np.sum([own + self.theta[j] for j in self.graph[i]], axis=0)
-        p, degree = self.strengths.proximal[i], len(self.graph[i])
+        p, degree = self.proximal[i], len(self.graph[i])
         self.recycled[i] = -(2 * dual - self.eta * around - p * own + (2 * self.eta * degree + p) * said)
         return said
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,32 +11,21 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from admmnet import RunConfig, read_run, run
+from admmnet import read_run
 from admmnet.errors import RequestError
 from admmnet.privacy.events import Gaussian, SubsampledGaussian
 from admmnet.rng import AgentStreams, Purpose
-from admmnet.running.entrance import Plan
 from admmnet.types import Vector
 
-from .recording import RecordingWorld, shards_of, write_problem
-from .reference import Local, pooled_optimum, sigmoid
+from .recording import SEED, SIZE, shards_of
+from .recording import play as recorded
+from .reference import sigmoid
 
-SEED, SIZE = 11, 6
 SPLIT = "sizes:3:9:3:2:6"
 R = 1.0 + 1e-9
 
 
-@pytest.fixture(scope="module")
-def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_problem(tmp_path_factory.mktemp("problem"), records=401, features=SIZE - 1)
-
-
-def play(problem: Path, folder: Path, **settings: Any) -> tuple[Plan, list[dict[int, Vector | None]]]:
-    world, plans = RecordingWorld(), list[Plan]()
-    values: dict[str, Any] = {"algorithm": "dp-dsgd", "topology": "path:5", "seed": SEED, "loss": "logistic"}
-    values |= {"answer": "last", "split": SPLIT, "rounds": 6} | settings
-    run(RunConfig(data=str(problem), out=str(folder), **values), world=world, on_start=plans.append)
-    return plans[0], world.sent
+play = partial(recorded, algorithm="dp-dsgd", loss="logistic", split=SPLIT, rounds=6)
 
 
 def metropolis(graph: nx.Graph) -> Vector:
@@ -50,14 +40,14 @@ def metropolis(graph: nx.Graph) -> Vector:
     "settings",
     [
         {},
-        {"clip_norm": 0.3, "regularisation": 0.2, "step_size": 0.7},
+        {"clip_norm": 0.3, "regularisation": 0.2, "step_size": 0.7, "topology": "star:5"},
         {"sample_rate": 0.4, "clip_norm": 0.3, "split": "iid"},
     ],
     ids=["whole", "clipped", "sampled"],
 )
 def test_replayed_from_the_equations(settings: dict[str, Any], problem: Path, tmp_path: Path) -> None:
-    plan, said = play(problem, tmp_path / "run", epsilon=8.0, **settings)
-    shards, graph = shards_of(problem, 5, settings.get("split", SPLIT)), nx.path_graph(5)
+    _, plan, said = play(problem, tmp_path / "run", epsilon=8.0, **settings)
+    shards, graph = shards_of(problem, 5, settings.get("split", SPLIT)), plan.graph
     W, streams = metropolis(graph), {i: AgentStreams(i, SEED) for i in range(5)}
     C, share = settings.get("clip_norm", 1.0), settings.get("sample_rate", 1.0)
     step, weight = float(plan.config.step_size), settings.get("regularisation", 0.0)
@@ -102,34 +92,8 @@ def test_replayed_from_the_equations(settings: dict[str, Any], problem: Path, tm
     assert 7.99 < summary["privacy"]["epsilon_proven"] <= 8.0
     assert summary["privacy"]["adjacency"] == "replace-one"
     if share < 1.0:  # less noise on a sum over fewer records, more on the mean over those drawn
-        whole, _ = play(problem, tmp_path / "whole", epsilon=8.0, **settings | {"sample_rate": 1.0})
+        _, whole, _ = play(problem, tmp_path / "whole", epsilon=8.0, **settings | {"sample_rate": 1.0})
         assert share < plan.agents[0].noise / whole.agents[0].noise < 0.9
-
-
-@pytest.mark.parametrize("topology", ["star:5", "ring:6", "complete:4"])
-def test_without_noise_to_speak_of_it_nears_the_optimum(topology: str, problem: Path, tmp_path: Path) -> None:
-    """The mean of the agents stays within the bias of a constant step; without mixing it would be far away."""
-    agents = int(topology.split(":")[1])
-    words = {"epsilon": 1e6, "rounds": 200, "regularisation": 0.05, "topology": topology, "split": "iid"}
-    _, said = play(problem, tmp_path / "run", **words)
-    shards = shards_of(problem, agents, "iid")
-    best = pooled_optimum([Local(*shards[i], 0.05, 1.0) for i in range(agents)], SIZE)
-    last = np.array([said[-1][i] for i in range(agents)])
-    alone = [pooled_optimum([Local(*shards[i], 0.05)], SIZE) for i in range(agents)]
-    spread = max(float(np.linalg.norm(one - best)) for one in alone)
-    assert np.linalg.norm(last.mean(axis=0) - best) < 0.1 * spread
-    assert np.linalg.norm(last - best, axis=1).max() < 0.6 * spread
-
-
-def test_what_is_refused() -> None:
-    for words, message in (
-        ({"sample_rate": 1.5}, "sample_rate = 1.5"),
-        ({"clip_norm": 0.0}, "clip_norm = 0"),
-        ({"method": "published"}, "it has the form proven alone"),
-        ({"loss": "squared"}, "no bound on a record's gradient"),
-    ):
-        with pytest.raises(RequestError, match=message):
-            RunConfig(algorithm="dp-dsgd", **words)
 
 
 def test_a_clip_that_rounding_drowns_is_refused_before_the_run(problem: Path, tmp_path: Path) -> None:
@@ -145,7 +109,7 @@ def test_a_clip_that_rounding_drowns_is_refused_before_the_run(problem: Path, tm
 
 def test_rounds_follow_the_noise(problem: Path, tmp_path: Path) -> None:
     """Eq. (109)."""
-    few, _ = play(problem, tmp_path / "few", epsilon=0.5, rounds="auto", split="iid")
-    many, _ = play(problem, tmp_path / "many", epsilon=4.0, rounds="auto", split="iid")
+    _, few, _ = play(problem, tmp_path / "few", epsilon=0.5, rounds="auto", split="iid")
+    _, many, _ = play(problem, tmp_path / "many", epsilon=4.0, rounds="auto", split="iid")
     assert int(few.config.rounds) < int(many.config.rounds)
     assert math.isfinite(float(many.config.step_size))

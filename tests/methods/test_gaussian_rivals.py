@@ -10,35 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet import RunConfig, read_run
-from admmnet.errors import RequestError
-from admmnet.methods.gaussian import GaussianNoise
+from admmnet import read_run
 from admmnet.privacy.events import Gaussian, ObjectivePerturbation
 from admmnet.rng import Purpose
 from admmnet.running.entrance import Plan
 from admmnet.types import Vector
 
-from .recording import write_problem
+from .recording import SEED, Said
 from .rivals import RivalNetwork, RivalNoise
-from .test_rivals_replay import DEGREES, SEED, SIZE, Said, assert_same, play, strengths_of
+from .test_rivals_replay import assert_same, noise_of, play, strengths_of
 
 SIZES = "sizes:3:9:3:2:6"
-
-
-@pytest.fixture(scope="module")
-def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_problem(tmp_path_factory.mktemp("problem"), records=401, features=SIZE - 1)
-
-
-def noise_of(plan: Plan) -> list[RivalNoise]:
-    """Sigma1 as the rate 1 / sigma1, sigma2 and Phi."""
-    found = []
-    for i, degree in enumerate(DEGREES):
-        own = plan.agents[i]
-        assert isinstance(own.noise, GaussianNoise)
-        whole = own.regularisation + 2.0 * own.eta * degree + own.proximal
-        found.append(RivalNoise(1.0 / own.noise.sigma1, own.noise.sigma2, own.noise.convexity - whole / own.weight))
-    return found
 
 
 def replayed(
@@ -71,7 +53,7 @@ FORMS: dict[str, dict[str, Any]] = {
 def test_replayed_from_the_equations(name: str, problem: Path, tmp_path: Path) -> None:
     algorithm = name.split()[0]
     words: dict[str, Any] = {"epsilon": 12.0, "split": "iid" if "published" in name else SIZES} | FORMS[name]
-    plan, said = play(problem, tmp_path / "run", algorithm=f"{algorithm}-gaussian", **words)
+    _, plan, said = play(problem, tmp_path / "run", algorithm=f"{algorithm}-gaussian", **words)
     noise, rounds = noise_of(plan), int(plan.config.rounds)
     assert_same(said, replayed(problem, plan, noise, algorithm, rounds, words["split"]))
     wrong = [*noise[:4], replace(noise[4], rate=noise[4].rate * (1 + 1e-6))]
@@ -109,7 +91,7 @@ def check_events(folder: Path, plan: Plan, noise: list[RivalNoise], algorithm: s
 
 def test_the_ridge_ends_where_the_tight_bound_does(problem: Path, tmp_path: Path) -> None:
     words = {"algorithm": "dvp-gaussian", "epsilon": 12.0, "eta": 1e-4, "proximal": 0.0, "inexact_share": 1e-9}
-    plan, _ = play(problem, tmp_path / "run", **words)
+    _, plan, _ = play(problem, tmp_path / "run", **words)
     for own in plan.agents.values():
         event = own.charges[0][0]
         assert isinstance(event, ObjectivePerturbation)
@@ -124,7 +106,7 @@ def test_with_this_noise_they_are_pp_admm(algorithm: str, problem: Path, tmp_pat
     words = {"rounds": "auto", "beta": 1e-8, "split": SIZES, "epsilon": 3.0, "loss": "auto"}
     said: dict[str, Said] = {}
     for name in ("pp-admm", algorithm):
-        plan, said[name] = play(problem, tmp_path / name, algorithm=name, **words)
+        _, plan, said[name] = play(problem, tmp_path / name, algorithm=name, **words)
         assert plan.config.rounds == 40
     for ours, theirs in zip(said[algorithm], said["pp-admm"], strict=True):
         for i in range(5):
@@ -133,14 +115,8 @@ def test_with_this_noise_they_are_pp_admm(algorithm: str, problem: Path, tmp_pat
 
 
 def test_reuses_a_release_every_other_round(problem: Path, tmp_path: Path) -> None:
-    plan, _ = play(problem, tmp_path / "run", algorithm="r-admm-gaussian", rounds="auto")
-    other, _ = play(problem, tmp_path / "other", algorithm="pp-admm", rounds="auto")
+    _, plan, _ = play(problem, tmp_path / "run", algorithm="r-admm-gaussian", rounds="auto")
+    _, other, _ = play(problem, tmp_path / "other", algorithm="pp-admm", rounds="auto")
     assert plan.config.rounds == 2 * other.config.rounds
     sigmas = [own.agents[0].noise.sigma1 for own in (plan, other)]
     assert math.isclose(*sigmas, rel_tol=1e-3)
-
-
-def test_the_papers_arithmetic_has_no_such_noise() -> None:
-    with pytest.raises(RequestError, match="add accountant = 'proven'"):
-        RunConfig(algorithm="m-admm-gaussian", method="published")
-    assert RunConfig(algorithm="m-admm-gaussian", method="published", accountant="proven").accountant == "proven"

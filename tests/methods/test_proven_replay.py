@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +19,8 @@ from admmnet.solvers.certificate import Solution
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Vector
 
-from .proven import BETA, GATED, RADIUS, SEED, SIZE, ProvenNetwork, Replay, charges, play
-from .recording import write_problem
-
-
-@pytest.fixture(scope="module")
-def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_problem(tmp_path_factory.mktemp("problem"), records=401, features=SIZE - 1)
+from .proven import BETA, GATED, RADIUS, Replay, play
+from .recording import SEED, SIZE, Played, charges
 
 
 @pytest.mark.parametrize("release", ["objective", "output"])
@@ -32,10 +29,9 @@ def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [{}, {"eta": 0.05, "proximal": 0.2, "regularisation": 0.1}, {"eta": 0.05, "proximal": 0.0}],
     ids=["auto", "explicit", "no-self-term"],
 )
-@pytest.mark.parametrize("split", ["iid", "sizes:1:9:3:2:6"])
-def test_pp_admm(split: str, release: str, strength: dict[str, float], problem: Path, tmp_path: Path) -> None:
+def test_pp_admm(release: str, strength: dict[str, float], problem: Path, tmp_path: Path) -> None:
     words: dict[str, Any] = {"algorithm": "pp-admm", "release": release, "rounds": 6, "epsilon": 8.0}
-    words["split"] = split
+    words["split"] = "sizes:1:9:3:2:6"
     result, plan, said = play(problem, tmp_path / "run", **words, **strength)
     replay = Replay(problem, plan)
     replay.check(said)
@@ -82,16 +78,25 @@ LEVELS = {"gaussian": 0.36, "above-threshold": 0.32}
 """Thresholds at which about a third of the answers are yes."""
 
 
+@pytest.fixture(scope="module")
+def gated(problem: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Played]:
+    @cache
+    def played(gate: str, release: str) -> Played:
+        words = {"gate": gate, "gate_threshold": LEVELS[gate], "release": release}
+        return play(problem, tmp_path_factory.mktemp("gated"), **GATED, **words)
+
+    return played
+
+
 @pytest.mark.parametrize("release", ["objective", "output"])
 @pytest.mark.parametrize("gate", ["gaussian", "above-threshold"])
-def test_ipp_admm(gate: str, release: str, problem: Path, tmp_path: Path) -> None:
-    words = {"gate": gate, "gate_threshold": LEVELS[gate], "release": release}
-    result, plan, said = play(problem, tmp_path / "run", **GATED, **words)
+def test_ipp_admm(gate: str, release: str, problem: Path, gated: Callable[[str, str], Played]) -> None:
+    result, plan, said = gated(gate, release)
     replay = Replay(problem, plan, LEVELS[gate])
     replay.check(said)
     assert not any(-1e-4 < lead < 1.0 for lead in replay.leads), "the certified gap leaves an answer open"
     assert min(replay.leads) < 0.0 < max(replay.leads)
-    books = charges(tmp_path / "run")
+    books = charges(result.folder)
     assert [[(round, event.mechanism) for round, event in book] for book in books] == replay.events
     assert [entry["releases"] for entry in result.summary["per_agent"]] == replay.spoke
     spoken = sum(vector is not None for heard in said for vector in heard.values())
@@ -105,9 +110,8 @@ def test_ipp_admm(gate: str, release: str, problem: Path, tmp_path: Path) -> Non
             assert all(event.sensitivity == pytest.approx(1.02 * moves, rel=1e-12) for event in gates)
 
 
-def test_a_threshold_is_held_until_a_yes_and_no_is_free(problem: Path, tmp_path: Path) -> None:
-    words = {"gate": "above-threshold", "gate_threshold": LEVELS["above-threshold"]}
-    _, plan, said = play(problem, tmp_path / "run", **GATED, **words)
+def test_a_threshold_is_held_until_a_yes_and_no_is_free(problem: Path, gated: Callable[[str, str], Played]) -> None:
+    result, plan, said = gated("above-threshold", "objective")
     replay = Replay(problem, plan, LEVELS["above-threshold"])
     replay.check(said)
     silent = [
@@ -120,7 +124,7 @@ def test_a_threshold_is_held_until_a_yes_and_no_is_free(problem: Path, tmp_path:
         (i, round) for i, round in silent if sum(s[i] is not None for s in said[:round]) < GATED["max_releases"]
     ]
     assert len(still_asking) > 3, "rounds in which a held threshold said no and cost nothing"
-    for i, book in enumerate(charges(tmp_path / "run")):
+    for i, book in enumerate(charges(result.folder)):
         starts = [round for round, event in book if isinstance(event, AboveThreshold)]
         yes = [round for round, spoken in enumerate(said) if spoken[i] is not None]
         # the first question starts; after every yes but the last one allowed, the next question does
@@ -165,7 +169,7 @@ def test_only_released_vectors_reach_the_linear_term(
     # so loose a certificate that the noise of the release shows
     words = {"algorithm": "pp-admm", "rounds": 5, "epsilon": 4.0, "eta": 0.1, "proximal": 0.05}
     _, plan, said = play(problem, tmp_path / "run", **words, release=release, beta=1e-3)
-    network = ProvenNetwork(problem, 0.1, 0.0, (0.05,) * 5)
+    network = Replay(problem, plan).network
     streams = [AgentStreams(i, SEED) for i in range(5)]
     hidden = 0.0
     for round, spoken in enumerate(said):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 
 import networkx as nx
@@ -12,16 +13,13 @@ import pytest
 from admmnet.rng import Purpose
 from admmnet.types import Vector
 
-from .recording import play, shards_of, write_problem
+from .recording import SEED, SIZE, charges, shards_of
+from .recording import play as recorded
 from .reference import Network, PublishedNoise, Streams
 
-BETA, ETA, DELTA, SEED, SIZE = 3e-9, 0.4, 1e-4, 11, 6
+BETA, ETA, DELTA = 3e-9, 0.4, 1e-4
+play = partial(recorded, topology="ring:5", method="published")
 CLOSE = 1e-9
-
-
-@pytest.fixture(scope="module")
-def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_problem(tmp_path_factory.mktemp("problem"), records=401, features=SIZE - 1)
 
 
 def reference(
@@ -41,7 +39,7 @@ def assert_close(said: Vector | None, expected: Vector | None, where: str) -> No
 
 def test_pp_admm(problem: Path, tmp_path: Path) -> None:
     words = {"algorithm": "pp-admm", "rounds": 6, "epsilon": 3.0, "delta": DELTA, "eta": ETA, "beta": BETA}
-    result, said = play(problem, tmp_path / "run", **words)
+    result, _, said = play(problem, tmp_path / "run", **words)
     network, noise, m = reference(problem, 3.0, releases=6)
     streams = Streams(5, SEED)
     for round, spoken in enumerate(said):
@@ -83,7 +81,7 @@ def test_ipp_admm(
         "max_releases": releases,
         "loss_clip": clip,
     }
-    result, said = play(problem, tmp_path / "run", **words)
+    result, _, said = play(problem, tmp_path / "run", **words)
     network, noise, m = reference(problem, epsilon, releases, share, clip)
     streams = Streams(5, SEED)
     spoke, differ = [0] * 5, {"losses": 0, "penalty": 0}
@@ -111,17 +109,15 @@ def test_ipp_admm(
     assert not bites or differ[bites] > 0, "without this clip nobody would have answered otherwise"
 
 
-def charged(path: Path) -> list[int]:
-    from admmnet.privacy.ledger.audit import read
-
-    return [round for round, _, _ in read(path).events]
-
-
 def test_an_agent_that_never_speaks_stays_at_zero(problem: Path, tmp_path: Path) -> None:
     words = {"algorithm": "ipp-admm", "rounds": 4, "epsilon": 1e4, "max_releases": 2, "gate_threshold": 1e8}
-    result, said = play(problem, tmp_path / "run", **words)
+    result, _, said = play(problem, tmp_path / "run", **words)
     assert all(vector is None for spoken in said for vector in spoken.values())
     assert not result.theta.any()
     assert result.summary["bytes_sent"] == 0
-    rounds = {round for path in sorted((tmp_path / "run" / "ledger").iterdir()) for round in charged(path)}
-    assert rounds == {0, 1, 2, 3}  # every comparison is charged
+    assert {round for book in charges(tmp_path / "run") for round, _ in book} == {
+        0,
+        1,
+        2,
+        3,
+    }  # every comparison is charged

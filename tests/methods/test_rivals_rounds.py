@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from admmnet import RunConfig, run
 from admmnet.cli import run_command_line
-from admmnet.library import RunResult
-from admmnet.privacy.budget import Charges
-from admmnet.privacy.calibrate import Target
-from admmnet.privacy.contract import Contract
-from admmnet.privacy.events import Event, NoRecords
+from admmnet.privacy.events import Event
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.rng import Purpose
-from admmnet.running.contract import contract_of
 from admmnet.running.node import Node
 from admmnet.solvers.batch import Steps
 from admmnet.types import Vector
 
-from .ending import ENDINGS
-from .recording import RecordingWorld, write_problem
+from .ending import ENDINGS, ending_after
+from .recording import play as recorded
 
 ALGORITHMS = ("dvp", "m-admm", "r-admm")
+play = partial(recorded, rounds=7, epsilon=8.0)
 Propose = Callable[[Node, int], Steps[Vector | None]]
 
 
@@ -39,18 +35,6 @@ class Unreadable:
 
     def __getitem__(self, key: Any) -> Any:
         raise AssertionError(f"stream {key} was drawn from in a round that touches no record")
-
-
-@pytest.fixture(scope="module")
-def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_problem(tmp_path_factory.mktemp("problem"), records=203, features=5)
-
-
-def play(problem: Path, folder: Path, **settings: Any) -> tuple[RunResult, list[dict[int, Vector | None]]]:
-    world = RecordingWorld()
-    values: dict[str, Any] = {"topology": "path:5", "seed": 3, "rounds": 7, "epsilon": 8.0}
-    values |= {"answer": "last"} | settings
-    return run(RunConfig(data=str(problem), out=str(folder), **values), world=world), world.sent
 
 
 def lines(folder: Path) -> list[list[dict[str, Any]]]:
@@ -75,27 +59,6 @@ def unreadable(propose: Propose, *, also_even: bool = False) -> Propose:
     return proposing
 
 
-@pytest.mark.parametrize("method", ["proven", "published"])
-def test_rounds_between_read_no_record_and_draw_nothing(
-    method: str, problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    words = {"algorithm": "r-admm", "method": method}
-    plain, said = play(problem, tmp_path / "plain", **words)
-    monkeypatch.setattr(Node, "proposal", unreadable(Node.proposal))
-    blind, blind_said = play(problem, tmp_path / "blind", **words)
-    assert plain.theta.tobytes() == blind.theta.tobytes()
-    assert lines(tmp_path / "plain") == lines(tmp_path / "blind")
-    for one, two in zip(said, blind_said, strict=True):
-        for i, vector in one.items():
-            other = two[i]
-            assert vector is not None
-            assert other is not None
-            assert vector.tobytes() == other.tobytes()
-    # they do speak, and say something else than before
-    moved = [float(np.abs(np.subtract(said[t][0], said[t - 1][0])).max()) for t in (1, 3, 5)]  # type: ignore[arg-type]
-    assert min(moved) > 1e-4
-
-
 def test_the_blindfold_is_noticed(problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Node, "proposal", unreadable(Node.proposal))
     for algorithm in ("dvp", "m-admm"):
@@ -104,10 +67,14 @@ def test_the_blindfold_is_noticed(problem: Path, tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize("method", ["proven", "published"])
-def test_rounds_between_cost_nothing_and_stand_in_the_ledger(
-    method: str, problem: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_rounds_between_read_no_record_draw_nothing_cost_nothing_and_stand_in_the_ledger(
+    method: str, problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    result, _ = play(problem, tmp_path / "run", algorithm="r-admm", method=method)
+    monkeypatch.setattr(Node, "proposal", unreadable(Node.proposal))
+    result, _, said = play(problem, tmp_path / "run", algorithm="r-admm", method=method)
+    # they do speak, and say something else than before
+    moved = [float(np.abs(np.subtract(said[t][0], said[t - 1][0])).max()) for t in (1, 3, 5)]  # type: ignore[arg-type]
+    assert min(moved) > 1e-4
     for book in lines(tmp_path / "run"):
         before: Any = None
         seen = []
@@ -133,25 +100,21 @@ def test_rounds_between_cost_nothing_and_stand_in_the_ledger(
 # a budget that ends before the rounds
 
 
-def ending_after(filter: str, releases: float) -> Callable[..., Contract]:
-    def ended(config: Any, charges: Charges, target: Target, agents: int) -> Contract:
-        often = [count if isinstance(event, NoRecords) else releases for event, count in charges]
-        return ENDINGS[filter](contract_of(config, charges, target, agents), often)
-
-    return ended
-
-
 @pytest.mark.parametrize("filter", ENDINGS)
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("name", [*ALGORITHMS, "off", "gaussian", "above-threshold"])
 def test_a_budget_that_ends_early_refuses_for_good(
-    algorithm: str, filter: str, problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, filter: str, problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("admmnet.running.plan.contract_of", ending_after(filter, 2.5))
-    result, said = play(problem, tmp_path / "run", algorithm=algorithm)
-    end = 4 if algorithm == "r-admm" else 2  # r-admm's third release would be in round 4
+    """Half of a release more than two of them: a gate's third question is refused, although it alone would fit."""
+    gated = name in ("gaussian", "above-threshold")
+    words: dict[str, Any] = {"algorithm": name} if name in ALGORITHMS else {"algorithm": "ipp-admm", "gate": name}
+    words |= {"gate_share": 0.5, "gate_threshold": -1e8, "epsilon": 120.0} if gated else {}
+    monkeypatch.setattr("admmnet.running.plan.contract_of", ending_after(filter, 2.5, 3.0 * gated))
+    result, _, said = play(problem, tmp_path / "run", **words)
+    end = 4 if name == "r-admm" else 2  # r-admm's third release would be in round 4
     for round, spoken in enumerate(said):
         assert all((vector is not None) == (round < end) for vector in spoken.values()), round
-    assert [entry["refused_at"] for entry in result.summary["per_agent"]] == [end] * 5
+    assert [(entry["refused_at"], entry["releases"]) for entry in result.summary["per_agent"]] == [(end, end)] * 5
     for book in lines(tmp_path / "run"):
         assert {line["round"] for line in book[1:-1]} == set(range(end))
     for i, vector in said[end - 1].items():
@@ -160,13 +123,13 @@ def test_a_budget_that_ends_early_refuses_for_good(
 
 
 @pytest.mark.parametrize("filter", ENDINGS)
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_a_rival_that_cannot_pay_solves_and_draws_nothing(
+@pytest.mark.parametrize("algorithm", [*ALGORITHMS, "pp-admm"])
+def test_an_agent_that_cannot_pay_solves_and_draws_nothing(
     algorithm: str, filter: str, problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("admmnet.running.plan.contract_of", ending_after(filter, 0.5))
     monkeypatch.setattr(Node, "proposal", unreadable(Node.proposal, also_even=True))
-    result, said = play(problem, tmp_path / "run", algorithm=algorithm)
+    result, _, said = play(problem, tmp_path / "run", algorithm=algorithm)
     assert all(vector is None for spoken in said for vector in spoken.values())
     assert [entry["refused_at"] for entry in result.summary["per_agent"]] == [0] * 5
     assert not result.theta.any()

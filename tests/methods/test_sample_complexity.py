@@ -8,31 +8,31 @@ import math
 import pytest
 
 from admmnet.cli import run_command_line
-from admmnet.methods.sample_complexity import Asked, needed
+from admmnet.methods.sample_complexity import Goal, needed
 
-ASKED = Asked(0.2, 1.5, 0.05)
+GOAL = Goal(0.2, 1.5, 0.05)
 NOISE = {"beta": 1e-4, "sigma1": 1e-3, "sigma2": 1e-4, "width": 20}
 
 
 def test_both_theorems_as_they_are_printed() -> None:
     log, d = math.log(20.0), 20
-    found = needed(ASKED, **NOISE)  # type: ignore[arg-type]
+    found = needed(GOAL, **NOISE)  # type: ignore[arg-type]
     square = 0.2**2 / (2 * 1.5**2)
     hidden = 1e-4 * 0.2 * math.sqrt(2 * d * log) / 1.5**2 + 2 * 1e-3**2 * d * log
     assert found.without_noise == pytest.approx(log / (square - 1e-4))
     assert found.private == pytest.approx(log / (square - 1e-4 - hidden))
-    plain = needed(ASKED, 0.0, 0.0, 0.0, 20)
+    plain = needed(GOAL, 0.0, 0.0, 0.0, 20)
     assert plain.without_noise == plain.private == pytest.approx(2 * 1.5**2 * log / 0.2**2)  # Zhang, Zhu 2017
     assert plain.least == plain.least_ever == 0.0
 
 
 def test_below_the_least_excess_nothing_is_promised() -> None:
-    least = needed(ASKED, **NOISE).least  # type: ignore[arg-type]
+    least = needed(GOAL, **NOISE).least  # type: ignore[arg-type]
     for factor in (1.0 - 1e-9, 1.0 + 1e-9):
-        at = needed(ASKED._replace(accuracy=least * factor), **NOISE)  # type: ignore[arg-type]
+        at = needed(GOAL._replace(accuracy=least * factor), **NOISE)  # type: ignore[arg-type]
         assert (at.private is None) is (factor < 1.0)
     no_objective = {**NOISE, "sigma1": 0.0}
-    assert needed(ASKED, **NOISE).least_ever == needed(ASKED, **no_objective).least < least  # type: ignore[arg-type]
+    assert needed(GOAL, **NOISE).least_ever == needed(GOAL, **no_objective).least < least  # type: ignore[arg-type]
 
 
 def test_at_the_papers_settings_the_private_theorem_promises_less_than_saying_nothing(
@@ -43,7 +43,7 @@ def test_at_the_papers_settings_the_private_theorem_promises_less_than_saying_no
     assert run_command_line([*words.split(), "--json"]) == 0
     for agent in json.loads(capsys.readouterr().out)["agents"]:
         found = agent["sample_complexity"]
-        again = needed(Asked(0.1, 1.0, 0.05), 10.0**-3.5, agent["sigma1"], agent["sigma2"], 105)
+        again = needed(Goal(0.1, 1.0, 0.05), 10.0**-3.5, agent["sigma1"], agent["sigma2"], 105)
         assert found == {"accuracy": 0.1, "norm": 1.0, "failure": 0.05, **again._asdict()}
         assert found["private"] is None
         assert found["least_ever"] > math.log(2.0), "the loss of a model of zeros"

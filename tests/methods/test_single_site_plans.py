@@ -174,28 +174,19 @@ def test_pure_epsilon_and_its_reading_at_delta() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "name"),
+    ("words", "text"),
     [
         ({"algorithm": "seq-dp-scd"}, "poisson"),
         ({"algorithm": "primal-dp-scd", "batch": 2, "method": "published", "accountant": "proven"}, "proven"),
         ({"algorithm": "banco", "noise": "gaussian", "method": "published"}, "gaussian"),
         ({"batch": 1001}, "batch"),
-    ],
-)
-def test_what_has_no_proof_is_refused(words: dict[str, Any], name: str) -> None:
-    with pytest.raises(RequestError, match=name):
-        planned(**words)
-
-
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
         ({"accounting": "moments"}, "accounting = 'moments' goes with accountant = 'published'"),
         ({"accounting": "rdp", "method": "published"}, "accounting = 'rdp' goes with accountant = 'proven'"),
         ({"method": "published", "epsilon": 0.07}, "what the moments accountant reads"),
+        ({"epsilon": 1e-9, "delta": 1e-12, "sampling": "shuffled", "epochs": 1000}, "affords no step"),
     ],
 )
-def test_the_moments_accountant_is_the_published_arithmetic(words: dict[str, Any], text: str) -> None:
+def test_what_cannot_be_planned_is_refused(words: dict[str, Any], text: str) -> None:
     with pytest.raises((RequestError, BudgetError), match=text):
         planned(**words)
 
@@ -207,11 +198,6 @@ def test_the_margin_of_a_logistic_step_is_the_papers_where_the_form_is() -> None
         series = planned(**words, sampling="shuffled").noise.series
         steps.append(series.tiny)
     assert steps == [1e-2, 1e-4, 0.2]
-
-
-def test_a_budget_for_nothing_is_refused() -> None:
-    with pytest.raises(BudgetError, match="affords no step"):
-        planned(epsilon=1e-9, delta=1e-12, sampling="shuffled", epochs=1000)
 
 
 def test_the_sequential_method_uses_the_smaller_bound_where_it_is_proven() -> None:

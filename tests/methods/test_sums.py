@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet import RequestError, RunResult, run
+from admmnet import RunResult, run
 from admmnet.cli import run_command_line
 from admmnet.data.loading import load
 from admmnet.data.settings import DataSettings
@@ -84,15 +84,3 @@ def test_every_agent_spends_its_own_promise_and_all_hold_one_model(people: str, 
         limit = gaussian_mu(epsilon, 1e-4) ** 2
         assert limit * (1 - 1e-3) < spent <= limit
     assert run_command_line(("ledger", "verify", str(tmp_path / "run"))) == 0
-
-
-def test_what_does_not_go_with_sums_is_refused(people: str, tmp_path: Path) -> None:
-    for others, word in (
-        ({"method": "published"}, "published"),
-        ({"algorithm": "ssp", "loss": "logistic"}, "noisy-gd"),
-        ({"algorithm": "ssp", "rounds": 3}, "rounds"),
-        ({"loss": "squared"}, "squared"),
-    ):
-        with pytest.raises(RequestError, match=word):
-            go(people, tmp_path / "run", **others)
-    assert not (tmp_path / "run").exists()

@@ -18,7 +18,7 @@ from admmnet import RequestError, RunConfig, RunError, run
 from admmnet.errors import BudgetError
 from admmnet.running import spawn
 from admmnet.running.events import OnRound, RoundEvent
-from admmnet.running.reports import Report
+from admmnet.running.reports import AgentReport
 from admmnet.running.spawn import ProcessEnd, Starter, environment
 
 pytestmark = pytest.mark.processes
@@ -60,7 +60,7 @@ def in_time(work: Callable[[], list[ProcessEnd]]) -> dict[int, ProcessEnd]:
 def test_every_round_is_passed_on_once_whoever_reports_it() -> None:
     seen: list[object] = []
     events = [RoundEvent(t, 3, 0.25, None, {0: 0.5}, {0: t, 1: 2}, (1,)) for t in range(3)]
-    said = [msgspec.json.encode(Report(event)).decode() for event in (None, *events)]
+    said = [msgspec.json.encode(AgentReport(event)).decode() for event in (None, *events)]
     words = f"[say(text) for text in {said}]"
     in_time(starter(words, words, start=lambda: seen.append("start"), on_round=seen.append).run)
     assert seen == ["start", *events]

@@ -11,7 +11,7 @@ import pytest
 
 from admmnet import RequestError, RoundEvent, RunConfig, RunError, StopRun, read_run, run
 from admmnet.methods import METHODS
-from admmnet.running.reports import Report
+from admmnet.running.reports import AgentReport
 from admmnet.transport.local import LocalWorld
 from tests.folder_forms import check_folder
 from tests.people_runs import rows
@@ -65,7 +65,7 @@ def test_events_say_what_the_run_folder_says(algorithm: str, people: str, tmp_pa
         assert flat["releases"] == int(mine[0]["releases"])
         assert flat.get("epsilon") == max(event.epsilon.values(), default=None)
         assert all(type(value) is float for value in event.metrics(agents=True).values())
-        assert msgspec.json.decode(msgspec.json.encode(Report(event)), type=Report).round == event
+        assert msgspec.json.decode(msgspec.json.encode(AgentReport(event)), type=AgentReport).round == event
 
 
 def test_events_of_private_runs_hold_nothing_of_records(people: str, tmp_path: Path) -> None:

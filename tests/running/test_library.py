@@ -302,7 +302,7 @@ def test_a_graph_is_kept_with_the_run(tmp_path: Path) -> None:
     one = run(graph=graph, out=tmp_path / "one", **PLAIN)
     assert one.summary["topology"] == "edges:0-3,1-3,2-3"
     same(run(topology="edges:0-3,1-3,2-3", out=tmp_path / "two", **PLAIN), one)
-    with pytest.raises(RequestError, match="expected pairs of agents such as 0-1,1-2, got '0'"):
+    with pytest.raises(RequestError, match="expected pairs of agents such as 0-1, got '0'"):
         run(topology="edges:0", out=tmp_path / "three", **PLAIN)
 
 

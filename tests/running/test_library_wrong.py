@@ -229,7 +229,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "a test without a label": ({"data": FRAME, "label": "won", "test": FRAME[["a", "b", "c"]]}, "no column 'won'"),
     "other labels in the test": ({"data": FRAME, "label": "won", "test": frame(won="perhaps")}, "label 'perhaps'"),
     "three in a pair": ({**POOL, "test": (X, y, y)}, "test is a tuple of length 3: it must be"),
-    "no edges": ({**POOL, "topology": "edges:"}, "topology edges: expected pairs of agents such as 0-1,1-2, got ''"),
+    "no edges": ({**POOL, "topology": "edges:"}, "topology edges: expected pairs of agents such as 0-1, got ''"),
     "a multigraph": ({**POOL, "graph": nx.MultiGraph([(0, 1), (0, 1)])}, "multigraph: parallel edges"),
     "private with a seed": ({**POOL, "private": True}, "private and seed exclude each other"),
     "a frame for config": ({"config": FRAME}, "run was given a DataFrame without a name: it takes a RunConfig there"),

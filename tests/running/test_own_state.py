@@ -15,10 +15,9 @@ from admmnet import BudgetError, RequestError, RunConfig, read_run, run
 from admmnet.holder.answers import Asking
 from admmnet.methods import METHODS
 from admmnet.methods.agent import AgentPlan, Contact
-from admmnet.methods.base import Agent
+from admmnet.methods.base import Agent, ModelState
 from admmnet.methods.consensus import ConsensusState
 from admmnet.methods.pp_admm import PPADMM
-from admmnet.methods.single_site.base import ModelState
 from admmnet.methods.single_site.dp_sgd import DPSGD
 from admmnet.types import Matrix, Vector
 from tests.interrupted_runs import Place, assert_same
@@ -204,6 +203,7 @@ def test_state_comes_back_as_its_own_kind(value: Any, jotting: type[Jotting], pl
     assert repr(found) == repr(value)
     if isinstance(value, np.ndarray):
         assert (found.dtype, found.shape, found.flags.writeable) == (value.dtype, value.shape, True)
+        assert found.flags.f_contiguous == value.flags.f_contiguous  # the order decides the last bits of products
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -31,7 +32,8 @@ from admmnet.solvers.radius import MOST
 from admmnet.transport import edge
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Matrix, Vector
-from tests.methods.recording import RecordingWorld, play, write_problem
+from tests.methods.recording import RecordingWorld, write_problem
+from tests.methods.recording import play as recorded
 from tests.people_runs import rows
 
 GRAPHS = {
@@ -44,6 +46,8 @@ GRAPHS = {
     "petersen": nx.petersen_graph(),
     "two hubs": nx.barbell_graph(4, 1),
 }
+
+play = partial(recorded, topology="ring:5", method="published")
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +88,7 @@ def test_the_tail_of_a_lost_agent_is_a_mean_too(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_run_answers_with_the_tail_of_what_was_said(problem: Path, tmp_path: Path) -> None:
     words: dict[str, Any] = {"gate": "above-threshold", "gate_threshold": 0.2, "epsilon": 20.0, "rounds": 7}
-    result, said = play(problem, tmp_path / "run", method="proven", answer="tail", **words)
+    result, _, said = play(problem, tmp_path / "run", method="proven", answer="tail", **words)
     last, history = np.zeros_like(result.theta), []
     for outgoing in said:
         last = np.array([last[i] if (v := outgoing[i]) is None else v for i in range(5)])
@@ -167,8 +171,8 @@ def test_an_agent_mixes_what_it_holds_and_hears_alone() -> None:
 
 def test_gossip_in_a_run(problem: Path, tmp_path: Path) -> None:
     words: dict[str, Any] = {"method": "proven", "algorithm": "pp-admm", "epsilon": 20.0, "rounds": 4}
-    last, _ = play(problem, tmp_path / "last", **words)
-    result, said = play(problem, tmp_path / "gossip", answer="gossip", **words)
+    last, *_ = play(problem, tmp_path / "last", **words)
+    result, _, said = play(problem, tmp_path / "gossip", answer="gossip", **words)
     extra = len(said) - 4
     assert extra > 1
     for i in range(5):
@@ -192,7 +196,7 @@ def test_the_summary_judges_the_model_that_is_saved(answer: str, problem: Path, 
     from admmnet.data import DataSettings, load
 
     words = {"method": "proven", "epsilon": 5.0, "rounds": 6, "answer": answer, "loss": "logistic"}
-    result, _ = play(problem, tmp_path / "run", **words)
+    result, *_ = play(problem, tmp_path / "run", **words)
     with np.load(tmp_path / "run" / "model.npz") as archive:
         theta, consensus = archive["theta"], archive["consensus"]
     np.testing.assert_array_equal(theta, result.theta)
@@ -273,8 +277,8 @@ def test_who_never_spoke_is_not_in_the_average() -> None:
 
 def test_every_agent_of_a_run_holds_the_average(problem: Path, tmp_path: Path) -> None:
     words: dict[str, Any] = {"method": "proven", "algorithm": "pp-admm", "epsilon": 20.0, "rounds": 4}
-    last, _ = play(problem, tmp_path / "last", **words)
-    result, _ = play(problem, tmp_path / "average", answer="average", **words)
+    last, *_ = play(problem, tmp_path / "last", **words)
+    result, *_ = play(problem, tmp_path / "average", answer="average", **words)
     assert (result.theta == exact_mean(last.theta)).all()
     with np.load(tmp_path / "average" / "model.npz") as model:
         assert model["consensus"].tolist() == result.theta[0].tolist()

@@ -248,6 +248,8 @@ def test_a_line_is_read_as_it_was_written(rho: float) -> None:
         (b'"said":"73', b'"said":"7'),
         (b'"said":"73', b'"said":"7G'),
         (b'"total":null', b'"total":[]'),
+        (b'"signature":null', b'"signature":""'),
+        (b'"previous":"70', b'"previous":"'),
         (b'"agent":3,', b""),
         (b'{"run"', b'[{"run"'),
         (b"{", b"[" * 5000),

@@ -13,7 +13,6 @@ from collections.abc import Callable
 import networkx as nx
 import numpy as np
 
-from admmnet.errors import RequestError
 from admmnet.evidence.members import agree
 from admmnet.graph import load_topology
 from admmnet.identity.keys import verify
@@ -132,21 +131,6 @@ def gather_brings_json_values_in_rank_order(world: World) -> None:
     assert json.dumps(world.gather(value(world.rank))) == json.dumps([value(r) for r in range(world.size)])
 
 
-def a_path_is_cut_into_even_runs(world: World) -> None:
-    for agents in (world.size, world.size + 1, 5, 17):
-        if agents < max(world.size, 2):
-            continue
-        transport = world.connect(nx.path_graph(agents))
-        owners = transport.layout.owners
-        assert len(owners) == world.size
-        assert [i for own in owners for i in own] == list(range(agents))
-        assert max(map(len, owners)) - min(map(len, owners)) <= 1
-        assert transport.agents == owners[world.rank]
-        assert transport.world is world
-        assert transport.lost == {}
-        transport.close()
-
-
 def agents_may_lie_anywhere(world: World) -> None:
     """Reverse Cuthill-McKee puts a scrambled path in order: a process hosts agents that are no range."""
     names = np.random.default_rng(5).permutation(23).tolist()
@@ -160,21 +144,6 @@ def agents_may_lie_anywhere(world: World) -> None:
         everything = np.random.default_rng(1).standard_normal((23, 3))
         assert transport.collect(everything[list(transport.agents)]).tobytes() == everything.tobytes()
         transport.close()
-
-
-def more_processes_than_agents_are_refused(world: World) -> None:
-    if world.size < 2:
-        return
-    for graph, block, what in (
-        (nx.path_graph(world.size - 1), 1, f"{world.size - 1} agents"),
-        (nx.path_graph(2 * world.size - 2), 2, f"{world.size - 1} blocks of 2 agents"),
-    ):
-        try:
-            world.connect(graph, block)
-        except RequestError as error:
-            assert f"{world.size} ranks for {what}" in str(error)  # noqa: PT017
-        else:
-            raise AssertionError("not refused")
 
 
 def members_agree_on_keys_and_on_the_name_of_the_run(world: World) -> None:
@@ -225,12 +194,10 @@ CHECKS: tuple[Callable[[World], None], ...] = (
     two_networks_at_once,
     collect_is_in_agent_order,
     gather_brings_json_values_in_rank_order,
-    a_path_is_cut_into_even_runs,
     agents_may_lie_anywhere,
     *SUM_CHECKS,
     members_agree_on_keys_and_on_the_name_of_the_run,
     processes_of_a_machine_give_each_other_arrays,
-    more_processes_than_agents_are_refused,
 )
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from admmnet.graph.tree import Tree, spanning_tree
 from admmnet.transport.sweep import Sweep
-from admmnet.transport.zmq.mailbox import Mailbox, Verdict
+from admmnet.transport.zmq.mailbox import Fate, Mailbox
 from admmnet.transport.zmq.sums import Sums
 from admmnet.transport.zmq.wire import Frame, Kind, integers, payload_of_integers
 from admmnet.types import Integers, Total
@@ -116,10 +116,10 @@ class Process:
             watcher(process, 0)
 
     def take(self, frame: Frame) -> None:
-        verdict = self.mailbox.judge(frame, None)
-        known = (Verdict.NOW, Verdict.EARLY, Verdict.LATE, Verdict.DUPLICATE)
-        assert verdict in (known if frame.sender not in self.lost else (Verdict.FOREIGN,)), (verdict, frame)
-        if frame.kind is Kind.OBITUARY and verdict is Verdict.NOW:
+        fate = self.mailbox.judge(frame, None)
+        known = (Fate.NOW, Fate.EARLY, Fate.LATE, Fate.DUPLICATE)
+        assert fate in (known if frame.sender not in self.lost else (Fate.FOREIGN,)), (fate, frame)
+        if frame.kind is Kind.OBITUARY and fate is Fate.NOW:
             self.lose(frame.origin, "it was told")
 
 

@@ -37,7 +37,7 @@ def networks(draw: st.DrawFn) -> tuple[nx.Graph, list[Accusation], list[int]]:
     return graph, accusations, draw(st.lists(st.integers(0, size - 1), unique=True, max_size=2))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(networks(), st.data())
 def test_more_evidence_brings_nobody_back(
     network: tuple[nx.Graph, list[Accusation], list[int]], data: st.DataObject
@@ -48,7 +48,7 @@ def test_more_evidence_brings_nobody_back(
     assert lost(graph, rank, accusations[:few]) <= lost(graph, rank, accusations, set(gone) - {rank})
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(networks())
 def test_neighbours_that_live_to_each_other_agree(network: tuple[nx.Graph, list[Accusation], list[int]]) -> None:
     graph, accusations, gone = network
@@ -58,7 +58,7 @@ def test_neighbours_that_live_to_each_other_agree(network: tuple[nx.Graph, list[
             assert living[i] == living[j]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(networks(), st.data())
 def test_one_liar_takes_nobody_but_itself_and_those_behind_it(
     network: tuple[nx.Graph, list[Accusation], list[int]], data: st.DataObject

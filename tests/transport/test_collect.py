@@ -1,4 +1,4 @@
-"""Rows of all agents: who says no numbers, or too large ones, is rejected by everybody, and nobody else is."""
+"""What others say: who says no numbers, too many or too large ones, is rejected, and nobody else is."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from admmnet.solvers.radius import MOST
 from admmnet.transport import edge
+from admmnet.types import Vector
 
 
 def test_who_says_no_numbers_is_rejected() -> None:
@@ -30,3 +32,31 @@ def test_who_says_no_numbers_is_rejected() -> None:
     )
     assert np.isnan(found[2:5]).all()
     np.testing.assert_array_equal(found[5:7, :2], said[5:7, :2])
+
+
+BEYOND = "numbers that are not finite or beyond 2^40"
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        (np.ones(1), "1 numbers in place of 6"),  # would stand for all
+        (np.ones((1, 6)), "6 numbers in place of 6"),
+        (np.full(6, np.nan), BEYOND),
+        (np.append(np.zeros(5), -np.inf), BEYOND),
+        (np.append(np.zeros(5), 1e200), BEYOND),
+        (np.append(np.zeros(5), 1.001 * MOST), BEYOND),
+        (np.append(np.zeros(5), MOST), None),
+    ],
+    ids=["one number", "a row", "nan", "inf", "huge", "beyond 2^40", "2^40"],
+)
+def test_what_is_no_message_is_rejected(word: Vector, told: str | None) -> None:
+    faults: list[tuple[int, str]] = []
+    heard = {0: {1: np.ones(6), 3: word}}
+    transport: Any = SimpleNamespace(
+        exchange=lambda outgoing, round, words: heard, reject=lambda agent, fault: faults.append((agent, fault))
+    )
+    found = edge.exchange(transport, {}, 0, 6)
+    assert sorted(found[0]) == ([1, 3] if told is None else [1])
+    assert [agent for agent, _ in faults] == ([] if told is None else [3])
+    assert all(fault.startswith(f"agent 0: neighbour 3 sent {told}") for _, fault in faults)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from admmnet.transport.zmq.mailbox import Mailbox, Verdict
+from admmnet.transport.zmq.mailbox import Fate, Mailbox
 from admmnet.transport.zmq.wire import Frame, Kind, payload_of
 
 LINK, OTHER = b"l" * 16, b"o" * 16
@@ -24,7 +24,7 @@ class Sender:
         values: dict[str, Any] = {"sequence": self.sequence, "payload": payload} | others
         return Frame(kind, LINK, self.process, origin=whose, round=round, **values)
 
-    def say(self, kind: Kind, round: int = 0, origin: int | None = None, **others: Any) -> Verdict:
+    def say(self, kind: Kind, round: int = 0, origin: int | None = None, **others: Any) -> Fate:
         return self.mailbox.judge(self.frame(kind, round, origin, **others), self.key)
 
 
@@ -43,8 +43,8 @@ def test_rounds_in_order() -> None:
     mailbox, one, two_ = two()
     for round in range(5):
         box = mailbox.begin(ROUNDS, round)
-        assert one.say(Kind.VECTOR, round) is Verdict.NOW
-        assert two_.say(Kind.SILENCE, round) is Verdict.NOW
+        assert one.say(Kind.VECTOR, round) is Fate.NOW
+        assert two_.say(Kind.SILENCE, round) is Fate.NOW
         assert [(*place, frame.kind, frame.round) for place, frame in sorted(box.items())] == [
             (1, 1, Kind.VECTOR, round),
             (2, 2, Kind.SILENCE, round),
@@ -57,19 +57,19 @@ def test_rounds_in_order() -> None:
 def test_the_next_round_waits_and_no_more_than_that() -> None:
     mailbox, one, _ = two()
     mailbox.begin(ROUNDS, 4)
-    assert one.say(Kind.VECTOR, 4) is Verdict.NOW
-    assert one.say(Kind.VECTOR, 5) is Verdict.EARLY
-    assert one.say(Kind.VECTOR, 6) is Verdict.AHEAD  # that needs our vector of round 5
+    assert one.say(Kind.VECTOR, 4) is Fate.NOW
+    assert one.say(Kind.VECTOR, 5) is Fate.EARLY
+    assert one.say(Kind.VECTOR, 6) is Fate.AHEAD  # that needs our vector of round 5
     mailbox.finish(ROUNDS, 4)
     assert list(mailbox.begin(ROUNDS, 5)) == [(1, 1)]
-    assert one.say(Kind.VECTOR, 6) is Verdict.EARLY
+    assert one.say(Kind.VECTOR, 6) is Fate.EARLY
     assert counted(mailbox) == {"early": 2, "ahead": 1}
 
 
 def test_a_network_that_this_process_has_not_opened_yet() -> None:
     mailbox, one, _ = two()
-    assert one.say(Kind.VECTOR, 0, channel=3) is Verdict.EARLY
-    assert one.say(Kind.VECTOR, 1, channel=3) is Verdict.AHEAD
+    assert one.say(Kind.VECTOR, 0, channel=3) is Fate.EARLY
+    assert one.say(Kind.VECTOR, 1, channel=3) is Fate.AHEAD
     assert list(mailbox.begin(("round", 3), 0)) == [(1, 1)]
     assert not mailbox.begin(ROUNDS, 0)
 
@@ -78,13 +78,13 @@ def test_what_is_over_is_late() -> None:
     mailbox, one, two_ = two()
     mailbox.begin(ROUNDS, 4)
     mailbox.finish(ROUNDS, 4)
-    assert one.say(Kind.VECTOR, 4) is Verdict.LATE
-    assert one.say(Kind.SILENCE, 3) is Verdict.LATE
+    assert one.say(Kind.VECTOR, 4) is Fate.LATE
+    assert one.say(Kind.SILENCE, 3) is Fate.LATE
     mailbox.begin(ROUNDS, 9)  # rounds may leave numbers out
-    assert one.say(Kind.VECTOR, 8) is Verdict.LATE
+    assert one.say(Kind.VECTOR, 8) is Fate.LATE
     mailbox.finish(ROUNDS, 9)
     mailbox.forget(ROUNDS)
-    assert two_.say(Kind.VECTOR, 10) is Verdict.LATE
+    assert two_.say(Kind.VECTOR, 10) is Fate.LATE
     assert counted(mailbox) == {"late": 4}
 
 
@@ -93,14 +93,14 @@ def test_what_came_already_is_a_duplicate() -> None:
     mailbox.begin(ROUNDS, 0)
     first, second = one.frame(Kind.VECTOR, 0), one.frame(Kind.BYE)
     assert [mailbox.judge(frame, "one") for frame in (first, first, second, first, second)] == [
-        Verdict.NOW,
-        Verdict.DUPLICATE,
-        Verdict.NOW,
-        Verdict.DUPLICATE,
-        Verdict.DUPLICATE,
+        Fate.NOW,
+        Fate.DUPLICATE,
+        Fate.NOW,
+        Fate.DUPLICATE,
+        Fate.DUPLICATE,
     ]
     # a second vector for the same round under a new number: the first one stands
-    assert one.say(Kind.VECTOR, 0, payload=payload_of([7.0])) is Verdict.DUPLICATE  # type: ignore[arg-type]
+    assert one.say(Kind.VECTOR, 0, payload=payload_of([7.0])) is Fate.DUPLICATE  # type: ignore[arg-type]
     assert counted(mailbox) == {"duplicate": 4}
     assert mailbox.begin(ROUNDS, 0)[1, 1] == first
 
@@ -108,7 +108,7 @@ def test_what_came_already_is_a_duplicate() -> None:
 def test_words_stay_with_what_they_are_about() -> None:
     mailbox, one, _ = two()
     box = mailbox.begin(ROUNDS, 0)
-    assert one.say(Kind.SILENCE, 0, words=b"signed") is Verdict.NOW
+    assert one.say(Kind.SILENCE, 0, words=b"signed") is Fate.NOW
     assert box[1, 1].words == b"signed"
 
 
@@ -116,10 +116,10 @@ def test_after_a_hole_everything_comes_again() -> None:
     mailbox, one, _ = two()
     mailbox.begin(ROUNDS, 0)
     lost, next_, last = one.frame(Kind.VECTOR, 0), one.frame(Kind.VECTOR, 1), one.frame(Kind.BYE)
-    assert mailbox.judge(next_, "one") is Verdict.GAP
-    assert mailbox.judge(last, "one") is Verdict.GAP
+    assert mailbox.judge(next_, "one") is Fate.GAP
+    assert mailbox.judge(last, "one") is Fate.GAP
     assert mailbox.received[1] == 0
-    assert [mailbox.judge(frame, "one") for frame in (lost, next_, last)] == [Verdict.NOW, Verdict.EARLY, Verdict.NOW]
+    assert [mailbox.judge(frame, "one") for frame in (lost, next_, last)] == [Fate.NOW, Fate.EARLY, Fate.NOW]
 
 
 @pytest.mark.parametrize("kind", Kind)
@@ -127,12 +127,12 @@ def test_foreign_frames_change_nothing(kind: Kind) -> None:
     mailbox, one, _ = two()
     box = mailbox.begin(ROUNDS, 0)
     frame = one.frame(kind, 0)
-    assert mailbox.judge(frame._replace(link=OTHER), "one") is Verdict.FOREIGN  # another session
-    assert mailbox.judge(frame, "two") is Verdict.FOREIGN  # a neighbour under another's name
-    assert mailbox.judge(frame, None) is Verdict.FOREIGN
-    assert mailbox.judge(frame._replace(sender=3), "one") is Verdict.FOREIGN  # no neighbour
+    assert mailbox.judge(frame._replace(link=OTHER), "one") is Fate.FOREIGN  # another session
+    assert mailbox.judge(frame, "two") is Fate.FOREIGN  # a neighbour under another's name
+    assert mailbox.judge(frame, None) is Fate.FOREIGN
+    assert mailbox.judge(frame._replace(sender=3), "one") is Fate.FOREIGN  # no neighbour
     mailbox.shut(1)
-    assert mailbox.judge(frame, "one") is Verdict.FOREIGN  # a lost one
+    assert mailbox.judge(frame, "one") is Fate.FOREIGN  # a lost one
     assert counted(mailbox) == {"foreign": 5}
     assert not box
     assert mailbox.received == {1: 0, 2: 0}
@@ -140,20 +140,20 @@ def test_foreign_frames_change_nothing(kind: Kind) -> None:
 
 def test_before_a_link_is_open_all_is_foreign() -> None:
     mailbox = Mailbox({1: None})
-    assert Sender(mailbox, 1).say(Kind.VECTOR) is Verdict.FOREIGN
+    assert Sender(mailbox, 1).say(Kind.VECTOR) is Fate.FOREIGN
     mailbox.open(1, LINK)
-    assert Sender(mailbox, 1).say(Kind.VECTOR) is Verdict.EARLY
+    assert Sender(mailbox, 1).say(Kind.VECTOR) is Fate.EARLY
 
 
 def test_shares_travel_by_many_ways() -> None:
     mailbox, one, two_ = two()
     box = mailbox.begin(("gather", 0), 0)
-    assert one.say(Kind.SHARE, 0, origin=5) is Verdict.NOW
-    assert two_.say(Kind.SHARE, 0, origin=5) is Verdict.KNOWN
-    assert two_.say(Kind.SHARE, 0, origin=2) is Verdict.NOW
+    assert one.say(Kind.SHARE, 0, origin=5) is Fate.NOW
+    assert two_.say(Kind.SHARE, 0, origin=5) is Fate.KNOWN
+    assert two_.say(Kind.SHARE, 0, origin=2) is Fate.NOW
     assert set(box) == {(-1, 5), (-1, 2)}
     mailbox.finish(("gather", 0), 0)
-    assert one.say(Kind.SHARE, 0, origin=2) is Verdict.KNOWN
+    assert one.say(Kind.SHARE, 0, origin=2) is Fate.KNOWN
     assert not counted(mailbox)
 
 
@@ -169,25 +169,25 @@ def signing(genuine: bytes = b"signed") -> tuple[Mailbox, Sender, Sender]:
 def test_what_travels_needs_its_origin_s_signature(kind: Kind) -> None:
     mailbox, one, two_ = signing()
     box = mailbox.begin(("collect" if kind is Kind.ROWS else "gather", 0), 0)
-    assert one.say(kind, 0, origin=5) is Verdict.FORGED
-    assert one.say(kind, 0, origin=5, words=b"wrong") is Verdict.FORGED
+    assert one.say(kind, 0, origin=5) is Fate.FORGED
+    assert one.say(kind, 0, origin=5, words=b"wrong") is Fate.FORGED
     assert not box
-    assert two_.say(kind, 0, origin=5, words=b"signed") is Verdict.NOW
+    assert two_.say(kind, 0, origin=5, words=b"signed") is Fate.NOW
     assert counted(mailbox) == {"forged": 2}
-    assert one.say(Kind.BYE) is Verdict.NOW  # what is for the link alone needs none
+    assert one.say(Kind.BYE) is Fate.NOW  # what is for the link alone needs none
 
 
 def test_two_words_of_one_origin_for_one_turn() -> None:
     mailbox, one, two_ = signing()
     topic = ("gather", 0)
     box = mailbox.begin(topic, 0)
-    assert one.say(Kind.SHARE, 0, origin=5, words=b"signed") is Verdict.NOW
-    assert two_.say(Kind.SHARE, 0, origin=5, words=b"signed") is Verdict.KNOWN
-    assert two_.say(Kind.SHARE, 0, origin=5, words=b"wrong", payload=b"[2]") is Verdict.FORGED
-    assert two_.say(Kind.SHARE, 0, origin=5, words=b"signed", payload=b"[2]") is Verdict.TWICE
+    assert one.say(Kind.SHARE, 0, origin=5, words=b"signed") is Fate.NOW
+    assert two_.say(Kind.SHARE, 0, origin=5, words=b"signed") is Fate.KNOWN
+    assert two_.say(Kind.SHARE, 0, origin=5, words=b"wrong", payload=b"[2]") is Fate.FORGED
+    assert two_.say(Kind.SHARE, 0, origin=5, words=b"signed", payload=b"[2]") is Fate.TWICE
     mailbox.finish(topic, 0)
     mailbox.begin(topic, 1)  # by a longer way
-    assert one.say(Kind.SHARE, 0, origin=5, words=b"signed", payload=b"[3]") is Verdict.TWICE
+    assert one.say(Kind.SHARE, 0, origin=5, words=b"signed", payload=b"[3]") is Fate.TWICE
     assert box[-1, 5].payload == b"[1]"
     assert counted(mailbox) == {"forged": 1, "twice": 2}
 
@@ -196,32 +196,32 @@ def test_nobody_can_be_two_turns_ahead() -> None:
     """What travels may have been sent on by a neighbour that has begun the turn which is next here."""
     mailbox, one, _ = two()
     topic = ("gather", 0)
-    assert one.say(Kind.SHARE, 1, origin=5) is Verdict.EARLY
-    assert one.say(Kind.SHARE, 2, origin=5) is Verdict.AHEAD
+    assert one.say(Kind.SHARE, 1, origin=5) is Fate.EARLY
+    assert one.say(Kind.SHARE, 2, origin=5) is Fate.AHEAD
     assert mailbox.last(topic) == 0
     mailbox.begin(topic, 0)
     assert mailbox.last(topic) == 1
     assert set(mailbox.kept(topic, 1)) == {(-1, 5)}
-    assert one.say(Kind.SHARE, 2, origin=5) is Verdict.EARLY
+    assert one.say(Kind.SHARE, 2, origin=5) is Fate.EARLY
     mailbox.finish(topic, 0)
     assert mailbox.last(topic) == 1
-    assert one.say(Kind.SHARE, 3, origin=5) is Verdict.AHEAD
+    assert one.say(Kind.SHARE, 3, origin=5) is Fate.AHEAD
 
 
 def test_frames_without_a_number() -> None:
     _, one, _ = two()
-    assert one.say(Kind.WAITING, sequence=0) is Verdict.NOW
-    assert one.say(Kind.WAITING, sequence=0) is Verdict.NOW
-    assert one.say(Kind.VECTOR, sequence=0) is Verdict.REFUSED  # a vector has its place
+    assert one.say(Kind.WAITING, sequence=0) is Fate.NOW
+    assert one.say(Kind.WAITING, sequence=0) is Fate.NOW
+    assert one.say(Kind.VECTOR, sequence=0) is Fate.REFUSED  # a vector has its place
 
 
 def test_one_sender_fills_no_more_than_its_part() -> None:
     mailbox, one, two_ = two()
     mailbox.room = 3000
     mailbox.begin(ROUNDS, 0)
-    verdicts = [one.say(Kind.VECTOR, 0, origin=agent) for agent in range(7)]
-    assert verdicts == [Verdict.NOW] * 5 + [Verdict.FULL] * 2  # a frame costs more than its numbers
-    assert one.say(Kind.UP, 0, payload=bytes(2400)) is Verdict.FULL
-    assert two_.say(Kind.VECTOR, 0) is Verdict.NOW
+    fates = [one.say(Kind.VECTOR, 0, origin=agent) for agent in range(7)]
+    assert fates == [Fate.NOW] * 5 + [Fate.FULL] * 2  # a frame costs more than its numbers
+    assert one.say(Kind.UP, 0, payload=bytes(2400)) is Fate.FULL
+    assert two_.say(Kind.VECTOR, 0) is Fate.NOW
     mailbox.finish(ROUNDS, 0)
-    assert one.say(Kind.VECTOR, 1) is Verdict.EARLY
+    assert one.say(Kind.VECTOR, 1) is Fate.EARLY

@@ -15,13 +15,14 @@ import numpy as np
 
 from admmnet.data.columns import (
     Codes,
-    Column,
     Index,
+    RawColumn,
+    RawTable,
     Refuse,
-    Table,
     Where,
     column_of,
     column_of_numbers,
+    fault_of_names,
     listed,
     numbered,
     refuse,
@@ -50,7 +51,7 @@ COMMAS = Form()
 """The usual form."""
 
 
-def read_csv(path: Path, refuse: Refuse = refuse, form: Form = COMMAS) -> Table:
+def read_csv(path: Path, refuse: Refuse = refuse, form: Form = COMMAS) -> RawTable:
     """Read a file of cells; faults of the header, ragged rows and open quotes name their line.
 
     Columns of a file without a header are x1, ..., xd. A first line that is written with another separator, or looks
@@ -76,10 +77,10 @@ def read_csv(path: Path, refuse: Refuse = refuse, form: Form = COMMAS) -> Table:
     place = {name: k for k, name in enumerate(names)}
 
     @cache
-    def read(name: str) -> Column:
+    def read(name: str) -> RawColumn:
         return column_of([cell.strip() for cell in cells[place[name] :: len(names)]])
 
-    return Table(
+    return RawTable(
         names, len(good), read, lambda row: f"{path}, line {starts[good[row]]}", str(path), spelling=form.spelling
     )
 
@@ -103,7 +104,7 @@ def header_of(path: Path, separator: str | None = None) -> tuple[str, tuple[str,
     return separator, _header(path, records, starts, Form(separator))
 
 
-def read_delimited(paths: Sequence[Path], names: Sequence[str], separator: str, skip: tuple[str, ...] = ()) -> Table:
+def read_delimited(paths: Sequence[Path], names: Sequence[str], separator: str, skip: tuple[str, ...] = ()) -> RawTable:
     """Read files of categories and short numbers, without quotes or a header, whose records follow each other.
 
     Every distinct cell of a column is kept once, and four bytes a cell. Lines at the top that begin with one of `skip`
@@ -123,7 +124,7 @@ def read_delimited(paths: Sequence[Path], names: Sequence[str], separator: str, 
     return _coded(paths, names, blocks)
 
 
-def read_chosen(paths: Sequence[Path], names: Sequence[str]) -> Table:
+def read_chosen(paths: Sequence[Path], names: Sequence[str]) -> RawTable:
     """Read some columns of csv files with a header, whose records follow each other and stand in a line each.
 
     Of wide files the other columns take no memory.
@@ -153,7 +154,7 @@ def read_chosen(paths: Sequence[Path], names: Sequence[str]) -> Table:
 
 def _coded(
     paths: Sequence[Path], names: Sequence[str], blocks: Callable[[Path, list[Index[str]]], Iterator[tuple[int, Codes]]]
-) -> Table:
+) -> RawTable:
     """Table of the coded cells of files, which come in blocks with the number of lines above each."""
     indices = [Index[str]() for _ in names]
     found: list[Codes] = []
@@ -167,19 +168,19 @@ def _coded(
         starts.append(sum(codes.shape[1] for codes in found))
     whole = np.concatenate(found, axis=1)
 
-    def read(name: str) -> Column:
+    def read(name: str) -> RawColumn:
         k = list(names).index(name)
-        return Column(tuple(indices[k]), whole[k]).mapped(str.strip)
+        return RawColumn(tuple(indices[k]), whole[k]).mapped(str.strip)
 
     def where(row: int) -> str:
         part = bisect_right(starts, row) - 1
         return _line_of(paths[part], lines_before[part])(row - starts[part])
 
     parts = tuple(np.diff(starts).tolist()) if len(paths) > 1 else ()
-    return Table(tuple(names), whole.shape[1], read, where, str(paths[0]), parts=parts)
+    return RawTable(tuple(names), whole.shape[1], read, where, str(paths[0]), parts=parts)
 
 
-def read_numbers(paths: Sequence[Path], names: Sequence[str]) -> Table:
+def read_numbers(paths: Sequence[Path], names: Sequence[str]) -> RawTable:
     """Read a file of comma separated finite numbers, of which the first is the label and all others are features."""
     (path,) = paths
     blocks: list[Matrix] = []
@@ -276,12 +277,9 @@ def _header(path: Path, records: list[list[str]], starts: list[int], form: Form)
         raise _no_header(path, records[0], fault)
     starts.pop(0)
     names = tuple(field.strip() for field in records.pop(0))
-    for k, name in enumerate(names):
-        if not name or name in names[:k]:
-            fault = f"{name!r} twice" if name else f"no name for column {k + 1}"
-            if not name and k == 0:
-                fault += " (row numbers of pandas? write the file with index=False)"
-            raise DataError(f"{path}, line 1: the header holds {fault}; every column needs a name of its own")
+    if (fault := fault_of_names(names)) is not None:
+        hint = "" if names[0] else " (row numbers of pandas? write the file with index=False)"
+        raise DataError(f"{path}, line 1: the header holds {fault}{hint}; every column needs a name of its own")
     return names
 
 

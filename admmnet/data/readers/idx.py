@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.data.columns import Column, Features, Rows, Table, column_of_numbers
+from admmnet.data.columns import Features, RawColumn, RawTable, Rows, column_of_numbers
 from admmnet.data.files import read_bytes
 from admmnet.errors import DataError, RequestError
 from admmnet.types import Matrix
@@ -18,7 +18,7 @@ from admmnet.types import Matrix
 _BYTES = 0x08  # type code of unsigned bytes, the only one of these files
 
 
-def read_images(paths: Sequence[Path], label: str, classes: int) -> Table:
+def read_images(paths: Sequence[Path], label: str, classes: int) -> RawTable:
     """Read files of images, each followed by that of their labels, numbers below `classes`.
 
     Features are r0c0, r0c1, ..., row by row: pixels divided by 255, the largest value a byte can have.
@@ -48,7 +48,7 @@ def read_images(paths: Sequence[Path], label: str, classes: int) -> Table:
         X /= 255.0
         return X
 
-    def read(name: str) -> Column:
+    def read(name: str) -> RawColumn:
         parts = labels if name == label else [part[:, names.index(name)] for part in flat]
         return column_of_numbers(np.concatenate(parts).astype(np.float64))
 
@@ -57,7 +57,7 @@ def read_images(paths: Sequence[Path], label: str, classes: int) -> Table:
         return f"{paths[2 * part]}, image {row - starts[part] + 1}"
 
     features, sizes = Features(names, take), tuple(map(len, flat))
-    return Table((label, *names), starts[-1], read, where, str(paths[0]), label, features, parts=sizes)
+    return RawTable((label, *names), starts[-1], read, where, str(paths[0]), label, features, parts=sizes)
 
 
 def read_idx(path: Path, axes: int) -> NDArray[np.uint8]:

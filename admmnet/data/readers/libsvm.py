@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.data.columns import Refuse, Table, Where, column_of, numbered, refuse, table_of_numbers
+from admmnet.data.columns import RawTable, Refuse, Where, column_of, numbered, refuse, table_of_numbers
 from admmnet.data.files import read_lines
 from admmnet.errors import DataError, RequestError
 
@@ -21,7 +21,7 @@ WIDEST = 100_000
 """Largest number of features: models, messages and releases are dense vectors of that many numbers."""
 
 
-def read_libsvm(path: Path, width: int | None, refuse: Refuse = refuse, *more: Path) -> Table:
+def read_libsvm(path: Path, width: int | None, refuse: Refuse = refuse, *more: Path) -> RawTable:
     """Read a libsvm file, or some whose records follow each other.
 
     The label column is called label, features x1, ..., xd; d is read from rows if not given.

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.data.columns import Refuse, Table, check_finite, column_of, numbered, refuse, table_of_numbers
+from admmnet.data.columns import RawTable, Refuse, check_finite, column_of, numbered, refuse, table_of_numbers
 from admmnet.data.files import grows, most_unpacked
 from admmnet.errors import DataError, RequestError
 from admmnet.types import Matrix
 
 
-def read_npz(path: Path, width: int | None, labelled: bool, refuse: Refuse = refuse) -> Table:
+def read_npz(path: Path, width: int | None, labelled: bool, refuse: Refuse = refuse) -> RawTable:
     """Read an npz file; the label column is called y, features x1, ..., xd.
 
     Other keys, types or shapes are refused, and values that are not finite, with row (from 1) and column.

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from admmnet.data.columns import Column, Table
+from admmnet.data.columns import RawColumn, RawTable, fault_of_names
 from admmnet.data.files import grows, most_unpacked
 from admmnet.data.frames import DATES, column_of_cells
 from admmnet.errors import DataError, RequestError
@@ -19,7 +19,7 @@ def names_of(path: Path) -> tuple[str, ...]:
     return _checked(path, tuple(_opened(path).schema_arrow.names))
 
 
-def read_parquet(path: Path) -> Table:
+def read_parquet(path: Path) -> RawTable:
     """Read a parquet file; a null is a missing value.
 
     Numbers, texts, truth values, dates and times become their text; other columns, such as lists, are refused where
@@ -39,7 +39,7 @@ def read_parquet(path: Path) -> Table:
         raise RequestError(f"{path} has no records: give a file with at least one record")
 
     @cache
-    def read(name: str) -> Column:
+    def read(name: str) -> RawColumn:
         column = whole.column(name)
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
@@ -51,7 +51,7 @@ def read_parquet(path: Path) -> Table:
         cells = (str(cell) if isinstance(cell, DATES) else cell for cell in column.to_pylist())
         return column_of_cells(list(cells), f"{path}, column {name!r}")
 
-    return Table(names, whole.num_rows, read, lambda row: f"{path}, row {row + 1}", str(path))
+    return RawTable(names, whole.num_rows, read, lambda row: f"{path}, row {row + 1}", str(path))
 
 
 def _opened(path: Path) -> Any:
@@ -74,7 +74,6 @@ def _unsound(path: Path, error: Exception) -> DataError:
 
 
 def _checked(path: Path, names: tuple[str, ...]) -> tuple[str, ...]:
-    twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
-    if twice is not None:
-        raise DataError(f"{path} holds the column {twice!r} twice; every column needs a name of its own")
+    if (fault := fault_of_names(names)) is not None:
+        raise DataError(f"{path} holds {fault}; every column needs a name of its own")
     return names

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.data.columns import Table
+from admmnet.data.columns import RawTable
 from admmnet.data.known import DataSet, bands, codes
 from admmnet.data.readers.delimited import read_chosen
 from admmnet.data.source import selected
@@ -49,11 +49,8 @@ COLUMNS: dict[str, dict[str, Any]] = {
 
 
 def _income(text: str) -> str:
-    """Label of a raw income."""
-    try:
-        return _LABELS[float(text) > 50_000]
-    except ValueError:
-        return text  # refused, with its line
+    """Label of a raw income, which `_adults` has found to be a number."""
+    return _LABELS[float(text) > 50_000]
 
 
 def _plain(text: str) -> str:
@@ -61,12 +58,12 @@ def _plain(text: str) -> str:
     return text.lstrip("0") or text[-1:]
 
 
-def _read(paths: Sequence[Path]) -> Table:
+def _read(paths: Sequence[Path]) -> RawTable:
     table = read_chosen(paths, (*COLUMNS, STATE, *(name for name in _ABOVE if name not in COLUMNS)))
     return replace(table, read=lambda name: table.read(name).mapped(_plain))
 
 
-def _adults(table: Table) -> Table:
+def _adults(table: RawTable) -> RawTable:
     """Persons of 17 and more who worked, with an income above 100 dollars."""
     keep = np.ones(table.rows, dtype=bool)
     for name, least in _ABOVE.items():

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.data.columns import Column, Table, column_of_numbers
+from admmnet.data.columns import RawColumn, RawTable, column_of_numbers
 from admmnet.data.known import DataSet
 from admmnet.types import Vector
 
@@ -112,23 +112,8 @@ GAINS = (  # married or not times degree
 LOSS_BANDS = ((0, 0), (1, 1599), (1600, 1799), (1800, 1999), (2000, 2199), (2200, 4356))
 LOSSES = ((974, 5, 10, 3, 3, 5), (936, 4, 8, 38, 4, 10))  # married or not
 
-# Scores in hundredths of a logit. A gain or a loss of money settles most cases.
-SCORE_SEX = (0, 25)
-SCORE_STAGE = (-90, -10, 30, 40, 0)
-SCORE_MARITAL = (0, 330, 10, 0, 5, 0)
-SCORE_HOUSEHOLD = (0, 60, -60, 0, -40, -20)
-SCORE_YEAR = 40
-SCORE_OCCUPATION = (85, 70, 65, 15, 30, 0, -25, -15, -60, -90, -120, -75, 45, -40)
-SCORE_EMPLOYER = (0, -45, 45, -5, -15, 55, -200, -60)
-SCORE_HOURS = (-60, -50, -10, 0, 40, 60, 55)
-SCORE_GAIN = (0, -60, -30, 40, 480, 900)
-SCORE_LOSS = (0, -30, -60, 330, -40, 200)
-SCORE_REGION = (15, 5, 0, 0, -5, -10, -10, -20, -25)
-SCORE_ELSEWHERE = -25
-SCORE_MARRIED_YEAR = 5
-"""Added a year of schooling for the married: the one interplay that no feature states."""
-SHARPNESS = 0.76
-OFFSET = -910
+SHARPNESS, OFFSET = 0.76, -910
+"""Of the labels' scores, which are in hundredths of a logit."""
 
 
 def _number(weight: float, **rule: Any) -> dict[str, Any]:
@@ -164,13 +149,13 @@ SCHEMA: dict[str, Any] = {
 """The encoding, in the keys of `[data.schema]`."""
 
 
-def read_census(paths: Sequence[Path] = ()) -> Table:
+def read_census(paths: Sequence[Path] = ()) -> RawTable:
     """Generate the records."""
     columns = _people()
-    return Table(tuple(columns), RECORDS, columns.__getitem__, lambda row: f"census, record {row + 1}", "census")
+    return RawTable(tuple(columns), RECORDS, columns.__getitem__, lambda row: f"census, record {row + 1}", "census")
 
 
-def _people() -> dict[str, Column]:
+def _people() -> dict[str, RawColumn]:
     generator = np.random.Generator(np.random.PCG64(_SEED))
 
     def uniform() -> Vector:
@@ -203,13 +188,20 @@ def _people() -> dict[str, Column]:
     loss_band = _pick(uniform(), married, LOSSES)
     loss = _within(uniform(), loss_band, LOSS_BANDS)
 
-    score = (SCORE_YEAR + SCORE_MARRIED_YEAR * married) * schooling + SCORE_ELSEWHERE * elsewhere
-    for points, code in (
-        (SCORE_SEX, sex), (SCORE_STAGE, stage), (SCORE_MARITAL, marital),
-        (SCORE_HOUSEHOLD, household), (SCORE_OCCUPATION, occupation), (SCORE_EMPLOYER, employer),
-        (SCORE_HOURS, hours_band),
-        (SCORE_GAIN, gain_band), (SCORE_LOSS, loss_band), (SCORE_REGION, region),
-    ):  # fmt: skip
+    # a year of schooling counts more for the married: the one interplay that no feature states
+    score = (40 + 5 * married) * schooling - 25 * elsewhere
+    for code, points in (  # a gain or a loss of money settles most cases
+        (sex, (0, 25)),
+        (stage, (-90, -10, 30, 40, 0)),
+        (marital, (0, 330, 10, 0, 5, 0)),
+        (household, (0, 60, -60, 0, -40, -20)),
+        (occupation, (85, 70, 65, 15, 30, 0, -25, -15, -60, -90, -120, -75, 45, -40)),
+        (employer, (0, -45, 45, -5, -15, 55, -200, -60)),
+        (hours_band, (-60, -50, -10, 0, 40, 60, 55)),
+        (gain_band, (0, -60, -30, 40, 480, 900)),
+        (loss_band, (0, -30, -60, 330, -40, 200)),
+        (region, (15, 5, 0, 0, -5, -10, -10, -20, -25)),
+    ):
         score = score + np.array(points)[code]
     income = (uniform() < _chance(score)).astype(np.intp)
 
@@ -226,7 +218,7 @@ def _people() -> dict[str, Column]:
     }
     numbers = {"age": age, "schooling": schooling, "hours": hours, "gain": gain, "loss": loss}
     columns = {name: column_of_numbers(values.astype(np.float64)) for name, values in numbers.items()}
-    return columns | {name: Column(levels, code.astype(np.int32)) for name, (levels, code) in coded.items()}
+    return columns | {name: RawColumn(levels, code.astype(np.int32)) for name, (levels, code) in coded.items()}
 
 
 def _pick(u: Vector, parent: Integers, frequencies: Sequence[Sequence[int]]) -> Integers:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from admmnet.data.columns import Table, listed
+from admmnet.data.columns import RawTable, listed
 from admmnet.data.known import DataSet, bands, codes
 from admmnet.data.readers.delimited import read_csv
 from admmnet.data.schema import Schema, parse_schema
@@ -69,7 +69,7 @@ INTERNATIONAL: dict[str, Any] = {
 """Encoding of an IPUMS International extract: monthly income above 300 of the country's currency, as for Brazil."""
 
 
-def _adapt(table: Table, declared: Schema, labelled: bool) -> Schema:
+def _adapt(table: RawTable, declared: Schema, labelled: bool) -> Schema:
     """Fill in what the user's schema leaves open; records of unknown income are left out."""
     schema = declared if declared.rules else _public(table, declared, labelled)
     if not schema.leave_out and schema.label in INCOMES:
@@ -77,7 +77,7 @@ def _adapt(table: Table, declared: Schema, labelled: bool) -> Schema:
     return schema
 
 
-def _public(table: Table, declared: Schema, labelled: bool) -> Schema:
+def _public(table: RawTable, declared: Schema, labelled: bool) -> Schema:
     """Fill in the public encoding of the collection that the variables of the header belong to."""
     path, header = table.origin, table.names
     usa = not {"EDUC", "OWNERSHP", "CLASSWKR", "UHRSWORK", "RACE"}.isdisjoint(header)

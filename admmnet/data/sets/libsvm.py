@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from admmnet.data.columns import Table, refuse
+from admmnet.data.columns import RawTable, refuse
 from admmnet.data.known import DataSet
 from admmnet.data.readers.libsvm import read_libsvm
 
@@ -22,7 +22,7 @@ def _set(
 ) -> DataSet:
     """Declare a set; of two files the second is its test part."""
 
-    def read(paths: Sequence[Path]) -> Table:
+    def read(paths: Sequence[Path]) -> RawTable:
         return read_libsvm(paths[0], width, refuse, *paths[1:])
 
     return DataSet(

@@ -52,13 +52,3 @@ class BANCO(SingleSite):
                 "banco with noise = 'gaussian' goes with --method proven: its source gives no accounting for it"
             )
         return OnlineSteps(sigma=noise)
-
-    @property
-    def steps(self) -> int:
-        """One pass, record by record."""
-        return self.records
-
-    @property
-    def rate(self) -> float:
-        """One record."""
-        return 1.0 / self.records

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -15,7 +14,7 @@ from admmnet.holder.answers import Ask, Asking, Released
 from admmnet.holder.known import Known
 from admmnet.holder.series import SINGLE_SITE_LOSSES, Series
 from admmnet.holder.series.batches import steps_per_epoch
-from admmnet.methods.base import Agent, AgentPlan, Closing, Facts, Method, filled
+from admmnet.methods.base import Agent, AgentPlan, Closing, Facts, Method, ModelState, filled
 from admmnet.methods.settings import Given, MethodSettings
 from admmnet.privacy import moments, subsampled
 from admmnet.privacy.budget import Totals
@@ -49,13 +48,6 @@ class SeriesNoise(NamedTuple):
     multiplier: float | None = None
     pure: float | None = None
     sigma: float | None = None
-
-
-@dataclass(slots=True)
-class ModelState:
-    """The last released model, shape (d,)."""
-
-    theta: Vector
 
 
 class SingleSite(Method):
@@ -124,14 +116,19 @@ class SingleSite(Method):
         raise NotImplementedError
 
     @property
+    def batch(self) -> int:
+        """Records of a step: one of methods that have no batches."""
+        return int(getattr(self.settings, "batch", 1))
+
+    @property
     def steps(self) -> int:
         """T, in batches."""
-        return self.rounds * steps_per_epoch(self.records, int(self.settings.batch))
+        return self.rounds * steps_per_epoch(self.records, self.batch)
 
     @property
     def rate(self) -> float:
         """Share of the records in a step."""
-        return int(self.settings.batch) / self.records
+        return self.batch / self.records
 
     @property
     def compiled(self) -> bool:
@@ -256,11 +253,6 @@ class SingleSite(Method):
         """Keep the last model."""
         if own is not None:
             agent.state.theta = own
-
-    def model(self, agent: Agent) -> Vector:
-        """Last model."""
-        found: Vector = agent.state.theta
-        return found
 
     def closing(self, agent: Agent, kept: Mapping[str, Any] | None) -> Closing:
         """Steps, what was calibrated, and in simulations diagnostics of the series."""

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from admmnet.holder.series import GradientSteps, Series
 from admmnet.methods.single_site.base import SingleSite
-from admmnet.methods.single_site.settings import Accounted, Batched, Clipped, Descending, Passing
-
-
-@dataclass(frozen=True, kw_only=True)
-class DPSGDSettings(Batched, Passing, Clipped, Descending, Accounted):
-    """Settings of its own."""
+from admmnet.methods.single_site.settings import Accounted, Batched, Clipped, Descending, Passing, together
 
 
 class DPSGD(SingleSite):
     """A constant learning rate, 1 / c1 unless given (of the hinge loss, as of the logistic one)."""
 
     name = "dp-sgd"
-    Settings = DPSGDSettings
+    Settings = together(Batched, Passing, Clipped, Descending, Accounted)
 
     def defaults(self) -> dict[str, Any]:
         """A clip that a logistic gradient never reaches."""

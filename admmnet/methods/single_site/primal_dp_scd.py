@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from admmnet.errors import RequestError
@@ -10,19 +9,14 @@ from admmnet.holder.series import PrimalSteps, Series
 from admmnet.holder.series.batches import steps_per_epoch
 from admmnet.methods.settings import MethodSettings
 from admmnet.methods.single_site.base import SingleSite
-from admmnet.methods.single_site.settings import Batched, Clipped, Passing
-
-
-@dataclass(frozen=True, kw_only=True)
-class PrimalDPSCDSettings(Batched, Passing, Clipped):
-    """Settings of its own."""
+from admmnet.methods.single_site.settings import Batched, Clipped, Passing, together
 
 
 class PrimalDPSCD(SingleSite):
     """Columns are scaled by all records, which no figure covers."""
 
     name = "primal-dp-scd"
-    Settings = PrimalDPSCDSettings
+    Settings = together(Batched, Passing, Clipped)
     covered = False
 
     @classmethod

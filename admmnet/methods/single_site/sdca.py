@@ -34,16 +34,6 @@ class SDCA(SingleSite):
         """Eqs. (43) to (45)."""
         return ExactPasses(self.weight, int(self.settings.epochs), GAP)
 
-    @property
-    def steps(self) -> int:
-        """At most so many passes, record by record."""
-        return self.rounds * self.records
-
-    @property
-    def rate(self) -> float:
-        """One record."""
-        return 1.0 / self.records
-
     def measured(self, round: int) -> bool:
         """The first passes, and some of those that follow."""
         return round < MEASURED or round % MEASURED == 0

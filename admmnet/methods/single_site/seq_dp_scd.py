@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from admmnet.holder.series import SequentialSteps, Series
 from admmnet.methods.settings import MethodSettings
 from admmnet.methods.single_site.base import SingleSite
-from admmnet.methods.single_site.settings import Accounted, Batched, Clipped, DualStepping, Passing
-
-
-@dataclass(frozen=True, kw_only=True)
-class SeqDPSCDSettings(Batched, Passing, Clipped, Accounted, DualStepping):
-    """Settings of its own."""
+from admmnet.methods.single_site.settings import Accounted, Batched, Clipped, DualStepping, Passing, together
 
 
 class SeqDPSCD(SingleSite):
     """The published form has the noise of the paper's Lemma 5, the proven one that of docs/baselines.md, sec. 4."""
 
     name = "seq-dp-scd"
-    Settings = SeqDPSCDSettings
+    Settings = together(Batched, Passing, Clipped, Accounted, DualStepping)
 
     def defaults(self) -> dict[str, Any]:
         """Published noise grows with the batch."""

@@ -1,4 +1,4 @@
-"""Settings that several single-site methods have, table [baseline]; a method puts together those of its own."""
+"""Settings that several single-site methods have, table [baseline]; a method puts ``together`` those of its own."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from admmnet.errors import RequestError
 from admmnet.methods.settings import MethodSettings
 from admmnet.settings import Auto, setting
+
+
+def together(*parts: type[MethodSettings]) -> type[MethodSettings]:
+    """Settings that have all of these."""
+    return dataclass(frozen=True, kw_only=True)(type("Settings", parts, {}))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +54,7 @@ class Descending(MethodSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sampled(MethodSettings):
+class Sampling(MethodSettings):
     """Ways of drawing batches."""
 
     sampling: str = setting(
@@ -62,8 +67,8 @@ class Sampled(MethodSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Accounted(Sampled):
-    """Sampled steps with noise."""
+class Accounted(Sampling):
+    """Sampling steps with noise."""
 
     accounting: str = setting(
         "auto",

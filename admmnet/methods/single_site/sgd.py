@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from admmnet.holder.series import GradientSteps, Series
 from admmnet.methods.single_site.base import SingleSite
-from admmnet.methods.single_site.settings import Batched, Descending, Passing, Sampled
-
-
-@dataclass(frozen=True, kw_only=True)
-class SGDSettings(Batched, Passing, Descending, Sampled):
-    """Settings of its own."""
+from admmnet.methods.single_site.settings import Batched, Descending, Passing, Sampling, together
 
 
 class SGD(SingleSite):
     """A constant learning rate."""
 
     name = "sgd"
-    Settings = SGDSettings
+    Settings = together(Batched, Passing, Descending, Sampling)
     forms = ("published",)
     private = False
 

@@ -10,12 +10,14 @@ import ipaddress
 import os
 import re
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from admmnet.errors import RequestError, printable
+import msgspec
+
+from admmnet.errors import RequestError, printable, short
 from admmnet.identity.keys import check_identity
 from admmnet.transport.hosts.keys import as_toml, check_key, read_toml
 
@@ -24,23 +26,19 @@ if TYPE_CHECKING:
 
 _TCP = re.compile(r"tcp://(?P<host>\[[0-9a-fA-F:.%\w]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})")
 _ANYWHERE = (ipaddress.ip_address("0.0.0.0"), ipaddress.ip_address("::"))
-_TABLES = ("network", "agents")
-_NETWORK_KEYS = ("topology", "topology_seed", "curve", "edges")
-_AGENT_KEYS = ("agent", "address", "public_key", "identity", "records", "former", "revoked")
 
 
-@dataclass(frozen=True)
-class Peer:
-    """One agent as the others see it."""
+class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One agent as the others see it, and as the network file has it."""
 
-    agent: int
+    agent: Annotated[int, msgspec.Meta(ge=0)]
     address: str
     """Where its neighbours reach it: ``tcp://HOST:PORT`` or ``ipc://PATH``."""
     public_key: str | None = None
     """Z85, 40 letters; None without CURVE."""
     identity: str | None = None
     """Public half of its signing key, which every agent of a network has."""
-    records: int | None = None
+    records: Annotated[int, msgspec.Meta(ge=1)] | None = None
     """Most records that it is believed to hold; None for any number."""
     former: tuple[str, ...] = ()
     """Signing keys that it had before: what they have signed still counts."""
@@ -187,8 +185,6 @@ def make_network(
                     f"agents {seen[value]} and {peer.agent} have the same {what}: {value}; give each its own"
                 )
     for edge in edges:
-        if len(edge) != 2:
-            raise collector.fault(f"edges: expected two agents such as [0, 1], got {list(edge)}")
         for end in edge:
             if collector.agent(end) not in known:
                 raise collector.fault(f"edge {edge[0]}-{edge[1]}: agent {end} has no address under [[agents]]")
@@ -219,51 +215,36 @@ def _check_peer(peer: Peer, curve: bool, source: str) -> None:
     check_key(peer.public_key, f"{where}: public_key {peer.public_key!r}")
 
 
+class _Table(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    topology: Annotated[str, msgspec.Meta(min_length=1)]
+    topology_seed: Annotated[int, msgspec.Meta(ge=0)] = 0
+    curve: bool
+    edges: list[tuple[int, int]]
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    network: _Table
+    agents: list[Peer]
+
+
 def read_network(path: str | os.PathLike[str]) -> Network:
     """Network in a TOML file; keys, addresses, agents and edges are all checked."""
-    source = os.fspath(path)
-    tables = read_toml(Path(path), "network file")
-    _known(source, "", tables, _TABLES)
-    network, agents = tables.get("network"), tables.get("agents")
-    if not isinstance(network, dict) or not isinstance(agents, list):
-        raise RequestError(f"{source}: a network file has a table [network] and a table [[agents]] an agent")
-    _known(source, "[network] ", network, _NETWORK_KEYS)
-    topology, curve = network.get("topology"), network.get("curve")
-    edges, seed = network.get("edges"), network.get("topology_seed", 0)
-    if not isinstance(topology, str) or not topology.isprintable() or not topology:
-        raise RequestError(f"{source}: [network] topology = {topology!r} must be a graph's name, as text")
-    if not isinstance(curve, bool):
-        raise RequestError(f"{source}: [network] curve = {curve!r} must be true or false")
-    if not isinstance(edges, list) or not all(isinstance(edge, list) for edge in edges):
-        raise RequestError(f"{source}: [network] edges must be a list of pairs such as [[0, 1], [1, 2]]")
-    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
-        raise RequestError(f"{source}: [network] topology_seed = {seed!r} must be a whole number, at least 0")
-    peers = [_peer(source, place, entry) for place, entry in enumerate(agents)]
-    return make_network(topology, edges, peers, curve=curve, topology_seed=seed, source=source)
-
-
-def _peer(source: str, place: int, entry: object) -> Peer:
-    if not isinstance(entry, dict):
-        raise RequestError(f"{source}: [[agents]] number {place} is no table")
-    _known(source, f"[[agents]] number {place}: ", entry, _AGENT_KEYS)
-    agent, address, key = entry.get("agent"), entry.get("address"), entry.get("public_key")
-    if not isinstance(agent, int) or isinstance(agent, bool) or agent < 0:
-        raise RequestError(f"{source}: [[agents]] number {place}: agent = {agent!r} must be a whole number, at least 0")
-    if address is None:
-        raise RequestError(f"{source}: agent {agent} has no address")
-    records, lists = entry.get("records"), [entry.get(name, []) for name in ("former", "revoked")]
-    if records is not None and (type(records) is not int or records < 1):
-        raise RequestError(f"{source}: agent {agent}: records = {records!r} must be a whole number, at least 1")
-    if not all(isinstance(keys, list) for keys in lists):
-        raise RequestError(f"{source}: agent {agent}: former and revoked must be lists of signing keys")
-    former, revoked = map(tuple, lists)
-    return Peer(agent, address, key, entry.get("identity"), records, former, revoked)
-
-
-def _known(source: str, where: str, table: Mapping[str, Any], keys: Sequence[str]) -> None:
-    for key in table:
-        if key not in keys:
-            raise RequestError(f"{source}: {where}unknown key {key}; known: {', '.join(keys)}")
+    source, tables = os.fspath(path), read_toml(Path(path), "network file")
+    try:
+        found = msgspec.convert(tables, _File)
+    except msgspec.ValidationError as error:
+        fault, _, place = str(error).partition(" - at `$")
+        value: Any = tables
+        for key in re.findall(r"\w+", place):
+            value = value[int(key) if isinstance(value, list) else key]
+        shown = "" if isinstance(value, dict) else f" = {short(value, 60)}"
+        raise RequestError(f"{source}: {place.strip('.`') or 'the file'}{shown}: {fault} (docs/hosts.md)") from None
+    table = found.network
+    if not table.topology.isprintable():
+        raise RequestError(f"{source}: network.topology = {table.topology!r} must be a graph's name, as printable text")
+    return make_network(
+        table.topology, table.edges, found.agents, curve=table.curve, topology_seed=table.topology_seed, source=source
+    )
 
 
 def write_network(network: Network, path: str | os.PathLike[str]) -> None:

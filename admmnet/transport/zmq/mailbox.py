@@ -30,7 +30,7 @@ _PASSED_ON = (Kind.SHARE, Kind.ROWS)
 _TRAVELLING = tuple(_TOPICS[kind] for kind in _PASSED_ON)
 
 
-class Verdict(StrEnum):
+class Fate(StrEnum):
     """What becomes of a frame."""
 
     NOW = "now"  # of the turn that is waited for, or for the links themselves
@@ -47,7 +47,7 @@ class Verdict(StrEnum):
     TWICE = "twice"  # signed by its origin, which has said something else in this turn
 
 
-COUNTED = tuple(verdict for verdict in Verdict if verdict not in (Verdict.NOW, Verdict.KNOWN))
+COUNTED = tuple(fate for fate in Fate if fate not in (Fate.NOW, Fate.KNOWN))
 
 
 def topic_of(frame: Frame) -> Topic | None:
@@ -71,7 +71,7 @@ class Mailbox:
         self._identities, self._genuine = dict(identities), genuine
         self._links: dict[int, bytes] = {}
         self.received = dict.fromkeys(identities, 0)
-        self.counts = {str(verdict): 0 for verdict in COUNTED}
+        self.counts = {str(fate): 0 for fate in COUNTED}
         self._first: dict[Topic, int] = {}  # the oldest turn of a topic that is not over
         self._begun: dict[Topic, int] = {}
         self._boxes: dict[tuple[Topic, int], Box] = {}
@@ -92,56 +92,56 @@ class Mailbox:
         """Whether a frame comes from the neighbour that it names as its sender."""
         return frame.sender in self._identities and self._identities[frame.sender] == identity
 
-    def count(self, verdict: Verdict) -> Verdict:
-        """Book a verdict."""
-        if verdict in self.counts:
-            self.counts[verdict] += 1
-        return verdict
+    def count(self, fate: Fate) -> Fate:
+        """Book a fate."""
+        if fate in self.counts:
+            self.counts[fate] += 1
+        return fate
 
-    def judge(self, frame: Frame, identity: str | None) -> Verdict:
+    def judge(self, frame: Frame, identity: str | None) -> Fate:
         """Decide on a frame, keep what it brings for its turn, and count it."""
         return self.count(self._judge(frame, identity))
 
-    def _judge(self, frame: Frame, identity: str | None) -> Verdict:
+    def _judge(self, frame: Frame, identity: str | None) -> Fate:
         peer = frame.sender
         if not self.belongs(frame, identity) or self._links.get(peer) != frame.link:
-            return Verdict.FOREIGN
+            return Fate.FOREIGN
         topic = topic_of(frame)
         if not frame.sequence:  # needs no place in the order
-            return Verdict.NOW if topic is None else Verdict.REFUSED
+            return Fate.NOW if topic is None else Fate.REFUSED
         if frame.sequence <= self.received[peer]:
-            return Verdict.DUPLICATE
+            return Fate.DUPLICATE
         if frame.sequence > self.received[peer] + 1:
-            return Verdict.GAP
+            return Fate.GAP
         self.received[peer] = frame.sequence
         if topic is not None:
             return self._keep(frame, topic)
-        return Verdict.NOW if frame.kind not in SIGNED or self._genuine(frame) else Verdict.FORGED
+        return Fate.NOW if frame.kind not in SIGNED or self._genuine(frame) else Fate.FORGED
 
-    def _keep(self, frame: Frame, topic: Topic) -> Verdict:
+    def _keep(self, frame: Frame, topic: Topic) -> Fate:
         peer, turn, travels = frame.sender, frame.round, frame.kind in _PASSED_ON
         # what travels has come from its origin, whoever passed it on
         key = (-1 if travels else peer, frame.origin)
         known = self._boxes.get((topic, turn), {}).get(key)
         if known is not None and frame.kind is not Kind.UP:
             if not travels or known.payload == frame.payload:
-                return Verdict.KNOWN if travels else Verdict.DUPLICATE
-            return Verdict.TWICE if self._genuine(frame) else Verdict.FORGED
+                return Fate.KNOWN if travels else Fate.DUPLICATE
+            return Fate.TWICE if self._genuine(frame) else Fate.FORGED
         if turn < self._first.get(topic, 0):
-            return Verdict.KNOWN if travels else Verdict.LATE
+            return Fate.KNOWN if travels else Fate.LATE
         if turn > self.last(topic) + travels:  # one more, if who passes it on has begun what is next here
-            return Verdict.AHEAD
+            return Fate.AHEAD
         size = _FRAME + len(frame.payload) + len(frame.words)
         if self._kept[peer] + size > self.room:
-            return Verdict.FULL
+            return Fate.FULL
         if travels and not self._genuine(frame):
-            return Verdict.FORGED
+            return Fate.FORGED
         # a known one is of an earlier attempt at the same sum
         self._boxes.setdefault((topic, turn), {})[key] = frame
         turns = self._turns.setdefault((topic, peer), {})
         turns[turn] = turns.get(turn, 0) + size
         self._kept[peer] += size
-        return Verdict.NOW if self._begun.get(topic) == turn else Verdict.EARLY
+        return Fate.NOW if self._begun.get(topic) == turn else Fate.EARLY
 
     def last(self, topic: Topic) -> int:
         """Last turn at which another process can be, which needs this one's part of every turn before."""

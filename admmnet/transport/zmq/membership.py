@@ -16,7 +16,7 @@ from admmnet.graph.simple import parts_of
 from admmnet.transport.zmq.accusations import Accusations
 from admmnet.transport.zmq.mailbox import Topic, topic_of
 from admmnet.transport.zmq.start import DRAWN, Meeting
-from admmnet.transport.zmq.wire import HEADER, LIMIT, MOST, BadFrame, End, Frame, Kind, Obituary, as_json
+from admmnet.transport.zmq.wire import HEADER, LIMIT, MOST, Abort, BadFrame, Frame, Kind, Obituary, as_json
 
 ENDS = (2, 3, 4)
 """Exit codes with which another process can end this one: neither as if all were well, nor as a person at this one."""
@@ -283,14 +283,14 @@ class Membership(Meeting):
     def abort(self, code: int, reason: str | None = None) -> None:
         """Tell everybody that this process ends with an exit code: under "stop" all end with it."""
         if self.ended is None:
-            self.say(Kind.ABORT, 0, self.due, as_json(End(code, None if reason is None else reason[:TOLD])))
+            self.say(Kind.ABORT, 0, self.due, as_json(Abort(code, None if reason is None else reason[:TOLD])))
 
     def fail(self, error: AdmmnetError) -> NoReturn:
         """End this process, and tell everybody."""
         self.abort(error.exit_code, error.public)
         self.end(error)
 
-    def _ended_by(self, frame: Frame, end: End) -> None:
+    def _ended_by(self, frame: Frame, end: Abort) -> None:
         if self._closing or self.fault is not None:  # has a reason of its own
             return
         who = self.names[frame.origin]

@@ -20,7 +20,7 @@ from admmnet.transport.hosts.keys import Keys
 from admmnet.transport.hosts.network import Network
 from admmnet.transport.zmq import wire
 from admmnet.transport.zmq.link_state import Link, difference, facts, link_id
-from admmnet.transport.zmq.mailbox import ROOM, Mailbox, Verdict, topic_of
+from admmnet.transport.zmq.mailbox import ROOM, Fate, Mailbox, topic_of
 from admmnet.transport.zmq.sockets import Deadlines, LineNews, Sockets
 from admmnet.transport.zmq.wire import NO_LINK, BadFrame, Excuse, Frame, Hello, Kind, as_json, content, decode, encode
 from admmnet.transport.zmq.words import Words
@@ -228,11 +228,11 @@ class Session(ABC):
 
     def _judge(self, frame: Frame, identity: str | None) -> bool:
         """Act upon a frame; whether it brought what belongs to a turn."""
-        verdict, peer = self.mailbox.judge(frame, identity), frame.sender
-        if verdict in (Verdict.FOREIGN, Verdict.REFUSED):
+        fate, peer = self.mailbox.judge(frame, identity), frame.sender
+        if fate in (Fate.FOREIGN, Fate.REFUSED):
             return False
         link = self.links[peer]
-        value = content(frame) if verdict is Verdict.NOW and frame.kind in _PARSED else None
+        value = content(frame) if fate is Fate.NOW and frame.kind in _PARSED else None
         link.acknowledge(min(frame.acknowledged, link.sent))
         if frame.kind is Kind.WAITING:
             if value is None or not set(value.absent) <= self.names.keys() - {peer}:
@@ -240,31 +240,31 @@ class Session(ABC):
             link.gap = value.sent > self.mailbox.received[peer]
             if link.gap:
                 self.send(peer, Kind.AGAIN, numbered=False)
-        if verdict is Verdict.GAP:
+        if fate is Fate.GAP:
             if not link.gap:  # else it has been asked already
                 self.send(peer, Kind.AGAIN, numbered=False)
             link.gap = True
-        elif verdict in (Verdict.NOW, Verdict.EARLY):
+        elif fate in (Fate.NOW, Fate.EARLY):
             link.gap = link.gap and not frame.sequence
             self.obey(frame, value)
-        elif verdict is Verdict.TWICE:
+        elif fate is Fate.TWICE:
             self.contradicted(frame)
-        elif verdict is Verdict.FORGED:
+        elif fate is Fate.FORGED:
             self.forged(frame)
-        elif verdict is Verdict.FULL:
+        elif fate is Fate.FULL:
             self._cut(peer, f"it sent more than {self.mailbox.room} bytes that nobody can need yet")
-        elif verdict is Verdict.AHEAD:
+        elif fate is Fate.AHEAD:
             self.lose(peer, f"it sent a frame of turn {frame.round}, at which nobody can be yet ({frame.kind.name})")
-        return verdict in (Verdict.NOW, Verdict.EARLY, Verdict.KNOWN) and topic_of(frame) is not None
+        return fate in (Fate.NOW, Fate.EARLY, Fate.KNOWN) and topic_of(frame) is not None
 
     def _greeted(self, frame: Frame, identity: str | None) -> None:
         peer = frame.sender
         if not self.mailbox.belongs(frame, identity) or peer in self._closed:
-            self.mailbox.count(Verdict.FOREIGN)
+            self.mailbox.count(Fate.FOREIGN)
             return
         link, mine, theirs = self.links[peer], self._greeting.nonce, content(frame)
         if link.ready and theirs.nonce != link.theirs:  # a new start under an old name, or an old recording
-            self.mailbox.count(Verdict.FOREIGN)
+            self.mailbox.count(Fate.FOREIGN)
             if theirs.echo == mine:  # no recording: the process that was here is dead
                 self.lose(peer, "its process has ended and was started anew")
             else:
@@ -284,7 +284,7 @@ class Session(ABC):
                 self.send(peer, kind, **values)
 
     def _garbled(self, identity: str | None, reason: str) -> None:
-        self.mailbox.count(Verdict.REFUSED)
+        self.mailbox.count(Fate.REFUSED)
         peer = None if identity is None else self._by_key.get(identity)
         if peer is None or peer in self._closed:  # anybody could have sent it
             return

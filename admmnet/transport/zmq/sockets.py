@@ -91,6 +91,13 @@ class LineNews(StrEnum):
     FLOODS = f"it sent {UNREAD} bytes and more while this process computed"
 
 
+_NEWS: dict[int, LineNews] = {
+    zmq.EVENT_HANDSHAKE_SUCCEEDED: LineNews.UP,
+    zmq.EVENT_DISCONNECTED: LineNews.DOWN,
+    zmq.EVENT_HANDSHAKE_FAILED_AUTH: LineNews.NOT_ADMITTED,
+}
+
+
 class Sockets:
     """All sockets of one process, which listens at its own peer's address and is connected to its neighbours'.
 
@@ -232,14 +239,7 @@ class Sockets:
     def _happened(self, monitor: zmq.Socket[bytes]) -> Iterator[tuple[int, LineNews]]:
         while monitor.poll(0):
             event = parse_monitor_message(monitor.recv_multipart())["event"]
-            if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
-                yield self._monitors[monitor], LineNews.UP
-            elif event == zmq.EVENT_DISCONNECTED:
-                yield self._monitors[monitor], LineNews.DOWN
-            elif event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
-                yield self._monitors[monitor], LineNews.NOT_ADMITTED
-            else:
-                yield self._monitors[monitor], LineNews.NOT_UNDERSTOOD
+            yield self._monitors[monitor], _NEWS.get(event, LineNews.NOT_UNDERSTOOD)
 
     def close(self, linger: float, hopeless: frozenset[int] = frozenset()) -> None:
         """Close everything; what waits for a neighbour may still leave for `linger` seconds, except to some.

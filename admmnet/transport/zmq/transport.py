@@ -102,10 +102,6 @@ class ZmqTransport(Hosting):
                     f"agents {i} and {j} are neighbours in the graph, but processes {world.rank} and "
                     f"{self._owner[j]}, which host them, have no link in the network file"
                 )
-        if len(graph) > world.size:
-            for rank, own in enumerate(self.layout.owners):
-                self._member.names[rank] = f"process {rank} ({_listed(own)})"
-
         self._sums = Sums(self._member, channel, self._sweep, tuple(self._to), graph, self.lost)
 
     def accusations(self) -> tuple[str, ...]:
@@ -178,9 +174,3 @@ class ZmqTransport(Hosting):
         self._sums.forget()
         for name in ("round", "collect", "up", "down"):
             self._member.mailbox.forget((name, self._channel))
-
-
-def _listed(agents: tuple[int, ...]) -> str:
-    if len(agents) > 4:
-        return f"{len(agents)} agents, {agents[0]} to {agents[-1]}"
-    return f"agent {agents[0]}" if len(agents) == 1 else "agents " + ", ".join(map(str, agents))

@@ -113,8 +113,8 @@ def encode(frame: Frame) -> bytes:
     return b"".join((head, _CHECKSUM.pack(zlib.crc32(body, zlib.crc32(head))), body))
 
 
-def decode(data: bytes, limit: int = LIMIT) -> Frame:
-    """Frame of a message of at most ``limit`` bytes: exactly the one that ``encode`` turns into them.
+def decode(data: bytes) -> Frame:
+    """Frame of a message of at most ``LIMIT`` bytes: exactly the one that ``encode`` turns into them.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def decode(data: bytes, limit: int = LIMIT) -> Frame:
         raise BadFrame("version")
     end = HEADER + length
     whole = end + spoken
-    if len(data) > limit or whole > limit:
+    if max(len(data), whole) > LIMIT:
         raise BadFrame("oversized")
     if len(data) != whole:
         raise BadFrame("truncated" if len(data) < whole else "trailing")
@@ -205,14 +205,14 @@ class Obituary(msgspec.Struct, frozen=True):
     reason: str
 
 
-class End(msgspec.Struct, frozen=True):
+class Abort(msgspec.Struct, frozen=True):
     """Content of ABORT: exit code, and the reason unless the sender's own output says it."""
 
     code: int
     reason: str | None = None
 
 
-_CONTENT: dict[Kind, Any] = {Kind.HELLO: Hello, Kind.WAITING: Excuse, Kind.OBITUARY: Obituary, Kind.ABORT: End}
+_CONTENT: dict[Kind, Any] = {Kind.HELLO: Hello, Kind.WAITING: Excuse, Kind.OBITUARY: Obituary, Kind.ABORT: Abort}
 
 
 def content(frame: Frame) -> Any:

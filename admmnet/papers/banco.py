@@ -13,11 +13,12 @@ import numpy as np
 from admmnet.experiments.statistics import Contest, Outcome, Sample, counted, duel, total
 from admmnet.experiments.store import Lab
 from admmnet.papers.driver import Request
-from admmnet.papers.report import Claim, Figure, Table, curves, sized
+from admmnet.papers.report import Claim, Figure, SummaryTable, curves, sized
 from admmnet.papers.single_pass import FREE, LocalJob, OptimumJob, log_places
 from admmnet.papers.song2013 import song_sources
 from admmnet.papers.sources import DataSource, first_found, load, made
-from admmnet.papers.tables import Row, RowTable, seeds_of, short, three
+from admmnet.papers.tables import Row, RowTable, seeds_of, three
+from admmnet.record.format import parameter
 from admmnet.report.figure import BLACK, BLUE, GREEN, GREY, RED, SKY, Curve, Look, Panel, Rule
 
 TITLE = "BANCO: parameter-free locally private SGD (Jun and Orabona)"
@@ -138,7 +139,7 @@ def over_steps(name: str, title: str, rows: Sequence[Row], sources: Sequence[Dat
         lines += (Curve(BOUND, Look(GREY, "", "dashdot"), list(bound), list(bound.values())),)
         data, norm = own[0]["data"], own[0]["norm"]
         place = "synthetic" if data.startswith("w*") else data
-        title = f"{place}, ||w*|| = {norm:.2g}, epsilon = {short(epsilon)}"
+        title = f"{place}, ||w*|| = {norm:.2g}, epsilon = {parameter(epsilon)}"
         return Panel(title, "T, records", "excess test loss", lines, xlog=True, ylog=True)
 
     return Figure(
@@ -147,7 +148,7 @@ def over_steps(name: str, title: str, rows: Sequence[Row], sources: Sequence[Dat
         rows,
         sources,
         _step_claims,
-        [Table("Excess loss at the last T", "place", "method", "excess", three, (), _ends)],
+        [SummaryTable("Excess loss at the last T", "place", "method", "excess", three, (), _ends)],
         lambda found: _panels(found, panel),
         lambda found: f"{seeds_of(found)}.",
         2.6,
@@ -179,7 +180,7 @@ def _ends(rows: RowTable) -> RowTable:
     """Mean excess of every method at its last T, at every place."""
     paths = [((data, epsilon), m, _path(own, m)) for (data, epsilon), own in _places(rows).items() for m in LOOKS]
     return RowTable(
-        {"place": f"{data}, epsilon {short(epsilon)}", "method": method, "excess": path[max(path)].mean}
+        {"place": f"{data}, epsilon {parameter(epsilon)}", "method": method, "excess": path[max(path)].mean}
         for (data, epsilon), method, path in paths
         if path
     )
@@ -257,7 +258,7 @@ def over_rates(rows: Sequence[Row], steps: int, sources: Sequence[DataSource]) -
         lines = curves(own, "method", {BEST: ("SGD of a constant rate", LOOKS[BEST])}, "rate", "excess")
         dashes = zip(METHODS, ("solid", "dotted"), strict=True)
         rules = tuple(Rule(method, end(own, method), dash) for method, dash in dashes)
-        title = f"||w*|| = {own[0]['norm']:.2g}, epsilon = {short(epsilon)}"
+        title = f"||w*|| = {own[0]['norm']:.2g}, epsilon = {parameter(epsilon)}"
         return Panel(title, "learning rate", "excess test loss", lines, rules, xlog=True, ylog=True)
 
     def claims(found: RowTable) -> list[Claim]:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from admmnet.errors import counted as several
 from admmnet.experiments.statistics import Contest, Outcome, Sample, contest, counted, duel, paired, steadier, total
-from admmnet.papers.report import Claim, Figure, Table, beyond, curves, each, heights, sized
+from admmnet.papers.report import Claim, Figure, SummaryTable, beyond, curves, each, heights, sized
 from admmnet.papers.sources import DataSource
-from admmnet.papers.tables import Row, RowTable, four, seeds_of, short, three
+from admmnet.papers.tables import Row, RowTable, four, seeds_of, three
+from admmnet.record.format import parameter
 from admmnet.report.figure import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SKY, Curve, Look, Panel, Rule
 
 PUBLISHED, PROVEN = "equal published epsilon", "equal proven epsilon"
@@ -57,8 +58,8 @@ def trade_off(points: Sequence[Row], problems: Sequence[Application]) -> Figure:
         [problem.source for problem in problems],
         _trade_off_claims,
         [
-            Table("Median test error or mean squared error", "method", "epsilon", "test_error", _median, by),
-            Table(
+            SummaryTable("Median test error or mean squared error", "method", "epsilon", "test_error", _median, by),
+            SummaryTable(
                 "Proven epsilon", "method", "epsilon", "epsilon_proven", three, by, lambda rows: rows.known("epsilon")
             ),
         ],
@@ -142,7 +143,7 @@ def convergence(rows: Sequence[Row], problem: Application) -> Figure:
         for epsilon, dash in zip(epsilons, ("dashed", "solid"), strict=False):
             for method in ("DP-SGD", "DP-SCD"):
                 look = LOOKS[method][1]
-                label = f"{method}, epsilon {short(epsilon)}"
+                label = f"{method}, epsilon {parameter(epsilon)}"
                 samples = own.where(method=method, epsilon=epsilon).by("epoch", "distance")
                 lines.append(Curve.of(label, Look(look.colour, look.marker, dash), samples))
         return Panel(reading, "epoch", "objective minus its optimum", tuple(lines), ylog=True)
@@ -157,7 +158,11 @@ def convergence(rows: Sequence[Row], problem: Application) -> Figure:
             for reading, own in found.split("reading")
             for claim in _convergence_claims(own, reading, *_two(found))
         ],
-        [Table("Objective minus optimum after the last epoch", "method", "epsilon", "distance", three, of=_ends)],
+        [
+            SummaryTable(
+                "Objective minus optimum after the last epoch", "method", "epsilon", "distance", three, of=_ends
+            )
+        ],
         lambda found: [[panel(own, reading, _two(found)) for reading, own in found.split("reading")]],
         lambda found: f"{seeds_of(found)}; the settings chosen for figure 1.",
         3.1,
@@ -189,11 +194,11 @@ def _convergence_claims(rows: RowTable, reading: str, low: float, high: float) -
     return [
         Claim("where DP-SCD ends up depends on the level of privacy", duel(own[high], own[low]), reading),
         Claim(
-            f"at epsilon {short(low)} DP-SCD and DP-SGD converge at a similar speed, to different optima",
+            f"at epsilon {parameter(low)} DP-SCD and DP-SGD converge at a similar speed, to different optima",
             total((similar, apart)),
             reading,
         ),
-        Claim(f"at epsilon {short(high)} DP-SCD converges almost as fast as SGD without privacy", fast, reading),
+        Claim(f"at epsilon {parameter(high)} DP-SCD converges almost as fast as SGD without privacy", fast, reading),
         Claim("less noise makes DP-SCD more stable", duel(own[high], own[low], steadier), reading),
     ]
 
@@ -211,7 +216,7 @@ def batches_and_clips(rows: Sequence[Row], problem: Application) -> Figure:
 
     def panel(own: RowTable, reading: str) -> Panel:
         colours = zip(own.distinct("clip"), (BLUE, RED, GREEN, PINK, ORANGE, SKY), "os^Dv", strict=False)
-        looks = {clip: (f"C = {short(clip)}", Look(colour, marker)) for clip, colour, marker in colours}
+        looks = {clip: (f"C = {parameter(clip)}", Look(colour, marker)) for clip, colour, marker in colours}
         lines = curves(own, "clip", looks, "batch", "test_error")
         values = heights(lines)
         lowest, top = min(values), min(max(values), 1.3 * problem.constant)
@@ -227,7 +232,7 @@ def batches_and_clips(rows: Sequence[Row], problem: Application) -> Figure:
         rows,
         [problem.source],
         each(_batch_claims),
-        [Table("Mean squared error", "clip", "batch", "test_error", four)],
+        [SummaryTable("Mean squared error", "clip", "batch", "test_error", four)],
         lambda found: [[panel(own, reading) for reading, own in found.split("reading")]],
         lambda found: f"{seeds_of(found)}.",
         3.0,
@@ -274,11 +279,11 @@ def tuning(rows: Sequence[Row], problems: Sequence[Application]) -> Figure:
         [problem.source for problem in problems if problem.draw == 1],
         each(lambda own, reading: [Claim("having no learning rate to tune saves privacy", _saved(own), reading)]),
         [
-            Table("Settings tried", "method", "problem", "tried", three),
-            Table("Least error of the trials", "method", "problem", "best", three),
-            Table("Median error of the trials", "method", "problem", "middle", three),
-            Table("Largest error of the trials", "method", "problem", "worst", three),
-            Table("Proven epsilon of all trials and one final run, composed", "method", "problem", costs, three),
+            SummaryTable("Settings tried", "method", "problem", "tried", three),
+            SummaryTable("Least error of the trials", "method", "problem", "best", three),
+            SummaryTable("Median error of the trials", "method", "problem", "middle", three),
+            SummaryTable("Largest error of the trials", "method", "problem", "worst", three),
+            SummaryTable("Proven epsilon of all trials and one final run, composed", "method", "problem", costs, three),
         ],
     )
 
@@ -302,7 +307,7 @@ def learning_rates(rows: Sequence[Row], problems: Sequence[Application]) -> Figu
         rows,
         [problem.source for problem in problems if problem.draw == 1],
         each(lambda own, reading: [Claim("SGD's tuning is not useful for DP-SGD", counted(_rates(own)), reading)]),
-        [Table("Error of DP-SGD", "setting", "learning_rate", "error", three, ("problem", "reading"), _tried)],
+        [SummaryTable("Error of DP-SGD", "setting", "learning_rate", "error", three, ("problem", "reading"), _tried)],
     )
 
 
@@ -325,4 +330,4 @@ def _rates(rows: RowTable) -> list[Outcome | None]:
 def _tried(rows: RowTable) -> RowTable:
     """Rows of DP-SGD with a name for what is no rate."""
     own = rows.where(method="DP-SGD")
-    return own.changed("setting", lambda row: f"L {short(row['batch'])}, C {short(row['clip'])}")
+    return own.changed("setting", lambda row: f"L {parameter(row['batch'])}, C {parameter(row['clip'])}")

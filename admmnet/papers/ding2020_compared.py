@@ -7,9 +7,10 @@ from dataclasses import replace
 from itertools import product
 
 from admmnet.experiments.statistics import Contest, contest, duel, total
-from admmnet.papers.report import Claim, Figure, Table, curves, each, heights, sized
+from admmnet.papers.report import Claim, Figure, SummaryTable, curves, each, heights, sized
 from admmnet.papers.sources import DataSource
-from admmnet.papers.tables import Row, RowTable, percent, seeds_of, short, three
+from admmnet.papers.tables import Row, RowTable, percent, seeds_of, three
+from admmnet.record.format import parameter
 from admmnet.report.figure import BLACK, BLUE, GREEN, PINK, RED, SKY, Look, Panel, Rule
 
 NON_PRIVATE = "admm"
@@ -77,8 +78,8 @@ def trade_off(rows: Sequence[Row], source: DataSource) -> Figure:
 
 
 TABLES = (
-    Table("Test error in %", "label", "epsilon", "test_error", percent, ("data", "reading"), _named),
-    Table("Proven epsilon", "label", "epsilon", "epsilon_proven", three, ("data", "reading"), _named),
+    SummaryTable("Test error in %", "label", "epsilon", "test_error", percent, ("data", "reading"), _named),
+    SummaryTable("Proven epsilon", "label", "epsilon", "epsilon_proven", three, ("data", "reading"), _named),
 )
 """The second is of the agent with the largest, its mean over seeds."""
 
@@ -117,7 +118,7 @@ def convergence(rows: Sequence[Row], source: DataSource) -> Figure:
         shown = RowTable(own.where(method=NON_PRIVATE) + own.where(epsilon=epsilon))
         lines = curves(shown, "method", LOOKS, "round", "loss")
         top = max(heights(lines), default=1.0)
-        title = f"epsilon = {short(epsilon)}\n{reading}"
+        title = f"epsilon = {parameter(epsilon)}\n{reading}"
         return Panel(title, "iteration", "average loss", lines, ylim=(None, min(top * 1.05, 1.6)))
 
     return Figure(
@@ -127,7 +128,7 @@ def convergence(rows: Sequence[Row], source: DataSource) -> Figure:
         [source],
         _convergence_claims,
         [
-            Table(
+            SummaryTable(
                 "Average loss after the last round",
                 "label",
                 "epsilon",

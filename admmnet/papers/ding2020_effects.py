@@ -10,10 +10,11 @@ from admmnet.experiments.parsing import Values
 from admmnet.experiments.statistics import Contest, Outcome, counted, paired, total
 from admmnet.experiments.store import Lab, Result
 from admmnet.papers.ding2020_compared import PAPER, PROVEN, PUBLISHED
-from admmnet.papers.report import Claim, Figure, Table, curves
+from admmnet.papers.report import Claim, Figure, SummaryTable, curves
 from admmnet.papers.runs import RunJob, settings
 from admmnet.papers.sources import DataSource, guessing
-from admmnet.papers.tables import Row, RowTable, percent, seeds_of, short, three
+from admmnet.papers.tables import Row, RowTable, percent, seeds_of, three
+from admmnet.record.format import parameter
 from admmnet.report.figure import BLUE, RED, Look, Panel
 
 BETA = 10.0**-3.5
@@ -98,7 +99,7 @@ def effect_of(number: int, rows: Sequence[Row], source: DataSource) -> Figure:
 
     def panel(own: RowTable, reading: str, part: str, values: Sequence[float]) -> Panel:
         marks = zip(own.distinct("epsilon"), (Look(BLUE, "o"), Look(RED, "s")), strict=False)
-        looks = {epsilon: (f"epsilon = {short(epsilon)}", look) for epsilon, look in marks}
+        looks = {epsilon: (f"epsilon = {parameter(epsilon)}", look) for epsilon, look in marks}
         return Panel(
             _HERE[reading],
             effect.xlabel if reading == PROVEN else "",
@@ -115,8 +116,8 @@ def effect_of(number: int, rows: Sequence[Row], source: DataSource) -> Figure:
         [source],
         lambda found: _claims(number, found),
         [
-            Table("Test error in %", "epsilon", "x", "test_error", percent),
-            Table("Proven epsilon", "epsilon", "x", "epsilon_proven", three),
+            SummaryTable("Test error in %", "epsilon", "x", "test_error", percent),
+            SummaryTable("Proven epsilon", "epsilon", "x", "epsilon_proven", three),
         ],
         lambda found: [
             [panel(own, reading, part, found.distinct("x")) for part in ("train", "test")]

@@ -53,7 +53,7 @@ def sized(met: Iterable[bool], rows: RowTable) -> Contest:
 
 
 @dataclass(frozen=True)
-class Table:
+class SummaryTable:
     """Summed-up values: a line for each value of one column, a column for each of another.
 
     There is one for each value of the columns ``by``; ``of`` says which rows it is made of.
@@ -88,7 +88,7 @@ class Figure:
     rows: Sequence[Row]
     sources: Sequence[DataSource]
     claims: Callable[[RowTable], Iterable[Claim]]
-    tables: Sequence[Table] = ()
+    tables: Sequence[SummaryTable] = ()
     panels: Callable[[RowTable], Panels] | None = None
     note: Callable[[RowTable], str] = lambda rows: ""
     height: float = 2.5

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from admmnet.config.run_config import RunConfig
 from admmnet.data.figures import test_error
@@ -97,16 +98,12 @@ class RunJob(Job):
 
 def _curves(path: Path, *, baseline: bool) -> dict[str, list[float]]:
     """Figures by round: error of the consensus; loss and objective, means over the agents' own vectors."""
-    names = {"error": "test_error", "loss": "train_loss"} | ({"objective": "objective"} if baseline else {})
-    found: dict[str, dict[int, list[float]]] = {name: {} for name in names}
-    with path.open(encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            for name, column in names.items():
-                if (row["agent"] == "-1") == (name == "error"):
-                    found[name].setdefault(int(row["round"]), []).append(float(row[column]))
-    return {
-        f"{name}_by_round": [fmean(values) for _, values in sorted(rounds.items())] for name, rounds in found.items()
-    }
+    rows = np.genfromtxt(path, delimiter=",", names=True)
+    network, agents = rows[rows["agent"] == -1], rows[rows["agent"] >= 0]
+    found: dict[str, list[float]] = {"error_by_round": network["test_error"].tolist()}
+    for name, column in (("loss", "train_loss"), ("objective", "objective"))[: 1 + baseline]:
+        found[f"{name}_by_round"] = [*map(fmean, agents[column].reshape(len(network), -1).tolist())]
+    return found
 
 
 @dataclass(frozen=True, eq=False)

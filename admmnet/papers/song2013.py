@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 from admmnet.experiments.statistics import Outcome, Sample, counted, duel, lower, steadier, total
 from admmnet.experiments.store import Lab
 from admmnet.papers.driver import Request
-from admmnet.papers.report import Claim, Figure, Table, curves, each, heights
+from admmnet.papers.report import Claim, Figure, SummaryTable, curves, each, heights
 from admmnet.papers.single_pass import OptimumJob, SongJob
 from admmnet.papers.sources import DataSource, first_found, made, named
 from admmnet.papers.tables import Row, RowTable, four, seeds_of
@@ -33,19 +33,15 @@ LINES = {
 }
 
 
-class Shown(NamedTuple):
-    """A data set of figures 1 and 2, and the modest batch that the paper shows for it."""
-
-    source: DataSource
-    modest: int
+Shown = dict[DataSource, int]
+"""Data sets of figures 1 and 2, and the modest batch that the paper shows for each."""
 
 
 def figures(lab: Lab, request: Request, scale: Any) -> list[Figure]:
     """Measure and return the three figures."""
-    sets = [Shown(*one) for one in zip(song_sources(request.data_dir), (10, 5), strict=True)]
-    sources = [one.source for one in sets]
+    sets = dict(zip(song_sources(request.data_dir), (10, 5), strict=True))
     sphere = first_found(made("synthetic sphere", "sphere", records=scale.sphere))
-    passes = [(one.source, batch, "sqrt", factor) for one, factor, batch in product(sets, (1.0, 10.0), scale.batches)]
+    passes = [(source, batch, "sqrt", factor) for source, factor, batch in product(sets, (1.0, 10.0), scale.batches)]
     passes += [(sphere, 5, schedule, 1.0) for schedule in STEPS]
     privacy = (("non-private", None), ("private", ALPHA))
     wanted = {
@@ -61,19 +57,21 @@ def figures(lab: Lab, request: Request, scale: Any) -> list[Figure]:
         for (name, alpha), seed in product(privacy, range(scale.seeds))
     }
     results = lab.measure("passes", list(wanted))
-    optima = lab.measure("optima", [OptimumJob(source, LAMBDA) for source in (*sources, sphere)])
+    optima = lab.measure("optima", [OptimumJob(source, LAMBDA) for source in (*sets, sphere)])
     best = {job.source.title: result["objective"] for job, result in optima.items()}
     paths = RowTable()
     for job, facts in wanted.items():
         optimum, found = best[job.source.title], results[job]
         for samples, objective in zip(found["samples"], found["objective"], strict=True):
             paths.append(facts | {"samples": samples, "objective": objective, "optimum": optimum})
-    ends = [row for source in sources for row in _end(paths.where(data=source.title))]
-    modest = {one.source.title: one.modest for one in sets}
-    shown = [
-        row for title in modest for row in paths.where(data=title, factor=1.0) if row["batch"] in (1, modest[title])
+    ends = [row for source in sets for row in _end(paths.where(data=source.title))]
+    first = [(paths.where(data=source.title, factor=1.0), modest) for source, modest in sets.items()]
+    shown = [row for rows, modest in first for row in rows if row["batch"] in (1, modest)]
+    return [
+        over_samples(shown, sets),
+        over_batches(ends, list(sets)),
+        over_steps(paths.where(data=sphere.title), sphere),
     ]
-    return [over_samples(shown, sets), over_batches(ends, sets), over_steps(paths.where(data=sphere.title), sphere)]
 
 
 def song_sources(folder: str | None) -> list[DataSource]:
@@ -109,22 +107,24 @@ def _last(rows: RowTable, **wanted: Any) -> Sample:
     return found
 
 
-def over_samples(rows: Sequence[Row], sets: Sequence[Shown]) -> Figure:
+def over_samples(rows: Sequence[Row], sets: Shown) -> Figure:
     """Figure 1."""
 
-    def panel(found: RowTable, one: Shown, batch: int) -> Panel:
-        own = found.where(data=one.source.title, batch=batch)
+    def panel(found: RowTable, source: DataSource, batch: int) -> Panel:
+        own = found.where(data=source.title, batch=batch)
         ends = [_last(own, method=method).mean for method in LOOKS]
         # a log scale alone shows both
-        return _objectives(own, f"{one.source.words}, b = {batch}", ylog=max(ends) > 2.5 * min(ends))
+        return _objectives(own, f"{source.words}, b = {batch}", ylog=max(ends) > 2.5 * min(ends))
 
     return Figure(
         "figure1",
         "Figure 1. Objective against samples, step 1/sqrt(t)",
         rows,
-        [one.source for one in sets],
-        lambda found: [claim for one in sets for claim in _sample_claims(found, one)],
-        panels=lambda found: [[panel(found, one, batch or one.modest) for one in sets] for batch in (1, None)],
+        list(sets),
+        lambda found: [
+            claim for source, modest in sets.items() for claim in _sample_claims(found, source.title, modest)
+        ],
+        panels=lambda found: [[panel(found, one, batch or sets[one]) for one in sets] for batch in (1, None)],
         note=_note,
     )
 
@@ -133,8 +133,7 @@ CLOSE = 0.1
 """Share of the non-private objective up to which the private one is called close to it; above it stays open."""
 
 
-def _sample_claims(rows: RowTable, shown: Shown) -> list[Claim]:
-    title, modest = shown.source.title, shown.modest
+def _sample_claims(rows: RowTable, title: str, modest: int) -> list[Claim]:
     one, few, free, free_few = (
         _last(rows, data=title, method=method, batch=batch) for method, batch in product(LOOKS, (1, modest))
     )
@@ -149,23 +148,23 @@ def _sample_claims(rows: RowTable, shown: Shown) -> list[Claim]:
     ]
 
 
-def over_batches(rows: Sequence[Row], sets: Sequence[Shown]) -> Figure:
+def over_batches(rows: Sequence[Row], sets: Sequence[DataSource]) -> Figure:
     """Figure 2."""
 
-    def panel(found: RowTable, one: Shown) -> Panel:
-        own = _lines(found.where(data=one.source.title))
+    def panel(found: RowTable, source: DataSource) -> Panel:
+        own = _lines(found.where(data=source.title))
         lines = curves(own, "line", {name: (name, look) for name, look in LINES.items()}, "batch", "objective")
         rule, log = Rule("centralised", own[0]["optimum"], "solid"), max(heights(lines)) > 3.0
         ticks, words = tuple(own.distinct("batch")), ("batch size b", "objective after one pass")
-        return Panel(one.source.words, *words, lines, (rule,), xlog=True, ylog=log, ticks=ticks)
+        return Panel(source.words, *words, lines, (rule,), xlog=True, ylog=log, ticks=ticks)
 
     return Figure(
         "figure2",
         "Figure 2. Objective against batch size",
         rows,
-        [one.source for one in sets],
+        sets,
         each(_batch_claims, "data"),
-        [Table("Objective after one pass", "line", "batch", "objective", four, ("data",), _lines)],
+        [SummaryTable("Objective after one pass", "line", "batch", "objective", four, ("data",), _lines)],
         lambda found: [[panel(found, one) for one in sets]],
         _note,
         3.1,

@@ -12,6 +12,7 @@ from admmnet.errors import counted
 from admmnet.experiments.folder import csv_text
 from admmnet.experiments.statistics import Sample
 from admmnet.files import write_whole
+from admmnet.record.format import parameter
 
 Row = dict[str, Any]
 """Numbers are floats or ints, what is undefined is None."""
@@ -88,8 +89,8 @@ def grid_table(rows: RowTable, line: str, column: str, value: str, show: Callabl
     lines = []
     for name, own in rows.split(line):
         samples = (own.where(**{column: one}).sample(value) for one in columns)
-        lines.append([short(name), *("-" if sample is None else show(sample) for sample in samples)])
-    return markdown([column, *("none" if one is None else short(one) for one in columns)], lines)
+        lines.append([parameter(name), *("-" if sample is None else show(sample) for sample in samples)])
+    return markdown([column, *("none" if one is None else parameter(one) for one in columns)], lines)
 
 
 def percent(sample: Sample) -> str:
@@ -105,13 +106,6 @@ def three(sample: Sample) -> str:
 def four(sample: Sample) -> str:
     """Mean and spread with four digits."""
     return f"{sample.mean:.4g} ± {sample.spread:.2g}"
-
-
-def short(value: Any) -> str:
-    """A value as text."""
-    if not isinstance(value, float | int):
-        return str(value)
-    return f"{value:.3g}" if 0.0 < abs(value) < 1e-3 else f"{value:g}"
 
 
 def seeds_of(rows: RowTable, noun: str = "seed") -> str:

@@ -25,7 +25,7 @@ TEXT_WIDTH = 20
 _ANY_WIDTH = 100_000
 
 
-class Column(NamedTuple):
+class ColumnStyle(NamedTuple):
     """How a column prints, what it says, and how its text stands.
 
     ``left``: words, to the left. ``wraps``: may take several lines.
@@ -39,67 +39,69 @@ class Column(NamedTuple):
 
 _RHO = "what all charges cost, proven, in zCDP; costs of several runs on the same records add up"
 COLUMNS = {
-    "": Column(str, left=True),
-    "agent": Column(str, "number of the participant"),
-    "records": Column(count, "training records"),
-    "degree": Column(str, "neighbours, which get every vector that it sends"),
-    "releases": Column(str, "vectors that it sent; in brackets what else became of it"),
-    "features": Column(count, "numbers that describe a record, the intercept with them"),
-    "epochs": Column(count, "passes over the records"),
-    "steps": Column(count, "steps of the optimisation"),
-    "batch": Column(count, "records of a step"),
-    "noise multiplier": Column(number, "standard deviation of a step's noise over the most that one record can change"),
-    "events": Column(count, "charges in the ledger: each says what was released, and its noise"),
-    "rounds": Column(count, "rounds in which something was charged"),
-    "rho": Column(number, _RHO),
-    "rho spent": Column(number, _RHO),
-    "eps spent": Column(
+    "": ColumnStyle(str, left=True),
+    "agent": ColumnStyle(str, "number of the participant"),
+    "records": ColumnStyle(count, "training records"),
+    "degree": ColumnStyle(str, "neighbours, which get every vector that it sends"),
+    "releases": ColumnStyle(str, "vectors that it sent; in brackets what else became of it"),
+    "features": ColumnStyle(count, "numbers that describe a record, the intercept with them"),
+    "epochs": ColumnStyle(count, "passes over the records"),
+    "steps": ColumnStyle(count, "steps of the optimisation"),
+    "batch": ColumnStyle(count, "records of a step"),
+    "noise multiplier": ColumnStyle(
+        number, "standard deviation of a step's noise over the most that one record can change"
+    ),
+    "events": ColumnStyle(count, "charges in the ledger: each says what was released, and its noise"),
+    "rounds": ColumnStyle(count, "rounds in which something was charged"),
+    "rho": ColumnStyle(number, _RHO),
+    "rho spent": ColumnStyle(number, _RHO),
+    "eps spent": ColumnStyle(
         epsilon,
         "the same as an epsilon, of steps on drawn records far below what rho (without the draw) says: a reading of "
         "what was released so far, no promise",
     ),
-    "eps proven": Column(
+    "eps proven": ColumnStyle(
         epsilon,
         "the promise, fixed before the first round for the worst case: whatever comes out is at most exp(eps) times as "
         "likely as it is with one record exchanged, plus delta",
     ),
-    "eps published": Column(
+    "eps published": ColumnStyle(
         epsilon,
         "epsilon by the arithmetic of the method's paper, which may read back a few percent more than its budget; a "
         "dash where the paper has none",
     ),
-    "K": Column(str, "of masked sums: other agents that may work together without breaking eps spent"),
-    "eps B": Column(epsilon, "of masked sums: epsilon if more do, or the masks fail"),
-    "budget": Column(epsilon, "epsilon that is never exceeded"),
-    "delta": Column(epsilon, "of every epsilon here: exp(eps) times as likely, plus delta"),
-    "state": Column(str, "finished: the run wrote its end line; of an account, how many runs it adds up"),
-    "test error": Column(percent, "test records that the model gets wrong"),
-    "test MSE": Column(number, "mean square of what is predicted less the target, of targets scaled to [-1, 1]"),
+    "K": ColumnStyle(str, "of masked sums: other agents that may work together without breaking eps spent"),
+    "eps B": ColumnStyle(epsilon, "of masked sums: epsilon if more do, or the masks fail"),
+    "budget": ColumnStyle(epsilon, "epsilon that is never exceeded"),
+    "delta": ColumnStyle(epsilon, "of every epsilon here: exp(eps) times as likely, plus delta"),
+    "state": ColumnStyle(str, "finished: the run wrote its end line; of an account, how many runs it adds up"),
+    "test error": ColumnStyle(percent, "test records that the model gets wrong"),
+    "test MSE": ColumnStyle(number, "mean square of what is predicted less the target, of targets scaled to [-1, 1]"),
     # of charges
-    "round": Column(str),
-    "mechanism": Column(str, left=True),
-    "pays for": Column(str, left=True),
-    "parameters": Column(parameters, left=True, wraps=True),
-    "noise": Column(number),
-    "times": Column(count),
-    "rho each": Column(number),
-    "rho in all": Column(number),
-    "rho published": Column(number),
-    "total rho": Column(number),
-    "share": Column(percent),
-    "eps alone": Column(epsilon),
+    "round": ColumnStyle(str),
+    "mechanism": ColumnStyle(str, left=True),
+    "pays for": ColumnStyle(str, left=True),
+    "parameters": ColumnStyle(parameters, left=True, wraps=True),
+    "noise": ColumnStyle(number),
+    "times": ColumnStyle(count),
+    "rho each": ColumnStyle(number),
+    "rho in all": ColumnStyle(number),
+    "rho published": ColumnStyle(number),
+    "total rho": ColumnStyle(number),
+    "share": ColumnStyle(percent),
+    "eps alone": ColumnStyle(epsilon),
     # of a run that is watched
-    "last": Column(str),
-    "own error": Column(percent),
+    "last": ColumnStyle(str),
+    "own error": ColumnStyle(percent),
     # of a model's coefficients and of a file's columns
-    "feature": Column(str, left=True, wraps=True),
-    "class": Column(str),
-    "coefficient": Column(number),
-    "noise at most": Column(number),
-    "noise about": Column(number),
-    "over noise": Column(number),
-    "column": Column(str, left=True, wraps=True),
-    "encoding": Column(str, left=True, wraps=True),
+    "feature": ColumnStyle(str, left=True, wraps=True),
+    "class": ColumnStyle(str),
+    "coefficient": ColumnStyle(number),
+    "noise at most": ColumnStyle(number),
+    "noise about": ColumnStyle(number),
+    "over noise": ColumnStyle(number),
+    "column": ColumnStyle(str, left=True, wraps=True),
+    "encoding": ColumnStyle(str, left=True, wraps=True),
 }
 """All columns, by their names."""
 _GUESS = "error of who looks at no record and says the same of everybody"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -163,12 +163,6 @@ class Picture:
     beside: bool = False
 
 
-def literal(words: str) -> str:
-    """Return words as matplotlib shows them letter by letter: no formulas, nothing that no file can hold."""
-    shown = "".join(letter if letter.isprintable() or letter in "\u00a0\n" else "\ufffd" for letter in words)
-    return shown.replace("$", r"\$")
-
-
 def installed() -> bool:
     """Whether pictures can be drawn here."""
     return find_spec("matplotlib") is not None
@@ -283,8 +277,9 @@ def draw(picture: Picture) -> Figure:
 
 
 def _wrapped(words: str, room: float, size: float) -> str:
-    """Words in lines of so many inches, in letters of so many points."""
-    return textwrap.fill(literal(words), max(12, int(room * 72.0 / (0.6 * size))))
+    """Words in lines of so many inches, in letters of so many points; no formulas, nothing that no file can hold."""
+    shown = "".join(letter if letter.isprintable() or letter in "\u00a0\n" else "\ufffd" for letter in words)
+    return textwrap.fill(shown.replace("$", r"\$"), max(12, int(room * 72.0 / (0.6 * size))))
 
 
 def _legend(owner: Any, entries: Mapping[str, Any], room: float, *, one: bool = False, **place: Any) -> Any:
@@ -389,8 +384,3 @@ def _frame(axes: Any, panel: Panel) -> None:
         spine.set_visible(side in ("left", "bottom"))
         spine.set_color(GREY)
         spine.set_linewidth(0.6)
-
-
-def rgb(colours: Iterable[str]) -> list[tuple[float, ...]]:
-    """Return colours such as ``#0072B2`` as shares of red, green and blue."""
-    return [tuple(int(colour[k : k + 2], 16) / 255.0 for k in (1, 3, 5)) for colour in colours]

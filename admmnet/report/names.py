@@ -11,7 +11,7 @@ from admmnet.config.toml import common_settings
 from admmnet.errors import RequestError
 from admmnet.record.format import count, epsilon, parameter
 from admmnet.record.values import at
-from admmnet.report.series import Series
+from admmnet.report.series import RunSeries
 from admmnet.settings import Setting
 
 TABLES = ("data", "problem", "algorithm", "privacy", "network", "baseline", "run")
@@ -26,7 +26,7 @@ _UNTOLD = {"drop": 0.0, "drop_burst": 1.0, "answer": "average", "on_loss": "stop
 """Values that say that something is not there."""
 
 
-def labels(runs: Sequence[Series]) -> list[str]:
+def labels(runs: Sequence[RunSeries]) -> list[str]:
     """Name every run by the settings in which the runs differ; by its folder, too, where none tells it apart."""
     known = {name: own for run in runs for name, own in _settings(run).items()}
     told = sorted(known.values(), key=lambda own: TABLES.index(own.about.table))
@@ -56,7 +56,7 @@ def labels(runs: Sequence[Series]) -> list[str]:
     return found
 
 
-def _differs(name: str, runs: Sequence[Series]) -> bool:
+def _differs(name: str, runs: Sequence[RunSeries]) -> bool:
     """Whether a setting has several values; that a method lacks a setting is no difference of that setting."""
     values = {_value(name, run) for run in runs if _has(name, run)}
     if len({run.algorithm for run in runs}) > 1:
@@ -64,11 +64,11 @@ def _differs(name: str, runs: Sequence[Series]) -> bool:
     return len(values) > 1
 
 
-def _has(name: str, run: Series) -> bool:
+def _has(name: str, run: RunSeries) -> bool:
     return name in _settings(run) and (run.private or name not in PRIVATE)
 
 
-def _settings(run: Series) -> dict[str, Setting]:
+def _settings(run: RunSeries) -> dict[str, Setting]:
     """Settings that a run's method has; of a method that is not installed here, those of all methods."""
     try:
         return settings_of(run.algorithm)
@@ -76,23 +76,23 @@ def _settings(run: Series) -> dict[str, Setting]:
         return common_settings()
 
 
-def _follows(name: str, other: str, runs: Sequence[Series]) -> bool:
+def _follows(name: str, other: str, runs: Sequence[RunSeries]) -> bool:
     """Whether runs with one value of the other setting have one value of this."""
     return len({(_value(other, run), _value(name, run)) for run in runs}) == len({_value(other, run) for run in runs})
 
 
-def _value(name: str, run: Series) -> Hashable:
+def _value(name: str, run: RunSeries) -> Hashable:
     if not _has(name, run):
         return None
     value = run.settings.get(name)
     if name == "data":
-        return _data(run)
+        return data_of(run)
     if name == "seed":  # without one the noise is private
         return value if run.seeded else "private"
     return value if value is None or isinstance(value, int | float | str) else repr(value)
 
 
-def _label(names: Sequence[str], run: Series, *, mixed: bool, seeds: int) -> str:
+def _label(names: Sequence[str], run: RunSeries, *, mixed: bool, seeds: int) -> str:
     """Settings of a run in words; among several methods ``auto`` often stands for a setting that one lacks."""
     parts = []
     for name in names:
@@ -107,10 +107,10 @@ def _label(names: Sequence[str], run: Series, *, mixed: bool, seeds: int) -> str
     return ", ".join(part.replace(" ", "\u00a0") for part in parts)  # lines break between settings
 
 
-def heading(run: Series) -> str:
+def heading(run: RunSeries) -> str:
     """What a run is, in one line."""
     name = run.algorithm + (", published" if run.private and run.settings.get("method") == "published" else "")
-    parts = [f"{name} on {_data(run)}"]
+    parts = [f"{name} on {data_of(run)}"]
     if not run.baseline:
         parts.append(f"{count(run.size)}\u00a0agents")
     if run.private:
@@ -120,13 +120,13 @@ def heading(run: Series) -> str:
     return ", ".join(parts)
 
 
-def _data(run: Series) -> str:
+def data_of(run: RunSeries) -> str:
     """Name of the records that were used, where the summary tells it; the settings only say what was asked for."""
     told = at(run.summary, "data", "name")
     return told if isinstance(told, str) else str(run.settings.get("data", "unknown data")).rpartition("/")[2]
 
 
-def _budget(run: Series) -> str:
+def _budget(run: RunSeries) -> str:
     targets = run.targets[run.targets == run.targets]
     deltas = sorted(set(run.deltas[run.deltas == run.deltas].tolist()))
     low, high = float(targets.min()), float(targets.max())
@@ -134,18 +134,18 @@ def _budget(run: Series) -> str:
     return f"epsilon\u00a0{ends}" + (f", delta\u00a0{epsilon(deltas[0])}" if len(deltas) == 1 else "")
 
 
-def _rounds(run: Series) -> str:
+def _rounds(run: RunSeries) -> str:
     done = int(np.isfinite(run.network["releases"]).sum())
     planned = run.settings.get("rounds")
     unit = "epochs" if run.baseline else "rounds"
     return f"{done} of {planned} {unit}" if isinstance(planned, int) and not run.baseline else f"{done} {unit}"
 
 
-def common_heading(runs: Sequence[Series]) -> str:
+def common_heading(runs: Sequence[RunSeries]) -> str:
     """What runs beside each other have in common, in one line."""
     parts = []
-    if len({_data(run) for run in runs}) == 1:
-        parts.append(_data(runs[0]))
+    if len({data_of(run) for run in runs}) == 1:
+        parts.append(data_of(runs[0]))
     if len({run.algorithm for run in runs}) == 1:
         parts.insert(0, f"{runs[0].algorithm} on")
     head = " ".join(parts) or "runs"

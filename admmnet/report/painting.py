@@ -9,9 +9,9 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.report.figure import BLACK, BLUE, DASHES, INK, LABEL, RED, SKY, TICK, rgb
+from admmnet.report.figure import BLACK, BLUE, DASHES, INK, LABEL, RED, SKY, TICK
 from admmnet.report.layout import layout
-from admmnet.report.series import LOST, OFFLINE, REFUSED, RELAYED, SILENT, SPOKE, UNKNOWN, USED_UP, Floats, Series
+from admmnet.report.series import LOST, OFFLINE, REFUSED, RELAYED, SILENT, SPOKE, UNKNOWN, USED_UP, Floats, RunSeries
 
 STATE_COLOURS = {
     SPOKE: BLUE,
@@ -36,13 +36,14 @@ MOST_DRAWN = 150
 MOST_NUMBERED = 60
 
 
-def broadcasts(axes: Any, run: Series) -> None:
+def broadcasts(axes: Any, run: RunSeries) -> None:
     """Paint a raster of who spoke when: an agent a row, a round a column."""
+    from matplotlib.colors import to_rgba_array
+
     first, last = int(run.rounds[0]), int(run.rounds[-1])
     grid = np.full((run.size, last - first + 1), UNKNOWN, dtype=np.int8)
     grid[:, run.rounds - first] = run.state.T
-    palette = dict(zip(STATE_COLOURS, rgb(STATE_COLOURS.values()), strict=True))
-    colours = np.array([palette[state] for state in range(-1, len(palette) - 1)])[grid + 1]
+    colours = to_rgba_array([STATE_COLOURS[state] for state in sorted(STATE_COLOURS)])[grid + 1, :3]
     inches = axes.figure.get_size_inches() * axes.get_position().size  # of the axes
     cell = 72.0 * float(min(inches[0] / grid.shape[1], inches[1] / run.size))
     for axis, length in ((0, inches[1]), (1, inches[0])):
@@ -81,13 +82,13 @@ def shared(colours: NDArray[np.float64], axis: int, most: int) -> NDArray[np.flo
     return np.asarray(np.add.reduceat(colours, starts, axis=axis) / sizes)
 
 
-def last_spent(run: Series) -> Floats:
+def last_spent(run: RunSeries) -> Floats:
     """Epsilon that every agent has spent in the end, nan where there is none or it is infinite."""
     last = run.epsilon_spent[-1] if len(run.rounds) else np.full(run.size, np.nan)
     return np.asarray(np.where(np.isfinite(last), last, np.nan))
 
 
-def histogram(axes: Any, run: Series) -> None:
+def histogram(axes: Any, run: RunSeries) -> None:
     """Paint how many agents have spent how much: in place of a graph too large to be read."""
     spent = last_spent(run)
     spent = spent[np.isfinite(spent)]
@@ -110,6 +111,9 @@ def network(
     top: float | None,
 ) -> None:
     """Paint a network."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize, to_rgba
+
     places, nodes = layout(graph), sorted(graph)
     index = {node: k for k, node in enumerate(nodes)}
     axes.set_axis_off()
@@ -120,9 +124,6 @@ def network(
     size = max(6.0, min(300.0, 1600 * inches / len(nodes)))  # points squared
     shades = np.ones((len(nodes), 4))
     if values:
-        from matplotlib.cm import ScalarMappable
-        from matplotlib.colors import Normalize
-
         low = 0.0 if top is not None else min(values.values())
         scale: Any = ScalarMappable(Normalize(low, max(values.values()) if top is None else top), "viridis_r")
         for node, value in values.items():
@@ -132,7 +133,7 @@ def network(
         bar.ax.tick_params(colors=INK, labelsize=TICK, length=2.5, width=0.6)
         bar.outline.set_visible(False)
     elif not label:
-        shades[:] = (*rgb(["#d6e6f5"])[0], 1.0)
+        shades[:] = to_rgba("#d6e6f5")
     outline = {"edgecolors": INK, "linewidths": 0.7 if len(nodes) <= 200 else 0.3, "zorder": 2}
     axes.scatter(*places.T, s=size, c=shades, gid="nodes", clip_on=False, **outline)
     if len(nodes) <= MOST_NUMBERED:

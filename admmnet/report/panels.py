@@ -14,7 +14,7 @@ from admmnet.errors import RequestError
 from admmnet.record.format import error
 from admmnet.report import figure, painting
 from admmnet.report.figure import BLUE, COLOURS, DASHES, GREY, INK, MARKERS, Band, Curve, Look, Panel, Rule
-from admmnet.report.series import STATES, UNKNOWN, Floats, Series
+from admmnet.report.series import STATES, UNKNOWN, Floats, RunSeries
 from admmnet.running.yardsticks import WORDS, yardsticks
 
 PANELS = ("error", "loss", "privacy", "gap", "broadcasts", "graph")
@@ -31,7 +31,7 @@ MIDDLE, RANGE = "#9ecae8", "#dcecf7"
 MEDIAN = Look(GREY, "", "dotted", 0.9)
 
 
-def available(run: Series) -> tuple[str, ...]:
+def available(run: RunSeries) -> tuple[str, ...]:
     """Names of the panels for which a run has figures."""
     drawn = {
         name: any(part is not None and np.isfinite(part).any() for part in figures(name, run)) for name in OVERLAID
@@ -44,7 +44,7 @@ def available(run: Series) -> tuple[str, ...]:
     return tuple(name for name in PANELS if drawn[name])
 
 
-def figures(name: str, run: Series) -> tuple[Floats | None, Floats | None]:
+def figures(name: str, run: RunSeries) -> tuple[Floats | None, Floats | None]:
     """Return the line of the network, shape (T,), and the agents' values, (T, N); None where there is none."""
     if name == "error":
         factor = 100.0 if run.metric == "error" else 1.0
@@ -59,13 +59,13 @@ def figures(name: str, run: Series) -> tuple[Floats | None, Floats | None]:
     return np.asarray(spent.max(axis=1)), spent
 
 
-def measured(name: str, run: Series) -> Series:
+def measured(name: str, run: RunSeries) -> RunSeries:
     """Return a run at the rounds of which a panel has figures: lines are drawn through those."""
     known = ~np.isnan(run.network["releases"])
     return run if name in ("privacy", "broadcasts") else run.at(np.flatnonzero(known))
 
 
-def ylabel(name: str, runs: Sequence[Series], *, several: bool) -> str:
+def ylabel(name: str, runs: Sequence[RunSeries], *, several: bool) -> str:
     """Label of a panel's vertical axis, with its unit."""
     metrics = {run.metric for run in runs}
     if name == "error" and len(metrics) > 1:
@@ -84,9 +84,9 @@ def ylabel(name: str, runs: Sequence[Series], *, several: bool) -> str:
     return "consensus gap (2-norm)" if name == "gap" else f"epsilon spent{part}"
 
 
-def panel(name: str, runs: Sequence[Series], words: Sequence[str] = ()) -> Panel:
+def panel(name: str, runs: Sequence[RunSeries], words: Sequence[str] = ()) -> Panel:
     """Return a panel of one run, or of several with their words."""
-    units = sorted({unit(run) for run in runs}, reverse=True)
+    units = sorted({run.unit for run in runs}, reverse=True)
     if name in OVERLAID:
         runs = [measured(name, run) for run in runs]
         curves = overlaid(name, runs, words) if words else alone(name, runs[0])
@@ -119,7 +119,7 @@ def panel(name: str, runs: Sequence[Series], words: Sequence[str] = ()) -> Panel
     )
 
 
-def _rules(name: str, runs: Sequence[Series]) -> tuple[Rule, ...]:
+def _rules(name: str, runs: Sequence[RunSeries]) -> tuple[Rule, ...]:
     """Budgets, or what the errors are held against where that is the same for all runs."""
     if name == "privacy":
         return targets(runs)
@@ -136,12 +136,7 @@ def _rules(name: str, runs: Sequence[Series]) -> tuple[Rule, ...]:
     )
 
 
-def unit(run: Series) -> str:
-    """What the horizontal axis counts."""
-    return "epoch" if run.baseline else "round"
-
-
-def alone(name: str, run: Series) -> tuple[Curve, ...]:
+def alone(name: str, run: RunSeries) -> tuple[Curve, ...]:
     """Lines and bands of one run: the network's line over the spread of the agents."""
     line, each = figures(name, run)
     assert each is not None
@@ -157,7 +152,7 @@ def alone(name: str, run: Series) -> tuple[Curve, ...]:
     return found if line is None else (Curve(words, Look(BLUE, dots, width=1.5), x, line), *found)
 
 
-def _odometers(run: Series, x: NDArray[Any], spent: Floats) -> tuple[Curve, ...]:
+def _odometers(run: RunSeries, x: NDArray[Any], spent: Floats) -> tuple[Curve, ...]:
     if spent.shape[1] <= MOST_LINES:
         words = "proven" if run.size == 1 else "an agent, proven"
         found = [Curve(words, Look(BLUE, "", width=1.0), x, column) for column in spent.T]
@@ -181,7 +176,7 @@ def _spread(x: NDArray[Any], values: Floats) -> tuple[Curve, ...]:
     return (Curve("median agent", MEDIAN, x[known], median, bands=bands),)
 
 
-def overlaid(name: str, runs: Sequence[Series], words: Sequence[str]) -> tuple[Curve, ...]:
+def overlaid(name: str, runs: Sequence[RunSeries], words: Sequence[str]) -> tuple[Curve, ...]:
     """A line a run, with the middle half of its agents as a band."""
     found = []
     for number, (run, label) in enumerate(zip(runs, words, strict=True)):
@@ -210,7 +205,7 @@ def look(number: int) -> Look:
     )
 
 
-def targets(runs: Sequence[Series]) -> tuple[Rule, ...]:
+def targets(runs: Sequence[RunSeries]) -> tuple[Rule, ...]:
     """Smallest and largest target of one run, the largest of each of several."""
     found = [run.targets[np.isfinite(run.targets)] for run in runs if np.isfinite(run.targets).any()]
     ends = (np.min, np.max) if len(runs) == 1 else (np.max,)
@@ -231,7 +226,7 @@ def _counts_decades(parts: Sequence[Any]) -> bool:
     return bool(len(together) and together.min() > 0.0 and together.max() > DECADES * together.min())
 
 
-def network_panel(run: Series, most_edges: int | None = None) -> Panel:
+def network_panel(run: RunSeries, most_edges: int | None = None) -> Panel:
     """Panel of a run's graph, coloured by what the agents have spent."""
     graph = nx.Graph()
     graph.add_nodes_from(range(run.size))

@@ -14,7 +14,7 @@ from admmnet.record.verdict import mode_of
 from admmnet.report.figure import Picture, check_file, draw, save, style
 from admmnet.report.names import common_heading, heading, labels
 from admmnet.report.panels import MOST_RUNS, OVERLAID, PANELS, available, graph_panel, panel
-from admmnet.report.series import Series, read_series
+from admmnet.report.series import RunSeries, read_series
 from admmnet.running.yardsticks import one_class
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _MISSING = {
 
 
 def plot_run(
-    *folders: str | Path | Series,
+    *folders: str | Path | RunSeries,
     panels: str | Sequence[str] | None = None,
     width: Literal["column", "page"] = "page",
     title: str | None = None,
@@ -46,7 +46,7 @@ def plot_run(
 
     Parameters
     ----------
-    *folders : path or Series
+    *folders : path or RunSeries
         Run folders, finished or not; one to ``MOST_RUNS``. Their ledgers are verified.
     panels : str or sequence of str, optional
         Some of ``PANELS``, in one word as ``"error,privacy"`` or in several; by default all that the run has. Several
@@ -77,7 +77,7 @@ def plot_run(
     if file is not None:
         check_file(Path(file))
     with style():  # refuses before anything is read
-        runs = [folder if isinstance(folder, Series) else read_series(folder) for folder in folders]
+        runs = [folder if isinstance(folder, RunSeries) else read_series(folder) for folder in folders]
     chosen = _chosen(runs, panels)
     words = labels(runs) if len(runs) > 1 else ()
     if title is None:
@@ -91,7 +91,7 @@ def plot_run(
     return figure
 
 
-def _note(runs: Sequence[Series], words: Sequence[str]) -> str:
+def _note(runs: Sequence[RunSeries], words: Sequence[str]) -> str:
     """Modes of the runs, and whose model gives every test record the same class."""
     modes = [mode_of(run.header, run.settings.get("seed")).line() for run in runs]
     told = [modes[0]] if len({*modes}) == 1 else [f"{whose}: {mode}" for whose, mode in zip(words, modes, strict=True)]
@@ -101,12 +101,12 @@ def _note(runs: Sequence[Series], words: Sequence[str]) -> str:
     return "; ".join(told)
 
 
-def _check_request(folders: Sequence[str | Path | Series], panels: Sequence[str] | None, width: str) -> None:
+def _check_request(folders: Sequence[str | Path | RunSeries], panels: Sequence[str] | None, width: str) -> None:
     if not 1 <= len(folders) <= MOST_RUNS:
         raise RequestError(
             f"a picture shows 1 to {MOST_RUNS} runs, got {len(folders)}: more lines cannot be told apart"
         )
-    named = Counter(Path(folder).resolve() for folder in folders if not isinstance(folder, Series))
+    named = Counter(Path(folder).resolve() for folder in folders if not isinstance(folder, RunSeries))
     for path, times in named.items():
         if times > 1:
             raise RequestError(f"{path} is named {times} times: name every run once")
@@ -123,7 +123,7 @@ def _check_request(folders: Sequence[str | Path | Series], panels: Sequence[str]
         raise RequestError(f"no panel to draw: name some of {', '.join(PANELS)}")
 
 
-def _chosen(runs: Sequence[Series], panels: Sequence[str] | None) -> list[str]:
+def _chosen(runs: Sequence[RunSeries], panels: Sequence[str] | None) -> list[str]:
     """Panels to draw; a panel of several runs needs one that has it."""
     have = {name for run in runs for name in available(run)}
     if panels is None:

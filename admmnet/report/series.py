@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from admmnet.record.reader import Run, read_run
 
 Floats = NDArray[np.float64]
 UNKNOWN, SILENT, SPOKE, USED_UP, REFUSED, OFFLINE, LOST, RELAYED = -1, 0, 1, 2, 3, 4, 5, 6
-"""States of an agent in a round, see ``Series.state``."""
+"""States of an agent in a round, see ``RunSeries.state``."""
 STATES = {
     UNKNOWN: "not recorded",
     SILENT: "silent",
@@ -33,19 +33,21 @@ STATES = {
 }
 
 
-def joining(entries: Iterable[AgentEntry]) -> dict[int, str]:
+def joining(entries: Collection[AgentEntry]) -> dict[int, str]:
     """What the entries of summary.json say of an agent's part in a joining gate; nothing where all are in the core."""
-    found = {}
-    for entry in entries:
-        at = entry.joined_at
-        if at is not UNSET and entry.lost_at is None:  # what a lost one did is not known
-            alone = "relay" if entry.releases else "listened"
-            found[entry.agent] = alone if at is None else f"from round {at}" if at else "core"
+    alone = {entry.agent: "relay" if entry.releases else "listened" for entry in entries}
+    rounds = _joined_at(entries).items()
+    found = {agent: alone[agent] if at is None else f"from round {at}" if at else "core" for agent, at in rounds}
     return {} if set(found.values()) <= {"core"} else found
 
 
+def _joined_at(entries: Collection[AgentEntry]) -> dict[int, int | None]:
+    """Round in which each agent of a joining gate joined, None for never; what a lost one did is not known."""
+    return {one.agent: one.joined_at for one in entries if one.joined_at is not UNSET and one.lost_at is None}
+
+
 @dataclass(frozen=True)
-class Series:
+class RunSeries:
     """A run folder, verified and read; T rounds, N agents.
 
     Attributes
@@ -130,7 +132,7 @@ class Series:
             return self.summary.metric
         return None if self.baseline and self.settings.get("loss") == "squared" else "error"
 
-    def at(self, places: NDArray[np.intp]) -> Series:
+    def at(self, places: NDArray[np.intp]) -> RunSeries:
         """Return the same run at some of its rounds."""
         return replace(
             self,
@@ -143,12 +145,12 @@ class Series:
         )
 
 
-def read_series(path: str | Path) -> Series:
+def read_series(path: str | Path) -> RunSeries:
     """``curves`` of a run folder: finished or not, a baseline's, or one agent's part. Raises as ``read_run`` does."""
     return curves(read_run(Path(path)))
 
 
-def curves(folder: Run) -> Series:
+def curves(folder: Run) -> RunSeries:
     """Arrays of a run that was read; of an unfinished one without a last round of which metrics.csv has not all.
 
     Raises
@@ -176,14 +178,10 @@ def curves(folder: Run) -> Series:
     entries = [] if summary is None else summary.per_agent
     lost_at = dict(folder.lost)
     refused_at = {entry.agent: entry.refused_at for entry in entries if entry.refused_at is not None}
-    joined_at = {
-        entry.agent: np.inf if entry.joined_at is None else entry.joined_at
-        for entry in entries
-        if entry.joined_at is not UNSET and entry.lost_at is None
-    }
+    joined_at = {agent: np.inf if at is None else at for agent, at in _joined_at(entries).items()}
     ends = (sorted((account.header["agent"], other)) for account in ledgers for other in account.header["neighbours"])
     edges = tuple(sorted({(low, high) for low, high in ends})) or None
-    return Series(
+    return RunSeries(
         path=folder.path,
         settings=settings,
         rounds=rounds,

@@ -1,6 +1,6 @@
 """The command line with one dishonest process or broken reader, for every process of a run.
 
-ADMMNET_ATTACK names the attack; ADMMNET_DEFENCE = off puts back what the product did before it was mended.
+ADMMNET_ATTACK names the attack, if there is one; ADMMNET_DEFENCE = off puts back what the product did before.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any
 
 from admmnet.cli import run_command_line
 from admmnet.data import sources
-from admmnet.errors import DataError
 from admmnet.holder import door
 from admmnet.holder.known import Known
 from admmnet.running import entrance, plan, spawn
@@ -88,8 +87,6 @@ def attack(name: str, *, defended: bool) -> None:
         sources.read_npz = broken  # type: ignore[assignment, attr-defined]
         if not defended:
             entrance.end_all_on_error = quoting  # type: ignore[assignment, attr-defined]
-    if name == "values" and not defended:
-        DataError.public = property(str)  # type: ignore[assignment, method-assign]
 
 
 if __name__ == "__main__":

@@ -1,19 +1,22 @@
-"""Methods of a stranger's package that promise less than they ask: named as ``tests.attacks.overspenders:Rogue``."""
+"""Methods and a loss of a stranger's package that promise less than they ask."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from admmnet.holder.answers import Ask, Released
-from admmnet.holder.measurements import NoisyGradient
+from admmnet.holder.measurements import ExactMinimiser, NoisyGradient
 from admmnet.methods.base import Agent, AgentPlan
+from admmnet.methods.consensus import vector_of
 from admmnet.methods.dp_dsgd import DPDSGD
 from admmnet.methods.noisy_gd import NoisyGD
+from admmnet.methods.pp_admm import PPADMM, PPSettings
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.events import Gaussian, NoRecords, SubsampledGaussian
+from admmnet.solvers.losses import Logistic
 
 
 class Rogue(DPDSGD):
@@ -148,3 +151,96 @@ class Absorbing(DPDSGD):
         here[0] = 1000.0
         answer = yield Ask(NoisyGradient(here, agent.plan.noise))
         return answer.value if isinstance(answer, Released) else None
+
+
+class Unguarded(PPADMM):
+    """It plans as it should, and asks for exact minimisers."""
+
+    name = "unguarded"
+
+    def propose(self, agent: Any, round: int) -> Any:
+        return vector_of((yield Ask(ExactMinimiser(self.linear_term(agent), agent.convexity, self.beta))))
+
+
+class Greedy(PPADMM):
+    """It makes noise for a larger budget, and plans for less than it asks."""
+
+    name = "greedy"
+
+    def plan(self, agent: int, target: Any) -> AgentPlan:
+        return replace(super().plan(agent, replace(target, epsilon=50.0)), charges=())
+
+
+class Planner(PPADMM):
+    """It plans for more than was promised."""
+
+    name = "planner"
+
+    def plan(self, agent: int, target: Any) -> AgentPlan:
+        return super().plan(agent, replace(target, epsilon=50.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RichSettings(PPSettings):
+    """They say what budgets are."""
+
+    def budget_of(self, agent: int) -> tuple[float, float]:
+        return 100.0, 1e-3
+
+
+class Rich(PPADMM):
+    name = "rich"
+    Settings = RichSettings
+
+
+class Flat(Logistic):
+    """A loss that claims a gradient bound of next to nothing."""
+
+    def lipschitz(self, row_norm: float = 1.0) -> float:
+        return 1e-3
+
+
+class Belittling(PPADMM):
+    """It has another loss than the settings."""
+
+    name = "belittling"
+    loss = Flat()
+
+
+class Seeding(PPADMM):
+    """It makes the run a simulation whose noise everybody can make again."""
+
+    name = "seeding"
+
+    @classmethod
+    def fixed(cls, settings: Any) -> Any:
+        return replace(super().fixed(settings), seed=0)
+
+
+class Simulating(PPADMM):
+    """It does so later, once the plan is made."""
+
+    name = "simulating"
+
+    def __init__(self, settings: Any, facts: Any) -> None:
+        super().__init__(settings, facts)
+        self.settings = replace(settings, simulate=True)
+
+
+class Soft(Logistic):
+    """Half the logistic loss, with its own bounds: (L) was proved for ours."""
+
+    def value(self, u: Any, y: Any) -> Any:
+        return 0.5 * super().value(u, y)
+
+    def derivative(self, u: Any, y: Any) -> Any:
+        return 0.5 * super().derivative(u, y)
+
+    def curvature(self, u: Any, y: Any) -> Any:
+        return 0.5 * super().curvature(u, y)
+
+    def lipschitz(self, row_norm: float = 1.0) -> float:
+        return 0.5
+
+    def curvature_bound(self, row_norm: float = 1.0) -> float:
+        return 0.125

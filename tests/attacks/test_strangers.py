@@ -187,7 +187,9 @@ def test_replays_of_a_session(tmp_path: Path) -> None:
     with between(tmp_path, {"3": [["wait"]]}, curve=True) as (crew, proxies):
         crew.start().said(1, "waiting")
         tape = bytes(proxies[1].tapes[0][0])
+        assert len(tape) > 1000
         for _ in range(max(4, MANY // 50)):
+            # greeting, HELLO (200 bytes and their frame), then all from INITIATE on, which was for another session
             answer = replay(crew.spec["addresses"]["1"], tape, (GREETING, GREETING), (202, GREETING + WELCOME))
             assert answer == GREETING + WELCOME
         crew.members[1].tell()

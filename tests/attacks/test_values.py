@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 from admmnet.cli import run_command_line
+from admmnet.errors import DataError
 from tests.attacks.attacked_run import SECRET
 from tests.attacks.launched import AGENTS, attacked, write_npz_files
+from tests.processes.launch import Ended, here
 
 pytestmark = pytest.mark.processes
 
@@ -68,26 +70,30 @@ def run_words(folder: Path, fault: str) -> tuple[str, ...]:
     return ("run", *FAULTS[fault](folder), *plain, "-o", str(folder / "run"))
 
 
-@pytest.mark.parametrize(
-    ("transport", "fault"), [*(("local", fault) for fault in FAULTS), ("mpi", "npz label"), ("zmq", "csv cell")]
-)
-def test_no_value_is_told(transport: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ended = attacked(monkeypatch, transport, "values", *run_words(tmp_path, fault), defended=True)
+def assert_no_value(ended: Ended, fault: str, folder: Path) -> None:
     assert ended.code == 2, ended.err
     assert SECRET not in ended.out + ended.err
     (message,) = ended.messages
-    ending = fault.split()[0]
-    assert f"{BAD}.{ending}" in message
-    assert f"`admmnet data check {tmp_path}/{BAD}.{ending}`" in message
+    assert f"`admmnet data check {folder}/{BAD}.{fault.split()[0]}`" in message
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_values_are_told_where_errors_have_no_public_part(
-    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_no_value_is_told_but_where_errors_have_no_public_part(
+    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ended = attacked(monkeypatch, "local", "values", *run_words(tmp_path, fault), defended=False)
+    words = run_words(tmp_path, fault)
+    assert_no_value(here(capsys, *words), fault, tmp_path)
+    monkeypatch.setattr(DataError, "public", property(str))
+    ended = here(capsys, *words)
     assert ended.code == 2, ended.err
     assert SECRET in ended.err
+
+
+@pytest.mark.parametrize(("transport", "fault"), [("mpi", "npz label"), ("zmq", "csv cell")])
+def test_no_value_is_told_by_another_process(
+    transport: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert_no_value(attacked(monkeypatch, transport, "", *run_words(tmp_path, fault), defended=True), fault, tmp_path)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -101,7 +107,7 @@ def test_the_owner_is_shown_the_value(fault: str, tmp_path: Path, capsys: pytest
 @pytest.mark.parametrize("transport", ["mpi", "zmq"])
 def test_a_simulation_tells_all(transport: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = (*run_words(tmp_path, "csv cell"), "--seed", "0")
-    ended = attacked(monkeypatch, transport, "values", *words, defended=True)
+    ended = attacked(monkeypatch, transport, "", *words, defended=True)
     assert ended.code == 2, ended.err
     assert f"{BAD}.csv, line 3, column 'a': {SECRET!r} is no number" in ended.err
 

@@ -1,33 +1,44 @@
-"""Time and memory of blocks of small agents against one agent with all the records.
+"""Small agents in blocks against one agent with all the records; wide records against solves with (d, d) matrices.
 
 Agents hold unit rows; 30 rounds on a random 4-regular graph, fresh noise in every linear term and every broadcast.
 The yardstick is one `LocalSolver` over all records in rounds of the same kind; a ratio is our time for a pass over all
-records, solves complete, by its.
+records, solves complete, by its. Wide records are a run on a sparse file, and solves of few records of many features.
 
     python -m tests.benchmarks.bench_blocks
 """
 
 from __future__ import annotations
 
+import resource
+import subprocess
+import sys
+import tempfile
+import time
 from collections.abc import Sequence
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
+from pathlib import Path
 from typing import Any
 
 import networkx as nx
 import numpy as np
+from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
 from admmnet.solvers.blocks.solve import BlockSolver
 from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge
 from admmnet.solvers.newton import LocalSolver
+from admmnet.solvers.wide import WideSolver
 from admmnet.types import Matrix, Vector
+from tests.wide_files import write_wide
 
 from .common import ROUNDS, Work, consensus, least, peak_memory, unit_rows
 
 LOSS = Logistic()
 DEGREE, REGULARISATION, NOISE, BETA = 4, 1e-4, (1e-3, 1e-3), 1e-6
 BLOCK = 128
+ROWS, WIDTH, FILLED = 5_000, 20_000, 80
+"""Of the sparse file."""
 
 
 def solved(sizes: Sequence[int], d: int, eta: float, rounds: int, block: int = BLOCK, loss: Loss = LOSS) -> Work:
@@ -115,6 +126,44 @@ def memory_is_the_records_and_little_more() -> None:
         assert peak <= 1.5 + cache
 
 
+def sparse_file() -> None:
+    """A whole command, and the memory beyond that of the imports."""
+    words = ["--algorithm", "pp-admm", "--agents", "5", "--seed", "1", "--quiet"]
+    with tempfile.TemporaryDirectory() as place:
+        file = write_wide(Path(place) / "wide.libsvm", ROWS, WIDTH, FILLED)
+        size = Path(file).stat().st_size / 1e6
+        found = []
+        for command in (["--version"], ["run", "--data", file, *words, "--out", f"{place}/run"]):
+            begin = time.perf_counter()
+            subprocess.run([sys.executable, "-m", "admmnet", *command], check=True, stdout=subprocess.DEVNULL)
+            seconds = time.perf_counter() - begin
+            found.append((seconds, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024))
+    seconds, beyond = found[1][0], found[1][1] - found[0][1]
+    print(f"sparse file of {size:.1f} MB, {ROWS:,} x {WIDTH:,}, pp-admm: {seconds:.1f} s, {beyond:.0f} MiB over import")
+    assert seconds < 10.0
+    assert beyond < 200.0
+
+
+def wide_solves(n: int, d: int, *, sparse: bool) -> None:
+    """Six rounds of solves; the two kinds of solver take turns."""
+    X, y = unit_rows(np.random.default_rng(5), n, d)
+    if sparse:
+        X *= np.random.default_rng(6).random(X.shape) < FILLED / d
+    rows = {"wide": csr_array(X) if sparse else X, "dense": X}
+
+    def seconds(name: str) -> float:
+        solver = (WideSolver if name == "wide" else LocalSolver)(rows[name], y, LOSS)
+        begin = time.perf_counter()
+        for t in range(6):
+            solver.solve(np.random.default_rng(t).standard_normal(d) * 0.02 / d**0.5, 0.005, 1e-8)
+        return time.perf_counter() - begin
+
+    took = least({name: partial(seconds, name) for name in rows}, 2)
+    form = "CSR" if sparse else "dense"
+    print(f"{n:,} x {d:,}, {form}: {took['dense'] / took['wide']:6.1f} times as fast as with (d, d) matrices")
+    assert took["wide"] < took["dense"]
+
+
 if __name__ == "__main__":
     with threadpool_limits(1):
         for eta in (0.00125, 0.0125, 0.125):
@@ -124,3 +173,6 @@ if __name__ == "__main__":
         block_sizes()
         other_shapes_and_losses()
         memory_is_the_records_and_little_more()
+    sparse_file()
+    for (n, d), sparse in product(((100, 300), (400, 1_000), (1_400, 1_500), (400, 3_000)), (False, True)):
+        wide_solves(n, d, sparse=sparse)

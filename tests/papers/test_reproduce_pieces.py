@@ -26,10 +26,9 @@ SMALL = made("small", "logistic", records=300, features=3, test=200, norm=5.0)
 def test_tables_read_back_what_was_written(tmp_path: Path) -> None:
     written = [{"a": 0.1, "b": 3, "c": "x, y", "d": None}, {"a": 1e-300, "b": -2, "c": "", "d": 1.0}]
     write_table(tmp_path / "t.csv", written)
-    assert read_table(tmp_path / "t.csv") == [
-        {"a": 0.1, "b": 3, "c": "x, y", "d": None},
-        {"a": 1e-300, "b": -2, "c": None, "d": 1.0},
-    ]
+    found = read_table(tmp_path / "t.csv")
+    assert [type(value) for value in found[0].values()] == [float, int, str, type(None)]
+    assert found == [{"a": 0.1, "b": 3, "c": "x, y", "d": None}, {"a": 1e-300, "b": -2, "c": None, "d": 1.0}]
 
 
 def test_sums_leave_out_what_is_undefined() -> None:

@@ -234,7 +234,7 @@ def test_other_forms_of_the_same_content_are_refused(path: Path, change: Callabl
     [
         (b"", "is empty; a ledger starts with its header"),
         (b"\n", "line 1: Input data was truncated"),
-        (b"{}\n", "line 1: Object missing required field `schema`"),
+        (b"{}\n", "line 1: missing key `schema`"),
         (b"[]\n", "line 1: expected `object`, got `array`"),
         (b"\xff\xfe\n", "line 1: JSON is malformed"),
         (b"\x00" * 1000, "line 1: is cut off"),

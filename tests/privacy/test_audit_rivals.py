@@ -71,9 +71,9 @@ def test_honest_ledgers_hold(path: Path, form: str) -> None:
         (lambda p: p.update(penalty=None), "parameters[...]: expected `bool | int | float | str`, got `null`"),
         (lambda p: p.update(logistic=False), "line 2: parameters are not as admmnet writes them"),
         (lambda p: p.update(more=1.0), "line 2: parameters are not as admmnet writes them"),
-        (lambda p: p.pop("dimension"), "missing required field `dimension`"),
+        (lambda p: p.pop("dimension"), "missing key `dimension`"),
         (lambda p: p.pop("penalty"), "line 2: rho_published is "),
-        (lambda p: p.clear(), "gamma-norm: Object missing required field `sensitivity`"),
+        (lambda p: p.clear(), "gamma-norm: missing key `sensitivity`"),
     ],
 )
 def test_other_numbers_are_found(path: Path, change: Callable[[Any], Any], words: str) -> None:

@@ -125,7 +125,7 @@ def test_records_and_dimensions_are_counted(count: float) -> None:
 def test_missing_parameters_are_named(event: Event) -> None:
     for name in set(parameters(event)) - OPTIONAL:
         rest = {key: value for key, value in parameters(event).items() if key != name}
-        assert f"missing required field `{name}`" in refusal(event.mechanism, rest)
+        assert f"missing key `{name}`" in refusal(event.mechanism, rest)
 
 
 def test_shares_are_at_most_the_whole() -> None:

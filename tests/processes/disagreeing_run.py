@@ -1,4 +1,4 @@
-"""Two ranks that call ``run`` with other arguments each, again and again, and tell how every call ended."""
+"""Two ranks that call ``run`` again and again, mostly with other arguments each, and tell how every call ended."""
 
 from __future__ import annotations
 
@@ -8,14 +8,35 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
+import numpy as np
+
 from admmnet import RequestError, run
 from admmnet.transport import open_world
-from tests.processes.library_run import records
+
+
+def records(seed: int, n: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3))
+    return X, np.where(X[:, 0] > 0.0, 1, 0)
+
 
 X, y = records(0, 80)
 TEST = records(1, 30)
 PRIVATE: dict[str, Any] = {"seed": None, "private": True, "no_test": True, "no_account": True}
 SHARDS = [(X[:40], y[:40]), (X[40:], y[40:])]
+SPOILED = [(np.where(np.arange(120).reshape(40, 3) == 14, np.nan, part), labels) for part, labels in SHARDS]
+ALIKE: dict[str, Callable[[int], dict[str, Any]]] = {
+    "own shards": lambda rank: shards({rank: SHARDS[rank]}),
+    "all shards": lambda rank: shards(SHARDS),
+    "one table": lambda rank: {},
+}
+"""What each rank gives for a run that is that of one process."""
+
+
+def shards(given: Any) -> dict[str, Any]:
+    return {"X": None, "y": None, "shards": given, "test": TEST, "graph": nx.path_graph(2)}
+
 
 CASES: dict[str, tuple[Callable[[int], dict[str, Any]], str]] = {
     "data": (
@@ -91,18 +112,30 @@ CASES: dict[str, tuple[Callable[[int], dict[str, Any]], str]] = {
         "--transport local runs in one process, but the launcher started 2",
     ),
     "world": (lambda rank: {"world": 3} if rank else {}, "world = 3: it must be a World, or left out"),
+    "a fault at one": (
+        lambda rank: shards({rank: (SPOILED if rank else SHARDS)[rank]}),
+        "shards[1]: row 4 (the first is 0), column 'x3': nan is not finite",
+    ),
+    "shards of another": (
+        lambda rank: shards({1 - rank: SHARDS[rank]}),
+        "shards has none of agent 0, who is one of this process's",
+    ),
+    "too few shards": (lambda rank: shards({0: SHARDS[0]}), "no process has a shard of agent 1"),
 }
 """What each rank gives, and what is said of it."""
 
 
+def settings(given: dict[str, Any], out: Path) -> dict[str, Any]:
+    """Arguments of a call."""
+    return {"X": X, "y": y, "algorithm": "noisy-gd", "rounds": 3, "seed": 0, "agents": 2, "out": out} | given
+
+
 if __name__ == "__main__":
     rank, folder = open_world("auto").rank, Path(sys.argv[1])
-    for case, (given, _) in CASES.items():
-        words: dict[str, Any] = {"X": X, "y": y, "algorithm": "noisy-gd", "rounds": 3, "seed": 0}
-        words |= {"out": folder / case} | given(rank)
+    for case, given in {**ALIKE, **{name: one for name, (one, _) in CASES.items()}}.items():
         told = "it ran"
         try:
-            run(**words)
+            run(**settings(given(rank), folder / case))
         except RequestError as error:
             told = str(error)
         (folder / f"{case}.{rank}.json").write_text(json.dumps(told))

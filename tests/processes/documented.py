@@ -15,8 +15,8 @@ from tests.doc_pages import ROOT, blocks, name, prose
 from tests.real_sets import FOLDER, held
 
 MORE = ROOT / "launch" / "zmq-hosts.md"
-NIGHTLY = ("docs/audit.md", "docs/compare.md", "docs/reproduction.md", "docs/scale.md")
-"""Pages of grids and large networks: run where ADMMNET_PAGES=all, as launch/nightly.sh has it."""
+NIGHTLY = ("docs/audit.md", "docs/compare.md", "docs/reproduction.md", "docs/scale.md", "docs/trouble.md")
+"""Pages of grids, large networks and many like runs: tried where ADMMNET_PAGES=all, as launch/nightly.sh has it."""
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "topologies" / "README.md", MORE]
 
 

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
+from admmnet.cli import run_command_line
+
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE = 60.0
 """Seconds; a run of these tests takes about one, a hang for ever."""
@@ -73,6 +75,13 @@ def start(*command: str, deadline: float = DEADLINE) -> Ended:
             out, err = process.communicate()
         pytest.fail(f"still running after {deadline:g} s: {' '.join(command)}\n{out}\n{err}")
     return Ended(process.returncode, out, err)
+
+
+def here(capsys: pytest.CaptureFixture[str], *words: str) -> Ended:
+    """Run the command line in this process."""
+    capsys.readouterr()
+    code = run_command_line(words)
+    return Ended(code, *capsys.readouterr())
 
 
 def mpirun_path() -> str:

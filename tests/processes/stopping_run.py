@@ -13,7 +13,8 @@ from admmnet import RoundEvent, StopRun, run
 from admmnet.transport import open_world
 
 
-def main(how: str, transport: str, folder: str) -> None:
+def called(how: str, transport: str, folder: str) -> list[Any]:
+    """Rank, rounds that ``on_round`` was told of, and how the call ended."""
     seen: list[int] = []
 
     def hear(event: RoundEvent) -> None:
@@ -32,8 +33,8 @@ def main(how: str, transport: str, folder: str) -> None:
         said = f"{type(error).__name__}: {error}"
     else:
         said = str(result.summary["rounds"])
-    sys.stdout.write(json.dumps([rank, seen, said]) + "\n")
+    return [rank, seen, said]
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    sys.stdout.write(json.dumps(called(*sys.argv[1:])) + "\n")

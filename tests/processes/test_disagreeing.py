@@ -1,4 +1,4 @@
-"""Processes that were given other settings or records all end, with one message that names what differs."""
+"""Ranks that were given the same run as one process does; others all end, with one message that names what differs."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tests.processes.disagreeing_run import CASES
+from admmnet import run
+from tests.people_runs import summary_of
+from tests.processes.disagreeing_run import ALIKE, CASES, SHARDS, settings, shards
 from tests.processes.launch import mpirun, mpirun_path, start
 
 pytestmark = pytest.mark.processes
@@ -23,6 +26,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.parametrize("case", ALIKE)
+def test_ranks_make_the_vectors_of_one_process(case: str, folder: Path, tmp_path: Path) -> None:
+    """Each gives all records, or its own agent's alone."""
+    given = shards(SHARDS) if case == "own shards" else ALIKE[case](0)
+    local = run(**settings(given, tmp_path / "local"))
+    assert summary_of(folder / case)["transport"] == "mpi"
+    with np.load(folder / case / "model.npz") as model:
+        np.testing.assert_array_equal(model["theta"], local.theta)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_every_process_is_told_what_differs(case: str, folder: Path) -> None:
     told = [json.loads((folder / f"{case}.{rank}.json").read_text()) for rank in range(2)]
@@ -34,7 +47,6 @@ def test_every_process_is_told_what_differs(case: str, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--rounds", "4"], "process 1 was given rounds = 4, process 0 rounds = 3"),
         (["--rounds", "x"], "rounds = 'x' is not allowed"),
         (["--bogus"], "No such option"),
         (["--transport", "local"], "--transport local runs in one process"),

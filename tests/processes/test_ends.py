@@ -75,8 +75,9 @@ def test_the_end_says_what_was_spent_and_how_to_go_on(
     assert run_command_line(["run", "--resume", str(tmp_path / "run"), "--transport", "local", "--quiet"]) == 0
 
 
-@pytest.mark.parametrize("transport", COMMANDS)
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("transport", "number"), [("local", signal.SIGTERM), ("mpi", signal.SIGINT), ("zmq", signal.SIGTERM)]
+)
 def test_the_library_says_so_too(transport: str, number: int, tmp_path: Path) -> None:
     """In the exception that its caller gets; of several ranks, in the message of the first."""
     ended = signalled(transport, number, tmp_path, library=True, checkpoint_every=1)

@@ -151,14 +151,7 @@ def test_ranks_equal_one_process(ranks: int, local: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "published ipp-admm",
-        "joining ipp-admm",
-        "wide pp-admm",
-        "r-admm in a storm, turns",
-        "tests.tree_sum:TreeSum in a storm, ring",
-    ],
+    "name", ["joining ipp-admm", "r-admm in a storm, turns", "tests.tree_sum:TreeSum in a storm, ring"]
 )
 def test_zmq_equals_one_process(name: str, local: Path, tmp_path: Path) -> None:
     rounds: list[int] = []

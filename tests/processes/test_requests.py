@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from admmnet.cli import run_command_line
+from tests.attacks.launched import write_npz_files
 
 from .launch import admmnet
 
@@ -29,12 +30,11 @@ def refused(ranks: int, *words: str, code: int = 2) -> str:
         (("run", "--no-such-flag"), 2, "--no-such-flag"),
         (("run", "--epsilon", "-1"), 2, "epsilon"),
         (("run", "--agents", "2"), 2, "3 ranks for 2 agents"),
-        (("run", "--transport", "local"), 2, "--transport local"),
         (("run", "--rounds", "1", "-o", "."), 2, "--out"),
         (("run", "--algorithm", "pp-admm", "--method", "published", "--epsilon", "1e-170"), 4, "epsilon"),
         (("ledger", "verify", "nothing-here"), 2, "nothing-here"),
     ],
-    ids=["flag", "range", "ranks", "transport", "taken folder", "budget", "another command"],
+    ids=["flag", "range", "ranks", "taken folder", "budget", "another command"],
 )
 def test_one_message(words: tuple[str, ...], code: int, fragment: str, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
@@ -45,36 +45,15 @@ def test_one_message(words: tuple[str, ...], code: int, fragment: str, tmp_path:
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def own_files(folder: Path, spoiled: int | None) -> tuple[str, ...]:
-    stream = np.random.default_rng(1)
-    for name in ("0", "1", "2", "test"):
-        rows = [f"{a:.3f},{b:.3f},{int(a > b)}" for a, b in stream.standard_normal((30, 2))]
-        if name == str(spoiled):
-            rows[4] = "0.5,nan,1"
-        (folder / f"{name}.csv").write_text("\n".join(["a,b,y", *rows]) + "\n")
-    data = ("--data", f"{folder}/{{agent}}.csv", "--test", f"{folder}/test.csv", "--label", "y")
-    return ("run", *data, "--agents", "3", "--algorithm", "pp-admm", "--rounds", "2")
-
-
-def test_one_agents_file_is_spoiled(tmp_path: Path) -> None:
-    words = (*own_files(tmp_path, 2), "--no-account", "-o", str(tmp_path / "run"))
-    message = refused(3, *words, "--seed", "0")
-    assert "2.csv, line 6, column 'b'" in message
-    assert "not finite" in message
-    message = refused(3, *words)  # a private run
-    assert "2.csv is not as declared: `admmnet data check" in message
-    assert "line" not in message.replace("admmnet data check", "")
-    (tmp_path / "1.csv").unlink()
-    assert "1.csv" in refused(3, *words)
-
-
 def test_own_files_give_what_one_process_gives(tmp_path: Path) -> None:
-    words = (*own_files(tmp_path, None), "--seed", "0", "--quiet")
+    words = ("run", *write_npz_files(tmp_path), "--algorithm", "pp-admm", "--rounds", "2", "--seed", "0", "--quiet")
     assert run_command_line([*words, "-o", str(tmp_path / "one")]) == 0
     ended = admmnet(3, *words, "-o", str(tmp_path / "three"))
     assert ended.code == 0, ended.err
     one, three = (np.load(tmp_path / name / "model.npz")["theta"] for name in ("one", "three"))
     assert one.tobytes() == three.tobytes()
+    (tmp_path / "1.npz").unlink()
+    assert "1.npz" in refused(3, *words, "-o", str(tmp_path / "run"))
 
 
 def test_help_is_printed_once() -> None:

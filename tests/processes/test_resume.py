@@ -24,6 +24,7 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, read_run, run
+from admmnet.cli import run_command_line
 from admmnet.privacy.events import Gaussian, ObjectivePerturbation
 from admmnet.privacy.ledger import audit
 from admmnet.record.reader import look_at
@@ -31,7 +32,7 @@ from admmnet.transport import Inbox, Outgoing, Transport, Words
 from admmnet.transport.local import LocalTransport, LocalWorld
 from tests.people_runs import write_people
 
-from .launch import DEADLINE, FORKS, ROOT, mpirun, mpirun_path, start
+from .launch import DEADLINE, FORKS, ROOT, mpirun, mpirun_path
 
 pytestmark = pytest.mark.processes
 KILLS = int(os.environ.get("ADMMNET_KILLS", "6"))
@@ -289,23 +290,20 @@ def test_another_number_of_processes_goes_on(algorithm: str, tmp_path: Path) -> 
     write_people(tmp_path / "people.npz", 160, width=3, noise=0.5)
     words = f"--topology ring:4 --rounds 6 --answer tail --seed 5 --algorithm {algorithm} --epsilon 20 --quiet".split()
     words += ["--data", str(tmp_path / "people.npz")]
-    ended = start(sys.executable, "-m", "admmnet", "run", *words, "-o", str(tmp_path / "whole"))
-    assert ended.code == 0, ended.err
+    assert run_command_line(["run", *words, "-o", str(tmp_path / "whole")]) == 0
     script = ("-m", "tests.processes.test_resume", str(tmp_path / "cut"))
     assert mpirun(3, *script, "3", *words, "--checkpoint-every", "2").code != 0
     assert mpirun(2, *script, "5", "--resume", str(tmp_path / "cut"), "--quiet").code != 0
     assert sorted(path.name for path in (tmp_path / "cut/checkpoint").iterdir()) == ["000002", "000004"]
     assert len(list((tmp_path / "cut/checkpoint/000002").iterdir())) == 3
     assert len(list((tmp_path / "cut/checkpoint/000004").iterdir())) == 2
-    resumed = start(sys.executable, "-m", "admmnet", "run", "--resume", str(tmp_path / "cut"), "--quiet")
-    assert resumed.code == 0, resumed.err
+    assert run_command_line(["run", "--resume", str(tmp_path / "cut"), "--quiet"]) == 0
     empty = tmp_path / "no account"
     assert digests(tmp_path / "whole", empty) == digests(tmp_path / "cut", empty)
 
 
 def main(folder: str, round: str, *words: str) -> None:
     """Run the command line on this rank; kill rank 0 when the round begins."""
-    from admmnet.cli import run_command_line
     from admmnet.transport.mpi import MPITransport
 
     last = int(round)

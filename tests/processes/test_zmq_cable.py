@@ -16,7 +16,7 @@ from admmnet import read_run
 from admmnet.record.forms import PartFile
 
 from .launch import Ended, admmnet, start_all
-from .test_zmq_run_faults import CONTINUE, WORDS, assert_ends_all, people, run
+from .test_zmq_run_faults import CONTINUE, WORDS, assert_ends_all, people, whole
 
 pytestmark = pytest.mark.processes
 
@@ -92,8 +92,7 @@ def test_a_cable_that_is_plugged_in_again(fault: str, tmp_path: Path) -> None:
         ends = hosts.run(tmp_path, fault, "--heartbeat-deadline", "20")
     assert [(ended.code, ended.err) for ended in ends] == [(0, "")] * 2
     for i in range(2):  # both folders are what a run in one process writes
-        local = tmp_path / "local"
-        assert i or run(local, "--topology", "path:2").code == 0
+        local = tmp_path / "local" if i else whole(tmp_path / "local", "--topology", "path:2")
         assert read_run(tmp_path / str(i)).part == PartFile(agent=i, agents=2)
         for file in (f"ledger/agent-00{i}.jsonl", "metrics.csv"):
             assert (tmp_path / str(i) / file).read_bytes() == (local / file).read_bytes()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -70,20 +71,27 @@ def test_under_mpirun_it_is_refused_once(tmp_path: Path) -> None:
     assert "leave out mpirun" in ended.messages[0]
 
 
-def test_agents_started_one_by_one(tmp_path: Path) -> None:
-    network, local = network_of(tmp_path, 3), local_run(tmp_path, 3)
-    assert in_folders(tmp_path, (2, 0, 1), *network, *SEEDED, "--heartbeat-deadline", "20") == [(0, "")] * 3
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Network file in ``net``, and the folders of three agents that were started one by one."""
+    folder = tmp_path_factory.mktemp("three")
+    words = (*network_of(folder, 3), *SEEDED, "--heartbeat-deadline", "20")
+    assert in_folders(folder, (2, 0, 1), *words) == [(0, "")] * 3
+    return folder
+
+
+def test_agents_started_one_by_one(finished: Path, tmp_path: Path) -> None:
+    local = local_run(tmp_path, 3)
     for i in range(3):
-        assert_part(tmp_path / str(i), local, i, 3)
-        assert (tmp_path / str(i) / "config.toml").is_file()
+        assert_part(finished / str(i), local, i, 3)
+        assert (finished / str(i) / "config.toml").is_file()
 
 
 def test_a_ledger_that_its_owner_rolled_back_is_found_by_its_neighbours(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    network = network_of(tmp_path, 3)
-    assert in_folders(tmp_path, range(3), *network, *SEEDED, "--heartbeat-deadline", "20") == [(0, "")] * 3
-    folders = [str(tmp_path / str(i)) for i in range(3)]
+    network = "--network", str(finished / "net" / "network.toml")
+    folders = [str(shutil.copytree(finished / str(i), tmp_path / str(i))) for i in range(3)]
     others = [word for folder in folders[1:] for word in ("--against", folder)]
     assert run_command_line(["ledger", "verify", folders[0], *others, *network]) == 0
     assert "12 receipts agree with those of 2 other folders" in capsys.readouterr().out
@@ -96,8 +104,6 @@ def test_a_ledger_that_its_owner_rolled_back_is_found_by_its_neighbours(
     error = capsys.readouterr().err
     assert str(ledger) in error
     assert "it was cut or rolled back" in error
-    (tmp_path / "hosts").unlink()
-    (tmp_path / "net").rename(tmp_path / "before")
     stranger = network_of(tmp_path, 3)
     assert run_command_line(["ledger", "verify", folders[0], *stranger]) == 1
     assert "the key of agent 0 is none that" in capsys.readouterr().err

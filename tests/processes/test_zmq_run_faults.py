@@ -10,7 +10,8 @@ import os
 import select
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from admmnet.cli import run_command_line
 from tests.folder_forms import check_folder
 from tests.people_runs import write_people
 
-from .launch import Ended, admmnet, begin, start
+from .launch import Ended, begin, here, start
 from .test_everywhere import assert_same
 from .test_spawn import children_of, wait_for
 
@@ -62,9 +63,10 @@ def lost_at(found: RunFolder) -> list[int | None]:
     return [entry.lost_at for entry in found.summary.per_agent]
 
 
-def run(folder: Path, *words: str) -> Ended:
-    plain = (*(WORDS if "zmq" in words else PLAIN), *(() if "--data" in words else people(folder)))
-    return admmnet(0, "run", *words, *plain, "-o", str(folder), deadline=DEADLINE)
+def whole(folder: Path, *words: str) -> Path:
+    """Folder of such a run in one process, without a fault."""
+    assert run_command_line(["run", *PLAIN, *people(folder), *words, "-o", str(folder)]) == 0
+    return folder
 
 
 def assert_unfinished_but_sound(folder: Path) -> None:
@@ -116,12 +118,18 @@ def assert_ends_all(ended: Ended, code: int, message: str, folder: Path) -> None
     assert_unfinished_but_sound(folder)
 
 
+@pytest.fixture(scope="module")
+def without(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], RunFolder]:
+    """Folder of a run of three that goes on after a fault."""
+    return cache(lambda fault: gone_on(fault, tmp_path_factory.mktemp("lost") / "run", *ALL))
+
+
 @pytest.mark.parametrize("fault", ["kill:0:2", "stop:2:2"])
-def test_the_others_go_on_without_a_lost_agent(fault: str, tmp_path: Path) -> None:
-    lost, folder = int(fault.split(":")[1]), gone_on(fault, tmp_path / "run", *ALL)
+def test_the_others_go_on_without_a_lost_agent(fault: str, without: Callable[[str], RunFolder]) -> None:
+    lost, folder = int(fault.split(":")[1]), without(fault)
     assert lost_at(folder) == [2 if i == lost else None for i in range(3)]
-    assert json.loads((tmp_path / "run" / "lost.json").read_text()) == {str(lost): 2}
-    check_folder(tmp_path / "run")
+    assert json.loads((folder.path / "lost.json").read_text()) == {str(lost): 2}
+    check_folder(folder.path)
     # nothing is said of the model of before, and the mean is of those that hold the answer
     summary: Any = folder.summary
     error, shown = summary["test_error"], [entry["test_error"] for entry in summary["per_agent"]]
@@ -131,26 +139,25 @@ def test_the_others_go_on_without_a_lost_agent(fault: str, tmp_path: Path) -> No
     accounts = list(folder.ledgers.values())
     assert [account.finished for account in accounts] == [i != lost for i in range(3)]
     # the answer is the average of those that went on, at all of them
-    with np.load(tmp_path / "run" / "model.npz") as model:
+    with np.load(folder.path / "model.npz") as model:
         assert (model["theta"] == model["consensus"]).all()
     assert {round for round, _, _ in accounts[lost].events} >= {0, 1}
     assert any(f"agent {lost} was lost in round 2" in note for note in summary["notes"])
-    assert rounds_of(tmp_path / "run") == [0, 1, 2, 3]
+    assert rounds_of(folder.path) == [0, 1, 2, 3]
 
 
-def test_the_last_value_of_a_lost_agent_is_kept(tmp_path: Path) -> None:
-    assert faulty("kill:1:2", tmp_path / "run", *ALL, *CONTINUE).code == 5
-    assert run(tmp_path / "whole", *ALL).code == 0
-    lines = [(tmp_path / name / "metrics.csv").read_text().splitlines() for name in ("run", "whole")]
+def test_the_last_value_of_a_lost_agent_is_kept(without: Callable[[str], RunFolder], tmp_path: Path) -> None:
+    folders = without("stop:2:2").path, whole(tmp_path / "whole", *ALL)
+    lines = [(folder / "metrics.csv").read_text().splitlines() for folder in folders]
     heard = 1 + 2 * 4  # header, and two rounds of three agents and the network
     assert lines[0][:heard] == lines[1][:heard]
     assert lines[0][heard:] != lines[1][heard:]
     # its figures stay what they were when it was last heard
-    before, *after = [line.split(",")[2:] for line in lines[0][heard - 4 :] if line.split(",")[1] == "1"]
+    before, *after = [line.split(",")[2:] for line in lines[0][heard - 4 :] if line.split(",")[1] == "2"]
     assert [row[:3] for row in after] == [before[:3]] * 2
-    with np.load(tmp_path / "run" / "model.npz") as model:
+    with np.load(folders[0] / "model.npz") as model:
         assert np.isfinite(model["theta"]).all()
-        assert np.abs(model["theta"][1]).max() > 0.0
+        assert np.abs(model["theta"][2]).max() > 0.0
 
 
 @pytest.mark.parametrize("lost", [0, 1])
@@ -205,8 +212,7 @@ def test_the_others_go_on_without_an_agent_that_fails(fault: str, message: str, 
 def test_only_monotonic_clocks_matter(tmp_path: Path) -> None:
     ended = faulty("clock:1:1", tmp_path / "run", *PATH)
     assert (ended.code, ended.messages) == (0, []), ended.err
-    assert run(tmp_path / "local", *PATH).code == 0
-    assert_same(tmp_path / "local", tmp_path / "run")
+    assert_same(whole(tmp_path / "local", *PATH), tmp_path / "run")
 
 
 # what is wrong before the first round
@@ -225,9 +231,9 @@ def own_files(folder: Path, agents: Sequence[int], *, spoiled: int | None = None
     return (str(settings), "--data", str(folder / "{agent}.npz"), "--test", str(folder / "test.npz"))
 
 
-def refused(code: int, folder: Path, *words: str) -> str:
+def refused(capsys: pytest.CaptureFixture[str], code: int, folder: Path, *words: str) -> str:
     """What a run over zmq says, once, that ends before there is a folder."""
-    ended = run(folder, *words, "--transport", "zmq")
+    ended = here(capsys, "run", *WORDS, *PATH, *words, "--transport", "zmq", "-o", str(folder))
     assert ended.code == code, ended.err
     assert not folder.exists()
     (message,) = ended.messages
@@ -235,14 +241,17 @@ def refused(code: int, folder: Path, *words: str) -> str:
 
 
 @pytest.mark.parametrize(("agents", "spoiled"), [((0, 2), None), ((0, 1, 2), 1)], ids=["missing", "nan"])
-def test_the_data_of_one_agent(agents: tuple[int, ...], spoiled: int | None, tmp_path: Path) -> None:
+def test_the_data_of_one_agent(
+    agents: tuple[int, ...], spoiled: int | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = own_files(tmp_path, agents, spoiled=spoiled)
-    assert "1.npz" in refused(2, tmp_path / "run", *words, *PATH)
+    assert "1.npz" in refused(capsys, 2, tmp_path / "run", *words)
 
 
 @pytest.mark.parametrize(("epsilon", "code"), [("0", 2), ("1e-170", 4)])
-def test_a_budget_for_nothing(epsilon: str, code: int, tmp_path: Path) -> None:
-    assert "epsilon" in refused(code, tmp_path / "run", *PATH, "--method", "published", "--epsilon", epsilon)
+def test_a_budget_for_nothing(epsilon: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = (*people(tmp_path / "run"), "--method", "published", "--epsilon", epsilon)
+    assert "epsilon" in refused(capsys, code, tmp_path / "run", *words)
 
 
 # the starter

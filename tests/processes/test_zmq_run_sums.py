@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,8 @@ from admmnet.cli import run_command_line
 from admmnet.privacy.events import DiscreteGaussian
 from admmnet.privacy.ledger import audit
 
-from .launch import start
 from .test_everywhere import assert_same
-from .test_zmq_run_faults import DEADLINE, PLAIN, assert_ends_all, faulty, gone_on, lost_at, people
+from .test_zmq_run_faults import assert_ends_all, faulty, gone_on, lost_at, whole
 
 pytestmark = pytest.mark.processes
 TREE = ("--algorithm", "tests.tree_sum:TreeSum")
@@ -38,9 +36,7 @@ def test_sums_go_on_without_a_lost_agent_and_are_one(
     gone = [i for i, at in enumerate(lost_at(folder)) if at is not None]
     assert gone == ([2, 3, 4] if network == "path:5" else [lost])
     rows = figures_of(tmp_path / "run")
-    words = (*PLAIN, *people(tmp_path / "whole"), *TREE, "--topology", network)
-    assert run_command_line(["run", *words, "-o", str(tmp_path / "whole")]) == 0
-    without_loss = figures_of(tmp_path / "whole")
+    without_loss = figures_of(whole(tmp_path / "whole", *TREE, "--topology", network))
     for round in range(4):
         errors = {rows[round, i][1] for i in range(5) if i not in gone}  # mean losses differ where models do
         assert len(errors) == 1
@@ -79,12 +75,8 @@ def test_a_lost_agent_ends_sums_too_and_they_are_resumed(transport: str, tmp_pat
     words = (*TREE, "--topology", "ring:4", "--checkpoint-every", "1", "--shutdown-deadline", "10")
     folder = tmp_path / "run"
     assert_ends_all(faulty("kill:1:3", folder, *words), 3, "agent 1 is lost in round 3", folder)
-    resumed = ("--resume", str(folder), "--transport", transport, "--quiet")
-    ended = start(sys.executable, "-m", "admmnet", "run", *resumed, deadline=DEADLINE)
-    assert ended.code == 0, ended.err
-    whole = ("run", *PLAIN, *people(tmp_path / "whole"), *TREE, "--topology", "ring:4")
-    assert run_command_line([*whole, "-o", str(tmp_path / "whole")]) == 0
-    assert_same(tmp_path / "whole", folder)
+    assert run_command_line(["run", "--resume", str(folder), "--transport", transport, "--quiet"]) == 0
+    assert_same(whole(tmp_path / "whole", *TREE, "--topology", "ring:4"), folder)
 
 
 MASKED = ("--algorithm", "noisy-gd", "--trust", "masked", "--colluders", "1", "--topology", "complete:5")

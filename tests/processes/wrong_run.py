@@ -30,7 +30,7 @@ def wrong(exchange: Any, number: float) -> Any:
 if __name__ == "__main__":
     spawn.MODULE = "tests.processes.wrong_run"
     number = os.environ.setdefault("ADMMNET_NUMBER", sys.argv[1])
-    for module, name in (("local", "LocalTransport"), ("mpi", "MPITransport"), ("zmq.transport", "ZmqTransport")):
+    for module, name in (("mpi", "MPITransport"), ("zmq.transport", "ZmqTransport")):
         transport = getattr(import_module(f"admmnet.transport.{module}"), name)
         transport.exchange = wrong(transport.exchange, float(number))
     sys.exit(run_command_line(sys.argv[1:] if sys.argv[1] == "agent" else sys.argv[2:]))

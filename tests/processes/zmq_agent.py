@@ -139,27 +139,6 @@ def time_rounds(world: ZmqWorld, spec: dict[str, Any]) -> list[list[float]]:
     return times
 
 
-def time_words(world: ZmqWorld, spec: dict[str, Any]) -> list[list[float]]:
-    """Seconds, and seconds of this process, of rounds with one collect; in every other one rows are not signed."""
-    transport, words, times = world.connect(world.graph), world.member.words, []
-    sign, genuine = words.sign, words.genuine
-    outgoing: Outgoing = {world.rank: np.random.default_rng(world.rank).standard_normal(spec["numbers"])}
-    rows = np.random.default_rng(world.rank).standard_normal((1, spec["numbers"] + 8))
-
-    def signing(kind: Kind, channel: int, origin: int, round: int, payload: bytes) -> bytes:
-        skipped = kind is Kind.ROWS and round % 2 == 0
-        return bytes(64) if skipped else sign(kind, channel, origin, round, payload)
-
-    words.sign = signing  # type: ignore[method-assign]
-    words.genuine = lambda frame: (frame.kind is Kind.ROWS and frame.round % 2 == 0) or genuine(frame)  # type: ignore[method-assign]
-    for round in range(spec["rounds"]):
-        begin, cpu = time.perf_counter(), time.process_time()
-        transport.exchange(outgoing, round)
-        transport.collect(rows)
-        times.append([time.perf_counter() - begin, time.process_time() - cpu])
-    return times
-
-
 def run_rounds(world: ZmqWorld, spec: dict[str, Any]) -> Transport:
     graph = world.graph
     transport = world.connect(graph)
@@ -194,8 +173,6 @@ def main(path: str, place: str) -> None:
             say("conforms", len(CHECKS))
         elif spec["job"] == "times":
             say("times", time_rounds(world, spec))
-        elif spec["job"] == "words":
-            say("times", time_words(world, spec))
         else:
             run_rounds(world, spec).close()
         world.close()

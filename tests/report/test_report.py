@@ -116,8 +116,10 @@ def test_links_lead_to_parts_of_the_page(seeded: Path, private: Path) -> None:
 
 
 def test_figures_are_those_of_the_ledgers(published: Path) -> None:
-    found = page(published)
+    found, facts = page(published), sound(published)
     (run,) = found.data["runs"]
+    promised = [entry["epsilon_proven"] for entry in facts.said("per_agent")]
+    assert [agent.figures()["promised"] for agent in facts.agents] == promised
     accounts = [read(file) for file in sorted((published / "ledger").iterdir())]
     for agent, account in enumerate(accounts):
         total = account.events[-1][2]["total"]
@@ -140,9 +142,16 @@ def test_figures_are_those_of_the_ledgers(published: Path) -> None:
 
 def test_without_script_tables_and_words_are_there(seeded: Path) -> None:
     found = page(seeded)
-    for said in (": 5 ledgers, 60 events hold", "What that means", "Relation: replace-one", "topology"):
+    for said in (
+        "pp-admm (proven) on census",
+        ": 5 ledgers, 60 events hold",
+        "What that means",
+        "Relation: replace-one",
+        "topology",
+    ):
         assert said in found.text
     assert "JavaScript, which is off here" in found.text
+    assert f" {sound(seeded).said('data', 'train'):,} for training, " in found.text
     assert found.text.count("digest is the one in summary.json") == 5
     rows = [attributes for tag, attributes in found.tags if tag == "tr" and "data-a" in attributes]
     assert len(rows) == 5
@@ -205,6 +214,15 @@ def test_what_is_not_covered(seeded: Path, private: Path, tmp_path: Path) -> Non
     assert "Preprocessing was data-dependent" in text
     assert "or values decided who holds which record" in text
     assert "Preprocessing used public bounds" not in text
+
+
+def test_masked_sums_have_a_second_epsilon(tmp_path: Path) -> None:
+    masked = {"algorithm": "noisy-gd", "trust": "masked", "colluders": 1, "topology": "complete:5", "delta": 1e-5}
+    facts = sound(made(tmp_path / "run", **masked))
+    for agent in facts.agents:
+        last = agent.account.events[-1][2]["total"]
+        assert agent.figures()["unmasked"] == last["epsilon_if_all_collude"] > last["epsilon_spent"]
+    assert "Two epsilons: whom an agent trusts" in dict(meaning(facts))
 
 
 def test_lost_unfinished_and_partial_runs(seeded: Path, tmp_path: Path) -> None:

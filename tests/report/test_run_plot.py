@@ -14,15 +14,15 @@ from admmnet.cli.plot import plot
 from admmnet.errors import RequestError
 from admmnet.graph import load_topology
 from admmnet.report import painting
-from admmnet.report.figure import BLUE, SUFFIXES, Curve, Look, Panel, Picture, Rule, draw, rgb, save
+from admmnet.report.figure import BLUE, SUFFIXES, Curve, Look, Panel, Picture, Rule, draw, save
 from admmnet.report.layout import layout
 from admmnet.report.names import labels
 from admmnet.report.panels import PANELS, available, panel
 from admmnet.report.run_plot import plot_graph, plot_run
-from admmnet.report.series import Series, read_series
+from admmnet.report.series import RunSeries, read_series
 from tests.run_folders import made, part_of, unfinished, with_lost
 
-pytest.importorskip("matplotlib")
+to_rgb = pytest.importorskip("matplotlib.colors").to_rgb
 
 STARTS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
 ONE_AGENT: dict[str, Any] = {"topology": None, "rounds": None, "epochs": 3}
@@ -167,8 +167,7 @@ def test_the_raster_shows_the_states(folders: dict[str, Path]) -> None:
         axes: Any = plot_run(run, panels=["broadcasts"]).axes[0]
         colours = np.asarray(axes.images[0].get_array())
         for state, colour in painting.STATE_COLOURS.items():
-            shade = rgb([colour])[0]
-            assert ((colours == shade).all(axis=-1) == (state == run.state.T)).all()
+            assert ((colours == to_rgb(colour)).all(axis=-1) == (state == run.state.T)).all()
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -219,7 +218,7 @@ def test_runs_are_named_by_what_differs(folders: dict[str, Path], tmp_path: Path
     ]
     assert named("seeded", "seeded") == ["seeded (1)", "seeded (2)"]
     other = made(tmp_path / "other", offline="3:1-2", eta=0.01, rounds=4)
-    runs: list[Series] = [read_series(folders["seeded"]), read_series(other)]
+    runs: list[RunSeries] = [read_series(folders["seeded"]), read_series(other)]
     assert [words.replace("\u00a0", " ").partition(",")[0] for words in labels(runs)] == ["rounds 6", "rounds 4"]
     assert "eta 0.01" in labels(runs)[1].replace("\u00a0", " ")
 

@@ -25,7 +25,7 @@ from admmnet.report.series import (
     SPOKE,
     UNKNOWN,
     USED_UP,
-    Series,
+    RunSeries,
     joining,
     read_series,
 )
@@ -128,7 +128,7 @@ def test_absent_lost_and_refused_agents(tmp_path: Path) -> None:
 
 def test_who_is_core_who_joined_and_who_only_listened(tmp_path: Path) -> None:
     """The core is 1, 3, 6 on a path: 2, 4 and 5 pass on what they hear until they join."""
-    names, found = ("never", "joined"), dict[str, Series]()
+    names, found = ("never", "joined"), dict[str, RunSeries]()
     for name, threshold in zip(names, (0.999, -1.0), strict=True):
         gate = {"algorithm": "ipp-admm", "gate_threshold": threshold, "epsilon": 40.0}
         sizes = {"split": "sizes:1:12:1:13:1:1:12:1", "topology": "path:8"}

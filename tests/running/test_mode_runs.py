@@ -293,11 +293,11 @@ def test_a_mixed_header_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "agent-000.jsonl"
     good = parsed(encode(header.line()))[0]
     for wrong, words in (
-        ({k: v for k, v in good.items() if k != "mode"}, "expected.*mode|.*required field .mode."),
+        ({k: v for k, v in good.items() if k != "mode"}, "missing key .mode."),
         (good | {"mode": "public"}, "mode: Invalid enum value 'public'"),
         (good | {"accountant": "moments"}, "accountant: Invalid enum value 'moments'"),
         (good | {"filter": {"by": "count", "planned": []}}, "it is not as admmnet writes it"),
-        (good | {"order": 7.0}, "Object contains unknown field `order`"),
+        (good | {"order": 7.0}, "unknown key `order`"),
     ):
         path.write_bytes(encode(wrong) + b"\n")
         with pytest.raises(CheckFailed, match=f"line 1: {words}"):

@@ -16,7 +16,7 @@ from admmnet.report.figure import REMEDY, Curve, installed
 from admmnet.report.html.facts import RunFacts
 from admmnet.report.html.markup import Raw, tag
 from admmnet.report.html.svg import drawn
-from admmnet.report.series import SPOKE, Series
+from admmnet.report.series import SPOKE, RunSeries
 
 VALUES = 100_000
 """Most figures of single agents in a page; of more, fewer rounds are taken."""
@@ -152,7 +152,7 @@ def _histories(rows: NDArray[np.float64], says: Says) -> dict[str, Any]:
     return {"lines": drawn_at, "said": [[says(value) for value in line] for line in lines], "of": of}
 
 
-def _raster(series: Series, share: int) -> dict[str, Any]:
+def _raster(series: RunSeries, share: int) -> dict[str, Any]:
     """Digits of every agent's states, a block of rounds each."""
     state = series.state
     block = max(1, math.ceil(state.size * share / CELLS))

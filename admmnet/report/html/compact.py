@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 from admmnet.data.columns import Index
+from admmnet.privacy.events import Event
 from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.record.format import count, epsilon, number, parameters
 from admmnet.report.html.facts import AgentFacts
@@ -27,7 +29,7 @@ def ledgers(agents: Sequence[AgentFacts], share: int = 1) -> dict[str, Any]:
     rho] of a row; ``totals``: [rho, epsilon spent, epsilon published]; ``rows``: histories, flat lists of places of
     rounds, what and total; ``of``: agent to its history, where there is room for it.
     """
-    grouped = sum(agent.events for agent in agents) * share > EVENTS
+    grouped = sum(agent.account.count for agent in agents) * share > EVENTS
     rounds, whats, totals, histories = Index[str](), Index[Any](), Index[Any](), Index[Any]()
     of, room = {}, ROWS // share
     for agent in agents:
@@ -47,26 +49,18 @@ def ledgers(agents: Sequence[AgentFacts], share: int = 1) -> dict[str, Any]:
 def _rows(account: VerifiedLedger, *, grouped: bool) -> list[tuple[int, int, Kinds, dict[str, Any]]]:
     """First and last round, events of each of them, and the total behind the last: of an event, or of equal rounds."""
     rows: list[tuple[int, int, Kinds, dict[str, Any]]] = []
-    held: tuple[int, list[Any], dict[str, Any]] | None = None
-
-    def close(round_: int, kinds: list[Any], total: dict[str, Any]) -> None:
-        events = tuple(Counter(kinds).items())
-        if grouped and rows and rows[-1][2] == events and rows[-1][1] + 1 == round_:
-            rows[-1] = (rows[-1][0], round_, events, total)
-        else:
-            rows.append((round_, round_, events, total))
-
-    for round_, event, line in account.events:
-        kind = (event.mechanism, parameters(line["parameters"]), line["rho"], line["rho_published"])
-        if held is not None and grouped and held[0] == round_:
-            held = (round_, [*held[1], kind], line["total"])
-            continue
-        if held is not None:
-            close(*held)
-        held = (round_, [kind], line["total"])
-    if held is not None:
-        close(*held)
+    for _, events in groupby(enumerate(account.events), lambda at: at[1][0] if grouped else at[0]):
+        own = [event for _, event in events]
+        round_, _, last = own[-1]
+        kinds = tuple(Counter(_kind(event, line) for _, event, line in own).items())
+        follows = grouped and rows and rows[-1][2] == kinds and rows[-1][1] + 1 == round_
+        first = rows.pop()[0] if follows else round_
+        rows.append((first, round_, kinds, last["total"]))
     return rows
+
+
+def _kind(event: Event, line: dict[str, Any]) -> Any:
+    return event.mechanism, parameters(line["parameters"]), line["rho"], line["rho_published"]
 
 
 def _what(kinds: Kinds, rounds: int) -> Any:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from admmnet.record.format import NONE, count, epsilon, number, seconds, size
-from admmnet.record.values import real, whole
 from admmnet.report.html import sections
 from admmnet.report.html.facts import RunFacts
 from admmnet.report.html.markup import Raw, bullets, join, table, tag
+from admmnet.report.names import data_of
 
 
 def comparison(runs: Sequence[RunFacts]) -> Raw:
@@ -41,13 +41,13 @@ def _figures(runs: Sequence[RunFacts]) -> list[tuple[str, list[str]]]:
 def _column(run: RunFacts) -> dict[str, str]:
     """Figures of a run by their names."""
     privacy, private, said = run.verdict.privacy, run.series.private, run.said
-    missed = {key: sections.error_of(run, real(said("test_error", key))) for key in ("consensus", "mean", "std")}
+    missed = {key: sections.error_of(run, said("test_error", key)) for key in ("consensus", "mean", "std")}
     return {
         "Mode": run.verdict.mode.line(),
         "Method": f"{run.series.algorithm} ({run.header['method']})",
-        "Data": str(said("data", "name") or run.settings["data"]["data"]),
+        "Data": data_of(run.series),
         "Agents": count(run.series.size),
-        "Rounds or epochs": count(whole(said("rounds"))),
+        "Rounds or epochs": count(said("rounds")),
         "Epsilon promised (proven)": epsilon(privacy.epsilon_proven) if private else "no privacy",
         "Epsilon claimed (paper)": epsilon(privacy.epsilon_target if privacy.accountant == "published" else None),
         "Delta": epsilon(privacy.delta),
@@ -56,9 +56,9 @@ def _column(run: RunFacts) -> dict[str, str]:
         "Error of the average": missed["consensus"],
         "Error of the agents' models, mean": missed["mean"],
         "The same, standard deviation": missed["std"],
-        "Training loss": number(real(said("train_loss"))),
-        "Bytes sent": size(whole(said("bytes_sent"))),
-        "Wall time": seconds(real(said("seconds", "total"))),
+        "Training loss": number(said("train_loss")),
+        "Bytes sent": size(said("bytes_sent")),
+        "Wall time": seconds(said("seconds", "total")),
     }
 
 

@@ -15,38 +15,54 @@ from admmnet.record.forms import AgentEntry
 from admmnet.record.reader import look_at
 from admmnet.record.values import at
 from admmnet.record.verdict import Verdict, verdict_of
-from admmnet.report.series import Series, curves, joining
+from admmnet.report.series import RunSeries, curves, joining
 
 
 @dataclass(frozen=True)
 class AgentFacts:
-    """An agent: figures of its ledger, whose file and digest are named, and what summary.json adds.
+    """An agent: its ledger, whose file and digest are named, and its entry and its part in a gate by summary.json.
 
-    ``listed`` says whether summary.json has the digest. ``promised`` is what the filter lets through at most,
-    ``unmasked`` and ``promised_unmasked`` hold without masks. None where there is no such figure.
+    ``listed`` says whether summary.json has the digest.
     """
 
-    agent: int
     account: audit.VerifiedLedger
+    entry: AgentEntry | None
     file: str
     digest: str
     listed: bool
-    records: int
-    degree: int
-    events: int
-    target: float | None
-    delta: float | None
-    promised: float | None
-    promised_unmasked: float | None
-    spent: float | None
-    unmasked: float | None
-    published: float | None
-    releases: int | None
-    account_spent: float | None
-    test_error: float | None
-    refused_at: int | None
-    lost_at: int | None
     part: str | None
+
+    @property
+    def agent(self) -> int:
+        """Its number."""
+        return int(self.account.header["agent"])
+
+    @property
+    def records(self) -> int:
+        """How many it holds."""
+        return int(self.account.header["records"])
+
+    def figures(self) -> dict[str, Any]:
+        """Figures by their names, None where there is none.
+
+        ``promised`` is what the filter lets through at most; ``unmasked`` holds without masks.
+        """
+        header, contract, total = self.account.header, self.account.contract, self.account.total()
+        most = contract.most() if contract.promise is not None and contract.covered else None
+        return {
+            "agent": self.agent,
+            "records": self.records,
+            "degree": len(header["neighbours"]),
+            "releases": at(self.entry, "releases"),
+            "events": self.account.count,
+            "target": header["budget"]["epsilon"],
+            "promised": None if most is None else most.epsilon,
+            "spent": total["epsilon_spent"],
+            "unmasked": total.get("epsilon_if_all_collude"),
+            "published": total["epsilon_published"],
+            "account_spent": at(self.entry, "account_epsilon_spent"),
+            "test_error": at(self.entry, "test_error"),
+        }
 
 
 @dataclass(frozen=True)
@@ -54,7 +70,7 @@ class RunFacts:
     """A run folder that verifies; ``name`` is the folder's, ``settings`` the tables of config.toml."""
 
     name: str
-    series: Series
+    series: RunSeries
     settings: Mapping[str, Mapping[str, Any]]
     agents: tuple[AgentFacts, ...]
     summary_digest: str | None
@@ -73,11 +89,6 @@ class RunFacts:
     def finished(self) -> bool:
         """Whether there is a summary."""
         return self.series.summary is not None
-
-    @property
-    def mode(self) -> str:
-        """``simulation`` or ``private``."""
-        return str(self.header["mode"])
 
 
 @dataclass(frozen=True)
@@ -98,49 +109,14 @@ def read_facts(path: Path, name: str) -> RunFacts | Broken:
     entries = {} if summary is None else {entry.agent: entry for entry in summary.per_agent}
     listed = {} if summary is None else summary.ledgers
     parts = joining(entries.values())
-    agents = tuple(
-        _agent(account, entries.get(account.header["agent"]), parts, file, run.digests[file], file in listed)
-        for file, account in run.ledgers.items()
-    )
+    agents = []
+    for file, account in run.ledgers.items():
+        agent = account.header["agent"]
+        own = entries.get(agent), file, run.digests[file], file in listed, parts.get(agent)
+        agents.append(AgentFacts(account, *own))
     try:
         tables = load_toml(settings.read_bytes())
     except (OSError, ValueError) as error:
         raise RequestError(f"{settings} cannot be read as TOML ({error}): take the original run folder") from None
     digest = None if summary is None else sha256(path / SUMMARY)
-    return RunFacts(name, curves(run), tables, agents, digest, verdict_of(run))
-
-
-def _agent(
-    account: audit.VerifiedLedger,
-    entry: AgentEntry | None,
-    parts: Mapping[int, str],
-    file: str,
-    digest: str,
-    listed: bool,
-) -> AgentFacts:
-    header, contract, total = account.header, account.contract, account.total()
-    covered = contract.promise is not None and contract.covered
-    most, alone = (contract.most(alone=alone) if covered else None for alone in (False, True))
-    return AgentFacts(
-        agent=header["agent"],
-        account=account,
-        file=file,
-        digest=digest,
-        listed=listed,
-        records=header["records"],
-        degree=len(header["neighbours"]),
-        events=account.count,
-        target=header["budget"]["epsilon"],
-        delta=account.delta,
-        promised=None if most is None else most.epsilon,
-        promised_unmasked=None if alone is None or not header.get("trust") else alone.epsilon,
-        spent=total["epsilon_spent"],
-        unmasked=total.get("epsilon_if_all_collude"),
-        published=total["epsilon_published"],
-        releases=at(entry, "releases"),
-        account_spent=at(entry, "account_epsilon_spent"),
-        test_error=at(entry, "test_error"),
-        refused_at=at(entry, "refused_at"),
-        lost_at=at(entry, "lost_at"),
-        part=parts.get(header["agent"]),
-    )
+    return RunFacts(name, curves(run), tables, tuple(agents), digest, verdict_of(run))

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from admmnet.errors import RequestError
@@ -62,23 +63,10 @@ def _page(runs: tuple[RunFacts | Broken, ...]) -> str:
         here.joinpath(name).read_text(encoding="utf-8").strip() for name in ("page.css", "page.js", "template.html")
     )
     title = f"admmnet report: {runs[0].name}" if len(runs) == 1 else f"admmnet report: {len(runs)} runs"
-    # filled in one pass, so that a name with braces in it stays a name
-    parts = {
-        "title": markup_text(title),
-        "version": __version__,
-        "style": style,
-        "style_digest": _digest(style),
-        "script": script,
-        "script_digest": _digest(script),
-        "body": body,
-        "data": data(content),
-    }
-    pieces = template.split("{{")
-    filled = [pieces[0]]
-    for piece in pieces[1:]:
-        name, _, rest = piece.partition("}}")
-        filled += [str(parts[name]), rest]
-    return "".join(filled) + "\n"
+    digests = {"style_digest": _digest(style), "script_digest": _digest(script)}
+    parts = {"title": markup_text(title), "version": __version__, "style": style, "script": script, "body": body}
+    # filled in one pass, so that a name with a dollar in it stays a name
+    return Template(template).substitute(parts, **digests, data=data(content)) + "\n"
 
 
 def _digest(content: str) -> str:
@@ -119,7 +107,7 @@ def _run(run: RunFacts, place: int, share: int) -> tuple[Raw, dict[str, Any]]:
         "unit": series.unit,
         "private": series.private,
         "agents": [agent.agent for agent in run.agents],
-        "spent": [epsilon(agent.spent) for agent in run.agents],
+        "spent": [epsilon(agent.account.total()["epsilon_spent"]) for agent in run.agents],
         "results": [sections.result_of(agent) for agent in run.agents],
         "files": [agent.file for agent in run.agents],
         "ledger": compact.ledgers(run.agents, share),

@@ -6,10 +6,11 @@ from typing import Any
 
 from admmnet.errors import counted
 from admmnet.record.format import NONE, count, epsilon, error, number, seconds, size
-from admmnet.record.values import at, real, whole
+from admmnet.record.values import at
 from admmnet.report.html import words
 from admmnet.report.html.facts import AgentFacts, Broken, RunFacts
 from admmnet.report.html.markup import Raw, bullets, join, pairs, table, tag
+from admmnet.report.names import data_of
 from admmnet.running.yardsticks import WORDS, no_better_than, one_class, yardsticks
 
 SHOWN = 20
@@ -54,12 +55,11 @@ def banner(runs: tuple[RunFacts | Broken, ...]) -> Raw | None:
 def subtitle(run: RunFacts) -> str:
     """Return a run in one line: method, data, graph, rounds."""
     series, settings = run.series, run.settings
-    name = run.said("data", "name") or at(settings, "data", "data")
     where = "one holder" if series.baseline else counted(series.size, "agent")
     named = run.said("topology") or at(settings, "network", "topology")
     where += f", {named}" if isinstance(named, str) and not series.baseline else ""
     planned = run.said("rounds") or at(settings, "algorithm", "rounds")
-    return f"{series.algorithm} ({run.header['method']}) on {name} · {where} · {planned} {series.unit}s"
+    return f"{series.algorithm} ({run.header['method']}) on {data_of(series)} · {where} · {planned} {series.unit}s"
 
 
 Card = tuple[str, str, str, bool]
@@ -69,10 +69,10 @@ Card = tuple[str, str, str, bool]
 def _error_cards(run: RunFacts) -> list[Card]:
     """The test error, and what it is held against."""
     found, only = run.said("test_error"), one_class(run.series.summary)
-    consensus, root, r2 = (real(at(found, name)) for name in ("consensus", "root_in_units", "r2"))
+    consensus, root, r2 = (at(found, name) for name in ("consensus", "root_in_units", "r2"))
     over = "of the model that every agent holds"
-    if real(at(found, "std")):
-        over = f"of the agents' average; mean of their own models {error_of(run, real(at(found, 'mean')))}"
+    if at(found, "std"):
+        over = f"of the agents' average; mean of their own models {error_of(run, found.mean)}"
     over = "not there" if consensus is None else over if only is None else f"{only}; {over}"
     name = "Mean squared error" if run.series.metric == "mean-squared-error" else "Test error"
     cards = [(name, error_of(run, consensus), over, only is not None)]
@@ -95,18 +95,17 @@ def summary(run: RunFacts) -> Raw:
     for *lines, bad in cards:
         inside = (tag("div", line, class_=kind) for kind, line in zip(("label", "value", "note"), lines, strict=True))
         boxes.append(tag("div", *inside, class_="card alarm" if bad else "card"))
-    train = whole(said("data", "train")) or sum(agent.records for agent in run.agents)
-    test = whole(said("data", "test"))
-    pure = real(said("baseline", "pure_epsilon"))
+    train, test = said("data", "train") or sum(agent.records for agent in run.agents), said("data", "test")
+    pure = said("baseline", "pure_epsilon")
     rows: list[tuple[str, Any]] = [
         ("Folder", tag("code", str(run.series.path))),
         ("Trained", subtitle(run)),
         ("Records", f"{count(train)} for training" + ("" if test is None else f", {count(test)} for testing")),
-        ("Features", count(whole(said("data", "features")))),
+        ("Features", count(said("data", "features"))),
         *([] if pure is None else [("Pure epsilon", f"{epsilon(pure)}, with delta = 0")]),
         ("Carried by", said("transport") or NONE),
-        ("Bytes sent", size(whole(said("bytes_sent")))),
-        ("Wall time", seconds(real(said("seconds", "total")))),
+        ("Bytes sent", size(said("bytes_sent"))),
+        ("Wall time", seconds(said("seconds", "total"))),
     ]
     happened, notes = list(words.incidents(run)), said("notes")
     otherwise = tag("div", tag("h4", "What went otherwise"), bullets(happened), class_="aside") if happened else ""
@@ -137,16 +136,11 @@ def result_of(agent: AgentFacts) -> str:
 
 def verification(run: RunFacts) -> Raw:
     """Return which file was verified, with which result."""
-    rows = [
-        tag(
-            "tr",
-            tag("th", agent.file, scope="row"),
-            tag("td", count(agent.events)),
-            tag("td", result_of(agent), class_="t"),
-            tag("td", tag("code", agent.digest, class_="digest"), class_="t"),
-        )
-        for agent in run.agents
-    ]
+    rows = []
+    for agent in run.agents:
+        digest = tag("td", tag("code", agent.digest, class_="digest"), class_="t")
+        cells = tag("th", agent.file, scope="row"), tag("td", count(agent.account.count))
+        rows.append(tag("tr", *cells, tag("td", result_of(agent), class_="t"), digest))
     files = table(("Ledger", "Events", "Result", "sha256"), rows, class_="files")
     return join(
         (
@@ -208,7 +202,8 @@ COLUMNS = (
 
 def agents_table(run: RunFacts, prefix: str) -> Raw:
     """Return the table of agents, which the page's script sorts."""
-    columns = [column for column in COLUMNS if any(getattr(agent, column[0]) is not None for agent in run.agents)]
+    figures = [agent.figures() for agent in run.agents]
+    columns = [column for column in COLUMNS if any(own[column[0]] is not None for own in figures)]
     head = []
     for key, title, note in (*(column[:3] for column in columns), (None, "State", None)):
         button = tag("button", title, type="button", title=note)
@@ -220,7 +215,7 @@ def agents_table(run: RunFacts, prefix: str) -> Raw:
         button = tag("button", agent.agent, type="button", tabindex=None if place == 0 else "-1")
         cells = [tag("th", button, scope="row", data_v=agent.agent)]
         for key, _, _, shows in columns[1:]:
-            value = getattr(agent, key)
+            value = figures[place][key]
             cells.append(tag("td", error_of(run, value) if shows is None else shows(value), data_v=value))
         rows.append(tag("tr", *cells, tag("td", _became(agent), class_="t"), data_a=place))
     label = f"{prefix}-agents-title"
@@ -232,9 +227,8 @@ def agents_table(run: RunFacts, prefix: str) -> Raw:
 def _became(agent: AgentFacts) -> str:
     """Return what became of an agent and its ledger in words."""
     said = [] if agent.part is None else [agent.part]
-    if agent.lost_at is not None:
-        said.append(f"lost in round {agent.lost_at}")
-    if agent.refused_at is not None:
-        said.append(f"budget refused from round {agent.refused_at}")
+    for became, key in (("lost in round", "lost_at"), ("budget refused from round", "refused_at")):
+        if (round_ := at(agent.entry, key)) is not None:
+            said.append(f"{became} {round_}")
     said.append("ledger verified" if agent.account.finished else "ledger verified, unfinished")
     return ", ".join(said)

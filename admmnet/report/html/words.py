@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from admmnet.config.defaults import is_loose, own_delta
 from admmnet.errors import counted
 from admmnet.record.format import count, epsilon, percent
-from admmnet.record.values import whole
-from admmnet.report.html.facts import AgentFacts, RunFacts
+from admmnet.record.values import at
+from admmnet.report.html.facts import RunFacts
 
 RELEASED: Mapping[str, str] = {
     "objective-perturbation": "minimiser of an objective with Gaussian noise in it",
@@ -26,11 +26,6 @@ RELEASED: Mapping[str, str] = {
 """What was released, by mechanism (docs/ledger.md)."""
 Said = Iterator[tuple[str, str]]
 """Headings and paragraphs."""
-
-
-def _dependent(run: RunFacts) -> bool:
-    """Whether any agent's header says that something was read from its records."""
-    return any(agent.account.header["preprocessing"] == "data-dependent" for agent in run.agents)
 
 
 def certainty(epsilon: float, delta: float) -> float:
@@ -77,7 +72,7 @@ def _promise(run: RunFacts) -> str:
     quote = "The epsilon proven for the worst case is the figure to quote, with its delta."
     if seeded:
         quote = "Of this run itself, quote no epsilon as a protection."
-    elif run.mode == "simulation":
+    elif run.header["mode"] == "simulation":
         quote = "The training figures of a simulation are not covered."
     return (
         f"{claim}{'Of the same run with secret noise, fixed' if seeded else 'Fixed'} before the first round: {whose} "
@@ -147,12 +142,12 @@ ACCOUNT = (
 
 def uncovered(run: RunFacts) -> Iterator[str]:
     """What no epsilon on the page covers."""
-    if whole(run.said("data", "test")) != 0:
+    if run.said("data", "test") != 0:
         yield (
             "Test records are taken to be public. Every error on this page was measured on them, and nobody was "
             "charged. A setting chosen by test error was fitted to them."
         )
-    if _dependent(run):
+    if any(agent.account.header["preprocessing"] == "data-dependent" for agent in run.agents):
         yield (
             "Preprocessing was data-dependent: categories, bounds or scales were read from the records themselves, "
             "or values decided who holds which record. What was read is in the model, and no budget covers it."
@@ -168,14 +163,14 @@ def uncovered(run: RunFacts) -> Iterator[str]:
 
 
 def _large_delta(run: RunFacts) -> Iterator[str]:
-    whole = run.agents if run.series.summary is None else run.series.summary.per_agent
-    own = own_delta([agent.records for agent in whole])
-    wide = [agent for agent in run.agents if agent.delta and is_loose(agent.delta, agent.records, own)]
+    own = own_delta([one.records for one in run.said("per_agent") or run.agents])
+    held = [(agent.account.delta, agent.records, agent.agent) for agent in run.agents]
+    wide = [(delta, records, agent) for delta, records, agent in held if delta and is_loose(delta, records, own)]
     if wide:
-        worst = max(wide, key=lambda agent: (agent.delta or 0.0) * agent.records)
+        delta, records, agent = max(wide, key=lambda one: one[0] * one[1])
         yield (
             f"Delta is above 0.1 / records for {len(wide)} of {counted(len(run.agents), 'agent')} (agent "
-            f"{worst.agent}: {epsilon(worst.delta)}, {count(worst.records)} records). A mechanism that publishes a "
+            f"{agent}: {epsilon(delta)}, {count(records)} records). A mechanism that publishes a "
             "whole record now and then could satisfy such a delta."
         )
 
@@ -233,25 +228,29 @@ def incidents(run: RunFacts) -> Iterator[str]:
             f"The run was interrupted and went on from round {', '.join(map(str, resumed))}. What had been sent since "
             "was sent again as it was, and is charged once."
         )
-    if lost := [agent for agent in run.agents if agent.lost_at is not None]:
+    if lost := _rounds(run, "lost_at"):
         yield (
-            f"Lost on the way: {_listed(lost, 'lost_at')}. Their ledgers here are read up to the last whole line. "
+            f"Lost on the way: {_listed(lost)}. Their ledgers here are read up to the last whole line. "
             "summary.json leaves their privacy figures out; this page counts them."
         )
     far = run.said("far_from_others") or {}
     if names := [f"agent {name}" for name in sorted(far, key=int)]:
         yield (
-            f"Far from the others: {', '.join(names[:8])}{f', and {len(names) - 8} more' if names[8:] else ''}. The "
+            f"Far from the others: {_listed(names)}. The "
             "vectors that they sent in the last round stand much further from the middle than the others do. They err "
             "or lie, or their records are unlike the others'."
         )
-    if refused := [agent for agent in run.agents if agent.refused_at is not None]:
+    if refused := _rounds(run, "refused_at"):
         yield (
-            f"The budget refused: {_listed(refused, 'refused_at')}. From then on these agents drew nothing new from "
+            f"The budget refused: {_listed(refused)}. From then on these agents drew nothing new from "
             "their records. This is the budget at work, no fault."
         )
 
 
-def _listed(agents: list[AgentFacts], key: str) -> str:
-    shown = [f"agent {agent.agent} in round {getattr(agent, key)}" for agent in agents[:8]]
-    return ", ".join(shown) + (f", and {len(agents) - 8} more" if agents[8:] else "")
+def _rounds(run: RunFacts, key: str) -> list[str]:
+    found = ((agent.agent, at(agent.entry, key)) for agent in run.agents)
+    return [f"agent {agent} in round {round_}" for agent, round_ in found if round_ is not None]
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:8]) + (f", and {len(names) - 8} more" if names[8:] else "")

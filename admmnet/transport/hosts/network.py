@@ -13,11 +13,12 @@ import socket
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from admmnet.errors import RequestError, printable, short
+from admmnet.errors import RequestError, printable
+from admmnet.forms import said
 from admmnet.identity.keys import check_identity
 from admmnet.transport.hosts.keys import as_toml, check_key, read_toml
 
@@ -233,12 +234,7 @@ def read_network(path: str | os.PathLike[str]) -> Network:
     try:
         found = msgspec.convert(tables, _File)
     except msgspec.ValidationError as error:
-        fault, _, place = str(error).partition(" - at `$")
-        value: Any = tables
-        for key in re.findall(r"\w+", place):
-            value = value[int(key) if isinstance(value, list) else key]
-        shown = "" if isinstance(value, dict) else f" = {short(value, 60)}"
-        raise RequestError(f"{source}: {place.strip('.`') or 'the file'}{shown}: {fault} (docs/hosts.md)") from None
+        raise RequestError(f"{source}: {said(error, tables)} (docs/hosts.md)") from None
     table = found.network
     if not table.topology.isprintable():
         raise RequestError(f"{source}: network.topology = {table.topology!r} must be a graph's name, as printable text")

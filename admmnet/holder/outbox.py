@@ -44,30 +44,13 @@ def question_hash(start: str, round: int, question: Measurement, attempt: Attemp
 
 @dataclass
 class Outbox:
-    """What one agent's door has answered.
+    """What one agent's door has answered."""
 
-    Parameters
-    ----------
-    start : str
-        Name of this start of the run.
-    earlier : mapping
-        Answers of earlier starts by round, in the order of the questions.
-    charged : int
-        Last round that the ledger charges, ``BEFORE`` for none.
-
-    Attributes
-    ----------
-    fresh : list of Answered
-        Answers since the last ``take``, which must be on the disk before anything of the round is sent.
-    silent : int or None
-        Last round of an earlier start in which another question was asked: the agent says nothing in it.
-    """
-
-    start: str
-    earlier: Mapping[int, Sequence[Answered]]
-    charged: int
-    fresh: list[Answered] = field(default_factory=list)
-    silent: int | None = None
+    start: str  # name of this start of the run
+    earlier: Mapping[int, Sequence[Answered]]  # answers of earlier starts by round, in the order of the questions
+    charged: int  # last round that the ledger charges, ``BEFORE`` for none
+    fresh: list[Answered] = field(default_factory=list)  # must be on the disk before anything of the round is sent
+    silent: int | None = None  # last repeated round in which another question was asked: nothing is said in it
     _asked: tuple[int, int] = (BEFORE, 0)
 
     @property

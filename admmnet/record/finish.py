@@ -41,13 +41,7 @@ def staged_statement(run: str, agent: int, digest: str) -> bytes:
 
 
 def check_finish(finish: Finish, keys: Mapping[int, str], where: object) -> None:
-    """Refuse an end that fewer than a quorum of the agents with these signing keys have signed.
-
-    Raises
-    ------
-    CheckFailed
-        Naming the first signature that does not hold, or how many there are.
-    """
+    """Raise CheckFailed for an end that fewer than a quorum of the agents with these signing keys have signed."""
     for name, signature in finish.staged.items():
         key = keys.get(int(name))
         signed = staged_statement(finish.run, int(name), finish.digest)
@@ -60,10 +54,7 @@ def check_finish(finish: Finish, keys: Mapping[int, str], where: object) -> None
 def check_end(files: Mapping[str, bytes], keys: Mapping[str, Mapping[int, str]], where: object) -> Summary:
     """Hold last files of a run against their finish.json, and that against the keys of starts; return their summary.
 
-    Raises
-    ------
-    CheckFailed
-        If the end is of another run, is not signed by a quorum, or is not that of these files.
+    CheckFailed says that the end is of another run, is not signed by a quorum, or is not that of these files.
     """
     finish = decode(Finish, files.get(FINISH, b""), f"{where}/{FINISH}", indent=2)
     if finish.run not in keys:
@@ -87,25 +78,11 @@ def public_files(folder: Path) -> dict[str, bytes]:
 
 
 def adopt(folder: Path, files: Mapping[str, bytes], keys: Mapping[str, Mapping[int, str]], where: object) -> None:
-    """Finish an agent's folder with the public files of another agent that has finished the run.
+    """Finish an agent's folder with the ``public_files`` of another agent; its ledger and receipts stay.
 
-    Parameters
-    ----------
-    folder : Path
-        Unfinished run folder of one agent; ledger and receipts in it stay.
-    files : mapping
-        Names to contents, as ``public_files`` gives them.
-    keys : mapping
-        Signing keys of all agents by the names of the starts that the folder knows.
-    where : object
-        Where the files come from, for messages.
-
-    Raises
-    ------
-    RequestError
-        If the folder is no agent's own, or is finished.
-    CheckFailed
-        If the files are not those of an end of this run, or the ledger is another one than the others know.
+    ``keys`` are those of all agents by the names of the starts that the folder knows. RequestError says that the folder
+    is no agent's own, or is finished, CheckFailed that the files, which come from ``where``, are of no end of this run,
+    or that the others know another ledger.
     """
     if (folder / SUMMARY).exists():
         raise RequestError(f"the run in {folder} is finished: there is nothing to adopt")

@@ -79,13 +79,7 @@ def write_end(
 
 
 def agreed_end(transport: Transport, members: Members, theta: Matrix, summary: Summary) -> bytes:
-    """finish.json, once a quorum has signed the same end.
-
-    Raises
-    ------
-    RunError
-        If fewer have: nobody can have finished with another end, and the run can go on.
-    """
+    """finish.json, once a quorum has signed the same end; RunError if fewer have: the run can go on."""
     world, digest = transport.world, digest_of_end(theta, summary)
     mine = min(members.own)
     said = world.gather([digest, members.own[mine].sign(staged_statement(members.run, mine, digest)).hex()])

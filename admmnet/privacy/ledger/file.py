@@ -171,13 +171,7 @@ class Ledger(MemoryLedger):
         return Place(round, self.events, self._lines, self.chain.previous, self.refused_at)
 
     def sync(self) -> None:
-        """Have everything in it on the disk, also of a simulation: a checkpoint never knows of more.
-
-        Raises
-        ------
-        RunError
-            If the disk refuses.
-        """
+        """Have everything on the disk, also of a simulation: no checkpoint knows more. RunError if the disk refuses."""
         if self._account is not None:
             self._account.commit()
         self.chain.file.sync()

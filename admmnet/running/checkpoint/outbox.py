@@ -45,12 +45,9 @@ class Past:
 
 
 def read_outboxes(paths: Iterable[Path], agents: Collection[int], since: int) -> dict[int, Past]:
-    """Return what stands in some files of agents, from a round on; an incomplete last line has not been sent.
+    """Return what stands in files of agents from a round on; RequestError if a line is not as it was written.
 
-    Raises
-    ------
-    RequestError
-        If a line is not as it was written.
+    An incomplete last line was not sent.
     """
     found = {i: Past() for i in agents}
     for path in paths:
@@ -84,13 +81,7 @@ class OutboxFile:
         os.truncate(path, self._file.read().rfind(b"\n") + 1)  # what a crash has cut off was never sent
 
     def write(self, round: int, nodes: Sequence[Node]) -> None:
-        """Write down the answers of a round, of those that have any.
-
-        Raises
-        ------
-        RunError
-            If the disk refuses; nothing has been sent then.
-        """
+        """Write down the answers of a round, before anything of it is sent; RunError if the disk refuses."""
         agents = {
             str(node.id): Said(fresh, sorted(node.door.marks), node.ledger.place(round))
             for node in nodes

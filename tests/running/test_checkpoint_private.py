@@ -15,6 +15,7 @@ from admmnet.errors import RequestError
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import AboveThreshold
 from admmnet.privacy.ledger import audit
+from admmnet.privacy.ledger.lines import digest
 from admmnet.running.checkpoint.packing import read_archive, unpack
 from admmnet.running.checkpoint.resume import resumed_config
 from admmnet.solvers.certificate import Solution
@@ -228,3 +229,14 @@ def test_calibration_sees_the_account_as_it_was(place: Place) -> None:
     whole = place.whole("whole", account="account", epsilon=4.0)
     folder = place.interrupted("cut", 4, account="again", epsilon=4.0)
     assert_same(whole, place.resume(folder))
+
+
+def test_an_account_that_knows_more_than_its_lock_goes_on(place: Place) -> None:
+    """A run that died between the two is repeated from an earlier line: the lock remembers the last one."""
+    folder = place.interrupted("cut", 4, account="account", checkpoint_every=2)
+    lock, lines = place.folder / "account/agent-001.lock", place.folder / "account/agent-001.jsonl"
+    before = lines.read_bytes().splitlines()[:-1]
+    lock.write_text(f"{len(before):012d} {digest(before[-1])}\n")
+    with pytest.raises(Stop):
+        run(resumed_config(folder), on_round=stopping(2 + 2))
+    place.resume(folder)

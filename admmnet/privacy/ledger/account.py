@@ -243,7 +243,7 @@ class AccountFile:
         """
         self._lock.check()
         self._chain.file.commit()
-        if self._count > (self._lock.mark or (0, ""))[0]:
+        if self._count > (self._lock.mark or (0, ""))[0] and self._chain.at_end:
             self._lock.remember(self._count, self.head)
 
     def close(self) -> None:

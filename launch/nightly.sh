@@ -27,7 +27,7 @@ cd "$root"
 if [ "$audits" != 0 ]; then
     ADMMNET_AUDITS=$audits python -m pytest tests/auditing tests/attacks/test_{certificate,messages,whole_runs}.py
     python -m tests.benchmarks.audit -o "$out/audits" --confidence 0.999999 --times 0.2
-    ADMMNET_TEST_LARGE=1 python -m pytest tests/privacy/test_audit.py tests/theorems/test_radius.py
+    ADMMNET_TEST_LARGE=1 python -m pytest tests/privacy/test_audit.py tests/theorems/test_{radius,certificate}.py
 fi
 ADMMNET_CHECKS=all python -m pytest tests/estimators/test_estimators.py
 ADMMNET_PAGES=all python -m pytest tests/processes/test_documented_commands.py

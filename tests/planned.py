@@ -116,7 +116,7 @@ def decided(
 ) -> tuple[Method, list[Planned]]:
     """Everything a run would decide."""
     owners, public = [range(len(graph))], Public(dict(enumerate(counts)), width)
-    method, plans, contracts = decide(fixed(settings), graph, LocalWorld(), owners, public)
+    method, plans, contracts, _ = decide(fixed(settings), graph, LocalWorld(), owners, public)
     return method, [Planned.of(plan, contracts[i]) for i, plan in sorted(plans.items())]
 
 

@@ -85,7 +85,7 @@ class MethodTrials(Trials):
         config = fixed(self.config)
         if config.trust == "masked":
             raise RequestError("trust = 'masked' is not audited here: python -m tests.benchmarks.audit masked does")
-        method, plans, contracts = decide(config, GRAPH, LocalWorld(), [sorted(GRAPH)], Public(counts, WIDTH))
+        method, plans, contracts, _ = decide(config, GRAPH, LocalWorld(), [sorted(GRAPH)], Public(counts, WIDTH))
         return method, plans[0], contracts[0]
 
     @property

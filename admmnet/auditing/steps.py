@@ -67,7 +67,9 @@ class StepTrials(Trials):
         if issubclass(kind, DPSCD | SeqDPSCD):
             config = filled(config, clip=CUT * regularisation_of(config) * self.records)
         graph, width = Graph(1), 1 if kind is BANCO else 2
-        method, plans, contracts = decide(fixed(config), graph, LocalWorld(), [[0]], Public({0: self.records}, width))
+        method, plans, contracts, _ = decide(
+            fixed(config), graph, LocalWorld(), [[0]], Public({0: self.records}, width)
+        )
         if type(plans[0].noise.series) not in LOOKS:
             raise strange
         if self.canary == "mirror" and contracts[0].adjacency != "replace-one":

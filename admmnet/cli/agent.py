@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from admmnet.cli.flags import explain_flag, output_flags
-from admmnet.cli.settings import SettingsCommand, given_in, leave, tell
+from admmnet.cli.settings import DEFAULTS, SettingsCommand, given_in, leave, tell
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.config.toml import load_config, read_values
@@ -156,7 +156,7 @@ def agent_settings(config: str | None, flags: Mapping[str, Any], network: Networ
                 f"{name} = {asked[name]!r}, but the network file says {value!r}: leave {flag} out, the graph comes "
                 "from the network file"
             )
-    settings = load_config(config, given | own | {"transport": "zmq"})
+    settings = load_config(config, given | own | {"transport": "zmq"}, DEFAULTS)
     if settings.resume == AUTO:
         from admmnet.running.handshake import resuming
 

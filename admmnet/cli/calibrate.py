@@ -95,7 +95,7 @@ def calibrate(
     labels = declared_task(settings), declared_classes(settings)
     settings = with_delta(settings, list(counts.values()))
     public = Public(counts, settings.features or 100, *labels)
-    method, plans, contracts = decide(settings, graph, LocalWorld(), [sorted(graph)], public)
+    method, plans, contracts, _ = decide(settings, graph, LocalWorld(), [sorted(graph)], public)
     if settings.account is not None:
         print("note: the account is not read: this is the noise of a first run", file=sys.stderr)
     facts = _facts(method, plans, contracts, asked)

@@ -30,6 +30,10 @@ PANELS = {
 }
 
 
+DEFAULTS = {"measure_every": "auto"}
+"""Of commands; in Python every round is measured, because a caller may stop a run by its figures."""
+
+
 class _Value(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in the newest click only
     """What a setting reads from a text; a wrong text is refused in its own words, not wrapped in those of click."""
 
@@ -221,7 +225,7 @@ def given_in(flags: Mapping[str, Any]) -> dict[str, Any]:
 def settings_of(config: str | None, flags: Mapping[str, Any]) -> RunConfig:
     """Return the settings of a command line."""
     if flags.get("resume") in (None, AUTO):
-        return load_config(config, flags)
+        return load_config(config, flags, DEFAULTS)
     from admmnet.running.checkpoint.resume import resumed_config
 
     if config is not None:

@@ -10,6 +10,7 @@ from admmnet.methods.base import Method
 
 class Settings(TypedDict, total=False):
     data_dir: str | PathLike[str] | None
+    no_cache: bool
     data_seed: int
     test_fraction: float | None
     no_test: bool
@@ -24,6 +25,10 @@ class Settings(TypedDict, total=False):
     normalise: str
     project: int | None
     centre: str | float | None
+    encode: str
+    encode_share: float | Literal["auto"]
+    whiten: str
+    whiten_share: float | Literal["auto"]
     topology: str | PathLike[str] | Graph[Any] | None
     topology_seed: int | None
     agents: int | None
@@ -54,6 +59,7 @@ class Settings(TypedDict, total=False):
     delta: float | Literal["auto"]
     account: str | PathLike[str] | None
     no_account: bool
+    account_order: bool
     group_size: int
     trust: str
     colluders: int | None
@@ -63,7 +69,7 @@ class Settings(TypedDict, total=False):
     private: bool
     out: str | PathLike[str] | None
     checkpoint_every: int | None
-    measure_every: int
+    measure_every: int | Literal["auto"]
     resume: str | PathLike[str] | None
     eta: float | Literal["auto"]
     proximal: float | Literal["auto"]

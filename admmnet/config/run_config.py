@@ -14,7 +14,7 @@ from admmnet.faults.settings import FaultSettings
 from admmnet.methods import METHODS, TAKEN
 from admmnet.methods.settings import MethodSettings
 from admmnet.registry import meant
-from admmnet.settings import Setting, setting, settings_in
+from admmnet.settings import Auto, Setting, setting, settings_in
 from admmnet.transport.settings import NetworkSettings
 
 if TYPE_CHECKING:
@@ -70,10 +70,11 @@ class RunSettings:
         metavar="K",
         resume=True,
     )
-    measure_every: int = setting(
+    measure_every: int | Auto = setting(
         1,
         "run",
-        "rounds between measurements, lines of metrics.csv (errors, losses); the last one is always measured",
+        "rounds between measurements, lines of metrics.csv (errors, losses), the last one measured always; auto, which "
+        "commands take by default: a tenth of the rounds",
         within="[1, inf)",
         metavar="K",
         resume=True,
@@ -180,9 +181,13 @@ class RunConfig(RunSettings, FaultSettings, NetworkSettings, DataSettings, Metho
 
     @property
     def request(self) -> DataSettings:
-        """Section [data]; the records of a simulation may show, and so may an encoding that is read from them."""
+        """Section [data]; the records of a simulation may show, and so may an encoding that is read from them.
+
+        Of records that are to be private, even of a public set, nothing is kept in the cache.
+        """
         data = self.section(DataSettings)
-        return replace(data, data_dependent=self.data_dependent or self.simulation)
+        dependent, uncached = self.data_dependent or self.simulation, self.no_cache or self.private
+        return replace(data, data_dependent=dependent, no_cache=uncached)
 
     def check(self) -> None:
         """Check what one holder of all records cannot have, and that a run can go on from its checkpoints."""

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from admmnet.config.run_config import RunConfig, foreign_names, own_settings, owners_of, settings_of
@@ -19,15 +20,19 @@ READ_BY = (*("label", "separator", "positive", "task", "features", "no_intercept
 """Settings of [data] by which a file of records is read."""
 
 
-def load_config(path: str | Path | None, flags: Mapping[str, Any] | None = None) -> RunConfig:
+def load_config(
+    path: str | Path | None, flags: Mapping[str, Any] | None = None, defaults: Mapping[str, Any] = MappingProxyType({})
+) -> RunConfig:
     """Settings from a TOML file with the tables of ``TABLES``, overridden by flags, of which None counts as not given.
+
+    ``defaults`` are those of settings that neither says, where they are not the settings' own.
 
     Raises
     ------
     RequestError
         If the file is missing or not TOML, a key is unknown or in the wrong table, or a value is out of range.
     """
-    values = {} if path is None else read_values(Path(path))
+    values = {**defaults, **({} if path is None else read_values(Path(path)))}
     values.update({name: value for name, value in (flags or {}).items() if value is not None})
     return RunConfig(**values)
 

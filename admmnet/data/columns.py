@@ -60,6 +60,7 @@ class Features:
     take: Callable[[Rows], Matrix]  # (m,) row numbers to a new array (m, d)
     bounds: Vector | None = None  # (d,) largest absolute values by public declaration; nan without
     sparse: Callable[[Rows], Any] | None = None  # as `take`, to a scipy CSR array, where rows are held so
+    numbers: Any = None  # all of them (n, d), dense or CSR, where they are in one array
 
 
 @dataclass(frozen=True)
@@ -150,9 +151,9 @@ def table_of_numbers(
         column = X[:, [names.index(name)]]
         return column_of_numbers((column.toarray() if sparse else column).ravel())
 
-    features = Features(names, lambda which: X[which])
+    features = Features(names, lambda which: X[which], numbers=X)
     if sparse:
-        features = Features(names, lambda which: X[which].toarray(), sparse=lambda which: X[which])
+        features = Features(names, lambda which: X[which].toarray(), sparse=lambda which: X[which], numbers=X)
     return RawTable((label, *names), X.shape[0], read, where, origin, label, features)
 
 

@@ -68,7 +68,7 @@ def encode(schema: Schema, table: RawTable) -> Features:
         start = 0
         for block in blocks:
             stop = start + block.lookup.shape[1]
-            X[:, start:stop] = block.lookup[block.codes[which]]
+            X[:, start:stop] = block.lookup.take(block.codes[which], axis=0)
             start = stop
         return X
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from admmnet.data.cache import read_cached
 from admmnet.data.columns import RawColumn, RawTable
 from admmnet.data.files import content_digest, data_folder, found_all, locate
 from admmnet.data.schema import Schema, parse_schema
@@ -79,10 +80,15 @@ class DataSet:
             if digest not in self.sha256.values()
         )
 
-    def source(self, data_dir: str | None, user: Schema, *, official: bool, labelled: bool = True) -> Source:
-        """Read the files; `official` says that the official split is meant, which may need all records."""
+    def source(
+        self, data_dir: str | None, user: Schema, *, official: bool, labelled: bool = True, kept: bool = False
+    ) -> Source:
+        """Read the files; `official` says that the official split is meant, which may need all records.
+
+        With `kept`, files of a public set are read once, and then from the user's cache.
+        """
         paths = self.located(data_dir)
-        table = raw = self.read(paths)
+        table = raw = read_cached(self.name, paths, self.read) if kept and self.public and paths else self.read(paths)
         complete = self.records in (None, table.rows)
         if official and not complete:
             raise RequestError(

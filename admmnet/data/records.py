@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.data.schema import Task
+from admmnet.holder.encoding import Encoding
 from admmnet.types import Matrix, Vector
 
 SIGNS = ("-1", "+1")
@@ -99,6 +100,8 @@ class Records(_Labelled):
         read from the rows, and ``preprocessing`` is "data-dependent".
     telling : tuple of str
         Warnings that depend on what the records are: simulations alone may show them.
+    raw : Encoding or None
+        Where shards and test records are `RawRows`: how they are encoded where nothing is measured.
     labels : tuple of str
         For classes: what the labels stand for, those of -1 and +1, or of 0..K-1.
     """
@@ -116,6 +119,7 @@ class Records(_Labelled):
     labels: tuple[str, ...] = SIGNS
     left_out: bool = False
     telling: tuple[str, ...] = ()
+    raw: Encoding | None = None
 
     @property
     def classes(self) -> int:

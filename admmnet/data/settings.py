@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from admmnet.errors import RequestError
 from admmnet.registry import meant
-from admmnet.settings import setting, settings_in
+from admmnet.settings import Auto, setting, settings_in
 
 FIXED_KEYS = {"scales", "centre"}
 """Keys of `[data.schema]` that go with a name of `BUILT_IN`."""
@@ -50,6 +50,13 @@ class DataSettings:
     )
     data_dir: str | None = setting(
         None, "data", "folder of the data sets, as DIR/adult/adult.data[.gz]", metavar="DIR", numbers=False, hosts=True
+    )
+    no_cache: bool = setting(
+        False,
+        "data",
+        "read a public set from its files, and keep nothing in the user's cache",
+        numbers=False,
+        hosts=True,
     )
     data_seed: int = setting(0, "data", "seed of the train/test draw and of the shards", within="[0, inf)", chosen=True)
     test: str | None = setting(
@@ -102,6 +109,26 @@ class DataSettings:
     centre: str | None = setting(
         None, "data", "value of a real target that becomes 0: a number, or mean", metavar="X|mean"
     )
+    encode: str = setting(
+        "declared",
+        "data",
+        "columns of numbers of a file: by declared bounds, or by bounds and shapes that noisy sums measure before the "
+        "first round (private); auto: where that helps",
+        choices=("auto", "declared", "private"),
+        chosen=True,
+    )
+    encode_share: float | Auto = setting(
+        "auto", "data", "share of the budget for these sums; auto: 0.05 to 0.2", within="(0, 0.9]"
+    )
+    whiten: str = setting(
+        "off",
+        "data",
+        "make features even by their second moments, which a noisy sum measures before the first round; auto: where "
+        "that helps",
+        choices=("auto", "on", "off"),
+        chosen=True,
+    )
+    whiten_share: float | Auto = setting("auto", "data", "share of the budget for that; auto: 0.05", within="(0, 0.9]")
     schema: Mapping[str, Any] = setting({}, "data", "public schema of a file: labels, columns, categories, bounds")
 
     def check(self) -> None:

@@ -16,6 +16,7 @@ from admmnet.errors import RequestError, RunError
 from admmnet.holder.answers import KINDS, LATER, REFUSED, Answer, Ask, Measurement, Released, same_fields
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.holder.known import Known, shared
+from admmnet.holder.measurements.counts import ColumnCounts
 from admmnet.holder.measurements.gate import HeldFall
 from admmnet.holder.measurements.sums import OnGrid
 from admmnet.holder.outbox import Outbox
@@ -118,12 +119,18 @@ class Door:
         RunError
             If the ledger cannot be written. No error depends on records.
         """
-        known, secret = self._known, self._secret
+        secret = self._secret
+        if secret.rows != (self._known.numbers, self._known.encoding):  # the prologue has encoded or whitened them
+            numbers, encoding = secret.rows
+            self._known = shared(self._known._replace(numbers=numbers, encoding=encoding))
+        known = self._known
         if secret.marks or secret.kept:
             known = known._replace(marks=secret.marks, held=frozenset(secret.kept))
         if secret.masks is not None and isinstance(ask.measurement, OnGrid):
             known = known._replace(attempt=self._masked(secret.masks))
         measurement: Measurement = _ours(ask.measurement, simulated=self._told).within(known)
+        if known.numbers is not None and type(measurement) is not ColumnCounts:
+            raise RequestError(f"{type(measurement).__name__}: raw records are encoded first: ask ColumnCounts of them")
         if self.outbox is None:
             return (yield from self._asked(ask, measurement, known, round))
         answer = self.outbox.repeated(round, measurement, known.attempt)

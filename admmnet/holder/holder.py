@@ -14,8 +14,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Self, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
+from admmnet.holder.encoding import Encoding, RawRows, encode_rows, to_sphere
 from admmnet.holder.known import LabelKind
 from admmnet.holder.problem import Problem
 from admmnet.holder.rows import Features, is_sparse, row_slack, squared_norms, unit_rows
@@ -54,8 +56,9 @@ class Holder:
 
     Parameters
     ----------
-    X : array_like or scipy.sparse matrix, shape (n, d)
-        Rows of norm at most 1, up to ``row_slack``; copied, so that nobody changes them afterwards.
+    X : array_like or scipy.sparse matrix, shape (n, d), or RawRows
+        Rows of norm at most 1, up to ``row_slack``; copied, so that nobody changes them afterwards. Raw ones are
+        counted, and learned from once they are encoded.
     y : array_like, shape (n,)
         Labels -1 and +1, numbers 0 to K - 1 of classes, or finite targets.
     task : {"binary", "classes", "real"}
@@ -77,6 +80,8 @@ class Holder:
         Number of records of every member, n_i: the only ones that its noise is ever made from.
     width : int
         d.
+    encoding : str
+        Digest of the public maps that made the rows here, "" for none.
 
     Raises
     ------
@@ -122,9 +127,9 @@ class Holder:
         self.task, self.classes, self.bounded = labels
         self.unit = unit
         self._shards = [_checked(X, y, labels, unit, copy=copy) for X, y in shards]
-        self.width = int(self._shards[0][0].shape[1])
+        self.width, self.encoding = int(self._shards[0][0].shape[1]), ""
         self.counts = tuple(len(y) for _, y in self._shards)
-        if any(X.shape[1] != self.width for X, _ in self._shards):
+        if len({X.shape[1] if not isinstance(X, RawRows) else X.layout for X, _ in self._shards}) > 1:
             raise RequestError("the members of a block have records of different widths: encode them alike")
         self._solvers: tuple[Loss, Sequence[AnySolver]] | None = None
 
@@ -135,6 +140,48 @@ class Holder:
     def __repr__(self) -> str:
         """Counts and width, nothing of the records."""
         return f"{type(self).__name__}(counts={self.counts}, width={self.width})"
+
+    @property
+    def numbers(self) -> int | None:
+        """Columns of numbers of raw rows; None of rows that can be learned from."""
+        first = self._shards[0][0]
+        return int(first.numbers.shape[1]) if isinstance(first, RawRows) else None
+
+    def encode(self, encoding: Encoding) -> None:
+        """Make rows of raw records, which are dropped, by a map that everybody knows: Theorem 29.
+
+        Raises
+        ------
+        RequestError
+            If the rows are encoded already, or have other columns; no record decides that.
+        """
+        raw = self._shards[0][0]
+        if type(encoding) is not Encoding or not isinstance(raw, RawRows) or encoding.layout != raw.layout:
+            raise RequestError("raw records are encoded once, by an Encoding of as many columns and features")
+        self._made(encoding.digest, [encode_rows(X, encoding) for X, _ in self._shards])
+
+    def whiten(self, A: Matrix, source: str) -> None:
+        """Replace every row x by Ax over its norm, A a public matrix, shape (d, d): Theorem 29.
+
+        ``source`` names what A was made from: masks are bound to that, as two processors may differ in A's last bits.
+
+        Raises
+        ------
+        RequestError
+            If A has another shape or a number that is not finite, or the rows are raw, sparse or in use.
+        """
+        A, used = np.array(A, dtype=np.float64), self._solvers is not None or is_sparse(self._shards[0][0])
+        if used or self.numbers is not None or A.shape != (self.width, self.width) or not np.isfinite(A).all():
+            raise RequestError(f"dense rows are whitened before they are used, by finite numbers ({self.width}, d)")
+        with np.errstate(all="ignore"):
+            rows = [to_sphere(X @ A.T) for X, _ in self._shards]
+        self._made(source, rows)
+
+    def _made(self, digest: str, rows: Sequence[Matrix]) -> None:
+        self._shards = [(X, y) for X, (_, y) in zip(rows, self._shards, strict=True)]
+        self.encoding += digest
+        for shard in self._shards:
+            _freeze(*shard)
 
     def _solver(self, member: int, loss: Loss) -> AnySolver:
         """Solver of a member's local problems; all members of a holder have one loss."""
@@ -173,14 +220,17 @@ class SimulatedHolder(Holder):
         """Rows and labels of a member, not to be written to, as the objective of a single-site method."""
         return Problem.of(*self._shards[member], loss, regularisation)
 
-    def mean_losses(self, theta: Matrix, loss: Loss) -> Vector:
-        """Mean loss of every member over its records at its row of theta (B, d), or (B, K d), shape (B,)."""
-        if self._solvers is not None:
-            solvers = [self._solver(k, loss) for k in range(len(self))]
-            if solvers[0].block is None:
-                return np.array([solver.mean_loss(row) for solver, row in zip(solvers, theta, strict=True)])
-            return np.asarray(solvers[0].block.mean_losses(theta))
-        return np.array([self._mean_loss(k, row, loss) for k, row in enumerate(theta)])
+    def mean_losses(self, loss: Loss, *points: Matrix) -> Matrix:
+        """Mean loss of every member over its records at its row of each of p points (B, d), or (B, K d), shape (p, B).
+
+        Of a member that is alone in its holder all points are taken in one pass.
+        """
+        if self._solvers is None:
+            return np.array([[self._mean_loss(k, row, loss) for k, row in enumerate(theta)] for theta in points])
+        solvers = [self._solver(k, loss) for k in range(len(self))]
+        if solvers[0].block is not None:
+            return np.array([solvers[0].block.mean_losses(theta) for theta in points])
+        return np.array([solver.mean_losses(*own) for solver, *own in zip(solvers, *points, strict=True)]).T
 
     def _mean_loss(self, member: int, theta: Vector, loss: Loss) -> float:
         X, y = self._shards[member]
@@ -195,7 +245,7 @@ class SimulatedHolder(Holder):
         """sha256 of a member's records."""
         X, y = self._shards[member]
         found = hashlib.sha256(repr(X.shape).encode())
-        for part in (*((X.data, X.indices, X.indptr) if is_sparse(X) else (X,)), y):
+        for part in (*_parts(X), y):
             found.update(np.ascontiguousarray(part).data)
         return found.hexdigest()
 
@@ -219,24 +269,37 @@ def _checked(X: Features, y: Any, kind: Labels, unit: bool, *, copy: bool) -> tu
         labels = np.array(y, dtype=np.float64, copy=True if copy else None)
     except (TypeError, ValueError):
         raise RequestError("the labels are not all numbers: -1 and +1, numbers of classes, or targets") from None
-    if rows.ndim != 2 or 0 in rows.shape or labels.shape != rows.shape[:1]:
+    if len(rows.shape) != 2 or 0 in rows.shape or labels.shape != rows.shape[:1]:
         raise RequestError(f"records need shapes (n, d) and (n,), n, d > 0; got {rows.shape} and {labels.shape}")
+    if not isinstance(rows, RawRows):
+        _covered(rows, unit)
+    if not np.isfinite(labels).all():
+        raise RequestError(_ODD)
+    kind.check(labels)
+    _freeze(rows, labels)
+    return rows, labels
+
+
+_ODD = "records hold a number that is not finite or too large to square: clean them"
+
+
+def _covered(rows: Features, unit: bool) -> None:
+    """Refuse rows that the theorems do not cover."""
     with np.errstate(over="ignore", invalid="ignore"):
         squares = squared_norms(rows)
-        if not (np.isfinite(squares).all() and np.isfinite(labels).all()):
-            raise RequestError("records hold a number that is not finite or too large to square: clean them")
+    if not np.isfinite(squares).all():
+        raise RequestError(_ODD)
     if math.sqrt(float(squares.max())) > 1.0 + row_slack(rows.shape[1]):
         raise RequestError(
             "a row has norm above 1, and every bound rests on norms of at most 1: scale each row by itself to norm 1"
         )
     if unit and not unit_rows(squares, rows.shape[1]):
         raise RequestError("a row has norm below 1, and this method's bound needs 1: scale each row by itself")
-    kind.check(labels)
-    _freeze(rows, labels)
-    return rows, labels
 
 
 def _rows(X: Features, *, copy: bool) -> Features:
+    if isinstance(X, RawRows):
+        return X.copy()
     if not is_sparse(X):
         try:
             return np.array(X, dtype=np.float64, order="C", copy=True if copy else None)
@@ -258,6 +321,12 @@ def _rows(X: Features, *, copy: bool) -> Features:
 
 
 def _freeze(rows: Features, labels: Vector) -> None:
-    labels.flags.writeable = False
-    for part in (rows.data, rows.indices, rows.indptr) if is_sparse(rows) else (rows,):
+    for part in (*_parts(rows), labels):
         part.flags.writeable = False
+
+
+def _parts(rows: Features) -> tuple[NDArray[Any], ...]:
+    """Arrays that rows are made of."""
+    if isinstance(rows, RawRows):
+        return rows.numbers, rows.codes
+    return (rows.data, rows.indices, rows.indptr) if is_sparse(rows) else (rows,)

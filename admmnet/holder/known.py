@@ -34,6 +34,8 @@ class Known(NamedTuple):
         As of ``Holder``.
     attempt : Attempt or None
         At a masked sum, as the door was told by the loop; None where nothing is masked.
+    numbers, encoding
+        As of ``Holder``.
     """
 
     records: int
@@ -48,6 +50,8 @@ class Known(NamedTuple):
     classes: int = 2
     bounded: bool = False
     attempt: Attempt | None = None
+    numbers: int | None = None
+    encoding: str = ""
 
     def __eq__(self, other: object) -> bool:
         """Whether all is the same, and the loss the very same: one that says it is equal may have other bounds."""

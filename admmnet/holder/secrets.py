@@ -62,8 +62,13 @@ class Secret:
         return self._holder._solvers is not None
 
     @property
+    def rows(self) -> tuple[int | None, str]:
+        """Columns of raw numbers, and what made rows of records, as of ``Holder``: public."""
+        return self._holder.numbers, self._holder.encoding
+
+    @property
     def records(self) -> tuple[Features, Vector]:
-        """Rows (n, d) and labels (n,) of the member."""
+        """Rows (n, d), or raw ones, and labels (n,) of the member."""
         return self._holder._shards[self._member]
 
     def gaussian(self, purpose: Purpose, sigma: float, size: int) -> Vector:

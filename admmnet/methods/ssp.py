@@ -15,10 +15,10 @@ import numpy as np
 from admmnet.errors import RequestError
 from admmnet.holder.answers import Asking
 from admmnet.holder.known import Known
-from admmnet.holder.measurements.sums import MomentSum, moments
+from admmnet.holder.measurements.sums import MomentSum
 from admmnet.methods.base import Agent, Facts, ModelState, filled
 from admmnet.methods.settings import Given, MethodSettings, SumSettings
-from admmnet.methods.sums import FINEST, SumMethod
+from admmnet.methods.sums import FINEST, SumMethod, moments
 from admmnet.settings import Auto, setting
 from admmnet.types import Integers, Matrix, Total, Vector
 
@@ -77,7 +77,7 @@ class SSP(SumMethod):
 
     def costing(self, known: Known, point: Vector, ratio: float) -> MomentSum:
         """Moments of the records; there is no point."""
-        return MomentSum.costing(known, ratio, self.grid)
+        return MomentSum(1.0, self.grid).at_ratio(known, ratio)
 
     def start(self, agent: Agent, size: int) -> ModelState:
         """Zero until the sum is known."""

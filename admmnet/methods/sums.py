@@ -20,7 +20,7 @@ from admmnet.masking.partners import check_participants
 from admmnet.methods.base import Agent, AgentPlan, Facts, Method, filled
 from admmnet.methods.settings import Given, MethodSettings
 from admmnet.privacy.calibrate import Target, gaussian_mu_left
-from admmnet.types import Integers, Vector
+from admmnet.types import Integers, Matrix, Vector
 
 FINEST = 2.0**-30
 """The grid over the least noise of any agent is at most this, eq. (71)."""
@@ -153,7 +153,11 @@ class SumMethod(Method):
         """Noise of one agent: the sums share mu^2 equally (docs/privacy.md, Theorems 5(b), 19)."""
         known = self.known(self.facts.counts[agent])
         mu = gaussian_mu_left(target, self.attempts * self.unit().dimension(known))
-        ratio = mu / math.sqrt(self.attempts)
+        return self.planned(agent, mu / math.sqrt(self.attempts))
+
+    def planned(self, agent: int, ratio: float) -> AgentPlan:
+        """Plan of an agent whose sums have this sensitivity over noise each."""
+        known = self.known(self.facts.counts[agent])
         if self.masked:
             known = known._replace(attempt=self.first)
         # unrounded: its ratio bounds that of every question
@@ -182,3 +186,17 @@ class SumMethod(Method):
             sigma = math.ldexp(float(math.ceil(fraction * 2.0**24)), power - 24)
             self._asked = {key: replace(asked, sigma=sigma)}
         return self._asked[key]
+
+
+def moments(value: Integers, grid: float, width: int, rows: int = 1) -> tuple[Matrix, Matrix]:
+    """Sums of y x, shape (rows, d), and of x x^T, shape (d, d), from integers of ``MomentSum`` or their total.
+
+    Of ``SecondMoments`` with ``rows=0``. The noise of the second is symmetric, of sigma off the diagonal and sqrt 2
+    sigma on it.
+    """
+    numbers = value * grid
+    first, rest = numbers[: rows * width].reshape(rows, width), numbers[rows * width :]
+    second = np.zeros((width, width))
+    second[np.triu_indices(width)] = rest
+    above = np.triu(second, 1)
+    return np.asarray(first), np.asarray(above + above.T + np.diag(np.diag(second) * math.sqrt(2.0)))

@@ -13,7 +13,7 @@ import numpy as np
 from admmnet.privacy import moments, proven, published, subsampled
 from admmnet.privacy.conversion import ORDERS, epsilon, loose_epsilon
 from admmnet.privacy.discrete import discrete_epsilon, excess, most_excess
-from admmnet.privacy.events import DiscreteGaussian, Event, GammaNormVector, Gaussian, NoRecords, SubsampledGaussian
+from admmnet.privacy.events import DiscreteGaussian, Event, GammaNormVector, NoRecords, SubsampledGaussian
 
 SLACK = 1e-12
 """Relative slack of every comparison with a budget: k charges of budget/k exceed it in floating point."""
@@ -38,7 +38,7 @@ class Totals:
     curve : ndarray of shape (601,)
         Proven Renyi curve at ``conversion.ORDERS``.
     mu_squared : float
-        Sum of (sensitivity / sigma)^2 over Gaussian events, discrete or not; inf once there was another kind of event.
+        Sum of mu^2 over events that a Gaussian one dominates, but for kappa; inf once there was another kind of event.
     kappa : float
         Sum of (P10) over discrete Gaussian events: how far they may be from Gaussian ones.
     rho_published : float or None
@@ -91,7 +91,7 @@ class Totals:
         self.xi = _plus(self.xi, count * cost.xi)
         lost = (self.curve + count * cost.curve == self.curve) & (cost.curve > 0.0)
         self.curve = np.where(lost, np.nextafter(self.curve, np.inf), self.curve + count * cost.curve)
-        self.mu_squared = _plus(self.mu_squared, count * _mu_squared(event))
+        self.mu_squared = _plus(self.mu_squared, count * proven.gaussian_mu_squared(event))
         self.kappa = _plus(self.kappa, count * excess_of(event))
         claimed = self.rho_published
         self.rho_published = None if claim is None or claimed is None else _plus(claimed, count * claim)
@@ -106,8 +106,8 @@ class Totals:
     def epsilon_proven(self, delta: float, *, coarse: bool = False) -> float:
         """Epsilon of the events so far: an odometer reading (docs/privacy.md, Theorem 5); inf if unprotected.
 
-        Exact where every event is Gaussian, eq. (P5), or nearly so, Theorem 19; of steps on sampled batches by their
-        loss distribution; else the best of the orders, eq. (P2). ``coarse`` reads a number of steps rounded up.
+        The best of the orders, eq. (P2), or less: by (mu^2, kappa) where every event has them; of steps on sampled
+        batches by their loss distribution. ``coarse`` reads a number of steps rounded up.
         """
         if not self.rho:
             return 0.0
@@ -117,9 +117,15 @@ class Totals:
             if coarse and (unit := 1 << max(0, steps.bit_length() - COARSE)) > 1:
                 whole = replace(whole, steps=-(-steps // unit) * unit)
             return min(renyi, subsampled.epsilon_proven(whole, delta))
-        if math.isfinite(self.mu_squared):
-            return min(renyi, discrete_epsilon(math.sqrt(self.mu_squared), self.kappa, delta))
-        return renyi
+        return min(renyi, self.epsilon_gaussian(delta))
+
+    def epsilon_gaussian(self, delta: float) -> float:
+        """Epsilon by (mu^2, kappa) alone, eq. (P5) and Theorem 19; inf where an event has no mu^2."""
+        if not self.rho:
+            return 0.0
+        if not math.isfinite(self.mu_squared):
+            return math.inf
+        return discrete_epsilon(math.sqrt(self.mu_squared), self.kappa, delta)
 
     @property
     def kappa_alone(self) -> float:
@@ -127,8 +133,8 @@ class Totals:
         return self.kappa if self.unmasked is None else self.unmasked.kappa
 
     def gaussian(self, epsilon: float, delta: float) -> bool:
-        """Whether a filter of (mu^2, kappa) holds these: Gaussian events alone, kappa within its share (P11)."""
-        return math.isfinite(self.mu_squared) and self.kappa_alone <= most_excess(epsilon, delta)
+        """Whether a filter of (mu^2, kappa) holds these: read so they keep epsilon, kappa within its share (P11)."""
+        return self.kappa_alone <= most_excess(epsilon, delta) and self.epsilon_gaussian(delta) <= epsilon
 
     def epsilon_published(self, delta: float) -> float | None:
         """Published epsilon of the events so far, eq. (P3); of a baseline by its own paper's accounting."""
@@ -142,11 +148,6 @@ class Totals:
 def _plus(total: float, cost: float) -> float:
     """Return the sum, at least one unit in the last place above the total: no cost rounds to nothing."""
     return math.nextafter(total, math.inf) if cost > 0.0 and total + cost == total else total + cost
-
-
-def _mu_squared(event: Event) -> float:
-    near = isinstance(event, Gaussian | DiscreteGaussian | NoRecords)
-    return 2.0 * proven.cost(event).rho if near else math.inf
 
 
 def joined(

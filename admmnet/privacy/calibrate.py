@@ -57,6 +57,8 @@ class Target:
     """The account's filter, fixed by its first run."""
     form: str = "proven"
     """Form of the method: only ``published`` ones have published costs."""
+    before: Charges = ()
+    """What the run charges besides what is calibrated: the sums that its encoding is made of."""
 
     @property
     def order(self) -> int | None:
@@ -108,12 +110,14 @@ class Target:
         if self.accountant == "published":
             return loose_rho(self.epsilon, self.delta)
         if self.spent is not None and self.order is None:
-            # others believe nobody to have more than a fresh budget at the best order
-            return min(0.5 * gaussian_mu_left(self) ** 2, Target(self.epsilon, self.delta).nominal_rho())
+            # others believe nobody to have more than a fresh budget at the best order; discrete plans look at kappa
+            fresh = Target(self.epsilon, self.delta, before=self.before)
+            return min(0.5 * gaussian_mu_left(self, 0) ** 2, fresh.nominal_rho())
+        ahead = self.worst(())
 
         def fits(rho: float) -> bool:
             total = Totals("proven")
-            total.rho, total.curve, total.mu_squared = rho, rho * ORDERS, math.inf
+            total.rho, total.curve, total.mu_squared = ahead.rho + rho, ahead.curve + rho * ORDERS, math.inf
             return self.allows(total)
 
         start = self.epsilon * self.epsilon / (4.0 * math.log(1.0 / self.delta) + 4.0 * self.epsilon)
@@ -142,8 +146,8 @@ class Target:
         )
 
     def worst(self, charges: Charges) -> Totals:
-        """Sum of all that a run can charge."""
-        return Totals.of(charges, self.form)
+        """Sum of all that a run can charge, what comes before included."""
+        return Totals.of((*self.before, *charges), self.form)
 
 
 FINEST_GRID = 2.0**-30
@@ -172,15 +176,16 @@ def gaussian_mu_left(target: Target, coordinates: int = 2**20) -> float:
         If an account leaves less than a millionth of a fresh budget.
     """
     epsilon, delta, spent = target.epsilon, target.delta, target.spent
-    room = target.kappa - (0.0 if spent is None else spent.kappa_alone)
+    ahead = target.worst(())
+    room = target.kappa - ahead.kappa_alone - (0.0 if spent is None else spent.kappa_alone)
     near = excess(coordinates, 1.0 / FINEST_GRID) <= room
     if (spent is None or not spent.rho) and target.order is None and not near:
-        return math.sqrt(2.0 * Target(epsilon, delta).nominal_rho()) * _BELOW
+        return math.sqrt(2.0 * Target(epsilon, delta, before=target.before).nominal_rho()) * _BELOW
     fresh = discrete_mu(epsilon, delta, target.kappa if target.order is None else most_excess(epsilon, delta)) ** 2
     if target.order is None:
-        left = fresh - (0.0 if spent is None else spent.mu_squared) if near else 0.0
+        left = fresh - ahead.mu_squared - (0.0 if spent is None else spent.mu_squared) if near else 0.0
     else:
-        used, most = target.at_order(Totals("proven"))
+        used, most = target.at_order(ahead)
         left = 2.0 * (most - used) / float(ORDERS[target.order])
     if not left > 1e-6 * fresh:
         raise BudgetError(target.exhausted(Totals("proven") if spent is None else spent))
@@ -236,22 +241,30 @@ def largest(fits: Callable[[float], bool], start: float, epsilon: float) -> floa
     BudgetError
         If not even a vanishing one fits.
     """
-    low = high = start
-    for _ in range(60):
-        if low > 0.0 and fits(low):
-            break
-        high, low = low, low / 16.0
-    else:
+    found = _below(fits, start, 1.0 / 16.0, 60)
+    found = found or _below(fits, start, 0.9, 64)  # where mu^2 alone is added up Theorem 26 has a least budget, too
+    if found is None:
         raise BudgetError(
             f"epsilon = {epsilon:g} affords no release at all; raise --epsilon or lower --rounds "
             "(or raise --eta or --proximal, if they are set by hand)"
         )
+    low, high = found
     while high == low or fits(high):
         low, high = high, 4.0 * high
     while high / low > 1.0 + 1e-10:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
+
+
+def _below(fits: Callable[[float], bool], start: float, factor: float, tries: int) -> tuple[float, float] | None:
+    """First of start, start factor, ... that fits, and the one before it."""
+    low = high = start
+    for _ in range(tries):
+        if low > 0.0 and fits(low):
+            return low, high
+        high, low = low, low * factor
+    return None
 
 
 def pure_epsilon(rho: float) -> float:

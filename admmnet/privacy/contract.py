@@ -20,6 +20,9 @@ from admmnet.privacy.events import DiscreteGaussian, Event, NoRecords, Unprotect
 from admmnet.privacy.filters import Count, Reading, Spend, alone_of
 from admmnet.solvers.radius import tail_delta
 
+STAGES = {"bounds": -3, "shape": -2, "whiten": -1}
+"""Sums before the first round, docs/algorithms.md (113) to (116), and their rounds in the ledger."""
+EARLIEST = min(STAGES.values())
 ROUNDING = 1e-9
 """Relative slack between what was spent and what is proven: both are sums, in different orders."""
 MOST_DRAWS = 2**40
@@ -114,10 +117,12 @@ class Contract:
         return group_epsilon(most.rho, self.promise.delta, self.promise.group)
 
     def spent(self, totals: Totals, *, alone: bool = False) -> float | None:
-        """Epsilon of charges so far: the lesser of their sum and all that a plan lets through (Theorem 25)."""
+        """Epsilon of charges so far: as their filter adds up, and at most all that a plan lets through (Theorem 25)."""
         own = totals.unmasked if alone else totals
         if self.promise is None or own is None:
             return None
+        if isinstance(self.filter, Spend) and self.filter.order is None:
+            return own.epsilon_gaussian(self.promise.delta)
         found = own.epsilon_proven(self.promise.delta, coarse=True)
         most = self.most(alone=alone) if isinstance(self.filter, Count) else None
         return found if most is None else min(found, most.epsilon)
@@ -169,9 +174,10 @@ def _keeps(filter: Count | Spend, form: str, totals: Totals) -> bool:
         return filter.affords(totals, ())
     pairs = [(totals, _sum(filter, form, False)), (totals.unmasked, _sum(filter, form, True))]
     return all(
-        spent.rho <= worst.rho * (1.0 + ROUNDING) and bool(np.all(spent.curve <= worst.curve * (1.0 + ROUNDING)))
+        bool(np.all(getattr(spent, name) <= getattr(worst, name) * (1.0 + ROUNDING)))
         for spent, worst in pairs
         if spent is not None
+        for name in ("rho", "curve", "mu_squared")
     )
 
 

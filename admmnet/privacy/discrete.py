@@ -12,7 +12,7 @@ from __future__ import annotations
 import decimal
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cache, lru_cache, partial
 
@@ -23,25 +23,34 @@ from admmnet.privacy.conversion import gaussian_delta, gaussian_epsilon, gaussia
 
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
+Generators = Sequence[np.random.Generator]
 
 LARGEST = 2.0**44
 """Largest s: magnitudes up to 2^5 s are exact in floating point, and all that are ever drawn fit 64 bits."""
 _FAR = 2.0**5
 """Candidates beyond this many s are decided without floating point, whose exponent is off by at most 2^-40 below it."""
 _SLACK = 2.0**-28
+_CHUNK = 2**15
+"""Candidates that are drawn together: they stay in cache."""
 
 
 def discrete_gaussian(rng: np.random.Generator, s: float, size: int) -> Integers:
-    """Draw N_Z(0, s^2), shape (size,).
+    """Draw N_Z(0, s^2), shape (size,): ``discrete_rows`` of one row."""
+    found: Integers = discrete_rows([rng], s, size)[0]
+    return found
+
+
+def discrete_rows(generators: Generators, s: float, size: int) -> Integers:
+    """Draw N_Z(0, s^2), each row by its own generator as if it were drawn alone, shape (B, size).
 
     Parameters
     ----------
-    rng : Generator
-        Its words are taken as independent fair bits.
+    generators : sequence of B Generator
+        Their words are taken as independent fair bits; a row takes from its own alone.
     s : float
         0 < s <= 2^44.
     size : int
-        How many numbers.
+        How many numbers a row has.
 
     Raises
     ------
@@ -50,19 +59,29 @@ def discrete_gaussian(rng: np.random.Generator, s: float, size: int) -> Integers
     """
     if not 0.0 < s <= LARGEST:
         raise ValueError(f"s must be above 0 and at most 2^44, got s={s}")
+    found = np.zeros((len(generators), size), dtype=np.int64)
+    rows = max(1, _CHUNK // (2 * size + 16))
+    for start in range(0, len(generators), rows):
+        _fill(found[start : start + rows], generators[start : start + rows], s)
+    return found
+
+
+def _fill(found: Integers, rngs: Generators, s: float) -> None:
     bits = max(0, math.frexp(s)[1])
     variance, t = Fraction(s) ** 2, 2**bits  # t > s, a power of two
     mean = float(variance / t)
-    found, missing = [np.zeros(0, dtype=np.int64)], size
-    while missing > 0:
-        y = _discrete_laplace(rng, bits, 2 * missing + 16)
+    filled, size = np.zeros(len(rngs), dtype=np.int64), found.shape[1]
+    while (missing := size - filled).any():
+        y, rows = _discrete_laplace(rngs, bits, np.repeat(np.arange(len(rngs)), (2 * missing + 16) * (missing > 0)))
         far = np.abs(y)
         gamma = np.where(far <= _FAR * s, 0.5 * ((far - mean) / s) ** 2, math.nan)
-        exact = partial(_exponent, far, variance, t)
-        kept = y[_with_probability(rng, gamma, exact)][:missing]
-        found.append(kept)
-        missing -= len(kept)
-    return np.concatenate(found)
+        happens = _with_probability(rngs, rows, gamma, partial(_exponent, far, variance, t))
+        y, rows = y[happens], rows[happens]
+        counts = np.bincount(rows, minlength=len(rngs))
+        place = np.arange(len(y)) + (filled - np.cumsum(counts) + counts)[rows]
+        kept = place < size
+        found[rows[kept], place[kept]] = y[kept]
+        filled = np.minimum(filled + counts, size)
 
 
 def excess(size: int, s: float, parts: int = 1) -> float:
@@ -147,37 +166,38 @@ def _exponent(far: Integers, variance: Fraction, t: int, place: int) -> Fraction
     return (int(far[place]) - variance / t) ** 2 / (2 * variance)
 
 
-def _discrete_laplace(rng: np.random.Generator, bits: int, size: int) -> Integers:
-    """Draw at most ``size`` integers of probability ~ exp(-|j|/2^bits)."""
-    low = (_words(rng, size) >> np.uint64(63 - bits) >> np.uint64(1)).astype(np.int64)
+def _discrete_laplace(rngs: Generators, bits: int, rows: Integers) -> tuple[Integers, Integers]:
+    """Draw at most one integer of probability ~ exp(-|j|/2^bits) for each of ``rows``; return them and their rows."""
+    low = (_words(rngs, rows) >> np.uint64(63 - bits) >> np.uint64(1)).astype(np.int64)
     t = 2**bits
-    low = low[_with_probability(rng, low / t, lambda k: Fraction(int(low[k]), t))]
-    magnitude = low + t * _geometric(rng, len(low))
-    negative = _words(rng, len(low)) >= np.uint64(2**63)
-    kept: Integers = np.where(negative, -magnitude, magnitude)[~(negative & (magnitude == 0))]
-    return kept
+    happens = _with_probability(rngs, rows, low / t, lambda k: Fraction(int(low[k]), t))
+    rows = rows[happens]
+    magnitude = low[happens] + t * _geometric(rngs, rows)
+    negative = _words(rngs, rows) >= np.uint64(2**63)
+    kept = ~(negative & (magnitude == 0))
+    return np.where(negative, -magnitude, magnitude)[kept], rows[kept]
 
 
-def _geometric(rng: np.random.Generator, size: int) -> Integers:
+def _geometric(rngs: Generators, rows: Integers) -> Integers:
     """Draw j >= 0 of probability ~ exp(-j): the number of e^-k, k = 1, 2, ..., above one uniform number."""
-    words = _words(rng, size)
+    words = _words(rngs, rows)
     rising = _powers_rising()  # the first is 0
     count = len(rising) - np.searchsorted(rising, words, side="right")
     for place in np.flatnonzero(count != len(rising) - np.searchsorted(rising, words)):  # further bits decide
-        bits = _Uniform(rng, int(words[place]))
+        bits = _Uniform(rngs[rows[place]], int(words[place]))
         count[place] = next(k for k in itertools.count() if not bits.below_exp(Fraction(k + 1)))
     return count.astype(np.int64)
 
 
 def _with_probability(
-    rng: np.random.Generator, gamma: NDArray[np.float64], exact: Callable[[int], Fraction]
+    rngs: Generators, rows: Integers, gamma: NDArray[np.float64], exact: Callable[[int], Fraction]
 ) -> NDArray[np.bool_]:
     """Whether an event of probability exp(-gamma) happens, for each gamma; nan where only ``exact`` knows it."""
-    words = _words(rng, len(gamma))
+    words = _words(rngs, rows)
     uniform, p = words * 2.0**-64, np.exp(-gamma)
     happens = uniform + 2.0**-64 <= p * (1.0 - _SLACK)
     for place in np.flatnonzero(~happens & ~(uniform >= p * (1.0 + _SLACK))):
-        happens[place] = _Uniform(rng, int(words[place])).below_exp(exact(int(place)))
+        happens[place] = _Uniform(rngs[rows[place]], int(words[place])).below_exp(exact(int(place)))
     return happens
 
 
@@ -197,7 +217,7 @@ class _Uniform:
                     return False
                 if Fraction(1, 2**self._bits) < high - low:
                     break  # narrower bounds first
-                self._value = self._value * 2**64 + int(_words(self._rng, 1)[0])
+                self._value = self._value * 2**64 + self._rng.bit_generator.random_raw()
                 self._bits += 64
         raise AssertionError("bounds end at a point")
 
@@ -234,5 +254,8 @@ def _powers_rising() -> Words:
     return np.array(_powers()[::-1], dtype=np.uint64)
 
 
-def _words(rng: np.random.Generator, size: int) -> Words:
-    return rng.integers(0, 2**64, size=size, dtype=np.uint64)
+def _words(rngs: Generators, rows: Integers) -> Words:
+    """Next word for each of ``rows``, which ascend, of the row's own generator."""
+    counts = np.bincount(rows, minlength=len(rngs)).tolist()
+    pieces = [rng.bit_generator.random_raw(count) for rng, count in zip(rngs, counts, strict=True)]
+    return np.concatenate(pieces, dtype=np.uint64)

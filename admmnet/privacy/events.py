@@ -51,6 +51,8 @@ class ObjectivePerturbation:
     """The loss is logistic, whose gradient and curvature cannot be extreme together: Theorem 3 (L)."""
     noise_share: Share | None = None
     """epsilon3 / epsilon1 of Ding et al. (2020), which the published arithmetic reads; None for their 0.99."""
+    one_sided: bool = False
+    """The loss's slope has one sign for each record: Theorem 26."""
 
 
 @dataclass(frozen=True)

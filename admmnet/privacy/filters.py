@@ -11,22 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from admmnet.errors import RequestError
+from admmnet.privacy import events as kinds
 from admmnet.privacy.budget import SHARED, SLACK, Charges, Totals, excess_of
 from admmnet.privacy.conversion import ORDERS, allowance, best_order, epsilon_at_orders
 from admmnet.privacy.discrete import discrete_epsilon, discrete_mu, most_excess
-from admmnet.privacy.events import (
-    AboveThreshold,
-    DiscreteGaussian,
-    Event,
-    GammaNorm,
-    GammaNormVector,
-    Gaussian,
-    Laplace,
-    NoRecords,
-    ObjectivePerturbation,
-    SubsampledGaussian,
-    parameters,
-)
+from admmnet.privacy.events import DiscreteGaussian, Event, NoRecords, parameters
+from admmnet.privacy.proven import gaussian_mu_squared
 
 HEADROOM = 2.0
 """What (P10) of all questions may come to, over that of the plan: a question's noise moves with the point."""
@@ -46,27 +36,27 @@ class Reading(NamedTuple):
 def _bounds(event: Event) -> tuple[tuple[Any, ...], tuple[float, ...]]:
     """What a covered event has equal, and what it has not larger: the table of Theorem 25."""
     match event:
-        case Gaussian():
+        case kinds.Gaussian():
             claimed = event.objective_sensitivity, event.objective_sigma, event.noise_share
             return claimed, (event.sensitivity / event.sigma,)
-        case DiscreteGaussian():
+        case kinds.DiscreteGaussian():
             ratio = event.sensitivity / event.sigma
             return (event.colluders,), (ratio, float(event.dimension), float(event.agents))
-        case ObjectivePerturbation():
-            kinds = event.records, event.logistic, event.gated, event.noise_share
-            ratio = event.sensitivity / event.sigma
-            return kinds, (ratio, event.curvature / event.convexity, event.sensitivity)
-        case GammaNorm():
+        case kinds.ObjectivePerturbation():
+            same = event.records, event.logistic, event.gated, event.noise_share, event.one_sided
+            ratio, mu_squared = event.sensitivity / event.sigma, gaussian_mu_squared(event)
+            return same, (ratio, event.curvature / event.convexity, event.sensitivity, mu_squared)
+        case kinds.GammaNorm():
             kind = event.records, event.dimension, event.logistic, event.penalty
             slope = event.sensitivity * event.rate
             return kind, (slope, event.curvature / event.convexity, event.curvature)
-        case GammaNormVector():
+        case kinds.GammaNormVector():
             return (event.dimension,), (event.sensitivity * event.rate,)
-        case Laplace():
+        case kinds.Laplace():
             return (event.gate_epsilon,), (event.sensitivity / event.scale,)
-        case AboveThreshold():
+        case kinds.AboveThreshold():
             return (), (event.epsilon_threshold, event.epsilon_query)
-        case SubsampledGaussian():
+        case kinds.SubsampledGaussian():
             return (event.sampling,), (event.rate, float(event.steps), 1.0 / event.noise_multiplier)
     return (), ()
 
@@ -182,7 +172,7 @@ class Spend:
     delta: float
     """What it keeps."""
     order: int | None = None
-    """Index into ``conversion.ORDERS``; None where (mu^2, kappa) of Gaussian events is added up."""
+    """Index into ``conversion.ORDERS``; None where (mu^2, kappa) is added up."""
     kappa: float = 0.0
     """Without order, the most that (P10) may come to; 0 where no Gaussian event is a discrete one."""
     parts: int = 1

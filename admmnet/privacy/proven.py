@@ -13,24 +13,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from admmnet.privacy import events as kinds
 from admmnet.privacy import subsampled
 from admmnet.privacy.conversion import LAMBDAS, ORDERS
-from admmnet.privacy.events import (
-    AboveThreshold,
-    DiscreteGaussian,
-    Event,
-    GammaNorm,
-    GammaNormVector,
-    Gaussian,
-    Laplace,
-    NoRecords,
-    ObjectivePerturbation,
-    SubsampledGaussian,
-)
+from admmnet.privacy.events import DiscreteGaussian, Event, GammaNorm, Gaussian, NoRecords, ObjectivePerturbation
 from admmnet.types import Vector
 
 LEAST = math.ulp(0.0)
 """What a cost is at least: none rounds to zero."""
+ROUNDED = 1.0 + 1e-12
+"""More than rounding takes from K and lam of Theorem 26."""
 LOGISTIC = 1.4428
 """sup over s, t in (0, 1) of 32 (s^2 (1-s)^2 + t^2 (1-t)^2) / (4 - (s+t)^2) in Theorem 3 (L): 1.44272, rounded up."""
 
@@ -47,24 +39,24 @@ class EventCost(NamedTuple):
 def cost(event: Event) -> EventCost:
     """Proven cost of one event, infinite for an unprotected release; its curve is read-only."""
     match event:
-        case ObjectivePerturbation():
+        case kinds.ObjectivePerturbation():
             rho, curve = _objective_perturbation(event)
-        case Gaussian() | DiscreteGaussian():  # the discrete one: Canonne, Kamath, Steinke 2020, Theorem 4
+        case kinds.Gaussian() | kinds.DiscreteGaussian():  # the discrete one: Canonne, Kamath, Steinke 2020, Theorem 4
             rho = gaussian_rho(event.sensitivity, event.sigma)
             if isinstance(event, DiscreteGaussian) and event.parts > 1:
                 rho = math.nextafter(rho, math.inf)  # Theorem 19, (P12): more than several parts add
             curve = rho * ORDERS
-        case Laplace():
+        case kinds.Laplace():
             rho, curve = _pure(event.sensitivity / event.scale)
-        case AboveThreshold():
+        case kinds.AboveThreshold():
             rho, curve = _pure(event.epsilon_threshold + event.epsilon_query)
-        case GammaNorm():
+        case kinds.GammaNorm():
             rho, curve = _pure(gamma_norm_epsilon(event))
-        case GammaNormVector():
+        case kinds.GammaNormVector():
             rho, curve = _pure(event.rate * event.sensitivity)
-        case SubsampledGaussian():
+        case kinds.SubsampledGaussian():
             rho, curve = subsampled.rho(event), subsampled.curve(event)
-        case NoRecords():
+        case kinds.NoRecords():
             rho, curve = 0.0, np.zeros_like(ORDERS)
         case _:
             rho, curve = math.inf, np.full_like(ORDERS, np.inf)
@@ -103,7 +95,8 @@ def _pure(epsilon: float) -> tuple[float, Vector]:
 
 
 def _objective_perturbation(event: ObjectivePerturbation) -> tuple[float, Vector]:
-    """docs/privacy.md Theorem 3: rho0 + 2.6 kappa^2, and the curve min{(R), (A)}, or (L) for logistic loss."""
+    """docs/privacy.md Theorem 3: rho0 + 2.6 kappa^2, the curve min{(R), (A)}, or (L); at most Theorem 26's mu^2/2."""
+    half = 0.5 * gaussian_mu_squared(event)
     rho0 = gaussian_rho(event.sensitivity, event.sigma)
     kappa = event.curvature / (event.records * event.convexity)
     y = LAMBDAS * kappa
@@ -114,4 +107,25 @@ def _objective_perturbation(event: ObjectivePerturbation) -> tuple[float, Vector
     if event.logistic:
         logistic = ORDERS * np.maximum(rho0, LOGISTIC * kappa * kappa / np.maximum(1.0 - y, 1e-3))
         curve = np.where(y < 0.999, np.minimum(curve, logistic), curve)
-    return rho0 + 2.6 * kappa * kappa, curve
+    return min(rho0 + 2.6 * kappa * kappa, half), np.minimum(curve, ORDERS * half)
+
+
+def stretch(event: ObjectivePerturbation) -> float:
+    """Lam of docs/privacy.md Theorem 26, mu over sensitivity/sigma; inf where it proves none; k is its K."""
+    k = 2.0 * event.sigma / event.sensitivity / event.records * (event.curvature / event.convexity) * ROUNDED
+    k *= 4.0 if event.logistic else 1.0
+    most = 1.5 if event.logistic else 0.8
+    if not (event.one_sided and k <= most):  # nan fails, too
+        return math.inf
+    if event.logistic:
+        return (1.0 + 0.3 * max(0.0, k - 0.79) ** 2) * ROUNDED
+    return (1.0 + 0.11 * max(k, 0.17) ** 2 + 0.36 * max(0.0, k - 0.3) ** 2) * ROUNDED
+
+
+def gaussian_mu_squared(event: Event) -> float:
+    """mu^2 of N(0, 1) against N(mu, 1), which cost no less than the event; inf where no such pair is proved."""
+    if isinstance(event, ObjectivePerturbation):
+        lam = stretch(event)
+        return max((lam * (event.sensitivity / event.sigma)) ** 2, LEAST) if lam < math.inf else lam
+    near = isinstance(event, Gaussian | DiscreteGaussian | NoRecords)
+    return 2.0 * cost(event).rho if near else math.inf

@@ -55,6 +55,14 @@ class PrivacySettings:
         hosts=True,
         everyday=9,
     )
+    account_order: bool = setting(
+        False,
+        "privacy",
+        "open a new account with one Renyi order, which takes every kind of event; without it a plan of Gaussian noise "
+        "and minimisers opens one that adds up mu^2, for less noise, and takes nothing else later",
+        numbers=False,
+        hosts=True,
+    )
     group_size: int = setting(
         1,
         "privacy",
@@ -101,6 +109,8 @@ class PrivacySettings:
             raise RequestError("colluders goes with trust = 'masked': give that, or leave it out")
         if self.account is not None and self.no_account:
             raise RequestError("no_account and account exclude each other: give one of them")
+        if self.account_order and self.account is None:
+            raise RequestError("account_order says how an account is opened: name its folder with account as well")
         known = settings_in(PrivacySettings)
         for agent, table in self.budgets.items():
             where = f"[privacy.agents.{agent}]"

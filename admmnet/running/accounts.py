@@ -19,7 +19,7 @@ from admmnet.privacy.budget import Totals
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.contract import Contract
 from admmnet.privacy.ledger.account import AccountFile, account_path, delta_of
-from admmnet.privacy.ledger.lines import KEPT
+from admmnet.privacy.ledger.lines import KEPT, NOTHING
 from admmnet.privacy.settings import ANOTHER_FOLDER, PrivacySettings
 from admmnet.running.checkpoint.resume import begun_at
 from admmnet.transport import World
@@ -155,23 +155,43 @@ def _dealt(values: Mapping[str, Any]) -> dict[str, Any]:
     return dealt
 
 
-def check_gaussian(account: AccountFile, method: Method, agent: int, target: Target) -> None:
+def opening_notes(accounts: Collection[AccountFile]) -> tuple[str, ...]:
+    """What a new account takes from now on, where that is not everything."""
+    new = [one for one in accounts if one.place == NOTHING and one.filter and one.filter.order is None]
+    if not new:
+        return ()
+    return (
+        f"the account {new[0].path.parent} is new and adds up mu^2: later runs on it may have Gaussian noise and "
+        "minimisers (noisy-gd, ssp, pp-admm), no held thresholds, Laplace noise or sampled batches; --account-order "
+        "opens one for all",
+    )
+
+
+def check_gaussian(account: AccountFile, method: Method, agent: int, target: Target, *, asked: bool) -> None:
     """Refuse a plan that an account of mu^2 cannot add up, before anything is calibrated to what is left.
+
+    ``asked`` says whether an order was asked for, which is fixed when an account is opened.
 
     Raises
     ------
     RequestError
         Naming what the plan would charge.
     """
+    if asked:
+        raise RequestError(
+            f"account_order came too late: the account {account.path} was opened without a Renyi order; leave it out, "
+            "or name another folder with --account, whose epsilon comes on top of this one's"
+        )
     fresh = method.plan(agent, replace(target, spent=None, account=None))
     other = sorted(
         {event.mechanism for event, _ in fresh.charges if math.isinf(Totals.of([(event, 1)], "").mu_squared)}
     )
     if other:
         raise RequestError(
-            f"the account {account.path} was opened by a plan of Gaussian noise alone and adds up mu^2, which "
-            f"{', '.join(other)} of {method.settings.algorithm!r} has none of: name another folder with --account, "
-            "whose epsilon comes on top of this one's, or take an algorithm whose noise is Gaussian (noisy-gd, ssp)"
+            f"the account {account.path} adds up mu^2, which {', '.join(other)} of {method.settings.algorithm!r} has "
+            "none of here: name another folder with --account, whose epsilon comes on top of this one's (with "
+            "--account-order it takes every method), or take an algorithm whose noise is Gaussian (noisy-gd, ssp; "
+            "pp-admm and ipp-admm where --eta or --proximal is large enough)"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from copy import copy
 
 import numpy as np
 
@@ -29,6 +30,16 @@ class Attempts:
         self.void: list[int] = []  # rounds of void attempts
         self.missed: dict[int, int] = {}  # agents that were missing in one, and since when sums are without them
         self.ended: int | None = None  # round from which on too few agents were left
+
+    def of_stage(self, largest: float) -> Attempts:
+        """Attempts of a sum before the first round: without spare ones, and sharing nothing that is set."""
+        found = copy(self)
+        found._spare, found._largest = 0, largest
+        return found
+
+    def after(self, stage: Attempts) -> None:
+        """Go on with the numbers and participants that a sum before the first round has left."""
+        self._number, self.participants, self.ended = stage._number, stage.participants, stage.ended
 
     def begin(self, round: int) -> tuple[int, tuple[int, ...]]:
         """Number of the next attempt, and who takes part; nobody where too few agents are left for one."""

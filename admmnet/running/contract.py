@@ -67,7 +67,8 @@ def _contract(
     promise = Promise(target.epsilon, target.delta, target.accountant, relation, group, colluders)
     parts = 1 if colluders is None else agents - colluders
     own = target.epsilon, target.delta
-    filter = Spend.of(*own, target.worst(charges), parts) if adaptive else Count.of(charges, *own)
+    worst = target.worst(charges)  # with what comes before the plan, which the filter counts, too
+    filter = Spend.of(*own, worst, parts) if adaptive else Count.of((*target.before, *charges), *own)
     contract = Contract(promise, filter, target.account, target.form, covered)
-    fits = target.accountant != "proven" or target.allows(target.worst(charges))
+    fits = target.accountant != "proven" or target.allows(worst)
     return contract, fits and contract.sound()

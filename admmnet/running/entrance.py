@@ -22,8 +22,9 @@ from admmnet.files import raise_descriptors, remedy
 from admmnet.graph.simple import Graph
 from admmnet.methods import fixed, only_filled
 from admmnet.methods.blame import blaming
+from admmnet.methods.encoding_rule import Wish
 from admmnet.record.folder import SUMMARY
-from admmnet.running.accounts import deltas_of, open_accounts, records_of
+from admmnet.running.accounts import deltas_of, open_accounts, opening_notes, records_of
 from admmnet.running.agreement import world_of
 from admmnet.running.arguments import Arguments, in_python
 from admmnet.running.ends import terminating
@@ -154,11 +155,15 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     records = records_of(request, network.agents or 1, config.mode, seeded=run.seeded)
     accounts = run_on_all(world, lambda: open_accounts(settings, records, counts, mine, run.resume))
     try:
-        public = Public(counts, width, data.task, data.classes)
-        method, agents, contracts = decide(settings, graph, world, owners, public, accounts)
+        public = Public(counts, width, data.task, data.classes, data.raw)
+        wish = Wish(request.encode, request.whiten, request.encode_share, request.whiten_share)
+        method, agents, contracts, prologue = decide(settings, graph, world, owners, public, accounts, wish)
         hosts = require_room(world, method, len(agents))
         settings, keeps = only_filled(settings, method.settings), run.checkpoint_every is not None
         config, loss = config.filled(settings), loss_of(settings)
+        if run.measure_every == "auto":  # by public settings, never by a clock: the same at all hosts, and in every run
+            config = config.changed(measure_every=1 if method.open_ended else max(1, method.rounds // 10))
+            run = config.sections.run
         run_on_all(world, lambda: rehearse(method, agents, contracts, holders, loss, checkpoints=keeps))
 
         def simulated() -> FaultModel | None:
@@ -170,15 +175,16 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
         for account in accounts.values():
             account.close()
         raise
-    advice = method.notes(drowned_of(world, method, agents))
+    advice = (*prologue.notes, *method.notes(drowned_of(world, method, agents)))
     said = notes_of(settings, data, simulation=simulation, seeded=run.seeded)
-    notes = (*said, *source_note(settings), *advice, *host_notes(hosts), *(trouble.notes() if trouble else ()))
+    said += (*opening_notes(accounts.values()), *source_note(settings))
+    notes = (*said, *advice, *host_notes(hosts), *(trouble.notes() if trouble else ()))
     masked = {} if config.colluders is None else public_settings(config, digests=False)
     agreed = json.dumps(masked, sort_keys=True)
     kept = settings_digest(config) if keeps or run.resume is not None else ""
     texts = Texts(to_toml(config), kept, hashlib.sha256(agreed.encode()).hexdigest())
     asked = request, network, settings, run, config.mode, texts, faults.topology_schedule
-    own = holders, method, agents, contracts, accounts, trouble
+    own = holders, method, agents, contracts, accounts, trouble, prologue
     return Plan(*asked, graph, data, *own, notes, advice, config)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -34,6 +35,7 @@ from admmnet.running.loading import Loader, block_of
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
 from admmnet.running.plan import Prepared
+from admmnet.running.prologue import run_prologue
 from admmnet.running.readout import TailAverage
 from admmnet.running.references import pooled_figure
 from admmnet.running.rounds import Rounds
@@ -83,6 +85,8 @@ def execute(
         agents = sorted((node for block in blocks for node in block), key=lambda node: node.id)
         # keeps what was charged, whatever happens
         opened.callback(close_all, [agent.ledger for agent in agents])
+        data, found = run_prologue(plan, transport, blocks, keeper, attempts)
+        plan = replace(plan, data=data)
         tail = TailAverage(plan.method.rounds)
         keeper.restore(blocks, tail)
         listener, stopped = Listener(transport, on_round, stoppable=stoppable), False
@@ -94,7 +98,7 @@ def execute(
             opened.callback(receipts.close)
         rounds = Rounds(plan, transport, blocks, keeper, receipts, attempts)
         keeper.save(keeper.start, blocks, tail, observer.clock)
-        alone, every = plan.method.verb == "none", plan.run.measure_every
+        alone, every = plan.method.verb == "none", int(plan.run.measure_every)
         done = seen = shown = keeper.start
         for round in count(done) if alone and plan.method.open_ended else range(done, plan.method.rounds):
             said = rounds.run(round)
@@ -132,7 +136,7 @@ def execute(
             transport,
             {"total": time.perf_counter() - start, **rounds.seconds},
             (*plan.notes, *rounds.notes(done), *keeper.notes, *(() if receipts is None else receipts.notes)),
-            pooled_figure(plan, transport, loader),
+            pooled_figure(plan, transport, loader, found),
             None if receipts is None else receipts.source,
             stopped=stopped,
         )
@@ -199,6 +203,8 @@ def _node(plan: Prepared, file: LedgerFile, i: int, keeper: Keeper, masks: Masks
 
 def _ledger(plan: Prepared, file: LedgerFile, agent: int, since: Place | None) -> Ledger:
     settings, weight = plan.settings, plan.agents[agent].weight
+    covered = plan.contracts[agent].covered
+    measured = covered and plan.prologue.stages and plan.data.preprocessing == "public-bounds"
     header = Header(
         agent=agent,
         neighbours=tuple(sorted(plan.graph[agent])),
@@ -210,7 +216,8 @@ def _ledger(plan: Prepared, file: LedgerFile, agent: int, since: Place | None) -
         weight=None if weight == 1.0 else weight,
         mode=plan.mode,
         noise="seeded" if plan.run.seeded else "private",
-        preprocessing=plan.data.preprocessing if plan.contracts[agent].covered else "data-dependent",
+        preprocessing="private" if measured else plan.data.preprocessing if covered else "data-dependent",
+        stages=plan.prologue.names,
         version=__version__,
     )
     durable, account = not plan.simulation, plan.accounts.get(agent)

@@ -33,6 +33,10 @@ MEASURED = RoundFigures.places(
 """Columns that take a pass over records, or need the consensus."""
 JUDGED = RoundFigures.places("test_error", "train_loss", "consensus_loss")
 """Columns that the final models change."""
+MANY = 6
+"""Models from which on one product has the scores of several: fewer are no faster than one by one."""
+SCORES = 2**20
+"""Scores that a product gives at most, 8 MB."""
 
 
 class Observer:
@@ -228,37 +232,40 @@ class Observer:
         found = standing(theta)
         return {int(i): min(float(found[i]), 1e300) for i in np.flatnonzero(found > far(theta.shape[1]))}
 
-    def _losses(self, block: Sequence[Node], theta: Matrix) -> Vector:
-        """Every agent's mean loss over its records at its row of theta, shape (B, d): in simulations alone."""
-        holder, _ = self._holders[block[0].id]
-        assert isinstance(holder, SimulatedHolder)
-        return holder.mean_losses(theta, self._loss)
-
     def _error(self, theta: Vector) -> float:
         return float(test_errors(self._data, theta[None])[0])
+
+    def _errors(self, theta: Matrix) -> Vector:
+        """Test error of every model, shape (B, d): several a product where there are many."""
+        rows = 1 if len(theta) < MANY else max(1, SCORES // max(1, len(self._data.y_test)))
+        return np.concatenate([test_errors(self._data, theta[k : k + rows]) for k in range(0, len(theta), rows)])
 
     def _counted(self) -> RoundFigures:
         """Figures of the agents of this process that take no pass over records; 0 in the other columns."""
         rows = RoundFigures.filled(0.0, len(self._nodes))
         rows.releases = [node.agent.releases for node in self._nodes]
         rows.bytes_sent = [8 * node.agent.numbers for node in self._nodes]
-        rows.spent = [RoundFigures.NO_FIGURE if (spent := node.spent) is None else spent for node in self._nodes]
+        # agents with equal histories share totals
+        totals = [(id(node.ledger.totals), id(node.ledger.contract)) for node in self._nodes]
+        distinct = dict(zip(totals, self._nodes, strict=True)).items()
+        found = {own: RoundFigures.NO_FIGURE if (spent := node.spent) is None else spent for own, node in distinct}
+        rows.spent = [found[own] for own in totals]
         return rows
 
     def _figures(self, judged: Vector | None) -> RoundFigures:
         """All figures of this process's agents; those that need a consensus, in simulations alone.
 
-        What agents of a block that hold the consensus share is found once.
+        What agents that hold the consensus share is found once.
         """
-        mine = self._counted()
-        for block in self._blocks:
-            places = [self._place[node.id] for node in block]
-            theta, own = np.stack([node.theta for node in block]), RoundFigures(mine.values[places])
-            same = judged is not None and bool((theta == judged[:-1]).all())
-            own.test_error = judged[-1] if judged is not None and same else test_errors(self._data, theta)
-            if self._simulation and judged is not None:
-                self._compare(own, block, theta, judged[:-1])
-            mine.values[places] = own.values
+        mine, theta = self._counted(), self.models()
+        same = judged is not None and bool((theta == judged[:-1]).all())
+        mine.test_error = judged[-1] if judged is not None and same else self._errors(theta)
+        if self._simulation and judged is not None:
+            for block in self._blocks:
+                places = [self._place[node.id] for node in block]
+                own = RoundFigures(mine.values[places])
+                self._compare(own, block, theta[places], judged[:-1])
+                mine.values[places] = own.values
         return mine
 
     def _compare(self, own: RoundFigures, block: Sequence[Node], theta: Matrix, consensus: Vector) -> None:
@@ -272,10 +279,12 @@ class Observer:
         own.consensus_objective = weights * own.consensus_loss + 0.5 * share * float(consensus @ consensus)
 
     def _two_losses(self, block: Sequence[Node], theta: Matrix, consensus: Vector) -> tuple[Vector, Vector]:
-        """Losses of the agents of a block at their own models, and at the consensus."""
-        losses = self._losses(block, theta)
-        same = bool((theta == consensus).all())
-        return losses, losses if same else self._losses(block, np.broadcast_to(consensus, theta.shape))
+        """Losses of the agents of a block at their own models, and at the consensus: in simulations alone."""
+        holder, _ = self._holders[block[0].id]
+        assert isinstance(holder, SimulatedHolder)
+        others = () if bool((theta == consensus).all()) else (np.broadcast_to(consensus, theta.shape),)
+        found = holder.mean_losses(self._loss, theta, *others)
+        return found[0], found[-1]
 
     def judge(self, theta: Matrix, sent: Integers) -> None:
         """Put the figures of the final models, shape (N, d), in place of the last round's.
@@ -283,12 +292,11 @@ class Observer:
         ``sent``, of shape (N,), has the numbers that every agent has sent for them.
         """
         consensus, mine = self._consensus(theta), RoundFigures.filled(0.0, len(self._nodes))
-        for block in self._blocks:
+        mine.test_error = self._errors(theta[[node.id for node in self._nodes]])
+        for block in self._blocks if self._simulation else ():
             places, ids = [self._place[node.id] for node in block], [node.id for node in block]
-            mine.test_error[places] = test_errors(self._data, theta[ids])
-            if self._simulation:
-                losses = self._two_losses(block, theta[ids], consensus)
-                mine.train_loss[places], mine.consensus_loss[places] = losses
+            losses = self._two_losses(block, theta[ids], consensus)
+            mine.train_loss[places], mine.consensus_loss[places] = losses
         said = edge.collect(self._transport, mine.values[:, JUDGED])
         self.rows.values[:, JUDGED] = self.kept(said, self.rows.values[:, JUDGED])
         self.theta = theta

@@ -14,11 +14,13 @@ from admmnet.data import DataSettings, Records
 from admmnet.errors import RequestError
 from admmnet.faults.model import FaultModel
 from admmnet.graph.simple import Graph
+from admmnet.holder.encoding import Encoding
 from admmnet.holder.known import LabelKind
 from admmnet.holder.series import SINGLE_SITE_LOSSES
 from admmnet.methods import METHODS
 from admmnet.methods.base import AgentPlan, Facts, Method
 from admmnet.methods.blame import blaming, defined
+from admmnet.methods.encoding_rule import Prologue, Wish, prologue_of
 from admmnet.methods.settings import MethodSettings
 from admmnet.methods.single_site.base import SingleSite
 from admmnet.methods.sums import SumMethod
@@ -79,6 +81,8 @@ class Prepared:
     """Open accounts of this process's agents, empty without ``--account``."""
     faults: FaultModel | None
     """What is simulated."""
+    prologue: Prologue
+    """What is measured before the first round."""
     notes: tuple[str, ...]
     """To be shown once."""
     advice: tuple[str, ...]
@@ -119,6 +123,17 @@ class Public(NamedTuple):
     width: int
     task: LabelKind = "binary"
     classes: int = 2
+    raw: Encoding | None = None
+    """How raw records are encoded where nothing is measured; None where they come encoded."""
+
+
+class Decided(NamedTuple):
+    """Method, plans and contracts of this process's agents, and what comes before the first round."""
+
+    method: Method
+    agents: dict[int, AgentPlan]
+    contracts: dict[int, Contract]
+    prologue: Prologue
 
 
 def decide(
@@ -128,7 +143,8 @@ def decide(
     owners: Sequence[Sequence[int]],
     public: Public,
     accounts: Mapping[int, AccountFile] = MappingProxyType({}),
-) -> tuple[Method, dict[int, AgentPlan], dict[int, Contract]]:
+    wish: Wish = Wish(),  # noqa: B008
+) -> Decided:
     """Choose and calibrate from public facts; errors are raised on every process alike.
 
     Raises
@@ -145,12 +161,14 @@ def decide(
     nominal = _nominal(settings, world, owners, targets) if shared else {}
     facts = Facts(around, public.counts, public.width, nominal, public.task, public.classes)
 
-    def plans() -> tuple[Method, dict[int, tuple[AgentPlan, Contract]]]:
+    def plans() -> tuple[Prologue, Method, dict[int, tuple[AgentPlan, Contract]]]:
+        prologue = prologue_of(settings, facts, public.raw, wish)
+        own = {i: replace(target, before=prologue.before(i, target)) for i, target in targets.items()}
         with blaming(kind):
-            method = kind(settings, facts)
-            return method, {i: _planned(settings, method, i, targets[i], accounts.get(i)) for i in mine}
+            method = kind(settings, prologue.rest(facts))
+            return prologue, method, {i: _planned(settings, method, i, own[i], accounts.get(i)) for i in mine}
 
-    method, found = run_on_all(world, plans)
+    prologue, method, found = run_on_all(world, plans)
     planned = {i: plan for i, (plan, _) in found.items()}
     contracts = {i: contract for i, (_, contract) in found.items()}
     if isinstance(method, SumMethod) and settings.trust == "masked":  # all add noise for the strictest of them
@@ -158,12 +176,12 @@ def decide(
 
         def fits(agent: int, ratio: Any) -> bool:
             """Whether it follows from the budget left: what (P5) and (P2) make of one differs by less than this."""
-            near = math.sqrt(2.0 * nominal[agent] / method.attempts)
+            near = math.sqrt(2.0 * method.facts.nominal[agent] / method.attempts)
             return type(ratio) in (int, float) and 0.5 * near <= ratio <= 2.0 * near
 
         ratios = gather_owned(world, owners, own, fits, "share of sensitivity in the noise")
         planned = {i: replace(plan, noise=min(ratios.values())) for i, plan in planned.items()}
-    return method, planned, contracts
+    return Decided(method, planned, contracts, prologue)
 
 
 def _target(settings: MethodSettings, agent: int, account: AccountFile | None) -> Target:
@@ -189,11 +207,13 @@ def _planned(
         parts = 1 if settings.trust == "local" else len(method.facts.counts) - (settings.colluders or 0)
         worst = target.worst(first.charges)
         if not first.charges:  # of an agent that is never asked: the account is open to any plan
-            worst.curve, worst.mu_squared = (Target(target.epsilon, target.delta).nominal_rho() * ORDERS, math.inf)
+            worst.curve = Target(target.epsilon, target.delta).nominal_rho() * ORDERS
+        if settings.account_order or not first.charges:
+            worst.mu_squared = math.inf
         account.filter = Spend.of(target.epsilon, target.delta, worst, parts)
         target = replace(target, account=account.filter)
     elif account is not None and target.order is None:
-        check_gaussian(account, method, agent, target)
+        check_gaussian(account, method, agent, target, asked=settings.account_order)
     plan = method.plan(agent, target)
     if not isinstance(plan, AgentPlan):
         raise RequestError(f"{defined(type(method), 'plan')}: returns {type(plan).__name__}: it must be an AgentPlan")

@@ -18,6 +18,7 @@ from admmnet.methods.single_site.base import regularisation_of
 from admmnet.privacy.ledger.form import finite
 from admmnet.running.loading import Loader
 from admmnet.running.plan import Prepared
+from admmnet.running.prologue import Found
 from admmnet.running.sharing import KEPT
 from admmnet.solvers.accurate import WIDE
 from admmnet.solvers.losses import Loss
@@ -43,32 +44,34 @@ def references(data: Records, pooled: float | None) -> dict[str, float | None]:
     return {name: finite(constant_figure(data.task, data.y_test)), "pooled": pooled}
 
 
-def pooled_figure(plan: Prepared, transport: Transport, loader: Loader | None) -> float | None:
+def pooled_figure(plan: Prepared, transport: Transport, loader: Loader | None, found: Found) -> float | None:
     """Test figure of the ``optimum`` for all training records of a simulation, the same at every process.
 
     The writer computes it, from its own holders' records and those it has read for others, else from all read again.
-    None in a private run, without test records, above ``MOST``, and where no cheap solver knows the loss.
+    Records are encoded as ``found``. None in a private run, without test records, above ``MOST``, and where no cheap
+    solver knows the loss.
     """
-    mine = _pooled(plan, transport, loader) if is_writer(transport) else None
+    mine = _pooled(plan, transport, loader, found) if is_writer(transport) else None
     answers = transport.world.gather(mine)
     return next((value for value in answers if type(value) is float and math.isfinite(value)), None)
 
 
-def _pooled(plan: Prepared, transport: Transport, loader: Loader | None) -> float | None:
+def _pooled(plan: Prepared, transport: Transport, loader: Loader | None, found: Found) -> float | None:
     settings, data, alone = plan.settings, plan.data, transport.world.size == 1
     size = sum(data.counts.values()) * plan.method.facts.size
     if not plan.simulation or not len(data.y_test) or size > MOST or (plan.request.per_agent and not alone):
         return None
     agents = sorted(data.counts)
     try:
-        shards = dict(data.shards)  # others' that this process has read
+        read = dict(data.shards)  # others' that this process has read
+        own: dict[int, Any] = {}
         for i, (holder, member) in plan.holders.items():
             assert isinstance(holder, SimulatedHolder)
             problem = holder.problem(plan.loss, 0.0, member)
-            shards[i] = problem.X, problem.y
-        if len(shards) < len(agents):
-            shards = (loader or load)(plan.request, len(agents), agents).shards
-        parts = [shards[i] for i in agents]
+            own[i] = problem.X, problem.y
+        if len(read | own) < len(agents):
+            read = (loader or load)(plan.request, len(agents), agents).shards
+        parts = [own[i] if i in own else (found.rows(read[i][0]), read[i][1]) for i in agents]
         if any(is_sparse(X) for X, _ in parts):
             return None
         X, y = np.vstack([X for X, _ in parts]), np.concatenate([y for _, y in parts])

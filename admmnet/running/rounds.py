@@ -53,7 +53,7 @@ class Rounds:
 
     def _attempt(self, round: int) -> tuple[bool, bool]:
         begin, transport = time.perf_counter(), self._transport
-        now = None if self._faults is None else self._faults.at(round)
+        now = None if self._faults is None else self._faults.at(max(round, 0))  # stages have the first round's
         taking = taking_part(self._blocks, now, transport.lost)
         for node in self._nodes:
             node.outgoing = None  # who is offline says nothing

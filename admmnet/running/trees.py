@@ -26,7 +26,7 @@ class RoundTrees:
 
     def at(self, round: int) -> Trees:
         """Tree of a round where some agents are lost for good; None where one of the others is away."""
-        place, away = 0, frozenset[int]()
+        place, away, round = 0, frozenset[int](), max(round, 0)  # stages before it have the first round's
         if self._faults is not None:
             away = frozenset(np.flatnonzero(~self._faults.at(round).online).tolist())
             if self._faults.schedule is not None:
@@ -50,7 +50,7 @@ class RoundTrees:
         """Messages of every agent in a round, shape (N,), eq. (92): what is lost is repeated until it has arrived."""
         if self._faults is None or not self._faults.drop:
             return tree.messages(total.agents)
-        links, tries, below = self._faults.links, self._faults.tries(round), tree.below
+        links, tries, below = self._faults.links, self._faults.tries(max(round, 0)), tree.below
         parents, up = tree.parent[below], tree.upward(total.agents)[below]
         found = np.zeros(len(tree.parent), dtype=np.int64)
         found[below] = np.where(up, tries[links.place(below, parents)], 0)

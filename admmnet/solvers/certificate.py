@@ -66,11 +66,16 @@ class AnySolver:
 
     def losses(self, theta: Vector) -> Vector:
         """Loss of every record at theta, shape (n,)."""
-        return self.loss.value(scores(self.X, theta), self.y)
+        (found,) = self.scores_at(theta)
+        return self.loss.value(found, self.y)
 
-    def mean_loss(self, theta: Vector) -> float:
-        """Mean loss over the records at theta."""
-        return float(np.mean(self.losses(theta)))
+    def mean_losses(self, *points: Vector) -> list[float]:
+        """Mean loss over the records at each of several points, in one pass."""
+        return [float(np.mean(self.loss.value(u, self.y))) for u in self.scores_at(*points)]
+
+    def scores_at(self, *points: Vector) -> list[Vector]:
+        """Scores of the records at each point, as ``scores``."""
+        return scores(self.X, *points)
 
     def data_gradient(self, theta: Vector) -> Vector:
         """Gradient of the mean loss at theta, shape (d,)."""
@@ -103,13 +108,14 @@ def rows_at_once(X: Matrix) -> int:
     return int(X.shape[0]) if is_sparse(X) else block_rows(*X.shape)
 
 
-def scores(X: Matrix, theta: Vector) -> Vector:
-    """Scores x_k . theta to the bit as `gradient` computes them, shape (n,)."""
+def scores(X: Matrix, *points: Vector) -> list[Vector]:
+    """Scores x_k . theta at each point, to the bit as `gradient` computes them, shapes (n,); in one pass."""
     if is_sparse(X):
-        return np.asarray(X @ theta)
-    found, rows = np.empty(len(X)), block_rows(*X.shape)
+        return [np.asarray(X @ theta) for theta in points]
+    found, rows = [np.empty(len(X)) for _ in points], block_rows(*X.shape)
     for start in range(0, len(X), rows):
-        np.matmul(X[start : start + rows], theta, out=found[start : start + rows])
+        for theta, own in zip(points, found, strict=True):
+            np.matmul(X[start : start + rows], theta, out=own[start : start + rows])
     return found
 
 

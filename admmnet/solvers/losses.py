@@ -245,6 +245,8 @@ class Squared(Bounded):
             return np.asarray(s * (y + 0.5 * s))
 
 
+ONE_SIDED = (Logistic, SmoothedHinge)
+"""Losses whose slope has one sign for each label, whatever the score: docs/privacy.md Theorem 26. Exact types alone."""
 SCORES = "softmax has a score for every class, and solvers of local problems need one: take algorithm noisy-gd or ssp"
 
 

@@ -92,13 +92,12 @@ class LocalSolver(AnySolver):
         """Return another solver of the same records that has learnt nothing."""
         return type(self)(self.X, self.y, self.loss)
 
-    def losses(self, theta: Vector) -> Vector:
-        """Loss of every record at theta, shape (n,); at the last solve's answer without a pass over the records."""
-        return self.loss.value(self._scores_at(theta), self.y)
-
-    def _scores_at(self, theta: Vector) -> Vector:
-        known = self._at is not None and np.array_equal(theta, self._at)
-        return self._scores if known else scores(self.X, theta)
+    def scores_at(self, *points: Vector) -> list[Vector]:
+        """Scores of the records at each point; at the last solve's answer they are kept."""
+        known = [self._at is not None and np.array_equal(theta, self._at) for theta in points]
+        asked = [theta for theta, own in zip(points, known, strict=True) if not own]
+        others = iter(scores(self.X, *asked) if asked else ())
+        return [self._scores if own else next(others) for own in known]
 
     @np.errstate(all="ignore")  # a norm that is not finite is an error below
     def solve(self, g: Vector, m: float, beta: float) -> Solution:
@@ -265,7 +264,7 @@ class LocalSolver(AnySolver):
 
         Returns the root mean square by which the step moves the scores; None if rounding hides such a scale.
         """
-        u, v = self._scores_at(theta), self.X @ step
+        (u,), v = self.scores_at(theta), self.X @ step
         linear, square = float(step @ (m * theta + g)), m * float(step @ step)
         half = 0.5 * float(step @ r)
         low, high, t = 0.0, math.inf, 1.0

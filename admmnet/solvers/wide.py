@@ -60,7 +60,7 @@ class WideSolver(LocalSolver):
             if norm <= margin >= beta or not math.isfinite(norm + margin):
                 break
             near = spread if spread > 1e-9 * self.row_norm * norm_of(theta) else 0.0
-            bend = bends(self._scores_at(theta), self.y, self.loss, near)
+            bend = bends(self.scores_at(theta)[0], self.y, self.loss, near)
             left = min(_FORCING * norm, max(0.25 * beta, norm * norm))
             step, products = self._conjugate(bend, m, r, left)
             passes, moved = passes + products, None

@@ -94,7 +94,7 @@ class Target:
         config = fixed(RunConfig(topology="path:2", seed=0, **self.settings))
         public = Public({0: self.n, 1: self.n}, self.d)
         config = with_delta(config, public.counts.values())
-        method, plans, contracts = decide(config, GRAPH, LocalWorld(), ((0, 1),), public)
+        method, plans, contracts, _ = decide(config, GRAPH, LocalWorld(), ((0, 1),), public)
         return method, plans[0], contracts[0]
 
     def node(self, X: Matrix, y: Vector, seed: int) -> Node:

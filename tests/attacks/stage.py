@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from admmnet.transport.hosts.network import read_network, write_network
 from tests.attacks.liar import arm
@@ -71,7 +72,7 @@ def make_network(folder: Path, records: int | None = None) -> Path:
         assert run_command_line([str(word) for word in words]) == 0
     file = folder / "net" / "network.toml"
     network = read_network(file)
-    write_network(replace(network, peers=tuple(replace(peer, records=records) for peer in network.peers)), file)
+    write_network(replace(network, peers=tuple(structs.replace(peer, records=records) for peer in network.peers)), file)
     return file
 
 

@@ -184,8 +184,8 @@ def passes(repeats: int) -> None:
     runs = {
         "read once": timed(lambda X, y: X.max(), records),
         "gradient": timed(lambda X, y: gradient(X, y, theta, LOSS), records),
-        "losses, anywhere": timed(lambda X, y: known[id(X)].mean_loss(theta), records),
-        "losses, at the answer": timed(lambda X, y: known[id(X)].mean_loss(known[id(X)].state.theta), records),
+        "losses, anywhere": timed(lambda X, y: known[id(X)].mean_losses(theta), records),
+        "losses, at the answer": timed(lambda X, y: known[id(X)].mean_losses(known[id(X)].state.theta), records),
     }
     found = least(runs, repeats * 5)
     print(row("pass", "ms", "over reading"), row("---", "---", "---"), sep="\n")

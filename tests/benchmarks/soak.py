@@ -27,6 +27,7 @@ from itertools import permutations
 from pathlib import Path
 
 import numpy as np
+from msgspec import structs
 
 from admmnet.transport.hosts.network import read_network, write_network
 from tests.processes.launch import ROOT
@@ -52,7 +53,9 @@ def network_files(folder: Path, opened: ExitStack) -> dict[tuple[int, int], Prox
         for i, j in permutations(range(AGENTS), 2)
     }
     for i in range(AGENTS):
-        peers = tuple(p if p.agent == i else replace(p, address=proxies[i, p.agent].address) for p in network.peers)
+        peers = tuple(
+            p if p.agent == i else structs.replace(p, address=proxies[i, p.agent].address) for p in network.peers
+        )
         write_network(replace(network, peers=peers), folder / "net" / f"network-{i}.toml")
     return proxies
 

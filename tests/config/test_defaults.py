@@ -50,7 +50,7 @@ def decided(graph: nx.Graph, records: int | list[int] = 7000, width: int = 105, 
     sizes = [records] * len(graph) if isinstance(records, int) else records
     values: dict[str, Any] = {"algorithm": "pp-admm", "delta": 1e-4} | settings
     config, public = fixed(RunConfig(**values)), Public(dict(enumerate(sizes)), width)
-    method, agents, contracts = decide(config, graph, LocalWorld(), (range(len(graph)),), public)
+    method, agents, contracts, _ = decide(config, graph, LocalWorld(), (range(len(graph)),), public)
     everyone = range(len(graph))
     assert isinstance(method.settings, RunConfig)
     return Decision(method.settings, [agents[i] for i in everyone], [contracts[i] for i in everyone])

@@ -18,6 +18,7 @@ import pytest
 
 from admmnet import run
 from admmnet.cli import command_line
+from admmnet.cli.settings import DEFAULTS
 from admmnet.config.run_config import RunConfig, own_settings
 from admmnet.config.toml import common_settings, load_config
 from admmnet.errors import AdmmnetError
@@ -107,7 +108,9 @@ def test_every_setting_has_its_row_with_table_and_default() -> None:
             return "none" if value is None else "off"
         return f"{value:g}" if isinstance(value, float) else str(value)
 
-    expected = {key.replace("_", "-"): (own.about.table, shown(own.default)) for key, own in flags().items()}
+    expected = {
+        key.replace("_", "-"): (own.about.table, shown(DEFAULTS.get(key, own.default))) for key, own in flags().items()
+    }
     assert {flag: (table, default) for flag, table, default in rows} == expected
 
 

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from admmnet.holder import Ask, Door, Holder
+from admmnet.holder.encoding import RawRows
 from admmnet.holder.measurements import (
+    ColumnCounts,
     ExactMinimiser,
     GammaMinimiser,
     GradientNorm,
@@ -21,6 +23,7 @@ from admmnet.holder.measurements import (
     NoisyGradient,
     PerturbedMinimiser,
     PublishedComparison,
+    SecondMoments,
 )
 from admmnet.privacy.contract import Contract
 from admmnet.privacy.events import (
@@ -55,6 +58,8 @@ ASKED: dict[str, Any] = {
     "joining gate": GradientNorm(CENTRE, 0.1, -1e3),
     "gradient sum": GradientSum(np.zeros(D), 2.0, 2.0**-30),
     "moment sum": MomentSum(4.0, 2.0**-29),
+    "second moments": SecondMoments(2.0, 2.0**-30),
+    "column counts": ColumnCounts(np.array([-0.5, 0.0, 0.5, -1.0, 0.1, 0.2]), np.array([0.0, 2.0]), 5.0, 2.0**-28),
     "gaussian gate": NoisyFall(CENTRE, 5.0, 1e-5, -1e3, 0.1),
     "held gate": HeldFall(CENTRE, 5.0, 1e-5, -1e3, 0.5, 0.5),
     "comparison": PublishedComparison(LINEAR, 0.5, 1e-8, 0.05, 1e-6, np.zeros(D), 0.01, 1.0, -1e3, 0.1, 0.1, 0.5),
@@ -103,9 +108,12 @@ class Watched(Mapping[Purpose, np.random.Generator]):
         return len(self._streams)
 
 
-def door_of(book: Book, kind: type[Holder] = Holder) -> Door:
+def door_of(book: Book, kind: type[Holder] = Holder, asked: Any = None) -> Door:
+    """Door of rows, or of raw records where counts are asked of them."""
     ledger: Any = book
-    return Door(kind(*records()), 0, LOGISTIC, ledger, Watched(book.log))
+    X, y = records()
+    rows = RawRows(X, np.zeros((N, 0), dtype=np.int64), 8 * D + 1) if isinstance(asked, ColumnCounts) else X
+    return Door(kind(rows, y), 0, LOGISTIC, ledger, Watched(book.log))
 
 
 def ask(door: Door, measurement: Any, *reserve: Any, round: int = 0) -> Any:
@@ -127,6 +135,8 @@ COSTS: dict[str, tuple[Event, ...]] = {
     "joining gate": (Gaussian(2.0 / N * (1.0 + 1e-9 + 2e-5), 0.1),),
     "gradient sum": (DiscreteGaussian(_near(1.0), 2.0, 2.0**-30, D),),
     "moment sum": (DiscreteGaussian(_near(2.0), 4.0, 2.0**-29, D + D * (D + 1) // 2),),
+    "second moments": (DiscreteGaussian(_near(1.0), 2.0, 2.0**-30, D * (D + 1) // 2),),
+    "column counts": (DiscreteGaussian(_near(2.0), 5.0, 2.0**-28, 2 * 5),),
     "gaussian gate": (Gaussian(2.0 * 5.0 / N + 1e-5, 0.1),),
     "held gate": (AboveThreshold(2.0 * 5.0 / N + 1e-5, 0.5, 0.5),),
     "comparison": (

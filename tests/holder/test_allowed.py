@@ -106,7 +106,7 @@ def test_foreign_values_in_fields_are_made_plain(name: str) -> None:
     for field in fields(lying):
         assert type(getattr(lying, field.name)) is type(getattr(honest, field.name)), field.name
     books = [Book(), Book()]
-    answers = [ask(door_of(book), asked) for book, asked in zip(books, (honest, lying), strict=True)]
+    answers = [ask(door_of(book, asked=asked), asked) for book, asked in zip(books, (honest, lying), strict=True)]
     assert books[0].log == books[1].log
     assert_equal(*answers)
 
@@ -122,7 +122,7 @@ def test_what_is_put_into_a_measurement_afterwards_is_left_outside(name: str) ->
         if type(value) is float:
             object.__setattr__(tampered, field.name, Lying(value))
     books = [Book(), Book()]
-    answers = [ask(door_of(book), asked) for book, asked in zip(books, (honest, tampered), strict=True)]
+    answers = [ask(door_of(book, asked=asked), asked) for book, asked in zip(books, (honest, tampered), strict=True)]
     assert books[0].log == books[1].log
     assert_equal(*answers)
 

@@ -60,7 +60,8 @@ GROUND = ("errors", "forms", "identity", "masking", "privacy", "registry", "rng"
 MAY_IMPORT = {
     "admmnet/holder/": ("holder", *GROUND),
     "admmnet/methods/": (
-        *("methods", "holder.answers", "holder.known", "holder.measurements", "holder.series", "errors"),
+        *("methods", "holder.answers", "holder.encoding", "holder.known", "holder.measurements", "holder.series"),
+        "errors",
         *(
             "graph.simple",
             "masking.Attempt",

@@ -15,30 +15,24 @@ from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.batch import run_batched
 from admmnet.solvers.newton import LocalSolver
 from admmnet.solvers.radius import MOST
-from admmnet.types import Vector
 
 from .doors import ASKED, CENTRE, COSTS, INEXACT, LINEAR, LOGISTIC, Book, D, N, ask, door_of, records
 
 
 @pytest.fixture
 def _solves_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Solves and queries stand in the log of the streams of the last door made."""
-    solve, losses = LocalSolver.solve, LocalSolver.mean_loss
+    """Solves stand in the log of the streams of the last door made."""
+    solve = LocalSolver.solve
 
     def solving(self: LocalSolver, *asked: Any) -> Any:
         LOGS[-1].append("solve")
         return solve(self, *asked)
 
-    def asking(self: LocalSolver, theta: Vector) -> float:
-        LOGS[-1].append("loss")
-        return losses(self, theta)
-
     monkeypatch.setattr(LocalSolver, "solve", solving)
-    monkeypatch.setattr(LocalSolver, "mean_loss", asking)
 
 
 LOGS: list[list[Any]] = []
-SUMS = "gradient sum", "moment sum"
+SUMS = "gradient sum", "moment sum", "second moments", "column counts"
 """What is no solve; how far a point may be changes what its sum costs: `test_sums.py`."""
 
 
@@ -48,7 +42,7 @@ SUMS = "gradient sum", "moment sum"
 @pytest.mark.parametrize("name", ASKED)
 def test_the_charge_is_that_of_the_theorem(name: str) -> None:
     book = Book()
-    assert isinstance(ask(door_of(book), ASKED[name]), Released)
+    assert isinstance(ask(door_of(book, asked=ASKED[name]), ASKED[name]), Released)
     assert book.charged == list(COSTS[name])
 
 
@@ -57,7 +51,7 @@ def test_the_charge_is_that_of_the_theorem(name: str) -> None:
 def test_charges_stand_before_anything_is_drawn_or_solved(name: str) -> None:
     book = Book()
     LOGS.append(book.log)
-    ask(door_of(book), ASKED[name])
+    ask(door_of(book, asked=ASKED[name]), ASKED[name])
     kinds = [entry if isinstance(entry, str) else "charge" for entry in book.log]
     if name == "comparison":
         draws = ["draw OBJECTIVE", "solve", "draw GATE", "draw GATE"]
@@ -75,7 +69,7 @@ def test_charges_stand_before_anything_is_drawn_or_solved(name: str) -> None:
 def test_what_is_refused_is_neither_charged_nor_drawn_nor_solved(name: str) -> None:
     book = Book(affords=lambda events: False)
     LOGS.append(book.log)
-    assert ask(door_of(book), ASKED[name], round=4) is REFUSED
+    assert ask(door_of(book, asked=ASKED[name]), ASKED[name], round=4) is REFUSED
     assert book.log == ["refused"]
     assert book.asked == [COSTS[name]], "also for what an answer may add"
 

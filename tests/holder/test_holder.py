@@ -179,7 +179,8 @@ def test_a_holder_shows_counts_and_width_alone() -> None:
     assert (len(holder), holder.counts, holder.width) == (2, (12, 4), 5)
     public = {name for name in dir(holder) if not name.startswith("_")}
     settings = {"bounded", "classes", "dependent", "task", "unit"}
-    assert public == {"counts", "of", "width", *settings}, "nothing hands out what was computed from records"
+    prologue = {"encode", "encoding", "numbers", "whiten"}
+    assert public == {"counts", "of", "width", *settings, *prologue}, "nothing hands out what was computed from records"
 
 
 @pytest.mark.parametrize(

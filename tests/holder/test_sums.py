@@ -14,13 +14,15 @@ from admmnet.errors import RequestError
 from admmnet.holder import Door, Holder, LabelKind
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import GradientSum, MomentSum
-from admmnet.holder.measurements.sums import POINT_RADIUS, moments
+from admmnet.holder.measurements.sums import POINT_RADIUS
+from admmnet.methods.sums import moments
 from admmnet.privacy.discrete import discrete_gaussian
 from admmnet.privacy.events import DiscreteGaussian
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge, Squared
 from admmnet.solvers.softmax import Softmax
 from admmnet.types import Matrix, Vector
+from tests.solvers.problems import Kinked
 
 from .doors import Book, ask
 
@@ -115,7 +117,7 @@ def test_costing_makes_the_least_noise_that_costs_no_more(case: str) -> None:
         book = Book()
         ask(door(loss, task, book), asked)
         assert book.charged == [event], "the door's own count and loss say the same"
-    (event,) = MomentSum.costing(facts, 0.1, 2.0**-30).cost(facts).now
+    (event,) = MomentSum(1.0, 2.0**-30).at_ratio(facts, 0.1).cost(facts).now
     assert isinstance(event, DiscreteGaussian)
     assert event.sensitivity / event.sigma <= 0.1
     assert event.sensitivity == pytest.approx(2.0, rel=1e-7)
@@ -152,11 +154,6 @@ def test_what_is_refused() -> None:
         GradientSum(here, SIGMA, GRID).cost(known(Squared(), "real"))
     with pytest.raises(RequestError, match="targets need a bound"):
         MomentSum(SIGMA, GRID).within(known(Squared(), "real")._replace(bounded=False))
-
-
-class Kinked(Logistic):
-    def curvature_bound(self, row_norm: float = 1.0) -> float:
-        return math.inf
 
 
 def test_losses_of_outside_packages_cost_twice_their_bound() -> None:

@@ -52,7 +52,8 @@ def test_pp_admm(release: str, strength: dict[str, float], problem: Path, tmp_pa
         n, m = len(f.y), replay.network.convexity(i) / f.weight
         for _, event in book:
             if isinstance(event, ObjectivePerturbation):
-                expected = ObjectivePerturbation(2 / n, event.sigma, 1.0, 0.25, event.convexity, n, logistic=True)
+                kind = {"logistic": True, "one_sided": True}
+                expected = ObjectivePerturbation(2 / n, event.sigma, 1.0, 0.25, event.convexity, n, **kind)
                 assert event == expected
                 assert event.convexity == pytest.approx(m, rel=1e-14)
             else:

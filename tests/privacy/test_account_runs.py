@@ -24,14 +24,13 @@ from .accounts import Place, opened_order, told
 
 def test_totals_go_on_over_runs(place: Place) -> None:
     ledgers = []
-    for number, (epsilon, words) in enumerate(
-        [
-            (1.0, {}),
-            (2.0, {"algorithm": "ipp-admm", "gate": "above-threshold"}),
-            (4.0, {"release": "output"}),
-            *((6.0 + 2.0 * k, {"algorithm": name}) for k, name in enumerate(("dvp", "m-admm", "r-admm"))),
-        ]
-    ):
+    runs: list[tuple[float, dict[str, Any]]] = [
+        (1.0, {"account_order": True}),
+        (2.0, {"algorithm": "ipp-admm", "gate": "above-threshold"}),
+        (4.0, {"release": "output"}),
+        *((6.0 + 2.0 * k, {"algorithm": name}) for k, name in enumerate(("dvp", "m-admm", "r-admm"))),
+    ]
+    for number, (epsilon, words) in enumerate(runs):
         result = place.run(f"run{number}", epsilon=epsilon, **words)
         ledgers.append(list(read_run(result.folder).ledgers.values()))
         for i, account in enumerate(place.totals()):
@@ -53,10 +52,11 @@ def test_totals_go_on_over_runs(place: Place) -> None:
 
 
 def test_the_order_is_fixed_at_the_first_opening(place: Place) -> None:
-    place.run("first", epsilon=0.5)
+    place.run("first", epsilon=0.5, account_order=True)
     order = opened_order(place)
-    assert order == best_order(nominal_rho(0.5, 1e-4) * ORDERS, 1e-4)
-    assert order != best_order(nominal_rho(8.0, 1e-4) * ORDERS, 1e-4)
+    best = [best_order(nominal_rho(epsilon, 1e-4) * ORDERS, 1e-4) for epsilon in (0.5, 8.0)]
+    assert abs(order - best[0]) <= 2, "that of the first plan, which (P5) allows a little more noise less"
+    assert abs(order - best[1]) > 20
     result = place.run("second", epsilon=8.0)
     assert opened_order(place) == order
     orders = {book.header["account_filter"]["order"] for book in read_run(result.folder).ledgers.values()}
@@ -139,7 +139,7 @@ def test_a_run_that_fails_has_its_charges_in_the_account(place: Place, monkeypat
 
     monkeypatch.setattr(LocalSolver, "solve", solve)
     with pytest.raises(RunError, match="agent 1, round 1: the cable is cut") as kept:
-        place.run("first", seed=None, simulate=True)
+        place.run("first", seed=None, simulate=True, account_order=True)
     monkeypatch.undo()
     books = list(read_run(place.folder / "first").ledgers.values())
     for i, (account, book) in enumerate(zip(place.totals(), books, strict=True)):

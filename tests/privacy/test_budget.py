@@ -167,9 +167,10 @@ def test_mu_squared_takes_no_other_events() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 def test_a_limit_is_chosen_by_what_suits_its_plan(epsilon: float) -> None:
-    """The order at which a plan costs least; none where mu^2 of Gaussian events tells all."""
-    gaussian = Totals.of([(Gaussian(0.1, 1.0), 3)], "proven")
+    """The order at which a plan costs least; none where mu^2 of Gaussian events tells all, and keeps epsilon."""
+    gaussian = Totals.of([(Gaussian(0.1 * epsilon, 1.0), 3)], "proven")
     assert Spend.of(epsilon, 1e-4, gaussian).order is None
+    assert Spend.of(0.5 * gaussian.epsilon_proven(1e-4), 1e-4, gaussian).order is not None
     mixed = Totals.of([(Gaussian(0.1 * epsilon, 1.0), 3), (Laplace(0.01, 1.0), 5)], "proven")
     chosen = Spend.of(epsilon, 1e-4, mixed)
     assert chosen.order is not None
@@ -223,6 +224,25 @@ def test_sampled_steps_of_one_kind_are_read_as_one_event(method: str) -> None:
         assert Totals.of([(event, 1), (other, 1)], method).alone is None
         assert Totals.of([(other, 1), (event, 1)], method).alone is None
     assert Totals.of([(replace(event, sampling="shuffled"), 2)], method).alone is None, "partitions do not add up"
+
+
+def test_every_total_counts_an_event_as_often_as_it_comes() -> None:
+    for event in (Gaussian(0.1, 1.0), DiscreteGaussian(0.1, 1.5, 2.0**-20, 10), Laplace(0.1, 1.0, 0.3)):
+        once, often = (Totals.of([(event, count)], "published") for count in (1, 5))
+        assert (once.rho_published is None) is isinstance(event, DiscreteGaussian)
+        for name in ("rho", "xi", "curve", "mu_squared", "kappa", "rho_published"):
+            one, five = getattr(once, name), getattr(often, name)
+            np.testing.assert_allclose(0.0 if five is None else five, 5.0 * (0.0 if one is None else one), rtol=1e-14)
+        assert (often.kappa > 0.0) is isinstance(event, DiscreteGaussian)
+
+
+def test_what_has_no_published_cost_leaves_none_to_what_comes_with_it() -> None:
+    event, other = SubsampledGaussian(2.0, 0.1, 20, "poisson"), SubsampledGaussian(3.0, 0.1, 20, "poisson")
+    for second in (other, Gaussian(0.1, 1.0)):
+        for pair in ((event, second), (second, event)):
+            total = Totals.of([(one, 1) for one in pair], "published")
+            assert total.rho_published is None
+            assert total.epsilon_published(1e-4) is None
 
 
 def test_nothing_spent_is_nothing() -> None:

@@ -28,7 +28,7 @@ from admmnet.privacy.events import (
     Unprotected,
 )
 from admmnet.privacy.filters import alone_of, covers
-from admmnet.privacy.proven import LOGISTIC, cost
+from admmnet.privacy.proven import LOGISTIC, cost, gaussian_mu_squared
 
 PAIRS = 300
 """Random pairs a mechanism."""
@@ -71,7 +71,7 @@ def discrete_pair(rng: np.random.Generator) -> Pair:
 
 def objective_pair(rng: np.random.Generator) -> Pair:
     """Half of them next to a switch of Theorem 3: of (L), or where (R) ends."""
-    logistic, records = bool(rng.random() < 0.7), int(rng.integers(50, 10**5))
+    logistic, one_sided, records = bool(rng.random() < 0.7), bool(rng.random() < 0.5), int(rng.integers(50, 10**5))
     lam, near = float(rng.choice(LAMBDAS)), 1.0 + float(rng.choice([0.0, 1e-9, -1e-9, 1e-6, -1e-6, 1e-3]))
     kappa, ratio = spread(rng, 1e-7, 1.0), spread(rng, 1e-3, 3.0)
     switch = rng.random()
@@ -90,10 +90,15 @@ def objective_pair(rng: np.random.Generator) -> Pair:
             curvature / (records * kappa),
             records,
             logistic=logistic,
+            one_sided=one_sided,
         )
 
     slope = spread(rng, 0.1, 10.0)
-    return made(ratio, kappa, slope), made(below(rng, ratio), below(rng, kappa), below(rng, slope))
+    most = made(ratio, kappa, slope)
+    while True:  # less noise at less convexity may leave Theorem 26's range
+        less = made(below(rng, ratio), below(rng, kappa), below(rng, slope))
+        if gaussian_mu_squared(less) <= gaussian_mu_squared(most):
+            return most, less
 
 
 def gamma_pair(rng: np.random.Generator) -> Pair:
@@ -229,6 +234,7 @@ EQUAL: list[tuple[type[Event], str, tuple[Any, ...]]] = [
     (ObjectivePerturbation, "records", (999, 1001)),
     (ObjectivePerturbation, "logistic", (True,)),
     (ObjectivePerturbation, "gated", (True,)),
+    (ObjectivePerturbation, "one_sided", (True,)),
     (ObjectivePerturbation, "noise_share", (0.4, 0.6, None)),
     (GammaNorm, "records", (999, 1001)),
     (GammaNorm, "dimension", (8, 10)),
@@ -300,6 +306,23 @@ def test_each_number_of_an_event_has_its_direction() -> None:
                 assert covers(sample, changed(sample, **{name: other})) is fits, (name, by)
     known = {(kind, name) for kind, name, _ in EQUAL} | {*RISING, *FALLING} | FREE
     assert known == {(kind, field.name) for kind in SAMPLES for field in fields(kind)}
+
+
+def test_what_leaves_the_range_of_theorem_26_is_not_covered() -> None:
+    """More noise at the same convexity costs less by Theorem 3, and K rises: mu^2 may be infinite."""
+    for logistic, most in ((True, 1.5), (False, 0.8)):
+        sigma = 0.5 * most if logistic else most
+        planned = ObjectivePerturbation(2e-3, 0.99 * sigma, 1.0, 0.25, 0.5, 1000, logistic=logistic, one_sided=True)
+        if not logistic:
+            planned = replace(planned, convexity=0.25)
+        assert math.isfinite(gaussian_mu_squared(planned))
+        assert covers(planned, replace(planned, sigma=0.995 * sigma))
+        beyond = replace(planned, sigma=1.01 * sigma)
+        assert math.isinf(gaussian_mu_squared(beyond))
+        assert cost(beyond).rho < cost(replace(planned, one_sided=False)).rho
+        assert not covers(planned, beyond)
+        assert covers(beyond, replace(beyond, convexity=2.0 * beyond.convexity)), "finite is below infinite"
+        assert covers(replace(planned, one_sided=False), replace(beyond, one_sided=False))
 
 
 def test_no_kind_covers_another() -> None:

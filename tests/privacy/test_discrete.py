@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import islice, pairwise
+from typing import Any
 
 import numpy as np
 import pytest
+from randomgen import ChaCha
 from scipy import stats
 
 from admmnet.privacy import discrete
-from admmnet.privacy.discrete import LARGEST, discrete_gaussian, exp_bounds
+from admmnet.privacy.discrete import LARGEST, discrete_gaussian, discrete_rows, exp_bounds
+from admmnet.rng import AgentStreams, Purpose
+
+from . import plain_sampler
 
 
 def p_value(drawn: np.ndarray, s: float) -> float:
@@ -48,9 +54,10 @@ def test_floating_point_and_integers_agree_where_floating_point_decides() -> Non
     rng = np.random.default_rng(0)
     gamma = np.concatenate([rng.random(200) * 3.0, [0.0, 1e-300, 500.0]])
     words = rng.bit_generator.state
-    fast = discrete._with_probability(rng, gamma, lambda k: Fraction(float(gamma[k])))
+    one = np.zeros(len(gamma), dtype=np.int64)
+    fast = discrete._with_probability([rng], one, gamma, lambda k: Fraction(float(gamma[k])))
     rng.bit_generator.state = words
-    first = discrete._words(rng, len(gamma))
+    first = discrete._words([rng], one)
     slow = [discrete._Uniform(rng, int(w)).below_exp(Fraction(float(g))) for w, g in zip(first, gamma, strict=True)]
     assert fast.tolist() == slow
 
@@ -84,3 +91,78 @@ def test_out_of_range(s: float) -> None:
 
 def test_no_draws() -> None:
     assert discrete_gaussian(np.random.default_rng(0), 3.0, 0).shape == (0,)
+
+
+def seeded(key: int) -> np.random.Generator:
+    return AgentStreams(key, 5)[Purpose.OUTPUT]
+
+
+def private(key: int) -> np.random.Generator:
+    return np.random.Generator(ChaCha(key=key, rounds=20))
+
+
+@pytest.mark.parametrize("kind", [seeded, private])
+def test_rows_are_those_of_one_drawn_alone(kind: Callable[[int], np.random.Generator]) -> None:
+    """Numbers and next words of 5,000 rows, in chunks of all sizes."""
+    draw, rows = np.random.default_rng(11), 0
+    while rows < 5_000:
+        s = float(2.0 ** draw.uniform(-2.0, 44.0))
+        size = int(draw.choice([0, 1, 3, 20, 100, 3000], p=[0.05, 0.2, 0.3, 0.34, 0.1, 0.01]))
+        members = int(draw.integers(0, 60)) if size < 3000 else 9
+        mine, alone = ([kind(rows + b) for b in range(members)] for _ in range(2))
+        expected = [plain_sampler.discrete_gaussian(rng, s, size) for rng in alone]
+        found = discrete_rows(mine, s, size)
+        assert found.shape == (members, size)
+        assert found.dtype == np.int64
+        np.testing.assert_array_equal(found, np.reshape(expected, found.shape))
+        assert [rng.bit_generator.random_raw() for rng in mine] == [rng.bit_generator.random_raw() for rng in alone]
+        rows += members
+
+
+class Planted:
+    """Generator that reads words off a tape; it counts those that were asked for one by one."""
+
+    def __init__(self, tape: np.ndarray) -> None:
+        self.tape, self.place, self.further, self.bit_generator = tape, 0, 0, self
+
+    def random_raw(self, size: int | None = None) -> Any:
+        """Words as a bit generator gives them."""
+        self.further += size is None
+        begin, self.place = self.place, self.place + (1 if size is None else size)
+        return int(self.tape[begin]) if size is None else self.tape[begin : self.place]
+
+    def integers(self, low: int, high: int, size: int, dtype: type) -> np.ndarray:
+        """The same, as a generator gives them."""
+        assert (low, high, dtype) == (0, 2**64, np.uint64)
+        return np.array(self.random_raw(size))
+
+
+@pytest.mark.parametrize("s", [0.7, 1.5, 6.0, 2.0**20])
+def test_words_on_the_bounds_are_decided_by_further_bits(s: float) -> None:
+    """First words of e^-k, and of the exponents of small integers, stand on the tapes; so do the words after them."""
+    draw, variance, t = np.random.default_rng(2), Fraction(s) ** 2, 2 ** max(0, math.frexp(s)[1])
+    exponents = [Fraction(k) for k in range(1, 6)]
+    exponents += [Fraction(low, t) for low in range(1, min(t, 8))]
+    exponents += [(j - variance / t) ** 2 / (2 * variance) for j in range(8)]
+    bounds = [list(islice(exp_bounds(exponent), 2))[1][0] for exponent in exponents]
+    words = [int(bound * 2 ** (64 * k)) % 2**64 for bound in bounds for k in (1, 2)]
+    pool = np.array([*words, 0, 2**64 - 1, *draw.integers(0, 2**64, 40, dtype=np.uint64)], dtype=np.uint64)
+    tapes = pool[draw.integers(0, len(pool), (40, 5000))]
+    mine, alone = [Planted(tape) for tape in tapes], [Planted(tape) for tape in tapes]
+    found = discrete_rows(mine, s, 12)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(found, [plain_sampler.discrete_gaussian(rng, s, 12) for rng in alone])
+    assert [rng.place for rng in mine] == [rng.place for rng in alone]
+    assert sum(rng.further for rng in mine) > 50
+
+
+@pytest.mark.parametrize(("beside", "happens"), [(-1, True), (0, False), (1, False)])
+def test_one_further_word_decides(beside: int, happens: bool) -> None:
+    """The first 64 bits are those of 1/e; the next 64 are those, one less, or one more."""
+    bound = next(islice(exp_bounds(Fraction(1)), 2, 3))[0]
+    first, second = (int(bound * 2 ** (64 * k)) % 2**64 for k in (1, 2))
+    tape = np.array([7, first, second + beside, 2**64 - 1, 7], dtype=np.uint64)
+    rows, rngs = np.array([0, 1]), [Planted(tape[:1]), Planted(tape[1:])]
+    gamma = np.array([500.0, 1.0])
+    found = discrete._with_probability(rngs, rows, gamma, lambda place: Fraction(place))  # type: ignore[arg-type]
+    assert found.tolist() == [False, happens]
+    assert [rng.place for rng in rngs] == [1, 2 + (beside == 0)]

@@ -29,7 +29,7 @@ from admmnet.privacy.events import (
 
 EXAMPLES: list[Event] = [
     ObjectivePerturbation(2.0 / 7000, 0.007, 1.0, 0.25, 1.05, 7000),
-    ObjectivePerturbation(2.0 / 50, 1e300, 1.0, 0.25, 1e-300, 50, gated=True, logistic=True, noise_share=0.5),
+    ObjectivePerturbation(2.0 / 50, 1e300, 1.0, 0.25, 1e-300, 50, True, True, 0.5, True),
     Gaussian(6e-4, 0.22),
     Gaussian(6e-4, 0.22, 2.0 / 7000, 0.005, 0.5),
     Laplace(2e-3, 1797.4),
@@ -47,7 +47,7 @@ EXAMPLES: list[Event] = [
     DiscreteGaussian(2.0, 63.7, 2.0**-26, 105),
 ]
 OPTIONAL = {
-    *("gated", "logistic", "gate_epsilon", "penalty", "agents", "colluders", "noise_share"),
+    *("gated", "logistic", "one_sided", "gate_epsilon", "penalty", "agents", "colluders", "noise_share"),
     *("objective_sensitivity", "objective_sigma"),
 }
 FULL: list[Event] = [EXAMPLES[k] for k in (1, 3, 6, 7, 10, 13, 14, -1)]
@@ -107,7 +107,7 @@ def test_zero_and_booleans_are_no_sizes(event: Event, bad: float) -> None:
         boolean = isinstance(bad, bool)
         if name == "colluders" and type(bad) is int:
             assert from_parameters(event.mechanism, {**parameters(event), name: bad}) == event
-        elif (name == "gate_epsilon" and not boolean) or (name in ("gated", "logistic") and boolean):
+        elif (name == "gate_epsilon" and not boolean) or (name in ("gated", "logistic", "one_sided") and boolean):
             back = from_parameters(event.mechanism, {**parameters(event), name: bad})
             assert math.copysign(1.0, parameters(back).get(name, 0.0)) == 1.0, "-0.0 is written 0.0"
         else:

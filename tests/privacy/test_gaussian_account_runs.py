@@ -28,16 +28,35 @@ def test_an_account_goes_on_with_sums_alone(place: Place, capsys: pytest.Capture
     assert {book.header["account_filter"]["order"] for book in read_run(first.folder).ledgers.values()} == {None}
     assert run_command_line(place.words("second", "--algorithm", "noisy-gd")) == 4
     assert "nothing is left for another run; raise --epsilon to 1.4" in told(capsys)
-    assert run_command_line(place.words("third", "--algorithm", "pp-admm", "--epsilon", "3")) == 2
+    held = ("--algorithm", "ipp-admm", "--gate", "above-threshold", "--epsilon", "3")
+    assert run_command_line(place.words("third", *held)) == 2
     message = told(capsys)
-    assert "was opened by a plan of Gaussian noise alone" in message
-    assert "take an algorithm whose noise is Gaussian (noisy-gd, ssp)" in message
+    assert "adds up mu^2, which above-threshold of 'ipp-admm' has none of here" in message
+    assert "take an algorithm whose noise is Gaussian (noisy-gd, ssp; pp-admm and ipp-admm" in message
+    assert run_command_line(place.words("third", *held, "--account-order")) == 2
+    assert "account_order came too late" in told(capsys)
     assert not (place.folder / "third").exists()
     place.run("fourth", algorithm="ssp", loss="squared", epsilon=2.0, rounds=1)
     book = audit.read(place.file(), account=True)
     assert book.runs == 2
     assert book.totals.epsilon_proven(1e-4) == pytest.approx(2.0, rel=2e-4)
     assert book.totals.epsilon_proven(1e-4) <= 2.0
+
+
+def test_sums_and_minimisers_add_up_mu_squared_on_one_account(place: Place) -> None:
+    """What is left is used to the last; three runs come to no more than one of all their events."""
+    totals = 0.0
+    runs = [{"algorithm": "noisy-gd"}, {"algorithm": "pp-admm"}, {"algorithm": "ipp-admm", "gate": "joining"}]
+    for epsilon, settings in enumerate(runs, start=1):
+        result = place.run(str(epsilon), epsilon=float(epsilon), **settings)
+        opened = [note for note in result.summary["notes"] if "is new and adds up mu^2" in note]
+        assert len(opened) == (epsilon == 1)
+        assert all(note.endswith("--account-order opens one for all") for note in opened)
+        totals += read_run(result.folder).ledgers["ledger/agent-000.jsonl"].totals.mu_squared
+        book = audit.read(place.file(), account=True)
+        assert book.totals.mu_squared == pytest.approx(totals, rel=1e-12)
+        assert book.contract.spent(book.totals) == pytest.approx(epsilon, rel=5e-4)
+        assert book.totals.epsilon_gaussian(1e-4) <= epsilon
 
 
 @pytest.mark.parametrize("epsilon", [11.0, 20.0, 40.0])
@@ -57,7 +76,7 @@ def test_an_account_is_raised_to_any_epsilon(place: Place, epsilon: float) -> No
 
 
 def test_an_account_of_an_order_takes_sums(place: Place) -> None:
-    place.run("first", epsilon=1.0)
+    place.run("first", epsilon=1.0, account_order=True)
     order = audit.read(place.file(), account=True).header["account_filter"]["order"]
     assert order in ORDERS
     place.run("second", algorithm="noisy-gd", epsilon=2.0, rounds=5)
@@ -92,5 +111,6 @@ def test_a_private_run_is_resumed_and_charged_anew_within_its_budget(tmp_path: P
     assert book.resumed == (4,)
     assert before < len(book.events) <= interrupted_runs.ROUNDS
     assert book.totals.epsilon_proven(1e-4) <= 5.0
-    with pytest.raises(RequestError, match="Gaussian noise alone"):
-        place.whole("other", account="account", seed=None, private=True, epsilon=9.0)
+    other = {"algorithm": "ipp-admm", "gate": "above-threshold", "private": True, "epsilon": 9.0}
+    with pytest.raises(RequestError, match=r"adds up mu\^2, which above-threshold"):
+        place.whole("other", account="account", seed=None, **other)

@@ -200,8 +200,8 @@ def test_a_gaussian_plan_opens_an_account_without_order(place: Place) -> None:
     assert book.header["account_filter"]["order"] is None
     assert book.totals.epsilon_proven(1e-4) == pytest.approx(1.0, rel=2e-4)
     before = place.file().read_bytes()
-    with pytest.raises(RequestError, match=r"opened by a plan of Gaussian noise alone.*objective-perturbation"):
-        place.run("second", epsilon=2.0)
+    with pytest.raises(RequestError, match=r"adds up mu\^2, which objective-perturbation of 'pp-admm' has none of"):
+        place.run("second", epsilon=2.0, loss="huber")
     assert place.file().read_bytes() == before
     with pytest.raises(BudgetError, match="nothing is left"):
         place.run("third", epsilon=1.0, release="output")

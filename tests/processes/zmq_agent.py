@@ -9,11 +9,11 @@ import json
 import os
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from admmnet.errors import AdmmnetError
 from admmnet.evidence.members import agree
@@ -44,7 +44,7 @@ def open_world(spec: dict[str, Any], rank: int) -> ZmqWorld:
     edges = tuple((i, j) for i, j in own.get("edges", spec["edges"]))
     keys = own.get("keys", spec["keys"][rank])
     if keys is not None and keys["public"] != public[rank]:  # an intruder says that it is agent `rank`
-        peers = tuple(replace(p, public_key=keys["public"] if p.agent == rank else p.public_key) for p in peers)
+        peers = tuple(structs.replace(p, public_key=keys["public"] if p.agent == rank else p.public_key) for p in peers)
     member = Membership(
         Network("test", edges, peers, curve=keys is not None),
         rank,

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from admmnet.errors import AdmmnetError, RequestError, RunError
 from admmnet.evidence.members import Members, agree
@@ -248,7 +249,7 @@ def test_what_is_no_number_ends_the_run(told: Any) -> None:
 def test_a_network_file_lists_the_keys() -> None:
     identities = [Identity.fresh() for _ in range(3)]
     base = plain()
-    peers = [replace(peer, identity=own.public) for peer, own in zip(base.peers, identities, strict=True)]
+    peers = [structs.replace(peer, identity=own.public) for peer, own in zip(base.peers, identities, strict=True)]
     world = LocalWorld()
     world.network = make_network("path:3", base.edges, peers, curve=False)
     world.identity = identities[0]

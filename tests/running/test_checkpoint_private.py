@@ -186,8 +186,9 @@ def test_another_run_on_the_account_in_between(place: Place) -> None:
     """Its charges count: a private run goes on behind them, a seeded one cannot go on as it would have."""
     for seed in (None, 3):
         account = f"account-{seed}"
-        folder = place.interrupted(f"cut-{seed}", 4, seed=seed, account=account, epsilon=3.0)
-        place.whole(f"other-{seed}", seed=seed, account=account, epsilon=6.0)
+        words = {"seed": seed, "account": account, "account_order": True}
+        folder = place.interrupted(f"cut-{seed}", 4, epsilon=3.0, **words)
+        place.whole(f"other-{seed}", epsilon=6.0, **words)
         if seed is not None:
             with pytest.raises(RequestError, match="has been used by another run since"):
                 place.resume(folder)

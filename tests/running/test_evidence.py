@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from admmnet import RunConfig, run
 from admmnet.errors import CheckFailed, RequestError
@@ -263,10 +264,10 @@ def test_changed_keys_are_found(ran: Ran, tmp_path: Path) -> None:
 
 def test_keys_are_held_against_a_network_file(ran: Ran) -> None:
     base, keys = plain(), ran.members.keys
-    peers = [replace(peer, identity=keys[peer.agent]) for peer in base.peers]
-    fresh = [replace(peer, identity=Identity.fresh().public) for peer in peers]
-    former = [replace(new, former=(keys[new.agent],)) for new in fresh]
-    revoked = [*former[:2], replace(fresh[2], revoked=(keys[2],))]
+    peers = [structs.replace(peer, identity=keys[peer.agent]) for peer in base.peers]
+    fresh = [structs.replace(peer, identity=Identity.fresh().public) for peer in peers]
+    former = [structs.replace(new, former=(keys[new.agent],)) for new in fresh]
+    revoked = [*former[:2], structs.replace(fresh[2], revoked=(keys[2],))]
 
     def held(peers: list[Any]) -> list[str]:
         network = make_network("path:3", base.edges, peers, curve=False)

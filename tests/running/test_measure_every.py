@@ -11,6 +11,8 @@ import pytest
 from admmnet import RequestError, RoundEvent, RunConfig, StopRun, run
 from admmnet.cli import run_command_line
 from admmnet.holder.holder import SimulatedHolder
+from admmnet.running import observer
+from admmnet.running.entrance import Plan
 from admmnet.transport.local import LocalTransport
 from admmnet.types import Matrix
 from tests.people_runs import Stop, rows, stopping, write_people
@@ -70,7 +72,7 @@ def test_no_loss_is_computed_in_between(people: str, tmp_path: Path, monkeypatch
         asked = 0
         run(settings(people, tmp_path / str(every), seed=0, measure_every=every))
         counts.append(asked)
-    assert counts[0] - counts[1] == 6 * 2 * 5  # rounds 1 to 6, own and consensus, five agents
+    assert counts[0] - counts[1] == 6 * 5  # rounds 1 to 6, five agents
 
 
 def test_models_are_not_observed_in_between(people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,6 +121,56 @@ def test_the_command_has_it(people: str, tmp_path: Path, capsys: pytest.CaptureF
     assert run_command_line([*words, "--measure-every", "5", "-o", str(tmp_path / "run")]) == 0
     assert sorted({int(row["round"]) for row in rows(tmp_path / "run")}) == [0, 5, 6]
     assert run_command_line([*words, "--measure-every", "0", "-o", str(tmp_path / "none")]) == 2
-    assert "measure_every = 0 is not allowed: it must be a whole number, at least 1" in capsys.readouterr().err
+    assert (
+        "measure_every = 0 is not allowed: it must be a whole number or 'auto', at least 1" in capsys.readouterr().err
+    )
+    assert run_command_line([*words, "--rounds", "35", "-o", str(tmp_path / "auto")]) == 0
+    assert "measure_every = 3\n" in (tmp_path / "auto/config.toml").read_text()
+    assert sorted({int(row["round"]) for row in rows(tmp_path / "auto")}) == [*range(0, 35, 3), 34]
+    assert run_command_line([*words, "-o", str(tmp_path / "short")]) == 0
+    assert "measure_every = 1\n" in (tmp_path / "short/config.toml").read_text()
+    baseline = ["baseline", "sgd", "--data", people, "--seed", "0", "--epochs", "30", "--quiet"]
+    assert run_command_line([*baseline, "-o", str(tmp_path / "one")]) == 0
+    assert "measure_every = 1\n" in (tmp_path / "one/config.toml").read_text()  # nobody knows when it ends
+    assert settings(people, tmp_path / "python", seed=0).measure_every == 1
     with pytest.raises(RequestError, match="measure_every"):
         settings(people, tmp_path / "none", seed=0, measure_every=2.5)
+
+
+@pytest.mark.parametrize("scores", [2**20, 150])  # of all models at once, and of three
+def test_figures_of_many_agents_are_each_ones_own(
+    scores: int, people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Errors, losses and the consensus's loss of eight agents, one by one from their models."""
+    monkeypatch.setattr(observer, "SCORES", scores)
+    plans: list[Plan] = []
+    found = run(settings(people, tmp_path / "run", topology="ring:8", seed=0, answer="last"), on_start=plans.append)
+    (plan,) = plans
+    assert len(plan.data.y_test) == 50
+    last = [row for row in rows(found.folder) if row["round"] == "7"]
+    mean = found.theta.mean(axis=0)
+    network, losses, sizes = last[0], [], []
+    for i, row in enumerate(last[1:]):
+        holder, member = plan.holders[i]
+        X, y = holder._shards[member]
+        wrong = (plan.data.X_test @ found.theta[i] > 0.0) != (plan.data.y_test > 0.0)
+        assert float(row["test_error"]) == np.mean(wrong)
+        assert float(row["train_loss"]) == pytest.approx(plan.loss.value(X @ found.theta[i], y).mean())
+        losses.append(plan.loss.value(X @ mean, y).mean())
+        sizes.append(len(y))
+    assert len({row["test_error"] for row in last}) > 2
+    assert float(network["train_loss"]) == pytest.approx(np.average(losses, weights=sizes))
+    assert float(network["train_loss"]) != pytest.approx(
+        np.mean([float(row["train_loss"]) for row in last[1:]]), rel=1e-6
+    )
+
+
+def test_agents_with_other_histories_have_spent_other_budgets(people: str, tmp_path: Path) -> None:
+    """Gates let some speak; agents of equal contracts do not share what they have spent."""
+    seen: list[RoundEvent] = []
+    own = {"algorithm": "ipp-admm", "gate": "above-threshold", "gate_threshold": 0.05, "epsilon": 20.0}
+    found = run(settings(people, tmp_path / "run", topology="ring:6", seed=0, **own), on_round=seen.append)
+    spent = {entry["agent"]: entry["epsilon_spent"] for entry in found.summary["per_agent"]}
+    assert seen[-1].epsilon == pytest.approx(spent)
+    assert len({entry["records"] for entry in found.summary["per_agent"]}) == 1
+    assert len(set(spent.values())) > 2

@@ -9,6 +9,7 @@ import numpy as np
 
 from admmnet import RunConfig, run
 from admmnet.data import Records
+from admmnet.graph.simple import Graph
 from admmnet.methods import METHODS
 from admmnet.methods.base import Facts
 from admmnet.methods.sums import SumMethod
@@ -47,7 +48,7 @@ def test_records_of_a_total_are_added_up_once() -> None:
 
     counts = Counted(enumerate([5, 7, 9]))
     settings = RunConfig(algorithm="noisy-gd", agents=3, epsilon=1.0, delta=1e-6, seed=0)
-    method: Any = METHODS["noisy-gd"](settings.sections.method, Facts({0: (1,)}, counts, 4, dict.fromkeys(counts, 0.1)))
+    method: Any = METHODS["noisy-gd"](settings.sections.method, Facts(Graph(3), counts, 4, dict.fromkeys(counts, 0.1)))
     assert isinstance(method, SumMethod)
     everybody, Counted.asked = (0, 1, 2), 0
     assert [method.records_of(everybody) for _ in range(4)] == [21] * 4

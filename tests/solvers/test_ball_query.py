@@ -41,7 +41,9 @@ def exact(solver: LocalSolver, center: Vector, radius: float) -> tuple[float, Ve
         theta: Vector = found.x
         distance = float(np.linalg.norm(theta - center))
         theta = center + (theta - center) * min(1.0, radius / max(distance, 1e-300))
-        best = max(best, (solver.mean_loss(center) - solver.mean_loss(theta), theta), key=lambda pair: pair[0])
+        best = max(
+            best, (solver.mean_losses(center)[0] - solver.mean_losses(theta)[0], theta), key=lambda pair: pair[0]
+        )
     return best
 
 

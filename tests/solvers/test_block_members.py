@@ -45,10 +45,10 @@ def test_members_look_like_local_solvers(shape: tuple[list[int], int]) -> None:
         assert (member.block, member.index, member.loss) == (block, i, LOSS)
         assert member.row_norm == pytest.approx(solver.row_norm, rel=1e-15)
         np.testing.assert_array_equal(member.losses(theta), solver.losses(theta))
-        assert member.mean_loss(theta) == solver.mean_loss(theta)
+        assert member.mean_losses(theta)[0] == solver.mean_losses(theta)[0]
         np.testing.assert_array_equal(member.data_gradient(theta), solver.data_gradient(theta))
-        assert block.mean_losses(theta)[i] == pytest.approx(solver.mean_loss(theta), rel=1e-12)
-        assert block.mean_losses(thetas)[i] == pytest.approx(solver.mean_loss(thetas[i]), rel=1e-12)
+        assert block.mean_losses(theta)[i] == pytest.approx(solver.mean_losses(theta)[0], rel=1e-12)
+        assert block.mean_losses(thetas)[i] == pytest.approx(solver.mean_losses(thetas[i])[0], rel=1e-12)
         check(X, y, 0.1 * theta, 0.1, 1e-8, member.solve(0.1 * theta, 0.1, 1e-8))
     with pytest.raises(CertificateError):
         block.members[0].solve(0.1 * theta, 0.1, 1e-20)

@@ -159,7 +159,7 @@ def test_loss_helpers() -> None:
     X, y = problem(120, 5)
     theta, solver = linear_term(5, 2.0), LocalSolver(X, y, LOSS)
     np.testing.assert_allclose(solver.losses(theta), LOSS.value(X @ theta, y), rtol=1e-14)
-    assert solver.mean_loss(theta) == pytest.approx(float(LOSS.value(X @ theta, y).mean()))
+    assert solver.mean_losses(theta)[0] == pytest.approx(float(LOSS.value(X @ theta, y).mean()))
     np.testing.assert_array_equal(solver.data_gradient(theta), gradient(X, y, theta, LOSS)[0])
     assert solver.row_norm == pytest.approx(1.0)
 
@@ -171,7 +171,7 @@ def test_losses_at_the_answer_are_those_of_its_scores(loss: Loss, monkeypatch: p
     X, y = problem(120, 5)
     solver, passes = LocalSolver(X, y, loss), 0
 
-    def counted(*asked: Matrix) -> Vector:
+    def counted(*asked: Matrix) -> list[Vector]:
         nonlocal passes
         passes += 1
         return scores(*asked)
@@ -180,17 +180,17 @@ def test_losses_at_the_answer_are_those_of_its_scores(loss: Loss, monkeypatch: p
     for seed, size in enumerate((0.1, 30.0, 0.0, 1.0)):
         g = linear_term(5, size, seed)
         theta, before = solver.solve(g, 0.05, 1e-9).theta, passes
-        np.testing.assert_array_equal(solver.losses(theta), loss.value(scores(X, theta), y))
+        np.testing.assert_array_equal(solver.losses(theta), loss.value(scores(X, theta)[0], y))
         assert passes == before
-        np.testing.assert_array_equal(solver.losses(theta + 1.0), loss.value(scores(X, theta + 1.0), y))
+        np.testing.assert_array_equal(solver.losses(theta + 1.0), loss.value(scores(X, theta + 1.0)[0], y))
     solver.state.theta, solver.state.data = linear_term(5, 2.0), None  # as a checkpoint does
     point = solver.state.theta.copy()
-    np.testing.assert_array_equal(solver.losses(point), loss.value(scores(X, point), y))
+    np.testing.assert_array_equal(solver.losses(point), loss.value(scores(X, point)[0], y))
     theta = solver.solve(g, 0.05, 1e-9).theta
-    np.testing.assert_array_equal(solver.losses(theta), loss.value(scores(X, theta), y))
+    np.testing.assert_array_equal(solver.losses(theta), loss.value(scores(X, theta)[0], y))
     monkeypatch.setattr(LocalSolver, "_quickly", lambda *_: (1.0, 1.0, 0))
     theta = solver.solve(-g, 0.05, 1e-9).theta
-    np.testing.assert_array_equal(solver.losses(theta), loss.value(scores(X, theta), y))
+    np.testing.assert_array_equal(solver.losses(theta), loss.value(scores(X, theta)[0], y))
 
 
 def test_beta_just_above_rounding_is_met() -> None:

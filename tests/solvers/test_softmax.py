@@ -95,7 +95,7 @@ def test_mean_losses_of_classes() -> None:
     theta = rng.standard_normal((2, 12))
     hot = np.eye(3)
     for (X, y), own, cross, squared in zip(
-        shards, theta, holder.mean_losses(theta, SOFTMAX), holder.mean_losses(theta, Squared()), strict=True
+        shards, theta, *holder.mean_losses(SOFTMAX, theta), *holder.mean_losses(Squared(), theta), strict=True
     ):
         u = X @ own.reshape(3, 4).T
         p = np.exp(u) / np.exp(u).sum(axis=1, keepdims=True)

@@ -62,7 +62,7 @@ def test_the_margin_of_sparse_sums_covers_their_error(n: int, d: int, kind: str,
             length = float(np.linalg.norm(theta))
             kept = np.empty(n)
             data, rms = gradient(X, y, theta, loss, kept)
-            np.testing.assert_array_equal(kept, scores(X, theta))
+            np.testing.assert_array_equal(kept, scores(X, theta)[0])
             norm = float(np.linalg.norm(data + m * theta + g))
             met = met_curvature(X, y, theta, loss, R, length)
             error = abs(norm - exact_norm(dense, y, theta, g, m, loss))
@@ -251,7 +251,7 @@ def test_holders_choose_the_solver_by_the_shape_alone() -> None:
         for part, t in zip((slice(0, 4), slice(4, 9)), theta, strict=True)
     ]
     for _ in range(2):  # before and after the solvers are made
-        np.testing.assert_allclose(block.mean_losses(theta, LOSS), expected, rtol=1e-14)
+        np.testing.assert_allclose(block.mean_losses(LOSS, theta)[0], expected, rtol=1e-14)
         assert block._solver(1, LOSS).block is None
 
 

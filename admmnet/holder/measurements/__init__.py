@@ -1,11 +1,13 @@
 """The measurements: each a function of records with its noise, its cost and the theorem that joins the two."""
 
+from admmnet.holder.measurements.counts import ColumnCounts
 from admmnet.holder.measurements.gate import GradientNorm, HeldFall, NoisyFall, PublishedComparison
 from admmnet.holder.measurements.gradient import NoisyGradient
 from admmnet.holder.measurements.minimiser import ExactMinimiser, GammaMinimiser, PerturbedMinimiser
-from admmnet.holder.measurements.sums import GradientSum, MomentSum
+from admmnet.holder.measurements.sums import GradientSum, MomentSum, SecondMoments
 
 __all__ = [
+    "ColumnCounts",
     "ExactMinimiser",
     "GammaMinimiser",
     "GradientNorm",
@@ -16,4 +18,5 @@ __all__ = [
     "NoisyGradient",
     "PerturbedMinimiser",
     "PublishedComparison",
+    "SecondMoments",
 ]

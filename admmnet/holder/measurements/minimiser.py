@@ -19,7 +19,7 @@ from admmnet.privacy.events import GammaNorm, Gaussian, ObjectivePerturbation, U
 from admmnet.privacy.mechanisms import round_to_grid
 from admmnet.rng import Purpose
 from admmnet.solvers.batch import Solve
-from admmnet.solvers.losses import Logistic
+from admmnet.solvers.losses import ONE_SIDED, Logistic
 from admmnet.solvers.radius import all_finite, clip, gamma_norm_tail, gaussian_tail, linear_radius
 from admmnet.types import Vector
 
@@ -57,7 +57,7 @@ def booked_convexity(convexity: float, booked: float | None) -> float:
 class PerturbedMinimiser(Measurement):
     """Minimiser with Gaussian noise: theta_hat(linear + b1) + b2.
 
-    Proof: docs/privacy.md, Theorems 3 and 4; without b1 Theorem 7.
+    Proof: docs/privacy.md, Theorems 3, 4 and 26; without b1 Theorem 7.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class PerturbedMinimiser(Measurement):
     booked : float or None
         Least convexity over the run, by which the cost is stated; by default m.
     tight : bool
-        Whether (L) of Theorem 3 is used where the loss is logistic; the published forms do without.
+        Whether (L) of Theorem 3 and Theorem 26 are used where they hold for the loss; the published forms do without.
     noise_share : float or None
         As of ``ObjectivePerturbation``.
     """
@@ -98,8 +98,7 @@ class PerturbedMinimiser(Measurement):
         inexact = 2.0 * self.beta / m  # Theorem 4
         if self.sigma1 is None:
             return Cost((Gaussian(2.0 * loss.lipschitz() / (n * m) + inexact, self.sigma2),))
-        logistic = self.tight and type(loss) is Logistic
-        objective = objective_event(known, self.sigma1, m, self.noise_share, logistic=logistic)
+        objective = objective_event(known, self.sigma1, m, self.noise_share, tight=self.tight)
         return Cost((objective, Gaussian(inexact, self.sigma2)))
 
     def carry_out(self, secret: Secret, known: Known) -> Work:
@@ -113,12 +112,13 @@ _objective = lru_cache(maxsize=1024)(ObjectivePerturbation)
 
 
 def objective_event(
-    known: Known, sigma1: float, m: float, share: float | None, *, logistic: bool = False, gated: bool = False
+    known: Known, sigma1: float, m: float, share: float | None, *, tight: bool = False, gated: bool = False
 ) -> ObjectivePerturbation:
-    """Event of Theorem 3 at convexity m."""
+    """Event of Theorem 3 at convexity m; ``tight`` says whether it also claims what holds for the exact loss alone."""
     n, loss = known.records, known.loss
     G, c1 = loss.lipschitz(), loss.curvature_bound()
-    return _objective(2.0 * G / n, sigma1, G, c1, m, n, gated, logistic, share)
+    logistic, one_sided = tight and type(loss) is Logistic, tight and type(loss) in ONE_SIDED
+    return _objective(2.0 * G / n, sigma1, G, c1, m, n, gated, logistic, share, one_sided)
 
 
 def candidate(

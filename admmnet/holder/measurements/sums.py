@@ -1,8 +1,8 @@
 """Sums over an agent's records on an integer grid with discrete Gaussian noise: gradients, and moments.
 
 What is released are integers, so that sums over agents are exact, in any order, on any transport. Sensitivities hold
-for the integers: rounding to the grid and floating-point errors are in them (docs/privacy.md, Theorems 20, 21). Where
-agents take part in a masked sum, each adds its part of the noise, and masks that cancel in the sum (Theorem 23).
+for the integers: rounding to the grid and floating-point errors are in them (docs/privacy.md, Theorems 20, 21, 27, 28).
+Where agents take part in a masked sum, each adds its part of the noise, and masks that cancel in the sum (Theorem 23).
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ class OnGrid(Measurement):
 
     def context(self, known: Known) -> bytes:
         """What masks are bound to besides start, attempt, participants: all that is public and decides the sum."""
-        here = getattr(self, "here", np.zeros(0))
+        inputs = (value.astype("<f8").tobytes() for value in vars(self).values() if isinstance(value, np.ndarray))
         loss, size = known.loss, self.dimension(known)
         facts = loss.name, repr(loss.lipschitz()), repr(loss.curvature_bound()), known.task, known.classes
         colluders = 0 if known.attempt is None else known.attempt.colluders
         noise = self.sigma.hex(), self.grid.hex(), colluders
-        return statement(type(self).__name__, size, *facts, *noise, here.astype("<f8").tobytes())
+        return statement(type(self).__name__, size, *facts, *noise, known.encoding, *inputs)
 
     def moved(self, known: Known) -> float:
         """Most that replacing one record moves the sum as it is computed, before it is rounded to the grid."""
@@ -125,14 +125,14 @@ class OnGrid(Measurement):
             noise = noise + secret.masks.words(known.attempt, self.context(known), len(steps))
         return Released(steps + noise, self)  # modulo 2^64
 
-    def _at(self, known: Known, ratio: float) -> Self:
-        """Return the same with the least sigma at which sensitivity/sigma is at most ``ratio``."""
+    def at_ratio(self, known: Known, ratio: float) -> Self:
+        """Return the same with the least sigma at which sensitivity/sigma is at most ``ratio``, held to its bounds."""
         needed = self.sensitivity(known)
         sigma = needed / ratio
         while needed / sigma > ratio:
             sigma = math.nextafter(sigma, math.inf)
         found: Any = replace(self, sigma=sigma)  # type: ignore[type-var]
-        return found  # type: ignore[no-any-return]
+        return found.within(known)  # type: ignore[no-any-return]
 
 
 @measurement
@@ -155,7 +155,7 @@ class GradientSum(OnGrid):
     @classmethod
     def costing(cls, known: Known, here: Vector, ratio: float, grid: float) -> GradientSum:
         """Return the one of least noise whose sensitivity/sigma is at most ``ratio``, the point held to its radius."""
-        return cls(_held(here, known), 1.0, grid)._at(known, ratio).within(known)
+        return cls(_held(here, known), 1.0, grid).at_ratio(known, ratio)
 
     def within(self, known: Known) -> Self:
         """Hold the point to its radius; refuse as all sums do."""
@@ -215,16 +215,11 @@ class MomentSum(OnGrid):
     """Sums of y x and of x x^T over all records, on the grid. Proof: docs/privacy.md, Theorem 21.
 
     Released are the numbers of sum y x (of classes: K rows, the sums of each class), then svec(sum x x^T)/sqrt 2: the
-    upper triangle in rows, its diagonal over sqrt 2. ``moments`` undoes that. Fields are as of ``OnGrid``.
+    upper triangle in rows, its diagonal over sqrt 2. Fields are as of ``OnGrid``.
     """
 
     sigma: float
     grid: float
-
-    @classmethod
-    def costing(cls, known: Known, ratio: float, grid: float) -> MomentSum:
-        """Return the one of least noise whose sensitivity/sigma is at most ``ratio``."""
-        return cls(1.0, grid)._at(known, ratio).within(known)
 
     def within(self, known: Known) -> Self:
         """Refuse as all sums do, and targets without a bound."""
@@ -249,12 +244,45 @@ class MomentSum(OnGrid):
     def total(self, secret: Secret, known: Known) -> Vector:
         """One pass over the records."""
         X, y = secret.records
-        targets = y[:, None]
-        if known.task == "classes":
-            targets = one_hot(y, known.classes)
+        targets = one_hot(y, known.classes) if known.task == "classes" else y[:, None]
         first, second = _products(X, targets)
-        second[np.diag_indices(len(second))] /= math.sqrt(2.0)
-        return np.concatenate([np.ravel(first), second[np.triu_indices(len(second))]])
+        return np.concatenate([np.ravel(first), _svec(second)])
+
+
+@measurement
+@dataclass(frozen=True, eq=False)
+class SecondMoments(OnGrid):
+    """svec(sum x x^T)/sqrt 2 over all records, on the grid. Proof: docs/privacy.md, Theorem 28.
+
+    The upper triangle in rows, its diagonal over sqrt 2. Fields are as of ``OnGrid``.
+    """
+
+    sigma: float
+    grid: float
+
+    def moved(self, known: Known) -> float:
+        """R^2, and rounding in either world: (S8)."""
+        n = known.records
+        return _R * _R * (1.0 + 2.0 * 1.01 * _U * n * (n + 4))
+
+    def longest(self, known: Known) -> float:
+        """Norm of svec(x x^T)/sqrt 2."""
+        return math.sqrt(0.5)
+
+    def dimension(self, known: Known) -> int:
+        """Numbers on and above the diagonal."""
+        return known.width * (known.width + 1) // 2
+
+    def total(self, secret: Secret, known: Known) -> Vector:
+        """One pass over the records."""
+        X, y = secret.records
+        return _svec(_products(X, np.zeros((len(y), 0)))[1])
+
+
+def _svec(second: Matrix) -> Vector:
+    """Upper triangle in rows, its diagonal over sqrt 2, which is made in place."""
+    second[np.diag_indices(len(second))] /= math.sqrt(2.0)
+    return second[np.triu_indices(len(second))]
 
 
 def _products(X: Features, targets: Matrix) -> tuple[Matrix, Matrix]:
@@ -269,16 +297,3 @@ def _products(X: Features, targets: Matrix) -> tuple[Matrix, Matrix]:
         first += targets[start : start + rows].T @ block
         second += block.T @ block
     return np.asarray(first), np.asarray(second)
-
-
-def moments(value: Integers, grid: float, width: int, rows: int = 1) -> tuple[Matrix, Matrix]:
-    """Sums of y x, shape (rows, d), and of x x^T, shape (d, d), from integers of ``MomentSum`` or their total.
-
-    Post-processing. The noise of the second is symmetric, of sigma off the diagonal and sqrt 2 sigma on it.
-    """
-    numbers = value * grid
-    first, rest = numbers[: rows * width].reshape(rows, width), numbers[rows * width :]
-    second = np.zeros((width, width))
-    second[np.triu_indices(width)] = rest
-    above = np.triu(second, 1)
-    return np.asarray(first), np.asarray(above + above.T + np.diag(np.diag(second) * math.sqrt(2.0)))

@@ -138,7 +138,7 @@ class Series(Measurement):
         return progress
 
 
-class Sampled(Series):
+class BatchSeries(Series):
     """Base of series whose steps have Gaussian noise on batches.
 
     Parameters

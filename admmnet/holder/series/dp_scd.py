@@ -18,7 +18,7 @@ from admmnet.holder.answers import measurement
 from admmnet.holder.known import Known
 from admmnet.holder.problem import SINGLE_SITE_LOSSES, Problem
 from admmnet.holder.rows import Features
-from admmnet.holder.series.base import Rngs, Sampled, with_noise
+from admmnet.holder.series.base import BatchSeries, Rngs, with_noise
 from admmnet.holder.series.batches import RecordIndices, SeriesProgress, draw_batches
 from admmnet.holder.series.checks import check_choice, check_positive
 from admmnet.holder.series.steps import TINY, Step, batch_step, step_limits
@@ -64,7 +64,7 @@ def batch_update(
     return zeta, np.asarray(zeta @ rows)
 
 
-class DualSeries(Sampled):
+class DualSeries(BatchSeries):
     """Base of the series over dual variables, from alpha = 0 and v = 0; an epoch's answer is v / (lambda N)."""
 
     tiny: float
@@ -97,7 +97,7 @@ class DualSteps(DualSeries):
     Parameters
     ----------
     batch, clip, noise_multiplier, steps, sampling
-        As of ``Sampled``. A dual variable moves by at most C in a step; noise on v has standard deviation sigma C,
+        As of ``BatchSeries``. A dual variable moves by at most C in a step; noise on v has standard deviation sigma C,
         with ``dual_noise`` sqrt(2) sigma C on v and on the batch's dual variables.
     dual_noise : bool
         The paper's Algorithm 1.

@@ -16,7 +16,7 @@ from admmnet.errors import RunError
 from admmnet.holder.answers import measurement
 from admmnet.holder.known import Known
 from admmnet.holder.problem import Problem
-from admmnet.holder.series.base import Rngs, Sampled, with_noise
+from admmnet.holder.series.base import BatchSeries, Rngs, with_noise
 from admmnet.holder.series.batches import SeriesProgress, draw_batches
 from admmnet.holder.series.checks import check_positive
 from admmnet.privacy.events import Event
@@ -39,7 +39,7 @@ class GradientProgress(SeriesProgress):
 
 @measurement
 @dataclass(frozen=True)
-class GradientSteps(Sampled):
+class GradientSteps(BatchSeries):
     """SGD or DP-SGD from theta = 0; an epoch's answer is theta.
 
     Each step draws its batch (`draw_batches`), then ``standard_normal(d)`` from the noise's stream; without noise
@@ -50,7 +50,7 @@ class GradientSteps(Sampled):
     Parameters
     ----------
     batch, noise_multiplier, steps, sampling
-        As of ``Sampled``; noise on a batch's summed gradient has standard deviation sigma C.
+        As of ``BatchSeries``; noise on a batch's summed gradient has standard deviation sigma C.
     learning_rate : float
         eta, positive.
     clip : float

@@ -17,7 +17,7 @@ from admmnet.holder.answers import measurement
 from admmnet.holder.known import Known
 from admmnet.holder.problem import Problem
 from admmnet.holder.rows import Features, is_sparse, squared_norms
-from admmnet.holder.series.base import Rngs, Sampled, with_noise
+from admmnet.holder.series.base import BatchSeries, Rngs, with_noise
 from admmnet.holder.series.batches import SeriesProgress, draw_batches, steps_per_epoch
 from admmnet.holder.series.checks import check_count, check_noise, check_positive
 from admmnet.privacy.events import Event, SubsampledGaussian, Unprotected
@@ -35,7 +35,7 @@ class PrimalProgress(SeriesProgress):
 
 @measurement
 @dataclass(frozen=True)
-class PrimalSteps(Sampled):
+class PrimalSteps(BatchSeries):
     """primalDP-SCD from theta = 0 and v = X theta = 0, on columns scaled to norm 1; an epoch's answer is theta.
 
     Each step draws L coordinates (`draw_batches`, fixed, over d), then from the noise's stream

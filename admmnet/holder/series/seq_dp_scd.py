@@ -36,7 +36,7 @@ class SequentialSteps(DualSeries):
     Parameters
     ----------
     batch, clip, noise_multiplier, steps, sampling
-        As of ``Sampled``; the noise has standard deviation 2 sigma C sqrt(L (L + 1)), or sqrt(2) sigma C with
+        As of ``BatchSeries``; the noise has standard deviation 2 sigma C sqrt(L (L + 1)), or sqrt(2) sigma C with
         ``bound="contraction"``. Poisson batches are refused.
     bound : {"published", "contraction"}
         Sensitivity of a step that the noise covers: the paper's Lemma 5 (any relation), or the one that

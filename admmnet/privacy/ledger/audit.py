@@ -12,7 +12,7 @@ import numpy as np
 from admmnet.errors import CheckFailed
 from admmnet.forms import decode, encode
 from admmnet.privacy.budget import Totals, empty
-from admmnet.privacy.contract import Contract
+from admmnet.privacy.contract import EARLIEST, Contract
 from admmnet.privacy.events import Event
 from admmnet.privacy.filters import Count
 from admmnet.privacy.ledger import checks
@@ -141,7 +141,7 @@ def check(strand: Strand, *, account: bool = False, keep: bool = True) -> Verifi
         total, before = Total(**total_line(totals, reading)), digest(raw)
         events: list[tuple[int, Event, dict[str, Any]]] = []
         starts, resumed, head = [Start()], list[int](), None
-        finished, count, last_round, last = False, 0, 0, 0
+        finished, count, last_round, last = False, 0, EARLIEST, 0
         for number, data in lines:
             link = b'"previous":"%b"}' % before.encode()
             if data.startswith(b'{"kind":"event"') and data.endswith(link):
@@ -168,11 +168,11 @@ def check(strand: Strand, *, account: bool = False, keep: bool = True) -> Verifi
                     reading, header = checks.run_contract(line, header).over_account(), line
                     facts = checks.Facts.of(header)
                     starts.append(Start(before, number, count))
-                    last_round = 0
+                    last_round = EARLIEST
                 elif isinstance(line, ResumeLine):
                     if header.noise != "private":  # a seed makes the same noise again
                         raise CheckFailed("is not the resumption of a private run")
-                    finished = False
+                    last_round, finished = EARLIEST if last_round < 0 else last_round, False
                     resumed.append(line.round)
                 elif isinstance(line, EndLine):
                     end = EndLine(events=count, total=total, account=line.account, previous=before)

@@ -11,7 +11,7 @@ from msgspec import structs, to_builtins
 from admmnet.errors import AdmmnetError, CheckFailed, short
 from admmnet.forms import decode, encode
 from admmnet.privacy.budget import SHARED, Totals, grown
-from admmnet.privacy.contract import Contract, Promise
+from admmnet.privacy.contract import STAGES, Contract, Promise
 from admmnet.privacy.events import (
     DiscreteGaussian,
     Event,
@@ -93,11 +93,12 @@ class Facts(NamedTuple):
     records: int
     adjacency: str
     colluders: int | None
+    stages: tuple[str, ...]
 
     @classmethod
     def of(cls, header: HeaderLine) -> Facts:
         """Of a header or a run line."""
-        return cls(header.records, header.adjacency, header.colluders)
+        return cls(header.records, header.adjacency, header.colluders, header.stages)
 
 
 def taken(contract: Contract, left: tuple[int, ...], event: Event) -> tuple[int, ...]:
@@ -117,6 +118,8 @@ def taken(contract: Contract, left: tuple[int, ...], event: Event) -> tuple[int,
 def charged(data: bytes, totals: Totals, contract: Contract, facts: Facts) -> tuple[EventLine, Event, Totals]:
     """Return a checked event's line, which holds ``form.NO_DIGEST``, its event, and the totals with it; all shared."""
     line = decode(EventLine, data)
+    if line.round < 0 and line.round not in map(STAGES.__getitem__, facts.stages):
+        raise CheckFailed(f"round {line.round} is of a stage that its header has not: {list(facts.stages)}")
     event = _event(line, facts.records)
     if (relation := relation_of(event)) not in ("replace-one", facts.adjacency):
         raise CheckFailed(f"holds for {relation}, the header is of {facts.adjacency}")

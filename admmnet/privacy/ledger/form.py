@@ -16,7 +16,7 @@ from admmnet.errors import RequestError
 from admmnet.forms import encode
 from admmnet.privacy import proven
 from admmnet.privacy.budget import SHARED, Totals
-from admmnet.privacy.contract import Contract, Promise
+from admmnet.privacy.contract import EARLIEST, Contract, Promise
 from admmnet.privacy.conversion import ORDERS
 from admmnet.privacy.discrete import most_excess
 from admmnet.privacy.events import Booked, Event, Natural, Number, Positive, from_parameters, parameters
@@ -39,7 +39,7 @@ class Limit(Struct, frozen=True, forbid_unknown_fields=True, tag_field="by", tag
     """Theorem 5: a limit that was fixed before the first round, of a method that is `adaptive` and of an account."""
 
     order: Annotated[float, Meta(gt=1.0)] | None
-    """the one Renyi order at which costs are added up; `null` where mu^2 and kappa of Gaussian events are"""
+    """the one Renyi order at which costs are added up; `null` where mu^2 and kappa are"""
     kappa: Booked
     """most that (P10) of discrete noise may come to"""
     parts: Natural
@@ -121,7 +121,10 @@ class HeaderLine(
     noise: Literal["private", "seeded"]
     """`private`: keyed by the operating system, kept nowhere. `seeded`: anyone with the seed can make it again"""
     preprocessing: str
-    """`public-bounds`, or `data-dependent` if anything was read from the rows"""
+    """`public-bounds`, `private` where noisy sums behind the door gave the encoding, or `data-dependent` if anything
+    else was read from the rows"""
+    stages: tuple[Literal["bounds", "shape", "whiten"], ...] = ()
+    """sums that are asked before round 0, in rounds -3, -2 and -1; absent where there are none"""
     shards: Literal["fixed"]
     """who holds which record does not change and is public. A private run refuses a split that looks at values"""
     admmnet: str
@@ -141,8 +144,8 @@ class RunLine(HeaderLine, frozen=True, kw_only=True, tag="run"):
 class EventLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="event"):
     """What was released, and what that costs."""
 
-    round: Number
-    """round of the charge; the first is 0"""
+    round: Annotated[int, Meta(ge=EARLIEST, le=2**53)]
+    """round of the charge; the first is 0, `stages` come before it"""
     mechanism: str
     parameters: dict[str, float | int | bool | str]
     """what was released; every number that its cost depends on (next section)"""
@@ -203,6 +206,7 @@ class Header:
     loss: str | None = None
     loss_digest: str | None = None
     weight: float | None = None
+    stages: tuple[str, ...] = ()
 
     def line(self) -> HeaderLine:
         """Return the header as the ledger keeps it."""

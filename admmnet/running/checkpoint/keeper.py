@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from admmnet.solvers.blocks.solve import BlockSolver
 
 FOLDER = "checkpoint"
+STAGES = "stages"
 SCHEMA = 5
 
 
@@ -84,6 +85,10 @@ class Keeper:
             self._prints = {str(i): _print_of(*plan.holders[i]) for i in transport.agents}
             self._prints["test"] = _test_print(plan.data)
         self.start = self._agreed(resumed=run.resume is not None)
+        if self.kept and plan.prologue.stages:  # kept to the end: they come before every start's first round
+            (self._folder / STAGES).mkdir(parents=True, exist_ok=True)
+            path = self._folder / STAGES / f"outbox-{min(transport.agents):06d}.jsonl"
+            self._outbox = OutboxFile(path, durable=self._durable)
 
     @property
     def kept(self) -> bool:
@@ -226,7 +231,7 @@ class Keeper:
             self.places = dict.fromkeys(own, BEGINNING)
         if self._seeded:
             return
-        later = [self._folder / f"{done:06d}" for done in self._generations() if done >= start]
+        later = [self._folder / STAGES, *(self._folder / f"{n:06d}" for n in self._generations() if n >= start)]
         self.past = read_outboxes([path for place in later for path in sorted(place.glob(FILES))], own, start)
         self.places |= {i: past.ledger for i, past in self.past.items() if past.ledger is not None}
 

@@ -45,7 +45,7 @@ class Past:
 
 
 def read_outboxes(paths: Iterable[Path], agents: Collection[int], since: int) -> dict[int, Past]:
-    """Return what stands in files of agents from a round on; RequestError if a line is not as it was written.
+    """Return what stands in files of agents, of stages and from a round on; RequestError if a line is not as it was written.
 
     An incomplete last line was not sent.
     """
@@ -64,7 +64,7 @@ def read_outboxes(paths: Iterable[Path], agents: Collection[int], since: int) ->
                 ) from None
             for name, said in line.agents.items():
                 past = found.get(int(name))
-                if past is not None and line.round >= since:
+                if past is not None and (line.round >= since or line.round < 0):
                     past.answers.setdefault(line.round, []).extend(said.answers)
                     past.marks |= frozenset(said.marks)
                     if past.ledger is None or said.ledger.lines >= past.ledger.lines:

@@ -140,7 +140,7 @@ class BlockSolver:
         points = np.broadcast_to(theta, (len(self.members), theta.shape[-1]))
         found = np.empty(len(self.members))
         for i, solver in self._alone.items():
-            found[i] = solver.mean_loss(points[i])
+            (found[i],) = solver.mean_losses(points[i])
         for places, group in zip(self._places, self._groups, strict=True):
             found[places] = group.stack.mean_losses(StackRows.of(np.arange(len(places))), points[places])
         return found

@@ -1,0 +1,276 @@
+"""What is measured of raw records before the first round: docs/algorithms.md, eqs. (113) to (116).
+
+Three sums in one round each, as those of any method: bounds of columns, then their shapes, then second moments. All
+else is made of their totals, which everybody knows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from admmnet.holder.answers import Asking
+from admmnet.holder.encoding import CELLS, Encoding, Number, Plain, edges_of
+from admmnet.holder.known import Known
+from admmnet.holder.measurements import ColumnCounts, SecondMoments
+from admmnet.holder.measurements.sums import OnGrid
+from admmnet.methods.agent import Agent, AgentPlan
+from admmnet.methods.base import Facts
+from admmnet.methods.settings import MethodSettings
+from admmnet.methods.sums import FINEST, SumMethod, moments
+from admmnet.privacy.calibrate import Target
+from admmnet.types import Integers, Matrix, Total, Vector
+
+_SIZES = """
+    0x1.12e0be826d695p-30 0x1.0624dd2f1a9fcp-10 0x1.d22a4fa316facp-10 0x1.9e7c6e43390b7p-9 0x1.7089380241edfp-8
+    0x1.47ae147ae147bp-7 0x1.235a71c5ee5ccp-6 0x1.030dc4ea03a72p-5 0x1.ccab8602d2697p-5 0x1.999999999999ap-4
+    0x1.6c310e3769f3fp-3 0x1.43d136248490fp-2 0x1.1feb33c1c381ep-1 0x1.0000000000000p+0 0x1.c73d51c54470ep+0
+    0x1.94c583ada5b53p+1 0x1.67e600b234626p+2 0x1.4000000000000p+3 0x1.1c86531b4ac69p+4 0x1.f9f6e4990f227p+4
+    0x1.c1df80dec17afp+5 0x1.9000000000000p+6 0x1.63a7e7e21d783p+7 0x1.3c3a4edfa9759p+8 0x1.192bb08b38ecdp+9
+    0x1.f400000000000p+9 0x1.bc91e1daa4d64p+10 0x1.8b48e29793d2fp+11 0x1.5f769cae07281p+12 0x1.3880000000000p+13
+    0x1.15db2d28a705ep+14 0x1.ee1b1b3d78c7ap+14 0x1.b75443d988f21p+15 0x1.86a0000000000p+16 0x1.5b51f872d0c76p+17
+    0x1.34d0f1066b7ccp+18 0x1.1294aa67f5975p+19 0x1.e848000000000p+19 0x1.b226768f84f94p+20 0x1.82052d48065c0p+21
+    0x1.5739d501f2fd2p+22 0x1.312d000000000p+23 0x1.0f580a19b31bcp+24 0x1.e286789a07f2fp+24 0x1.ad084a426fbc6p+25
+    0x1.7d78400000000p+26 0x1.532e0ca01fe2bp+27 0x1.2d940b6044f7ep+28 0x1.0c252e6985d5cp+29 0x1.dcd6500000000p+29
+    0x1.a7f98fc827db6p+30 0x1.78f90e385635dp+31 0x1.4f2e7a03e74b3p+32 0x1.2a05f20000000p+33
+"""
+_SIDE = np.array([float.fromhex(size) for size in _SIZES.split()])
+EDGES: Vector = np.concatenate([-_SIDE[::-1], _SIDE])
+"""Edges of the bins that bounds are found among, shape (108,): 1e-9 and quarter decades from 10^-3 to 10^10, of either
+sign. They stand here digit by digit, as two machines may differ in powers of 10."""
+EVEN = tuple(k / CELLS for k in range(CELLS + 1))
+"""Distribution of a column between its bounds of which nothing else is known."""
+
+
+@dataclass(slots=True)
+class StageState:
+    """Nothing: what a stage finds is the same for all agents, and kept in the stage itself."""
+
+
+class Stage(SumMethod):
+    """One sum before the first round; ``share`` of each agent's nominal budget is what it may cost.
+
+    Attributes
+    ----------
+    number : int
+        Of its lines in the ledger.
+    name : str
+        In the ledger's header.
+    total : Total or None
+        Sum of the agents that spoke; None before, and where it is void.
+    """
+
+    number: ClassVar[int]
+    losses: ClassVar[dict[str, str]] = {"binary": "logistic", "classes": "softmax", "real": "huber"}
+    spare = 0
+
+    def __init__(self, settings: MethodSettings, facts: Facts, share: float) -> None:
+        super().__init__(settings, facts)
+        self.share = share
+        self.total: Total | None = None
+
+    @property
+    def rounds(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def attempts(self) -> int:
+        """One: a void sum stays charged, and what it was to tell stays at its fallback."""
+        return 1
+
+    def plan(self, agent: int, target: Target | None = None) -> AgentPlan:
+        """Its share of the nominal budget; of masked sums the share of the least one of all."""
+        nominal = self.facts.nominal
+        own = min(nominal.values()) if self.masked else nominal[agent]
+        return self.planned(agent, math.sqrt(2.0 * self.share * own))
+
+    def noise_of(self, agents: Collection[int]) -> float:
+        """Variance of these agents' total, for a sensitivity of 1."""
+        return super().noise_of(agents) / self.share
+
+    def costing(self, known: Known, point: Vector, ratio: float) -> OnGrid:
+        """The one question that there is."""
+        return replace(self.unit(), grid=self.grid).at_ratio(known, ratio)  # type: ignore[type-var]
+
+    def start(self, agent: Agent, size: int) -> StageState:
+        """Nothing is known."""
+        return StageState()
+
+    def propose(self, agent: Agent, round: int) -> Asking[Integers | None]:
+        """Eq. (70): the agent's noisy sum."""
+        return (yield from self.summand(agent, np.zeros(0)))
+
+    def receive(self, agent: Agent, own: Integers | None, total: Total | None) -> None:
+        """Keep the total."""
+        self.total = total
+
+    def model(self, agent: Agent) -> Vector:
+        """Zero: no model is made here."""
+        return np.zeros(self.size)
+
+
+class CountStage(Stage):
+    """Counts of some columns in the bins between ``edges``, shape (p, m), with bins below, above, and for missing."""
+
+    def __init__(
+        self, settings: MethodSettings, facts: Facts, share: float, encoding: Encoding, which: Iterable[int]
+    ) -> None:
+        super().__init__(settings, facts, share)
+        self.encoding, self.which = encoding, tuple(which)
+        self._places = dict(_places(encoding))
+
+    @property
+    def edges(self) -> Matrix:
+        """Of the columns ``which``."""
+        raise NotImplementedError
+
+    def unit(self) -> ColumnCounts:
+        """Counts with noise 1."""
+        columns = np.array([self._places[column] for column in self.which], dtype=float)
+        return ColumnCounts(self.edges.ravel(), columns, 1.0, FINEST)
+
+    def known(self, records: int) -> Known:
+        """Raw records have columns of numbers."""
+        return super().known(records)._replace(numbers=self.encoding.layout[0])
+
+    def counts(self, total: Total) -> Matrix:
+        """Noisy counts of all agents' records, shape (p, m + 2)."""
+        return np.asarray((total.value * self.grid).reshape(len(self.which), -1))
+
+    def noise(self, total: Total) -> float:
+        """Standard deviation of a count."""
+        return math.sqrt(2.0 * len(self.which) * self.noise_of(total.agents))
+
+    def numbers(self) -> list[Number]:
+        """Columns ``which`` as they are encoded so far."""
+        found: list[Any] = [self.encoding.columns[column] for column in self.which]
+        return found
+
+    def result(self) -> Encoding:
+        """Return what is known after it: the encoding it began with where it is void."""
+        if self.total is None:
+            return self.encoding
+        columns = list(self.encoding.columns)
+        for column, found in zip(self.which, self.found(self.total), strict=True):
+            columns[column] = found
+        return replace(self.encoding, columns=tuple(columns))
+
+    def found(self, total: Total) -> list[Number]:
+        """Columns ``which`` as they are encoded after it."""
+        raise NotImplementedError
+
+
+def _places(encoding: Encoding) -> Iterable[tuple[int, int]]:
+    """Of each column of numbers that is measured its place among the columns of raw numbers."""
+    place = 0
+    for column, kind in enumerate(encoding.columns):
+        if isinstance(kind, Number):
+            yield column, place
+        place += kind.width if isinstance(kind, Plain) else isinstance(kind, Number)
+
+
+class BoundsStage(CountStage):
+    """Bounds of columns for which none are declared, eq. (113)."""
+
+    name = "bounds"
+    number = -3
+
+    @property
+    def edges(self) -> Matrix:
+        """The same for all."""
+        return np.tile(EDGES, (len(self.which), 1))
+
+    def found(self, total: Total) -> list[Number]:
+        """Columns with bounds and nothing else; those that noise drowns as they were."""
+        noise = self.noise(total)
+        bounds = [bounds_of(counts[:-1], noise, len(self.which)) for counts in self.counts(total)]
+        return [
+            number if known is None else replace(number, low=known[0], high=known[1], table=EVEN)
+            for number, known in zip(self.numbers(), bounds, strict=True)
+        ]
+
+
+def bounds_of(counts: Vector, noise: float, columns: int) -> tuple[float, float] | None:
+    """Outer edges of the bins of the quantiles .005 and .995, of noisy counts (109,); None where noise drowns all."""
+    kept = np.where(counts > noise * math.sqrt(2.0 * math.log((len(EDGES) + 2) * columns)), counts, 0.0)
+    if not kept.any():
+        return None
+    shares = np.cumsum(kept) / kept.sum()
+    first, last = (int(np.searchsorted(shares, share)) for share in (0.005, 0.995))
+    low, high = float(EDGES[max(first - 1, 0)]), float(EDGES[min(last, len(EDGES) - 1)])
+    return low, high if high > low else low + 1.0
+
+
+class ShapeStage(CountStage):
+    """Distributions of columns between their bounds, eq. (114); ``fallback`` is the encoding without any."""
+
+    name = "shape"
+    number = -2
+
+    def __init__(
+        self, settings: MethodSettings, facts: Facts, share: float, encoding: Encoding, fallback: Encoding
+    ) -> None:
+        super().__init__(settings, facts, share, encoding, bounded(encoding))
+        self.fallback = fallback
+
+    @property
+    def edges(self) -> Matrix:
+        """32 equal bins a column."""
+        return np.array([edges_of(number.low, number.high) for number in self.numbers()])
+
+    def found(self, total: Total) -> list[Number]:
+        """Columns with their distribution; those that noise drowns as they were before all stages."""
+        tables = [table_of(counts) for counts in self.counts(total)]
+        before: list[Any] = [self.fallback.columns[column] for column in self.which]
+        return [
+            replace(number, table=table) if table else alone
+            for number, table, alone in zip(self.numbers(), tables, before, strict=True)
+        ]
+
+
+def table_of(counts: Vector) -> tuple[float, ...]:
+    """Distribution function at the 33 edges of noisy counts (35,), below first, missing last; () where it is none."""
+    below = np.maximum.accumulate(np.maximum(np.cumsum(counts[: CELLS + 1]), 0.0))
+    return tuple((below / below[-1]).tolist()) if below[-1] >= 1.0 else ()
+
+
+def unbounded(encoding: Encoding) -> list[int]:
+    """Columns of numbers for which no bounds are known."""
+    return [i for i, column in enumerate(encoding.columns) if isinstance(column, Number) and not column.table]
+
+
+def bounded(encoding: Encoding) -> list[int]:
+    """Columns of numbers for which bounds are known."""
+    return [i for i, column in enumerate(encoding.columns) if isinstance(column, Number) and column.table]
+
+
+class WhitenStage(Stage):
+    """Second moments of encoded rows, and the matrix that makes rows of them whose moments are even, eq. (116)."""
+
+    name = "whiten"
+    number = -1
+
+    def unit(self) -> SecondMoments:
+        """Second moments with noise 1."""
+        return SecondMoments(1.0, FINEST)
+
+    def matrix(self) -> Matrix | None:
+        """A, shape (d, d), its largest entry 1 in size; None where the sum is void."""
+        if self.total is None:
+            return None
+        records = sum(self.facts.counts[i] for i in self.total.agents)
+        _, second = moments(self.total.value, self.grid, self.facts.width, 0)
+        return whitener(second / records, math.sqrt(self.noise_of(self.total.agents)) / records)
+
+
+def whitener(moments: Matrix, noise: float) -> Matrix:
+    """(M + c I)^(-1/2) of noisy second moments, c = noise sqrt(d), divided by its largest entry in size."""
+    values, vectors = np.linalg.eigh(moments)
+    ridge = noise * math.sqrt(len(values))
+    A = (vectors / np.sqrt(np.maximum(values, 0.0) + ridge)) @ vectors.T
+    return np.asarray(A / np.abs(A).max())

@@ -1,0 +1,182 @@
+"""Whether records are measured before the first round, from public facts alone: docs/algorithms.md, (117) to (119)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from admmnet.errors import RequestError
+from admmnet.holder.encoding import Encoding, Number, Words
+from admmnet.methods.base import Facts
+from admmnet.methods.encoding import EVEN, BoundsStage, ShapeStage, Stage, WhitenStage, bounded, unbounded
+from admmnet.methods.settings import MethodSettings
+from admmnet.privacy.budget import Charges
+from admmnet.privacy.calibrate import Target
+from admmnet.settings import Auto
+
+WIDEST = 2048
+"""Largest d whose second moments are asked for."""
+TRIED = ("noisy-gd", "pp-admm")
+"""Methods for two classes with which both were measured, and which ``auto`` is for."""
+
+
+class Wish(NamedTuple):
+    """What the settings say of encodings."""
+
+    encode: str = "declared"
+    """``auto``, ``declared``, ``private``."""
+    whiten: str = "off"
+    """``auto``, ``on``, ``off``."""
+    encode_share: float | Auto = "auto"
+    whiten_share: float | Auto = "auto"
+    """Shares of mu^2."""
+
+
+@dataclass(frozen=True)
+class Prologue:
+    """Sums before the first round, in their order, and what raw records are encoded by where they tell nothing."""
+
+    stages: tuple[Stage, ...] = ()
+    encoding: Encoding | None = None
+    notes: tuple[str, ...] = ()
+    """What is measured, at which share of the budget, or why not."""
+
+    @property
+    def share(self) -> float:
+        """Of every agent's nominal budget."""
+        return sum(stage.share for stage in self.stages)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the stages."""
+        return tuple(stage.name for stage in self.stages)
+
+    def before(self, agent: int, target: Target) -> Charges:
+        """What the stages charge an agent."""
+        return tuple(charge for stage in self.stages for charge in stage.plan(agent, target).charges)
+
+    def rest(self, facts: Facts) -> Facts:
+        """Facts for the method: what the stages leave of every nominal budget."""
+        left = {agent: rho * (1.0 - self.share) for agent, rho in facts.nominal.items()}
+        return replace(facts, nominal=left) if self.stages else facts
+
+
+def prologue_of(settings: MethodSettings, facts: Facts, raw: Encoding | None, wish: Wish) -> Prologue:
+    """Decide which stages a run has.
+
+    Parameters
+    ----------
+    raw : Encoding or None
+        Encoding of raw records of which nothing is known; None where they come encoded.
+
+    Raises
+    ------
+    RequestError
+        If stages are asked for where there can be none.
+    """
+    able = bool(facts.nominal) and settings.method == "proven"
+    for name, asked in (("encode", wish.encode == "private"), ("whiten", wish.whiten == "on")):
+        if asked and not able:
+            raise RequestError(
+                f"{name} = {getattr(wish, name)!r} does not go with algorithm = {settings.algorithm!r} and method = "
+                f"{settings.method!r}: it needs the proven form of a method of a network; leave it out"
+            )
+    if wish.encode == "private" and raw is None:
+        raise RequestError("encode = 'private' needs raw records, and these come encoded: take encode = 'declared'")
+    if not able or (raw is None and wish.whiten == "off"):
+        return Prologue(encoding=raw)
+    m = signal(facts, settings.colluders if settings.trust == "masked" else None)
+    columns = 0 if raw is None else len(bounded(raw)) + len(unbounded(raw))
+    measured = bool(columns) and (wish.encode == "private" or encoding_helps(columns, m))
+    tried = settings.algorithm in TRIED and facts.task == "binary"
+    share, *words = _whitening(facts.width, m, wish, private=measured, tried=tried)
+    if raw is not None and not share:
+        raw = replace(raw, omega=omega(raw))
+    stages: list[Stage] = []
+    if raw is not None and measured:
+        stages += _encoding_stages(settings, facts, raw, wish, encoding_share(columns, m))
+        taken, bounds = sum(stage.share for stage in stages), len(unbounded(raw))
+        found = f"bounds of {bounds} and the shape of {columns}" if bounds else f"the shape of {columns}"
+        words.insert(0, f"encoding: {found} columns of numbers are measured, {_paid(taken, m)}")
+    elif columns:
+        words.insert(0, _DROWNED.format(p=columns, m=m, noise=math.sqrt(20.0 * columns) / m))
+    if share:
+        stages.append(WhitenStage(settings, facts, share))
+    if (taken := sum(stage.share for stage in stages)) > MOST_SHARE:
+        raise RequestError(
+            f"encode_share and whiten_share take {taken:.3g} of the budget: lower them to {MOST_SHARE} together, so "
+            "that the method has some"
+        )
+    return Prologue(tuple(stages), raw, tuple(word for word in words if word))
+
+
+MOST_SHARE = 0.9
+"""Largest share of the budget for all stages."""
+_DROWNED = (
+    "encoding: nothing is measured, as noise would drown {p} columns of numbers (m is {m:.4g}, and sqrt(20 p)/m is "
+    "{noise:.3g}, above 0.08): columns with bounds keep them, others are put on a public curve; raise epsilon, find "
+    "more records, or declare bounds"
+)
+
+
+def _paid(share: float, m: float) -> str:
+    return f"{100.0 * share:.3g} % of the budget (m = {m:.4g})"
+
+
+def _encoding_stages(
+    settings: MethodSettings, facts: Facts, raw: Encoding, wish: Wish, auto: float
+) -> tuple[Stage, ...]:
+    """Stages that measure columns of numbers."""
+    share = 0.5 * (auto if wish.encode_share == "auto" else float(wish.encode_share))
+    every = replace(raw, columns=tuple(replace(c, table=EVEN) if isinstance(c, Number) else c for c in raw.columns))
+    shape = ShapeStage(settings, facts, share, every, raw)
+    which = unbounded(raw)
+    return (BoundsStage(settings, facts, share, raw, which), shape) if which else (shape,)
+
+
+def _whitening(width: int, m: float, wish: Wish, *, private: bool, tried: bool) -> tuple[float, str]:
+    """Share of the stage that whitens, 0 without, and the words for it."""
+    share = 0.05 if wish.whiten_share == "auto" else float(wish.whiten_share)
+    if wish.whiten == "off" or (wish.whiten == "auto" and not tried):
+        return 0.0, ""
+    if width > WIDEST:
+        if wish.whiten == "on":
+            raise RequestError(f"whiten = 'on' needs d <= {WIDEST}, and these rows have d = {width}: leave it out")
+        return 0.0, f"whitening: no, as d = {width} is above {WIDEST}"
+    if wish.whiten == "auto" and not whitening_helps(width, m, private=private):
+        noise, limit = math.sqrt(20.0) * width**1.5 / m, 12 if private else 3
+        return 0.0, (
+            f"whitening: no, as noise would drown second moments of d = {width} features (m is {m:.4g}, at least 550, "
+            f"and sqrt(20) d^1.5/m is {noise:.3g}, at most {limit})"
+        )
+    return share, f"whitening: second moments of d = {width} features are measured, {_paid(share, m)}"
+
+
+def signal(facts: Facts, colluders: int | None) -> float:
+    """Records over the noise of a sum of sensitivity 1 and all of the budget, m of eq. (117)."""
+    each, agents = [1.0 / (2.0 * rho) for rho in facts.nominal.values()], len(facts.nominal)
+    noise = sum(each) if colluders is None else max(each) * agents / (agents - colluders)
+    return sum(facts.counts.values()) / math.sqrt(noise)
+
+
+def encoding_share(columns: int, m: float) -> float:
+    """Share of mu^2 for bounds and shape together, eq. (118)."""
+    return min(0.2, max(0.05, 4.0 * columns / (0.04 * m) ** 2))
+
+
+def encoding_helps(columns: int, m: float) -> bool:
+    """Whether counts of so many columns say enough, eq. (118)."""
+    return math.sqrt(20.0 * columns) / m <= 0.08
+
+
+def whitening_helps(width: int, m: float, *, private: bool) -> bool:
+    """Whether second moments of rows of width d say enough, eq. (119), under a private encoding or a declared one."""
+    return m >= 550.0 and math.sqrt(20.0) * width**1.5 / m <= (12.0 if private else 3.0)
+
+
+def omega(encoding: Encoding) -> float:
+    """Weight of columns of numbers where rows are not whitened: counters must not drown the words."""
+    words = sum(isinstance(column, Words) for column in encoding.columns)
+    numbers = sum(isinstance(column, Number) for column in encoding.columns)
+    return math.sqrt(min(1.0, max(4.0, words) / numbers)) if words and numbers else 1.0

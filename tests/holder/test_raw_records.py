@@ -1,0 +1,169 @@
+"""Raw records behind the door: counted, then encoded by what was released, then learned from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from admmnet.errors import RequestError
+from admmnet.holder import Ask, Door, Holder, SimulatedHolder
+from admmnet.holder.encoding import Encoding, Number, Plain, RawRows, Words, encode_rows, to_sphere
+from admmnet.holder.measurements import ColumnCounts, GradientSum, MomentSum, NoisyGradient, SecondMoments
+from admmnet.holder.measurements.sums import OnGrid
+from admmnet.methods.sums import moments
+from admmnet.privacy.discrete import discrete_gaussian
+from admmnet.rng import AgentStreams, Purpose
+from admmnet.solvers.batch import run_single
+from admmnet.solvers.losses import Logistic
+from tests.masking.crew import crew
+
+from .doors import Book, ask
+
+N, GRID = 30, 2.0**-29
+ENCODING = Encoding((Number(), Words(3), Plain(2)))
+COUNTS = ColumnCounts(np.array([-1.0, 0.0, 1.0]), np.array([0.0]), 4.0, GRID)
+
+
+def raw(seed: int = 0) -> RawRows:
+    rng = np.random.default_rng(seed)
+    return RawRows(rng.standard_normal((N, 3)), rng.integers(-1, 3, (N, 1)), ENCODING.width)
+
+
+def door(holder: Holder, book: Book, masks: Any = None) -> Door:
+    ledger: Any = book
+    return Door(holder, 0, Logistic(), ledger, AgentStreams(0, 3), masks)
+
+
+def test_only_counts_are_answered_before_and_never_after() -> None:
+    holder, book = Holder(raw(), np.ones(N)), Book()
+    at = door(holder, book)
+    assert (holder.width, holder.numbers, holder.encoding) == (ENCODING.width, 3, "")
+    d = holder.width
+    others = [GradientSum(np.zeros(d), 4.0, GRID), SecondMoments(4.0, GRID), NoisyGradient(np.zeros(d), 1.0)]
+    for asked in others:
+        with pytest.raises(RequestError, match=rf"{type(asked).__name__}: raw records are encoded first"):
+            ask(at, asked)
+    assert book.log == []
+    counted = ask(at, COUNTS).value
+    noise = discrete_gaussian(AgentStreams(0, 3)[Purpose.OUTPUT], 4.0 / GRID, 5)
+    edges = [-np.inf, -1.0, 0.0, 1.0, np.inf]
+    assert ((counted - noise) * GRID).tolist() == [*np.histogram(raw().numbers[:, 0], edges)[0], 0]
+    holder.encode(ENCODING)
+    assert (holder.width, holder.numbers, holder.encoding) == (d, None, ENCODING.digest)
+    with pytest.raises(RequestError, match="places among the 0 columns of raw numbers"):
+        ask(at, COUNTS)
+    for asked in others:
+        ask(at, asked)
+
+
+def test_moments_of_whitened_rows_are_those_of_the_released_maps() -> None:
+    holder = Holder.of([(raw(k), np.ones(N)) for k in (0, 1)])
+    A = np.random.default_rng(2).standard_normal((ENCODING.width,) * 2)
+    holder.encode(ENCODING)
+    holder.whiten(A, "a")
+    for member in (0, 1):
+        X = to_sphere(encode_rows(raw(member), ENCODING) @ A.T)
+        ledger: Any = Book()
+        at = Door(holder, member, Logistic(), ledger, AgentStreams(0, 3))
+        size = ENCODING.width * (ENCODING.width + 1) // 2
+        noise = discrete_gaussian(AgentStreams(0, 3)[Purpose.OUTPUT], 4.0 / GRID, size)
+        _, second = moments(ask(at, SecondMoments(4.0, GRID)).value - noise, GRID, ENCODING.width, 0)
+        np.testing.assert_allclose(second, X.T @ X, atol=1e-6)
+
+
+def test_second_moments_are_the_second_part_of_all_moments() -> None:
+    for X in (
+        to_sphere(np.random.default_rng(0).standard_normal((N, 4))),
+        sparse.csr_array(np.eye(4)[np.arange(N) % 4]),
+    ):
+        quiet = 2.0**-40  # noise far below the numbers
+        first = ask(door(Holder(X, np.ones(N)), Book()), MomentSum(quiet * 2.0**30, quiet)).value[4:] * quiet
+        second = ask(door(Holder(X, np.ones(N)), Book()), SecondMoments(quiet * 2.0**30, quiet)).value * quiet
+        np.testing.assert_allclose(first, second, atol=0.1)
+
+
+@pytest.mark.parametrize("kind", [Holder, SimulatedHolder])
+def test_what_is_refused_is_refused_for_public_reasons(kind: type[Holder]) -> None:
+    wrong = Encoding((Number(), Words(4), Plain(2)))
+    holder = kind(raw(), np.ones(N))
+    for encoding in (wrong, Encoding((Number(), Plain(2))), None):
+        with pytest.raises(RequestError, match="raw records are encoded once, by an Encoding of as many columns"):
+            holder.encode(encoding)  # type: ignore[arg-type]
+    with pytest.raises(RequestError, match="dense rows are whitened before they are used"):
+        holder.whiten(np.eye(holder.width), "a")
+    holder.encode(ENCODING)
+    with pytest.raises(RequestError, match="encoded once"):
+        holder.encode(ENCODING)
+    for A in (np.eye(3), np.full((holder.width,) * 2, np.nan)):
+        with pytest.raises(RequestError, match="by finite numbers"):
+            holder.whiten(A, "a")
+    holder._solver(0, Logistic())
+    with pytest.raises(RequestError, match="before they are used"):
+        holder.whiten(np.eye(holder.width), "a")
+    with pytest.raises(RequestError, match="of different widths"):
+        kind.of([(raw(), np.ones(N)), (raw()._replace(numbers=np.zeros((N, 4))), np.ones(N))])
+    with pytest.raises(RequestError, match="dense rows"):
+        kind(sparse.csr_array(np.eye(3)), np.ones(3)).whiten(np.eye(3), "a")
+
+
+@pytest.mark.parametrize(
+    ("columns", "edges", "told"),
+    [
+        ([0.0, 3.0], [0.0, 1.0], "places among the 3 columns"),
+        ([0.5], [0.0], "places among the 3 columns"),
+        ([-1.0], [0.0], "places among the 3 columns"),
+        ([], [0.0], "places among the 3 columns"),
+        ([0.0, 1.0], [0.0, 1.0, 2.0], "3 edges are not as many for each of 2 columns"),
+        ([0.0], [], "0 edges"),
+        ([1.0, 0.0], [0.0, 1.0], "columns must ascend"),
+        ([1.0, 1.0], [0.0, 1.0], "columns must ascend"),
+        ([0.0], [1.0, 0.0], "and edges within each column"),
+    ],
+)
+def test_counts_of_columns_that_make_no_sense_are_refused(columns: list[float], edges: list[float], told: str) -> None:
+    book = Book()
+    with pytest.raises(RequestError, match=told):
+        ask(door(Holder(raw(), np.ones(N)), book), ColumnCounts(np.array(edges), np.array(columns), 4.0, GRID))
+    assert book.log == []
+
+
+def test_a_copy_is_taken_and_nothing_can_be_written() -> None:
+    own = raw()
+    holder = Holder(own, np.ones(N))
+    own.numbers[:] = 7.0
+    kept = holder._shards[0][0]
+    assert not np.any(kept.numbers == 7.0)
+    assert not any(part.flags.writeable for part in (kept.numbers, kept.codes))
+    holder.encode(ENCODING)
+    assert not holder._shards[0][0].flags.writeable
+
+
+def test_masks_are_bound_to_edges_and_to_what_made_the_rows() -> None:
+    """Agents that were told different tables have no common context: their sum is noise."""
+    contexts = set()
+    for counts in (COUNTS, ColumnCounts(np.array([-1.0, 0.5, 1.0]), COUNTS.columns, 4.0, GRID)):
+        contexts.add(context(Holder(raw(), np.ones(N)), counts))
+    contexts.add(context(Holder(raw(), np.ones(N)), ColumnCounts(COUNTS.edges, np.array([1.0]), 4.0, GRID)))
+    for omega in (1.0, 0.5):
+        holder = Holder(raw(), np.ones(N))
+        holder.encode(Encoding(ENCODING.columns, omega))
+        for _ in range(2):
+            contexts.add(context(holder, SecondMoments(4.0, GRID)))
+            holder.whiten(np.eye(holder.width), "a")
+    assert len(contexts) == 3 + 4
+
+
+def context(holder: Holder, asked: OnGrid) -> bytes:
+    """As the door has it once it was asked."""
+    at = door(holder, Book(), crew(3, colluders=0)[0])
+    at.attempt(1, (0, 1, 2))
+    run_single(at.answer(Ask(asked), 0))
+    return asked.context(at._known)
+
+
+def test_fingerprints_of_raw_records_differ() -> None:
+    prints = {SimulatedHolder(raw(seed), np.ones(N)).fingerprint() for seed in (0, 1, 1)}
+    assert len(prints) == 2

@@ -1,0 +1,301 @@
+"""Stages before the first round: what they ask, what follows from their totals, and when they are worth it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from admmnet import RunConfig
+from admmnet.auditing.canary import contract_for
+from admmnet.holder import Door, Holder
+from admmnet.holder.encoding import Encoding, Number, Plain, RawRows, Words, edges_of
+from admmnet.masking import Attempt
+from admmnet.methods import fixed
+from admmnet.methods.base import Facts
+from admmnet.methods.encoding import (
+    EDGES,
+    EVEN,
+    BoundsStage,
+    CountStage,
+    ShapeStage,
+    Stage,
+    WhitenStage,
+    bounded,
+    bounds_of,
+    table_of,
+    unbounded,
+    whitener,
+)
+from admmnet.methods.encoding_rule import encoding_helps, encoding_share, omega, signal, whitening_helps
+from admmnet.methods.sums import moments
+from admmnet.privacy.calibrate import Target
+from admmnet.privacy.contract import MemoryLedger
+from admmnet.privacy.discrete import discrete_gaussian
+from admmnet.privacy.events import DiscreteGaussian
+from admmnet.privacy.filters import covers
+from admmnet.rng import AgentStreams, Purpose
+from admmnet.running.node import Node
+from admmnet.solvers.losses import get_loss
+from admmnet.types import Matrix, Total, Vector
+from tests.masking.crew import crew
+
+COUNTS = {0: 300, 1: 500, 2: 200}
+ENCODING = Encoding((Number(), Plain(2), Words(3), Number(1.0, 0.0, 4.0, EVEN), Number()))
+FACTS = Facts(nx.path_graph(3), COUNTS, ENCODING.width, {0: 0.1, 1: 0.05, 2: 0.2})
+MASKED = {"trust": "masked", "colluders": 1, "epsilon": 1.0}
+
+
+def settings(**others: Any) -> Any:
+    return fixed(RunConfig(algorithm="noisy-gd", **others))
+
+
+def records(agent: int, spread: float = 1.0) -> RawRows:
+    rng = np.random.default_rng(agent)
+    n = COUNTS[agent]
+    numbers = spread * rng.lognormal(0.0, 1.0, (n, 5))
+    numbers[rng.random((n, 5)) < 0.1] = np.nan
+    return RawRows(numbers, rng.integers(0, 3, (n, 1)), ENCODING.width)
+
+
+def summed(stage: Stage, holders: dict[int, Holder], seed: int = 5) -> tuple[Total, dict[int, Any]]:
+    """Total of all agents' answers through their doors, and what each was charged."""
+    masks, words, charged = crew(3, colluders=1), [], {}
+    for i, holder in holders.items():
+        plan = stage.plan(i, Target(1.0, 1e-5))
+        contract = contract_for(50.0, 1e-4, plan.charges, colluders=1 if stage.masked else None)
+        ledger: Any = MemoryLedger(contract)
+        door = Door(holder, 0, get_loss("logistic"), ledger, AgentStreams(i, seed), masks[i] if stage.masked else None)
+        door.attempt(1, tuple(COUNTS))
+        node = Node(stage.agent(i, plan), stage, door, ledger)
+        word = node.propose(stage.number)
+        assert word is not None
+        assert word.shape == (stage.sum_size,)
+        words.append(word)
+        charged[i] = ledger.totals
+    return Total(sum(words[1:], words[0]), tuple(COUNTS)), charged
+
+
+def pooled(column: int) -> Vector:
+    return np.concatenate([records(i).numbers[:, column] for i in COUNTS])
+
+
+def counted(values: Vector, edges: Vector) -> Vector:
+    bins = [int(np.sum((values >= low) & (values < high))) for low, high in pairwise(edges)]
+    return np.array([np.sum(values < edges[0]), *bins, np.sum(values >= edges[-1]), np.isnan(values).sum()])
+
+
+# what is asked
+
+
+def test_edges_are_quarter_decades_digit_by_digit() -> None:
+    assert EDGES.shape == (108,)
+    assert (-EDGES[::-1] == EDGES).all()
+    assert EDGES[54] == 1e-9
+    for k, edge in zip(range(-12, 41), EDGES[55:], strict=True):
+        below, above = (Fraction(float(np.nextafter(edge, to))) for to in (0.0, np.inf))
+        assert below**4 < Fraction(10) ** k < above**4
+    assert (np.diff(EDGES) > 0).all()
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("name", ["bounds", "shape"])
+def test_a_total_of_counts_is_the_pooled_counts_and_the_drawn_noise(name: str, masked: bool) -> None:
+    config = settings(**(MASKED if masked else {}))
+    found = replace(ENCODING, columns=(Number(1.0, 0.5, 3.0, EVEN), *ENCODING.columns[1:]))
+    stage: CountStage = BoundsStage(config, FACTS, 0.05, ENCODING, unbounded(ENCODING))
+    if name == "shape":
+        stage = ShapeStage(config, FACTS, 0.05, found, ENCODING)
+    assert stage.which == ((0, 4) if name == "bounds" else (0, 3))
+    places = (0, 4) if name == "bounds" else (0, 3)
+    holders = {i: Holder(records(i), np.ones(COUNTS[i])) for i in COUNTS}
+    total, charged = summed(stage, holders)
+    assert stage.masked is masked
+    size = stage.sum_size
+    noise, rho = np.zeros(size), FACTS.nominal
+    for i in COUNTS:
+        ratio = math.sqrt(2.0 * 0.05 * (min(rho.values()) if masked else rho[i]))
+        assert charged[i].mu_squared == pytest.approx(ratio**2, rel=1e-6)
+        sigma = 2.0 / ratio
+        if masked:
+            sigma = math.ldexp(math.ceil(math.frexp(sigma)[0] * 2.0**24), math.frexp(sigma)[1] - 24)
+            sigma = sigma / math.sqrt(2.0) * (1.0 + 1e-15)
+        noise += discrete_gaussian(AgentStreams(i, 5)[Purpose.OUTPUT], sigma / stage.grid, size) * stage.grid
+    exact = np.array([counted(pooled(place), edges) for place, edges in zip(places, stage.edges, strict=True)])
+    np.testing.assert_allclose(stage.counts(total), exact + noise.reshape(exact.shape), atol=1e-3)
+    assert stage.noise(total) == pytest.approx(float(np.std(noise)), rel=0.25)
+
+
+def test_fewer_columns_cost_no_more_and_are_covered_by_the_plan() -> None:
+    """A column that noise drowned is left out: its plan was made for all of them."""
+    config = settings()
+    every = replace(
+        ENCODING, columns=tuple(replace(c, table=EVEN) if isinstance(c, Number) else c for c in ENCODING.columns)
+    )
+    plan = ShapeStage(config, FACTS, 0.05, every, ENCODING).plan(0, Target(1.0, 1e-5))
+    stage = ShapeStage(config, FACTS, 0.05, ENCODING, ENCODING)
+    ((event, _),) = stage.plan(0, Target(1.0, 1e-5)).charges
+    ((planned, _),) = plan.charges
+    assert isinstance(event, DiscreteGaussian)
+    assert isinstance(planned, DiscreteGaussian)
+    assert covers(planned, event)
+    assert event.sensitivity == pytest.approx(math.sqrt(2.0))
+    assert planned.sensitivity == pytest.approx(math.sqrt(6.0))
+
+
+def test_second_moments_whiten_rows() -> None:
+    config, facts = settings(), replace(FACTS, nominal=dict.fromkeys(COUNTS, 1e6))
+    holders = {i: Holder(records(i), np.ones(COUNTS[i])) for i in COUNTS}
+    for holder in holders.values():
+        holder.encode(ENCODING)
+    stage = WhitenStage(config, facts, 0.05)
+    stage.receive(stage.agent(0, stage.plan(0, Target(1.0, 1e-5))), None, summed(stage, holders)[0])
+    A = stage.matrix()
+    assert A is not None
+    rows = np.concatenate([holder._shards[0][0] for holder in holders.values()])
+    assert stage.total is not None
+    _, second = moments(stage.total.value, stage.grid, facts.width, 0)
+    noise = math.sqrt(sum(1.0 / (2.0 * 0.05 * 1e6) for _ in COUNTS))
+    off = (second - rows.T @ rows)[np.triu_indices(facts.width, 1)]
+    assert float(np.std(off)) == pytest.approx(noise, rel=0.2)
+    np.testing.assert_array_equal(A, whitener(second / len(rows), noise / len(rows)))
+    assert np.abs(A).max() == 1.0
+    assert WhitenStage(config, facts, 0.05).matrix() is None
+
+
+# what follows from totals
+
+
+def test_whitened_moments_are_even_and_noise_makes_a_multiple_of_the_identity() -> None:
+    rng = np.random.default_rng(0)
+    root = rng.standard_normal((6, 6))
+    M = root @ root.T / 100.0
+    A = whitener(M, 1e-12)
+    even = A @ M @ A
+    np.testing.assert_allclose(even / even[0, 0], np.eye(6), atol=1e-6)
+    np.testing.assert_allclose(whitener(M, 1e6), np.eye(6), atol=1e-6)
+    assert np.isfinite(whitener(-M, 0.1)).all()
+
+
+def bins(values: Vector) -> Vector:
+    return counted(values, EDGES)[:-1].astype(float)
+
+
+def test_bounds_hold_all_but_one_percent() -> None:
+    rng = np.random.default_rng(1)
+    ages = rng.integers(18, 91, 20_000).astype(float)
+    assert bounds_of(bins(ages), 5.0, 3) == (float(10**1.25), 100.0)
+    counts = bins(ages)
+    counts[0] += 40.0  # far outliers below the threshold are noise
+    assert bounds_of(counts, 15.0, 3) == (float(10**1.25), 100.0)
+    assert bounds_of(counts, 1e4, 3) is None
+    assert bounds_of(np.zeros(109), 1.0, 3) is None
+    assert bounds_of(bins(np.zeros(500)), 1.0, 1) == (-1e-9, 1e-9)
+    assert bounds_of(bins(np.full(500, 1e300)), 1.0, 1) == (1e10, 1e10 + 1.0)
+    assert bounds_of(bins(np.full(500, -np.inf)), 1.0, 1) == (-1e10, -1e10 + 1.0)
+
+
+def test_tables_rise_from_0_to_1_whatever_the_noise() -> None:
+    rng = np.random.default_rng(2)
+    values = rng.uniform(0.0, 8.0, 5000)
+    counts = counted(values, edges_of(0.0, 8.0)).astype(float)
+    np.testing.assert_allclose(table_of(counts), EVEN, atol=0.03)
+    for _ in range(200):
+        table = table_of(rng.normal(0.0, 3.0, 35))
+        assert table == () or (table[0] >= 0.0 and table[-1] == 1.0 and len(table) == 33)
+        assert all(a <= b for a, b in pairwise(table))
+    assert table_of(np.full(35, -1.0)) == ()
+    assert table_of(np.eye(35)[0] * 0.99) == ()
+    assert table_of(np.eye(35)[34] * 1e6) == ()  # all missing
+    assert table_of(np.eye(35)[33] * 1e6) == ()  # all above
+    assert table_of(np.eye(35)[0] * 7.0) == (1.0,) * 33
+
+
+class Drawn(BoundsStage):
+    """Counts that a test has made."""
+
+    made: Matrix
+
+    def counts(self, total: Total) -> Matrix:
+        """Of the test."""
+        return self.made
+
+
+def test_drowned_columns_and_void_sums_stay_at_their_fallback() -> None:
+    config, spoken = settings(), Total(np.zeros(1, dtype=np.int64), (0, 1, 2))
+    stage = Drawn(config, FACTS, 0.05, ENCODING, unbounded(ENCODING))
+    assert stage.result() is ENCODING
+    stage.made = np.zeros((2, 110))
+    stage.made[0, :-1] = 1e4 * bins(np.full(1, 5.0))
+    stage.total = spoken
+    found = stage.result()
+    assert found.columns[0] == Number(1.0, float(EDGES[np.searchsorted(EDGES, 5.0) - 1]), 10**0.75, EVEN)
+    assert found.columns[1:] == ENCODING.columns[1:]
+    assert bounded(found) == [0, 3]
+
+    class Shaped(ShapeStage):
+        def counts(self, total: Total) -> Matrix:
+            made = np.zeros((2, 35))
+            made[1, 5] = 100.0
+            return made
+
+    shaped = Shaped(config, FACTS, 0.05, found, ENCODING)
+    assert shaped.result() is found
+    shaped.total = spoken
+    columns = shaped.result().columns
+    assert columns[0] == ENCODING.columns[0], "without its shape it is as public as before"
+    assert columns[3] == Number(1.0, 0.0, 4.0, (0.0,) * 5 + (1.0,) * 28)
+
+
+# when
+
+
+def test_the_rule_follows_from_public_numbers() -> None:
+    def facts(*nominal: float) -> Facts:
+        counts = {i: 36_000 // len(nominal) for i in range(len(nominal))}
+        return Facts(nx.path_graph(len(nominal)), counts, 9, dict(enumerate(nominal)))
+
+    m = signal(facts(*[0.02] * 5), None)
+    assert m == pytest.approx(36_000 / math.sqrt(5 / 0.04))
+    assert signal(facts(*[0.02] * 5), 1) == pytest.approx(36_000 / math.sqrt(1.25 / 0.04))
+    assert signal(facts(0.02, 0.01), 0) == pytest.approx(36_000 / math.sqrt(1 / 0.02))
+    assert encoding_helps(6, m)
+    assert not encoding_helps(6, math.sqrt(20 * 6) / 0.0801)
+    assert encoding_share(6, m) == 0.05
+    assert encoding_share(6, math.sqrt(4 * 6 / 0.1) / 0.04) == pytest.approx(0.1)
+    assert encoding_share(6, 10.0) == 0.2
+    for width, at, private, helps in (
+        (10, 549.0, True, False),
+        (10, 550.0, True, True),
+        (400, math.sqrt(20.0) * 8000 / 12.0 * 1.001, True, True),
+        (400, math.sqrt(20.0) * 8000 / 12.0 * 0.999, True, False),
+        (400, math.sqrt(20.0) * 8000 / 3.0 * 1.001, False, True),
+        (400, math.sqrt(20.0) * 8000 / 3.0 * 0.999, False, False),
+    ):
+        assert whitening_helps(width, at, private=private) is helps
+
+
+def test_counters_do_not_drown_the_words() -> None:
+    def mixed(numbers: int, words: int) -> Encoding:
+        return Encoding((*[Number()] * numbers, *[Words(3)] * words))
+
+    for numbers, words, square in (
+        (6, 8, 1.0),
+        (30, 3, 4 / 30),
+        (30, 8, 8 / 30),
+        (30, 0, 1.0),
+        (3, 1, 1.0),
+        (0, 2, 1.0),
+    ):
+        assert omega(mixed(numbers, words)) == pytest.approx(math.sqrt(square))
+
+
+def test_masks_of_a_stage_are_for_all_agents_of_its_first_attempt() -> None:
+    stage = BoundsStage(settings(**MASKED), FACTS, 0.05, ENCODING, unbounded(ENCODING))
+    assert (stage.rounds, stage.attempts, stage.first) == (1, 1, Attempt(1, (0, 1, 2), 1))

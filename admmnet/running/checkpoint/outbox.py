@@ -45,7 +45,7 @@ class Past:
 
 
 def read_outboxes(paths: Iterable[Path], agents: Collection[int], since: int) -> dict[int, Past]:
-    """Return what stands in files of agents, of stages and from a round on; RequestError if a line is not as it was written.
+    """Return answers of stages, and from a round on, in files of agents; RequestError if a line was changed.
 
     An incomplete last line was not sent.
     """

@@ -16,7 +16,6 @@ from admmnet.errors import BudgetError
 from admmnet.evidence.members import Members, agree
 from admmnet.evidence.receipts import Receipts, begin, wanted
 from admmnet.holder.door import Door
-from admmnet.holder.outbox import Outbox
 from admmnet.holder.series import SINGLE_SITE_LOSSES
 from admmnet.masking import Masks
 from admmnet.methods.sums import SumMethod
@@ -85,10 +84,11 @@ def execute(
         agents = sorted((node for block in blocks for node in block), key=lambda node: node.id)
         # keeps what was charged, whatever happens
         opened.callback(close_all, [agent.ledger for agent in agents])
-        data, found = run_prologue(plan, transport, blocks, keeper, attempts)
+        data, found = run_prologue(plan, transport, blocks, attempts)
         plan = replace(plan, data=data)
         tail = TailAverage(plan.method.rounds)
         keeper.restore(blocks, tail)
+        keeper.open_outboxes(agents)
         listener, stopped = Listener(transport, on_round, stoppable=stoppable), False
         observer = Observer(plan, transport, blocks, folder, keeper.start)
         keeper.restore_clock(observer.clock)
@@ -96,7 +96,7 @@ def execute(
         receipts = _receipts(plan, transport, members, agents, folder, keeper.start)
         if receipts is not None:
             opened.callback(receipts.close)
-        rounds = Rounds(plan, transport, blocks, keeper, receipts, attempts)
+        rounds = Rounds(plan, transport, blocks, receipts, attempts, keeper)
         keeper.save(keeper.start, blocks, tail, observer.clock)
         alone, every = plan.method.verb == "none", int(plan.run.measure_every)
         done = seen = shown = keeper.start
@@ -187,16 +187,12 @@ def _nodes(
     own = plan.network.block == 1 or plan.network.receipts or plan.settings.account is not None
     how = {"durable": not plan.simulation, "own": own, "resumed": plan.run.resume is not None}
     files = ledger_places(folder, mine, len(plan.graph), **how)
-    return [[_node(plan, files[i], i, keeper, masks.get(i)) for i in block] for block in mine]
+    return [[_node(plan, files[i], i, keeper.places.get(i), masks.get(i)) for i in block] for block in mine]
 
 
-def _node(plan: Prepared, file: LedgerFile, i: int, keeper: Keeper, masks: Masks | None) -> Node:
-    ledger, streams = _ledger(plan, file, i, keeper.places.get(i)), AgentStreams(i, plan.run.seed)
+def _node(plan: Prepared, file: LedgerFile, i: int, since: Place | None, masks: Masks | None) -> Node:
+    ledger, streams = _ledger(plan, file, i, since), AgentStreams(i, plan.run.seed)
     door = Door(*plan.holders[i], plan.loss, ledger, streams, masks)
-    if keeper.kept:
-        past = keeper.past[i]
-        door.marks |= past.marks
-        door.outbox = Outbox(keeper.starts[-1].name, past.answers, ledger.charged)
     losses = plan.network.transport == "zmq" or (plan.faults is not None and plan.faults.losses)
     return Node(plan.method.ready(i, plan.agents[i], losses=losses), plan.method, door, ledger)
 

@@ -12,7 +12,6 @@ from admmnet.evidence.receipts import digest_of_sum
 from admmnet.holder.encoding import Encoding, RawRows, encode_rows, to_sphere
 from admmnet.methods.encoding import CountStage, ShapeStage, Stage, WhitenStage
 from admmnet.running.attempts import Attempts
-from admmnet.running.checkpoint.keeper import Keeper
 from admmnet.running.node import Node
 from admmnet.running.plan import Prepared
 from admmnet.running.rounds import Rounds
@@ -47,7 +46,7 @@ class Found:
 
 
 def run_prologue(
-    plan: Prepared, transport: Transport, blocks: list[list[Node]], keeper: Keeper, attempts: Attempts | None
+    plan: Prepared, transport: Transport, blocks: list[list[Node]], attempts: Attempts | None
 ) -> tuple[Records, Found]:
     """Ask the stages, encode and whiten all records, and return those of tests, encoded alike.
 
@@ -62,7 +61,7 @@ def run_prologue(
         if isinstance(stage, WhitenStage) and not encoded:
             _encode(plan, found)
             encoded = True
-        found = _asked(plan, stage, found, transport, blocks, keeper, attempts)
+        found = _asked(plan, stage, found, transport, blocks, attempts)
     if not encoded:
         _encode(plan, found)
     if found.whitening is not None:
@@ -88,7 +87,6 @@ def _asked(
     found: Found,
     transport: Transport,
     blocks: list[list[Node]],
-    keeper: Keeper,
     attempts: Attempts | None,
 ) -> Found:
     """Ask a stage of all agents; what it says is in what is found."""
@@ -103,7 +101,7 @@ def _asked(
         for block in blocks
     ]
     own = attempts if attempts is None else attempts.of_stage(stage.largest)
-    Rounds(replace(plan, method=stage), transport, nodes, keeper, None, own).run(stage.number)
+    Rounds(replace(plan, method=stage), transport, nodes, None, own).run(stage.number)
     if attempts is not None and own is not None:
         attempts.after(own)
     for node, asked in zip(_all(blocks), _all(nodes), strict=True):

@@ -7,12 +7,13 @@ the account before it stands in the run's ledger, so that no crash makes the acc
 from __future__ import annotations
 
 import errno
+import math
 import os
 from dataclasses import replace
 from pathlib import Path
 
 from admmnet.errors import CheckFailed, RequestError
-from admmnet.files import remedy, sync
+from admmnet.files import load_json, remedy, sync
 from admmnet.forms import encode
 from admmnet.privacy.budget import empty, grown
 from admmnet.privacy.contract import Contract, Promise
@@ -76,6 +77,7 @@ class AccountFile:
         self._events: list[Event] = []  # and the events in those behind it
         self._alone = True  # whether no other run has begun since
         self._begun = since is not None  # whether the run that is resumed had begun here before it died
+        self._kappa = math.inf  # to which any run has lowered that of the filter
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = Lock(self.path.with_suffix(".lock"))
@@ -153,13 +155,15 @@ class AccountFile:
         self.adjacency = header["adjacency"]
         found = account.contract.account
         assert found is not None  # `audit.read` refuses a header without one
-        self.filter = found.raised(self._budget.epsilon)
+        self.filter, self._kappa = found.raised(self._budget.epsilon), found.kappa
         start = next((start for start in account.starts if start.previous == since), None)
         self._begun = start is not None
         if start is None and since not in (None, digest(lines[-1])):
             raise self._lacks()
         if start is not None:
             self.place, self.past = start.previous, empty("proven")
+            # its plan was made with the kappa of then
+            self.filter = replace(self.filter, kappa=load_json(lines[start.line - 1])["account_filter"]["kappa"])
             for _, event, _ in account.events[: start.events]:
                 self.past = grown(self.past, event)
             self._lines = lines[start.line - 1 :]
@@ -184,9 +188,14 @@ class AccountFile:
         """Digest of the last line."""
         return self._chain.previous
 
+    def bounded(self, contract: Contract) -> Contract:
+        """Return the contract with the least kappa that a run has had here: a larger one would let too much through."""
+        own = contract.account
+        return contract if own is None else replace(contract, account=replace(own, kappa=min(own.kappa, self._kappa)))
+
     def begin(self, header: Header) -> None:
         """Write the header of a new account, or the line of another run."""
-        header = replace(header, account=None)
+        header = replace(header, account=None, contract=self.bounded(header.contract))
         self._append(encode(header.line() if self.fresh else header.run(self._chain.previous)))
 
     def rewind(self, header: Header, events: int) -> None:

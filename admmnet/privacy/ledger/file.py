@@ -117,7 +117,7 @@ class Ledger(MemoryLedger):
         since: Place | None = None,
         kept: bool = True,
     ) -> None:
-        super().__init__(header.contract)
+        super().__init__(header.contract if account is None else account.bounded(header.contract))
         self._place = path if isinstance(path, LedgerFile) else LedgerFile(path, durable=durable, kept=kept)
         self.path, self._account, self._closed = self._place.path, account, False
         self.charged = BEFORE

@@ -23,6 +23,7 @@ from admmnet.faults.clock import VirtualClock
 from admmnet.files import sync
 from admmnet.graph.tree import spanning_tree
 from admmnet.holder.holder import Holder, SimulatedHolder
+from admmnet.holder.outbox import Outbox
 from admmnet.holder.rows import is_sparse
 from admmnet.privacy.ledger.file import BEGINNING, Place
 from admmnet.running.checkpoint.outbox import FILES, OutboxFile, Past, read_outboxes
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from admmnet.solvers.blocks.solve import BlockSolver
 
 FOLDER = "checkpoint"
-STAGES = "stages"
 SCHEMA = 5
 
 
@@ -81,19 +81,28 @@ class Keeper:
         if self._every is None and run.resume is None:
             self.start = 0
             return
+        if run.resume is not None and not self._seeded and plan.prologue.stages:
+            raise RequestError(
+                f"{folder} cannot go on: its records are encoded by sums before the first round "
+                f"({', '.join(plan.prologue.names)}), whose answers are not kept; run anew, with --account if what is "
+                "spent must count"
+            )
         if self._seeded:
             self._prints = {str(i): _print_of(*plan.holders[i]) for i in transport.agents}
             self._prints["test"] = _test_print(plan.data)
         self.start = self._agreed(resumed=run.resume is not None)
-        if self.kept and plan.prologue.stages:  # kept to the end: they come before every start's first round
-            (self._folder / STAGES).mkdir(parents=True, exist_ok=True)
-            path = self._folder / STAGES / f"outbox-{min(transport.agents):06d}.jsonl"
-            self._outbox = OutboxFile(path, durable=self._durable)
 
     @property
     def kept(self) -> bool:
         """Whether doors note what they answer."""
         return self._every is not None and not self._seeded
+
+    def open_outboxes(self, agents: Sequence[Node]) -> None:
+        """Give the doors what they have answered in earlier starts; from now on they note their answers."""
+        for agent in agents if self.kept else ():
+            past = self.past[agent.id]
+            agent.door.marks |= past.marks
+            agent.door.outbox = Outbox(self.starts[-1].name, past.answers, agent.ledger.charged)
 
     def restore(self, blocks: Sequence[Sequence[Node]], tail: TailAverage) -> None:
         """Give agents, solvers and the running mean their state back."""
@@ -231,7 +240,7 @@ class Keeper:
             self.places = dict.fromkeys(own, BEGINNING)
         if self._seeded:
             return
-        later = [self._folder / STAGES, *(self._folder / f"{n:06d}" for n in self._generations() if n >= start)]
+        later = [self._folder / f"{n:06d}" for n in self._generations() if n >= start]
         self.past = read_outboxes([path for place in later for path in sorted(place.glob(FILES))], own, start)
         self.places |= {i: past.ledger for i, past in self.past.items() if past.ledger is not None}
 

@@ -45,7 +45,7 @@ class Past:
 
 
 def read_outboxes(paths: Iterable[Path], agents: Collection[int], since: int) -> dict[int, Past]:
-    """Return answers of stages, and from a round on, in files of agents; RequestError if a line was changed.
+    """Return answers from a round on in files of agents; RequestError if a line was changed.
 
     An incomplete last line was not sent.
     """
@@ -64,7 +64,7 @@ def read_outboxes(paths: Iterable[Path], agents: Collection[int], since: int) ->
                 ) from None
             for name, said in line.agents.items():
                 past = found.get(int(name))
-                if past is not None and (line.round >= since or line.round < 0):
+                if past is not None and line.round >= since:
                     past.answers.setdefault(line.round, []).extend(said.answers)
                     past.marks |= frozenset(said.marks)
                     if past.ledger is None or said.ledger.lines >= past.ledger.lines:

@@ -31,6 +31,11 @@ class Answered(Struct, frozen=True, forbid_unknown_fields=True):
     data: bytes = b""
     """Their bytes."""
 
+    def __post_init__(self) -> None:
+        """Refuse bytes that are no numbers, with a ValueError."""
+        if len(self.data) % 8 or (self.data and not self.kind.startswith("<")):
+            raise ValueError(f"{len(self.data)} bytes are no numbers of kind {self.kind}")
+
 
 def question_hash(start: str, round: int, question: Measurement, attempt: Attempt | None = None) -> str:
     """sha256 of a question as the door has bounded it, of its round and start; of a masked sum also who takes part."""

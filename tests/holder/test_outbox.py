@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from admmnet.errors import CheckFailed
+from admmnet.forms import decode, encode
 from admmnet.holder.answers import NO, REFUSED, Ask, Released
 from admmnet.holder.measurements import NoisyGradient
 from admmnet.holder.outbox import Answered, Outbox, question_hash
@@ -95,3 +97,9 @@ def test_a_method_cannot_break_the_silence() -> None:
     with pytest.raises(StopIteration) as done:
         next(steps)
     assert done.value.value is None
+
+
+@pytest.mark.parametrize(("kind", "data"), [("<f8", b"1234567"), ("<i8", b"123456789"), ("yes", b"12345678")])
+def test_bytes_that_are_no_numbers_are_refused(kind: Any, data: bytes) -> None:
+    with pytest.raises(CheckFailed, match=f"{len(data)} bytes are no numbers"):
+        decode(Answered, encode({"start": "first", "question": "0" * 64, "kind": kind, "data": data}))

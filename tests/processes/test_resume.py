@@ -257,8 +257,9 @@ def test_agents_killed_at_random_instants(transport: str, seed: int | None, tmp_
     if seed is not None:
         run(config(tmp_path, "whole", "pp-admm", seed=seed, epsilon=20.0, account=str(tmp_path / "first")))
         expected = digests(tmp_path / "whole", tmp_path / "first")
-    words = f"--topology ring:{AGENTS} --rounds {ROUNDS} --algorithm pp-admm --epsilon 20 --checkpoint-every 2 --quiet"
-    words += f" --transport {transport} --delta 1e-4{' --heartbeat-deadline 3' * (transport == 'zmq')} --resume auto"
+    words = f"--topology ring:{AGENTS} --rounds {ROUNDS} --algorithm pp-admm --epsilon 20 --checkpoint-every 2"
+    words += f" --quiet --transport {transport} --delta 1e-4{' --heartbeat-deadline 3' * (transport == 'zmq')}"
+    words += " --resume auto --measure-every 1"  # as in Python
     words += " --no-test" if seed is None else f" --seed {seed}"
     kills, trial, enough = 0, 0, 1 if KILLS <= 6 else KILLS // 2
     while kills < enough:

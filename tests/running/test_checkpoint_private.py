@@ -166,6 +166,11 @@ def test_a_refusal_before_the_checkpoint_stands(place: Place) -> None:
     for book in read_run(folder).ledgers.values():
         assert book.resumed == (4, 6)
         assert sorted({round for round, _, _ in book.events}) == [0, 1, 2, 3, 4]
+    lines = [json.loads(line) for line in (place.folder / "account/agent-000.jsonl").read_bytes().splitlines()]
+    first, other, *later = [line["account_filter"]["kappa"] for line in lines if "account_filter" in line]
+    assert first > other, "that of a larger epsilon"
+    assert set(later) == {other}, "a run that goes on keeps its plan; nothing is let through beyond the lowest"
+    assert audit.read(place.folder / "account/agent-000.jsonl", account=True).runs == 2 + len(later)
 
 
 def test_an_abandoned_question_stays_charged(place: Place) -> None:

@@ -11,10 +11,13 @@ import pytest
 
 from admmnet import RunConfig, RunResult, run
 from admmnet.data import DataSettings, Records
+from admmnet.errors import RequestError
 from admmnet.holder.encoding import Encoding, Number, RawRows, Words
 from admmnet.privacy.events import DiscreteGaussian
 from admmnet.record.reader import read_run
+from admmnet.running.checkpoint.resume import resumed_config
 from admmnet.types import Vector
+from tests.people_runs import Stop, stopping
 
 N, EACH = 3, 800
 ENCODING = Encoding((Number(), Words(3), Number(), Number(1.0, 0.0, 1.0, tuple(k / 32 for k in range(33)))))
@@ -38,10 +41,10 @@ def loader(settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
     return Records("raw", shards, counts, test, labels, names, "public-bounds", raw=ENCODING)  # type: ignore[arg-type]
 
 
-def go(out: Path, **others: Any) -> RunResult:
+def go(out: Path, on_round: Any = None, **others: Any) -> RunResult:
     settings: dict[str, Any] = {"algorithm": "noisy-gd", "epsilon": 4.0, "delta": 1e-4, "seed": 3, **others}
     config = RunConfig(agents=N, topology=f"ring:{N}", encode="private", whiten="on", out=str(out), **settings)
-    return run(config, loader=loader)
+    return run(config, loader=loader, on_round=on_round)
 
 
 def error(result: RunResult) -> float:
@@ -87,6 +90,17 @@ def test_an_agent_that_is_away_in_the_first_round_makes_stages_void(tmp_path: Pa
 def test_columns_that_noise_drowns_are_put_on_a_public_curve(tmp_path: Path) -> None:
     result = go(tmp_path / "run", epsilon=0.05)
     assert error(result) < 0.6
+
+
+def test_a_private_run_with_stages_cannot_go_on(tmp_path: Path) -> None:
+    """Asked again, they would cost again, and tell of another encoding."""
+    how: dict[str, Any] = {"seed": None, "rounds": 6, "checkpoint_every": 1, "simulate": True}
+    with pytest.raises(Stop):
+        go(tmp_path / "run", on_round=stopping(2), **how)
+    before = {path: path.read_bytes() for path in (tmp_path / "run/ledger").iterdir()}
+    with pytest.raises(RequestError, match="encoded by sums before the first round"):
+        run(resumed_config(tmp_path / "run"), loader=loader)
+    assert {path: path.read_bytes() for path in (tmp_path / "run/ledger").iterdir()} == before
 
 
 def test_seeds_give_the_same_run(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ class Line(Struct, frozen=True, forbid_unknown_fields=True):
     """Of the agents of a process that have asked in a round."""
 
     round: int
-    agents: dict[str, Said]
+    agents: dict[int, Said]
 
 
 @dataclass
@@ -62,8 +62,8 @@ def read_outboxes(paths: Iterable[Path], agents: Collection[int], since: int) ->
                     f"the outbox {path}: line {number} is damaged ({error}): put the right file back; without it the "
                     "agent is silent in the rounds that it lacks"
                 ) from None
-            for name, said in line.agents.items():
-                past = found.get(int(name))
+            for agent, said in line.agents.items():
+                past = found.get(agent)
                 if past is not None and line.round >= since:
                     past.answers.setdefault(line.round, []).extend(said.answers)
                     past.marks |= frozenset(said.marks)
@@ -83,7 +83,7 @@ class OutboxFile:
     def write(self, round: int, nodes: Sequence[Node]) -> None:
         """Write down the answers of a round, before anything of it is sent; RunError if the disk refuses."""
         agents = {
-            str(node.id): Said(fresh, sorted(node.door.marks), node.ledger.place(round))
+            node.id: Said(fresh, sorted(node.door.marks), node.ledger.place(round))
             for node in nodes
             if node.door.outbox is not None and (fresh := node.door.outbox.take())
         }

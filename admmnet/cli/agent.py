@@ -20,7 +20,7 @@ from admmnet.cli.settings import DEFAULTS, SettingsCommand, given_in, leave, tel
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.config.toml import load_config, read_values
-from admmnet.errors import RequestError, RunError
+from admmnet.errors import CheckFailed, RequestError, RunError
 from admmnet.graph.specs import is_random
 
 if TYPE_CHECKING:
@@ -129,11 +129,17 @@ def _took_over(network: Network, number: int, keys: Keys | None, settings: RunCo
     if not ledger.exists() or not ledger.read_bytes().splitlines()[-1].startswith(b'{"kind":"end"'):
         return False
     known = start_keys(folder)
-    seconds = ASKED + settings.heartbeat_deadline
-    taken = ask(network, number, keys, lambda files: adopt(folder, files, known, "a neighbour"), seconds)
-    if taken:
+
+    def take(files: Mapping[str, bytes]) -> bool:
+        try:
+            adopt(folder, files, known, "a neighbour's files")
+        except CheckFailed as error:  # of a liar: others may give the right ones
+            print(f"admmnet: not taken over: {error}", file=sys.stderr)
+            return False
         print(f"admmnet: {folder} has finished with the model of its neighbours", file=sys.stderr)
-    return taken
+        return True
+
+    return ask(network, number, keys, take, ASKED + settings.heartbeat_deadline)
 
 
 def agent_settings(config: str | None, flags: Mapping[str, Any], network: Network) -> RunConfig:

@@ -61,11 +61,11 @@ def _key(frame: zmq.Frame) -> str | None:
 
 
 def ask(
-    network: Network, rank: int, keys: Keys | None, take: Callable[[Mapping[str, bytes]], None], seconds: float
+    network: Network, rank: int, keys: Keys | None, take: Callable[[Mapping[str, bytes]], bool], seconds: float
 ) -> bool:
-    """Ask the neighbours for the files of a finished run, and ``take`` those that come first; whether any came."""
+    """Ask the neighbours for the files of a finished run until ``take`` accepts some; whether it has."""
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    poller, sockets = zmq.Poller(), []
+    poller, sockets, until = zmq.Poller(), list[zmq.Socket[bytes]](), time.monotonic() + seconds
     try:
         for j in network.neighbours(rank):
             peer, socket = network.peers[j], context.socket(zmq.REQ)
@@ -79,12 +79,14 @@ def ask(
             socket.send(b"%b %d" % (_WANT, rank))
             poller.register(socket, zmq.POLLIN)
             sockets.append(socket)
-        for come, _ in poller.poll(int(1000 * seconds))[:1]:
-            parts = come.recv_multipart()
-            take(dict(zip([name.decode(errors="replace") for name in parts[::2]], parts[1::2], strict=False)))
-            for socket in sockets:
-                socket.send(b"%b %d" % (_HAVE, rank), zmq.NOBLOCK)
-            return True
+        while poller.sockets and (come := poller.poll(int(1000 * max(0.0, until - time.monotonic())))):
+            giver, _ = come[0]
+            poller.unregister(giver)  # one answer of each
+            parts = giver.recv_multipart()
+            if take(dict(zip([name.decode(errors="replace") for name in parts[::2]], parts[1::2], strict=False))):
+                for socket in sockets:
+                    socket.send(b"%b %d" % (_HAVE, rank), zmq.NOBLOCK)
+                return True
         return False
     finally:
         for socket in sockets:

@@ -8,17 +8,19 @@ import shutil
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from admmnet import read_run, run
-from admmnet.errors import CheckFailed, RequestError
+from admmnet.errors import CheckFailed, RequestError, RunError
 from admmnet.evidence.judge import judged
 from admmnet.holder.outbox import Outbox
 from admmnet.privacy.ledger.lines import digest
 from admmnet.running.checkpoint.keeper import Keeper
+from admmnet.running.checkpoint.outbox import OutboxFile
 from admmnet.running.checkpoint.resume import resumed_config
 from admmnet.transport import Inbox
 from admmnet.transport.local import LocalTransport
@@ -146,6 +148,34 @@ def test_a_round_that_died_between_ledger_and_outbox_is_charged_anew(gated: bool
     if not gated:
         assert [entry["refused_at"] for entry in summary["per_agent"]] == [ROUNDS - 1] * 4
     assert all(entry["epsilon_spent"] <= entry["epsilon_target"] * (1 + 1e-9) for entry in summary["per_agent"])
+
+
+def test_a_full_disk_under_the_outbox_ends_the_run_before_anything_is_sent(
+    place: Place, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of a line is there; the next start cuts it off, and charges the round anew."""
+    write, rounds = OutboxFile.write, list[int]()
+
+    def full(own: Any, round: int, nodes: Any) -> None:
+        if round == 4:
+            rounds.append(round)
+            whole = own._file
+            own._file = SimpleNamespace(name=whole.name, write=lambda data: whole.write(data[: len(data) // 2]))
+            try:
+                write(own, round, nodes)
+            finally:
+                own._file = whole
+        write(own, round, nodes)
+
+    monkeypatch.setattr(OutboxFile, "write", full)
+    with pytest.raises(RunError, match=r"cannot write the outbox .*outbox-000000\.jsonl"):
+        run(private(place))
+    assert rounds == [4]
+    assert max(round for round, _ in wire.sent) == 3
+    monkeypatch.setattr(OutboxFile, "write", write)
+    folder = run(resumed_config(place.folder / "cut")).folder
+    assert {len(sent) for sent in wire.sent.values()} == {1}
+    assert [starts for starts in charges(folder)[0].values() if len(starts) > 1] == [[0, 1]]
 
 
 def test_a_replay_with_other_inputs_is_silence(place: Place, wire: Wire) -> None:

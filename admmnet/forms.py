@@ -25,7 +25,14 @@ _WORDS = {
     ">": "above",
     "<": "below",
 }
-_KINDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false", "array": "a list"}
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+}
 """What ``msgspec`` says, and what a person reads in its place."""
 
 
@@ -111,8 +118,8 @@ def said(error: Exception, found: Any) -> str:
     if not fault.startswith("expected"):
         return f"{key}: {fault}" if key else fault
     fault = re.sub(r"`(.*?)`", lambda kinds: " or ".join(_KINDS.get(k, k) for k in kinds[1].split(" | ")), fault)
-    if not key:
-        return fault
+    if not key or "[...]" in key:  # some place in a table or list, which msgspec does not name
+        return f"{key}: {fault}" if key else fault
     try:
         value = msgspec.json.decode(found) if isinstance(found, bytes) else found
         for name, place in re.findall(r"([^.\[\]]+)(?!\])|\[(\d+)\]", key):

@@ -256,7 +256,7 @@ def test_the_head_of_an_end_line_is_of_the_account(place: Place) -> None:
     head = audit.read(path).account
     assert head is not None
     path.write_bytes(data.replace(b'"account":"' + head.encode(), b'"account":"' + head[:-1].encode() + b"g"))
-    with pytest.raises(CheckFailed, match="account: expected `str` matching"):
+    with pytest.raises(CheckFailed, match="account: expected text matching"):
         audit.read(path)
     (place.folder / "alone").mkdir()
     ledger = Ledger(place.folder / "alone/agent-000.jsonl", HEADER, durable=False)

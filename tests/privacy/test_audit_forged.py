@@ -81,7 +81,7 @@ def spend(order: float | None, kappa: float = 0.0, parts: int | None = 1) -> dic
         (put(1, mechanism=["gaussian"]), "line 2: mechanism: expected text"),
         (put(1, round=True), "line 2: round: expected a whole number; it is True"),
         (put(1, round=0.0), "line 2: round: expected a whole number; it is 0.0"),
-        (put(1, round=-1), "line 2: round: expected a whole number of at least 0; it is -1"),
+        (put(1, round=-4), "line 2: round: expected a whole number of at least -3; it is -4"),
         (put(1, round=7), "line 3: round 0 stands behind round 7"),
         (put(1, kind="header"), "line 2: unknown key `round`"),
         (lambda lines: lines.insert(1, dict(lines[0])), "line 2: unknown key `previous`"),

@@ -118,7 +118,7 @@ def test_zero_and_booleans_are_no_sizes(event: Event, bad: float) -> None:
 def test_records_and_dimensions_are_counted(count: float) -> None:
     for event, names in ((EXAMPLES[0], ("records",)), (EXAMPLES[10], ("records", "dimension"))):
         for name in names:
-            assert f"{name}: expected `int`" in refusal(event.mechanism, {**parameters(event), name: count})
+            assert f"{name}: expected a whole number" in refusal(event.mechanism, {**parameters(event), name: count})
 
 
 @pytest.mark.parametrize("event", EXAMPLES, ids=repr)
@@ -131,7 +131,7 @@ def test_missing_parameters_are_named(event: Event) -> None:
 def test_shares_are_at_most_the_whole() -> None:
     for event, name in ((EXAMPLES[1], "noise_share"), (EXAMPLES[3], "noise_share"), (EXAMPLES[14], "rate")):
         message = refusal(event.mechanism, {**parameters(event), name: 1.5})
-        assert f"{name}: expected `float` <= 1.0; it is 1.5" in message
+        assert f"{name}: expected a number of at most 1.0; it is 1.5" in message
 
 
 def test_discrete_noise_is_one_agents_on_a_grid_of_two() -> None:

@@ -79,7 +79,7 @@ def raw_features(schema: Schema, table: RawTable) -> RawFeatures:
         The table has other columns, or a declared column a value that its declaration refuses.
     """
     if table.features is not None:
-        return _of_numbers(table.features)
+        return of_numbers(table.features)
     if not schema.rules:
         raise RequestError(
             f"{table.origin}: encode = 'private' needs the kinds of the columns, and nothing else: numeric = [...] and "
@@ -101,7 +101,7 @@ def raw_features(schema: Schema, table: RawTable) -> RawFeatures:
     return RawFeatures(names, _encoded_later, columns=tuple(kind for kind, _, _ in made), raw=raw)
 
 
-def _of_numbers(features: Features) -> RawFeatures:
+def of_numbers(features: Features) -> RawFeatures:
     """Every feature of a form of numbers is a column of them."""
     if features.sparse is not None:
         raise RequestError("encode = 'private' needs dense rows, and these are sparse: take encode = 'declared'")

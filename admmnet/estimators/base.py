@@ -61,7 +61,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def _keep(self, theta: Any, privacy: dict[str, Any]) -> None:
         """Set the attributes of a model of shape (d,), or (d, K) of K classes."""
-        width = self.n_features_in_
+        width = len(theta) - self.fit_intercept
         self.theta_, self.privacy_ = theta, privacy
         self.coef_: Any = theta[:width].T
         self.intercept_: Any = theta[width] if self.fit_intercept else np.zeros(theta.shape[1:])
@@ -156,11 +156,15 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     def _encoded(self, X: Any, y: Any) -> tuple[Any, Any, Any]:
         """Rows and labels as checked, and the places of the labels in ``classes_``."""
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        return X, y, self._codes(y)
+
+    def _codes(self, y: Any) -> Any:
+        """Places of labels in ``classes_``, which it sets."""
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y has one class, {self.classes_[0]!r}: a classifier needs two classes")
-        return X, y, codes
+        return codes
 
     def decision_function(self, X: Any) -> Vector:
         """Score of each row, shape (n,); above 0 is the second class."""

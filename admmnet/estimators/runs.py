@@ -12,11 +12,14 @@ import numpy as np
 from admmnet.config.run_config import RunConfig
 from admmnet.data.columns import numbered
 from admmnet.data.records import SIGNS, Records, TargetRange
+from admmnet.estimators.raw import taken
 from admmnet.estimators.tally import counted, folder_of, telling
+from admmnet.holder.encoding import Encoding, RawRows
 from admmnet.library import run
 from admmnet.methods import METHODS
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.events import Unprotected
+from admmnet.record.encoding import Found, read_found
 from admmnet.record.reader import read_run
 from admmnet.running.entrance import Plan
 from admmnet.transport.local import LocalWorld
@@ -24,12 +27,16 @@ from admmnet.types import Matrix
 
 
 class Ran(NamedTuple):
-    """What a fit keeps of its run: models, plan, ``privacy`` of the summary with ``process``, facts of the method."""
+    """What a fit keeps of its run.
+
+    Models, plan, ``privacy`` of the summary with ``process``, facts of the method, and what was measured.
+    """
 
     theta: Matrix
     plan: Plan
     privacy: dict[str, Any]
     summary: Mapping[str, Any]
+    found: Found
 
 
 def run_on(
@@ -44,24 +51,31 @@ def run_on(
     graph: Any = None,
     target: TargetRange | None = None,
     labels: tuple[str, ...] = SIGNS,
+    raw: Encoding | None = None,
 ) -> Ran:
     """Run a method on rows in memory; no run folder stays. Errors are those of ``run``.
 
     The tally counts the rows X (n, d) as they were given. ``rows`` (n, w) and ``y`` (n,) are what methods see, and
-    ``parts`` are the places of every agent's rows. Without a ``seed`` the run is private.
+    ``parts`` are the places of every agent's rows. Raw ones come with the encoding ``raw``, of which nothing is
+    measured yet. Without a ``seed`` the run is private.
     """
     folder, width, method = folder_of(account), rows.shape[1], METHODS[settings["algorithm"]]
     private = seed is None and method.private
+
+    def chosen(part: Any) -> Any:
+        return taken(rows, part) if isinstance(rows, RawRows) else rows[part]
+
     data = Records(
         name="fit(X, y)",
-        shards={i: (rows[part], y[part]) for i, part in enumerate(parts)},
+        shards={i: (chosen(part), y[part]) for i, part in enumerate(parts)},
         counts={i: len(part) for i, part in enumerate(parts)},
-        X_test=np.zeros((0, width)),
+        X_test=chosen(parts[0][:0]) if raw is not None else np.zeros((0, width)),
         y_test=np.zeros(0),
         feature_names=numbered(width),
         preprocessing="public-bounds",
         target=target,
         labels=labels,
+        raw=raw,
     )
     plans: list[Plan] = []
     process = None
@@ -80,12 +94,14 @@ def run_on(
         )
         try:
             result = run(config, graph=graph, world=LocalWorld(), loader=lambda *_: data, on_start=plans.append)
+            _, found = read_found(out)
         finally:  # what was charged is spent, whatever came then
             begun = private and (out / "ledger").is_dir()
             if ledgers := list(read_run(out, events=False).ledgers.values()) if begun else []:
                 delta = max(float(one.header["budget"]["delta"]) for one in ledgers)
                 nothing = Totals.of([(Unprotected(), 1)], "proven")
                 spent = [one.totals if method.covered else nothing for one in ledgers]
-                process = counted(X, spent, delta, ledgers[0].header["adjacency"], folder)
+                given = np.hstack([rows.numbers, rows.codes]) if isinstance(rows, RawRows) else X
+                process = counted(given, spent, delta, ledgers[0].header["adjacency"], folder)
     summary = dict(result.summary)
-    return Ran(result.theta, plans[0], {**summary["privacy"], "process": process}, summary)
+    return Ran(result.theta, plans[0], {**summary["privacy"], "process": process}, summary, found)

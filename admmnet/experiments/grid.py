@@ -230,7 +230,9 @@ class Grid:
             values |= {"method": case.entry.method, "accountant": case.entry.accountant}
             values |= {"epsilon": case.epsilon} | ({} if self.delta is None else {"delta": self.delta})
         try:
-            return RunConfig(**values)
+            found = RunConfig(**values)
+            measures = found.encode == "auto" and found.request.encode == "private"
+            return found.changed(encode="declared") if measures else found  # all methods see the same rows
         except AdmmnetError as error:
             tried = f" with {said(cell.values)}" if cell.values else ""
             raise RequestError(f"{case.words}{tried}: {error}") from None

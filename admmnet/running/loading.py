@@ -11,6 +11,7 @@ from admmnet.data.balance import swallowed
 from admmnet.data.loading import SPARSE
 from admmnet.data.records import LEFT_OUT, in_words
 from admmnet.data.settings import form_of
+from admmnet.data.sources import declared
 from admmnet.errors import RequestError, UnfitRecords
 from admmnet.faults.schedule import GraphSchedule
 from admmnet.graph import network_of
@@ -55,6 +56,13 @@ def graph_of(
     return replace(network, topology=source, topology_seed=used, agents=count, block=block), graph
 
 
+_OPEN = (
+    "the encoding (columns, categories, bounds or labels) would be discovered from the private records and shown by "
+    "the model: declare it in [data.schema], have columns measured with --encode private, or accept it with "
+    "--data-dependent"
+)
+
+
 def block_of(network: NetworkSettings) -> int:
     """Agents whose local problems are solved together."""
     return 1 if network.block == "auto" else network.block
@@ -86,6 +94,9 @@ def read_records(
         If they do not go with the settings.
     """
     count = sum(map(len, owners))
+    private = not data.data_dependent and not data.named and data.encode == "declared"
+    if private and data.schema and any(rule.open for rule in declared(data).rules):  # before anything is read
+        raise RequestError(f"{data.data}: {_OPEN}")
     if loader is None and not method.baseline and simulation and not data.per_agent:
         records = shared(data, count, world, owners)
     else:
@@ -99,10 +110,7 @@ def read_records(
     if records.left_out and not data.data_dependent:
         raise RequestError(f"{records.name}: {LEFT_OUT}")
     if records.preprocessing != "public-bounds" and not data.data_dependent:
-        raise RequestError(
-            f"{records.name}: the encoding (columns, categories, bounds or labels) would be discovered from the "
-            "private records and shown by the model: declare it in [data.schema], or accept it with --data-dependent"
-        )
+        raise RequestError(f"{records.name}: {_OPEN}")
     method.chosen_method.require_covered(accepted=data.data_dependent)
     require_task(method, records.task, in_words(records.task, records.labels), records.name)
     return records

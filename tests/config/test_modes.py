@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from admmnet import run
-from admmnet.config.modes import check_mode
+from admmnet.config.modes import check_comparable, check_mode
 from admmnet.config.run_config import RunConfig as Config
+from admmnet.config.run_config import RunSettings
 from admmnet.data import DataSettings, load
 from admmnet.errors import RequestError
 from tests.people_runs import PRIVATE, small
@@ -126,3 +127,8 @@ def test_a_loaders_own_records_are_no_public_set(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="called 'clinic', and data = 'census' is declared public"):
         run(plain, loader=lambda *_: clinic)
     assert run(plain, loader=lambda *_: census).summary["mode"] == "simulation"
+
+
+def test_compare_takes_no_rows_that_are_measured() -> None:
+    with pytest.raises(RequestError, match="does not go with compare, whose methods see the same rows"):
+        check_comparable(DataSettings(encode="private"), RunSettings(simulate=True))

@@ -264,7 +264,9 @@ def test_settings_refusals(others: dict[str, Any], words: str) -> None:
 
 def test_the_documented_schema_is_one() -> None:
     text = (Path(__file__).resolve().parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
-    example = text.split("```toml\n")[1].split("```")[0]
+    kinds, example = (block.split("```")[0] for block in text.split("```toml\n")[1:3])
+    opened = parse_schema(tomllib.loads(kinds)["data"]["schema"])
+    assert {rule.prefix: rule.open is None for rule in opened.rules} == {"age": False, "cost": False, "ward": False}
     schema = parse_schema(tomllib.loads(example)["data"]["schema"])
     assert [rule.prefix for rule in schema.rules] == ["age", "age-group", "cost", "ward", "country"]
     assert schema.labels == ("no", "yes")

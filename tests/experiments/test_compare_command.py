@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from admmnet.errors import RunError
+from admmnet.record.format import epsilon
 from tests.command_runs import Admmnet, Printed
 from tests.test_imports import HEAVY, HELP, loaded_by
 
@@ -113,7 +114,7 @@ def test_tuning_is_told(command: Compare, people: str, tmp_path: Path) -> None:
         words = ", ".join(f"{key}={value:g}" for key, value in choice["chosen"].items())
         assert " ".join(row[2:]).startswith(f"{words} 2 4 ")
         cost = choice["epsilon_proven_with_trials"]
-        assert row[-2] == ("-" if cost is None else f"{cost:.4g}")
+        assert row[-2] == epsilon(cost)
         assert (choice["algorithm"] == "admm") == (cost is None)
     assert "the choice reads validation errors without noise, which no figure covers" in told
 
@@ -147,8 +148,8 @@ def test_failures_are_listed_and_end_in_exit_3(
     with failing(monkeypatch, failure, algorithm="pp-admm", seed=1):
         printed = command(*grid(people, tmp_path / "grid"))
         debugged = command(*grid(people, tmp_path / "grid"), "--quiet", "--debug")
-    for epsilon in (5, 50):
-        assert f"failed: pp-admm at epsilon {epsilon}, seed 1: agent 2, round 1: a solve" in printed.err
+    for wanted in (5, 50):
+        assert f"failed: pp-admm at epsilon {wanted}, seed 1: agent 2, round 1: a solve" in printed.err
     assert printed.code == debugged.code == 3
     assert "admmnet: 2 failed, see above" in printed.err
     assert "means over 1 to 2 seeds" in printed.out

@@ -128,7 +128,10 @@ def _near(value: float) -> Any:
 INEXACT = 2.0 * 1e-8 / 0.5
 COSTS: dict[str, tuple[Event, ...]] = {
     "exact": (Unprotected(),),
-    "objective": (ObjectivePerturbation(2.0 / N, 0.05, 1.0, 0.25, 0.5, N, logistic=True), Gaussian(INEXACT, 1e-6)),
+    "objective": (
+        ObjectivePerturbation(2.0 / N, 0.05, 1.0, 0.25, 0.5, N, logistic=True, one_sided=True),
+        Gaussian(INEXACT, 1e-6),
+    ),
     "output": (Gaussian(2.0 / (N * 0.5) + INEXACT, 0.05),),
     "gamma": (GammaNorm(2.0 / N, 40.0, D, 0.25, 0.5, N, None, logistic=True), Gaussian(INEXACT, 1e-6)),
     "gradient": (Gaussian(2.0 / N * (1.0 + 1e-9 + 2e-5), 0.05),),

@@ -29,9 +29,11 @@ SHARDS = {
     # simulations alone: one process reads for all of its machine
     ("admmnet/running/sharing.py", "shared"),
     ("admmnet/running/sharing.py", "_parcel"),
+    # simulations alone: yardsticks take the run's encoding
+    ("admmnet/running/prologue.py", "run_prologue"),
     # simulations alone: grids and figures on public data
     ("admmnet/experiments/holdout.py", "hold_out"),
-    ("admmnet/experiments/holdout.py", "_get"),
+    ("admmnet/experiments/holdout.py", "load"),
     ("admmnet/experiments/tasks.py", "pooled_rows"),
     ("admmnet/experiments/tasks.py", "references"),
     ("admmnet/experiments/tasks.py", "digest"),

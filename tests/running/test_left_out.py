@@ -126,7 +126,7 @@ def test_a_discovered_encoding_needs_consent(what: str, tmp_path: Path, admmnet:
     words += ["--no-test", "--no-account"]
     told = admmnet.refused(*words, "-o", tmp_path / "refused")
     assert "would be discovered from the private records" in told
-    assert "declare it in [data.schema], or accept it with --data-dependent" in told
+    assert "with --encode private, or accept it with --data-dependent" in told
     assert not (tmp_path / "refused").exists()
 
     admmnet.ok(*words, "--data-dependent", "-o", str(tmp_path / "accepted"))

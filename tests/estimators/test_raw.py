@@ -1,0 +1,80 @@
+"""Estimators on raw arrays and frames: columns are measured within the budget, and new rows encoded alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from admmnet.errors import DataError, RequestError
+from admmnet.estimators.network import NetworkClassifier
+from admmnet.holder.encoding import Number
+from admmnet.types import Vector
+
+pd = pytest.importorskip("pandas")
+N = 3000
+HOW: dict[str, Any] = {"agents": 2, "rounds": 4, "epsilon": 4.0, "delta": 1e-4, "topology": "path:2"}
+
+
+def people(seed: int = 0) -> tuple[Any, Vector]:
+    rng = np.random.default_rng(seed)
+    size = rng.normal(size=N)
+    frame = pd.DataFrame({"pay": 1e4 * np.exp(2.0 * size), "ward": rng.choice(["A", "B", "C"], N)})
+    frame.loc[::50, "pay"] = np.nan
+    return frame, np.where(size + 0.3 * rng.normal(size=N) > 0.0, "high", "low")
+
+
+def test_a_frame_whose_kinds_are_said_is_encoded_by_what_is_measured() -> None:
+    frame, y = people()
+    model = NetworkClassifier(kinds="dtype", random_state=0, **HOW).fit(frame, y)
+    assert model.encoding_ is not None
+    pay = model.encoding_.columns[0]
+    assert isinstance(pay, Number)
+    assert 0.0 <= pay.low < 1e4 < pay.high
+    assert model.coef_.shape == (1, 8 + 16)
+    assert (model.n_features_in_, list(model.feature_names_in_)) == (2, ["pay", "ward"])
+    new, labels = people(1)
+    assert model.score(new, labels) > 0.8
+    assert np.array_equal(model.predict(new[:7]), model.predict(new)[:7])
+    assert model.predict_proba(new).shape == (N, 2)
+    with pytest.raises(DataError, match="has no column 'pay'"):
+        model.predict(new[["ward"]])
+    with pytest.raises(RequestError, match="fitted to a data frame"):
+        model.predict(new.to_numpy())
+    assert clone(model).kinds == "dtype"
+
+
+def test_auto_leaves_arrays_as_they_are_and_private_measures_them() -> None:
+    frame, y = people()
+    X = frame[["pay"]].fillna(0.0).to_numpy()
+    plain = NetworkClassifier(random_state=0, **HOW).fit(X, y)
+    assert (plain.encoding_, plain.whitening_, plain.coef_.shape) == (None, None, (1, 1))
+    model = NetworkClassifier(encode="private", whiten="off", random_state=0, **HOW).fit(X, y)
+    assert model.coef_.shape == (1, 8)
+    assert model.whitening_ is None
+    assert model.score(X, y) > 0.8 > plain.score(X, y)
+
+
+def test_private_fits_count_the_records_once_more() -> None:
+    frame, y = people(2)
+    model = NetworkClassifier(kinds="dtype", account="process", **HOW)
+    first = model.fit(frame, y).privacy_["process"]
+    with pytest.warns(UserWarning, match="2 fits on shared rows"):
+        second = model.fit(frame, y).privacy_["process"]
+    assert (first["fits"], second["fits"]) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("how", "match"),
+    [
+        ({"encode": "yes"}, "encode = 'yes'"),
+        ({"whiten": True}, "whiten = True"),
+        ({"kinds": "numbers"}, "kinds = 'numbers'"),
+        ({"encode": "private"}, "kinds='dtype'"),
+    ],
+)
+def test_wrong_parameters(how: dict[str, Any], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        NetworkClassifier(**how).fit(*people())

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Self
 
+IN_PART = 5
+"""Exit code of a run that has finished without some agent of its network."""
+
 
 class AdmmnetError(Exception):
     """Base of every error whose message is meant for the user: cause and remedy in one or two lines."""

@@ -8,7 +8,7 @@ import math
 import os
 import resource
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -20,15 +20,19 @@ DESCRIPTORS = 65_536
 
 
 def write_whole(files: Mapping[Path, bytes]) -> None:
-    """Write files so that each is there whole, and lasts, or is as it was before.
+    """Write files so that each is there whole, and lasts, or is as it was before; else as ``staged``."""
+    with staged(files) as name_all:
+        name_all()
 
-    All are on the disk as drafts before the first gets its name; names are given in order, so that the last one is
-    there only where all are.
+
+@contextmanager
+def staged(files: Mapping[Path, bytes]) -> Iterator[Callable[[], None]]:
+    """Have files on the disk as drafts, and what gives them their names: in order, the last one only where all are.
 
     Raises
     ------
     RunError
-        If the disk refuses; drafts are removed.
+        If the disk refuses; drafts without a name are removed in the end.
     """
     drafts = {path: path.with_name(f".{path.name}.new") for path in files}
     path = next(iter(drafts))
@@ -39,9 +43,14 @@ def write_whole(files: Mapping[Path, bytes]) -> None:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-        for path, draft in drafts.items():
-            draft.replace(path)
-            sync(path.parent)
+
+        def name_all() -> None:
+            nonlocal path
+            for path, draft in drafts.items():
+                draft.replace(path)
+                sync(path.parent)
+
+        yield name_all
     except OSError as error:
         raise RunError(f"cannot write {path}: {remedy(error)}") from None
     finally:

@@ -13,6 +13,8 @@ Matrix = NDArray[np.float64]
 """Two-dimensional float64 array, usually of shape (n, d)."""
 Integers = NDArray[np.int64]
 """One-dimensional int64 array; sums of them are modulo 2^64."""
+BEFORE = -(2**31)
+"""Number before that of every round."""
 
 BEFORE = -(2**31)
 """Number before that of every round."""

@@ -58,8 +58,8 @@ def assert_same(left: Path, right: Path) -> None:
             mine, theirs = summary_of(left), summary_of(right)
             for summary in (mine, theirs):
                 assert summary.pop("seconds")
-                account = str(summary["privacy"].pop("account"))
-                summary["notes"] = [note.replace(account, "the account's folder") for note in summary["notes"]]
+                summary["privacy"].pop("account")
+                summary["versions"].pop("networkx", None)  # there if anything in this process has loaded it
             assert mine == theirs
         else:
             assert (left / name).read_bytes() == (right / name).read_bytes(), name

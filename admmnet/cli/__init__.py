@@ -18,6 +18,7 @@ from admmnet.version import __version__
 
 COMMANDS = {
     "account": "Read the accounts that many runs share.",
+    "adopt": "Finish an agent's run folder with the model of the others, which have finished without it.",
     "agent": "Run one agent by itself, for several hosts.",
     "audit": "Bound a method's epsilon from below, by trials with and without a record.",
     "baseline": "Train one model in one place: SDCA, DP-SCD, SGD, DP-SGD and others.",
@@ -105,7 +106,8 @@ def _run(args: list[str]) -> int:
             return 0
         if args[0] != "run":  # which calls it later
             keep_imports()
-        command_line.main(args, prog_name="admmnet", standalone_mode=False, obj=world)
+        code = command_line.main(args, prog_name="admmnet", standalone_mode=False, obj=world)
+        return code if type(code) is int else 0  # of an exit by `leave`
     except click.exceptions.Exit as leave:
         return leave.exit_code
     except click.ClickException as error:
@@ -119,7 +121,6 @@ def _run(args: list[str]) -> int:
         return 0
     except (Exception, KeyboardInterrupt) as error:
         return _tell(error, world, debug, args[0])
-    return 0
 
 
 def _usage(error: click.ClickException) -> str:

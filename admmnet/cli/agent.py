@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from admmnet.cli.flags import explain_flag, output_flags
-from admmnet.cli.settings import DEFAULTS, SettingsCommand, given_in, tell
+from admmnet.cli.settings import DEFAULTS, SettingsCommand, given_in, leave, tell
 from admmnet.config.modes import check_mode
-from admmnet.config.run_config import RunConfig
+from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.config.toml import load_config, read_values
-from admmnet.errors import RequestError, RunError
+from admmnet.errors import CheckFailed, RequestError, RunError
 from admmnet.graph.specs import is_random
 
 if TYPE_CHECKING:
@@ -64,13 +64,20 @@ def agent(
     of its own.
     """
     from admmnet.cli.progress import Progress
+    from admmnet.forms import read_form
     from admmnet.identity.dumps import forbid_dumps
     from admmnet.library import run
-    from admmnet.record.folder import default_folder
+    from admmnet.record.finish import public_files
+    from admmnet.record.folder import SUMMARY, default_folder
+    from admmnet.record.forms import Summary
     from admmnet.running.reports import Reporter
     from admmnet.transport.hosts.keys import secret_path
     from admmnet.transport.hosts.network import read_network
+    from admmnet.transport.zmq.linger import give
 
+    if flags["resume"] == AUTO and flags["out"] is not None and (Path(flags["out"]) / SUMMARY).exists():
+        leave(read_form(Summary, Path(flags["out"]) / SUMMARY))  # a service that starts it again need know no more
+        return
     forbid_dumps()  # of a process that holds secret keys
     network = read_network(network_file)
     if number >= len(network.peers):
@@ -84,8 +91,11 @@ def agent(
     check_mode(settings)
     secret_file = secret_path(Path(network_file).parent, number) if secret is None else Path(secret)
     _check_plain(network, plain=plain)
+    keys, identity = own_secrets(network, number, secret_file)
+    if settings.resume is not None and _took_over(network, number, keys, settings):
+        return
     try:
-        world = open_agent(network, number, settings, secret_file, parent)
+        world = open_agent(network, number, settings, keys, identity, parent)
         told = not quiet and not as_json
         progress = Progress(told=told)
         teller = progress if report is None else Reporter(report, answered=answered)
@@ -100,6 +110,36 @@ def agent(
             sys.exit(error.exit_code)  # the starter hears why from its source
         raise
     tell(result, quiet=quiet, as_json=as_json, told=progress.told)
+    lost = {entry["agent"] for entry in result.summary["per_agent"] if entry["lost_at"] is not None}
+    if parent is None and settings.linger and (missing := set(world.member.lost) - lost):
+        world.close()
+        give(network, number, keys, public_files(result.folder), missing, settings.linger)
+    leave(result.summary)
+
+
+def _took_over(network: Network, number: int, keys: Keys | None, settings: RunConfig) -> bool:
+    """Whether a neighbour has given the end of a run: only who has closed its ledger can have missed that."""
+    from admmnet.evidence.receipts import start_keys
+    from admmnet.record.finish import adopt
+    from admmnet.record.folder import ledger_path
+    from admmnet.transport.zmq.linger import ASKED, ask
+
+    folder = Path(str(settings.resume))
+    ledger = ledger_path(folder, number, len(network.peers))
+    if not ledger.exists() or not ledger.read_bytes().splitlines()[-1].startswith(b'{"kind":"end"'):
+        return False
+    known = start_keys(folder)
+
+    def take(files: Mapping[str, bytes]) -> bool:
+        try:
+            adopt(folder, files, known, "a neighbour's files")
+        except CheckFailed as error:  # of a liar: others may give the right ones
+            print(f"admmnet: not taken over: {error}", file=sys.stderr)
+            return False
+        print(f"admmnet: {folder} has finished with the model of its neighbours", file=sys.stderr)
+        return True
+
+    return ask(network, number, keys, take, ASKED + settings.heartbeat_deadline)
 
 
 def agent_settings(config: str | None, flags: Mapping[str, Any], network: Network) -> RunConfig:
@@ -107,7 +147,7 @@ def agent_settings(config: str | None, flags: Mapping[str, Any], network: Networ
     if flags.get("transport") is not None:
         raise RequestError("--transport does not go with `admmnet agent`: its neighbours are reached by ZeroMQ")
     given = given_in(flags)
-    if config is None and "resume" in given:
+    if config is None and "resume" in given and given["resume"] != AUTO:
         return _resumed(given, network)
     asked = {**({} if config is None else read_values(Path(config))), **given}
     if asked.get("transport", "auto") not in ("auto", "zmq"):
@@ -123,6 +163,10 @@ def agent_settings(config: str | None, flags: Mapping[str, Any], network: Networ
                 "from the network file"
             )
     settings = load_config(config, given | own | {"transport": "zmq"}, DEFAULTS)
+    if settings.resume == AUTO:
+        from admmnet.running.handshake import resuming
+
+        settings = resuming(settings)
     if settings.baseline:
         raise RequestError(f"{settings.algorithm} has no agents: `admmnet baseline` runs it in one place")
     return settings
@@ -148,12 +192,12 @@ def _resumed(given: Mapping[str, Any], network: Network) -> RunConfig:
     return settings
 
 
-def open_agent(network: Network, number: int, settings: RunConfig, secret: Path, parent: int | None) -> ZmqWorld:
+def open_agent(
+    network: Network, number: int, settings: RunConfig, keys: Keys | None, identity: Identity, parent: int | None
+) -> ZmqWorld:
     """Connect an agent to its neighbours."""
-    from admmnet.running.handshake import public_settings
-
-    keys, identity = own_secrets(network, number, secret)
     from admmnet.running.faults import schedule_of
+    from admmnet.running.handshake import public_settings
     from admmnet.transport.zmq.membership import Membership
     from admmnet.transport.zmq.sockets import Deadlines
     from admmnet.transport.zmq.transport import ZmqWorld

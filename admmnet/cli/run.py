@@ -8,7 +8,7 @@ import click
 
 from admmnet.cli import keep_imports
 from admmnet.cli.flags import explain_flag, output_flags
-from admmnet.cli.settings import SettingsCommand, settings_of, tell
+from admmnet.cli.settings import SettingsCommand, leave, settings_of, tell
 from admmnet.config.run_config import RunConfig
 from admmnet.transport import World, open_world
 
@@ -42,3 +42,4 @@ def train(settings: RunConfig, world: World, *, quiet: bool, as_json: bool, debu
             settings, world=world, on_start=bar.start, on_round=bar.round, stoppable=False, debug=debug
         )
     tell(result, quiet=quiet, as_json=as_json, told=bar.told)
+    leave(result.summary)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from admmnet.cli.flags import PATH, explaining
-from admmnet.config.run_config import RunConfig, own_settings, owners_of
+from admmnet.config.run_config import AUTO, RunConfig, own_settings, owners_of
 from admmnet.config.toml import algorithm_in, common_settings, load_config, read_schema, saved_algorithm
-from admmnet.errors import RequestError
+from admmnet.errors import IN_PART, RequestError
 from admmnet.methods import METHODS
 from admmnet.settings import FLAGGED, TABLES, Setting
 
@@ -99,7 +99,8 @@ class SettingsCommand(click.Command):
         for word in args:
             if word.endswith(".toml"):
                 yield from filter(None, [algorithm_in(Path(word))])
-        for folder in words_after(args, "--resume"):
+        folders = list(words_after(args, "--resume"))
+        for folder in folders if AUTO not in folders else [*words_after(args, "--out"), *words_after(args, "-o")]:
             yield from filter(None, [saved_algorithm(Path(folder))])
         yield from words_after(args, "--algorithm")
 
@@ -210,6 +211,12 @@ def tell(result: RunResult, *, quiet: bool, as_json: bool, told: Collection[str]
             print(f"note: {note}", file=sys.stderr)
 
 
+def leave(summary: Any) -> None:
+    """Exit with a code of its own where a run has finished without some agent, as its summary says."""
+    if any(entry["lost_at"] is not None for entry in summary["per_agent"]):
+        raise click.exceptions.Exit(IN_PART)
+
+
 def given_in(flags: Mapping[str, Any]) -> dict[str, Any]:
     """Settings that were given."""
     return {name: value for name, value in flags.items() if value is not None}
@@ -217,7 +224,7 @@ def given_in(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 def settings_of(config: str | None, flags: Mapping[str, Any]) -> RunConfig:
     """Return the settings of a command line."""
-    if flags.get("resume") is None:
+    if flags.get("resume") in (None, AUTO):
         return load_config(config, flags, DEFAULTS)
     from admmnet.running.checkpoint.resume import resumed_config
 

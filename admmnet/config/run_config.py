@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 Mode = Literal["simulation", "private"]
 Section = TypeVar("Section")
+AUTO = "auto"
+"""Value of ``resume``: go on where ``out`` is the folder of a run, begin one else."""
 _HARMLESS = {"transport": "local", "agents": 1}
 """What says of one holder what is so."""
 
@@ -80,7 +82,7 @@ class RunSettings:
     resume: str | None = setting(
         None,
         "run",
-        "run folder of an interrupted run to go on with",
+        "run folder of an interrupted run to go on with; auto: that of --out, where it is there",
         metavar="DIR",
         numbers=False,
         hosts=True,
@@ -93,6 +95,8 @@ class RunSettings:
             value = getattr(self, other)
             if self.private and value is not None and value is not False:  # a seed may be 0
                 raise RequestError(f"private and {other} exclude each other: give one of them")
+        if self.resume == AUTO and self.out is None:
+            raise RequestError("resume = 'auto' goes with out: name the run's folder, there or not, with --out DIR")
 
     @property
     def seeded(self) -> bool:

@@ -193,6 +193,15 @@ def compare(folders: Sequence[Evidence]) -> int:
                 f"agents {found.keeper} and {found.receipt.agent} were given different sums in round "
                 f"{found.receipt.round}: {own} and {found}; somebody between them handed on another one"
             )
+    spoken: dict[tuple[int, int, bool], Kept] = {}
+    for found in kept:
+        receipt, summed = found.receipt, found.receipt.total != NOTHING
+        other_ = spoken.setdefault((receipt.agent, receipt.round, summed), found) if receipt.said != NOTHING else found
+        if other_.receipt.said != receipt.said:
+            raise CheckFailed(
+                f"agent {receipt.agent} has sent other vectors in round {receipt.round} than in an earlier start: "
+                f"{other_} and {found}; its outbox was changed, or it has asked its records twice"
+            )
     for folder in folders:
         for agent, path in folder.ledgers.items():
             _hold_ledger(path, (found for found in kept if found.receipt.agent == agent))

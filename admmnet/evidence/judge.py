@@ -9,7 +9,9 @@ from msgspec import structs
 
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.evidence.compare import compare, hold_keys, read_evidence
+from admmnet.evidence.receipts import start_keys
 from admmnet.evidence.signatures import SIGNED, check_signature, fingerprint, known_keys
+from admmnet.record.finish import check_end, public_files
 from admmnet.record.forms import Summary
 from admmnet.record.reader import hold_summaries, read_run
 from admmnet.record.verdict import Signer, Verdict, verdict_of
@@ -43,6 +45,9 @@ def judged(
         if evidence is None and (against or network is not None):
             raise RequestError(f"{path} keeps no receipts: it is no private run, nor over zmq, nor with --receipts")
     kept = [evidence for _, evidence in found if evidence is not None]
+    for one in (run, *others):
+        if one.finished and (files := public_files(one.path)):
+            check_end(files, start_keys(one.path), one.path)
     receipts = compare(kept) if kept else None
     hold_summaries([run, *others])
     notes = [] if network is None else hold_keys(kept[0], read_network(network), network)

@@ -71,6 +71,12 @@ def kept_by(own: Collection[int], graph: Graph) -> list[tuple[int, int]]:
     return [(i, j) for i in own for j in sorted(graph[i]) if j not in here or i == min(here & set(graph[j]))]
 
 
+def start_keys(folder: Path) -> dict[str, dict[int, str]]:
+    """Signing keys of all agents by the names of the starts that a run folder knows."""
+    starts = read_form(Identities, folder / FOLDER / IDENTITIES).starts
+    return {start.run: {int(i): key for i, key in start.keys.items()} for start in starts}
+
+
 def lost_receipts(folder: Path, starts: Sequence[Beginning], until: int, agents: Collection[int]) -> str | None:
     """What is not there, of ``agents`` who kept receipts up to a checkpoint from which the next start went on.
 

@@ -19,6 +19,7 @@ from admmnet.holder.known import Known, shared
 from admmnet.holder.measurements.counts import ColumnCounts
 from admmnet.holder.measurements.gate import HeldFall
 from admmnet.holder.measurements.sums import OnGrid
+from admmnet.holder.outbox import Outbox
 from admmnet.holder.secrets import Secret
 from admmnet.masking import Attempt, Masks
 from admmnet.privacy.contract import MemoryLedger
@@ -50,13 +51,18 @@ class Door:
     masks : Masks, optional
         Its masks, where the contract has sums masked.
 
+    Attributes
+    ----------
+    outbox : Outbox or None
+        What it has answered in earlier starts, and where its answers are noted; None where no run goes on from them.
+
     Raises
     ------
     RequestError
         If the loss has no meaning for the labels, or the masks are not those of the contract.
     """
 
-    __slots__ = ("_attempt", "_known", "_ledger", "_secret", "_told")
+    __slots__ = ("_attempt", "_known", "_ledger", "_secret", "_told", "outbox")
 
     def __init__(
         self,
@@ -68,6 +74,7 @@ class Door:
         masks: Masks | None = None,
     ) -> None:
         _agree(holder, loss)
+        self.outbox: Outbox | None = None
         self._told = isinstance(holder, SimulatedHolder)
         none = frozenset[str]()
         facts = holder.width, loss, none, holder.unit, self._told, holder.dependent, none
@@ -103,6 +110,8 @@ class Door:
     def answer(self, ask: Ask, round: int) -> Steps[Answer]:
         """Answer a question; what it costs is in the ledger before anything is drawn.
 
+        What was answered in an earlier start is answered as it was then, and costs nothing.
+
         Raises
         ------
         RequestError
@@ -122,7 +131,17 @@ class Door:
         measurement: Measurement = _ours(ask.measurement, simulated=self._told).within(known)
         if known.numbers is not None and type(measurement) is not ColumnCounts:
             raise RequestError(f"{type(measurement).__name__}: raw records are encoded first: ask ColumnCounts of them")
-        cost = measurement.cost(known)
+        if self.outbox is None:
+            return (yield from self._asked(ask, measurement, known, round))
+        answer = self.outbox.repeated(round, measurement, known.attempt)
+        if answer is None:
+            answer = yield from self._asked(ask, measurement, known, round)
+            self.outbox.add(round, measurement, answer, known.attempt)
+        return answer
+
+    def _asked(self, ask: Ask, measurement: Measurement, known: Known, round: int) -> Steps[Answer]:
+        """Charge a question that no earlier start has asked, and carry it out."""
+        secret, cost = self._secret, measurement.cost(known)
         kept_back = [_ours(one, simulated=self._told).within(known).cost(known) for one in ask.reserve]
         needed = (*cost.now, *cost.later, *(event for one in kept_back for event in one.now))
         for event in needed:
@@ -198,8 +217,9 @@ class Door:
         self._secret.marks = marks
 
     def nothing(self, round: int) -> None:
-        """Note a message that was computed from released values alone: it costs nothing."""
-        self._ledger.charge(round, NoRecords())
+        """Note a message that was computed from released values alone: it costs nothing, and is noted once."""
+        if self.outbox is None or round > max(self.outbox.last, self.outbox.charged):
+            self._ledger.charge(round, NoRecords())
 
 
 def _agree(holder: Holder, loss: Loss) -> None:

@@ -72,12 +72,11 @@ def agreed_folder(world: World, algorithm: str) -> Path:
 
 
 def create_folder(folder: Path) -> None:
-    """Make the run folder with its ledger folder; RequestError if it exists and is not empty, or cannot be made."""
+    """Make the run folder; RequestError if it exists and holds more than drafts, or cannot be made."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
+        if any(not path.name.startswith(".") for path in folder.iterdir()):
             raise RequestError(f"the run folder {folder} is not empty: name another one with --out")
-        (folder / "ledger").mkdir()
     except OSError as error:
         raise RequestError(
             f"cannot make the run folder {folder}: {error.strerror}; name another one with --out"
@@ -151,6 +150,7 @@ def open_folder(out: str | None, algorithm: str, settings: str | None, world: Wo
             if not world.shared_folder:
                 write_part(folder, world.rank, world.size)
         if first:
+            (folder / "ledger").mkdir(exist_ok=True)
             opened.enter_context(hold(folder, first=True))
             if (folder / SUMMARY).exists():  # finished while this process loaded its records
                 raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
@@ -234,19 +234,13 @@ def noise_bytes(deviation: Vector, classes: Sequence[str] = ()) -> bytes:
     return content.getvalue()
 
 
-def finish(folder: Path, files: Mapping[str, bytes], summary: Summary) -> None:
-    """Write the last files of a run, the manifest of all, and the summary, which says that the run has finished.
-
-    Raises
-    ------
-    RunError
-        If the disk refuses: the run has not finished.
-    """
+def last_files(folder: Path, files: Mapping[str, bytes], summary: Summary) -> dict[Path, bytes]:
+    """Return the last files of a run, the manifest of all, and the summary, which says that the run has finished."""
     sync(folder / "metrics.csv")
     text = {folder / SUMMARY: encode(summary, indent=2)}
     new = {folder / name: content for name, content in files.items()}
     manifest = make_manifest(folder, new | text, summary.lost)
-    write_whole(new | {folder / MANIFEST: manifest} | text)
+    return new | {folder / MANIFEST: manifest} | text
 
 
 def sha256(path: Path) -> str:

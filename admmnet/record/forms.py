@@ -22,6 +22,7 @@ Real = Annotated[float, Meta(ge=-1e300, le=1e300)]
 Number = Annotated[int, Meta(ge=-(1 << 53), le=1 << 53)] | Real
 Mode = Literal["simulation", "private"]
 Stage = Literal["bounds", "shape", "whiten"]
+Signature = Annotated[str, Meta(pattern="^[0-9a-f]{128}$", max_length=128)]
 
 
 class _Form(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -354,7 +355,7 @@ class Signed(_Form, frozen=True, kw_only=True):
     simulation: bool = False
     """whether its signer knew that the run is a simulation"""
     key: Digest
-    signature: Annotated[str, Meta(pattern="^[0-9a-f]{128}$", max_length=128)]
+    signature: Signature
 
 
 class Beginning(_Form, frozen=True, kw_only=True):
@@ -418,6 +419,15 @@ class Measured(_Form, frozen=True, kw_only=True):
     """sha256 of whitening.npy; absent where rows are not whitened"""
     source: Digest | None = None
     """sha256 of the sum that whitening.npy was made from: on other processors its last bits may differ"""
+
+
+class Finish(_Form, frozen=True, kw_only=True):
+    """finish.json: the end of a run whose agents have folders of their own, and who had its files on disk by then."""
+
+    run: Digest
+    rounds: Whole
+    digest: Digest
+    staged: dict[Annotated[str, Meta(pattern=f"^({NUMBER})$")], Signature]
 
 
 Lost = dict[Annotated[str, Meta(pattern=f"^({NUMBER})$")], Whole]

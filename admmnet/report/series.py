@@ -223,8 +223,7 @@ def _metrics(path: Path, size: int) -> tuple[NDArray[np.int64], dict[str, Floats
 def _odometers(ledgers: tuple[VerifiedLedger, ...], rounds: NDArray[np.int64], size: int) -> tuple[Floats, Floats]:
     """Running totals (T, N): proven, and by the paper's arithmetic.
 
-    The last line of a round counts. Where a resumed run repeats rounds, that is the repetition's line, whose
-    total has the first attempt's charges in it.
+    The last line of a round counts: its total has the others' charges in it.
     """
     both = np.full((2, len(rounds), size), np.nan)
     for account in ledgers:

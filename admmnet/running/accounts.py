@@ -157,13 +157,11 @@ def _dealt(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def opening_notes(accounts: Collection[AccountFile]) -> tuple[str, ...]:
     """What a new account takes from now on, where that is not everything."""
-    new = [one for one in accounts if one.place == NOTHING and one.filter and one.filter.order is None]
-    if not new:
+    if not any(one.place == NOTHING and one.filter and one.filter.order is None for one in accounts):
         return ()
     return (
-        f"the account {new[0].path.parent} is new and adds up mu^2: later runs on it may have Gaussian noise and "
-        "minimisers (noisy-gd, ssp, pp-admm), no held thresholds, Laplace noise or sampled batches; --account-order "
-        "opens one for all",
+        "the account is new and adds up mu^2: later runs on it may have Gaussian noise and minimisers (noisy-gd, ssp, "
+        "pp-admm), no held thresholds, Laplace noise or sampled batches; --account-order opens one for all",
     )
 
 

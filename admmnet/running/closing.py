@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
 from admmnet.data import ENCODING
+from admmnet.errors import RunError
+from admmnet.evidence.members import Members
+from admmnet.files import staged, write_whole
 from admmnet.forms import encode
+from admmnet.identity.keys import verify
 from admmnet.record import folder as run_folder
+from admmnet.record.finish import FINISH, digest_of_end, finish_of, quorum, staged_statement
 from admmnet.record.forms import Summary
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
@@ -42,9 +48,18 @@ def answer(
 
 
 def write_end(
-    plan: Prepared, observer: Observer, theta: Matrix, summary: Summary, folder: Path, transport: Transport
+    plan: Prepared,
+    observer: Observer,
+    theta: Matrix,
+    summary: Summary,
+    folder: Path,
+    transport: Transport,
+    members: Members | None,
 ) -> None:
-    """Write the model, the encoding, the manifest and the summary."""
+    """Write the model, the encoding, the manifest and the summary; RunError if the disk refuses.
+
+    Of several hosts each has them as drafts first, and gives them their names once most say that they have.
+    """
     observer.close()
     names = plan.data.labels if plan.data.task == "classes" else ()
     files = {"model.npz": run_folder.model_bytes(theta, plan.data.feature_names, names, plan.method.aggregate)}
@@ -53,4 +68,31 @@ def write_end(
         files["noise.npy"] = run_folder.noise_bytes(deviation, names)
     if plan.data.encoding is not None and not plan.prologue.writes:
         files[ENCODING] = encode(plan.data.encoding, indent=2)
-    run_folder.finish(folder, files, summary)
+    apart = members if not transport.world.shared_folder else None
+    if apart is not None:
+        transport.world.outlive()
+        transport.world.gather(None)  # before anybody's disk can fail, all go on without who fails
+    with staged(run_folder.last_files(folder, files, summary)) as name_all:
+        if apart is not None:
+            write_whole({folder / FINISH: agreed_end(transport, apart, theta, summary)})
+        name_all()
+
+
+def agreed_end(transport: Transport, members: Members, theta: Matrix, summary: Summary) -> bytes:
+    """finish.json, once a quorum has signed the same end; RunError if fewer have: the run can go on."""
+    world, digest = transport.world, digest_of_end(theta, summary)
+    mine = min(members.own)
+    said = world.gather([digest, members.own[mine].sign(staged_statement(members.run, mine, digest)).hex()])
+    names = {}
+    for own, word in zip(transport.layout.owners, said, strict=True):
+        with suppress(TypeError, ValueError):
+            theirs, signature = word
+            signed = staged_statement(members.run, own[0], digest)
+            if theirs == digest and verify(members.keys[own[0]], bytes.fromhex(signature), signed):
+                names[own[0]] = signature
+    if len(names) < (least := quorum(world.size)):
+        raise RunError(
+            f"{len(names)} of {world.size} agents have the files of this end on their disks, {least} must: go on with "
+            "--resume at every agent; nothing more is charged"
+        )
+    return finish_of(members.run, summary, digest, names)

@@ -10,11 +10,12 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from admmnet.config.defaults import with_delta
 from admmnet.config.modes import check_mode
-from admmnet.config.run_config import RunConfig
+from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.config.toml import settings_digest, to_toml
 from admmnet.errors import RequestError, RunError
 from admmnet.files import raise_descriptors, remedy
@@ -22,11 +23,12 @@ from admmnet.graph.simple import Graph
 from admmnet.methods import fixed, only_filled
 from admmnet.methods.blame import blaming
 from admmnet.methods.encoding_rule import Wish
+from admmnet.record.folder import SUMMARY
 from admmnet.running.accounts import deltas_of, open_accounts, opening_notes, records_of
 from admmnet.running.agreement import world_of
 from admmnet.running.arguments import Arguments, in_python
 from admmnet.running.ends import terminating
-from admmnet.running.events import Outcome
+from admmnet.running.events import Outcome, outcome_of
 from admmnet.running.faults import faults_of, schedule_of
 from admmnet.running.handshake import arguments, public_settings, resuming
 from admmnet.running.loading import Loader, block_of, graph_of, held, read_records
@@ -79,6 +81,8 @@ def perform(
     # more threads a process than one are slower on few cores, and change the last bits
     with terminating(), ending, threadpool_limits(limits=1):
         try:
+            if config.resume == AUTO and (Path(str(config.out)) / SUMMARY).exists():
+                return outcome_of(Path(str(config.out)))
             if config.resume is not None:
                 config = run_on_all(world, partial(resuming, config))
             run_on_all(world, partial(check_mode, config))

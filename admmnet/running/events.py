@@ -8,7 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from admmnet.errors import RunError, StopRun
+from admmnet.forms import read_form
+from admmnet.record.folder import SUMMARY
 from admmnet.record.forms import Summary
 from admmnet.transport import Transport, is_writer
 from admmnet.types import Matrix
@@ -23,6 +27,12 @@ class Outcome(NamedTuple):
     folder: Path
     summary: Summary
     theta: Matrix
+
+
+def outcome_of(folder: Path) -> Outcome:
+    """Return what the folder of a finished run says."""
+    with np.load(folder / "model.npz", allow_pickle=False) as model:
+        return Outcome(folder, read_form(Summary, folder / SUMMARY), model["theta"])
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from admmnet.config.run_config import RunConfig
+from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.data.settings import GIVEN, DataSettings, reserved
 from admmnet.errors import RequestError
 from admmnet.running.agreement import Told, agreed, numbered
@@ -67,12 +67,16 @@ def arguments(
 def resuming(config: RunConfig) -> RunConfig:
     """Settings of a run whose ``resume`` is set: what it does not say is as in the folder.
 
+    A run that begins by ``auto`` keeps a checkpoint of every round, where nothing else is said.
+
     Raises
     ------
     RequestError
         As ``resumed_config``.
     """
-    folder = Path(str(config.resume))
+    folder = Path(str(config.out if config.resume == AUTO else config.resume))
+    if config.resume == AUTO and not (folder / "config.toml").is_file():
+        return replace(config, resume=None, checkpoint_every=config.checkpoint_every or 1)
     saved = saved_config(folder)
     known = settings_in(type(config))
     kept = [name for name, own in known.items() if own.about.saved and not own.about.resume]
@@ -107,8 +111,7 @@ def public_settings(
         values["loss"] = f"a table with sha256 {table[:16]}"
     if digests and schedule is not None:
         values["topology_schedule"] = f"graphs with sha256 {schedule[:16]}"
-    resumed = config.resume is not None  # of what folder is each host's own, but all go on or none does
-    return {"admmnet": __version__, "data": data, "test": test, "resume": resumed, **values}
+    return {"admmnet": __version__, "data": data, "test": test, **values}
 
 
 def _digest(path: str) -> str:

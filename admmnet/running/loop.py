@@ -71,9 +71,12 @@ def execute(
         begun()
         transport = world.connect(plan.graph, block_of(plan.network))
         opened.callback(transport.close)
-        keeper = Keeper(plan.run, plan.texts.kept, plan.method, plan.holders, plan.data, transport, folder)
+        keeper = Keeper(plan, transport, folder)
+        opened.callback(keeper.close)
         members = _members(plan, transport)
         masks, attempts = _masks(plan, transport, members)
+        if attempts is not None and keeper.kept:
+            keeper.hold_void()
         blocks = run_on_all(world, lambda: _nodes(plan, transport, folder, keeper, masks))
         opened.enter_context(threadpool_limits(limits=1))  # of scipy, too, which blocks have loaded by now
         if plan.settings.account is not None:
@@ -87,6 +90,7 @@ def execute(
         data, found = run_prologue(plan, transport, blocks, attempts, keeper, folder)
         plan = replace(plan, data=data)
         keeper.restore(blocks, tail)
+        keeper.open_outboxes(agents)
         listener, stopped = Listener(transport, on_round, stoppable=stoppable), False
         observer = Observer(plan, transport, blocks, folder, start)
         keeper.restore_clock(observer.clock)
@@ -94,7 +98,8 @@ def execute(
         receipts = _receipts(plan, transport, members, agents, folder, start)
         if receipts is not None:
             opened.callback(receipts.close)
-        rounds = Rounds(plan, transport, blocks, receipts, attempts)
+        rounds = Rounds(plan, transport, blocks, receipts, attempts, keeper)
+        keeper.save(start, blocks, tail, observer.clock)
         alone, every = plan.method.verb == "none", int(plan.run.measure_every)
         done = seen = shown = start
         for round in count(done) if alone and plan.method.open_ended else range(done, plan.method.rounds):
@@ -138,7 +143,7 @@ def execute(
             stopped=stopped,
         )
         if is_writer(transport):
-            write_end(plan, observer, theta, summary, folder, transport)
+            write_end(plan, observer, theta, summary, folder, transport, members)
         world.gather(None)  # no process returns before the folder is whole
         return Outcome(folder, summary, theta)
 

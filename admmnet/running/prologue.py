@@ -53,7 +53,8 @@ def run_prologue(
     if found and not plan.prologue.stages:
         _write(plan, transport, folder, found)
     for stage in plan.prologue.stages[len(found.stages) :]:
-        _keep(stage.number, found, blocks, keeper)
+        keeper.known = found.text
+        keeper.save(stage.number, blocks, TailAverage(0))
         if isinstance(stage, WhitenStage) and not encoded:
             _encode(plan, found)
             encoded = True
@@ -69,8 +70,6 @@ def run_prologue(
         for holder in {id(holder): holder for holder, _ in plan.holders.values()}.values():
             holder.whiten(found.whitening, found.source)
     keeper.known = found.text
-    if plan.prologue.stages and keeper.start <= 0:
-        _keep(0, found, blocks, keeper)
     shards = {i: (found.rows(X), y) for i, (X, y) in plan.data.shards.items()}  # others' that this process has read
     return replace(plan.data, shards=shards, X_test=found.rows(plan.data.X_test)), found
 
@@ -108,12 +107,6 @@ def _known(
     # of a seeded run the stage is asked again, and gives the same
     newer = not plan.run.seeded and len(here.stages) > len(kept.stages) and STAGES[here.stages[-1]] <= last
     return here if newer and all(said == here.digest for said, _ in told) else kept, last
-
-
-def _keep(number: int, found: Found, blocks: list[list[Node]], keeper: Keeper) -> None:
-    """Write a checkpoint before a stage, or before the first round."""
-    keeper.known = found.text
-    keeper.save(number, blocks, TailAverage(0))
 
 
 def _write(plan: Prepared, transport: Transport, folder: Path, found: Found) -> None:

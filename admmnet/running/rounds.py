@@ -17,6 +17,7 @@ from admmnet.transport.edge import exchange
 
 if TYPE_CHECKING:
     from admmnet.evidence.receipts import Receipts
+    from admmnet.running.checkpoint.keeper import Keeper
     from admmnet.types import Vector
 
 
@@ -30,10 +31,11 @@ class Rounds:
         blocks: list[list[Node]],
         receipts: Receipts | None,
         attempts: Attempts | None,
+        keeper: Keeper | None = None,
     ) -> None:
         self._method, self._faults, self._transport, self._blocks = plan.method, plan.faults, transport, blocks
         self._nodes = [node for block in blocks for node in block]
-        self._receipts, self._attempts = receipts, attempts
+        self._keeper, self._receipts, self._attempts = keeper, receipts, attempts
         self._trees = RoundTrees(plan.graph, plan.faults)
         self.summed: tuple[Tree | None, int] = (None, 0)  # tree of the last sum, and how many numbers its vectors have
         self.heard: dict[int, Vector] = {}  # what agents of this process heard from others in the last round
@@ -50,13 +52,13 @@ class Rounds:
                 return said
 
     def _attempt(self, round: int) -> tuple[bool, bool]:
-        begin, transport = time.perf_counter(), self._transport
+        begin, transport, keeper = time.perf_counter(), self._transport, self._keeper
         now = None if self._faults is None else self._faults.at(max(round, 0))  # stages have the first round's
         taking = taking_part(self._blocks, now, transport.lost)
         for node in self._nodes:
             node.outgoing = None  # who is offline says nothing
         if self._attempts is not None:
-            number, members = self._attempts.begin(round)
+            number, members = self._attempts.begin(round) if keeper is None or round not in keeper.void else (0, ())
             taking = [[node for node in block if node.id in members] for block in taking]
             for node in self._nodes:
                 node.door.attempt(number, members)
@@ -66,6 +68,8 @@ class Rounds:
         agents = [node for block in taking for node in block]
         for node in agents:
             node.ledger.commit()  # what was charged is on its way to the disk before anything is sent
+        if keeper is not None:
+            keeper.post(round, agents)
         if self._method.verb == "reduce":
             again = self._sum(round)
         else:

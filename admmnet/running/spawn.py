@@ -24,10 +24,10 @@ import msgspec
 
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_config, to_toml
-from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError, StopRun
+from admmnet.errors import IN_PART, AdmmnetError, BudgetError, CheckFailed, RequestError, RunError, StopRun
 from admmnet.graph.simple import Graph
 from admmnet.running.ends import last_words
-from admmnet.running.events import OnRound, Outcome
+from admmnet.running.events import OnRound, Outcome, outcome_of
 from admmnet.running.reports import GO, LONGEST, STOP, AgentReport, report_pair
 
 if TYPE_CHECKING:
@@ -43,7 +43,9 @@ _EXPLAINING: dict[int, type[AdmmnetError]] = {
     kind.exit_code: kind for kind in (RequestError, BudgetError, RunError, CheckFailed)
 }
 """Exit codes of agents, those that explain most first."""
-TOLD = (0, 2, 3, 4, 130)
+FINISHED = (0, IN_PART)
+"""Exit codes of agents that have finished."""
+TOLD = (*FINISHED, 2, 3, 4, 130)
 """Exit codes of agents that have told the others themselves."""
 _LAUNCHERS = ("PMI_", "PMIX_", "OMPI_", "MPI_")
 
@@ -108,7 +110,7 @@ def run_spawned(
         except KeyboardInterrupt as error:
             error.args = (last_words(folder),)
             raise
-    return _read(folder)
+    return outcome_of(folder)
 
 
 @contextlib.contextmanager
@@ -283,7 +285,7 @@ class Starter:
 
     def _limit(self, code: int) -> None:
         """Give the others a deadline once one agent has ended in a way that ends all."""
-        if self._deadline is not None or (code != 0 and self.network.on_loss == "continue"):
+        if self._deadline is not None or (code not in FINISHED and self.network.on_loss == "continue"):
             return  # where the others go on without it, the first to finish starts the clock
         # a killed agent is missed after a heartbeat deadline at most, all others tell their neighbours
         seconds = self.network.shutdown_deadline + (self.network.heartbeat_deadline if code < 0 else 0.0)
@@ -323,8 +325,8 @@ def _judge(ends: Sequence[ProcessEnd]) -> None:
     foreign = dict.fromkeys(line for end in ends for line in _split(end.text)[0])
     for line in foreign:
         sys.stderr.write(line + "\n")  # warnings of libraries and tracebacks, once each
-    if any(end.code == 0 for end in ends):
-        for text in dict.fromkeys(text for end in ends if end.code for text in _split(end.text)[1]):
+    if any(end.code in FINISHED for end in ends):
+        for text in dict.fromkeys(text for end in ends if end.code not in FINISHED for text in _split(end.text)[1]):
             sys.stderr.write(f"{PREFIX}{text}\n")
         return
     if any(end.code == 130 for end in ends):
@@ -348,15 +350,3 @@ def _split(text: str) -> tuple[list[str], list[str]]:
 
 def _how(code: int) -> str:
     return f"ended with exit code {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
-
-
-def _read(folder: Path) -> Outcome:
-    """Result of a finished run, from its folder."""
-    import numpy as np
-
-    from admmnet.forms import read_form
-    from admmnet.record.folder import SUMMARY
-    from admmnet.record.forms import Summary
-
-    with np.load(folder / "model.npz", allow_pickle=False) as model:
-        return Outcome(folder, read_form(Summary, folder / SUMMARY), model["theta"])

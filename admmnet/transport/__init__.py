@@ -96,6 +96,9 @@ class World(Protocol):
     def gather(self, value: Any) -> list[Any]:
         """Collect one JSON value from every process, in rank order, at every process; None at lost ranks."""
 
+    def outlive(self) -> None:
+        """Go on without processes that fail from now on: at the end of a run over hosts of their own."""
+
     @property
     def machine(self) -> Machine | None:
         """Processes of this machine, where they can give each other arrays."""

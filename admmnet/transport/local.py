@@ -32,6 +32,9 @@ class LocalWorld:
         """Return the value in a list, as JSON would carry it."""
         return [json.loads(json.dumps(value))]
 
+    def outlive(self) -> None:
+        """There are no others."""
+
     def abort(self, code: int) -> NoReturn:
         """Leave."""
         sys.exit(code)

@@ -137,6 +137,9 @@ class MPIWorld:
         """See ``World.machine``."""
         return MPIMachine(self, self._comm)
 
+    def outlive(self) -> None:
+        """No rank outlives another one."""
+
     def abort(self, code: int) -> NoReturn:
         """End every rank."""
         sys.stdout.flush()

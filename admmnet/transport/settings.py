@@ -62,6 +62,15 @@ class NetworkSettings:
     heartbeat_deadline: float = _deadline(10.0, help="seconds without a sign of life until a zmq neighbour is lost")
     round_deadline: float = _deadline(600.0, help="seconds that a zmq neighbour may take for its part of a round")
     shutdown_deadline: float = _deadline(10.0, help="seconds in which zmq agents must end after an error")
+    linger: float = setting(
+        60.0,
+        "network",
+        "seconds for which an agent that has finished gives its public files to neighbours that have not",
+        within="[0, 1e6]",
+        scope="zmq",
+        resume=True,
+        hosts=True,
+    )
 
     def check(self) -> None:
         """Check what goes with the transport, and with the graph."""

@@ -15,14 +15,13 @@ from admmnet.errors import AdmmnetError, RequestError, RunError
 from admmnet.methods import fixed
 from admmnet.record import folder as records
 from admmnet.record.forms import AgentEntry
-from admmnet.running.checkpoint.keeper import _offer, _token
+from admmnet.running.checkpoint.keeper import _offer
 from admmnet.running.plan import _nominal, _target
 from admmnet.running.summary import Word, heard
 from admmnet.transport import Transport
 from admmnet.transport.collective import gather_owned, run_on_all
 from admmnet.transport.zmq.link_state import difference
 from admmnet.transport.zmq.wire import Hello
-from admmnet.types import BEFORE
 
 OWNERS = ((0, 1), (2,))
 JUNK: list[Any] = [None, True, 0, -1, 2.5, 1e400, "7", [], {}, [7], 2**60, "\x1b[2J", [[2, [2]]], [[[2], 2]]]
@@ -39,6 +38,9 @@ class Heard:
 
     def gather(self, value: Any) -> list[Any]:
         return list(json.loads(json.dumps([value, self.said.pop(0) if self.said else None])))
+
+    def outlive(self) -> None:
+        raise NotImplementedError
 
     def abort(self, code: int) -> NoReturn:
         raise NotImplementedError
@@ -170,14 +172,13 @@ def test_the_first_process_chooses_the_name_of_a_shared_folder() -> None:
 
 
 def test_offers_of_checkpoints_are_read_with_care() -> None:
-    assert _offer([7, [[7, "ab"], [5, "cd"]]]) == (7, {(7, "ab"), (5, "cd")})
-    assert _offer([7, [["7", "ab"], [5, None]]]) == (7, set())
+    assert _offer(["ab", [7, 5]]) == ("ab", {5, 7})
+    assert _offer(["ab" * 99, ["7", None, 5]]) == ("ab" * 8, {5})
     for junk in JUNK:
-        assert _offer([junk, junk])[1] == set()
-        assert _offer(junk) == (BEFORE, set())
-    for said in (*JUNK, "0" * 17, "../../../../../x"):
-        with pytest.raises(RequestError, match="gives checkpoints no mark"):
-            _token(said)
+        for said in (junk, [junk, junk], [junk, [junk]]):
+            name, whole = _offer(said)
+            assert len(name) <= 16
+            assert {type(done) for done in whole} <= {int}, "which are held against this process's own"
 
 
 def test_a_neighbours_greeting_steers_no_terminal() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import stat
 import tomllib
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -261,11 +260,9 @@ def test_what_agents_must_agree_on(tmp_path: Path) -> None:
     values = public_settings(config)
     theirs = {name for name, setting in settings_in(RunConfig).items() if setting.about.hosts}
     assert theirs >= {"data_dir", "account", "out", "transport", "round_deadline"}
-    assert not set(values) & theirs - {"data", "test", "resume"}
+    assert not set(values) & theirs - {"data", "test"}
     assert {"seed", "epsilon", "rounds", "budgets", "schema", "on_loss", "admmnet"} <= set(values)
     assert values["data"] == "census"
-    resumed = [public_settings(replace(config, resume=folder))["resume"] for folder in (None, "here", "there")]
-    assert resumed == [False, True, True]  # one agent that begins anew would answer questions nobody asked
     own = RunConfig(data=str(tmp_path / "{agent}.csv"), test=str(tmp_path / "test.csv"))
     assert public_settings(own)["data"] == "a file of each agent's own"
     files = [tmp_path / "a" / "people.csv", tmp_path / "b" / "people.csv", tmp_path / "c.csv"]

@@ -3,7 +3,8 @@
 ``faulty_agent.py run HOW:AGENT:ROUND WORDS`` is `admmnet run --transport zmq` with agents of this kind.
 
 The fault strikes as the agent closes a round's charges, before it sends anything of that round; ``halfway`` kills it
-when it has told one of several agents the total of that round's sum.
+when it has told one of several agents the total of that round's sum. ``end-HOW:AGENT:POINT`` strikes when the last
+files are to be written (0), when they are drafts (1), when most have said so (2), when they have their names (3).
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -23,7 +25,7 @@ from admmnet.__main__ import main
 from admmnet.cli import run_command_line
 from admmnet.errors import RunError
 from admmnet.privacy.ledger.file import Ledger
-from admmnet.running import spawn
+from admmnet.running import closing, spawn
 from admmnet.transport.zmq.membership import Membership
 from admmnet.transport.zmq.wire import Kind
 
@@ -95,6 +97,31 @@ def arm_halfway(round: int) -> None:
     Membership.send = send_or_die  # type: ignore[assignment, method-assign]
 
 
+def arm_end(how: str, point: int) -> None:
+    patched: Any = closing
+    stage, agree = patched.staged, patched.agreed_end
+
+    def strike(here: int) -> None:
+        if here == point:
+            threading.Event().wait(0.2)  # what was sent before has left ZeroMQ's thread
+            FAULTS[how]()
+
+    @contextmanager
+    def staged(files: Any) -> Iterator[Callable[[], None]]:
+        strike(0)
+        with stage(files) as name_all:
+            yield name_all
+        strike(3)
+
+    def agreed_end(*end: Any) -> bytes:
+        strike(1)
+        agreed: bytes = agree(*end)
+        strike(2)
+        return agreed
+
+    patched.staged, patched.agreed_end = staged, agreed_end
+
+
 def arm_start() -> None:
     """Kill the agent before it has greeted anybody."""
     Membership.connect = lambda self: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[method-assign]
@@ -109,6 +136,8 @@ if __name__ == "__main__":
     if sys.argv[sys.argv.index("--id") + 1] == agent:
         if how == "start":
             arm_start()
+        elif how.startswith("end-"):
+            arm_end(how.removeprefix("end-"), int(round))
         else:
             (arm_halfway if how == "halfway" else partial(arm, how))(int(round))
     main()

@@ -74,14 +74,15 @@ def edited(folder: Path, **changes: Any) -> None:
         ({"agents": 5}, "was written with agents = 5, this is 4"),
         ({"settings": "0"}, "belongs to other settings"),
         ({"index": 5}, "is damaged"),
-        ({"ledgers": {}}, "holds no checkpoint that is whole"),
+        ({"ledgers": {}}, "has 10 charges, and there is no checkpoint that knows of them"),
     ],
 )
 def test_another_versions_checkpoint_is_refused(changes: dict[str, Any], words: str, place: Place) -> None:
-    folder = place.interrupted("cut", 4)
+    folder = place.interrupted("cut", 4, seed=None if "ledgers" in changes else 3)
     edited(folder, **changes)
     if "ledgers" in changes:
         shutil.rmtree(folder / "checkpoint/000002")
+        (folder / "checkpoint/000004/outbox-000000.jsonl").unlink()
     with pytest.raises(RequestError, match=words.replace(".", r"\.")):
         place.resume(folder)
 
@@ -128,9 +129,9 @@ def test_what_is_no_interrupted_run(place: Place, admmnet: Admmnet) -> None:
     assert "is no run folder: it has no config.toml" in told("--resume", place.folder)
     whole = place.whole("whole")
     assert f"the run in {whole} is finished: there is nothing to resume" in told("--resume", whole)
-    early = place.interrupted("early", 0)
+    early = place.interrupted("early", 0, checkpoint_every=None)
     assert f"{early} has no checkpoint: remove it and run anew; --checkpoint" in told("--resume", early)
-    early = place.interrupted("unseeded", 0, seed=None, simulate=True)
+    early = place.interrupted("unseeded", 0, seed=None, simulate=True, checkpoint_every=None)
     message = told("--resume", early)
     spent = max(book.totals.epsilon_proven(1e-4) for book in read_run(early).ledgers.values())
     assert f"has no checkpoint (epsilon {spent:.4g} is spent): run anew with --account" in message

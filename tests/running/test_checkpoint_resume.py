@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from admmnet import read_run, run
-from admmnet.errors import RunError
+from admmnet import RunConfig, read_run, run
+from admmnet.errors import RequestError, RunError
 from admmnet.holder.secrets import Secret
+from admmnet.running.checkpoint.keeper import Keeper
 from admmnet.running.checkpoint.resume import resumed_config
 from admmnet.solvers.certificate import Solution
 from admmnet.solvers.newton import LocalSolver
 from tests.interrupted_runs import METHODS, ROUNDS, Place, assert_same
-from tests.people_runs import Stop, put_summary, stopping
+from tests.people_runs import Stop, stopping
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -102,9 +102,37 @@ def test_the_older_checkpoint_where_the_newer_is_not_whole(place: Place) -> None
     whole = place.whole("whole")
     folder = place.interrupted("cut", 4, checkpoint_every=2)
     (folder / "checkpoint/000004/part-000000.npz").unlink()
-    place.resume(folder)
-    summary = json.loads((folder / "summary.json").read_text())
-    *notes, last = summary["notes"]
-    assert last == "the checkpoint of 4 rounds is not whole: the run went on from the one of 2"
-    put_summary(folder, {**summary, "notes": notes})
-    assert_same(whole, folder)
+    assert_same(whole, place.resume(folder))
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+def test_auto_begins_goes_on_and_is_done(seed: int | None, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = place.config("cut", seed=seed, resume="auto", **({} if seed else {"account": "account"}))
+    real, calls = Keeper.save, 0
+
+    def save(own: Keeper, done: int, *state: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise Stop  # ledgers are there, nothing is charged
+        real(own, done, *state)
+
+    monkeypatch.setattr(Keeper, "save", save)
+    with pytest.raises(Stop):
+        run(config)
+    (place.folder / "cut/ledger/agent-002.jsonl").unlink()  # as if it had died earlier
+    with pytest.raises(Stop):
+        run(config, on_round=stopping(1))
+    found = run(config)
+    assert found.summary["rounds"] == ROUNDS
+    assert (found.theta == run(config).theta).all(), "a finished one is read"
+    if seed is not None:
+        assert_same(place.whole("whole"), found.folder)
+    for book in read_run(found.folder).ledgers.values():
+        assert len({round for round, _, _ in book.events}) == ROUNDS
+        assert len(book.events) % ROUNDS == 0
+
+
+def test_auto_needs_a_folder() -> None:
+    with pytest.raises(RequestError, match="resume = 'auto' goes with out"):
+        RunConfig(resume="auto")

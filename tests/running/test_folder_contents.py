@@ -156,7 +156,7 @@ def test_create_folder(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="is no run folder"):
         read_run(tmp_path)
     create_folder(tmp_path / "a" / "b")
-    assert (tmp_path / "a" / "b" / "ledger").is_dir()
+    assert (tmp_path / "a" / "b").is_dir()
     with pytest.raises(RequestError, match=r"is not empty: name another one with --out"):
         create_folder(tmp_path / "a")
     (tmp_path / "file").write_text("")

@@ -47,7 +47,7 @@ def cut(
     owner, name = (prologue, "write_found") if place == "file" else (Keeper, "save")
     monkeypatch.setattr(owner, name, failing(getattr(owner, name), call, after=after))
     with pytest.raises(RunError, match="the power is cut"):
-        run(raw_config(folder, checkpoint_every=1, **ROUNDS | others), loader=loader)
+        run(raw_config(folder, **{"checkpoint_every": 1} | ROUNDS | others), loader=loader)
     monkeypatch.undo()
     return folder
 
@@ -102,7 +102,7 @@ def test_files_of_a_run_that_died_are_verified_too(tmp_path: Path, monkeypatch: 
             read_run(folder)
 
 
-PLACES = [("file", 1), ("file", 2), ("file", 3), ("checkpoint", 2), ("checkpoint", 3), ("checkpoint", 4)]
+PLACES = [(place, call) for place, calls in (("file", 3), ("checkpoint", 4)) for call in range(1, calls + 1)]
 
 
 @pytest.mark.parametrize(("place", "call"), PLACES)
@@ -124,6 +124,25 @@ def test_a_private_run_charges_no_stage_twice(
     assert list(found.stages) == STAGES
     assert lost == ([STAGES[call - 1]] if place == "file" else [])
     assert (found.whitening is None) == ("whiten" in lost)
+
+
+def test_every_stage_has_a_checkpoint_however_rare_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    how: dict[str, Any] = {"seed": None, "simulate": True, "checkpoint_every": 4}
+    folder = go_on(cut(tmp_path / "cut", "file", 1, monkeypatch, **how))
+    assert charged(folder) == {i: [-3, -2, -1] for i in range(3)}
+
+
+def test_rounds_behind_stages_are_repeated_and_charged_once(tmp_path: Path) -> None:
+    config = raw_config(tmp_path / "cut", checkpoint_every=2, seed=None, simulate=True, **ROUNDS)
+    with pytest.raises(Stop):
+        run(config, loader=loader, on_round=stopping(2))
+    before = (tmp_path / "cut/encoding.json").read_bytes()
+    assert [path.name for path in (tmp_path / "cut/checkpoint").iterdir() if list(path.glob("outbox-*"))]
+    folder = go_on(tmp_path / "cut")
+    assert (folder / "encoding.json").read_bytes() == before
+    for book in read_run(folder).ledgers.values():
+        assert [round for round, _, _ in book.events] == list(range(-3, 4))
+        assert len(book.resumed) == 1
 
 
 @pytest.mark.parametrize("place", ["file", "checkpoint"])

@@ -33,6 +33,9 @@ class FakeWorld:
         answers = [*self._others[: self.rank], value, *self._others[self.rank :]]
         return list(json.loads(json.dumps(answers)))
 
+    def outlive(self) -> None:
+        raise NotImplementedError
+
     def abort(self, code: int) -> NoReturn:
         self.aborted = code
         raise Aborted

@@ -78,6 +78,7 @@ class AccountFile:
         self._lines: list[bytes] = []  # of a run that is resumed: its first line, and those behind it
         self._events: list[Event] = []  # and the events in those behind it
         self._alone = True  # whether no other run has begun since
+        self._begun = since is not None  # whether the run that is resumed had begun here before it died
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = Lock(self.path.with_suffix(".lock"))
@@ -91,8 +92,8 @@ class AccountFile:
             mend(self.path)
             data = self.path.read_bytes()
             lines = data.split(b"\n")[:-1]
-            if not data and since is None:
-                self.totals, previous = empty("proven"), NOTHING
+            if not data and since in (None, NOTHING):
+                self.totals, previous, self._begun = empty("proven"), NOTHING, False
             else:
                 previous = self._continue(lines, agent, records, delta, since, mode)
             self._check_mark(lines)
@@ -103,7 +104,7 @@ class AccountFile:
         except BaseException:
             self._lock.close()
             raise
-        if since is None:
+        if not self._begun:
             self.past, self.place = self.totals, previous
 
     def _cannot_open(self, error: OSError) -> RequestError:
@@ -156,11 +157,12 @@ class AccountFile:
         found = account.contract.account
         assert found is not None  # `audit.read` refuses a header without one
         self.filter = self.began = found.raised(self._budget.epsilon)
-        if since is not None:
-            start = next((start for start in account.starts if start.previous == since), None)
-            if start is None:
-                raise self._lacks()
-            self.place, self.past, self.began = since, empty("proven"), start.filter
+        start = next((start for start in account.starts if start.previous == since), None)
+        self._begun = start is not None
+        if start is None and since not in (None, digest(lines[-1])):
+            raise self._lacks()
+        if start is not None:
+            self.place, self.past, self.began = start.previous, empty("proven"), start.filter
             for _, event, _ in account.events[: start.events]:
                 self.past = grown(self.past, event)
             self._lines = lines[start.line - 1 :]
@@ -190,7 +192,7 @@ class AccountFile:
         header = replace(header, account=None)
         self._append(encode(header.line() if self.fresh else header.run(self._chain.previous)))
 
-    def rewind(self, events: int) -> None:
+    def rewind(self, header: Header, events: int) -> None:
         """Go back to the first charges of the seeded run that is resumed; the others must come again as they stand.
 
         Raises
@@ -198,6 +200,9 @@ class AccountFile:
         RequestError
             If they are not there, or another run has begun since: its charges cannot be undone.
         """
+        if not self._begun and not events:
+            self.begin(header)
+            return
         if not self._alone:
             raise RequestError(
                 f"the account {self.path} has been used by another run since: the interrupted one cannot go on as "
@@ -223,7 +228,9 @@ class AccountFile:
         """
         if len(self._events) < events:
             raise self._lacks()
-        if self._alone:
+        if not self._begun:
+            self.begin(header)
+        elif self._alone:
             self._append(encode(ResumeLine(round, self._chain.previous)))
         else:
             self.begin(replace(header, contract=replace(header.contract, account=self.filter)))
@@ -243,7 +250,7 @@ class AccountFile:
         """
         self._lock.check()
         self._chain.file.commit()
-        if self._count > (self._lock.mark or (0, ""))[0]:
+        if self._count > (self._lock.mark or (0, ""))[0] and self._chain.at_end:
             self._lock.remember(self._count, self.head)
 
     def close(self) -> None:

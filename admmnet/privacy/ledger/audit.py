@@ -175,7 +175,7 @@ def check(strand: Strand, *, account: bool = False, keep: bool = True) -> Verifi
                     if header.noise != "private":  # a seed makes the same noise again
                         raise CheckFailed("is not the resumption of a private run")
                     checks.hold_stage(line.round, facts)
-                    last_round, finished = line.round or EARLIEST, False
+                    finished = False
                     resumed.append(line.round)
                 elif isinstance(line, EndLine):
                     end = EndLine(events=count, total=total, account=line.account, previous=before)

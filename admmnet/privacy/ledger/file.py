@@ -31,6 +31,10 @@ class Place(NamedTuple):
     refused_at: int | None = None
 
 
+BEGINNING = Place(0, 0, 0, "")
+"""Of a run that died before any charge: its ledgers may be there or not."""
+
+
 class Head(NamedTuple):
     """What a ledger holds by now: digest of its last line, number of its lines, total proven cost."""
 
@@ -118,7 +122,7 @@ class Ledger(MemoryLedger):
         self.path, self._account, self._closed = self._place.path, account, False
         self.charged = BEFORE
         header = header if account is None else replace(header, account=account.place)
-        if since is None:
+        if since is None or (since == BEGINNING and not self.path.exists()):
             self.chain, self._lines = self._place.begin(encode(header.line())), 1
             if account is not None:
                 account.begin(header)
@@ -134,7 +138,7 @@ class Ledger(MemoryLedger):
                 f"the ledger {self.path} begins with another header than this run's: "
                 "resume with the records, settings and version of admmnet that the run had, or run anew"
             )
-        if len(lines) < since.lines or digest(lines[since.lines - 1]) != since.digest:
+        if since.lines and (len(lines) < since.lines or digest(lines[since.lines - 1]) != since.digest):
             raise RequestError(
                 f"the ledger {self.path} lacks charges that its checkpoint knows of: it was cut or exchanged; "
                 "put the right one back, or run anew"
@@ -143,10 +147,15 @@ class Ledger(MemoryLedger):
         if header.noise == "seeded":
             for _, event, _ in book.events[: since.events]:
                 self._count(event)
-            self._lines = since.lines
+            self._lines = since.lines or 1
             if self._account is not None:
-                self._account.rewind(since.events)
-            return self._place.resume(lines[: since.lines], lines[since.lines :])
+                self._account.rewind(header, since.events)
+            return self._place.resume(lines[: self._lines], lines[self._lines :])
+        if since == BEGINNING and book.events:
+            raise RequestError(
+                f"the ledger {self.path} has {book.count} charges, and there is no checkpoint that knows of them: put "
+                "it back, or run anew with --account, so that what is spent counts"
+            )
         for round, event, _ in book.events:
             self._count(event)
             self.charged = max(self.charged, round)
@@ -160,17 +169,14 @@ class Ledger(MemoryLedger):
         return chain
 
     def place(self, round: int) -> Place:
-        """Where the ledger stands after ``round`` rounds, for a checkpoint; everything in it is on the disk then.
+        """Where the ledger stands after ``round`` rounds."""
+        return Place(round, self.events, self._lines, self.chain.previous, self.refused_at)
 
-        Raises
-        ------
-        RunError
-            If the disk refuses.
-        """
+    def sync(self) -> None:
+        """Have everything on the disk, also of a simulation: no checkpoint knows more. RunError if the disk refuses."""
         if self._account is not None:
             self._account.commit()
         self.chain.file.sync()
-        return Place(round, self.events, self._lines, self.chain.previous, self.refused_at)
 
     @property
     def head(self) -> Head:

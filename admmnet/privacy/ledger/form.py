@@ -179,10 +179,10 @@ class EndLine(
 
 
 class ResumeLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="resume"):
-    """Where a private run goes on after an interruption: charges before it stand."""
+    """Where a run without a seed goes on after an interruption: charges before it stand."""
 
     round: Round
-    """first round, or stage, that was made again"""
+    """first round, or stage, that is repeated, of which nothing is charged anew"""
     previous: Digest
     """sha256 of the bytes of the line before, without its newline"""
 

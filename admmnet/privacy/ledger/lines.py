@@ -149,6 +149,11 @@ class Chain:
         self.file, self.previous = file, previous
         self._standing = deque(standing) or None
 
+    @property
+    def at_end(self) -> bool:
+        """Whether nothing stands in the file behind the last line."""
+        return not self._standing
+
     def append(self, line: bytes) -> bool:
         """Add a line, which a commit of the file writes; return whether it is new.
 

@@ -225,8 +225,8 @@ def incidents(run: RunFacts) -> Iterator[str]:
         )
     if resumed := sorted({round_ for account in accounts for round_ in account.resumed}):
         yield (
-            f"The run was interrupted and went on from round {', '.join(map(str, resumed))}. Rounds that were "
-            "computed again have been charged again, because their noise is new; both charges are in the totals."
+            f"The run was interrupted and went on from round {', '.join(map(str, resumed))}. What had been sent since "
+            "was sent again as it was, and is charged once."
         )
     if lost := _rounds(run, "lost_at"):
         yield (

@@ -1,7 +1,8 @@
 """Checkpoints of a run, and going on from them (docs/run-folder.md, "Checkpoints").
 
 A checkpoint is a folder ``checkpoint/<rounds done>`` with a part from every process. Seeded runs keep everything
-that the next round depends on; private runs keep released values and public facts, and nothing else.
+that the next round depends on. Others keep released values and public facts, and in the outbox beside each part what
+was answered since: rounds that are repeated ask nothing anew (docs/privacy.md, Theorem 30).
 """
 
 from __future__ import annotations
@@ -13,36 +14,44 @@ import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from admmnet.config.run_config import RunSettings
 from admmnet.data.records import Records, arrays_of
 from admmnet.errors import RequestError
 from admmnet.faults.clock import VirtualClock
 from admmnet.files import sync
+from admmnet.graph.tree import spanning_tree
 from admmnet.holder.holder import Holder, SimulatedHolder
-from admmnet.methods.base import Method
-from admmnet.privacy.ledger.file import Place
+from admmnet.holder.outbox import Outbox
+from admmnet.privacy.ledger.file import BEGINNING, Place
+from admmnet.running.checkpoint.outbox import FILES, OutboxFile, Past, read_outboxes
 from admmnet.running.checkpoint.packing import damaged, digest, pack, read_archive, unpack, write_archive
 from admmnet.running.checkpoint.state import State, node_state, restore_block, restore_node, states_taken
 from admmnet.running.node import Node
 from admmnet.running.readout import TailAverage
 from admmnet.transport import Transport
 from admmnet.transport.collective import run_on_all
-from admmnet.types import BEFORE
 from admmnet.version import __version__
 
 if TYPE_CHECKING:
+    from admmnet.running.plan import Prepared
     from admmnet.solvers.blocks.solve import BlockSolver
 
 FOLDER = "checkpoint"
 SCHEMA = 5
 
 
+class Start(NamedTuple):
+    """A start of a run: its name, which nobody can have known before, and its first round."""
+
+    name: str
+    round: int
+
+
 class Keeper:
-    """Writes a run's checkpoints and restores from the newest one that all processes have whole.
+    """Writes a run's checkpoints and outboxes, and finds the newest checkpoint that all processes have whole.
 
     Raises
     ------
@@ -51,35 +60,45 @@ class Keeper:
         (seeded runs) these records.
     """
 
-    def __init__(
-        self,
-        run: RunSettings,
-        settings: str,
-        method: Method,
-        holders: Mapping[int, tuple[Holder, int]],
-        data: Records,
-        transport: Transport,
-        folder: Path,
-    ) -> None:
-        self._every, self._settings, self._seeded = run.checkpoint_every, settings, run.seeded
-        self._transport, self._folder = transport, folder / FOLDER
+    def __init__(self, plan: Prepared, transport: Transport, folder: Path) -> None:
+        run, method = plan.run, plan.method
+        self._every, self._settings, self._seeded = run.checkpoint_every, plan.texts.kept, run.seeded
+        self._durable, self._transport, self._folder = not plan.simulation, transport, folder / FOLDER
         self._rounds = method.rounds if method.verb != "none" else None  # an epoch may be the last or not
-        self._total = sum(len(own) for own in transport.layout.owners)
-        self.start = 0  # first round to do, or the stage before it
+        self._total = len(plan.graph)
+        tree = spanning_tree(plan.graph)
+        # at most the diameter: who begins a round has heard of all before from its neighbours
+        self._apart = min(transport.world.size - 1, 2 * int(tree.depth.max())) if tree is not None else 0
+        self._first = min((stage.number for stage in plan.prologue.stages), default=0)
+        self.starts: list[Start] = []  # those of the run so far, this one the last
         self.known = ""  # what stages have found, as encoding.json says it
         self.notes: tuple[str, ...] = ()  # what the reader of the run must know of its resumption
         self.places: dict[int, Place] = {}  # where the agents' ledgers stood
+        self.past: dict[int, Past] = {}  # what their doors have answered since; none in seeded runs
+        self.void = range(0)  # rounds of masked sums of which some have their part, and some have not
         self._states: dict[str, State] = {}
         self._network: State = {}
         self._prints: dict[str, str] = {}
+        self._outbox: OutboxFile | None = None
         if self._every is None and run.resume is None:
+            self.start = 0
             return
         if self._seeded:
-            self._prints = {str(i): _print_of(*holders[i]) for i in transport.agents} | {"test": _test_print(data)}
-        # parts that different starts of a run have written never make one checkpoint
-        self._token = _token(transport.world.gather(secrets.token_hex(8))[0])
-        if run.resume is not None:
-            self._load()
+            self._prints = {str(i): _print_of(*plan.holders[i]) for i in transport.agents}
+            self._prints["test"] = _test_print(plan.data)
+        self.start = self._agreed(resumed=run.resume is not None)
+
+    @property
+    def kept(self) -> bool:
+        """Whether doors note what they answer."""
+        return self._every is not None and not self._seeded
+
+    def open_outboxes(self, agents: Sequence[Node]) -> None:
+        """Give the doors what they have answered in earlier starts; from now on they note their answers."""
+        for agent in agents if self.kept else ():
+            past = self.past[agent.id]
+            agent.door.marks |= past.marks
+            agent.door.outbox = Outbox(self.starts[-1].name, past.answers, agent.ledger.charged)
 
     def restore(self, blocks: Sequence[Sequence[Node]], tail: TailAverage) -> None:
         """Give agents, solvers and the running mean their state back."""
@@ -102,23 +121,30 @@ class Keeper:
             clock.ends = self._network["ends"].tolist()
 
     def due(self, done: int) -> bool:
-        """Whether a checkpoint is due after ``done`` rounds; the last one has none."""
+        """Whether a checkpoint is due after ``done`` rounds, or before a stage; the last round has none."""
         every = self._every
-        return every is not None and not done % every and (self._rounds is None or done < self._rounds)
+        return every is not None and (done < 0 or not done % every) and (self._rounds is None or done < self._rounds)
+
+    def post(self, round: int, nodes: Sequence[Node]) -> None:
+        """Write down what the doors have answered in a round, before it is sent; RunError if the disk refuses."""
+        if self._outbox is not None:
+            self._outbox.write(round, nodes)
 
     def save(
         self, done: int, blocks: Sequence[Sequence[Node]], tail: TailAverage, clock: VirtualClock | None = None
     ) -> None:
-        """Write a checkpoint after ``done`` rounds, if one is due; RunError if the disk refuses.
+        """Write a checkpoint after ``done`` rounds, if due or the start begins so; RunError if the disk refuses.
 
         One that is made before a stage has its number, which is negative.
         """
-        if not self.due(done):
+        if not self.due(done) and (self._every is None or done != self.start):
             return
         folder = self._folder / f"{done:06d}"
         folder.mkdir(parents=True, exist_ok=True)
         agents = sorted((node for block in blocks for node in block), key=lambda node: node.id)
         # the ledgers first: a checkpoint never knows of more than they hold
+        for agent in agents:
+            agent.ledger.sync()
         places = {agent.id: agent.ledger.place(done) for agent in agents}
         states = {f"agent {agent.id}": node_state(agent, seeded=self._seeded) for agent in agents}
         if tail.sum is not None:
@@ -140,18 +166,25 @@ class Keeper:
             "round": done,
             "encoding": self.known,
             "agents": self._total,
-            "token": self._token,
+            "starts": [list(start) for start in self.starts],
             "ledgers": {str(i): list(place) for i, place in places.items()},
             "records": self._prints,
             "index": index,
             "digest": digest(index, stacks),
         }
         write_archive(folder / f"part-{agents[0].id:06d}.npz", meta, stacks)
+        self.close()
+        if self.kept:
+            self._outbox = OutboxFile(folder / f"outbox-{agents[0].id:06d}.jsonl", durable=self._durable)
         for path in (folder, self._folder, self._folder.parent / "metrics.csv"):
             if path.exists():  # one process alone writes figures
                 sync(path)
-        self._transport.world.gather(None)  # every process has its part written
-        self._forget()
+        self._forget(done)
+
+    def close(self) -> None:
+        """Close the outbox."""
+        if self._outbox is not None:
+            self._outbox.close()
 
     def _solver_of(self, block: Sequence[Node], done: int) -> dict[str, BlockSolver]:
         """Solver of a block by its name in a checkpoint; of a single agent and of private runs nothing is kept.
@@ -161,72 +194,87 @@ class Keeper:
         solver = block[0].door.secret.solver.block if self._seeded and len(block) > 1 and done > 0 else None
         return {} if solver is None else {f"block {min(node.id for node in block)}": solver}
 
-    def _forget(self) -> None:
-        """Remove all but this checkpoint and the one before; after a loss the last whole one may be older."""
-        world = self._transport.world
+    def _forget(self, done: int) -> None:
+        """Remove what nobody needs: others may be some rounds behind; after a loss the last whole one may be older."""
+        world, every = self._transport.world, self._every or 1
         if self._transport.lost or not (world.rank == 0 or not world.shared_folder):
             return
-        for old in sorted(self._generations())[:-2]:
-            shutil.rmtree(self._folder / f"{old:06d}", ignore_errors=True)
+        needed = (done - self._apart - 1) // every * every
+        for old in self._generations():
+            if old < needed and needed >= 0:  # before that somebody may have none but those of stages
+                shutil.rmtree(self._folder / f"{old:06d}", ignore_errors=True)
 
     def _generations(self) -> list[int]:
         with suppress(OSError):
-            return [int(path.name) for path in self._folder.iterdir() if re.fullmatch(r"-?\d+", path.name)]
+            return sorted(int(path.name) for path in self._folder.iterdir() if re.fullmatch(r"-?\d+", path.name))
         return []
 
-    def _load(self) -> None:
-        world, transport = self._transport.world, self._transport
-        mine = run_on_all(world, self._candidates)
-        offers = world.gather([max(self._generations(), default=BEFORE), sorted(mine)])
-        offered = [_offer(part) for part in offers if part is not None]
-        newest = max(own for own, _ in offered)
-        common = set(mine).intersection(*(part for _, part in offered))
+    def _agreed(self, *, resumed: bool) -> int:
+        """Round with which all begin, or the stage before it; what they go on from is read."""
+        world = self._transport.world
+        mine = run_on_all(world, self._candidates) if resumed else {0: []}
+        offers = [_offer(said) for said in world.gather([secrets.token_hex(8), sorted(mine)]) if said is not None]
+        common = set(mine).intersection(*(whole for _, whole in offers))
         if not common:
             raise RequestError(
-                f"{self._folder} holds no checkpoint that is whole"
-                + (f": of the newest, of {newest} rounds, parts are missing" if newest > BEFORE else "")
+                f"{self._folder} holds no checkpoint that is whole at every process"
                 + ("; run anew" if self._seeded else "; run anew, with --account if what is spent must count")
             ).of_all()
-        self.start, token = max(common)
-        run_on_all(world, lambda: self._read(mine[self.start, token]))
+        start = max(common)
+        run_on_all(world, lambda: self._load(mine[start], start, resumed=resumed))
+        self.starts.append(Start(offers[0][0], start))
+        if not resumed:
+            return start
         if world.rank == 0 or not world.shared_folder:
             for later in self._generations():
-                if later > self.start:  # written in part, by what was interrupted
-                    shutil.rmtree(self._folder / f"{later:06d}", ignore_errors=True)
-        world.gather(None)
-        notes = []
-        if newest > self.start:
-            notes.append(
-                f"the checkpoint of {newest} rounds is not whole: the run went on from the one of {self.start}"
-            )
+                for path in (self._folder / f"{later:06d}").glob("part-*.npz") if later > start else ():
+                    path.unlink(missing_ok=True)  # written again, from the same outboxes
         if not self._seeded:
-            notes.append(
-                f"the run was interrupted and resumed {_since(self.start)}: rounds that it had begun since "
-                "are charged twice; figures of messages count them once, the ledgers hold all"
+            self.notes = (
+                f"the run was interrupted and went on {_since(start)}: what was sent since was sent again as it was, "
+                "and is charged once",
             )
-        self.notes = tuple(notes)
-        assert all(i in self.places for i in transport.agents)
+        return start
 
-    def _candidates(self) -> dict[tuple[int, str], list[Path]]:
+    def _load(self, paths: Sequence[Path], start: int, *, resumed: bool) -> None:
+        """Read a checkpoint, and what was answered since; without parts the run died before anything was charged."""
+        own = self._transport.agents
+        self._read(paths)
+        if resumed and not paths:
+            self.places = dict.fromkeys(own, BEGINNING)
+        if self._seeded:
+            return
+        later = [self._folder / f"{n:06d}" for n in self._generations() if n >= start]
+        self.past = read_outboxes([path for place in later for path in sorted(place.glob(FILES))], own, start)
+        self.places |= {i: past.ledger for i, past in self.past.items() if past.ledger is not None}
+
+    def hold_void(self) -> None:
+        """Find the rounds of masked sums that no start can repeat: bytes of two starts do not cancel."""
+        own = [max(self.past[i].answers, default=self.start - 1) for i in self._transport.agents]
+        last = [part for part in self._transport.world.gather([min(own), max(own)]) if part is not None]
+        self.void = range(min(low for low, _ in last) + 1, max(high for _, high in last) + 1)
+
+    def _candidates(self) -> dict[int, list[Path]]:
         """Checkpoints that have all agents of this process, and the parts they are in."""
-        found: dict[tuple[int, str], list[Path]] = {}
-        mine = set(self._transport.agents)
-        for done in sorted(self._generations(), reverse=True):
-            parts: dict[str, list[Path]] = {}
-            agents: dict[str, set[int]] = {}
+        found: dict[int, list[Path]] = {}
+        mine, seen = set(self._transport.agents), False
+        for done in reversed(self._generations()):
+            paths, agents = list[Path](), set[int]()
             for path in sorted((self._folder / f"{done:06d}").glob("part-*.npz")):
                 try:
                     meta, _ = read_archive(path, whole=False)
-                    token, own = str(meta.get("token")), {int(i) for i in meta.get("ledgers", {})}
+                    own = {int(i) for i in meta.get("ledgers", {})}
                 except (RequestError, TypeError, ValueError) as error:
                     if found:
                         continue  # an older one, that nobody needs
                     raise error if isinstance(error, RequestError) else damaged(path, error) from None
                 if own & mine:
-                    parts.setdefault(token, []).append(path)
-                    agents.setdefault(token, set()).update(own)
-            found |= {(done, token): paths for token, paths in parts.items() if mine <= agents[token]}
-        return found
+                    paths.append(path)
+                    agents |= own
+            seen = seen or bool(paths)
+            if mine <= agents:
+                found[done] = paths
+        return found if seen else {self._first: []}
 
     def _read(self, paths: Sequence[Path]) -> None:
         wanted = set(self._transport.agents)
@@ -239,6 +287,7 @@ class Keeper:
                 states = unpack(meta["index"], stacks)
                 places = {int(i): Place(*place) for i, place in meta["ledgers"].items()}
                 records, self.known = dict(meta["records"]), str(meta["encoding"])
+                self.starts = [Start(*start) for start in meta["starts"]]
             except (AttributeError, KeyError, TypeError, ValueError) as error:
                 raise damaged(path, error) from None
             kept = {f"{kind} {i}" for kind in ("agent", "block") for i in wanted}
@@ -271,26 +320,18 @@ class Keeper:
             )
 
 
-def _token(said: Any) -> str:
-    """Mark of this start, by the first process."""
-    if not isinstance(said, str) or re.fullmatch("[0-9a-f]{16}", said) is None:
-        raise RequestError("the first process gives checkpoints no mark: all must run the same version")
-    return said
-
-
-def _offer(part: Any) -> tuple[int, set[tuple[int, str]]]:
-    """Newest checkpoint of a process, and those that it has whole; nothing where it says neither."""
+def _offer(said: Any) -> tuple[str, set[int]]:
+    """Name that a process has for this start, and checkpoints that it has whole; nothing where it says neither."""
     try:
-        newest, whole = part
-        found = {(done, token) for done, token in whole if type(done) is int and isinstance(token, str)}
+        name, whole = said
+        return str(name)[:16], {done for done in whole if type(done) is int}
     except (TypeError, ValueError):
-        return BEFORE, set()
-    return (newest if type(newest) is int else BEFORE), found
+        return "", set()
 
 
 def _since(start: int) -> str:
-    """Where a run that goes on was interrupted, in words."""
-    return f"after round {start - 1}" if start > 0 else "before its first round"
+    """Where a run goes on, in words."""
+    return f"from round {start}" if start >= 0 else "before its first round"
 
 
 def _print_of(holder: Holder, member: int) -> str:

@@ -52,6 +52,8 @@ def begun_at(resume: str | None, agent: int, agents: int) -> str | None:
     if resume is None:
         return None
     path = ledger_path(Path(resume), agent, agents)
+    if not path.exists():
+        return None  # the run died before it was made
     try:
         with path.open("rb") as file:
             header = load_json(file.readline())
@@ -76,13 +78,14 @@ def saved_config(folder: Path) -> RunConfig:
     if (folder / SUMMARY).exists():
         raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
     saved = load_saved(folder)
-    if not any((folder / FOLDER).glob("*/part-*.npz")):
+    spent = None if any((folder / FOLDER).glob("*/part-*.npz")) else _spent(folder)
+    if spent is not None and (saved.checkpoint_every is None or spent):  # else it died before its first round
         keep = "--checkpoint-every K keeps checkpoints"
         if saved.seeded:  # whoever has the seed has the noise: nothing is spent
             raise RequestError(f"{folder} has no checkpoint: remove it and run anew; {keep}")
         raise RequestError(
-            f"{folder} has no checkpoint ({_spent(folder)}): run anew with --account, so that what is spent counts, or "
-            f"remove the folder; {keep}"
+            f"{folder} has no checkpoint ({spent or 'nothing is spent'}): run anew with --account, so that what is "
+            f"spent counts, or remove the folder; {keep}"
         )
     return saved
 
@@ -91,8 +94,6 @@ def _spent(folder: Path) -> str:
     from admmnet.record.reader import read_run
     from admmnet.record.shelf import ledger_files
 
-    if not ledger_files(folder):
-        return "nothing is spent"
-    books = read_run(folder, events=False).ledgers.values()
-    spent = [book.total()["epsilon_spent"] or 0.0 for book in books]
-    return f"epsilon {epsilon(max(spent))} is spent" if any(book.count for book in books) else "nothing is spent"
+    books = read_run(folder, events=False).ledgers.values() if ledger_files(folder) else ()
+    spent = [book.total()["epsilon_spent"] or 0.0 for book in books if book.count]
+    return f"epsilon {epsilon(max(spent))} is spent" if spent else ""

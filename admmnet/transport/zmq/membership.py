@@ -72,7 +72,7 @@ class Membership(Meeting):
         self.round, self.due, self.lost = 0, 0, dict[int, int]()
         self.watchers: list[Callable[[int, int], None]] = []
         self.ended: AdmmnetError | None = None
-        self.shared_folder, self._on_loss, self._closing = shared_folder, on_loss, False
+        self.shared_folder, self.on_loss, self._closing = shared_folder, on_loss, False
         self._news = self._evident = 0.0  # when a process was lost last, and when anything was said of one
         self._failing: dict[int, float] = {}  # accused neighbours, and since when they have failed without a break
 
@@ -227,7 +227,7 @@ class Membership(Meeting):
         """Draw the consequences of news of a process."""
         self._evident = time.monotonic()
         accusers = self.evidence.given_up()
-        if self._on_loss == "stop" and not accusers:
+        if self.on_loss == "stop" and not accusers:
             self.end(Lost(message, process))
         if accusers:
             who, (missed, reason) = min(accusers.items())
@@ -300,7 +300,7 @@ class Membership(Meeting):
             self.fail(error)
         if not self.words.genuine(frame):
             self.lose(frame.sender, f"it has left the run: {said}")
-        elif self._on_loss == "stop":
+        elif self.on_loss == "stop":
             self.pass_on(frame)
             self.end(error)
         elif self.evidence.leave(frame.origin, frame.round, said):

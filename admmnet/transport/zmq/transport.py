@@ -62,6 +62,10 @@ class ZmqWorld:
             self.member.disown(process, "a value that it shares with all is no JSON")
             return None
 
+    def outlive(self) -> None:
+        """See ``World.outlive``."""
+        self.member.on_loss = "continue"
+
     def abort(self, code: int) -> NoReturn:
         """End every process: the neighbours hear of it, tell theirs, and end with the same code."""
         sys.stdout.flush()

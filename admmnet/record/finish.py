@@ -1,0 +1,109 @@
+"""finish.json: who has the last files of a run on its disk, each signed; and taking them over (docs/hosts.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from admmnet.errors import CheckFailed, RequestError
+from admmnet.files import write_whole
+from admmnet.forms import decode, encode, read_form
+from admmnet.identity.keys import statement, verify
+from admmnet.record.folder import PART, SUMMARY, sha256
+from admmnet.record.forms import Finish, PartFile, Summary
+from admmnet.record.manifest import MANIFEST, make_manifest
+from admmnet.types import Matrix
+
+FINISH = "finish.json"
+PUBLIC = ("model.npz", "noise.npy", "encoding.json", "whitening.npy", "metrics.csv", SUMMARY, FINISH)
+"""Files that are the same at every agent, or public; its ledger and receipts stay an agent's own."""
+
+
+def quorum(agents: int) -> int:
+    """Fewest agents that make an end: more than half, so that there is one end."""
+    return agents // 2 + 1
+
+
+def digest_of_end(theta: Matrix, summary: Summary) -> str:
+    """sha256 of what is one for all agents: every model, shape (N, ...), the rounds, and all ledgers."""
+    ledgers = [word for name, digest in sorted(summary.ledgers.items()) for word in (name, digest)]
+    return hashlib.sha256(statement("end", summary.rounds, theta.astype("<f8").tobytes(), *ledgers)).hexdigest()
+
+
+def staged_statement(run: str, agent: int, digest: str) -> bytes:
+    """What an agent signs when its last files are on its disk as drafts; ``run`` is the name of the start."""
+    return statement("staged", run, agent, digest)
+
+
+def check_finish(finish: Finish, keys: Mapping[int, str], where: object) -> None:
+    """Raise CheckFailed for an end that fewer than a quorum of the agents with these signing keys have signed."""
+    for name, signature in finish.staged.items():
+        key = keys.get(int(name))
+        signed = staged_statement(finish.run, int(name), finish.digest)
+        if key is None or not verify(key, bytes.fromhex(signature), signed):
+            raise CheckFailed(f"{where}: agent {name} has not signed this end")
+    if len(finish.staged) < quorum(len(keys)):
+        raise CheckFailed(f"{where}: {len(finish.staged)} of {len(keys)} agents have signed, {quorum(len(keys))} must")
+
+
+def check_end(files: Mapping[str, bytes], keys: Mapping[str, Mapping[int, str]], where: object) -> Summary:
+    """Hold last files of a run against their finish.json, and that against the keys of starts; return their summary.
+
+    CheckFailed says that the end is of another run, is not signed by a quorum, or is not that of these files.
+    """
+    finish = decode(Finish, files.get(FINISH, b""), f"{where}/{FINISH}", indent=2)
+    if finish.run not in keys:
+        raise CheckFailed(f"{where}/{FINISH}: is of another run: no start here is called {finish.run[:16]}")
+    check_finish(finish, keys[finish.run], f"{where}/{FINISH}")
+    summary = decode(Summary, files.get(SUMMARY, b""), f"{where}/{SUMMARY}", indent=2)
+    try:
+        with np.load(io.BytesIO(files.get("model.npz", b"")), allow_pickle=False) as model:
+            theta = model["theta"]
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise CheckFailed(f"{where}/model.npz: cannot be read: {error}") from None
+    if digest_of_end(theta, summary) != finish.digest:
+        raise CheckFailed(f"{where}: model, rounds or ledgers are not those that the agents have signed")
+    return summary
+
+
+def public_files(folder: Path) -> dict[str, bytes]:
+    """Files of a finished run that others may have; none where it has no finish.json."""
+    there = [name for name in PUBLIC if (folder / name).exists()]
+    return {name: (folder / name).read_bytes() for name in there} if FINISH in there else {}
+
+
+def adopt(folder: Path, files: Mapping[str, bytes], keys: Mapping[str, Mapping[int, str]], where: object) -> None:
+    """Finish an agent's folder with the ``public_files`` of another agent; its ledger and receipts stay.
+
+    ``keys`` are those of all agents by the names of the starts that the folder knows. RequestError says that the folder
+    is no agent's own, or is finished, CheckFailed that the files, which come from ``where``, are of no end of this run,
+    or that the others know another ledger.
+    """
+    if (folder / SUMMARY).exists():
+        raise RequestError(f"the run in {folder} is finished: there is nothing to adopt")
+    if not (folder / PART).exists():
+        raise RequestError(f"{folder} is no agent's own run folder: it has no {PART}")
+    part = read_form(PartFile, folder / PART)
+    summary = check_end(files, keys, where)
+    for name, digest in summary.ledgers.items():
+        path = folder / name
+        if path.exists() and sha256(path) != digest:
+            raise CheckFailed(
+                f"{path}: is not the ledger with which agent {part.agent} finished: the others know one with sha256 "
+                f"{digest[:16]}; put that back"
+            )
+    new = {folder / name: content for name, content in files.items() if name in PUBLIC}
+    last = {path: new.pop(path) for path in (folder / FINISH, folder / SUMMARY)}
+    manifest = make_manifest(folder, new | {folder / SUMMARY: last[folder / SUMMARY]}, summary.lost)
+    write_whole(new | {folder / MANIFEST: manifest} | last)
+
+
+def finish_of(run: str, summary: Summary, digest: str, staged: Mapping[int, str]) -> bytes:
+    """finish.json of an end that these agents have signed."""
+    names = {str(i): signature for i, signature in sorted(staged.items())}
+    return encode(Finish(run=run, rounds=summary.rounds, digest=digest, staged=names), indent=2)

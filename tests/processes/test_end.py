@@ -1,0 +1,145 @@
+"""The last moment of a run on several hosts: whoever fails in it, nobody is stuck, and there is one model."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet import read_run
+from admmnet.cli import run_command_line
+from admmnet.identity.keys import Identity
+from admmnet.record.finish import staged_statement
+
+from .launch import DEADLINE, begin
+from .test_everywhere import model
+from .test_zmq_run import in_folders, network_of
+
+pytestmark = pytest.mark.processes
+WORDS = ("--algorithm", "pp-admm", "--rounds", "3", "--epsilon", "20", "--delta", "1e-4", "--private", "--no-test")
+MORE = ("--no-account", "--quiet", "--checkpoint-every", "1", "--heartbeat-deadline", "2", "--shutdown-deadline", "3")
+AGENTS, VICTIM = 3, 2
+
+
+class Hosts:
+    """Agents on a path, of which the last one has a fault at the end."""
+
+    def __init__(self, folder: Path, *words: str) -> None:
+        self.folder, self.words = folder, (*network_of(folder, AGENTS), *WORDS, *MORE, *words)
+        self.processes: dict[int, subprocess.Popen[str]] = {}
+
+    def start(self, agent: int, fault: str = "none:9:0") -> None:
+        words = ["--id", str(agent), *self.words, "--resume", "auto", "-o", str(self.folder / str(agent))]
+        module = "tests.processes.faulty_agent"
+        self.processes[agent] = begin(sys.executable, "-m", module, "agent", *words, ADMMNET_FAULT=fault)
+
+    def ended(self, agent: int) -> tuple[int, str]:
+        _, told = self.processes[agent].communicate(timeout=DEADLINE)
+        return self.processes[agent].returncode, told
+
+    def check(self) -> None:
+        """All have finished with one model, and every folder holds, alone and beside the others."""
+        folders = [self.folder / str(i) for i in range(AGENTS)]
+        assert len({model(folder)["theta"].tobytes() for folder in folders}) == 1
+        for folder in folders:
+            others = [word for other in folders if other != folder for word in ("--against", str(other))]
+            assert run_command_line(["ledger", "verify", str(folder), *others]) == 0
+            for book in read_run(folder).ledgers.values():
+                assert book.count == len({(round, event.mechanism) for round, event, _ in book.events})
+
+
+@pytest.mark.parametrize("fault", ["kill:0", "full:0", "kill:1", "kill:2"])
+def test_the_others_finish_and_give_their_files(fault: str, tmp_path: Path) -> None:
+    how, point = fault.split(":")
+    hosts = Hosts(tmp_path, "--linger", "40")
+    for agent in range(AGENTS):
+        hosts.start(agent, f"end-{how}:{VICTIM}:{point}")
+    code, told = hosts.ended(VICTIM)
+    assert code == (3 if how == "full" else -9), told
+    begun = time.monotonic()
+    hosts.start(VICTIM)
+    while hosts.ended(VICTIM)[0]:  # the others may not have missed it yet
+        assert time.monotonic() < begun + DEADLINE
+        hosts.start(VICTIM)
+    assert [hosts.ended(agent)[0] for agent in range(AGENTS)] == [0] * AGENTS
+    assert time.monotonic() < begun + 35.0, "who gives does not wait longer than needed"
+    hosts.check()
+
+
+def test_who_was_away_longer_adopts(tmp_path: Path) -> None:
+    hosts = Hosts(tmp_path, "--linger", "0")
+    for agent in range(AGENTS):
+        hosts.start(agent, f"end-kill:{VICTIM}:0")
+    assert [hosts.ended(agent)[0] for agent in range(AGENTS)] == [0, 0, -9]
+    own, other = tmp_path / str(VICTIM), tmp_path / "0"
+    assert run_command_line(["adopt", str(own), "--from", str(other)]) == 0
+    hosts.check()
+    assert run_command_line(["adopt", str(own), "--from", str(other)]) == 2
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("finished")
+    words = (*network_of(folder, AGENTS), *WORDS, *MORE)
+    assert [code for code, _ in in_folders(folder, range(AGENTS), *words)] == [0] * AGENTS
+    return folder
+
+
+def edited(path: Path, change: Callable[[Any], None]) -> None:
+    said = json.loads(path.read_bytes())
+    change(said)
+    path.write_bytes(json.dumps(said, indent=2).encode() + b"\n")
+
+
+def one_signature(said: Any) -> None:
+    said["staged"] = {"0": said["staged"]["0"]}
+
+
+def by_a_stranger(said: Any) -> None:
+    said["staged"]["1"] = Identity.fresh().sign(staged_statement(said["run"], 1, said["digest"])).hex()
+
+
+def of_another_run(said: Any) -> None:
+    said["run"] = "0" * 64
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("model", "model, rounds or ledgers are not those that the agents have signed"),
+        (one_signature, "1 of 3 agents have signed, 2 must"),
+        (by_a_stranger, "agent 1 has not signed this end"),
+        (of_another_run, "is of another run"),
+        ("ledger", "is not the ledger with which agent 2 finished"),
+        ("missing", "has no finish.json"),
+    ],
+)
+def test_an_end_that_is_none_is_not_adopted(
+    change: Any, told: str, finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own, other = (Path(shutil.copytree(finished / str(i), tmp_path / str(i))) for i in (VICTIM, 0))
+    for name in ("summary.json", "manifest.json", "finish.json", "model.npz"):
+        (own / name).unlink()
+    if change == "model":
+        with np.load(other / "model.npz") as found:
+            arrays = dict(found)
+        np.savez(other / "model.npz", **arrays | {"theta": arrays["theta"] * (1.0 + 1e-15)})
+    elif change == "ledger":
+        ledger = own / "ledger/agent-002.jsonl"
+        ledger.write_bytes(b"".join(ledger.read_bytes().splitlines(keepends=True)[:-1]))
+    elif change == "missing":
+        (other / "finish.json").unlink()
+    else:
+        edited(other / "finish.json", change)
+    before = {path: path.read_bytes() for path in own.rglob("*") if path.is_file()}
+    assert run_command_line(["adopt", str(own), "--from", str(other)]) == (2 if change == "missing" else 1)
+    assert told in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in own.rglob("*") if path.is_file()} == before

@@ -1,0 +1,46 @@
+"""Files of a finished run, asked of neighbours: the first to answer may be a liar."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from admmnet.transport.zmq.linger import ask, give
+
+RIGHT, WRONG = {"model.npz": b"right"}, {"model.npz": b"wrong"}
+ASKER, LIAR, HONEST = range(3)
+
+
+@pytest.mark.parametrize("honest", [True, False])
+def test_a_liar_does_not_end_the_search(honest: bool, tmp_path: Path) -> None:
+    """The honest one begins to give once the liar has answered; without it the search ends."""
+    addresses = [f"ipc://{tmp_path}/{agent}" for agent in range(3 if honest else 2)]
+    peers = [SimpleNamespace(address=own, listens_at=lambda own=own: own) for own in addresses]
+    for peer in peers:
+        peer.public_key = None
+    network: Any = SimpleNamespace(peers=peers, neighbours=lambda rank: {*range(len(peers))} - {rank})
+    giving: list[threading.Thread] = []
+
+    def begin(agent: int, files: Mapping[str, bytes], seconds: float = 60.0) -> None:
+        giving.append(threading.Thread(target=give, args=(network, agent, None, files, {ASKER}, seconds)))
+        giving[-1].start()
+
+    seen = []
+
+    def take(files: Mapping[str, bytes]) -> bool:
+        seen.append(files)
+        if files == WRONG and honest:
+            begin(HONEST, RIGHT)
+        return files == RIGHT
+
+    begin(LIAR, WRONG, 60.0 if honest else 2.0)
+    assert ask(network, ASKER, None, take, 60.0) is honest
+    assert seen == [WRONG, RIGHT][: len(addresses) - 1]
+    for thread in giving:
+        thread.join(30.0)
+        assert not thread.is_alive(), "told that the files are there"

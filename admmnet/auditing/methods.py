@@ -140,6 +140,7 @@ class Watched:
 
     def __init__(self, door: Door, pair: tuple[Data, Data]) -> None:
         self._door, self._pair, self.score = door, pair, 0.0
+        self.outbox = None  # nothing is sent again
 
     def answer(self, ask: Ask, round: int) -> Steps[Answer]:
         """As the door answers."""

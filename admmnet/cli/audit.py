@@ -100,14 +100,14 @@ def audit(
     the auditor, who also plays the neighbours. Exit code 1 if a bound exceeds what is proven. Writes audit.json,
     audit.png and results.jsonl.
     """
-    from admmnet.experiments.audits import Request, run_audit
+    from admmnet.experiments.audits import AuditRequest, run_audit
 
     given = given_in(flags)
     folder, seed, _ = given.pop("out"), given.pop("seed", 0), given.pop("simulate", None)
     for word in sorted(given.keys() & refused()):
         flag = f"--{word.replace('_', '-')}"
         raise RequestError(f"{flag} does not go with audit, whose records and network are its own: leave it out")
-    request = Request(name, folder, given, trials, seed, confidence, canary, records, bug)
+    request = AuditRequest(name, folder, given, trials, seed, confidence, canary, records, bug)
     shown = not quiet and not as_json and sys.stderr.isatty()
     with GridProgress(shown=shown, kept="finished trials") as progress:
         found = run_audit(request, jobs=jobs, watch=progress)

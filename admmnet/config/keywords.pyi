@@ -40,6 +40,7 @@ class Settings(TypedDict, total=False):
     heartbeat_deadline: float
     round_deadline: float
     shutdown_deadline: float
+    linger: float
     topology_schedule: str | PathLike[str] | None
     drop: float
     drop_burst: float

@@ -40,7 +40,7 @@ WORLDS: tuple[World, World] = (0, 1)
 
 
 @dataclass(frozen=True)
-class Request:
+class AuditRequest:
     """What is to be audited."""
 
     name: str  # NAME[:METHOD[:ACCOUNTANT]]
@@ -148,7 +148,7 @@ class Audited:
     ``scores`` are those of world 0 and world 1, shape (trials,); ``undrawn`` says why there is no picture.
     """
 
-    request: Request
+    request: AuditRequest
     audit: Audit
     adjacency: str
     target: float
@@ -177,7 +177,7 @@ class Audited:
         }
 
 
-def run_audit(request: Request, *, jobs: int | None = None, watch: Watch | None = None) -> Audited:
+def run_audit(request: AuditRequest, *, jobs: int | None = None, watch: Watch | None = None) -> Audited:
     """Make the trials that are missing, and read them, also where a bound exceeds what is proven.
 
     What comes out does not depend on ``jobs``, the number of processes (by default as many as there are processors).
@@ -222,7 +222,7 @@ def _flat(settings: dict[str, Any]) -> dict[str, Any]:
     return {**subject, **subject["settings"], "seed": settings["seed"], "settings": None}
 
 
-def subject_of(request: Request) -> Subject:
+def subject_of(request: AuditRequest) -> Subject:
     """What the words mean.
 
     Raises
@@ -245,7 +245,7 @@ def subject_of(request: Request) -> Subject:
         return Subject(entry.algorithm, settings, request.canary, request.records, request.bug)
 
 
-def _all(lab: Lab, subject: Subject, request: Request) -> tuple[Drawn, Drawn]:
+def _all(lab: Lab, subject: Subject, request: AuditRequest) -> tuple[Drawn, Drawn]:
     starts = range(0, request.trials, PART)
     parts = {
         world: [Part(subject, request.seed, world, first, min(PART, request.trials - first)) for first in starts]

@@ -25,7 +25,7 @@ COLLUDERS = 1
 """K of the masked sums that are named."""
 
 
-class Cost(NamedTuple):
+class PointsLost(NamedTuple):
     """Points of error that noise is expected to cost."""
 
     asked: float
@@ -36,12 +36,12 @@ class Cost(NamedTuple):
     """By ``noisy-gd`` with masked sums; inf where too few agents are there to mask."""
 
 
-def cost_of(facts: Facts, noise: float, averaged: int) -> Cost:
+def cost_of(facts: Facts, noise: float, averaged: int) -> PointsLost:
     """Points that noise (64) of an average of so many models costs, and (72) of sums in its place."""
     models = max(1.0, averaged / FEW) ** MODELS
     enough = len(facts.counts) >= COLLUDERS + 2
     masked = summed_noise(facts, 1.0, COLLUDERS) if enough else math.inf
-    return Cost(POINTS * models * noise, POINTS * summed_noise(facts, 1.0), POINTS * masked)
+    return PointsLost(POINTS * models * noise, POINTS * summed_noise(facts, 1.0), POINTS * masked)
 
 
 def _gains(asked: float, other: float) -> bool:

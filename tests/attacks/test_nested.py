@@ -50,8 +50,8 @@ def checkpoint(folder: Path) -> None:
     run(RunConfig(topology="path:2", rounds=2, seed=0, checkpoint_every=1, out=str(folder / "one")))
     for name in ("summary.json", "manifest.json"):
         (folder / "one" / name).unlink()
-    (part,) = (folder / "one/checkpoint").glob("*/part-*.npz")
-    np.savez(part, meta=np.frombuffer(DEEP.encode(), dtype=np.uint8))
+    for part in (folder / "one/checkpoint").glob("*/part-*.npz"):
+        np.savez(part, meta=np.frombuffer(DEEP.encode(), dtype=np.uint8))
 
 
 def receipts(folder: Path) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from admmnet.auditing import Audit, Mechanism, audit
 from admmnet.auditing.gates import HeldQuestions, Questions
 from admmnet.auditing.masked import MaskedRounds
-from admmnet.experiments.audits import Request, run_audit
+from admmnet.experiments.audits import AuditRequest, run_audit
 
 from .common import row
 
@@ -81,7 +81,7 @@ def main() -> int:
         if not asked.words or any(word in name for word in asked.words):
             folder = asked.out / f"{name} {told}".replace(":", "-").replace(", ", "-").replace(" ", "-")
             wanted, sure = round(asked.times * trials), asked.confidence
-            request = Request(name, str(folder), settings, wanted, confidence=sure, records=records)
+            request = AuditRequest(name, str(folder), settings, wanted, confidence=sure, records=records)
             found = run_audit(request, jobs=asked.jobs).audit
             holds &= found.holds
             print(line(f"`{name}` {told}".strip(), found), flush=True)

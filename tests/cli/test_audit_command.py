@@ -14,7 +14,7 @@ from admmnet.auditing.evidence import World
 from admmnet.auditing.methods import MethodTrials
 from admmnet.cli import run_command_line
 from admmnet.errors import Terminated
-from admmnet.experiments.audits import Part, Request, most, run_audit, subject_of
+from admmnet.experiments.audits import AuditRequest, Part, most, run_audit, subject_of
 from admmnet.experiments.store import Lab
 from admmnet.methods.base import Method
 from admmnet.privacy.conversion import gaussian_epsilon
@@ -108,7 +108,9 @@ def test_scores_are_read_as_normal_where_all_noise_is(name: str, reading: str) -
 @pytest.mark.usefixtures("undrawn")
 def test_the_canary_may_leave_instead(tmp_path: Path) -> None:
     found = [
-        run_audit(Request("ssp", str(tmp_path / word), {"epsilon": 4.0}, 250, canary=word, records=40), jobs=1).audit
+        run_audit(
+            AuditRequest("ssp", str(tmp_path / word), {"epsilon": 4.0}, 250, canary=word, records=40), jobs=1
+        ).audit
         for word in ("mirror", "zeros")
     ]
     assert found[0].lower_gaussian is not None
@@ -177,7 +179,7 @@ def test_a_folder_holds_one_audit(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_a_part_depends_on_its_place_alone() -> None:
-    subject = subject_of(Request("ssp", "nowhere", {"epsilon": 1.0}, records=40))
+    subject = subject_of(AuditRequest("ssp", "nowhere", {"epsilon": 1.0}, records=40))
     worlds: tuple[World, World] = (0, 1)
     for world in worlds:
         whole = Part(subject, 7, world, 0, 6)(None)["scores"]

@@ -15,7 +15,7 @@ from admmnet.transport.zmq.membership import Membership, check_size
 from admmnet.transport.zmq.sockets import Deadlines
 from admmnet.transport.zmq.start import DRAWN
 from admmnet.transport.zmq.wire import MOST, Frame, Kind, as_json, encode
-from admmnet.transport.zmq.words import NONCES, Words
+from admmnet.transport.zmq.words import NONCES, SignedWords
 
 LINK = b"l" * 16
 
@@ -155,7 +155,7 @@ def test_who_repeats_an_old_number_ends_the_start_and_gets_nobody_blamed(alone: 
     assert alone.words.run
     assert not alone.agreed
     if after:
-        theirs = Words(alone.other, [alone.identity.public, alone.other.public])
+        theirs = SignedWords(alone.other, [alone.identity.public, alone.other.public])
         theirs.begin({0: as_json("0"), 1: as_json("true")})
         word = theirs.sign(Kind.SHARE, NONCES, 1, 1, as_json(None))
         news = Frame(Kind.SHARE, LINK, 1, NONCES, origin=1, round=1, payload=as_json(None), words=word)
@@ -167,7 +167,7 @@ def test_who_repeats_an_old_number_ends_the_start_and_gets_nobody_blamed(alone: 
 
 
 def test_a_start_is_agreed_once_all_have_signed_the_name_of_the_run(alone: Alone) -> None:
-    theirs = Words(alone.other, [alone.identity.public, alone.other.public])
+    theirs = SignedWords(alone.other, [alone.identity.public, alone.other.public])
     drawn = alone.mailbox.begin(DRAWN, 0)
     drawn[-1, 0] = alone.say(Kind.SHARE, NONCES, 0, as_json("0"))
     alone._arrive(encode(number(alone.other, "1")._replace(sequence=1)), None)

@@ -8,21 +8,21 @@ import pytest
 
 from admmnet.identity.keys import SIGNATURE, Identity
 from admmnet.transport.zmq.wire import Frame, Kind, as_json
-from admmnet.transport.zmq.words import GATHERS, NONCES, SIGNED, Words
+from admmnet.transport.zmq.words import GATHERS, NONCES, SIGNED, SignedWords
 
 PEOPLE = [Identity.fresh() for _ in range(3)]
 KEYS = [person.public for person in PEOPLE]
 NUMBERS = {q: as_json(f"number of {q}") for q in range(3)}
 
 
-def words_of(place: int, numbers: dict[int, bytes] | None = None) -> Words:
-    words = Words(PEOPLE[place], KEYS)
+def words_of(place: int, numbers: dict[int, bytes] | None = None) -> SignedWords:
+    words = SignedWords(PEOPLE[place], KEYS)
     if numbers is not None:
         words.begin(numbers)
     return words
 
 
-def signed(words: Words, kind: Kind, origin: int, channel: int = GATHERS, turn: int = 5) -> Frame:
+def signed(words: SignedWords, kind: Kind, origin: int, channel: int = GATHERS, turn: int = 5) -> Frame:
     payload = as_json({"x": 1})
     signature = words.sign(kind, channel, origin, turn, payload)
     return Frame(kind, bytes(16), 2, channel=channel, origin=origin, round=turn, payload=payload, words=signature)

@@ -139,7 +139,7 @@ def check(strand: Strand, *, account: bool = False, keep: bool = True) -> Verifi
         whose = f"agent {header.agent}: " if strand.shared else ""
         contract = checks.contract_of(header, account=account)
         reading = contract.over_account() if account else contract
-        totals, left, payer, facts = empty(reading.form), _whole(reading), reading, checks.Facts.of(header)
+        totals, left, payer, facts = empty(reading.form), _whole(reading), reading, checks.LedgerFacts.of(header)
         total, before = Total(**total_line(totals, reading)), digest(raw)
         events: list[tuple[int, Event, dict[str, Any]]] = []
         starts, resumed, head = [Start(filter=reading.account)], list[int](), None
@@ -168,7 +168,7 @@ def check(strand: Strand, *, account: bool = False, keep: bool = True) -> Verifi
                         raise CheckFailed("is the beginning of another run, which a ledger has not")
                     checks.hold_budget(payer, totals)
                     reading, header = checks.run_contract(line, header).over_account(), line
-                    facts = checks.Facts.of(header)
+                    facts = checks.LedgerFacts.of(header)
                     starts.append(Start(before, number, count, reading.account))
                     last_round = EARLIEST
                 elif isinstance(line, ResumeLine):

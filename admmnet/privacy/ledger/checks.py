@@ -87,7 +87,7 @@ def run_contract(line: RunLine, before: HeaderLine) -> Contract:
     return contract
 
 
-class Facts(NamedTuple):
+class LedgerFacts(NamedTuple):
     """What a header says that its events are held against."""
 
     records: int
@@ -96,12 +96,12 @@ class Facts(NamedTuple):
     stages: tuple[str, ...]
 
     @classmethod
-    def of(cls, header: HeaderLine) -> Facts:
+    def of(cls, header: HeaderLine) -> LedgerFacts:
         """Of a header or a run line."""
         return cls(header.records, header.adjacency, header.colluders, header.stages)
 
 
-def hold_stage(round: int, facts: Facts) -> None:
+def hold_stage(round: int, facts: LedgerFacts) -> None:
     """Raise CheckFailed for a round before the first that is of no stage of the header."""
     if round < 0 and round not in map(STAGES.__getitem__, facts.stages):
         raise CheckFailed(f"round {round} is of a stage that its header has not: {list(facts.stages)}")
@@ -121,7 +121,7 @@ def taken(contract: Contract, left: tuple[int, ...], event: Event) -> tuple[int,
 
 
 @lru_cache(maxsize=4 * SHARED)  # most agents of a run have the same lines, but for their chains
-def charged(data: bytes, totals: Totals, contract: Contract, facts: Facts) -> tuple[EventLine, Event, Totals]:
+def charged(data: bytes, totals: Totals, contract: Contract, facts: LedgerFacts) -> tuple[EventLine, Event, Totals]:
     """Return a checked event's line, which holds ``form.NO_DIGEST``, its event, and the totals with it; all shared."""
     line = decode(EventLine, data)
     hold_stage(line.round, facts)

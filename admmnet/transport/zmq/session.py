@@ -23,7 +23,7 @@ from admmnet.transport.zmq.link_state import Link, difference, facts, link_id
 from admmnet.transport.zmq.mailbox import ROOM, Fate, Mailbox, topic_of
 from admmnet.transport.zmq.sockets import Deadlines, LineNews, Sockets
 from admmnet.transport.zmq.wire import NO_LINK, BadFrame, Excuse, Frame, Hello, Kind, as_json, content, decode, encode
-from admmnet.transport.zmq.words import Words
+from admmnet.transport.zmq.words import SignedWords
 
 BURST = 1000
 """Frames that are taken in before lines and clock are looked at."""
@@ -69,7 +69,7 @@ class Session(ABC):
         self.links = {place: Link() for place in self.peers}
         identities = {place: peer.public_key if keys else None for place, peer in self.peers.items()}
         self._by_key = {key: place for place, key in identities.items() if key is not None}
-        self.words = Words(identity, [str(peer.identity) for peer in network.peers])
+        self.words = SignedWords(identity, [str(peer.identity) for peer in network.peers])
         self.mailbox = Mailbox(identities, self._genuine)
         self._closed: set[int] = set()  # neighbours to which nothing is sent any more
         self.fault: str | None = None

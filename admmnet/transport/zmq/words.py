@@ -14,7 +14,7 @@ GATHERS, NONCES = 0, 1
 """Channels of SHARE: values of a gather, and the nonces that the run's id is made of."""
 
 
-class Words:
+class SignedWords:
     """Signs what this process says to all, and knows whether other processes, with these ``keys``, have signed theirs.
 
     ``run`` is the run's id, a hash of nonces that all processes have drawn for it: with one's own in it, nothing that

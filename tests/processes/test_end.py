@@ -25,7 +25,7 @@ from .test_zmq_run import in_folders, network_of
 
 pytestmark = pytest.mark.processes
 WORDS = ("--algorithm", "pp-admm", "--rounds", "3", "--epsilon", "20", "--delta", "1e-4", "--private", "--no-test")
-MORE = ("--no-account", "--quiet", "--checkpoint-every", "1", "--heartbeat-deadline", "2", "--shutdown-deadline", "3")
+MORE = ("--no-account", "--quiet", "--checkpoint-every", "1", "--heartbeat-deadline", "2", "--shutdown-deadline", "10")
 AGENTS, VICTIM = 3, 2
 
 

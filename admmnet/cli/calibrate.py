@@ -168,7 +168,7 @@ def pays_for(mechanisms: Sequence[str], *, gated: bool) -> list[str]:
         elif own != "gaussian":
             found.append(_FOR[own])
         elif before in MINIMISERS:
-            found.append("hides the solve's error")
+            found.append("hides solve errors")
         else:
             found.append("the gate's question" if gated and before else "noise on the vector")
     return found

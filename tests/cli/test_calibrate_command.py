@@ -38,7 +38,7 @@ METHODS = {
 }
 RIVALS = {"dvp", "m-admm", "r-admm"}
 ROWS = r"^\s+(objective|gaussian|above|gamma-norm|none)"
-MINIMISER = ["noise in the objective", "hides the solve's error"]
+MINIMISER = ["noise in the objective", "hides solve errors"]
 PAYS_FOR = {
     "pp": MINIMISER,
     "pp-output": ["noise on the vector"],

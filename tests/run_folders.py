@@ -40,7 +40,9 @@ def unfinished(source: Path, folder: Path, *, rounds: int, agents: int) -> Path:
         _keep_rounds(ledger, rounds + 1)
     lines = (folder / "metrics.csv").read_text(encoding="utf-8").splitlines(keepends=True)
     whole = 1 + rounds * (1 + agents)
-    (folder / "metrics.csv").write_text("".join(lines[: whole + 1]) + lines[whole + 1][:7], encoding="utf-8")
+    (folder / "metrics.csv").write_text(
+        "".join(lines[: whole + 1]) + "".join(lines[whole + 1 : whole + 2])[:7], encoding="utf-8"
+    )
     return folder
 
 

@@ -117,7 +117,7 @@ def test_the_commands_that_the_page_on_data_begins_with() -> None:
     Path("new.csv").write_text("\n".join([rows[0].replace("0,", "id,", 1), *rows[1:9]]) + "\n")
     page = ROOT / "docs" / "data.md"
     Path("kinds.toml").write_text(blocks(page, "toml")[0])
-    commands = [shlex.split(line, comments=True) for line in blocks(page, "bash")[0].splitlines()]
+    commands = [shlex.split(line, comments=True) for line in blocks(page, "text")[0].splitlines()]
     assert [words[1] for words in commands] == ["data", "run", "predict"]
     for words in commands:
         assert run_command_line(words[1:]) == 0

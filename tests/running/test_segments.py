@@ -180,7 +180,7 @@ def test_an_interrupted_run_goes_on(seed: int | None, few: Place) -> None:
     told = read_run(folder)
     assert sum(ledger.torn for ledger in told.ledgers.values()) == 1
     most = max(ledger.totals.epsilon_proven(ledger.delta or 0.0) for ledger in told.ledgers.values())
-    assert f"epsilon {most:.2g}"[:10] in last_words(folder)
+    assert f"epsilon {most:.4g}"[:10] in last_words(folder)
     few.resume(folder)
     if seed is not None:
         assert_same(few.whole("whole", **settings), folder)

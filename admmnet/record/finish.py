@@ -23,6 +23,9 @@ FINISH = "finish.json"
 PUBLIC = ("model.npz", "noise.npy", "encoding.json", "whitening.npy", "metrics.csv", SUMMARY, FINISH)
 """Files that are the same at every agent, or public; its ledger and receipts stay an agent's own."""
 
+OWN = ("encoding.json", "whitening.npy")
+"""Those of them that an agent has written before the first round, where records were measured."""
+
 
 def quorum(agents: int) -> int:
     """Fewest agents that make an end: more than half, so that there is one end."""
@@ -97,7 +100,8 @@ def adopt(folder: Path, files: Mapping[str, bytes], keys: Mapping[str, Mapping[i
                 f"{path}: is not the ledger with which agent {part.agent} finished: the others know one with sha256 "
                 f"{digest[:16]}; put that back"
             )
-    new = {folder / name: content for name, content in files.items() if name in PUBLIC}
+    own = {name for name in OWN if (folder / name).exists()}  # no signature covers them: an agent keeps its own
+    new = {folder / name: content for name, content in files.items() if name in PUBLIC and name not in own}
     last = {path: new.pop(path) for path in (folder / FINISH, folder / SUMMARY)}
     manifest = make_manifest(folder, new | {folder / SUMMARY: last[folder / SUMMARY]}, summary.lost)
     write_whole(new | {folder / MANIFEST: manifest} | last)

@@ -143,3 +143,16 @@ def test_an_end_that_is_none_is_not_adopted(
     assert run_command_line(["adopt", str(own), "--from", str(other)]) == (2 if change == "missing" else 1)
     assert told in capsys.readouterr().err
     assert {path: path.read_bytes() for path in own.rglob("*") if path.is_file()} == before
+
+
+def test_an_encoding_of_another_agent_is_not_adopted(finished: Path, tmp_path: Path) -> None:
+    """No signature covers it: its own, written before the first round, stays."""
+    own, other = (Path(shutil.copytree(finished / str(i), tmp_path / str(i))) for i in (VICTIM, 0))
+    for name in ("summary.json", "manifest.json", "finish.json", "model.npz"):
+        (own / name).unlink()
+    (own / "encoding.json").write_text("own\n")
+    (other / "encoding.json").write_text("another\n")
+    (other / "whitening.npy").write_text("another\n")
+    assert run_command_line(["adopt", str(own), "--from", str(other)]) == 0
+    assert (own / "encoding.json").read_text() == "own\n"
+    assert (own / "model.npz").read_bytes() == (other / "model.npz").read_bytes()

@@ -24,7 +24,8 @@ PUBLIC = ("model.npz", "noise.npy", "encoding.json", "whitening.npy", "metrics.c
 """Files that are the same at every agent, or public; its ledger and receipts stay an agent's own."""
 
 OWN = ("encoding.json", "whitening.npy")
-"""Those of them that an agent has written before the first round, where records were measured."""
+"""Those of them that an agent has written before the first round, where records were measured; the first names the
+second."""
 
 
 def quorum(agents: int) -> int:
@@ -100,7 +101,7 @@ def adopt(folder: Path, files: Mapping[str, bytes], keys: Mapping[str, Mapping[i
                 f"{path}: is not the ledger with which agent {part.agent} finished: the others know one with sha256 "
                 f"{digest[:16]}; put that back"
             )
-    own = {name for name in OWN if (folder / name).exists()}  # no signature covers them: an agent keeps its own
+    own = OWN if (folder / OWN[0]).exists() else ()  # no signature covers them: an agent keeps its own
     new = {folder / name: content for name, content in files.items() if name in PUBLIC and name not in own}
     last = {path: new.pop(path) for path in (folder / FINISH, folder / SUMMARY)}
     manifest = make_manifest(folder, new | {folder / SUMMARY: last[folder / SUMMARY]}, summary.lost)

@@ -155,4 +155,5 @@ def test_an_encoding_of_another_agent_is_not_adopted(finished: Path, tmp_path: P
     (other / "whitening.npy").write_text("another\n")
     assert run_command_line(["adopt", str(own), "--from", str(other)]) == 0
     assert (own / "encoding.json").read_text() == "own\n"
+    assert not (own / "whitening.npy").exists()
     assert (own / "model.npz").read_bytes() == (other / "model.npz").read_bytes()

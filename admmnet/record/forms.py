@@ -21,11 +21,12 @@ Figure = Annotated[float, Meta(ge=0.0, le=1e300)]
 Real = Annotated[float, Meta(ge=-1e300, le=1e300)]
 Number = Annotated[int, Meta(ge=-(1 << 53), le=1 << 53)] | Real
 Mode = Literal["simulation", "private"]
-Stage = Literal["bounds", "shape", "whiten"]
 Signature = Annotated[str, Meta(pattern="^[0-9a-f]{128}$", max_length=128)]
 
 
-class _Form(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class FileForm(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Keys of a JSON file, read by name."""
+
     def __getitem__(self, key: str) -> Any:
         """Value by its key in the file."""
         if key not in self.__struct_fields__:
@@ -37,7 +38,7 @@ class _Form(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
         return getattr(self, key, default)
 
 
-class DataFacts(_Form, frozen=True, kw_only=True):
+class DataFacts(FileForm, frozen=True, kw_only=True):
     """The records."""
 
     name: str
@@ -56,7 +57,7 @@ class DataFacts(_Form, frozen=True, kw_only=True):
     """names of three classes or more"""
 
 
-class Privacy(_Form, frozen=True, kw_only=True):
+class Privacy(FileForm, frozen=True, kw_only=True):
     """What the run promises and has spent: the largest figures of its agents, whose records are disjoint."""
 
     epsilon_target: Figure | None
@@ -105,7 +106,7 @@ class Privacy(_Form, frozen=True, kw_only=True):
     """the same by the paper's arithmetic"""
 
 
-class TestError(_Form, frozen=True, kw_only=True):
+class TestError(FileForm, frozen=True, kw_only=True):
     """Figures of the vectors in model.npz; null without test records."""
 
     __test__ = False
@@ -130,7 +131,7 @@ class TestError(_Form, frozen=True, kw_only=True):
     """a reminder that nobody was charged for these figures"""
 
 
-class References(_Form, frozen=True, kw_only=True):
+class References(FileForm, frozen=True, kw_only=True):
     """Figures to hold `test_error` against, in its unit."""
 
     larger_class: Figure | None = None
@@ -142,7 +143,7 @@ class References(_Form, frozen=True, kw_only=True):
     or the baseline's; null in private runs, for sparse rows, the hinge, and above 4 million numbers"""
 
 
-class AgentEntry(_Form, frozen=True, kw_only=True):
+class AgentEntry(FileForm, frozen=True, kw_only=True):
     """Figures of one agent; those of a lost agent are null but for the first four and `lost_at`."""
 
     agent: Whole
@@ -196,7 +197,7 @@ class AgentEntry(_Form, frozen=True, kw_only=True):
     """round in which the others lost it; null if they did not. Its own ledger has what it spent"""
 
 
-class Seconds(_Form, frozen=True, kw_only=True):
+class Seconds(FileForm, frozen=True, kw_only=True):
     """Wall time of the slowest process; whole seconds in private runs."""
 
     total: Figure
@@ -207,7 +208,7 @@ class Seconds(_Form, frozen=True, kw_only=True):
     """writing charges through, sending and waiting"""
 
 
-class VirtualSeconds(_Form, frozen=True, kw_only=True):
+class VirtualSeconds(FileForm, frozen=True, kw_only=True):
     """With [`--delay`](trouble.md): how long the rounds would have taken."""
 
     total: Figure
@@ -224,7 +225,7 @@ class VirtualSeconds(_Form, frozen=True, kw_only=True):
     """mean share of the time in which agents wait"""
 
 
-class Baseline(_Form, frozen=True, kw_only=True):
+class Baseline(FileForm, frozen=True, kw_only=True):
     """Of a method of one site alone: what was calibrated."""
 
     loss: str
@@ -247,7 +248,7 @@ class Baseline(_Form, frozen=True, kw_only=True):
     """figures of the optimisation, such as its duality gap; simulations alone"""
 
 
-class Summary(_Form, frozen=True, kw_only=True):
+class Summary(FileForm, frozen=True, kw_only=True):
     """What a finished run says of itself."""
 
     schema: Literal[3]
@@ -322,7 +323,7 @@ class Summary(_Form, frozen=True, kw_only=True):
         return {entry.agent: entry.lost_at for entry in self.per_agent if entry.lost_at is not None}
 
 
-class FileEntry(_Form, frozen=True, kw_only=True):
+class FileEntry(FileForm, frozen=True, kw_only=True):
     """One file of a manifest."""
 
     sha256: Digest
@@ -331,21 +332,21 @@ class FileEntry(_Form, frozen=True, kw_only=True):
     """of a lost agent: the list holds its beginning"""
 
 
-class Manifest(_Form, frozen=True, kw_only=True):
+class Manifest(FileForm, frozen=True, kw_only=True):
     """manifest.json: size and sha256 of every file of a finished run folder."""
 
     schema: Literal[3]
     files: dict[str, FileEntry]
 
 
-class PartFile(_Form, frozen=True, kw_only=True):
+class PartFile(FileForm, frozen=True, kw_only=True):
     """part.json: the folder holds the ledger of one agent alone."""
 
     agent: Whole
     agents: Annotated[int, Meta(ge=1)]
 
 
-class Signed(_Form, frozen=True, kw_only=True):
+class Signed(FileForm, frozen=True, kw_only=True):
     """signature.json: one signature over a whole folder."""
 
     manifest: Digest
@@ -358,7 +359,7 @@ class Signed(_Form, frozen=True, kw_only=True):
     signature: Signature
 
 
-class Beginning(_Form, frozen=True, kw_only=True):
+class Beginning(FileForm, frozen=True, kw_only=True):
     """One start of a run, in receipts/identities.json."""
 
     run: Digest
@@ -368,60 +369,13 @@ class Beginning(_Form, frozen=True, kw_only=True):
     keys: dict[Annotated[str, Meta(pattern=f"^({NUMBER})$")], Digest]
 
 
-class Identities(_Form, frozen=True, kw_only=True):
+class Identities(FileForm, frozen=True, kw_only=True):
     """receipts/identities.json: the starts of a run, who keeps receipts, and keys."""
 
     starts: list[Beginning]
 
 
-class NumberColumn(_Form, frozen=True, kw_only=True, tag_field="kind", tag="number"):
-    """A column of numbers, 8 features: six hats and a line of its place, and whether it is missing."""
-
-    weight: Real
-    """weight of its features"""
-    low: Real
-    """lower bound"""
-    high: Real
-    """upper bound"""
-    shares: list[Figure] = []
-    """shares of the records below each of the 33 edges of equal bins between the bounds; absent where noise drowned
-    them: a public curve then"""
-
-
-class PlainColumn(_Form, frozen=True, kw_only=True, tag_field="kind", tag="plain"):
-    """Numbers that are features as they stand."""
-
-    width: Whole
-    """how many"""
-
-
-class WordsColumn(_Form, frozen=True, kw_only=True, tag_field="kind", tag="words"):
-    """A column of categories, each with a feature."""
-
-    width: Whole
-    """how many"""
-    weight: Real
-    """weight of its features"""
-
-
-class Measured(_Form, frozen=True, kw_only=True):
-    """The key `measured` of encoding.json: what sums before the first round have told, and rows are made by."""
-
-    stages: list[Stage]
-    """the sums that are over, void ones included"""
-    columns: list[NumberColumn | PlainColumn | WordsColumn] | None = None
-    """of raw records: how their columns are encoded, in the order of the features; absent where they came encoded"""
-    omega: Real = 1.0
-    """weight of all columns of numbers against those of categories"""
-    intercept: bool = True
-    """whether a constant feature follows"""
-    whitening: Digest | None = None
-    """sha256 of whitening.npy; absent where rows are not whitened"""
-    source: Digest | None = None
-    """sha256 of the sum that whitening.npy was made from: on other processors its last bits may differ"""
-
-
-class Finish(_Form, frozen=True, kw_only=True):
+class Finish(FileForm, frozen=True, kw_only=True):
     """finish.json: the end of a run whose agents have folders of their own, and who had its files on disk by then."""
 
     run: Digest
@@ -445,5 +399,3 @@ TABLES: Collection[type[Struct]] = (
     Baseline,
 )
 """Forms of summary.json, in the order of docs/run-folder.md."""
-ENCODING_TABLES: Collection[type[Struct]] = (Measured, NumberColumn, PlainColumn, WordsColumn)
-"""Forms of what is measured in encoding.json, in that order."""

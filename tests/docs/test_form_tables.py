@@ -9,8 +9,8 @@ import pytest
 from admmnet.form_tables import keys, summary, table
 from admmnet.privacy.events import EVENTS
 from admmnet.privacy.ledger.schema import FORMS
-from admmnet.record.forms import ENCODING_TABLES
 from admmnet.record.forms import TABLES as TABLES_OF_SUMMARY
+from admmnet.record.measured import ENCODING_TABLES
 from tests.doc_pages import ROOT
 
 PAGES = {"ledger.md": 6, "run-folder.md": 13}

@@ -1,0 +1,64 @@
+"""The key `measured` of encoding.json: how records are encoded by sums before the first round, as typed values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Literal
+
+from msgspec import Struct
+
+from admmnet.privacy.ledger.form import Digest
+from admmnet.record.forms import Figure, FileForm, Real, Whole
+
+Stage = Literal["bounds", "shape", "whiten"]
+
+
+class NumberColumn(FileForm, frozen=True, kw_only=True, tag_field="kind", tag="number"):
+    """A column of numbers, 8 features: six hats and a line of its place, and whether it is missing."""
+
+    weight: Real
+    """weight of its features"""
+    low: Real
+    """lower bound"""
+    high: Real
+    """upper bound"""
+    shares: list[Figure] = []
+    """shares of the records below each of the 33 edges of equal bins between the bounds; absent where noise drowned
+    them: a public curve then"""
+
+
+class PlainColumn(FileForm, frozen=True, kw_only=True, tag_field="kind", tag="plain"):
+    """Numbers that are features as they stand."""
+
+    width: Whole
+    """how many"""
+
+
+class WordsColumn(FileForm, frozen=True, kw_only=True, tag_field="kind", tag="words"):
+    """A column of categories, each with a feature."""
+
+    width: Whole
+    """how many"""
+    weight: Real
+    """weight of its features"""
+
+
+class Measured(FileForm, frozen=True, kw_only=True):
+    """The key `measured` of encoding.json: what sums before the first round have told, and rows are made by."""
+
+    stages: list[Stage]
+    """the sums that are over, void ones included"""
+    columns: list[NumberColumn | PlainColumn | WordsColumn] | None = None
+    """of raw records: how their columns are encoded, in the order of the features; absent where they came encoded"""
+    omega: Real = 1.0
+    """weight of all columns of numbers against those of categories"""
+    intercept: bool = True
+    """whether a constant feature follows"""
+    whitening: Digest | None = None
+    """sha256 of whitening.npy; absent where rows are not whitened"""
+    source: Digest | None = None
+    """sha256 of the sum that whitening.npy was made from: on other processors its last bits may differ"""
+
+
+ENCODING_TABLES: Collection[type[Struct]] = (Measured, NumberColumn, PlainColumn, WordsColumn)
+"""Forms of what is measured in encoding.json, in that order."""

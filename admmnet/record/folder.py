@@ -38,6 +38,8 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """Said by file systems of clusters that know no locks: there nothing keeps two runs apart."""
 LOST = "lost.json"
 """File with the agents that were lost, and in which round, as soon as there are any: {"3": 17}."""
+CHECKPOINT = "checkpoint"
+"""Folder with what a run goes on from."""
 SUMMARY = "summary.json"
 """File with the figures of a run, written last: where it is, the run has finished."""
 PART = "part.json"

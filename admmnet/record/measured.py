@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from admmnet.privacy.ledger.form import Digest
 from admmnet.record.forms import Figure, FileForm, Real, Whole
@@ -22,7 +22,7 @@ class NumberColumn(FileForm, frozen=True, kw_only=True, tag_field="kind", tag="n
     """lower bound"""
     high: Real
     """upper bound"""
-    shares: list[Figure] = []
+    shares: list[Figure] = field(default_factory=list)
     """shares of the records below each of the 33 edges of equal bins between the bounds; absent where noise drowned
     them: a public curve then"""
 

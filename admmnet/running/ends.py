@@ -52,7 +52,8 @@ class LastWords:
 
 def last_words(folder: Path | None, *, alone: bool = False) -> str:
     """What an interrupted run has spent, by the ledgers in its folder, and the command that goes on with it."""
-    from admmnet.record.shelf import Follower, ledger_files  # here: the command line starts faster
+    from admmnet.record.folder import CHECKPOINT  # here: the command line starts faster
+    from admmnet.record.shelf import Follower, ledger_files
 
     ledgers = [one for path in ledger_files(folder) for one in Follower(path).look()] if folder is not None else []
     if folder is None or not ledgers:
@@ -63,7 +64,7 @@ def last_words(folder: Path | None, *, alone: bool = False) -> str:
     if known:
         whose = f", the largest of {len(spent)} agents" if len(spent) > 1 else ""
         figure = f": epsilon {epsilon(max(known))} so far{whose}"
-    if not any((folder / "checkpoint").glob("*")):
+    if not any((folder / CHECKPOINT).glob("*")):
         go_on = "it kept no checkpoint to go on from (--checkpoint-every K)"
     else:
         go_on = (

@@ -26,6 +26,7 @@ from admmnet.graph.tree import spanning_tree
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.holder.outbox import Outbox
 from admmnet.privacy.ledger.file import BEGINNING, Place
+from admmnet.record.folder import CHECKPOINT
 from admmnet.running.checkpoint.outbox import FILES, OutboxFile, Past, read_outboxes
 from admmnet.running.checkpoint.packing import damaged, digest, pack, read_archive, unpack, write_archive
 from admmnet.running.checkpoint.state import State, node_state, restore_block, restore_node, states_taken
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from admmnet.running.plan import Prepared
     from admmnet.solvers.blocks.solve import BlockSolver
 
-FOLDER = "checkpoint"
 SCHEMA = 5
 
 
@@ -63,7 +63,7 @@ class Keeper:
     def __init__(self, plan: Prepared, transport: Transport, folder: Path) -> None:
         run, method = plan.run, plan.method
         self._every, self._settings, self._seeded = run.checkpoint_every, plan.texts.kept, run.seeded
-        self._durable, self._transport, self._folder = not plan.simulation, transport, folder / FOLDER
+        self._durable, self._transport, self._folder = not plan.simulation, transport, folder / CHECKPOINT
         self._rounds = method.rounds if method.verb != "none" else None  # an epoch may be the last or not
         self._total = len(plan.graph)
         tree = spanning_tree(plan.graph)

@@ -11,9 +11,8 @@ from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_saved
 from admmnet.errors import RequestError
 from admmnet.files import load_json
-from admmnet.record.folder import SUMMARY, ledger_path
+from admmnet.record.folder import CHECKPOINT, SUMMARY, ledger_path
 from admmnet.record.format import epsilon
-from admmnet.running.checkpoint.keeper import FOLDER
 from admmnet.settings import settings_in
 
 
@@ -78,7 +77,7 @@ def saved_config(folder: Path) -> RunConfig:
     if (folder / SUMMARY).exists():
         raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
     saved = load_saved(folder)
-    spent = None if any((folder / FOLDER).glob("*/part-*.npz")) else _spent(folder)
+    spent = None if any((folder / CHECKPOINT).glob("*/part-*.npz")) else _spent(folder)
     if spent is not None and (saved.checkpoint_every is None or spent):  # else it died before its first round
         keep = "--checkpoint-every K keeps checkpoints"
         if saved.seeded:  # whoever has the seed has the noise: nothing is spent

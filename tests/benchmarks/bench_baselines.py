@@ -40,7 +40,7 @@ from admmnet.holder.series import (
 )
 from admmnet.types import Matrix, Vector
 
-from .common import least, wall_seconds
+from .common import least, seconds_of
 
 N, D, L, LAM, CLIP = 50_000, 90, 500, 1e-4, 0.5
 SEEDS = range(5)
@@ -113,7 +113,7 @@ def epochs() -> None:
     runs |= {name: partial(epoch, own, problem) for name, (own, problem) in series.items()}
     for run in runs.values():  # compiles
         run()
-    seconds = least({name: wall_seconds(run) for name, run in runs.items()}, 7)
+    seconds = least({name: seconds_of(run) for name, run in runs.items()}, 7)
     print(f"N = {N}, d = {D}, L = {L}: seconds an epoch (bound: 0.05); a plain numpy loop's over it")
     for name, value in seconds.items():
         value /= 10.0 if "10 d steps" in name else 1.0
@@ -136,7 +136,7 @@ def gaps(folder: str) -> None:
     for name, kind, regularisation in [*adult, ("phishing", "logistic", 1e-4), ("phishing", "hinge", 1e-4)]:
         p = real(folder, name, kind, regularisation)
         found: list[Any] = []
-        seconds = wall_seconds(partial(lambda p, found: found.append(descend(p, 1e-6, 0)), p, found))()
+        seconds = seconds_of(partial(lambda p, found: found.append(descend(p, 1e-6, 0)), p, found))()
         print(
             f"  {name:9s} {kind:9s} lambda {regularisation:g}  N {p.records}  gap {found[0].gap:.1e}  "
             f"primal {found[0].primal:.9f}  {found[0].work / p.records:6.1f} epochs  {seconds:.3f} s"
@@ -178,7 +178,7 @@ def against_liblinear(folder: str) -> None:
         while np.mean([descend(p, gap, seed).primal for seed in SEEDS]) > target:
             gap /= 2.0
         runs = {"liblinear": theirs, "sdca": partial(descend, p, gap)}
-        seconds = least({name: wall_seconds(partial(seeded, run)) for name, run in runs.items()}, 3)
+        seconds = least({name: seconds_of(partial(seeded, run)) for name, run in runs.items()}, 3)
         lib, own = (seconds[name] / len(SEEDS) for name in runs)
         print(
             f"  {kind:9s} lambda {regularisation:g}  liblinear {'dual' if dual else 'primal':6s} "

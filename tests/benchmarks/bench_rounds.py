@@ -193,27 +193,28 @@ def passes(repeats: int) -> None:
         print(row(name, f"{1e3 * seconds:.3f}", f"{seconds / found['read once']:.2f}"))
 
 
+def seconds_of_rounds(**settings: Any) -> float:
+    """Processor time of the rounds of a run on the common problem."""
+    shards, test, ends = dict(enumerate(gaussian_records())), gaussian_records(TEST)[0], list[float]()
+    summary_of(
+        lambda *_: made(dict(shards), AGENTS, ROWS, test),
+        lambda *_: ends.append(time.process_time()),
+        lambda *_: ends.append(time.process_time()),
+        seed=0,
+        rounds=ROUNDS,
+        topology=f"erdos-renyi:{AGENTS}:0.5",
+        topology_seed=1,
+        **settings,
+    )
+    return ends[-1] - ends[0]
+
+
 def rounds(repeats: int) -> None:
     """Time whole rounds, solves, losses, errors and ledgers included, against L-BFGS's solves alone.
 
     Both stop at one tolerance; the automatic beta of `admm` is looser.
     """
     records = gaussian_records()
-    shards, test = dict(enumerate(records)), gaussian_records(TEST)[0]
-
-    def ours(**settings: Any) -> float:
-        ends: list[float] = []
-        summary_of(
-            lambda *_: made(dict(shards), AGENTS, ROWS, test),
-            lambda *_: ends.append(time.process_time()),
-            lambda *_: ends.append(time.process_time()),
-            seed=0,
-            rounds=ROUNDS,
-            topology=f"erdos-renyi:{AGENTS}:0.5",
-            topology_seed=1,
-            **settings,
-        )
-        return ends[-1] - ends[0]
 
     def theirs(solver: Callable[[Any], Solve]) -> float:  # made anew: it starts where its last solve ended
         return consensus(solver(records), graph(), DIMENSION, ETA, REGULARISATION)[0].seconds
@@ -223,11 +224,11 @@ def rounds(repeats: int) -> None:
         {
             "L-BFGS": partial(theirs, yardstick),
             "decent-bench": partial(theirs, accelerated),
-            "admm": partial(ours, algorithm="admm", beta=TOLERANCE),
-            "admm, measured every 10": partial(ours, algorithm="admm", beta=TOLERANCE, measure_every=10),
-            "admm, automatic beta": partial(ours, algorithm="admm"),
-            "pp-admm": partial(ours, **private),
-            "pp-admm, measured every 10": partial(ours, **private, measure_every=10),
+            "admm": partial(seconds_of_rounds, algorithm="admm", beta=TOLERANCE),
+            "admm, measured every 10": partial(seconds_of_rounds, algorithm="admm", beta=TOLERANCE, measure_every=10),
+            "admm, automatic beta": partial(seconds_of_rounds, algorithm="admm"),
+            "pp-admm": partial(seconds_of_rounds, **private),
+            "pp-admm, measured every 10": partial(seconds_of_rounds, **private, measure_every=10),
         },
         repeats,
     )

@@ -22,21 +22,13 @@ from admmnet.privacy.discrete import discrete_rows
 from admmnet.rng import AgentStreams, Purpose
 
 from ..privacy import plain_sampler
-from .bench_rounds import AGENTS, ROWS, gaussian_records
-from .common import ROUNDS, least, made, row, summary_of
+from .bench_rounds import seconds_of_rounds
+from .common import least, row, seconds_of
 
 AT_MOST = {"drawn by rows": 0.3, "measured ten times": 0.8, "kept table": 0.2}
 
 
-def processor_seconds(run: Callable[[], object]) -> Callable[[], float]:
-    """Function that runs another one and returns how much processor time that took."""
-
-    def timed() -> float:
-        begin = time.process_time()
-        run()
-        return time.process_time() - begin
-
-    return timed
+processor_seconds = partial(seconds_of, clock=time.process_time)
 
 
 def drawing() -> tuple[Callable[[], float], Callable[[], float]]:
@@ -53,24 +45,8 @@ def drawing() -> tuple[Callable[[], float], Callable[[], float]]:
 
 def measuring() -> tuple[Callable[[], float], Callable[[], float]]:
     """Rounds of admm, measured as commands do, and every time."""
-    shards, test = dict(enumerate(gaussian_records())), gaussian_records(3500)[0]
-
-    def rounds(every: Any) -> float:
-        ends: list[float] = []
-        summary_of(
-            lambda *_: made(dict(shards), AGENTS, ROWS, test),
-            lambda *_: ends.append(time.process_time()),
-            lambda *_: ends.append(time.process_time()),
-            seed=0,
-            rounds=ROUNDS,
-            topology=f"erdos-renyi:{AGENTS}:0.5",
-            topology_seed=1,
-            algorithm="admm",
-            measure_every=every,
-        )
-        return ends[-1] - ends[0]
-
-    return partial(rounds, "auto"), partial(rounds, 1)
+    rounds = partial(seconds_of_rounds, algorithm="admm")
+    return partial(rounds, measure_every="auto"), partial(rounds, measure_every=1)
 
 
 def reading(folder: str | None) -> tuple[Callable[[], float], Callable[[], float]]:

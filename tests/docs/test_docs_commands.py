@@ -116,7 +116,7 @@ def test_every_setting_has_its_row_with_table_and_default() -> None:
 
 def flags() -> dict[str, Setting]:
     """Settings that have a flag, methods' own included."""
-    own = (own_settings(name) for name in METHODS)
+    own = (own_settings(name) for name in METHODS.own)
     settings = common_settings() | {key: value for found in own for key, value in found.items()}
     return {key: value for key, value in settings.items() if value.base is not Mapping}
 

@@ -202,7 +202,8 @@ def _node(plan: Prepared, file: LedgerFile, i: int, since: Place | None, masks: 
 def _ledger(plan: Prepared, file: LedgerFile, agent: int, since: Place | None) -> Ledger:
     settings, weight = plan.settings, plan.agents[agent].weight
     covered = plan.contracts[agent].covered
-    measured = covered and plan.prologue.stages and plan.data.preprocessing == "public-bounds"
+    released = covered and plan.prologue.released and plan.data.preprocessing == "public-bounds"
+    taken = plan.prologue.taken
     header = Header(
         agent=agent,
         neighbours=tuple(sorted(plan.graph[agent])),
@@ -214,8 +215,9 @@ def _ledger(plan: Prepared, file: LedgerFile, agent: int, since: Place | None) -
         weight=None if weight == 1.0 else weight,
         mode=plan.mode,
         noise="seeded" if plan.run.seeded else "private",
-        preprocessing="private" if measured else plan.data.preprocessing if covered else "data-dependent",
+        preprocessing="private" if released else plan.data.preprocessing if covered else "data-dependent",
         stages=plan.prologue.names,
+        encoding_from=None if taken is None else taken.digest,
         version=__version__,
     )
     durable, account = not plan.simulation, plan.accounts.get(agent)

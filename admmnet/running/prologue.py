@@ -78,7 +78,7 @@ def _known(
     plan: Prepared, transport: Transport, blocks: list[list[Node]], keeper: Keeper, folder: Path
 ) -> tuple[Found, int]:
     """What an earlier start has found, and the last round that any agent was charged and is not asked again."""
-    new, world = Found(plan.prologue.encoding), transport.world
+    new, world = _beginning(plan), transport.world
     if plan.run.resume is None:
         return new, BEFORE
 
@@ -107,6 +107,14 @@ def _known(
     # of a seeded run the stage is asked again, and gives the same
     newer = not plan.run.seeded and len(here.stages) > len(kept.stages) and STAGES[here.stages[-1]] <= last
     return here if newer and all(said == here.digest for said, _ in told) else kept, last
+
+
+def _beginning(plan: Prepared) -> Found:
+    """What is known before the first sum."""
+    encoding, taken = plan.prologue.encoding, plan.prologue.taken
+    if taken is None:
+        return Found(encoding)
+    return Found(encoding, taken.whitening, taken.source, encoding_from=taken.digest)
 
 
 def _write(plan: Prepared, transport: Transport, folder: Path, found: Found) -> None:

@@ -87,7 +87,10 @@ def execute(
         start, tail = max(keeper.start, 0), TailAverage(plan.method.rounds)
         if keeper.start < 0:  # an earlier start died among the stages
             keeper.restore(blocks, tail)
-        data, found = run_prologue(plan, transport, blocks, attempts, keeper, folder)
+        receipts = _receipts(plan, transport, members, agents, folder, keeper)
+        if receipts is not None:
+            opened.callback(receipts.close)
+        data, found = run_prologue(plan, transport, blocks, receipts, attempts, keeper, folder)
         plan = replace(plan, data=data)
         keeper.restore(blocks, tail)
         keeper.open_outboxes(agents)
@@ -95,10 +98,9 @@ def execute(
         observer = Observer(plan, transport, blocks, folder, start)
         keeper.restore_clock(observer.clock)
         opened.callback(observer.close)
-        receipts = _receipts(plan, transport, members, agents, folder, start)
-        if receipts is not None:
-            opened.callback(receipts.close)
         rounds = Rounds(plan, transport, blocks, receipts, attempts, keeper)
+        if receipts is not None and plan.prologue.stages and keeper.due(start):
+            receipts.settle(durable=True)
         keeper.save(start, blocks, tail, observer.clock)
         alone, every = plan.method.verb == "none", int(plan.run.measure_every)
         done = seen = shown = start
@@ -149,13 +151,15 @@ def execute(
 
 
 def _receipts(
-    plan: Prepared, transport: Transport, members: Members | None, agents: list[Node], folder: Path, start: int
+    plan: Prepared, transport: Transport, members: Members | None, agents: list[Node], folder: Path, keeper: Keeper
 ) -> Receipts | None:
     """Receipts of a start of the run, where it keeps any."""
     world = transport.world
     if members is None or not _receipted(plan, world):
         return None
-    begin(members, transport, plan.graph, folder, start)
+    first = keeper.first
+    start = first if plan.run.resume is None else keeper.start
+    begin(members, transport, plan.graph, folder, start, new=start == first)
     ledgers = {agent.id: agent.ledger for agent in agents}
     return Receipts(members, plan.graph, transport, ledgers, folder)
 

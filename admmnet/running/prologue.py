@@ -7,7 +7,7 @@ from pathlib import Path
 
 from admmnet.data import ENCODING, Records
 from admmnet.errors import CheckFailed, RequestError, RunError
-from admmnet.evidence.receipts import digest_of_sum
+from admmnet.evidence.receipts import Receipts, digest_of_sum
 from admmnet.methods.encoding import CountStage, ShapeStage, Stage, WhitenStage
 from admmnet.privacy.contract import STAGES
 from admmnet.record.encoding import Found, found_in, read_found, write_found
@@ -32,6 +32,7 @@ def run_prologue(
     plan: Prepared,
     transport: Transport,
     blocks: list[list[Node]],
+    receipts: Receipts | None,
     attempts: Attempts | None,
     keeper: Keeper,
     folder: Path,
@@ -54,12 +55,14 @@ def run_prologue(
         _write(plan, transport, folder, found)
     for stage in plan.prologue.stages[len(found.stages) :]:
         keeper.known = found.text
+        if receipts is not None and keeper.due(stage.number):
+            receipts.settle(durable=True)
         keeper.save(stage.number, blocks, TailAverage(0))
         if isinstance(stage, WhitenStage) and not encoded:
             _encode(plan, found)
             encoded = True
         if stage.number > last:
-            found = _asked(plan, stage, found, transport, blocks, attempts)
+            found = _asked(plan, stage, found, transport, blocks, receipts, attempts)
         else:
             found = replace(found, stages=(*found.stages, stage.name))
             keeper.notes += (_LOST.format(name=stage.name),)
@@ -144,6 +147,7 @@ def _asked(
     found: Found,
     transport: Transport,
     blocks: list[list[Node]],
+    receipts: Receipts | None,
     attempts: Attempts | None,
 ) -> Found:
     """Ask a stage of all agents; what it says is in what is found."""
@@ -158,7 +162,7 @@ def _asked(
         for block in blocks
     ]
     own = attempts if attempts is None else attempts.of_stage(stage.largest)
-    Rounds(replace(plan, method=stage), transport, nodes, None, own).run(stage.number)
+    Rounds(replace(plan, method=stage), transport, nodes, receipts, own).run(stage.number)
     if attempts is not None and own is not None:
         attempts.after(own)
     for node, asked in zip(_all(blocks), _all(nodes), strict=True):

@@ -12,6 +12,7 @@ import pytest
 
 from admmnet import read_run, run
 from admmnet.errors import CheckFailed, RequestError, RunError
+from admmnet.evidence.compare import compare, read_evidence
 from admmnet.privacy.ledger import audit
 from admmnet.record.encoding import read_found
 from admmnet.running import prologue
@@ -155,6 +156,11 @@ def test_masks_receipts_and_accounts_go_on(
         others = {"account": str(tmp_path / "account")}
     folder = go_on(cut(tmp_path / "cut", place, 2, monkeypatch, seed=None, simulate=True, **others))
     assert charged(folder) == {i: [-3, -2, -1] for i in range(3)}
+    if kind == "masked":
+        evidence = read_evidence(folder)
+        assert evidence is not None
+        assert compare([evidence])
+        assert {one.round for one in evidence.starts.values()} == {-3, -2 if place == "file" else -3}
     if kind == "account":
         for file in sorted((tmp_path / "account").glob("*.jsonl")):
             book = audit.read(file, account=True)

@@ -100,6 +100,8 @@ def _print_sound(found: Findings) -> None:
         print(f"  read from the rows, not declared: {read}")
     for column in found.columns:
         print(f"  {printable(column)}")
+    if found.asked:
+        print("  by noisy-gd and pp-admm, where noise does not drown them; else they keep their bounds, a feature each")
     for note in found.notes:
         print(f"  note: {note}")
 

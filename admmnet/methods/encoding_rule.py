@@ -71,6 +71,11 @@ class Prologue:
         return tuple(stage.name for stage in self.stages)
 
     @property
+    def encodes(self) -> bool:
+        """Whether columns of numbers are measured, or were by the run from which they are taken over."""
+        return "shape" in self.names or self.taken is not None
+
+    @property
     def writes(self) -> bool:
         """Whether there is anything that rows to come are encoded by."""
         return self.encoding is not None or self.released
@@ -134,8 +139,10 @@ def prologue_of(
         cost, bounds = sum(stage.share for stage in stages), len(unbounded(raw))
         found = f"bounds of {bounds} and the shape of {columns}" if bounds else f"the shape of {columns}"
         words.insert(0, f"encoding: {found} columns of numbers are measured, {_paid(cost, m)}")
-    elif columns:
-        words.insert(0, _DROWNED.format(p=columns, m=m, noise=math.sqrt(20.0 * columns) / m))
+    elif raw is not None and columns:
+        rest = "columns with bounds keep them, others are put on a public curve; raise epsilon, find more records, or"
+        rest = f"{rest} declare bounds" if unbounded(raw) else "they keep their bounds"
+        words.insert(0, _DROWNED.format(p=columns, m=m, noise=math.sqrt(20.0 * columns) / m, rest=rest))
     if share:
         stages.append(WhitenStage(settings, facts, share))
     if (cost := sum(stage.share for stage in stages)) > MOST_SHARE:
@@ -168,8 +175,7 @@ MOST_SHARE = 0.9
 """Largest share of the budget for all stages."""
 _DROWNED = (
     "encoding: nothing is measured, as noise would drown {p} columns of numbers (m is {m:.4g}, and sqrt(20 p)/m is "
-    "{noise:.3g}, above 0.08): columns with bounds keep them, others are put on a public curve; raise epsilon, find "
-    "more records, or declare bounds"
+    "{noise:.3g}, above 0.08): {rest}"
 )
 
 

@@ -17,6 +17,8 @@ from admmnet.config.defaults import with_delta
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.config.toml import settings_digest, to_toml
+from admmnet.data.settings import DataSettings
+from admmnet.data.sources import kinds_alone
 from admmnet.errors import RequestError, RunError
 from admmnet.files import raise_descriptors, remedy
 from admmnet.graph.simple import Graph
@@ -45,7 +47,6 @@ from admmnet.transport.layout import Layout, layout
 
 if TYPE_CHECKING:
     from admmnet.data.records import Records
-    from admmnet.data.settings import DataSettings
     from admmnet.faults.model import FaultModel
 
 
@@ -110,8 +111,11 @@ def perform(
             raise RunError(f"cannot write {error.filename or 'the run folder'}: {remedy(error)}") from error
 
 
-def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Plan:
+def prepare(config: RunConfig, world: World, loader: Loader | None = None, said: tuple[str, ...] = ()) -> Plan:
     """Decide everything that precedes the first round; errors are raised on every process alike.
+
+    Columns that are declared whole, and that noise would drown, are encoded as declared: ``said`` is what the reader
+    must know of that.
 
     Raises
     ------
@@ -168,6 +172,10 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
         public = Public(counts, width, data.task, data.classes, data.raw, taken)
         wish = Wish(config.encode, request.whiten, request.encode_share, request.whiten_share)
         method, agents, contracts, prologue = decide(settings, graph, world, owners, public, accounts, wish)
+        if data.raw is not None and not (prologue.encodes or kinds_alone(config.section(DataSettings))):
+            for account in accounts.values():
+                account.close()
+            return prepare(config.changed(encode="declared"), world, loader, prologue.notes[:1])
         hosts = require_room(world, method, len(agents))
         settings, keeps = only_filled(settings, method.settings), run.checkpoint_every is not None
         config, loss = config.filled(settings), loss_of(settings)
@@ -185,7 +193,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
         for account in accounts.values():
             account.close()
         raise
-    advice = (*prologue.notes, *method.notes(drowned_of(world, method, agents)))
+    advice = (*said, *prologue.notes, *method.notes(drowned_of(world, method, agents)))
     said = notes_of(settings, data, simulation=simulation, seeded=run.seeded)
     said += (*opening_notes(accounts.values()), *source_note(settings))
     notes = (*said, *advice, *host_notes(hosts), *(trouble.notes() if trouble else ()))

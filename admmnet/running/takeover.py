@@ -13,8 +13,7 @@ from pathlib import Path
 from admmnet.config.run_config import RunSettings
 from admmnet.data import ENCODING, DataSettings, Records
 from admmnet.data.columns import listed
-from admmnet.data.raw import measurable
-from admmnet.data.schema import parse_schema
+from admmnet.data.schema import measurable, parse_schema
 from admmnet.data.settings import FROM
 from admmnet.errors import AdmmnetError, CheckFailed, RequestError
 from admmnet.methods.encoding_rule import Taken

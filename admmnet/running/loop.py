@@ -85,15 +85,18 @@ def execute(
         # keeps what was charged, whatever happens
         opened.callback(close_all, [agent.ledger for agent in agents])
         start, tail = max(keeper.start, 0), TailAverage(plan.method.rounds)
-        if keeper.start < 0:  # an earlier start died among the stages
+        behind = plan.run.resume is not None and keeper.start >= 0  # all stages are over
+        if not behind:
             keeper.restore(blocks, tail)
+            keeper.open_outboxes(agents)
         receipts = _receipts(plan, transport, members, agents, folder, keeper)
         if receipts is not None:
             opened.callback(receipts.close)
         data, found = run_prologue(plan, transport, blocks, receipts, attempts, keeper, folder)
         plan = replace(plan, data=data)
         keeper.restore(blocks, tail)
-        keeper.open_outboxes(agents)
+        if behind:
+            keeper.open_outboxes(agents)
         listener, stopped = Listener(transport, on_round, stoppable=stoppable), False
         observer = Observer(plan, transport, blocks, folder, start)
         keeper.restore_clock(observer.clock)

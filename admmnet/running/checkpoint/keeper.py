@@ -100,6 +100,11 @@ class Keeper:
             agent.door.marks |= past.marks
             agent.door.outbox = Outbox(self.starts[-1].name, past.answers, agent.ledger.charged)
 
+    def repeats(self, round: int, agents: Sequence[Node]) -> bool:
+        """Whether these agents can be asked in a round that some may have been charged for: their answers are there."""
+        charged = (agent.id for agent in agents if agent.ledger.charged >= round)
+        return round not in self.void and all(round in self.past[i].answers for i in charged)
+
     def restore(self, blocks: Sequence[Sequence[Node]], tail: TailAverage) -> None:
         """Give agents, solvers and the running mean their state back."""
         if not self._states:

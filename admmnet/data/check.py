@@ -17,7 +17,7 @@ from admmnet.data.rows import encoded, every, names_of
 from admmnet.data.schema import Rule, Schema
 from admmnet.data.settings import DataSettings
 from admmnet.data.source import Source, label_of, with_columns, without
-from admmnet.data.sources import declared, kinds_alone, may_measure, read_source, read_table, validate_one
+from admmnet.data.sources import declared, kinds_alone, read_source, read_table, validate_one, whole_and_bounded
 from admmnet.data.transform import fit
 from admmnet.errors import DataError, counted
 from admmnet.holder.encoding import RawRows
@@ -54,9 +54,9 @@ def check_file(settings: DataSettings) -> Findings:
     Wrong settings, and a file that cannot be read at all, raise a RequestError. Test set and split do not count.
     """
     validate_one(settings)
-    asked = settings.encode == "auto" and may_measure(settings)
+    asked = whole_and_bounded(settings)
     if kinds_alone(settings):
-        asked, settings = False, replace(settings, encode="private")
+        settings = replace(settings, encode="private")
     found = _Found()
     if not settings.named:
         schema = declared(settings)

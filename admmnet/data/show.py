@@ -17,7 +17,7 @@ from admmnet.data.schema import Categorical, Numeric, Rule, Schema
 from admmnet.data.sets import find
 from admmnet.data.settings import DataSettings
 from admmnet.data.source import Source
-from admmnet.data.sources import declared, kinds_alone, may_measure, read_source, read_table, validate_one
+from admmnet.data.sources import declared, kinds_alone, read_source, read_table, validate_one, whole_and_bounded
 
 AS_THEY_ARE = "numbers as they are"
 UNDECLARED = "not declared: a private run takes it for a number, a simulation drafts it"
@@ -85,7 +85,7 @@ def _facts(schema: Schema, settings: DataSettings, raw: tuple[str, ...]) -> dict
         "left_out": list(schema.drop),
         "features": width,
         "measured": schema.measured,
-        "may_measure": may_measure(settings) if settings.encode == "auto" else schema.measured,
+        "may_measure": schema.measured or whole_and_bounded(settings),
         "intercept": not settings.no_intercept,
     }
 

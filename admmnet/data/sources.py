@@ -79,6 +79,11 @@ def may_measure(settings: DataSettings) -> bool:
     return any(rule.open or measurable(rule) for rule in _may_stay_raw(settings))
 
 
+def whole_and_bounded(settings: DataSettings) -> bool:
+    """Whether ``auto`` asks the rule for columns of which all is declared."""
+    return settings.encode == "auto" and may_measure(settings) and not kinds_alone(settings)
+
+
 def _may_stay_raw(settings: DataSettings) -> tuple[Rule, ...]:
     """Rules of columns that may stay raw; none where something else says how rows are made."""
     if settings.named or settings.project is not None or settings.normalise != "rows" or not settings.schema:

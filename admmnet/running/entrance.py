@@ -18,7 +18,7 @@ from admmnet.config.modes import check_mode
 from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.config.toml import settings_digest, to_toml
 from admmnet.data.settings import DataSettings
-from admmnet.data.sources import kinds_alone
+from admmnet.data.sources import whole_and_bounded
 from admmnet.errors import RequestError, RunError
 from admmnet.files import raise_descriptors, remedy
 from admmnet.graph.simple import Graph
@@ -172,7 +172,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
         public = Public(counts, width, data.task, data.classes, data.raw, taken)
         wish = Wish(config.encode, request.whiten, request.encode_share, request.whiten_share)
         method, agents, contracts, prologue = decide(settings, graph, world, owners, public, accounts, wish)
-        if data.raw is not None and not (prologue.encodes or kinds_alone(config.section(DataSettings))):
+        if data.raw is not None and not prologue.encodes and whole_and_bounded(config.section(DataSettings)):
             for account in accounts.values():
                 account.close()
             return prepare(config.changed(encode="declared"), world, loader, prologue.notes[:1])

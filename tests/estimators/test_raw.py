@@ -85,6 +85,13 @@ def test_targets_of_a_frame_and_of_an_array() -> None:
         model.fit(frame, np.where(y > 50.0, np.nan, y))
 
 
+def test_few_records_of_a_frame_stay_on_public_curves() -> None:
+    frame, y = people()
+    model = NetworkClassifier(kinds="dtype", random_state=0, **HOW).fit(frame[:40], y[:40])
+    assert model.encoding_ is not None
+    assert model.coef_.shape == (1, 8 + 16)
+
+
 def test_three_classes_of_a_frame() -> None:
     frame, _ = people()
     y = np.digitize(frame["pay"].fillna(1e4), [3e3, 3e4])

@@ -120,7 +120,7 @@ class DataSettings:
         "data",
         "columns of numbers of a file: by declared bounds, or by bounds and shapes that noisy sums measure before the "
         "first round (private), or as a finished run has measured them, at no charge (from:RUN); auto: private where "
-        "the schema names kinds without bounds",
+        "the schema names kinds without bounds, or noise leaves numbers between bounds their shape",
         metavar="|".join(ENCODE),
         chosen=True,
     )

@@ -60,7 +60,7 @@ def _facts(column: Column) -> dict[str, Any]:
         return facts | {"low": None, "high": None, "quantiles": None}
     rising = np.array(column.table) + 1e-9 * np.arange(len(column.table))
     at = np.interp(QUANTILES, rising, edges_of(column.low, column.high)).tolist()
-    quantiles = {f"{q:g}": value for q, value in zip(QUANTILES, at, strict=True)}
+    quantiles = {str(q): value for q, value in zip(QUANTILES, at, strict=True)}
     return facts | {"low": column.low, "high": column.high, "quantiles": quantiles, "shares": list(column.table)}
 
 
@@ -70,7 +70,7 @@ def words_of_column(facts: dict[str, Any]) -> str:
         return "as declared" if facts["kind"] == "plain" else "categories, a feature each"
     if facts["quantiles"] is None:
         return "drowned by noise, or not measured: on a public curve"
-    shares = ", ".join(f"{100 * float(q):g} % {number(value)}" for q, value in facts["quantiles"].items())
+    shares = ", ".join(f"{number(100 * float(q))} % {number(value)}" for q, value in facts["quantiles"].items())
     return f"{number(facts['low'])} to {number(facts['high'])}; below: {shares}"
 
 

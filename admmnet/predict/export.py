@@ -9,14 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from admmnet.data.columns import numbered
+from admmnet.data.schema import Categorical, Rule, parse_schema
 from admmnet.data.values import MISSING
 from admmnet.errors import RequestError
 from admmnet.files import write_whole
+from admmnet.holder.encoding import Column, Number
 from admmnet.predict.model import Model
 from admmnet.predict.noise import noise_of
 from admmnet.version import __version__
 
-FORMAT, WHITENED = "admmnet-model 1", "admmnet-model 2"
+FORMAT, WHITENED, MEASURED = "admmnet-model 1", "admmnet-model 2", "admmnet-model 3"
 ROWS = {"rows": "norm 1", "none": "as they are"}
 """How rows are scaled, after the constant 1 was appended where there is an intercept, by --normalise."""
 
@@ -33,18 +36,14 @@ def content(model: Model, agent: int | None = None) -> dict[str, Any]:
                 f"the run had --{name} {getattr(config, name)}, which a file cannot carry: take `admmnet predict` for "
                 "new rows, or train without it"
             )
-    if model.found.encoding is not None:
-        raise RequestError(
-            "the run encoded raw records by what it had measured of them, which a file cannot carry: take `admmnet "
-            "predict` for new rows"
-        )
     vector, noise = np.atleast_2d(model.vector(agent)), noise_of(model, agent)
     deviation = None if noise.deviation is None else np.atleast_2d(noise.deviation)
     last = not config.no_intercept  # the constant is the last feature
     width = vector.shape[1] - last
-    target, A = model.target, model.found.whitening
+    target, A, measured = model.target, model.found.whitening, _measured(model)
+    form = FORMAT if A is None else WHITENED
     return {
-        "format": FORMAT if A is None else WHITENED,
+        "format": form if measured is None else MEASURED,
         "admmnet": __version__,
         "algorithm": config.algorithm,
         "method": config.method,
@@ -63,7 +62,30 @@ def content(model: Model, agent: int | None = None) -> dict[str, Any]:
         "whitening": None if A is None else A.tolist(),
         "missing": sorted(MISSING),
         "encoding": dict(model.table) if model.table is not None else None,
+        "measured": measured,
     }
+
+
+def _measured(model: Model) -> dict[str, Any] | None:
+    """How raw columns become features, in their order; None where all of that is declared."""
+    encoding = model.found.encoding
+    if encoding is None:
+        return None
+    rules: tuple[Rule | None, ...] = parse_schema(model.table).rules or (None,) * len(encoding.columns)
+    names = numbered(len(encoding.columns))
+    parts = zip(names, rules, encoding.columns, strict=True)
+    return {"omega": encoding.omega, "columns": [_part(*part) for part in parts]}
+
+
+def _part(name: str, rule: Rule | None, column: Column) -> dict[str, Any]:
+    found = {"name": name, "column": name} if rule is None else {"name": rule.prefix, "column": rule.column}
+    if isinstance(column, Number):
+        missing = rule.missing if rule is not None and isinstance(rule.missing, float) else None
+        own = {"weight": column.weight, "low": column.low, "high": column.high, "missing": missing}
+        return {"kind": "number", **found, **own, "shares": list(column.table) or None}
+    if isinstance(rule, Categorical) and rule.categories is None:
+        return {"kind": "buckets", **found, "weight": rule.weight, "count": column.width}
+    return {"kind": "declared", **found}
 
 
 def export_model(model: Model, out: Path, agent: int | None = None) -> None:

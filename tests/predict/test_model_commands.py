@@ -169,6 +169,25 @@ def test_the_page_s_numpy_predicts_as_admmnet_does(
     assert {row["prediction"] for row in told} == {"no", "yes"}
 
 
+@pytest.mark.parametrize("kinds", [{}, {"columns": {"ward": {"kind": "categorical", "categories": ["a", "b", "c"]}}}])
+@pytest.mark.parametrize("epsilon", [0.01, 8.0], ids=["drowned", "measured"])
+def test_columns_that_were_measured(kinds: dict[str, Any], epsilon: float, tmp_path: Path, capsys: CAPTURE) -> None:
+    data = people(tmp_path / "train.csv", 1200, 0, 5, 95)
+    lines = data.read_text().splitlines()
+    for k, (age, ward) in enumerate([("?", "a"), ("1e9", "c"), ("-inf", "b"), ("17.25", "a")], start=3):
+        lines[k] = ",".join(("0", age, ward, "no"))
+    data.write_text("\n".join(lines) + "\n")
+    schema = {key: SCHEMA[key] for key in ("label", "labels", "drop")} | {"numeric": ["age"]} | kinds
+    schema |= {} if kinds else {"categorical": ["ward"]}
+    how: dict[str, Any] = {"data": str(data), "schema": schema, "epsilon": epsilon, "delta": 1e-4, "rounds": 2}
+    folder = trained(tmp_path / "run", algorithm="noisy-gd", encode="private", **how)
+    assert run_command_line(["model", "export", str(folder), "-o", str(tmp_path / "model.json")]) == 0
+    page = by_the_page(tmp_path / "model.json")
+    rows = np.array([page["features"](row) for row in table_of(data.read_text())], dtype=float)
+    told = predicted(folder, data, capsys)
+    np.testing.assert_allclose(page["scores"](rows)[:, 0], [float(row["score"]) for row in told], rtol=1e-9, atol=1e-12)
+
+
 def test_every_scale_of_the_schema(tmp_path: Path, capsys: CAPTURE) -> None:
     columns: dict[str, dict[str, Any]] = {
         "age": {"kind": "numeric", "low": 0, "high": 100, "scale": "centred", "weight": 2.0},

@@ -9,12 +9,14 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from admmnet.cli.events import event_flags, heard, telling
 from admmnet.cli.flags import explain_flag, output_flags
 from admmnet.cli.settings import DEFAULTS, SettingsCommand, given_in, leave, tell
 from admmnet.config.modes import check_mode
@@ -22,6 +24,7 @@ from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.config.toml import load_config, read_values
 from admmnet.errors import CheckFailed, RequestError, RunError
 from admmnet.graph.specs import is_random
+from admmnet.log import LEVELS
 
 if TYPE_CHECKING:
     from admmnet.identity.keys import Identity
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 @click.option("--secret", metavar="FILE", help="its key file (default: keys/agent-00I.secret.toml beside it)")
 @click.option("--plain", is_flag=True, help="accept links without encryption that leave the machine")
 @output_flags
+@event_flags
 @explain_flag
 @click.option(
     "--parent", type=int, hidden=True, help="starter's pipe: its end ends the agent; all write one run folder"
@@ -52,6 +56,9 @@ def agent(
     quiet: bool,
     as_json: bool,
     debug: bool,
+    log: str | None,
+    log_level: str,
+    metrics: str | None,
     parent: int | None,
     report: int | None,
     answered: bool,
@@ -94,12 +101,15 @@ def agent(
     keys, identity = own_secrets(network, number, secret_file)
     if settings.resume is not None and _took_over(network, number, keys, settings):
         return
+    progress = Progress(told=not quiet and not as_json)
+    reporter = None if report is None else Reporter(report, answered=answered)
+    teller = reporter or progress
+    relayed = heard(reporter.event, LEVELS["info"], number) if reporter else nullcontext()
     try:
-        world = open_agent(network, number, settings, keys, identity, parent)
-        told = not quiet and not as_json
-        progress = Progress(told=told)
-        teller = progress if report is None else Reporter(report, answered=answered)
-        with progress:
+        with relayed, telling(log, log_level, metrics, number) as figures, progress:
+            world = open_agent(network, number, settings, keys, identity, parent)
+            if figures is not None:
+                figures.live = world.figures
             result = run(
                 settings, world=world, on_start=teller.start, on_round=teller.round, stoppable=answered, debug=debug
             )

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from admmnet.cli import keep_imports
+from admmnet.cli.events import event_flags, telling
 from admmnet.cli.flags import explain_flag, output_flags
 from admmnet.cli.settings import SettingsCommand, leave, settings_of, tell
 from admmnet.config.run_config import RunConfig
@@ -16,9 +17,21 @@ from admmnet.transport import World, open_world
 @click.command(cls=SettingsCommand)
 @click.argument("config", required=False, metavar="[CONFIG.toml]")
 @output_flags
+@event_flags
 @explain_flag
 @click.pass_obj
-def run(world: World, /, config: str | None, quiet: bool, as_json: bool, debug: bool, **flags: Any) -> None:
+def run(
+    world: World,
+    /,
+    config: str | None,
+    quiet: bool,
+    as_json: bool,
+    debug: bool,
+    log: str | None,
+    log_level: str,
+    metrics: str | None,
+    **flags: Any,
+) -> None:
     """Train one model on the network's records and write a run folder.
 
     Under mpirun every rank is an agent (or hosts a block of them); without it the agents are simulated in
@@ -26,7 +39,9 @@ def run(world: World, /, config: str | None, quiet: bool, as_json: bool, debug: 
     """
     settings = settings_of(config, flags)
     world = world if settings.baseline else open_world(settings.transport)
-    train(settings, world, quiet=quiet, as_json=as_json, debug=debug)
+    first = world.rank == 0  # speaks for all ranks
+    with telling(log if first else None, log_level, metrics if first else None):
+        train(settings, world, quiet=quiet, as_json=as_json, debug=debug)
 
 
 def train(settings: RunConfig, world: World, *, quiet: bool, as_json: bool, debug: bool) -> None:

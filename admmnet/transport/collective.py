@@ -42,15 +42,19 @@ def told_by_all(
     Where this process has nothing to say, nobody has: any word is an error then.
     """
     told: Mapping[str, Any] | tuple[int, str] | None = None
+    public = None
     try:
         result = step()
         told = say(result)
     except AdmmnetError as error:
-        told = (error.exit_code, str(error) if quoting else error.public)
+        public = error.public
+        told = (error.exit_code, str(error) if quoting else public)
     answers = world.gather(told)
     for rank, answer in enumerate(answers):
         if answer is not None and (told is None or not isinstance(answer, Mapping)):
-            raise _shared(world, rank, answer)
+            shared = _shared(world, rank, answer)
+            shared.instead = public if rank == world.rank else None
+            raise shared
     return result, answers
 
 
@@ -108,8 +112,7 @@ def report_error(error: BaseException, world: World, *, debug: bool = False) -> 
     An error that this process alone has met ends all the others at once: they would wait for it for ever.
     """
     shared = getattr(error, "shared", False)
-    interrupted = isinstance(error, KeyboardInterrupt)
-    code = error.exit_code if isinstance(error, AdmmnetError | Terminated) else 130 if interrupted else 3
+    code = code_of(error)
     if not shared and world.size > 1 and world.name == "mpi":
         # where several ranks fail at once, the first one's abort comes before the others speak
         time.sleep(min(STAGGER * world.rank, 2.0))
@@ -125,9 +128,16 @@ def report_error(error: BaseException, world: World, *, debug: bool = False) -> 
     return code
 
 
-def describe_error(error: BaseException) -> str:
-    """One or two lines that name the cause and the remedy."""
-    withheld = getattr(error, "withheld", False)
+def code_of(error: BaseException) -> int:
+    """Exit code of an error (docs/cli.md)."""
+    if isinstance(error, AdmmnetError | Terminated):
+        return error.exit_code
+    return 130 if isinstance(error, KeyboardInterrupt) else 3
+
+
+def describe_error(error: BaseException, *, public: bool = False) -> str:
+    """One or two lines that name the cause and the remedy; ``public``: without what may quote records."""
+    withheld = public or getattr(error, "withheld", False)
     if isinstance(error, AdmmnetError):
         return error.public if withheld else str(error)
     if isinstance(error, KeyboardInterrupt):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import json
 import sys
+import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -46,6 +47,18 @@ class ZmqWorld:
         """Frames that were not simply wanted, by what became of them, and knocks of those without a right key."""
         door = self.member.sockets.door
         return self.member.mailbox.counts | {"turned away": 0 if door is None else door.turned_away}
+
+    def figures(self) -> dict[str, Any]:
+        """Lines, bytes, frames and seconds of waiting until now; another thread may ask."""
+        member, sockets = self.member, self.member.sockets
+        return {
+            "lines": len(member.links),
+            "lines_up": sum(link.up for link in member.links.values()),
+            "bytes_sent": sockets.bytes_sent,
+            "bytes_received": sockets.bytes_received,
+            "frames": self.counts,
+            "waiting_seconds": member.waiting.seconds(time.monotonic()),
+        }
 
     def gather(self, value: Any) -> list[Any]:
         """See ``World.gather``: JSON that travels on from neighbour to neighbour."""

@@ -16,7 +16,7 @@ LOGGER.addHandler(logging.NullHandler())
 LEVELS = {name: logging.getLevelNamesMapping()[name.upper()] for name in ("debug", "info", "warning", "error")}
 REMIND = 30.0
 """Seconds after which a wait is told of, and told of again."""
-_HELD = {"run": None, "agent": None, "start": None, "round": None}
+_HELD: dict[str, Any] = {"run": None, "agent": None, "start": None, "round": None}
 
 
 def say(event: str, text: str, level: int = logging.INFO, **facts: Any) -> None:

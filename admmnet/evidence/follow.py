@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from msgspec import to_builtins
 
-from admmnet.errors import CheckFailed, RequestError, printable
+from admmnet.errors import IN_PART, CheckFailed, RequestError, RunError, printable
 from admmnet.evidence.compare import read_evidence
 from admmnet.files import load_toml
 from admmnet.forms import read_form
@@ -65,6 +65,8 @@ class Sight:
     """How many are over, as far as metrics.csv and the ledgers tell."""
     written: float | None
     """Seconds since the last one was written."""
+    quiet: float
+    """Seconds since anything new came: settings, a charge, a round."""
     errors: Mapping[int, float]
     """Test errors of the consensus by round."""
     agents: tuple[AgentSight, ...]
@@ -84,6 +86,26 @@ class Sight:
     def unit(self) -> str:
         """``round``, or ``epoch`` of a method in one place."""
         return "epoch" if at(self.settings, "network", "agents") is None else "round"
+
+    def verdict(self, stale: float | None = None) -> int:
+        """Exit code: 0 going on or finished, 5 finished in part, 3 dead, or nothing new for ``stale`` seconds."""
+        if self.summary is not None:
+            return IN_PART if self.lost else 0
+        silent = stale is not None and self.quiet >= stale
+        return RunError.exit_code if silent or self.phase == "broken" else 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what a monitor wants to know of it."""
+        most, names = self.most_spent, ("phase", "rounds", "done", "trouble")
+        return {
+            **{name: getattr(self, name) for name in names},
+            "mode": None if self.mode is None else self.mode.line(),
+            "quiet_seconds": int(self.quiet),
+            "test_error": self.errors[max(self.errors)] if self.errors else None,
+            "epsilon": None if most is None else {"agent": most.agent, "spent": most.spent, "budget": most.target},
+            "lost": {str(agent): round for agent, round in self.lost.items()},
+            "agents": [asdict(seen) for seen in self.agents],
+        }
 
     @property
     def most_spent(self) -> AgentSight | None:
@@ -143,11 +165,19 @@ class Metrics:
         self.agents[agent] = error, releases
 
 
-class Watcher:
-    """Looks at a run folder again and again."""
+def _changed(path: Path) -> float:
+    """When a file was written last; 0 where it is not there."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+
+class Watcher:
+    """Looks at a run folder again and again; ``clock`` gives the time of day, as files bear it."""
+
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
+        self.folder, self._clock = folder, clock
         self._metrics = Metrics(folder / "metrics.csv")
         self._header: HeaderLine | None = None
         self._followed: dict[Path, Follower] = {}
@@ -167,10 +197,11 @@ class Watcher:
 
     def look(self) -> Sight:
         """Return what the folder says now; RequestError if it is no run folder."""
+        config = self.folder / "config.toml"
         held = is_held(self.folder)  # before the summary, which is written before the lock is given up
         settings: Mapping[str, Any] = {}
         with suppress(OSError, ValueError):
-            settings = load_toml((self.folder / "config.toml").read_bytes())
+            settings = load_toml(config.read_bytes())
         if at(settings, "algorithm", "algorithm") is None:
             raise RequestError(f"{self.folder} is no run folder: it has no config.toml that names an algorithm")
         summary = self._summary()
@@ -188,7 +219,8 @@ class Watcher:
             phase=phase,
             rounds=rounds,
             done=max(self._metrics.done, self._charged),
-            written=None if written is None else max(0.0, time.time() - written),
+            written=None if written is None else max(0.0, self._clock() - written),
+            quiet=max(0.0, self._clock() - max(written or 0.0, *map(_changed, (config, *ledger_files(self.folder))))),
             errors=self._metrics.errors,
             agents=agents,
             lost=lost,

@@ -36,7 +36,7 @@ def test_a_log_tells_a_run_from_its_start_to_its_end(people: str, tmp_path: Path
     log, words = tmp_path / "log", (*SMALL, "--data", people, "--seed", "0", "-o", tmp_path / "run")
     cli.ok("run", *words, "--checkpoint-every", "2", "--log", log, "--log-level", "debug")
     told = events(log)
-    names = "start checkpoint round checkpoint round round finished".split()
+    names = ["start", "checkpoint", "round", "checkpoint", "round", "round", "finished"]
     assert [one["event"] for one in told] == names
     assert all(list(one)[:8] == KEYS for one in told)
     assert {(one["run"], one["agent"], one["start"]) for one in told} == {(str(tmp_path / "run"), None, 1)}

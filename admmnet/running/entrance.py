@@ -75,6 +75,7 @@ def perform(
     world = world_of(world, settings.get("transport", getattr(config, "transport", "auto")))
     install_exception_hook(world)
     config, given = arguments(world, config, settings, asked, stoppable=stoppable)
+    world.allow(config.round_deadline)
     raise_descriptors()
     ending = end_all_on_error(world, debug=debug, withhold=not config.simulation)
     loader = asked.loader if given is None else given.load

@@ -6,6 +6,7 @@ range are right, and of nobody else: ``gather_owned`` (docs/privacy.md, "What ot
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 import traceback
@@ -15,6 +16,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError, Terminated, printable, says
+from admmnet.log import say
 from admmnet.transport import World
 
 T = TypeVar("T")
@@ -123,6 +125,7 @@ def report_error(error: BaseException, world: World, *, debug: bool = False) -> 
             _trace(error)
         print(f"admmnet: {describe_error(error)}", file=sys.stderr, flush=True)  # noqa: T201 (the one place besides cli)
     if not shared and world.size > 1:
+        say("error", describe_error(error, public=True), logging.ERROR, code=code)
         time.sleep(GRACE)
         world.abort(code)
     return code

@@ -22,6 +22,7 @@ from admmnet.errors import RunError
 from admmnet.graph.simple import Graph
 from admmnet.transport import Inbox, Outgoing, Parcel, Transport, Trees, Words, World
 from admmnet.transport.layout import Hosting
+from admmnet.transport.stall import Stall
 from admmnet.transport.sweep import Partial, Unfit, check
 from admmnet.types import Integers, Matrix, Total, Vector
 
@@ -35,21 +36,22 @@ SHORTEST_PAUSE, LONGEST_PAUSE = 50e-6, 1e-3
 """Seconds. A pause is 5% of the time waited so far, between these."""
 
 
+STALL = Stall()
+"""Since when this process waits in MPI, of which there is one in a process."""
+ABORT = 10.0
+"""Seconds that MPI has to end all ranks."""
+
+
 def wait(request: Any) -> None:
     """Wait for an MPI request without starving the other ranks of this machine."""
-    for _ in range(SPINS):
-        if request.Test():
-            return
-    start = time.perf_counter()
-    while not request.Test():
-        waited = time.perf_counter() - start
-        time.sleep(min(max(0.05 * waited, SHORTEST_PAUSE), LONGEST_PAUSE))
-
-
-def together(comm: Any) -> Any:
-    """Return a communicator once all its ranks are here: what blocks in MPI spins until the last one comes."""
-    wait(comm.Ibarrier())
-    return comm
+    with STALL:
+        for _ in range(SPINS):
+            if request.Test():
+                return
+        start = time.perf_counter()
+        while not request.Test():
+            waited = time.perf_counter() - start
+            time.sleep(min(max(0.05 * waited, SHORTEST_PAUSE), LONGEST_PAUSE))
 
 
 class _Coming:
@@ -122,6 +124,13 @@ class MPIWorld:
         self._comm = MPI.COMM_WORLD
         self.rank, self.size = int(self._comm.rank), int(self._comm.size)
         self.library = str(MPI.Get_library_version()).splitlines()[0].strip()
+        STALL.name = f"rank {self.rank} on {MPI.Get_processor_name()}"
+        if self.size > 1:
+            STALL.watch()
+
+    def allow(self, seconds: float) -> None:
+        """See ``World.allow``."""
+        STALL.deadline = seconds
 
     def gather(self, value: Any) -> list[Any]:
         """See ``World.gather``: JSON, never pickle."""
@@ -144,7 +153,9 @@ class MPIWorld:
         """End every rank."""
         sys.stdout.flush()
         sys.stderr.flush()
-        self._comm.Abort(code)
+        STALL.deadline, STALL.code = ABORT, code
+        with STALL:
+            self._comm.Abort(code)
         sys.exit(code)
 
     def connect(self, graph: Graph, block: int = 1) -> Transport:
@@ -162,7 +173,9 @@ class MPITransport(Hosting):
     def __init__(self, world: World, comm: Any, graph: Graph, block: int = 1) -> None:
         super().__init__(world, graph, block)
         self._world_comm, ranks = comm, list(self._to)
-        self._comm = together(comm).Create_dist_graph_adjacent(ranks, ranks)
+        wait(comm.Ibarrier())  # what blocks in MPI spins until the last one comes
+        with STALL:
+            self._comm = comm.Create_dist_graph_adjacent(ranks, ranks)
         self._places = np.argsort(np.concatenate(self.layout.owners))  # of agents among rows by rank
 
     def exchange(self, outgoing: Outgoing, round: int, words: Words | None = None) -> Inbox:
@@ -249,4 +262,5 @@ class MPITransport(Hosting):
 
     def close(self) -> None:
         """Free the graph communicator."""
-        self._comm.Free()
+        with STALL:
+            self._comm.Free()

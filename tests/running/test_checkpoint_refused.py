@@ -160,7 +160,7 @@ def test_settings_of_a_resumed_run(place: Place) -> None:
     assert resuming(RunConfig(resume=str(folder), checkpoint_every=5)).checkpoint_every == 5
     with pytest.raises(RequestError, match=r"rounds = 9 differs from the interrupted run's 7"):
         resuming(RunConfig(resume=str(folder), rounds=9))
-    with pytest.raises(RequestError, match=r"round_deadline = 9 goes with transport = 'zmq', not 'auto'"):
+    with pytest.raises(RequestError, match=r"round_deadline = 9 goes with transport = 'zmq' or 'mpi', not 'auto'"):
         resumed_config(folder, {"round_deadline": 9.0})
 
 

@@ -75,6 +75,9 @@ class ZmqWorld:
             self.member.disown(process, "a value that it shares with all is no JSON")
             return None
 
+    def allow(self, seconds: float) -> None:
+        """See ``World.allow``: neighbours tell this process that they live."""
+
     def outlive(self) -> None:
         """See ``World.outlive``."""
         self.member.on_loss = "continue"

@@ -106,7 +106,7 @@ def agent(
     teller = reporter or progress
     relayed = heard(reporter.event, LEVELS["info"], number) if reporter else nullcontext()
     try:
-        with relayed, telling(log, log_level, metrics, number) as figures, progress:
+        with relayed, telling(log, log_level, metrics, agent=number) as figures, progress:
             world = open_agent(network, number, settings, keys, identity, parent)
             if figures is not None:
                 figures.live = world.figures

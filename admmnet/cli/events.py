@@ -43,8 +43,12 @@ def heard(take: Callable[[dict[str, Any]], object], least: int, agent: int | Non
 
 
 @contextmanager
-def telling(log: str | None, level: str, metrics: str | None, agent: int | None = None) -> Iterator[Metrics | None]:
+def telling(
+    log: str | None, level: str, metrics: str | None, *, agent: int | None = None, rank: int | None = None
+) -> Iterator[Metrics | None]:
     """Write events of this block to a log, and serve figures; what ends the block is an event, too.
+
+    A ``rank`` that is given has a file in the run folder while it lives.
 
     Raises
     ------
@@ -59,6 +63,12 @@ def telling(log: str | None, level: str, metrics: str | None, agent: int | None 
             server = Metrics(metrics)
             opened.callback(server.close)
             opened.enter_context(heard(server.take, LEVELS["debug"], agent))
+        if rank is not None:
+            from admmnet.running.ranks import Alive
+
+            alive = Alive(rank)
+            opened.callback(alive.leave)
+            opened.enter_context(heard(alive.take, LEVELS["debug"]))
         if log is not None:
             file = LogFile(log)
             opened.callback(file.close)

@@ -10,7 +10,10 @@ import pytest
 
 from tests.doc_pages import ROOT, name
 
-ABSOLUTE = re.compile(r"(?<![\w.~$})/:*-])/(?:home|root|work|tmp|Users|usr|opt|mnt|etc|var|srv)/(?!bin/env\b|admmnet\b)[\w.-]+")
+ABSOLUTE = re.compile(
+    r"(?<![\w.~$})/:*-])/(?:home|root|work|tmp|Users|usr|opt|mnt|etc|var|srv)/"
+    r"(?!bin/env\b|(?:lib/)?admmnet\b|systemd/system\b)[\w.-]+"
+)
 HOSTS = ("pypi org", "pythonhosted org", "anaconda org", "npmjs org", "npmjs com", "proxy.golang org", "crates io")
 REGISTRIES = re.compile("|".join(re.escape(host.replace(" ", ".")) for host in HOSTS))
 

@@ -14,10 +14,9 @@ from typing import NamedTuple
 from tests.doc_pages import ROOT, blocks, name, prose
 from tests.real_sets import FOLDER, held
 
-MORE = ROOT / "launch" / "zmq-hosts.md"
 NIGHTLY = ("docs/audit.md", "docs/compare.md", "docs/reproduction.md", "docs/scale.md", "docs/trouble.md")
 """Pages of grids, large networks and many like runs: tried where ADMMNET_PAGES=all, as launch/nightly.sh has it."""
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "topologies" / "README.md", MORE]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "topologies" / "README.md"]
 
 
 class Step(NamedTuple):
@@ -52,6 +51,8 @@ UNRUN = (
     Unrun(r"ADMMNET_DATA=DIR launch/nightly\.sh", "half an hour; tests/test_launch.py runs it with stand-ins"),
     Unrun(r"admmnet compare docs/\w+.toml", "many minutes; tests/experiments/test_grid_file.py runs a small one"),
     Unrun(r"admmnet reproduce\b", "minutes each; its flags are checked in tests/docs/test_docs_commands.py"),
+    Unrun(r"sudo\b", "changes the machine; tests/processes/test_services.py runs the unit's command"),
+    Unrun(r"docker\b", "builds an image; tests/processes/test_services.py runs its services' commands"),
     REAL,
 )
 

@@ -15,13 +15,11 @@ class AdmmnetError(Exception):
     exit_code = 3
     shared = False
     """Whether every process of the run raises it, so that one of them reports it."""
-    instead: str | None = None
-    """What is public of a message that quotes records."""
 
     @property
     def public(self) -> str:
-        """The message without what was read from records: all that another process, a private run or a log shows."""
-        return str(self) if self.instead is None else self.instead
+        """The message without what was read from records: all that another process, or a private run, shows."""
+        return str(self)
 
     def of_all(self) -> Self:
         """Say that every process of the run raises it."""

@@ -45,8 +45,8 @@ class About:
     """Word for the value on the help page."""
     short: str = ""
     """One-letter flag."""
-    scope: Literal["", "network", "zmq", "processes"] = ""
-    """Who has it: all methods "", those of a ``network``, of the transport ``zmq``, or of that and ``mpi``."""
+    scope: Literal["", "network", "zmq"] = ""
+    """Who has it: all methods "", those of a ``network``, or those with the transport ``zmq``."""
     numbers: bool = True
     """Whether another value gives other vectors."""
     resume: bool = False

@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.events import event_flags, heard, telling
-from admmnet.cli.flags import explain_flag, output_flags
+from admmnet.cli.flags import event_flags, explain_flag, output_flags, telling
 from admmnet.cli.settings import DEFAULTS, SettingsCommand, given_in, leave, tell
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.config.toml import load_config, read_values
 from admmnet.errors import CheckFailed, RequestError, RunError
 from admmnet.graph.specs import is_random
-from admmnet.log import LEVELS, say
+from admmnet.log import EventHandler, say
 
 if TYPE_CHECKING:
     from admmnet.identity.keys import Identity
@@ -57,9 +56,6 @@ def agent(
     quiet: bool,
     as_json: bool,
     debug: bool,
-    log: str | None,
-    log_level: str,
-    metrics: str | None,
     parent: int | None,
     report: int | None,
     answered: bool,
@@ -104,9 +100,9 @@ def agent(
     progress = Progress(told=not quiet and not as_json)
     reporter = None if report is None else Reporter(report, answered=answered)
     teller = reporter or progress
-    relayed = heard(reporter.event, LEVELS["info"], number) if reporter else nullcontext()
+    relayed = EventHandler(reporter.event, "info", number) if reporter else nullcontext()
     try:
-        with relayed, telling(log, log_level, metrics, agent=number) as figures, progress:
+        with relayed, telling(agent=number) as figures, progress:
             asker = _asker(network, number, keys, settings)
             try:
                 world = open_agent(network, number, settings, keys, identity, parent, asker)

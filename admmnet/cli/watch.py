@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from admmnet.cli.flags import PATH
 from admmnet.errors import RequestError, RunError
@@ -25,12 +25,7 @@ POLL = 0.2
 @click.argument("run", required=False, type=PATH, metavar="[RUN]")
 @click.option("--once", is_flag=True, help="show it as it is now and end; the exit code says how it is")
 @click.option("--json", "as_json", is_flag=True, help="with --once: print JSON")
-@click.option(
-    "--stale",
-    type=click.FloatRange(min=0.0),
-    metavar="SECONDS",
-    help="with --once: exit code 3 if nothing new has come for so long",
-)
+@click.option("--stale", type=click.FloatRange(min=0.0), metavar="SECONDS", help="with --once: 3 if nothing new came")
 @click.option(
     "--wait",
     type=click.FloatRange(min=0.0),
@@ -46,7 +41,7 @@ POLL = 0.2
     metavar="SECONDS",
     help="pause between two looks",
 )
-def watch(run: Path | None, *, once: bool, as_json: bool, stale: float | None, wait: float, every: float) -> None:
+def watch(run: Path | None, once: bool, as_json: bool, stale: float | None, wait: float, every: float) -> None:
     """Watch a run through its folder: rounds, error, epsilon spent, who is lost.
 
     RUN is a run folder, also of one host's agent, of any transport, finished or not; by default the newest in
@@ -124,19 +119,16 @@ def _tell(watcher: Watcher, every: float) -> Sight:
 
 def _print(watcher: Watcher, stale: float | None, *, as_json: bool) -> int:
     """Show the run once; return the exit code."""
-    sight = watcher.look()
-    if as_json:
-        print(json.dumps({"run": str(watcher.folder), **sight.to_json()}, indent=2))
-        return sight.verdict(stale)
     from admmnet.cli.frame import Screen
     from admmnet.report.columns import console
 
-    out = console()
-    out.print(Screen(watcher.folder).of(sight, out, whole=True))
-    if sight.phase == "broken":
-        print(_words(watcher))
-    elif sight.verdict(stale) == RunError.exit_code:
-        print(f"nothing new has come for {seconds(sight.quiet)}")
+    out, sight = console(), watcher.look()
+    if as_json:
+        print(msgspec.json.format(msgspec.json.encode(sight), indent=2).decode())
+    else:
+        out.print(Screen(watcher.folder).of(sight, out, whole=True))
+        if sight.phase == "broken":
+            print(_words(watcher))
     return sight.verdict(stale)
 
 

@@ -230,12 +230,10 @@ class RunConfig(RunSettings, FaultSettings, NetworkSettings, DataSettings, Metho
                 )
             if own.name in self.chosen_method.lacks:
                 raise RequestError(f"{own.name} does not go with algorithm = {self.algorithm!r}, which has none")
-            owners = {"zmq": ("zmq",), "processes": ("zmq", "mpi")}.get(own.about.scope)
-            if owners is not None and self.transport not in owners:
-                named = " or ".join(map(repr, owners))
+            if own.about.scope == "zmq" and self.transport != "zmq":
                 raise RequestError(
-                    f"{own.name} = {value:g} goes with transport = {named}, not {self.transport!r}, which has no such "
-                    "deadline"
+                    f"{own.name} = {value:g} goes with transport = 'zmq', not {self.transport!r}, which has no "
+                    "deadlines"
                 )
 
     def check_task(self) -> None:

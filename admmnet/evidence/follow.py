@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +63,6 @@ class Sight:
     """How many are planned; None where nobody can tell."""
     done: int
     """How many are over, as far as metrics.csv and the ledgers tell."""
-    written: float | None
-    """Seconds since the last one was written."""
     quiet: float
     """Seconds since anything new came: settings, a charge, a round."""
     errors: Mapping[int, float]
@@ -94,19 +92,6 @@ class Sight:
         silent = stale is not None and self.quiet >= stale
         return RunError.exit_code if silent or self.phase == "broken" else 0
 
-    def to_json(self) -> dict[str, Any]:
-        """Return what a monitor wants to know of it."""
-        most, names = self.most_spent, ("phase", "rounds", "done", "trouble")
-        return {
-            **{name: getattr(self, name) for name in names},
-            "mode": None if self.mode is None else self.mode.line(),
-            "quiet_seconds": int(self.quiet),
-            "test_error": self.errors[max(self.errors)] if self.errors else None,
-            "epsilon": None if most is None else {"agent": most.agent, "spent": most.spent, "budget": most.target},
-            "lost": {str(agent): round for agent, round in self.lost.items()},
-            "agents": [asdict(seen) for seen in self.agents],
-        }
-
     @property
     def most_spent(self) -> AgentSight | None:
         """Agent that has spent the largest share of its budget; None without budgets."""
@@ -127,8 +112,8 @@ class Metrics:
         self.last: dict[int, int] = {}  # round of the last release, where that is known
         self.done = self._offset = self._new = 0
 
-    def read(self) -> float | None:
-        """Take in what is new; return the time of the last change, None where there is no such file."""
+    def read(self) -> None:
+        """Take in what is new."""
         try:
             with self._path.open("rb") as file:
                 status = os.fstat(file.fileno())
@@ -138,12 +123,11 @@ class Metrics:
                 file.seek(self._offset)
                 data = file.read()
         except OSError:
-            return None
+            return
         lines = data[: data.rfind(b"\n") + 1]
         self._offset += len(lines)
         for line in lines.splitlines():
             self._take(line.split(b","))
-        return status.st_mtime
 
     def _take(self, row: list[bytes]) -> None:
         try:
@@ -163,14 +147,6 @@ class Metrics:
         elif made > 0:  # in some of the rounds since the last one that was measured
             self.last.pop(agent, None)
         self.agents[agent] = error, releases
-
-
-def _changed(path: Path) -> float:
-    """When a file was written last; 0 where it is not there."""
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0
 
 
 class Watcher:
@@ -197,15 +173,16 @@ class Watcher:
 
     def look(self) -> Sight:
         """Return what the folder says now; RequestError if it is no run folder."""
-        config = self.folder / "config.toml"
         held = is_held(self.folder)  # before the summary, which is written before the lock is given up
         settings: Mapping[str, Any] = {}
         with suppress(OSError, ValueError):
-            settings = load_toml(config.read_bytes())
+            settings = load_toml((self.folder / "config.toml").read_bytes())
         if at(settings, "algorithm", "algorithm") is None:
             raise RequestError(f"{self.folder} is no run folder: it has no config.toml that names an algorithm")
         summary = self._summary()
-        written = self._metrics.read()
+        self._metrics.read()
+        paths = [self.folder / "config.toml", self.folder / "metrics.csv", *ledger_files(self.folder)]
+        newest = max((path.stat().st_mtime for path in paths if path.exists()), default=0.0)
         ended = summary is not None or held is False
         phase = "broken" if held is False else "running" if held else "unknown"
         phase = phase if summary is None else "stopped" if summary.stopped else "finished"
@@ -219,8 +196,7 @@ class Watcher:
             phase=phase,
             rounds=rounds,
             done=max(self._metrics.done, self._charged),
-            written=None if written is None else max(0.0, self._clock() - written),
-            quiet=max(0.0, self._clock() - max(written or 0.0, *map(_changed, (config, *ledger_files(self.folder))))),
+            quiet=max(0.0, self._clock() - newest),
             errors=self._metrics.errors,
             agents=agents,
             lost=lost,

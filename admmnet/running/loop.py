@@ -86,15 +86,9 @@ def execute(
         # keeps what was charged, whatever happens
         opened.callback(close_all, [agent.ledger for agent in agents])
         start, tail = max(keeper.start, 0), TailAverage(plan.method.rounds)
-        say(
-            "start",
-            f"{plan.settings.algorithm} on {counted(len(plan.graph), 'agent')} begins in round {start}",
-            run=str(folder),
-            start=max(1, len(keeper.starts)),
-            round=start,
-            rounds=plan.rounds,
-            members=len(plan.graph) - len(transport.lost),
-        )
+        text = f"{plan.settings.algorithm} on {counted(len(plan.graph), 'agent')} begins in round {start}"
+        facts = {"start": max(1, len(keeper.starts)), "rounds": plan.rounds, "members": len(plan.graph)}
+        say("start", text, run=str(folder), round=start, **facts)
         if keeper.start < 0:  # an earlier start died among the stages
             keeper.restore(blocks, tail)
         data, found = run_prologue(plan, transport, blocks, attempts, keeper, folder)

@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from logging import getLevelNamesMapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_config, to_toml
 from admmnet.errors import IN_PART, AdmmnetError, BudgetError, CheckFailed, RequestError, RunError, StopRun
 from admmnet.graph.simple import Graph
-from admmnet.log import say_again
+from admmnet.log import say
 from admmnet.running.ends import last_words
 from admmnet.running.events import OnRound, Outcome, outcome_of, say_round
 from admmnet.running.reports import GO, LONGEST, STOP, AgentReport, report_pair
@@ -296,7 +297,8 @@ class Starter:
         """Take in a message, and answer it."""
         said = msgspec.json.decode(reports.recv(LONGEST), type=AgentReport)
         if said.event is not None:
-            say_again(said.event)
+            event, text, level = (said.event.pop(name) for name in ("event", "text", "level"))
+            say(event, text, getLevelNamesMapping()[level.upper()], **said.event)
             return
         if said.round is None:
             if not self._started:

@@ -96,9 +96,6 @@ class World(Protocol):
     def gather(self, value: Any) -> list[Any]:
         """Collect one JSON value from every process, in rank order, at every process; None at lost ranks."""
 
-    def allow(self, seconds: float) -> None:
-        """Let this process wait no longer than so for others, where nothing else tells a dead one: over MPI."""
-
     def outlive(self) -> None:
         """Go on without processes that fail from now on: at the end of a run over hosts of their own."""
 

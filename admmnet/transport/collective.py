@@ -44,19 +44,15 @@ def told_by_all(
     Where this process has nothing to say, nobody has: any word is an error then.
     """
     told: Mapping[str, Any] | tuple[int, str] | None = None
-    public = None
     try:
         result = step()
         told = say(result)
     except AdmmnetError as error:
-        public = error.public
-        told = (error.exit_code, str(error) if quoting else public)
+        told = (error.exit_code, str(error) if quoting else error.public)
     answers = world.gather(told)
     for rank, answer in enumerate(answers):
         if answer is not None and (told is None or not isinstance(answer, Mapping)):
-            shared = _shared(world, rank, answer)
-            shared.instead = public if rank == world.rank else None
-            raise shared
+            raise _shared(world, rank, answer)
     return result, answers
 
 
@@ -125,22 +121,21 @@ def report_error(error: BaseException, world: World, *, debug: bool = False) -> 
             _trace(error)
         print(f"admmnet: {describe_error(error)}", file=sys.stderr, flush=True)  # noqa: T201 (the one place besides cli)
     if not shared and world.size > 1:
-        say("error", describe_error(error, public=True), logging.ERROR, code=code)
+        say("error", describe_error(error), logging.ERROR, code=code)
         time.sleep(GRACE)
         world.abort(code)
     return code
 
 
 def code_of(error: BaseException) -> int:
-    """Exit code of an error (docs/cli.md)."""
-    if isinstance(error, AdmmnetError | Terminated):
-        return error.exit_code
-    return 130 if isinstance(error, KeyboardInterrupt) else 3
+    """Exit code of an error."""
+    interrupted = isinstance(error, KeyboardInterrupt)
+    return error.exit_code if isinstance(error, AdmmnetError | Terminated) else 130 if interrupted else 3
 
 
-def describe_error(error: BaseException, *, public: bool = False) -> str:
-    """One or two lines that name the cause and the remedy; ``public``: without what may quote records."""
-    withheld = public or getattr(error, "withheld", False)
+def describe_error(error: BaseException) -> str:
+    """One or two lines that name the cause and the remedy."""
+    withheld = getattr(error, "withheld", False)
     if isinstance(error, AdmmnetError):
         return error.public if withheld else str(error)
     if isinstance(error, KeyboardInterrupt):

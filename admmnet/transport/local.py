@@ -32,9 +32,6 @@ class LocalWorld:
         """Return the value in a list, as JSON would carry it."""
         return [json.loads(json.dumps(value))]
 
-    def allow(self, seconds: float) -> None:
-        """There is nobody to wait for."""
-
     def outlive(self) -> None:
         """There are no others."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from functools import cached_property
@@ -22,7 +23,7 @@ from admmnet.errors import RunError
 from admmnet.graph.simple import Graph
 from admmnet.transport import Inbox, Outgoing, Parcel, Transport, Trees, Words, World
 from admmnet.transport.layout import Hosting
-from admmnet.transport.stall import Stall
+from admmnet.transport.stall import STALL
 from admmnet.transport.sweep import Partial, Unfit, check
 from admmnet.types import Integers, Matrix, Total, Vector
 
@@ -34,12 +35,8 @@ SPINS = 20
 """Tests of a pending operation before the first pause."""
 SHORTEST_PAUSE, LONGEST_PAUSE = 50e-6, 1e-3
 """Seconds. A pause is 5% of the time waited so far, between these."""
-
-
-STALL = Stall()
-"""Since when this process waits in MPI, of which there is one in a process."""
 ABORT = 10.0
-"""Seconds that MPI has to end all ranks."""
+"""Seconds that MPI has to end all ranks: its Abort may hang."""
 
 
 def wait(request: Any) -> None:
@@ -124,13 +121,9 @@ class MPIWorld:
         self._comm = MPI.COMM_WORLD
         self.rank, self.size = int(self._comm.rank), int(self._comm.size)
         self.library = str(MPI.Get_library_version()).splitlines()[0].strip()
-        STALL.name = f"rank {self.rank} on {MPI.Get_processor_name()}"
         if self.size > 1:
-            STALL.watch()
-
-    def allow(self, seconds: float) -> None:
-        """See ``World.allow``."""
-        STALL.deadline = seconds
+            name = f"rank {self.rank} on {MPI.Get_processor_name()}"
+            threading.Thread(target=STALL.watch, args=(name,), daemon=True).start()
 
     def gather(self, value: Any) -> list[Any]:
         """See ``World.gather``: JSON, never pickle."""

@@ -8,7 +8,7 @@ from functools import partial
 from admmnet.errors import RequestError
 from admmnet.settings import Auto, setting
 
-_deadline = partial(setting, table="network", within="[0.1, 1e6]", resume=True, hosts=True)
+_deadline = partial(setting, table="network", within="[0.1, 1e6]", scope="zmq", resume=True, hosts=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,16 +58,12 @@ class NetworkSettings:
         "keep signed receipts of every round; always kept in private runs and with --transport zmq",
         resume=True,
     )
-    connect_deadline: float = _deadline(60.0, scope="zmq", help="seconds until the next zmq process must have come")
-    heartbeat_deadline: float = _deadline(
-        10.0, scope="zmq", help="seconds without a sign of life until a zmq neighbour is lost"
-    )
+    connect_deadline: float = _deadline(60.0, help="seconds until the next zmq process must have come")
+    heartbeat_deadline: float = _deadline(10.0, help="seconds without a sign of life until a zmq neighbour is lost")
     round_deadline: float = _deadline(
-        600.0,
-        scope="processes",
-        help="seconds that a zmq neighbour may take for its part of a round, or that a rank may wait in MPI",
+        600.0, scope="network", help="seconds that a zmq neighbour may take for its part of a round, or a wait in MPI"
     )
-    shutdown_deadline: float = _deadline(10.0, scope="zmq", help="seconds in which zmq agents must end after an error")
+    shutdown_deadline: float = _deadline(10.0, help="seconds in which zmq agents must end after an error")
     linger: float = setting(
         60.0,
         "network",

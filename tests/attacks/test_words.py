@@ -36,9 +36,6 @@ class Heard:
     def __init__(self, *said: Any) -> None:
         self.said = list(said)
 
-    def allow(self, seconds: float) -> None:
-        raise NotImplementedError
-
     def gather(self, value: Any) -> list[Any]:
         return list(json.loads(json.dumps([value, self.said.pop(0) if self.said else None])))
 

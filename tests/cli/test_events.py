@@ -13,9 +13,8 @@ from urllib.request import urlopen
 import pytest
 
 from admmnet import RequestError, RoundEvent, run
-from admmnet.cli.events import heard
-from admmnet.log import LEVELS, LOGGER, Waiting, say
-from admmnet.running.metrics import FIGURES, Metrics, address_of
+from admmnet.log import LOGGER, EventHandler, Waiting, say
+from admmnet.running.metrics import FIGURES, Metrics
 from tests.command_runs import Admmnet
 from tests.people_runs import small
 
@@ -63,11 +62,11 @@ def test_an_error_is_told_without_what_was_read(tmp_path: Path, cli: Admmnet) ->
     (tmp_path / "rows.csv").write_text("a,sick\n" + "1,0\nsecretive,1\n" * 20, encoding="utf-8")
     schema = 'label = "sick"\nlabels = ["0", "1"]\n[columns.a]\nkind = "numeric"\nlow = 0\nhigh = 9\n'
     (tmp_path / "schema.toml").write_text(schema, encoding="utf-8")
-    words = (*SMALL, "--data", tmp_path / "rows.csv", "--schema", tmp_path / "schema.toml", "--simulate")
-    said = cli.refused("run", *words, "--log", tmp_path / "log")
+    words = (*SMALL, "--data", tmp_path / "rows.csv", "--schema", tmp_path / "schema.toml", "--private")
+    cli.refused("run", *words, "--no-test", "--no-account", "--log", tmp_path / "log")
     (error,) = events(tmp_path / "log")
     assert (error["event"], error["level"], error["code"]) == ("error", "error", 2)
-    assert "secretive" in said
+    assert "rows.csv is not as declared" in error["text"]
     assert "secretive" not in (tmp_path / "log").read_text()
 
 
@@ -85,7 +84,7 @@ def test_a_full_disk_ends_no_run_and_is_told_once(people: str, tmp_path: Path, c
     words = (*SMALL, "--data", people, "--seed", "0", "-o", tmp_path / "run")
     code, _, err = cli("run", *words, "--log", "/dev/full", "--log-level", "debug")
     assert code == 0
-    assert err == "admmnet: warning: --log /dev/full takes no more: No space left on device; the run goes on\n"
+    assert err == "admmnet: warning: --log /dev/full takes no more, as on a full disk; the run goes on\n"
 
 
 def test_what_cannot_be_opened_is_refused_before_anything_is_made(people: str, tmp_path: Path, cli: Admmnet) -> None:
@@ -94,20 +93,20 @@ def test_what_cannot_be_opened_is_refused_before_anything_is_made(people: str, t
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         said = cli.refused("run", *words, "--metrics", port)
-    assert said.endswith("cannot listen there: Address already in use; give another port, or end what listens\n")
+    assert said.endswith(
+        "nothing can listen there: Address already in use; give [HOST:]PORT with a port that is free\n"
+    )
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("text", ["", "host", "1.2.3.4:", ":70000", "٣"])
+@pytest.mark.parametrize("text", ["", "host", "127.0.0.1:", ":70000", "nowhere.invalid:80"])
 def test_what_is_no_address_is_refused(text: str) -> None:
-    with pytest.raises(RequestError, match=r"give \[HOST:\]PORT"):
-        address_of(text)
-    assert address_of("[::1]:80") == ("::1", 80)
-    assert address_of("9464") == ("127.0.0.1", 9464)
+    with pytest.raises(RequestError, match=r"give \[HOST:\]PORT with a port that is free"):
+        Metrics(text)
 
 
 def get(metrics: Metrics, path: str) -> str:
-    with urlopen(f"http://127.0.0.1:{metrics.port}{path}", timeout=10) as answer:
+    with urlopen(f"http://127.0.0.1:{metrics.server_address[1]}{path}", timeout=10) as answer:
         content: bytes = answer.read()
     return content.decode()
 
@@ -120,7 +119,10 @@ def test_figures_of_a_run_that_goes_on_are_served(people: str, tmp_path: Path) -
     def ask(event: RoundEvent) -> None:
         pages.append((get(metrics, "/metrics"), json.loads(get(metrics, "/health")), event))
 
-    with heard(metrics.take, LEVELS["debug"]), socket.create_connection(("127.0.0.1", metrics.port)) as silent:
+    with (
+        EventHandler(metrics.take, "debug"),
+        socket.create_connection(("127.0.0.1", int(metrics.server_address[1]))) as silent,
+    ):
         silent.close()  # a client that leaves without a word
         run(small(people, tmp_path / "run", seed=0), on_round=ask)
     metrics.close()
@@ -137,24 +139,21 @@ def test_figures_of_a_run_that_goes_on_are_served(people: str, tmp_path: Path) -
 
 def test_who_asks_and_says_nothing_holds_nobody_up() -> None:
     metrics = Metrics("0")
-    with socket.create_connection(("127.0.0.1", metrics.port)):
+    with socket.create_connection(("127.0.0.1", int(metrics.server_address[1]))):
         metrics.take({"round": 1})
         metrics.close()
-    assert metrics.figures() == {"round": 1}
+    assert metrics.known == {"round": 1}
 
 
 def test_a_wait_is_told_of_every_thirty_seconds() -> None:
     told: list[dict[str, Any]] = []
     waiting = Waiting()
-    with heard(told.append, LEVELS["info"], agent=4):
+    with EventHandler(told.append, "info", agent=4):
         say("start", "begins", run="r", start=2, round=7)
         for now in (101.0, 129.0, 130.5, 159.0, 191.0):
             waiting.look(100.0, now, ["agent 1", "agent 3"])
-        assert waiting.seconds(195.0) == 95
-        waiting.end()
         waiting.look(300.0, 331.0, ["agent 1"])
     assert [one.get("seconds") for one in told] == [None, 30, 91, 31]
     assert told[1]["text"] == "waiting for agent 1, agent 3 for 30 s"
     assert (told[1]["agent"], told[1]["start"], told[1]["round"], told[1]["level"]) == (4, 2, 7, "warning")
-    waiting.end()
-    assert waiting.seconds(400.0) == 0
+    assert waiting.since == 300.0

@@ -126,7 +126,7 @@ def test_one_look_at_a_run_that_goes_on(people: str, tmp_path: Path, watch: Admm
         code, out, _ = watch(folder, "--once", "--json", "--stale", "0")
         shown = json.loads(out)
         assert (shown["phase"], shown["done"], shown["rounds"]) == ("running", (1, 1, 2, 4)[event.round], 4)
-        assert shown["epsilon"]["spent"] == max(event.epsilon.values())
+        assert {seen["agent"]: seen["spent"] for seen in shown["agents"]} == event.epsilon
         newest = max(path.stat().st_mtime for path in [folder / "metrics.csv", *(folder / "ledger").iterdir()])
         sight = Watcher(folder, lambda: newest + 50.0).look()
         seen.append((code, watch(folder, "--once", "--stale", "3600").code, sight))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from admmnet.cli import run_command_line
-from admmnet.running.ranks import Alive, launch
+from admmnet.cli.launch import alive, started
 
 from .launch import DEADLINE, ROOT, admmnet
 
@@ -45,7 +45,7 @@ def test_a_killed_agent_is_named_and_the_run_goes_on(transport: str, tmp_path: P
         ended = admmnet(0, "launch", "-n", "3", *again, "--", "run", *words)
         named = "rank 1 (process "
     else:
-        ended = admmnet(0, "run", "--transport", "zmq", *again, *words)
+        ended = admmnet(0, "run", "--transport", "zmq", "--resume", "auto", *again, *words)
         named = "agent 1 is lost in round 3: its process was ended by SIGKILL"
     assert ended.code == 0, ended.err
     (said,) = ended.messages
@@ -75,7 +75,7 @@ def test_only_what_may_end_otherwise_is_started_again(
     )
     said = json.dumps({"rank": 4, "pid": 1, "host": "elsewhere", "round": 7, "code": None})
     command = [sys.executable, "-c", program, str(tmp_path), said, *map(str, codes)]
-    assert launch(command, tmp_path, restarts=2) == code
+    assert started(command, tmp_path / "alive", restarts=2) == code
     assert len(list(tmp_path.glob("ended-*"))) == starts
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == starts - (code in (0, 2, 5))
@@ -107,19 +107,16 @@ def test_signals_reach_the_ranks(number: int, tmp_path: Path) -> None:
 
 
 def test_a_rank_says_where_it_is_once_a_second(tmp_path: Path) -> None:
-    now = [100.0]
-    alive = Alive(2, lambda: now[0])
-    alive.take({"event": "start", "run": None, "round": None})
-    seen = []
-    for now[0], event, round in ((100.0, "start", 0), (100.5, "round", 1), (101.5, "round", 2), (101.6, "error", 3)):
-        alive.take({"event": event, "run": str(tmp_path), "round": round, "code": 4 if event == "error" else None})
+    now, seen = [100.0], []
+    take = alive(2, lambda: now[0])
+    take({"event": "line-up", "run": None, "round": None})
+    told = [(100.0, "start", 0), (100.5, "round", 1), (101.5, "round", 2), (101.6, "error", 3), (101.7, "finished", 4)]
+    for now[0], event, round in told:
+        take({"event": event, "run": str(tmp_path), "round": round, "code": 4 if event == "error" else None})
         said = json.loads((tmp_path / "alive" / "rank-002.json").read_text())
         assert (said["rank"], said["pid"]) == (2, os.getpid())
         seen.append((said["round"], said["code"]))
-    assert seen == [(0, None), (0, None), (2, None), (3, 4)]
-    alive.leave()
-    alive.leave()
-    assert list((tmp_path / "alive").iterdir()) == []
+    assert seen == [(0, None), (0, None), (2, None), (3, 4), (4, 0)]
 
 
 def test_what_cannot_be_launched_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,4 +124,4 @@ def test_what_cannot_be_launched_is_refused(capsys: pytest.CaptureFixture[str]) 
         assert run_command_line(["launch", "-n", "2", "--", *words]) == 2
         assert "give the words of a run behind --" in capsys.readouterr().err
     assert run_command_line(["run", "--restarts", "1", "--transport", "local"]) == 2
-    assert "`admmnet launch --restarts`" in capsys.readouterr().err
+    assert "--restarts goes with --transport zmq --out DIR --resume auto" in capsys.readouterr().err

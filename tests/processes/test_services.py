@@ -113,7 +113,7 @@ def test_sites_run_a_network_by_the_unit_and_by_containers(tmp_path: Path) -> No
         key = site / f"agent-00{i}.secret.toml"
         shutil.copy(net / "keys" / key.name, key)
         (secret,) = own["secrets"]
-        places = {
+        places: dict[str, Any] = {
             f"/run/secrets/{secret['target']}": tmp_path / Path(content["secrets"][secret["source"]]["file"]).name
         }
         places = {path: site / place.name for path, place in places.items()}
@@ -135,7 +135,9 @@ def test_sites_run_a_network_by_the_unit_and_by_containers(tmp_path: Path) -> No
         assert end.code == 0, end.err
         assert '"event": "finished"' in end.out.splitlines()[-1]
         assert run_command_line(["ledger", "verify", str(folder), "--require", "private"]) == 0
-        assert read_run(folder).summary["per_agent"][i]["records"] == 60
+        summary = read_run(folder).summary
+        assert summary is not None
+        assert summary["per_agent"][i]["records"] == 60
     check = [replaced(word, {"/state": tmp_path / "state-3"}) for word in content["x-agent"]["healthcheck"]["test"]]
     assert check[:3] == ["CMD", "admmnet", "watch"]
     assert run_command_line(check[2:]) == 0

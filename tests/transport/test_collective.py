@@ -33,9 +33,6 @@ class FakeWorld:
         answers = [*self._others[: self.rank], value, *self._others[self.rank :]]
         return list(json.loads(json.dumps(answers)))
 
-    def allow(self, seconds: float) -> None:
-        raise NotImplementedError
-
     def outlive(self) -> None:
         raise NotImplementedError
 

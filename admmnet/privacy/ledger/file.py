@@ -5,14 +5,12 @@ There is one path to the network and it goes through here: charge, then draw, th
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from admmnet.errors import RequestError
 from admmnet.forms import encode
-from admmnet.log import say
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.contract import MemoryLedger
 from admmnet.privacy.events import Event
@@ -120,7 +118,6 @@ class Ledger(MemoryLedger):
         kept: bool = True,
     ) -> None:
         super().__init__(header.contract)
-        self._agent = header.agent
         self._place = path if isinstance(path, LedgerFile) else LedgerFile(path, durable=durable, kept=kept)
         self.path, self._account, self._closed = self._place.path, account, False
         self.charged = BEFORE
@@ -190,13 +187,6 @@ class Ledger(MemoryLedger):
     def spent(self) -> Totals:
         """What the budget spans: the run, or all runs of the account."""
         return self.totals if self._account is None else self._account.totals
-
-    def refuse(self, round: int) -> None:
-        """See ``MemoryLedger.refuse``."""
-        if self.refused_at is None:
-            text = f"the budget of agent {self._agent} affords nothing from round {round} on"
-            say("refused", text, logging.WARNING, agent=self._agent, round=round)
-        super().refuse(round)
 
     def _book(self, round: int, event: Event) -> None:
         if self._account is not None:

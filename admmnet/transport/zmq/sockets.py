@@ -114,7 +114,7 @@ class Sockets:
         parent: int | None = None,
     ) -> None:
         self.orphaned, self.died = False, list[tuple[int, str]]()
-        self.bytes_sent = self.bytes_received = 0
+        self.bytes_sent = 0
         self._news = b""
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._deadlines, self._parent, self._keys = deadlines, parent, keys
@@ -217,7 +217,6 @@ class Sockets:
                 parts.append(self._pull.recv())
                 size += len(parts[-1])
             data = b"".join(parts) if size <= LIMIT else b""
-        self.bytes_received += len(data)
         return data, key
 
     def wait(self, seconds: float) -> Iterator[tuple[int, LineNews]]:

@@ -82,7 +82,7 @@ class Meeting(Session):
                     "start all agents, with the same network file, within that time"
                 )
             )
-        self.waiting.end()
+        self.waiting.since = None
         self.mailbox.finish(DRAWN, 1)
         self.agreed = True
 

@@ -50,15 +50,10 @@ class ZmqWorld:
 
     def figures(self) -> dict[str, Any]:
         """Lines, bytes, frames and seconds of waiting until now; another thread may ask."""
-        member, sockets = self.member, self.member.sockets
-        return {
-            "lines": len(member.links),
-            "lines_up": sum(link.up for link in member.links.values()),
-            "bytes_sent": sockets.bytes_sent,
-            "bytes_received": sockets.bytes_received,
-            "frames": self.counts,
-            "waiting_seconds": member.waiting.seconds(time.monotonic()),
-        }
+        sent, links, since = self.member.sockets.bytes_sent, self.member.links.values(), self.member.waiting.since
+        waited, up = 0 if since is None else int(time.monotonic() - since), sum(link.up for link in links)
+        figures = {"lines": len(links), "lines_up": up, "bytes_sent": sent, "waiting_seconds": waited}
+        return figures | {"frames": self.counts}
 
     def gather(self, value: Any) -> list[Any]:
         """See ``World.gather``: JSON that travels on from neighbour to neighbour."""
@@ -74,9 +69,6 @@ class ZmqWorld:
         except (ValueError, RecursionError):
             self.member.disown(process, "a value that it shares with all is no JSON")
             return None
-
-    def allow(self, seconds: float) -> None:
-        """See ``World.allow``: neighbours tell this process that they live."""
 
     def outlive(self) -> None:
         """See ``World.outlive``."""

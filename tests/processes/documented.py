@@ -51,8 +51,6 @@ UNRUN = (
     Unrun(r"ADMMNET_DATA=DIR launch/nightly\.sh", "half an hour; tests/test_launch.py runs it with stand-ins"),
     Unrun(r"admmnet compare docs/\w+.toml", "many minutes; tests/experiments/test_grid_file.py runs a small one"),
     Unrun(r"admmnet reproduce\b", "minutes each; its flags are checked in tests/docs/test_docs_commands.py"),
-    Unrun(r"sudo\b", "changes the machine; tests/processes/test_services.py runs the unit's command"),
-    Unrun(r"docker\b", "builds an image; tests/processes/test_services.py runs its services' commands"),
     REAL,
 )
 

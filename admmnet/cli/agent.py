@@ -23,7 +23,7 @@ from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.config.toml import load_config, read_values
 from admmnet.errors import CheckFailed, RequestError, RunError
 from admmnet.graph.specs import is_random
-from admmnet.log import EventHandler, say
+from admmnet.log import Hearer, say
 
 if TYPE_CHECKING:
     from admmnet.identity.keys import Identity
@@ -100,7 +100,7 @@ def agent(
     progress = Progress(told=not quiet and not as_json)
     reporter = None if report is None else Reporter(report, answered=answered)
     teller = reporter or progress
-    relayed = EventHandler(reporter.event, "info", number) if reporter else nullcontext()
+    relayed = Hearer(reporter.event, "info", number) if reporter else nullcontext()
     try:
         with relayed, telling(agent=number) as figures, progress:
             asker = _asker(network, number, keys, settings)

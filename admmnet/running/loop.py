@@ -87,8 +87,8 @@ def execute(
         opened.callback(close_all, [agent.ledger for agent in agents])
         start, tail = max(keeper.start, 0), TailAverage(plan.method.rounds)
         text = f"{plan.settings.algorithm} on {counted(len(plan.graph), 'agent')} begins in round {start}"
-        facts = {"start": max(1, len(keeper.starts)), "rounds": plan.rounds, "members": len(plan.graph)}
-        say("start", text, run=str(folder), round=start, **facts)
+        number, size = max(1, len(keeper.starts)), len(plan.graph)
+        say("start", text, run=str(folder), start=number, round=start, rounds=plan.rounds, members=size)
         if keeper.start < 0:  # an earlier start died among the stages
             keeper.restore(blocks, tail)
         data, found = run_prologue(plan, transport, blocks, attempts, keeper, folder)

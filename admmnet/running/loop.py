@@ -18,6 +18,7 @@ from admmnet.evidence.receipts import Receipts, begin, wanted
 from admmnet.holder.door import Door
 from admmnet.holder.series import SINGLE_SITE_LOSSES
 from admmnet.masking import Masks
+from admmnet.methods.eviction import remembering
 from admmnet.methods.sums import SumMethod
 from admmnet.privacy.ledger.file import Ledger, LedgerFile, Place
 from admmnet.privacy.ledger.form import Header
@@ -26,6 +27,7 @@ from admmnet.record.shelf import close_all, ledger_places
 from admmnet.rng import AgentStreams
 from admmnet.running.accounts import note_begun
 from admmnet.running.attempts import Attempts, agree_on_masks
+from admmnet.running.chain import Chain
 from admmnet.running.checkpoint.keeper import Keeper
 from admmnet.running.closing import answer, write_end
 from admmnet.running.ends import LastWords
@@ -85,6 +87,8 @@ def execute(
         # keeps what was charged, whatever happens
         opened.callback(close_all, [agent.ledger for agent in agents])
         start, tail = max(keeper.start, 0), TailAverage(plan.method.rounds)
+        chain = Chain(plan, transport, agents)
+        chain.go_on(start)
         if keeper.start < 0:  # an earlier start died among the stages
             keeper.restore(blocks, tail)
         data, found = run_prologue(plan, transport, blocks, attempts, keeper, folder)
@@ -103,6 +107,7 @@ def execute(
         alone, every = plan.method.verb == "none", int(plan.run.measure_every)
         done = seen = shown = start
         for round in count(done) if alone and plan.method.open_ended else range(done, plan.method.rounds):
+            chain.begin(round)
             said = rounds.run(round)
             if alone and not said:
                 break
@@ -195,8 +200,9 @@ def _nodes(
 def _node(plan: Prepared, file: LedgerFile, i: int, since: Place | None, masks: Masks | None) -> Node:
     ledger, streams = _ledger(plan, file, i, since), AgentStreams(i, plan.run.seed)
     door = Door(*plan.holders[i], plan.loss, ledger, streams, masks)
-    losses = plan.network.transport == "zmq" or (plan.faults is not None and plan.faults.losses)
-    return Node(plan.method.ready(i, plan.agents[i], losses=losses), plan.method, door, ledger)
+    agent = plan.method.agent(i, plan.agents[i])
+    evicting = plan.network.transport == "zmq" and plan.network.on_loss == "continue"
+    return Node(agent, plan.method, door, ledger, moved=remembering(plan.method, agent) if evicting else None)
 
 
 def _ledger(plan: Prepared, file: LedgerFile, agent: int, since: Place | None) -> Ledger:

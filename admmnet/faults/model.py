@@ -49,13 +49,13 @@ class RoundFaults:
     whole: Mask
     """Agents without faults around them, shape (N,)."""
 
-    def contact(self, agent: int, neighbours: Sequence[int]) -> Contact | None:
-        """Faults around one agent and these neighbours of it, None if there is none."""
+    def contact(self, agent: int, neighbours: Sequence[int] | None = None) -> Contact | None:
+        """Faults around one agent and all or some of its neighbours, None if there is none."""
         if self.whole[agent]:
             return None
         own = self.links.of(agent)
         masks = self.present[own], self.arrives[own], self.arrives[self.links.back[own]]
-        if len(neighbours) == len(masks[0]):
+        if neighbours is None or len(neighbours) == len(masks[0]):
             return Contact(*masks)
         among = np.isin(self.links.receiver[own], neighbours)  # of a start that was planned anew: its members
         found = Contact(*(mask[among] for mask in masks))

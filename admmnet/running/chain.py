@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from admmnet.graph.simple import parts_of
 from admmnet.methods.base import AgentPlan, Method
 from admmnet.methods.blame import blaming
 from admmnet.privacy.calibrate import Target
@@ -21,7 +22,7 @@ from admmnet.running.node import Node
 from admmnet.running.plan import Prepared, nominal_of
 from admmnet.transport import Transport, edge
 from admmnet.transport.collective import run_on_all
-from admmnet.types import Matrix
+from admmnet.types import Matrix, Vector
 
 
 class Chain:
@@ -46,8 +47,9 @@ class Chain:
         if not members:
             return
         theta, duals = self._brought()
-        shared = [i for i in members if not np.isnan(duals[i, 0])]
-        shift = duals[shared].mean(axis=0) if shared else None
+        shifts: dict[int, Vector] = {}
+        for part in parts_of(self._plan.graph, {i for i in members if not np.isnan(duals[i, 0])}):
+            shifts |= dict.fromkeys(part, duals[sorted(part)].mean(axis=0))
         before = {node.id: node.agent.state for node in self._agents}
         if self._anew:
             self._planned(round, members)
@@ -56,8 +58,7 @@ class Chain:
                 old: Any = before[node.id]
                 if hasattr(old, "heard"):
                     old.heard = theta[list(node.agent.neighbours)]
-                own = None if np.isnan(duals[node.id, 0]) else shift
-                node.agent.state = node.method.carry(node.agent, old, own)
+                node.agent.state = node.method.carry(node.agent, old, shifts.get(node.id))
                 node.door.begin()
 
     def _members(self, round: int) -> dict[int, None]:
@@ -79,7 +80,7 @@ class Chain:
     def _planned(self, round: int, members: Collection[int]) -> None:
         """Give the members the agents, and the slots, of a start that is planned for the rounds that are left."""
         plan, world = self._plan, self._transport.world
-        settings = replace(plan.wanted, rounds=plan.rounds - round)
+        settings = replace(plan.settings, rounds=plan.rounds - round)
         kind, graph = settings.chosen_method, plan.graph.among(members)
         nodes = [node for node in self._agents if node.id in members]
         owners = [[i for i in own if i in members] for own in self._transport.layout.owners]

@@ -161,8 +161,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
         found = decide(settings, graph, world, owners, public, accounts, wish, changing=changing)
         method, agents, contracts, prologue = found
         hosts = require_room(world, method, len(agents))
-        wanted, keeps = settings, run.checkpoint_every is not None
-        settings = only_filled(settings, method.settings)
+        settings, keeps = only_filled(settings, method.settings), run.checkpoint_every is not None
         config, loss = config.filled(settings), loss_of(settings)
         if run.measure_every == "auto":  # by public settings, never by a clock: the same at all hosts, and in every run
             config = config.changed(measure_every=1 if method.open_ended else max(1, method.rounds // 10))
@@ -186,7 +185,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     agreed = json.dumps(masked, sort_keys=True)
     kept = settings_digest(config) if keeps or run.resume is not None else ""
     texts = Texts(to_toml(config), kept, hashlib.sha256(agreed.encode()).hexdigest())
-    asked = request, network, settings, wanted, run, config.mode, texts, faults.topology_schedule
+    asked = request, network, settings, run, config.mode, texts, faults.topology_schedule
     own = holders, method, agents, contracts, accounts, trouble, prologue
     return Plan(*asked, graph, data, *own, notes, advice, config)
 

@@ -63,8 +63,6 @@ class Prepared:
     request: DataSettings
     network: NetworkSettings
     settings: MethodSettings
-    wanted: MethodSettings
-    """Those of the method as they were asked for: a changed start is planned by them."""
     run: RunSettings
     mode: Mode
     texts: Texts

@@ -11,7 +11,9 @@ import pytest
 from admmnet import run
 from admmnet.record.reader import read_run
 from admmnet.running.chain import Chain
+from admmnet.running.checkpoint.resume import resumed_config
 from admmnet.running.rounds import Rounds
+from tests.interrupted_runs import ROUNDS, Place
 from tests.methods.recording import shards_of, write_problem
 from tests.methods.reference import Local, pooled_optimum
 from tests.people_runs import write_people
@@ -116,3 +118,19 @@ def test_sums_go_on_without_who_is_away(people: str, tmp_path: Path) -> None:
     assert not any("void" in note for note in away.summary["notes"])
     assert away.summary["test_error"]["consensus"] <= whole.summary["test_error"]["consensus"] + 0.05
     assert away.summary["bytes_sent"] < whole.summary["bytes_sent"]
+
+
+@pytest.mark.parametrize("after", [2, 4, 5])
+def test_a_private_run_that_goes_on_has_each_start_once(after: int, place: Place) -> None:
+    """Stopped before, in and at the end of an absence: rounds are charged once, and plans are those of before."""
+    folder = place.interrupted("cut", after, seed=None, offline="1:2-4", checkpoint_every=3)
+    result = run(resumed_config(folder))
+    for book in read_run(folder).ledgers.values():
+        rounds = [round for round, _, _ in book.events]
+        away = book.header["agent"] == 1
+        assert [start.round for start in book.changed] == ([5] if away else [2, 5])
+        assert {round: rounds.count(round) for round in rounds} == {
+            round: 2 for round in range(ROUNDS) if not (away and 2 <= round <= 4)
+        }
+    for entry in result.summary["per_agent"]:
+        assert 0.99 * 5.0 < entry["epsilon_spent"] <= 5.0

@@ -29,8 +29,6 @@ from admmnet.solvers.batch import Steps, quietly
 from admmnet.solvers.losses import Loss, tasks_of
 from admmnet.solvers.radius import MOST, clip
 
-_HELD = f"{HeldFall.__name__}|"
-"""What keys of held thresholds begin with."""
 FAILED = "a measurement failed in its own arithmetic: nothing of it is released, and what it cost stays charged"
 """All that is said of it where records are private: why may depend on a record."""
 
@@ -188,7 +186,7 @@ class Door:
     def _one_at_a_time(self, measurement: Measurement) -> None:
         """Refuse a charge while a threshold is held: Theorem 5 adds up steps that end before the next begins."""
         own = measurement.key if isinstance(measurement, HeldFall) else None
-        if any(key.startswith(_HELD) and key != own for key in self._secret.kept):
+        if any(key.startswith(f"{HeldFall.__name__}|") and key != own for key in self._secret.kept):
             raise RequestError(
                 f"{type(measurement).__name__} is asked while a gate's threshold is held: ask that gate until its yes"
             )
@@ -217,12 +215,6 @@ class Door:
     @marks.setter
     def marks(self, marks: frozenset[str]) -> None:
         self._secret.marks = marks
-
-    def begin(self) -> None:
-        """Abandon thresholds that are held: a changed start asks otherwise, and what they cost stays charged."""
-        kept = self._secret.kept
-        for key in [key for key in kept if key.startswith(_HELD)]:
-            del kept[key]
 
     def nothing(self, round: int) -> None:
         """Note a message that was computed from released values alone: it costs nothing, and is noted once."""

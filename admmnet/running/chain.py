@@ -19,7 +19,7 @@ from admmnet.privacy.contract import Contract
 from admmnet.privacy.filters import Count
 from admmnet.running.contract import contract_of
 from admmnet.running.node import Node
-from admmnet.running.plan import Prepared, nominal_of
+from admmnet.running.plan import Prepared, nominal_of, renewed
 from admmnet.transport import Transport, edge
 from admmnet.transport.collective import run_on_all
 from admmnet.types import Matrix, Vector
@@ -30,16 +30,15 @@ class Chain:
 
     def __init__(self, plan: Prepared, transport: Transport, agents: Sequence[Node]) -> None:
         self._plan, self._transport, self._agents = plan, transport, agents
-        known = plan.faults is not None and plan.method.verb == "exchange"
-        self._changes = plan.faults.changes if known and plan.faults is not None else ()
-        published = plan.method.private and plan.settings.accountant != "proven"
-        self._anew = plan.method.planned_anew and not published
+        self._faults = plan.faults if plan.method.verb == "exchange" else None
+        self._changes = () if self._faults is None else self._faults.changes
+        self._anew = renewed(plan.method)
 
     def go_on(self, round: int) -> None:
         """Plan the starts that an interrupted run has had before a round, as they were; states are not touched."""
         for first in self._changes:
-            if first < round and self._anew:
-                self._planned(first, self._members(first))
+            if first < round and self._anew and (members := self._members(first)):
+                self._planned(first, members)
 
     def begin(self, round: int) -> None:
         """Begin the start of a round, if other members take part from it on: plan it anew, and centre, eq. (112)."""
@@ -59,12 +58,11 @@ class Chain:
                 if hasattr(old, "heard"):
                     old.heard = theta[list(node.agent.neighbours)]
                 node.agent.state = node.method.carry(node.agent, old, shifts.get(node.id))
-                node.door.begin()
 
     def _members(self, round: int) -> dict[int, None]:
         """Agents of the start that a round belongs to, ascending."""
-        assert self._plan.faults is not None
-        return dict.fromkeys(np.flatnonzero(self._plan.faults.members(round)).tolist())
+        assert self._faults is not None
+        return dict.fromkeys(np.flatnonzero(self._faults.members(round)).tolist())
 
     def _brought(self) -> tuple[Matrix, Matrix]:
         """Last vectors and duals of all agents, shape (N, d) each; nan for the dual of who has none."""

@@ -170,7 +170,7 @@ def decide(
         own = {i: replace(target, before=prologue.before(i, target)) for i, target in targets.items()}
         with blaming(kind):
             method = kind(settings, prologue.rest(facts))
-            anew = changing and method.planned_anew and kind.private
+            anew = changing and renewed(method) and kind.private
             return prologue, method, {i: _planned(settings, method, i, own[i], accounts.get(i), anew) for i in mine}
 
     prologue, method, found = run_on_all(world, plans)
@@ -231,6 +231,11 @@ def _planned(
     if account is not None:
         check_promise(account, method, contract)
     return plan, contract
+
+
+def renewed(method: Method) -> bool:
+    """Whether changed starts are planned anew; one that is adaptive has no plan, and its filter is the limit."""
+    return method.planned_anew and not method.adaptive
 
 
 def nominal_of(

@@ -28,7 +28,7 @@ OFTEN = ",".join(f"0:{round}" for round in range(0, 12, 2))
 
 def attacked(folder: Path, **settings: Any) -> Any:
     people = write_people(folder / "people.npz", 200, width=3)
-    common = {
+    common: dict[str, Any] = {
         "data": str(people),
         "algorithm": "pp-admm",
         "topology": "ring:4",

@@ -111,7 +111,14 @@ def test_who_is_cut_off_waits(people: str, tmp_path: Path) -> None:
 
 
 def test_sums_go_on_without_who_is_away(people: str, tmp_path: Path) -> None:
-    settings = {"data": people, "algorithm": "noisy-gd", "topology": "ring:5", "rounds": 40, "epsilon": 50.0, "seed": 1}
+    settings: dict[str, Any] = {
+        "data": people,
+        "algorithm": "noisy-gd",
+        "topology": "ring:5",
+        "rounds": 40,
+        "epsilon": 50.0,
+        "seed": 1,
+    }
     whole, away = run(**settings, out=tmp_path / "a"), run(**settings, offline="0:10-,2:5-9", out=tmp_path / "b")
     assert [entry["releases"] for entry in away.summary["per_agent"]] == [10, 40, 35, 40, 40]
     assert (away.theta == away.theta[0]).all()  # who is away follows: it finds its model when it comes back

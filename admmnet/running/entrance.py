@@ -173,7 +173,9 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
         taken = None if source is None else source.taken
         public = Public(counts, width, data.task, data.classes, data.raw, taken)
         wish = Wish(config.encode, request.whiten, request.encode_share, request.whiten_share)
-        method, agents, contracts, prologue = decide(settings, graph, world, owners, public, accounts, wish)
+        changing = faults.offline is not None and not alone
+        found = decide(settings, graph, world, owners, public, accounts, wish, changing=changing)
+        method, agents, contracts, prologue = found
         if data.raw is not None and not prologue.encodes and whole_and_bounded(config.section(DataSettings)):
             for account in accounts.values():
                 account.close()

@@ -19,6 +19,7 @@ from admmnet.holder.door import Door
 from admmnet.holder.series import SINGLE_SITE_LOSSES
 from admmnet.log import say
 from admmnet.masking import Masks
+from admmnet.methods.eviction import remembering
 from admmnet.methods.sums import SumMethod
 from admmnet.privacy.ledger.file import Ledger, LedgerFile, Place
 from admmnet.privacy.ledger.form import Header
@@ -27,6 +28,7 @@ from admmnet.record.shelf import close_all, ledger_places
 from admmnet.rng import AgentStreams
 from admmnet.running.accounts import note_begun
 from admmnet.running.attempts import Attempts, agree_on_masks
+from admmnet.running.chain import Chain
 from admmnet.running.checkpoint.keeper import Keeper
 from admmnet.running.closing import answer, write_end
 from admmnet.running.ends import LastWords
@@ -89,6 +91,8 @@ def execute(
         text = f"{plan.settings.algorithm} on {counted(len(plan.graph), 'agent')} begins in round {start}"
         number, size = max(1, len(keeper.starts)), len(plan.graph)
         say("start", text, run=str(folder), start=number, round=start, rounds=plan.rounds, members=size)
+        chain = Chain(plan, transport, agents)
+        chain.go_on(start)
         behind = plan.run.resume is not None and keeper.start >= 0  # all stages are over
         if not behind:
             keeper.restore(blocks, tail)
@@ -112,6 +116,7 @@ def execute(
         alone, every = plan.method.verb == "none", int(plan.run.measure_every)
         done = seen = shown = start
         for round in count(done) if alone and plan.method.open_ended else range(done, plan.method.rounds):
+            chain.begin(round)
             said = rounds.run(round)
             if alone and not said:
                 break
@@ -207,8 +212,9 @@ def _nodes(
 def _node(plan: Prepared, file: LedgerFile, i: int, since: Place | None, masks: Masks | None) -> Node:
     ledger, streams = _ledger(plan, file, i, since), AgentStreams(i, plan.run.seed)
     door = Door(*plan.holders[i], plan.loss, ledger, streams, masks)
-    losses = plan.network.transport == "zmq" or (plan.faults is not None and plan.faults.losses)
-    return Node(plan.method.ready(i, plan.agents[i], losses=losses), plan.method, door, ledger)
+    agent = plan.method.agent(i, plan.agents[i])
+    evicting = plan.network.transport == "zmq" and plan.network.on_loss == "continue"
+    return Node(agent, plan.method, door, ledger, moved=remembering(plan.method, agent) if evicting else None)
 
 
 def _ledger(plan: Prepared, file: LedgerFile, agent: int, since: Place | None) -> Ledger:

@@ -44,6 +44,7 @@ from admmnet.running.takeover import Source, check_charged, check_columns, sourc
 from admmnet.transport import World
 from admmnet.transport.collective import end_all_on_error, install_exception_hook, run_on_all
 from admmnet.transport.layout import Layout, layout
+from admmnet.transport.stall import STALL
 
 if TYPE_CHECKING:
     from admmnet.data.records import Records
@@ -78,6 +79,7 @@ def perform(
     world = world_of(world, settings.get("transport", getattr(config, "transport", "auto")))
     install_exception_hook(world)
     config, given = arguments(world, config, settings, asked, stoppable=stoppable)
+    STALL.deadline = config.round_deadline
     raise_descriptors()
     ending = end_all_on_error(world, debug=debug, withhold=not config.simulation)
     loader = asked.loader if given is None else given.load
@@ -171,7 +173,9 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
         taken = None if source is None else source.taken
         public = Public(counts, width, data.task, data.classes, data.raw, taken)
         wish = Wish(config.encode, request.whiten, request.encode_share, request.whiten_share)
-        method, agents, contracts, prologue = decide(settings, graph, world, owners, public, accounts, wish)
+        changing = faults.offline is not None and not alone
+        found = decide(settings, graph, world, owners, public, accounts, wish, changing=changing)
+        method, agents, contracts, prologue = found
         if data.raw is not None and not prologue.encodes and whole_and_bounded(config.section(DataSettings)):
             for account in accounts.values():
                 account.close()

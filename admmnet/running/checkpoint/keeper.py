@@ -25,6 +25,7 @@ from admmnet.files import sync
 from admmnet.graph.tree import spanning_tree
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.holder.outbox import Outbox
+from admmnet.log import say
 from admmnet.privacy.ledger.file import BEGINNING, Place
 from admmnet.record.folder import CHECKPOINT
 from admmnet.running.checkpoint.outbox import FILES, OutboxFile, Past, read_outboxes
@@ -184,6 +185,7 @@ class Keeper:
         for path in (folder, self._folder, self._folder.parent / "metrics.csv"):
             if path.exists():  # one process alone writes figures
                 sync(path)
+        say("checkpoint", f"a checkpoint is on the disk: the run can go on in round {done}", "debug")
         self._forget(done)
 
     def close(self) -> None:

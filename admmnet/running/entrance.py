@@ -10,7 +10,6 @@ import json
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,12 +85,14 @@ def perform(
             if config.resume == AUTO and (Path(str(config.out)) / SUMMARY).exists():
                 return outcome_of(Path(str(config.out)))
 
-            def checked(config: RunConfig) -> RunConfig:
-                config = config if config.resume is None else resuming(config)
-                check_mode(config)
-                return config
+            own = config
 
-            config = run_on_all(world, partial(checked, config))
+            def checked() -> tuple[RunConfig]:
+                found = own if own.resume is None else resuming(own)
+                check_mode(found)
+                return (found,)
+
+            (config,) = run_on_all(world, checked)
             if config.transport == "zmq" and world.name != "zmq":
                 from admmnet.running.spawn import run_spawned
                 from admmnet.transport.local import LocalWorld
@@ -149,10 +150,8 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
         how = {"given": given, "simulation": simulation, "dependent": found.data_dependent}
         return found, graph, places, data, held(places.blocks[world.rank], data, sections.method, **how)
 
-    def told_all(read: tuple[RunConfig, Graph, Layout, Records, Holders]) -> dict[str, Any]:
-        return {"machine": platform.node(), **told_of(read[4], read[3])}
-
-    read, told = told_by_all(world, loaded, told_all, quoting=quoting)
+    machine = {"machine": platform.node()}
+    read, told = told_by_all(world, loaded, lambda read: machine | told_of(read[4], read[3]), quoting=quoting)
     config, graph, places, data, holders = read
     owners = places.owners
     machines = [str(said.get("machine")) for said in told if said is not None]

@@ -167,8 +167,10 @@ class DPDSGD(Method):
             return calibrate(draft, target).noise
 
         def reading(event: SubsampledGaussian, delta: float) -> float:
-            if target.order is None:
+            if target.order is None and not target.before:
                 return epsilon_proven(event, delta)
+            if target.order is None:
+                return target.worst(((event, 1),)).epsilon_proven(delta)
             need, most = target.at_order(target.worst(((event, 1),)))  # an account adds up at one order
             return target.epsilon * need / most if most > 0.0 else math.inf
 

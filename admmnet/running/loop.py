@@ -12,11 +12,12 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from admmnet.errors import BudgetError
+from admmnet.errors import BudgetError, counted
 from admmnet.evidence.members import Members, agree
 from admmnet.evidence.receipts import Receipts, begin, wanted
 from admmnet.holder.door import Door
 from admmnet.holder.series import SINGLE_SITE_LOSSES
+from admmnet.log import say
 from admmnet.masking import Masks
 from admmnet.methods.eviction import remembering
 from admmnet.methods.sums import SumMethod
@@ -87,22 +88,30 @@ def execute(
         # keeps what was charged, whatever happens
         opened.callback(close_all, [agent.ledger for agent in agents])
         start, tail = max(keeper.start, 0), TailAverage(plan.method.rounds)
+        text = f"{plan.settings.algorithm} on {counted(len(plan.graph), 'agent')} begins in round {start}"
+        number, size = max(1, len(keeper.starts)), len(plan.graph)
+        say("start", text, run=str(folder), start=number, round=start, rounds=plan.rounds, members=size)
         chain = Chain(plan, transport, agents)
         chain.go_on(start)
-        if keeper.start < 0:  # an earlier start died among the stages
+        behind = plan.run.resume is not None and keeper.start >= 0  # all stages are over
+        if not behind:
             keeper.restore(blocks, tail)
-        data, found = run_prologue(plan, transport, blocks, attempts, keeper, folder)
+            keeper.open_outboxes(agents)
+        receipts = _receipts(plan, transport, members, agents, folder, keeper)
+        if receipts is not None:
+            opened.callback(receipts.close)
+        data, found = run_prologue(plan, transport, blocks, receipts, attempts, keeper, folder)
         plan = replace(plan, data=data)
         keeper.restore(blocks, tail)
-        keeper.open_outboxes(agents)
+        if behind:
+            keeper.open_outboxes(agents)
         listener, stopped = Listener(transport, on_round, stoppable=stoppable), False
         observer = Observer(plan, transport, blocks, folder, start)
         keeper.restore_clock(observer.clock)
         opened.callback(observer.close)
-        receipts = _receipts(plan, transport, members, agents, folder, start)
-        if receipts is not None:
-            opened.callback(receipts.close)
         rounds = Rounds(plan, transport, blocks, receipts, attempts, keeper)
+        if receipts is not None and plan.prologue.stages and keeper.due(start):
+            receipts.settle(durable=True)
         keeper.save(start, blocks, tail, observer.clock)
         alone, every = plan.method.verb == "none", int(plan.run.measure_every)
         done = seen = shown = start
@@ -150,17 +159,20 @@ def execute(
         if is_writer(transport):
             write_end(plan, observer, theta, summary, folder, transport, members)
         world.gather(None)  # no process returns before the folder is whole
+        say("finished", f"finished after {counted(done, 'round')}", round=done - 1)
         return Outcome(folder, summary, theta)
 
 
 def _receipts(
-    plan: Prepared, transport: Transport, members: Members | None, agents: list[Node], folder: Path, start: int
+    plan: Prepared, transport: Transport, members: Members | None, agents: list[Node], folder: Path, keeper: Keeper
 ) -> Receipts | None:
     """Receipts of a start of the run, where it keeps any."""
     world = transport.world
     if members is None or not _receipted(plan, world):
         return None
-    begin(members, transport, plan.graph, folder, start)
+    first = keeper.first
+    start = first if plan.run.resume is None else keeper.start
+    begin(members, transport, plan.graph, folder, start, new=start == first)
     ledgers = {agent.id: agent.ledger for agent in agents}
     return Receipts(members, plan.graph, transport, ledgers, folder)
 
@@ -208,7 +220,8 @@ def _node(plan: Prepared, file: LedgerFile, i: int, since: Place | None, masks: 
 def _ledger(plan: Prepared, file: LedgerFile, agent: int, since: Place | None) -> Ledger:
     settings, weight = plan.settings, plan.agents[agent].weight
     covered = plan.contracts[agent].covered
-    measured = covered and plan.prologue.stages and plan.data.preprocessing == "public-bounds"
+    released = covered and plan.prologue.released and plan.data.preprocessing == "public-bounds"
+    taken = plan.prologue.taken
     header = Header(
         agent=agent,
         neighbours=tuple(sorted(plan.graph[agent])),
@@ -220,8 +233,9 @@ def _ledger(plan: Prepared, file: LedgerFile, agent: int, since: Place | None) -
         weight=None if weight == 1.0 else weight,
         mode=plan.mode,
         noise="seeded" if plan.run.seeded else "private",
-        preprocessing="private" if measured else plan.data.preprocessing if covered else "data-dependent",
+        preprocessing="private" if released else plan.data.preprocessing if covered else "data-dependent",
         stages=plan.prologue.names,
+        encoding_from=None if taken is None else taken.digest,
         version=__version__,
     )
     durable, account = not plan.simulation, plan.accounts.get(agent)

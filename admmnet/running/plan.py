@@ -20,7 +20,7 @@ from admmnet.holder.series import SINGLE_SITE_LOSSES
 from admmnet.methods import METHODS
 from admmnet.methods.base import AgentPlan, Facts, Method
 from admmnet.methods.blame import blaming, defined
-from admmnet.methods.encoding_rule import Prologue, Wish, prologue_of
+from admmnet.methods.encoding_rule import Prologue, Taken, Wish, prologue_of
 from admmnet.methods.settings import MethodSettings
 from admmnet.methods.single_site.base import SingleSite
 from admmnet.methods.sums import SumMethod
@@ -126,6 +126,8 @@ class Public(NamedTuple):
     classes: int = 2
     raw: Encoding | None = None
     """How raw records are encoded where nothing is measured; None where they come encoded."""
+    taken: Taken | None = None
+    """How another run has encoded its records, where that is taken over."""
 
 
 class Decided(NamedTuple):
@@ -172,7 +174,7 @@ def decide(
     facts = Facts(around, public.counts, public.width, nominal, public.task, public.classes)
 
     def plans() -> tuple[Prologue, Method, dict[int, tuple[AgentPlan, Contract]]]:
-        prologue = prologue_of(settings, facts, public.raw, wish)
+        prologue = prologue_of(settings, facts, public.raw, wish, public.taken)
         own = {i: replace(target, before=prologue.before(i, target)) for i, target in targets.items()}
         with blaming(kind):
             method = kind(settings, prologue.rest(facts))

@@ -128,6 +128,9 @@ class HeaderLine(
     else was read from the rows"""
     stages: tuple[Literal["bounds", "shape", "whiten"], ...] = ()
     """sums that are asked before round 0, in rounds -3, -2 and -1; absent where there are none"""
+    encoding_from: Digest | None = None
+    """of a run with `--encode from:RUN`: sha256 of RUN's manifest.json. What RUN measured is charged there; absent
+    elsewhere"""
     shards: Literal["fixed"]
     """who holds which record does not change and is public. A private run refuses a split that looks at values"""
     admmnet: str
@@ -227,6 +230,7 @@ class Header:
     loss_digest: str | None = None
     weight: float | None = None
     stages: tuple[str, ...] = ()
+    encoding_from: str | None = None
 
     def line(self) -> HeaderLine:
         """Return the header as the ledger keeps it."""

@@ -12,7 +12,7 @@ from admmnet.evidence.members import Members
 from admmnet.identity.keys import statement, verify
 from admmnet.masking import MaskKey, Masks, start_of
 from admmnet.transport import World
-from admmnet.transport.collective import gather_owned, run_on_all
+from admmnet.transport.collective import gather_owned
 from admmnet.types import Total
 
 
@@ -112,19 +112,15 @@ def agree_on_masks(
 
     told = gather_owned(world, owners, mine, valid, "key for masks, with its signature,")
 
-    def publics() -> dict[int, bytes]:
-        probe, found = MaskKey(), {}
-        for agent, (public, _) in told.items():
-            try:
-                found[agent] = bytes.fromhex(public)
-                probe.shared(found[agent])
-            except ValueError:
-                raise RequestError(
-                    f"agent {agent} gives a key for masks that hides nothing: it must be an X25519 public key"
-                ) from None
-        return found
-
-    known = run_on_all(world, publics)
+    probe, known = MaskKey(), dict[int, bytes]()
+    for agent, (public, _) in told.items():
+        try:
+            known[agent] = bytes.fromhex(public)
+            probe.shared(known[agent])
+        except ValueError:
+            raise RequestError(
+                f"agent {agent} gives a key for masks that hides nothing: it must be an X25519 public key"
+            ).of_all() from None
     start = start_of(members.run, settings, known)
     return {i: Masks(i, key, known, start, colluders) for i, key in keys.items()}
 

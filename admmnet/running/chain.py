@@ -82,12 +82,14 @@ class Chain:
         kind, graph = settings.chosen_method, plan.graph.among(members)
         nodes = [node for node in self._agents if node.id in members]
         owners = [[i for i in own if i in members] for own in self._transport.layout.owners]
-        targets = {node.id: _target(node, round) for node in nodes}
+        targets, nominal = nominal_of(
+            settings, world, owners, lambda: {node.id: _target(node, round) for node in nodes}
+        )
         facts = replace(
             plan.method.facts,
             graph=graph if isinstance(plan.method.facts.graph, type(graph)) else graph.networkx,
             counts={i: plan.data.counts[i] for i in members},
-            nominal=nominal_of(settings, world, owners, targets),
+            nominal=nominal,
             first=round,
         )
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,22 +33,23 @@ from admmnet.running.ends import terminating
 from admmnet.running.events import Outcome, outcome_of
 from admmnet.running.faults import faults_of, schedule_of
 from admmnet.running.handshake import arguments, public_settings, resuming
-from admmnet.running.loading import Loader, block_of, graph_of, held, read_records
+from admmnet.running.loading import Holders, Loader, block_of, graph_of, held, read_records
 from admmnet.running.loop import execute
-from admmnet.running.notes import drowned_of, host_notes, notes_of, source_note
-from admmnet.running.plan import Prepared, Public, Texts, counts_of, decide, loss_of, width_of
+from admmnet.running.notes import drowned_of, host_notes, is_share, notes_of, source_note
+from admmnet.running.plan import Prepared, Public, Texts, counts_of, decide, loss_of, told_of, width_of
 from admmnet.running.readout import check_answer
 from admmnet.running.rehearsal import rehearse
 from admmnet.running.room import require_room
 from admmnet.running.takeover import Source, check_charged, check_columns, source_of
 from admmnet.transport import World
-from admmnet.transport.collective import end_all_on_error, install_exception_hook, run_on_all
+from admmnet.transport.collective import end_all_on_error, install_exception_hook, run_on_all, told_by_all
 from admmnet.transport.layout import Layout, layout
 from admmnet.transport.stall import STALL
 
 if TYPE_CHECKING:
     from admmnet.data.records import Records
     from admmnet.faults.model import FaultModel
+    from admmnet.privacy.ledger.account import AccountFile
 
 
 @dataclass(frozen=True)
@@ -88,9 +89,15 @@ def perform(
         try:
             if config.resume == AUTO and (Path(str(config.out)) / SUMMARY).exists():
                 return outcome_of(Path(str(config.out)))
-            if config.resume is not None:
-                config = run_on_all(world, partial(resuming, config))
-            run_on_all(world, partial(check_mode, config))
+
+            own = config
+
+            def checked() -> tuple[RunConfig]:
+                found = own if own.resume is None else resuming(own)
+                check_mode(found)
+                return (found,)
+
+            (config,) = run_on_all(world, checked)
             if config.transport == "zmq" and world.name != "zmq":
                 from admmnet.running.spawn import run_spawned
                 from admmnet.transport.local import LocalWorld
@@ -134,7 +141,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
         ).of_all()
     given = loader is not None
 
-    def loaded() -> tuple[RunConfig, Graph, Layout, Records, DataSettings, Source | None]:
+    def loaded() -> tuple[RunConfig, Graph, Layout, Records, Holders, DataSettings, Source | None]:
         found = config.filled(fixed(config.sections.method))
         found, graph = located(found, world)
         sections, count = found.sections, len(graph)
@@ -152,55 +159,64 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
         data = read_records(request, sections.method, loader, world, places.owners, **how)
         if source is not None:
             check_columns(source, data, request)
-        return found, graph, places, data, request, source
+        how = {"given": given, "simulation": simulation, "dependent": found.data_dependent}
+        holders = held(places.blocks[world.rank], data, sections.method, **how)
+        return found, graph, places, data, holders, request, source
 
-    config, graph, places, data, request, source = run_on_all(world, loaded, quoting=quoting)
-    owners, blocks = places.owners, places.blocks[world.rank]
+    machine = {"machine": platform.node()}
+    read, told = told_by_all(world, loaded, lambda read: machine | told_of(read[4], read[3]), quoting=quoting)
+    config, graph, places, data, holders, request, source = read
+    owners, machines = places.owners, [str(one.get("machine")) for one in told if one is not None]
     mine, faults = owners[world.rank], config.sections.faults
-    how = {"given": given, "simulation": simulation, "dependent": config.data_dependent}
-    holders = run_on_all(world, lambda: held(blocks, data, config.sections.method, **how), quoting=quoting)
-    counts = counts_of(world, owners, holders)
+    counts = counts_of(world, owners, told, holders)
     data = replace(data, counts=counts, shards={} if given else data.shards)
-    width = width_of(world, owners, data)
+    width = width_of(owners, told, holders, data)
     if config.delta == "auto" and config.budgeted:
         config = with_delta(config, list(counts.values()), deltas_of(config.account, world, owners))
     network, settings, run = config.sections.network, config.sections.method, config.sections.run
     records = records_of(request, network.agents or 1, config.mode, seeded=run.seeded)
-    accounts = run_on_all(world, lambda: open_accounts(settings, records, counts, mine, run.resume))
-    try:
+    accounts: dict[int, AccountFile] = {}
+
+    def opening() -> None:
+        accounts.update(open_accounts(settings, records, counts, mine, run.resume))
         if source is not None:
-            run_on_all(world, partial(check_charged, source, accounts))
+            check_charged(source, accounts)
+
+    try:
         taken = None if source is None else source.taken
         public = Public(counts, width, data.task, data.classes, data.raw, taken)
         wish = Wish(config.encode, request.whiten, request.encode_share, request.whiten_share)
         changing = faults.offline is not None and not alone
-        found = decide(settings, graph, world, owners, public, accounts, wish, changing=changing)
+        found = decide(settings, graph, world, owners, public, accounts, wish, changing=changing, opening=opening)
         method, agents, contracts, prologue = found
         if data.raw is not None and not prologue.encodes and whole_and_bounded(config.section(DataSettings)):
             for account in accounts.values():
                 account.close()
             return prepare(config.changed(encode="declared"), world, loader, prologue.notes[:1])
-        hosts = require_room(world, method, len(agents))
         settings, keeps = only_filled(settings, method.settings), run.checkpoint_every is not None
         config, loss = config.filled(settings), loss_of(settings)
         if run.measure_every == "auto":  # by public settings, never by a clock: the same at all hosts, and in every run
             config = config.changed(measure_every=1 if method.open_ended else max(1, method.rounds // 10))
             run = config.sections.run
-        run_on_all(world, lambda: rehearse(method, agents, contracts, holders, loss, checkpoints=keeps))
 
-        def simulated() -> FaultModel | None:
+        def ready() -> FaultModel | None:
+            require_room(machines, method, len(agents))
+            rehearse(method, agents, contracts, holders, loss, checkpoints=keeps)
+            if alone:
+                return None
             schedule = schedule_of(faults.topology_schedule, network.agents, config.graph_seed)
             return faults_of(faults, settings, schedule, graph, run.seed)
 
-        trouble = None if alone else run_on_all(world, simulated)
+        trouble, told = told_by_all(world, ready, lambda _: {"drowned": drowned_of(method, agents)})
     except BaseException:
         for account in accounts.values():
             account.close()
         raise
-    advice = (*said, *prologue.notes, *method.notes(drowned_of(world, method, agents)))
+    drowned = max(filter(is_share, (one.get("drowned") for one in told if one is not None)), default=0.0)
+    advice = (*said, *prologue.notes, *method.notes(drowned))
     said = notes_of(settings, data, simulation=simulation, seeded=run.seeded)
     said += (*opening_notes(accounts.values()), *source_note(settings))
-    notes = (*said, *advice, *host_notes(hosts), *(trouble.notes() if trouble else ()))
+    notes = (*said, *advice, *host_notes(len(set(machines))), *(trouble.notes() if trouble else ()))
     masked = {} if config.colluders is None else public_settings(config, digests=False)
     agreed = json.dumps(masked, sort_keys=True)
     kept = settings_digest(config) if keeps or run.resume is not None else ""

@@ -12,19 +12,18 @@ from admmnet.data import Records
 from admmnet.methods import METHODS
 from admmnet.methods.base import AgentPlan, Method
 from admmnet.methods.settings import MethodSettings
-from admmnet.transport import World
 
 if TYPE_CHECKING:
     from admmnet.running.attempts import Attempts
 
 
-def drowned_of(world: World, method: Method, agents: Mapping[int, AgentPlan]) -> float:
-    """Largest noise over what an agent's questions ask about, of all agents; collective."""
-    own = max((method.drowned(plan) for plan in agents.values()), default=0.0)
-    return max(filter(_is_share, world.gather(own)), default=0.0)
+def drowned_of(method: Method, agents: Mapping[int, AgentPlan]) -> float:
+    """Largest noise over what an agent's questions ask about, of these agents."""
+    return max((method.drowned(plan) for plan in agents.values()), default=0.0)
 
 
-def _is_share(value: object) -> TypeGuard[float]:
+def is_share(value: object) -> TypeGuard[float]:
+    """Whether another process's word is such noise."""
     return isinstance(value, int | float) and 0 <= value <= 1e300  # no nan
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from types import MappingProxyType
@@ -36,7 +36,7 @@ from admmnet.running.contract import contract_of
 from admmnet.running.loading import Holders
 from admmnet.solvers.losses import Loss, get_loss
 from admmnet.transport import World
-from admmnet.transport.collective import gather_owned, run_on_all
+from admmnet.transport.collective import gather_owned, owned, pairs_of, run_on_all, told_by_all
 from admmnet.transport.settings import NetworkSettings
 
 LEAST_LEFT = 1e-9
@@ -149,10 +149,11 @@ def decide(
     wish: Wish = Wish(),  # noqa: B008
     *,
     changing: bool = False,
+    opening: Callable[[], None] | None = None,
 ) -> Decided:
     """Choose and calibrate from public facts; errors are raised on every process alike.
 
-    ``changing`` says that members of the run will change.
+    ``changing`` says that members of the run will change; ``opening`` opens the ``accounts``, before all else.
 
     Raises
     ------
@@ -163,8 +164,13 @@ def decide(
     """
     kind, mine = settings.chosen_method, owners[world.rank]
     around = graph if settings.algorithm in METHODS.own else graph.networkx
-    targets = {i: _target(settings, i, accounts.get(i)) for i in mine}
-    nominal = nominal_of(settings, world, owners, targets)
+
+    def find() -> dict[int, Target]:
+        if opening is not None:
+            opening()
+        return {i: _target(settings, i, accounts.get(i)) for i in mine}
+
+    targets, nominal = nominal_of(settings, world, owners, find)
     facts = Facts(around, public.counts, public.width, nominal, public.task, public.classes)
 
     def plans() -> tuple[Prologue, Method, dict[int, tuple[AgentPlan, Contract]]]:
@@ -241,15 +247,14 @@ def renewed(method: Method) -> bool:
 
 
 def nominal_of(
-    settings: MethodSettings, world: World, owners: Sequence[Sequence[int]], targets: Mapping[int, Target]
-) -> dict[int, float]:
-    """Nominal zCDP budget of every agent, eq. (19), where methods ask for it; what is left only its owner knows.
+    settings: MethodSettings, world: World, owners: Sequence[Sequence[int]], find: Callable[[], dict[int, Target]]
+) -> tuple[dict[int, Target], dict[int, float]]:
+    """Targets of this process's agents, and the nominal zCDP budget of every agent, eq. (19), where methods ask for it.
 
-    Others' budgets decide the penalty and nothing else. None is believed to be above that of the agent's public
-    epsilon and delta.
+    What is left only its owner knows. Others' budgets decide the penalty and nothing else. None is believed to be above
+    that of the agent's public epsilon and delta.
     """
-    if settings.baseline or not settings.budgeted or settings.method != "proven":
-        return {}
+    shared = not settings.baseline and settings.budgeted and settings.method == "proven"
     plain = cache(Target.nominal_rho)
 
     def valid(agent: int, rho: Any) -> bool:
@@ -260,47 +265,48 @@ def nominal_of(
         """At any order where nothing is spent: a resumed first run finds an order that its own plan has chosen."""
         return replace(target, spent=None, account=None) if target.spent and not target.spent.rho else target
 
-    own = run_on_all(world, lambda: {i: plain(unspent(target)) for i, target in targets.items()})
-    return gather_owned(world, owners, own, valid, "budget left (rho)")
+    def left() -> tuple[dict[int, Target], dict[int, float]]:
+        targets = find()
+        return targets, {i: plain(unspent(target)) for i, target in targets.items()} if shared else {}
+
+    (targets, own), told = told_by_all(world, left, lambda found: {"left": pairs_of(found[1])})
+    words = [said and said.get("left", ()) for said in told]
+    return targets, owned(words, owners, own, valid, "budget left (rho)") if shared else {}
 
 
-def counts_of(world: World, owners: Sequence[Sequence[int]], holders: Holders) -> dict[int, int]:
+def told_of(holders: Holders, data: Records) -> dict[str, Any]:
+    """What a process tells all others of its agents' records, once they are read."""
+    counts = {i: holder.counts[member] for i, (holder, member) in holders.items()}
+    return {"counts": pairs_of(counts), "width": pairs_of(dict.fromkeys(holders, len(data.feature_names)))}
+
+
+def counts_of(world: World, owners: Sequence[Sequence[int]], told: Sequence[Any], holders: Holders) -> dict[int, int]:
     """n_i of all agents, each by its owner's word; of this process's agents as their holders count them.
 
-    Weights and sums use them: nobody is believed to hold more than the network file allows it.
+    Weights and sums use them: nobody is believed to hold more than the network file allows it. ``told`` is what all
+    processes have told, by ``told_of``.
     """
     mine = {i: holder.counts[member] for i, (holder, member) in holders.items()}
-    counts = gather_owned(
-        world, owners, mine, lambda i, n: type(n) is int and 1 <= n <= MOST_RECORDS, "number of records"
-    )
-    peers = () if world.network is None else world.network.peers
-
-    def allowed() -> None:
-        for peer, agents in zip(peers, owners, strict=True):
-            said = sum(counts[i] for i in agents)
-            if peer.records is not None and said > peer.records:
-                raise RequestError(
-                    f"agent {agents[0]} claims {said} records, more than the {peer.records} that the "
-                    f"network file allows it: raise records of agent {agents[0]} there, at every host, or leave it out"
-                )
-
-    if peers:
-        run_on_all(world, allowed)
+    words = [said and said.get("counts", ()) for said in told]
+    counts = owned(words, owners, mine, lambda i, n: type(n) is int and 1 <= n <= MOST_RECORDS, "number of records")
+    for peer, agents in zip(world.network.peers, owners, strict=True) if world.network is not None else ():
+        said = sum(counts[i] for i in agents)
+        if peer.records is not None and said > peer.records:
+            raise RequestError(
+                f"agent {agents[0]} claims {said} records, more than the {peer.records} that the "
+                f"network file allows it: raise records of agent {agents[0]} there, at every host, or leave it out"
+            ).of_all()
     return counts
 
 
-def width_of(world: World, owners: Sequence[Sequence[int]], data: Records) -> int:
+def width_of(owners: Sequence[Sequence[int]], told: Sequence[Any], holders: Holders, data: Records) -> int:
     """Number of features, the same at every agent."""
     own = len(data.feature_names)
-    mine = dict.fromkeys(owners[world.rank], own)
-    known = gather_owned(world, owners, mine, lambda i, d: type(d) is int and 1 <= d <= MOST_RECORDS, "width")
-
-    def agreed() -> None:
-        for i, width in known.items():
-            if width != known[0]:
-                raise RequestError(
-                    f"the agents' files differ in width: agent 0 has {known[0]} features, agent {i} has {width}"
-                )
-
-    run_on_all(world, agreed)
+    words, mine = [said and said.get("width", ()) for said in told], dict.fromkeys(holders, own)
+    known = owned(words, owners, mine, lambda i, d: type(d) is int and 1 <= d <= MOST_RECORDS, "width")
+    for i, width in known.items():
+        if width != known[0]:
+            raise RequestError(
+                f"the agents' files differ in width: agent 0 has {known[0]} features, agent {i} has {width}"
+            ).of_all()
     return own

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 
 from admmnet.errors import RequestError
 from admmnet.files import free_memory
 from admmnet.methods.base import Method
-from admmnet.transport import World
-from admmnet.transport.collective import run_on_all
 
 
-def require_room(world: World, method: Method, agents: int) -> int:
-    """Refuse what does not fit into the memory that is free, and return the number of machines; collective.
+def require_room(machines: Sequence[str], method: Method, agents: int) -> None:
+    """Refuse what does not fit into the memory that is free.
 
-    ``agents`` are those of this process; the processes of a machine share its memory.
+    ``machines`` are those of all processes, of which those of one share its memory; ``agents`` those of this process.
     """
-    names = [str(name) for name in world.gather(platform.node()) if name is not None]
-    processes = names.count(platform.node())
-
-    def check() -> None:
-        needed, free = method.memory(agents) * processes, free_memory()
-        if needed > free:
-            raise RequestError(
-                f"{method.name} needs {needed / 1e9:.1f} GB for moments of d = {method.facts.width:,} features, and "
-                f"{free / 1e9:.1f} GB of memory are free: take --algorithm noisy-gd, which makes no (d, d) matrix, or "
-                "--project D"
-            )
-
-    run_on_all(world, check)
-    return len(set(names))
+    needed, free = method.memory(agents) * machines.count(platform.node()), free_memory()
+    if needed > free:
+        raise RequestError(
+            f"{method.name} needs {needed / 1e9:.1f} GB for moments of d = {method.facts.width:,} features, and "
+            f"{free / 1e9:.1f} GB of memory are free: take --algorithm noisy-gd, which makes no (d, d) matrix, or "
+            "--project D"
+        )

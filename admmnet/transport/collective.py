@@ -73,27 +73,39 @@ def gather_owned(
     """Every agent's value of a fact, called ``what``, taken from the process that owns the agent.
 
     ``mine`` maps this process's agents to JSON values, which the result has whatever comes back. What a process
-    tells of other agents is ignored; an owner that was lost, or whose value is not ``valid``, ends the run.
+    tells of other agents is ignored; an owner that was lost, or whose value is not ``valid``, ends the run: at every
+    process, as all judge the same answers.
     """
-    answers = world.gather([[agent, value] for agent, value in mine.items()])
+    return owned(world.gather(pairs_of(mine)), owners, mine, valid, what)
 
-    def judged() -> dict[int, T]:
-        known: dict[int, Any] = {}
-        for agents, answer in zip(owners, answers, strict=True):
-            if answer is None:
-                raise RunError(f"agent {agents[0]} was lost before the first round: start the run again")
-            told = dict(_pairs(answer))
-            for agent in agents:
-                value = mine[agent] if agent in mine else told.get(agent)
-                if not valid(agent, value):
-                    raise RequestError(
-                        f"agent {agent} says that its {what} is {printable(repr(value), 60)}, which cannot be: "
-                        "all processes must run the same version and settings"
-                    )
-                known[agent] = value
-        return dict(sorted(known.items()))
 
-    return run_on_all(world, judged)
+def pairs_of(mine: Mapping[int, T]) -> list[list[Any]]:
+    """Facts of agents as a gather carries them, for ``owned``."""
+    return [[agent, value] for agent, value in mine.items()]
+
+
+def owned(
+    answers: Sequence[Any],
+    owners: Sequence[Sequence[int]],
+    mine: Mapping[int, T],
+    valid: Callable[[int, Any], bool],
+    what: str,
+) -> dict[int, T]:
+    """As ``gather_owned``, of what has come back; None is a process that was lost."""
+    known: dict[int, Any] = {}
+    for agents, answer in zip(owners, answers, strict=True):
+        if answer is None and agents:
+            raise RunError(f"agent {agents[0]} was lost before the first round: start the run again").of_all()
+        told = dict(_pairs(answer))
+        for agent in agents:
+            value = mine[agent] if agent in mine else told.get(agent)
+            if not valid(agent, value):
+                raise RequestError(
+                    f"agent {agent} says that its {what} is {printable(repr(value), 60)}, which cannot be: "
+                    "all processes must run the same version and settings"
+                ).of_all()
+            known[agent] = value
+    return dict(sorted(known.items()))
 
 
 def _pairs(answer: Any) -> Iterator[tuple[int, Any]]:

@@ -34,10 +34,10 @@ def lie(claim: Callable[[int, int], list[list[Any]]]) -> None:
         told: list[bool] = []
 
         def gathering(self: World, value: Any) -> list[Any]:
-            if self.rank == LIAR and isinstance(value, list) and not told:
+            if self.rank == LIAR and isinstance(value, dict) and "counts" in value and not told:
                 told.append(True)
-                ((agent, count),) = value
-                value = claim(agent, count)
+                ((agent, count),) = value["counts"]
+                value = value | {"counts": claim(agent, count)}
             return gather(self, value)
 
         return gathering
@@ -48,11 +48,11 @@ def lie(claim: Callable[[int, int], list[list[Any]]]) -> None:
 
 
 def merged(
-    world: World, owners: Sequence[Sequence[int]], mine: Mapping[int, int], valid: object, what: str
+    answers: Sequence[Any], owners: Sequence[Sequence[int]], mine: Mapping[int, int], valid: object, what: str
 ) -> dict[int, int]:
     """What planning did before: everybody is believed of everybody, the last one most."""
     known: dict[int, int] = {}
-    for answer in world.gather([[agent, value] for agent, value in mine.items()]):
+    for answer in answers:
         known |= dict(answer)
     return known
 
@@ -81,7 +81,7 @@ def attack(name: str, *, defended: bool) -> None:
         }
         lie(claims[name])
         if not defended:
-            plan.gather_owned = merged  # type: ignore[assignment, attr-defined]
+            plan.owned = merged  # type: ignore[assignment, attr-defined]
             door.Known = believing  # type: ignore[assignment, attr-defined]
     if name == "bug":
         sources.read_npz = broken  # type: ignore[assignment, attr-defined]

@@ -93,7 +93,7 @@ def test_a_budget_left_is_its_owners_word_and_never_above_what_is_public() -> No
     most = targets[0].nominal_rho()
 
     def told(*pairs: list[Any]) -> dict[int, float]:
-        return nominal_of(config, Heard(None, list(pairs)), OWNERS, targets)
+        return nominal_of(config, Heard({"left": list(pairs)}), OWNERS, lambda: targets)[1]
 
     assert told([2, 0.25 * most], [0, 1e9], [1, 1e-300]) == {0: most, 1: most, 2: 0.25 * most}
     for rho in (2.0 * most, 0.0, -most, float("nan"), float("inf"), 1e-300, "1", None):

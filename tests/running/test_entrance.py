@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet import RequestError, RunConfig
+from admmnet import RequestError, RunConfig, run
 from admmnet.data.given import Given
 from admmnet.data.settings import DataSettings
 from admmnet.running.entrance import prepare
 from admmnet.running.handshake import public_settings
+from admmnet.running.rounds import Rounds
 from admmnet.transport.local import LocalWorld
 from tests.interrupted_runs import Place, write_people
 
@@ -57,3 +58,28 @@ def test_shards_of_own_agents_tell_no_scales() -> None:
     assert set(whole.load(settings, 2, [0]).shards) == {0}
     with pytest.raises(RequestError, match="--normalise columns"):
         replace(whole, whole=False).load(settings, 2, [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("settings", "most"),
+    [({"algorithm": "pp-admm"}, 8), ({"algorithm": "noisy-gd", "trust": "masked", "colluders": 1}, 15)],
+    ids=["pp-admm", "masked"],
+)
+def test_processes_gather_seldom_before_the_first_round(
+    settings: dict[str, Any], most: int, people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each gather costs a flood, as many delays as the network is wide, before anything is computed."""
+    real, before = LocalWorld.gather, list[int]()
+
+    def gather(self: LocalWorld, value: Any) -> list[Any]:
+        before.append(0)
+        return real(self, value)
+
+    def first(self: Rounds, round: int) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LocalWorld, "gather", gather)
+    monkeypatch.setattr(Rounds, "run", first)
+    with pytest.raises(KeyboardInterrupt):
+        run(data=people, topology="ring:4", rounds=2, seed=0, out=tmp_path / "run", **settings)
+    assert len(before) == most

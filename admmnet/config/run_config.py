@@ -190,17 +190,31 @@ class RunConfig(RunSettings, FaultSettings, NetworkSettings, DataSettings, Metho
         encode = data.encode
         if encode == "auto":
             encode = "private" if self._measures(data) else "declared"
-        return replace(data, data_dependent=dependent, no_cache=uncached, encode=encode)
+        whiten = data.whiten
+        if whiten == "auto" and encode == "declared":
+            whiten = "auto" if self._evens(data) else "off"
+        return replace(data, data_dependent=dependent, no_cache=uncached, encode=encode, whiten=whiten)
 
     def _measures(self, data: DataSettings) -> bool:
         """Whether ``auto`` leaves columns raw: where it was tried, and nothing else says how they are encoded."""
         if not data.schema:
             return False
         from admmnet.data.sources import declared_task, kinds_alone
+
+        tried = self._tried and not self.data_dependent
+        return tried and kinds_alone(data) and declared_task(data) == "binary"
+
+    def _evens(self, data: DataSettings) -> bool:
+        """Whether ``auto`` whitens rows of declared features: nobody has weighted them."""
+        from admmnet.data.sources import unweighted
+
+        return self._tried and unweighted(data)
+
+    @property
+    def _tried(self) -> bool:
         from admmnet.methods.encoding_rule import TRIED
 
-        tried = self.algorithm in TRIED and getattr(self, "method", "") == "proven" and not self.data_dependent
-        return tried and kinds_alone(data) and declared_task(data) == "binary"
+        return self.algorithm in TRIED and getattr(self, "method", "") == "proven"
 
     def check(self) -> None:
         """Check what one holder of all records cannot have, and that a run can go on from its checkpoints."""

@@ -78,6 +78,13 @@ def kinds_alone(settings: DataSettings) -> bool:
     return usual and any(rule.open for rule in schema.rules)
 
 
+def unweighted(settings: DataSettings) -> bool:
+    """Whether features of a set or a file have the weights that they come with: none was declared. Reads no file."""
+    if settings.data in GIVEN or settings.project is not None or settings.normalise != "rows":
+        return False
+    return all(rule.weight == 1.0 for rule in _schema_of(settings).rules)
+
+
 def declared(settings: DataSettings) -> Schema:
     """Schema of the settings, `--label` and `--features` included; a wrong table is refused."""
     schema = replace(parse_schema(settings.schema), measured=settings.encode == "private")
@@ -119,13 +126,13 @@ def _check_task(settings: DataSettings, known: DataSet) -> None:
             remedy = ", or declare labels = [a, b, c] or targets = [lowest, highest] in [data.schema]"
         raise RequestError(
             f"--task {settings.task} does not go with {settings.data!r}, whose labels are"
-            f" {in_words(task, _labels_of(settings).classes)}: drop --task{remedy}"
+            f" {in_words(task, _schema_of(settings).classes)}: drop --task{remedy}"
         )
 
 
 def declared_task(settings: DataSettings) -> Task:
     """What labels the settings declare: two classes where nothing says otherwise. Reads no file."""
-    return _labels_of(settings).task or "binary"
+    return _schema_of(settings).task or "binary"
 
 
 def declared_classes(settings: DataSettings) -> int:
@@ -133,13 +140,13 @@ def declared_classes(settings: DataSettings) -> int:
 
     RequestError if the rows alone would tell.
     """
-    schema = _labels_of(settings)
+    schema = _schema_of(settings)
     if schema.task == "classes" and schema.labels is None:
         raise RequestError("--task classes: declare labels = [a, b, c] in [data.schema], for no row is read here")
     return 0 if schema.task == "real" else len(schema.classes)
 
 
-def _labels_of(settings: DataSettings) -> Schema:
+def _schema_of(settings: DataSettings) -> Schema:
     known = find(settings.data)
     return declared(settings) if known is None or known.adapt is not None else parse_schema(known.schema)
 

@@ -14,6 +14,7 @@ from admmnet.methods.settings import MethodSettings
 from admmnet.privacy.budget import Charges
 from admmnet.privacy.calibrate import Target
 from admmnet.settings import Auto
+from admmnet.solvers.accurate import WIDE
 
 WIDEST = 2048
 """Largest d whose second moments are asked for."""
@@ -89,13 +90,13 @@ def prologue_of(settings: MethodSettings, facts: Facts, raw: Encoding | None, wi
             )
     if wish.encode == "private" and raw is None:
         raise RequestError("encode = 'private' needs raw records, and these come encoded: take encode = 'declared'")
-    if not able or (raw is None and wish.whiten != "on"):
+    if not able or (raw is None and wish.whiten == "off"):
         return Prologue(encoding=raw)
     m = signal(facts, settings.colluders if settings.trust == "masked" else None)
     columns = 0 if raw is None else len(bounded(raw)) + len(unbounded(raw))
     measured = bool(columns) and (wish.encode == "private" or encoding_helps(columns, m))
     tried = settings.algorithm in TRIED and facts.task == "binary"
-    share, *words = _whitening(facts.width, m, wish, private=measured, tried=tried)
+    share, *words = _whitening(facts.width, m, wish, private=measured, tried=tried, quiet=raw is None)
     if raw is not None and not share:
         raw = replace(raw, omega=omega(raw))
     stages: list[Stage] = []
@@ -140,10 +141,12 @@ def _encoding_stages(
     return (BoundsStage(settings, facts, share, raw, which), shape) if which else (shape,)
 
 
-def _whitening(width: int, m: float, wish: Wish, *, private: bool, tried: bool) -> tuple[float, str]:
-    """Share of the stage that whitens, 0 without, and the words for it."""
+def _whitening(width: int, m: float, wish: Wish, *, private: bool, tried: bool, quiet: bool) -> tuple[float, str]:
+    """Share of the stage that whitens, 0 without, and the words for it; none, if quiet, where it would not help."""
     share = 0.05 if wish.whiten_share == "auto" else float(wish.whiten_share)
     if wish.whiten == "off" or (wish.whiten == "auto" and not tried):
+        return 0.0, ""
+    if quiet and wish.whiten == "auto" and not (width < WIDE and whitening_helps(width, m, private=False)):
         return 0.0, ""
     if width > WIDEST:
         if wish.whiten == "on":

@@ -93,6 +93,14 @@ def test_auto_is_for_what_was_measured(others: dict[str, Any]) -> None:
     assert "whiten" in decided(Wish("auto", "on"), **others).names
 
 
+def test_rows_that_come_encoded_are_whitened_where_that_helps_and_nothing_is_said_where_not() -> None:
+    found = decided(Wish("auto", "auto"), raw=None)
+    assert found.names == ("whiten",)
+    assert found.encoding is None
+    assert decided(Wish("auto", "auto"), raw=None, records=2000) == Prologue()
+    assert decided(Wish("auto", "off"), raw=None) == Prologue()
+
+
 @pytest.mark.parametrize(("algorithm", "method"), [("pp-admm", "published"), ("admm", "published")])
 def test_published_forms_have_no_stages(algorithm: str, method: str) -> None:
     how: dict[str, Any] = {"algorithm": algorithm, "method": method}

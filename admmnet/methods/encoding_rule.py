@@ -153,7 +153,7 @@ def _whitening(width: int, m: float, wish: Wish, *, private: bool, tried: bool, 
             raise RequestError(f"whiten = 'on' needs d <= {WIDEST}, and these rows have d = {width}: leave it out")
         return 0.0, f"whitening: no, as d = {width} is above {WIDEST}"
     if wish.whiten == "auto" and not whitening_helps(width, m, private=private):
-        noise, limit = math.sqrt(20.0) * width**1.5 / m, 12 if private else 3
+        noise, limit = math.sqrt(20.0) * width**1.5 / m, _most_noise(private=private)
         return 0.0, (
             f"whitening: no, as noise would drown second moments of d = {width} features (m is {m:.4g}, at least 550, "
             f"and sqrt(20) d^1.5/m is {noise:.3g}, at most {limit})"
@@ -169,8 +169,8 @@ def signal(facts: Facts, colluders: int | None) -> float:
 
 
 def encoding_share(columns: int, m: float) -> float:
-    """Share of mu^2 for bounds and shape together, eq. (118)."""
-    return min(0.2, max(0.05, 4.0 * columns / (0.04 * m) ** 2))
+    """Share of mu^2 for bounds and shape together, eq. (118): at most .2, else noise of a count of .45 % of all."""
+    return min(0.2, max(0.05, 4.0 * columns / (0.0045 * m) ** 2))
 
 
 def encoding_helps(columns: int, m: float) -> bool:
@@ -180,7 +180,11 @@ def encoding_helps(columns: int, m: float) -> bool:
 
 def whitening_helps(width: int, m: float, *, private: bool) -> bool:
     """Whether second moments of rows of width d say enough, eq. (119), under a private encoding or a declared one."""
-    return m >= 550.0 and math.sqrt(20.0) * width**1.5 / m <= (12.0 if private else 3.0)
+    return m >= 550.0 and math.sqrt(20.0) * width**1.5 / m <= _most_noise(private=private)
+
+
+def _most_noise(*, private: bool) -> int:
+    return 12 if private else 4
 
 
 def omega(encoding: Encoding) -> float:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from admmnet.identity.keys import Identity
     from admmnet.transport.hosts.keys import Keys
     from admmnet.transport.hosts.network import Network
+    from admmnet.transport.zmq.linger import Asker
     from admmnet.transport.zmq.transport import ZmqWorld
 
 
@@ -74,6 +75,7 @@ def agent(
     from admmnet.transport.hosts.keys import secret_path
     from admmnet.transport.hosts.network import read_network
     from admmnet.transport.zmq.linger import give
+    from admmnet.transport.zmq.start import Overtaken
 
     if flags["resume"] == AUTO and flags["out"] is not None and (Path(flags["out"]) / SUMMARY).exists():
         leave(read_form(Summary, Path(flags["out"]) / SUMMARY))  # a service that starts it again need know no more
@@ -92,10 +94,15 @@ def agent(
     secret_file = secret_path(Path(network_file).parent, number) if secret is None else Path(secret)
     _check_plain(network, plain=plain)
     keys, identity = own_secrets(network, number, secret_file)
-    if settings.resume is not None and _took_over(network, number, keys, settings):
-        return
+    asker = _asker(network, number, keys, settings)
     try:
-        world = open_agent(network, number, settings, keys, identity, parent)
+        try:
+            world = open_agent(network, number, settings, keys, identity, parent, asker)
+        except Overtaken:
+            return
+        finally:
+            if asker is not None:
+                asker.close()
         told = not quiet and not as_json
         progress = Progress(told=told)
         teller = progress if report is None else Reporter(report, answered=answered)
@@ -117,17 +124,17 @@ def agent(
     leave(result.summary)
 
 
-def _took_over(network: Network, number: int, keys: Keys | None, settings: RunConfig) -> bool:
-    """Whether a neighbour has given the end of a run: only who has closed its ledger can have missed that."""
+def _asker(network: Network, number: int, keys: Keys | None, settings: RunConfig) -> Asker | None:
+    """Ask the neighbours for the end of a run: only who has closed its ledger can have missed that."""
     from admmnet.evidence.receipts import start_keys
     from admmnet.record.finish import adopt
     from admmnet.record.folder import ledger_path
-    from admmnet.transport.zmq.linger import ASKED, ask
+    from admmnet.transport.zmq.linger import Asker
 
     folder = Path(str(settings.resume))
     ledger = ledger_path(folder, number, len(network.peers))
     if not ledger.exists() or not ledger.read_bytes().splitlines()[-1].startswith(b'{"kind":"end"'):
-        return False
+        return None
     known = start_keys(folder)
 
     def take(files: Mapping[str, bytes]) -> bool:
@@ -139,7 +146,7 @@ def _took_over(network: Network, number: int, keys: Keys | None, settings: RunCo
         print(f"admmnet: {folder} has finished with the model of its neighbours", file=sys.stderr)
         return True
 
-    return ask(network, number, keys, take, ASKED + settings.heartbeat_deadline)
+    return Asker(network, number, keys, take)
 
 
 def agent_settings(config: str | None, flags: Mapping[str, Any], network: Network) -> RunConfig:
@@ -193,9 +200,15 @@ def _resumed(given: Mapping[str, Any], network: Network) -> RunConfig:
 
 
 def open_agent(
-    network: Network, number: int, settings: RunConfig, keys: Keys | None, identity: Identity, parent: int | None
+    network: Network,
+    number: int,
+    settings: RunConfig,
+    keys: Keys | None,
+    identity: Identity,
+    parent: int | None,
+    asker: Asker | None = None,
 ) -> ZmqWorld:
-    """Connect an agent to its neighbours."""
+    """Connect an agent to its neighbours; Overtaken says that they have answered the ``asker`` meanwhile."""
     from admmnet.running.faults import schedule_of
     from admmnet.running.handshake import public_settings
     from admmnet.transport.zmq.membership import Membership
@@ -221,6 +234,7 @@ def open_agent(
         parent=parent,
         shared_folder=parent is not None,
     )
+    member.overtaken = None if asker is None else asker.taken
     return ZmqWorld(member)
 
 

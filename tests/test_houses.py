@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "admmnet"
-FOUNDATION = {"errors", "files", "types", "forms", "form_tables", "rng", "version", "settings", "registry"}
+FOUNDATION = {"errors", "log", "files", "types", "forms", "form_tables", "rng", "version", "settings", "registry"}
 ORDER = (
     *(
         "identity",
@@ -25,7 +25,7 @@ ORDER = (
         "faults",
         "config",
     ),
-    *("record", "evidence", "running", "predict", "report", "library", "estimators", "auditing", "experiments"),
+    *("record", "evidence", "predict", "running", "report", "library", "estimators", "auditing", "experiments"),
     *("papers", "cli"),
 )
 """Lowest first, as docs/contributing.md lists them."""

@@ -9,19 +9,21 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.flags import explain_flag, output_flags
+from admmnet.cli.flags import event_flags, explain_flag, output_flags, telling
 from admmnet.cli.settings import DEFAULTS, SettingsCommand, given_in, leave, tell
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.config.toml import load_config, read_values
 from admmnet.errors import CheckFailed, RequestError, RunError
 from admmnet.graph.specs import is_random
+from admmnet.log import Hearer, say
 
 if TYPE_CHECKING:
     from admmnet.identity.keys import Identity
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 @click.option("--secret", metavar="FILE", help="its key file (default: keys/agent-00I.secret.toml beside it)")
 @click.option("--plain", is_flag=True, help="accept links without encryption that leave the machine")
 @output_flags
+@event_flags
 @explain_flag
 @click.option(
     "--parent", type=int, hidden=True, help="starter's pipe: its end ends the agent; all write one run folder"
@@ -94,19 +97,22 @@ def agent(
     secret_file = secret_path(Path(network_file).parent, number) if secret is None else Path(secret)
     _check_plain(network, plain=plain)
     keys, identity = own_secrets(network, number, secret_file)
-    asker = _asker(network, number, keys, settings)
+    progress = Progress(told=not quiet and not as_json)
+    reporter = None if report is None else Reporter(report, answered=answered)
+    teller = reporter or progress
+    relayed = Hearer(reporter.event, "info", number) if reporter else nullcontext()
     try:
-        try:
-            world = open_agent(network, number, settings, keys, identity, parent, asker)
-        except Overtaken:
-            return
-        finally:
-            if asker is not None:
-                asker.close()
-        told = not quiet and not as_json
-        progress = Progress(told=told)
-        teller = progress if report is None else Reporter(report, answered=answered)
-        with progress:
+        with relayed, telling(agent=number) as figures, progress:
+            asker = _asker(network, number, keys, settings)
+            try:
+                world = open_agent(network, number, settings, keys, identity, parent, asker)
+            except Overtaken:
+                return
+            finally:
+                if asker is not None:
+                    asker.close()
+            if figures is not None:
+                figures.live = world.figures
             result = run(
                 settings, world=world, on_start=teller.start, on_round=teller.round, stoppable=answered, debug=debug
             )
@@ -143,7 +149,9 @@ def _asker(network: Network, number: int, keys: Keys | None, settings: RunConfig
         except CheckFailed as error:  # of a liar: others may give the right ones
             print(f"admmnet: not taken over: {error}", file=sys.stderr)
             return False
-        print(f"admmnet: {folder} has finished with the model of its neighbours", file=sys.stderr)
+        text = f"{folder} has finished with the model of its neighbours"
+        say("finished", text, run=str(folder))
+        print(f"admmnet: {text}", file=sys.stderr)
         return True
 
     return Asker(network, number, keys, take)

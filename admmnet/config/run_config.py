@@ -191,24 +191,24 @@ class RunConfig(RunSettings, FaultSettings, NetworkSettings, DataSettings, Metho
         if encode == "auto":
             encode = "private" if self._measures(data) else "declared"
         whiten = data.whiten
-        if whiten == "auto" and encode == "declared":
-            whiten = "auto" if self._evens(data) else "off"
+        if whiten == "auto" and encode in ("declared", "private"):
+            whiten = "auto" if self._evens(replace(data, encode=encode)) else "off"
         return replace(data, data_dependent=dependent, no_cache=uncached, encode=encode, whiten=whiten)
 
     def _measures(self, data: DataSettings) -> bool:
-        """Whether ``auto`` leaves columns raw: where it was tried, and nothing else says how they are encoded."""
+        """Whether ``auto`` leaves columns raw: where it was tried. Noise may drown all: the run knows how much."""
         if not data.schema:
             return False
-        from admmnet.data.sources import declared_task, kinds_alone
+        from admmnet.data.sources import declared_task, may_measure
 
         tried = self._tried and not self.data_dependent
-        return tried and kinds_alone(data) and declared_task(data) == "binary"
+        return tried and may_measure(data) and declared_task(data) == "binary"
 
     def _evens(self, data: DataSettings) -> bool:
-        """Whether ``auto`` whitens rows of declared features: nobody has weighted them."""
-        from admmnet.data.sources import unweighted
+        """Whether ``auto`` asks the rule for whitening: where it was tried, and nobody has weighted the features."""
+        from admmnet.data.sources import may_whiten
 
-        return self._tried and unweighted(data)
+        return self._tried and may_whiten(data)
 
     @property
     def _tried(self) -> bool:

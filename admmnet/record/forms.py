@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from admmnet.data import Task
-from admmnet.privacy.ledger.form import Digest
+from admmnet.privacy.ledger.form import Digest, Round
 
 NUMBER = "0|[1-9][0-9]*"
 Whole = Annotated[int, Meta(ge=0, le=1 << 53)]
@@ -296,7 +296,7 @@ class Summary(FileForm, frozen=True, kw_only=True):
     """payload of the whole run, each vector times its receivers; not what [observing the
     run](scale.md#what-observing-a-run-sends) sends"""
     frames: dict[str, Whole] = {}
-    """with `zmq`: [frames that were not simply taken](hosts.md), by what was done with them"""
+    """with `zmq`: [frames that were not simply taken](wire.md#rules-for-frames), by what was done with them"""
     seconds: Seconds
     """wall time, below"""
     virtual_seconds: VirtualSeconds | None = None
@@ -363,7 +363,7 @@ class Beginning(FileForm, frozen=True, kw_only=True):
     """One start of a run, in receipts/identities.json."""
 
     run: Digest
-    round: Whole
+    round: Round
     source: Literal["network", "run"]
     keepers: list[Whole]
     keys: dict[Annotated[str, Meta(pattern=f"^({NUMBER})$")], Digest]

@@ -14,6 +14,7 @@ from admmnet.evidence.members import Members
 from admmnet.files import staged, write_whole
 from admmnet.forms import encode
 from admmnet.identity.keys import verify
+from admmnet.log import say
 from admmnet.record import folder as run_folder
 from admmnet.record.finish import FINISH, digest_of_end, finish_of, quorum, staged_statement
 from admmnet.record.forms import Summary
@@ -38,7 +39,8 @@ def answer(
         theta, steps = gossip(transport, plan.graph, theta, plan.method.rounds)
         sent = steps * theta.shape[1] * np.array([plan.graph.degree(i) for i in range(len(theta))])
     elif asked == "average" and plan.method.verb == "exchange":
-        found, sent = average(transport, plan.graph, agents, done)
+        away = () if plan.faults is None else np.flatnonzero(~plan.faults.members(done - 1)).tolist()
+        found, sent = average(transport, plan.graph, agents, done, away)
         theta = theta if found is None else np.tile(found, (len(theta), 1))
     elif asked == "average" and plan.method.verb == "reduce":  # all that go on hold the same
         theta = np.where(np.isin(np.arange(len(theta)), living)[:, None], theta, theta[living[0]])
@@ -90,6 +92,7 @@ def agreed_end(transport: Transport, members: Members, theta: Matrix, summary: S
             signed = staged_statement(members.run, own[0], digest)
             if theirs == digest and verify(members.keys[own[0]], bytes.fromhex(signature), signed):
                 names[own[0]] = signature
+    say("staged", f"the last files are drafts on the disks of {len(names)} of {world.size} agents", staged=len(names))
     if len(names) < (least := quorum(world.size)):
         raise RunError(
             f"{len(names)} of {world.size} agents have the files of this end on their disks, {least} must: go on with "

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from admmnet.graph.tree import Tree
+from admmnet.log import say
 from admmnet.running.attempts import Attempts
 from admmnet.running.node import Node, taking_part
 from admmnet.running.notes import attempt_notes
@@ -36,7 +37,7 @@ class Rounds:
         self._method, self._faults, self._transport, self._blocks = plan.method, plan.faults, transport, blocks
         self._nodes = [node for block in blocks for node in block]
         self._keeper, self._receipts, self._attempts = keeper, receipts, attempts
-        self._trees = RoundTrees(plan.graph, plan.faults)
+        self._trees = RoundTrees(plan.graph, plan.faults, masked=attempts is not None)
         self.summed: tuple[Tree | None, int] = (None, 0)  # tree of the last sum, and how many numbers its vectors have
         self.heard: dict[int, Vector] = {}  # what agents of this process heard from others in the last round
         self.seconds = {"solve": 0.0, "exchange": 0.0}  # wall time in proposals, and in between
@@ -68,6 +69,8 @@ class Rounds:
         agents = [node for block in taking for node in block]
         for node in agents:
             node.ledger.commit()  # what was charged is on its way to the disk before anything is sent
+            if node.ledger.refused_at == round:
+                say("refused", f"the budget of agent {node.id} affords nothing more", "warning", agent=node.id)
         if keeper is not None:
             keeper.post(round, agents)
         if self._method.verb == "reduce":
@@ -89,7 +92,7 @@ class Rounds:
         """Add up what the agents say, and let them take it in; return whether that must be tried again."""
         trees = self._trees.at(round)
         outgoing = {node.id: node.outgoing for node in self._nodes}
-        total = self._transport.reduce(outgoing, trees, round, self._method.sum_size)
+        total = self._transport.reduce(outgoing, self._trees.carrying(round), round, self._method.sum_size)
         summed, again = total, False
         # of every attempt, before anything follows from it: what follows is then the same at all neighbours
         if self._receipts is not None:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from admmnet.errors import RequestError
 from admmnet.identity.keys import Identity
+from admmnet.log import Waiting, say
 from admmnet.transport.hosts.keys import Keys
 from admmnet.transport.hosts.network import Network
 from admmnet.transport.zmq import wire
@@ -73,6 +74,7 @@ class Session(ABC):
         self.mailbox = Mailbox(identities, self._genuine)
         self._closed: set[int] = set()  # neighbours to which nothing is sent any more
         self.fault: str | None = None
+        self.waiting = Waiting()
         plain = json.loads(json.dumps(dict(settings)))
         self.nonce = secrets.token_hex(16)
         self._greeting = Hello(self.nonce, "", False, facts(network), plain)
@@ -187,16 +189,21 @@ class Session(ABC):
     def _happened(self, peer: int, line: LineNews) -> None:
         link = self.links[peer]
         if line is LineNews.UP:
+            say("line-up", f"the line to {self.names[peer]} stands", peer=peer)
             link.up, link.down_since, link.fault = True, None, ""
             if not link.ready:
                 self.greet(peer)
             self.resend(peer)
         elif line is LineNews.DOWN:
             if link.up:
+                say("line-down", f"the line to {self.names[peer]} was cut", "warning", peer=peer)
                 link.up, link.down_since = False, time.monotonic()
         elif line is LineNews.FLOODS:
             self._cut(peer, str(line))
         else:
+            if link.fault != line:
+                text = f"the line to {self.names[peer]} does not come up: {line}"
+                say("line-down", text, "warning", peer=peer)
             link.fault = str(line)
 
     def _arrive(self, data: bytes, identity: str | None) -> None:

@@ -190,17 +190,31 @@ class RunConfig(RunSettings, FaultSettings, NetworkSettings, DataSettings, Metho
         encode = data.encode
         if encode == "auto":
             encode = "private" if self._measures(data) else "declared"
-        return replace(data, data_dependent=dependent, no_cache=uncached, encode=encode)
+        whiten = data.whiten
+        if whiten == "auto" and encode in ("declared", "private"):
+            whiten = "auto" if self._evens(replace(data, encode=encode)) else "off"
+        return replace(data, data_dependent=dependent, no_cache=uncached, encode=encode, whiten=whiten)
 
     def _measures(self, data: DataSettings) -> bool:
         """Whether ``auto`` leaves columns raw: where it was tried. Noise may drown all: the run knows how much."""
         if not data.schema:
             return False
         from admmnet.data.sources import declared_task, may_measure
+
+        tried = self._tried and not self.data_dependent
+        return tried and may_measure(data) and declared_task(data) == "binary"
+
+    def _evens(self, data: DataSettings) -> bool:
+        """Whether ``auto`` asks the rule for whitening: where it was tried, and nobody has weighted the features."""
+        from admmnet.data.sources import may_whiten
+
+        return self._tried and may_whiten(data)
+
+    @property
+    def _tried(self) -> bool:
         from admmnet.methods.encoding_rule import TRIED
 
-        tried = self.algorithm in TRIED and getattr(self, "method", "") == "proven" and not self.data_dependent
-        return tried and may_measure(data) and declared_task(data) == "binary"
+        return self.algorithm in TRIED and getattr(self, "method", "") == "proven"
 
     def check(self) -> None:
         """Check what one holder of all records cannot have, and that a run can go on from its checkpoints."""

@@ -131,7 +131,7 @@ class DataSettings:
         "auto",
         "data",
         "make features even by their second moments, which a noisy sum measures before the first round; auto: where "
-        "columns are measured and that helps",
+        "no weights are declared and that helps",
         choices=("auto", "on", "off"),
         chosen=True,
     )

@@ -93,6 +93,15 @@ def _may_stay_raw(settings: DataSettings) -> tuple[Rule, ...]:
     return rules if usual else ()
 
 
+def may_whiten(settings: DataSettings) -> bool:
+    """Whether ``auto`` asks the rule for whitening: no feature has a declared weight. Reads no file.
+
+    Rows that come encoded are whitened of sets and files alone, and where their norms are all that was changed.
+    """
+    plain = settings.data not in GIVEN and settings.project is None and settings.normalise == "rows"
+    return (plain or settings.encode == "private") and all(rule.weight == 1.0 for rule in _schema_of(settings).rules)
+
+
 def declared(settings: DataSettings) -> Schema:
     """Schema of the settings, `--label` and `--features` included; a wrong table is refused."""
     schema = replace(parse_schema(settings.schema), measured=settings.encode == "private")
@@ -134,13 +143,13 @@ def _check_task(settings: DataSettings, known: DataSet) -> None:
             remedy = ", or declare labels = [a, b, c] or targets = [lowest, highest] in [data.schema]"
         raise RequestError(
             f"--task {settings.task} does not go with {settings.data!r}, whose labels are"
-            f" {in_words(task, _labels_of(settings).classes)}: drop --task{remedy}"
+            f" {in_words(task, _schema_of(settings).classes)}: drop --task{remedy}"
         )
 
 
 def declared_task(settings: DataSettings) -> Task:
     """What labels the settings declare: two classes where nothing says otherwise. Reads no file."""
-    return _labels_of(settings).task or "binary"
+    return _schema_of(settings).task or "binary"
 
 
 def declared_classes(settings: DataSettings) -> int:
@@ -148,13 +157,13 @@ def declared_classes(settings: DataSettings) -> int:
 
     RequestError if the rows alone would tell.
     """
-    schema = _labels_of(settings)
+    schema = _schema_of(settings)
     if schema.task == "classes" and schema.labels is None:
         raise RequestError("--task classes: declare labels = [a, b, c] in [data.schema], for no row is read here")
     return 0 if schema.task == "real" else len(schema.classes)
 
 
-def _labels_of(settings: DataSettings) -> Schema:
+def _schema_of(settings: DataSettings) -> Schema:
     known = find(settings.data)
     return declared(settings) if known is None or known.adapt is not None else parse_schema(known.schema)
 

@@ -231,8 +231,9 @@ class Grid:
             values |= {"epsilon": case.epsilon} | ({} if self.delta is None else {"delta": self.delta})
         try:
             found = RunConfig(**values)
-            measures = found.encode == "auto" and found.request.encode == "private"
-            return found.changed(encode="declared") if measures else found  # all methods see the same rows
+            same = {"encode": "declared", "whiten": "off"}  # what auto may do: here all methods see the same rows
+            decided = {name for name in same if getattr(found, name) == "auto"}
+            return found.changed(**{name: same[name] for name in decided if getattr(found.request, name) != same[name]})
         except AdmmnetError as error:
             tried = f" with {said(cell.values)}" if cell.values else ""
             raise RequestError(f"{case.words}{tried}: {error}") from None

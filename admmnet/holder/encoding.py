@@ -164,15 +164,19 @@ def _place(out: Matrix, values: Vector, column: Number, omega: float) -> None:
     knot = np.minimum(x.astype(np.int64), HATS - 2)
     rows = np.arange(len(v))
     out[rows, knot], out[rows, knot + 1], out[:, HATS] = 1.0 - (x - knot), x - knot, line
-    out[:] = np.where(gone[:, None], 0.0, out * (column.weight * omega / math.sqrt(2.0)))
+    out *= column.weight * omega / math.sqrt(2.0)
+    out[gone] = 0.0
     out[:, -1] = column.weight * gone
 
 
 @np.errstate(all="ignore")
 def to_sphere(rows: Matrix) -> Matrix:
-    """Rows (n, d) over their norms; the last unit vector for what is zero, or no number, or too large: (S9)."""
+    """Divide rows (n, d) by their norms, in place, and return them.
+
+    What is zero, or no number, or too large becomes the last unit vector: (S9).
+    """
     norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     fine = (norms > _TINY) & (norms < _HUGE)
-    found: Matrix = rows / np.where(fine, norms, 1.0)[:, None]
-    found[~fine] = np.eye(1, rows.shape[1], rows.shape[1] - 1)
-    return found
+    rows /= np.where(fine, norms, 1.0)[:, None]
+    rows[~fine] = np.eye(1, rows.shape[1], rows.shape[1] - 1)
+    return rows

@@ -14,6 +14,7 @@ from admmnet.methods.settings import MethodSettings
 from admmnet.privacy.budget import Charges
 from admmnet.privacy.calibrate import Target
 from admmnet.settings import Auto
+from admmnet.solvers.accurate import WIDE
 from admmnet.types import Matrix
 
 WIDEST = 2048
@@ -124,13 +125,13 @@ def prologue_of(
         raise RequestError("encode = 'private' needs raw records, and these come encoded: take encode = 'declared'")
     if taken is not None:
         return _taken_over(settings, facts, wish, taken)
-    if not able or (raw is None and wish.whiten != "on"):
+    if not able or (raw is None and wish.whiten == "off"):
         return Prologue(encoding=raw)
     m = signal(facts, settings.colluders if settings.trust == "masked" else None)
     columns = 0 if raw is None else len(bounded(raw)) + len(unbounded(raw))
     measured = bool(columns) and (wish.encode == "private" or encoding_helps(columns, m))
     tried = settings.algorithm in TRIED and facts.task == "binary"
-    share, *words = _whitening(facts.width, m, wish, private=measured, tried=tried)
+    share, *words = _whitening(facts.width, m, wish, private=measured, tried=tried, quiet=raw is None)
     if raw is not None and not share:
         raw = replace(raw, omega=omega(raw))
     stages: list[Stage] = []
@@ -194,17 +195,21 @@ def _encoding_stages(
     return (BoundsStage(settings, facts, share, raw, which), shape) if which else (shape,)
 
 
-def _whitening(width: int, m: float, wish: Wish, *, private: bool, tried: bool) -> tuple[float, str]:
-    """Share of the stage that whitens, 0 without, and the words for it."""
+def _whitening(
+    width: int, m: float, wish: Wish, *, private: bool, tried: bool, quiet: bool = False
+) -> tuple[float, str]:
+    """Share of the stage that whitens, 0 without, and the words for it; none, if quiet, where it would not help."""
     share = 0.05 if wish.whiten_share == "auto" else float(wish.whiten_share)
     if wish.whiten == "off" or (wish.whiten == "auto" and not tried):
+        return 0.0, ""
+    if quiet and wish.whiten == "auto" and not (width < WIDE and whitening_helps(width, m, private=False)):
         return 0.0, ""
     if width > WIDEST:
         if wish.whiten == "on":
             raise RequestError(f"whiten = 'on' needs d <= {WIDEST}, and these rows have d = {width}: leave it out")
         return 0.0, f"whitening: no, as d = {width} is above {WIDEST}"
     if wish.whiten == "auto" and not whitening_helps(width, m, private=private):
-        noise, limit = math.sqrt(20.0) * width**1.5 / m, 12 if private else 3
+        noise, limit = math.sqrt(20.0) * width**1.5 / m, _most_noise(private=private)
         return 0.0, (
             f"whitening: no, as noise would drown second moments of d = {width} features (m is {m:.4g}, at least 550, "
             f"and sqrt(20) d^1.5/m is {noise:.3g}, at most {limit})"
@@ -220,8 +225,8 @@ def signal(facts: Facts, colluders: int | None) -> float:
 
 
 def encoding_share(columns: int, m: float) -> float:
-    """Share of mu^2 for bounds and shape together, eq. (118)."""
-    return min(0.2, max(0.05, 4.0 * columns / (0.04 * m) ** 2))
+    """Share of mu^2 for bounds and shape together, eq. (118): at most .2, else noise of a count of .45 % of all."""
+    return min(0.2, max(0.05, 4.0 * columns / (0.0045 * m) ** 2))
 
 
 def encoding_helps(columns: int, m: float) -> bool:
@@ -231,7 +236,11 @@ def encoding_helps(columns: int, m: float) -> bool:
 
 def whitening_helps(width: int, m: float, *, private: bool) -> bool:
     """Whether second moments of rows of width d say enough, eq. (119), under a private encoding or a declared one."""
-    return m >= 550.0 and math.sqrt(20.0) * width**1.5 / m <= (12.0 if private else 3.0)
+    return m >= 550.0 and math.sqrt(20.0) * width**1.5 / m <= _most_noise(private=private)
+
+
+def _most_noise(*, private: bool) -> int:
+    return 12 if private else 4
 
 
 def omega(encoding: Encoding) -> float:

@@ -296,3 +296,26 @@ def test_no_number_lets_nan_or_infinity_pass(setting: Any) -> None:
         given: dict[str, Any] = {setting.name: value}
         with pytest.raises(RequestError, match=setting.name):
             RunConfig(**given)
+
+
+WEIGHTED = {"label": "c", "columns": {"a": {"kind": "numeric", "low": 0, "high": 1, "weight": 2}}}
+EVEN = {"label": "c", "columns": {"a": {"kind": "numeric", "low": 0, "high": 1}}}
+
+
+@pytest.mark.parametrize(
+    ("values", "whiten"),
+    [
+        ({"data": "adult"}, "auto"),
+        ({"data": "adult", "algorithm": "noisy-gd"}, "auto"),
+        ({"data": "mine.csv", "schema": EVEN}, "auto"),
+        ({"data": "mine.csv", "schema": WEIGHTED}, "off"),
+        ({"data": "census"}, "off"),
+        ({"data": "census", "whiten": "on"}, "on"),
+        ({"data": "adult", "algorithm": "ipp-admm"}, "off"),
+        ({"data": "adult", "method": "published"}, "off"),
+        ({"data": "adult", "project": 20}, "off"),
+        ({"data": "arrays"}, "off"),
+    ],
+)
+def test_auto_whitens_features_that_nobody_has_weighted(values: dict[str, Any], whiten: str) -> None:
+    assert RunConfig(**({"algorithm": "pp-admm"} | values)).request.whiten == whiten

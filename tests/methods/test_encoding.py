@@ -201,6 +201,16 @@ def test_bounds_hold_all_but_one_percent() -> None:
     assert bounds_of(bins(np.full(500, -np.inf)), 1.0, 1) == (-1e10, -1e10 + 1.0)
 
 
+def test_a_tail_over_several_bins_stands_out_together_and_noise_alone_does_not() -> None:
+    values = np.concatenate([np.zeros(5000), np.repeat([4000.0, 8000.0, 15_000.0], 60)])
+    counts = bins(values)
+    assert bounds_of(counts, 15.0, 1) == (-1e-9, float.fromhex("0x1.15db2d28a705ep+14")), "10^4.25"
+    assert bounds_of(counts, 40.0, 1) == (-1e-9, 1e-9)
+    rng = np.random.default_rng(3)
+    found = [bounds_of(counts + rng.normal(0.0, 40.0, 109), 40.0, 5) for _ in range(200)]
+    assert sum(known is None or known[0] < -1e-9 or known[1] > 20_000.0 for known in found) <= 2
+
+
 def test_tables_rise_from_0_to_1_whatever_the_noise() -> None:
     rng = np.random.default_rng(2)
     values = rng.uniform(0.0, 8.0, 5000)
@@ -267,16 +277,16 @@ def test_the_rule_follows_from_public_numbers() -> None:
     assert signal(facts(0.02, 0.01), 0) == pytest.approx(36_000 / math.sqrt(1 / 0.02))
     assert encoding_helps(6, m)
     assert not encoding_helps(6, math.sqrt(20 * 6) / 0.0801)
-    assert encoding_share(6, m) == 0.05
-    assert encoding_share(6, math.sqrt(4 * 6 / 0.1) / 0.04) == pytest.approx(0.1)
+    assert encoding_share(6, 1e4) == 0.05
+    assert encoding_share(6, math.sqrt(4 * 6 / 0.1) / 0.0045) == pytest.approx(0.1)
     assert encoding_share(6, 10.0) == 0.2
     for width, at, private, helps in (
         (10, 549.0, True, False),
         (10, 550.0, True, True),
         (400, math.sqrt(20.0) * 8000 / 12.0 * 1.001, True, True),
         (400, math.sqrt(20.0) * 8000 / 12.0 * 0.999, True, False),
-        (400, math.sqrt(20.0) * 8000 / 3.0 * 1.001, False, True),
-        (400, math.sqrt(20.0) * 8000 / 3.0 * 0.999, False, False),
+        (400, math.sqrt(20.0) * 8000 / 4.0 * 1.001, False, True),
+        (400, math.sqrt(20.0) * 8000 / 4.0 * 0.999, False, False),
     ):
         assert whitening_helps(width, at, private=private) is helps
 

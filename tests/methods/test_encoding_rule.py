@@ -22,7 +22,7 @@ BOUNDED = Encoding((Number(1.0, 0.0, 1.0, EVEN), Words(3)))
 
 
 def decided(
-    wish: Wish, records: int = 36_000, raw: Encoding | None = MIXED, task: Any = "binary", **settings: Any
+    wish: Wish, records: int = 72_000, raw: Encoding | None = MIXED, task: Any = "binary", **settings: Any
 ) -> Prologue:
     config = fixed(RunConfig(**{"algorithm": "noisy-gd", "epsilon": 1.0, "delta": 1e-4, **settings}))
     nominal = {} if config.method == "published" else dict.fromkeys(range(5), 0.02)
@@ -39,7 +39,7 @@ def test_auto_measures_where_it_helps(algorithm: str) -> None:
     assert [stage.share for stage in found.stages] == [0.025, 0.025, 0.05]
     assert found.share == pytest.approx(0.1)
     assert found.encoding == MIXED
-    m = 36_000 / math.sqrt(5 / 0.04)
+    m = 72_000 / math.sqrt(5 / 0.04)
     assert found.notes == (
         f"encoding: bounds of 5 and the shape of 6 columns of numbers are measured, 5 % of the budget (m = {m:.4g})",
         f"whitening: second moments of d = {MIXED.width} features are measured, 5 % of the budget (m = {m:.4g})",
@@ -91,6 +91,14 @@ def test_shares_may_be_given_and_leave_the_method_some() -> None:
 def test_auto_is_for_what_was_measured(others: dict[str, Any]) -> None:
     assert "whiten" not in decided(Wish("auto", "auto"), **others).names
     assert "whiten" in decided(Wish("auto", "on"), **others).names
+
+
+def test_rows_that_come_encoded_are_whitened_where_that_helps_and_nothing_is_said_where_not() -> None:
+    found = decided(Wish("auto", "auto"), raw=None)
+    assert found.names == ("whiten",)
+    assert found.encoding is None
+    assert decided(Wish("auto", "auto"), raw=None, records=2000) == Prologue()
+    assert decided(Wish("auto", "off"), raw=None) == Prologue()
 
 
 @pytest.mark.parametrize(("algorithm", "method"), [("pp-admm", "published"), ("admm", "published")])

@@ -75,7 +75,7 @@ def test_a_private_run_discovers_with_consent_alone(tmp_path: Path) -> None:
     data = people(tmp_path / "train.csv", 120, 0, 20, 90)
     private: dict[str, Any] = {"data": str(data), "schema": OPEN, "positive": "yes", "algorithm": "pp-admm",
                                "epsilon": 100.0, "rounds": 1, "seed": None, "no_test": True,
-                               "no_account": True}  # fmt: skip
+                               "no_account": True, "whiten": "off"}  # fmt: skip
     with pytest.raises(RequestError, match="--data-dependent"):
         trained(tmp_path / "refused", **private)
     assert not (tmp_path / "refused").exists()

@@ -50,6 +50,8 @@ def made(files: dict[str, str], folder: Path, seed: int, task: str = "binary", *
     network: dict[str, Any] = {"topology": "ring:5"}
     if settings["algorithm"] in ("dp-sgd", "dp-scd", "song-sgd", "seq-dp-scd", "banco", "sdca"):
         network = {}
+    if settings["algorithm"] in ("noisy-gd", "pp-admm"):
+        network |= {"whiten": "off"}  # whose matrix differs from seed to seed
     given = {"data": files[task], "schema": {"features": WIDTH, **LABELS[task]}, "epsilon": 3.0, "delta": 1e-4}
     run(RunConfig(**(network | given | settings), seed=seed, test_fraction=0.1, out=str(folder)))
     return read_model(folder)

@@ -8,29 +8,32 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from admmnet.errors import CheckFailed
 from admmnet.identity.keys import statement
+from admmnet.transport.choice import Words
 from admmnet.transport.starts import (
     HISTORY,
     Agree,
     Certificate,
+    Certificates,
     Dispute,
     Ended,
     Here,
+    Patience,
+    Promise,
     Propose,
     Rules,
     Said,
     Signed,
     Staged,
+    Standing,
+    Start,
     Word,
-    Words,
     name_of,
     place_of,
     written,
@@ -48,50 +51,6 @@ JUMP = 2**20
 """Numbers by which an agent may be behind."""
 Sent = tuple[int, bytes]
 """A neighbour, and the word that it is sent."""
-
-
-class Promise(Struct, frozen=True, forbid_unknown_fields=True):
-    """What an agent has on its disk before it says anything that follows from it."""
-
-    number: int = 0
-    """It takes part in no start below."""
-    agreed: str = ""
-    """PROPOSE of this number that it has signed."""
-    staged: tuple[int, str] | None = None
-    """Start and digest of the end whose files it has."""
-    last: Certificate | None = None
-    """Highest start that it knows."""
-
-
-class Standing(NamedTuple):
-    """What an agent brings into the next start, as ``Here`` has it."""
-
-    ended: Ended | None = None
-    lineage: int = 0
-    charged: int = -1
-    states: tuple[int, ...] = ()
-    about: Mapping[str, Any] = {}
-
-
-class Patience(NamedTuple):
-    """Pulses to wait."""
-
-    regroup: int
-    """For agents that are away, before a start without them is proposed."""
-    give_up: int
-    """For any start."""
-
-
-@dataclass(frozen=True)
-class Start:
-    """A start that all its members have signed."""
-
-    propose: Propose
-    name: str
-    """64 hexadecimal digits, which nobody can have known before."""
-    certificate: Certificate
-    about: Mapping[int, Mapping[str, Any]]
-    """What its members have said of themselves."""
 
 
 class Regroup:
@@ -136,7 +95,7 @@ class Regroup:
         self._standing, self._lacks = Standing(), dict[int, int]()
         self._waited = self._turns = self._since = 0
         self._signed: list[Signed] = []
-        self._starts: dict[Certificate | None, Propose | None] = {}  # certificates that were checked
+        self._known = Certificates(rules, genuine)
         self._later: dict[tuple[object, ...], Sent] = {}  # words of numbers above
         self._raised = Counter[int]()
         self._asking: set[int] = set()
@@ -183,7 +142,7 @@ class Regroup:
         if said.agent in self._struck() and not isinstance(said, Staged):
             return
         if isinstance(said, Here):
-            if self._certified(said.last) is None and said.last is not None:
+            if self._known.start_of(said.last) is None and said.last is not None:
                 raise CheckFailed(f"agent {said.agent} names a start that its members have not signed")
             self._answer(said, via)
         if isinstance(said, Staged):
@@ -299,26 +258,6 @@ class Regroup:
     def _same_start(own: Ended, other: Ended) -> bool:
         return own.start == other.start
 
-    def _certified(self, certificate: Certificate | None) -> Propose | None:
-        """Start of a certificate; None of none, and of one that its members have not signed."""
-        if certificate not in self._starts:
-            try:
-                self._starts[certificate] = None if certificate is None else self._checked(certificate)
-            except CheckFailed:
-                self._starts[certificate] = None
-        return self._starts[certificate]
-
-    def _checked(self, certificate: Certificate) -> Propose | None:
-        read = [(data, *self.rules.read(data)) for data in (certificate.propose, *certificate.agrees)]
-        if not all(self._genuine(said.agent, sig, self.rules.statement(data[len(sig) :])) for data, said, sig in read):
-            return None
-        propose = read[0][1]
-        if not isinstance(propose, Propose) or len(set(propose.members)) < self.rules.quorum:
-            return None
-        name = name_of(certificate.propose)
-        right = {said.agent for _, said, _ in read[1:] if said == Agree(said.agent, propose.number, name)}
-        return propose if right == set(propose.members) else None
-
     # what follows
 
     @property
@@ -328,7 +267,7 @@ class Regroup:
 
     def _words(self, names: Iterable[str]) -> Words:
         said = {name: self._said[name] for name in names if isinstance(self._said[name], Here | Dispute)}
-        last = {name: self._certified(here.last) for name, here in said.items() if isinstance(here, Here)}
+        last = {name: self._known.start_of(here.last) for name, here in said.items() if isinstance(here, Here)}
         return Words(self.rules, said, {name: start for name, start in last.items() if start is not None})
 
     def _advance(self) -> None:
@@ -388,7 +327,7 @@ class Regroup:
     def _form(self, name: str, said: Propose) -> None:
         agrees = tuple(self._agreed[name][i] for i in sorted(said.members))
         certificate = Certificate(self._data[name], agrees)
-        if self._certified(certificate) is None or not self.regrouping:
+        if self._known.start_of(certificate) is None or not self.regrouping:
             return
         self._promise(last=certificate)
         if self.me in said.members:
@@ -401,7 +340,7 @@ class Regroup:
             self._left_out, self._calm = True, 0
 
     def _struck(self) -> set[int]:
-        last = self._certified(self.promise.last)
+        last = self._known.start_of(self.promise.last)
         most = self.rules.strikes
         return {i for i, j, count in last.strikes if i == j and count >= most > 0} if last is not None else set()
 

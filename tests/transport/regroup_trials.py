@@ -13,8 +13,9 @@ from typing import Any
 from admmnet.graph.simple import Graph, parts_of
 from admmnet.identity.keys import SIGNATURE
 from admmnet.record.finish import quorum
-from admmnet.transport.regroup import Patience, Promise, Regroup, Sent, Standing, Start
-from admmnet.transport.starts import Dispute, Ended, Rules, diameter
+from admmnet.transport.choice import diameter
+from admmnet.transport.regroup import Regroup, Sent
+from admmnet.transport.starts import Dispute, Ended, Patience, Promise, Rules, Standing, Start
 
 ROUNDS, LATE, NOTICE = 14, 24, 3.0
 PATIENCE = Patience(regroup=40, give_up=3000)

@@ -11,8 +11,9 @@ from msgspec.structs import replace
 
 from admmnet.errors import CheckFailed
 from admmnet.graph.simple import Graph
-from admmnet.transport.regroup import JUMP, Patience, Promise, Regroup, Standing
-from admmnet.transport.starts import Ended, Here, Propose, Rules, Staged, Words, name_of, written
+from admmnet.transport.choice import Words
+from admmnet.transport.regroup import JUMP, Regroup
+from admmnet.transport.starts import Ended, Here, Patience, Promise, Propose, Rules, Staged, Standing, name_of, written
 
 from .regroup_trials import Unfit, World, genuine, signature
 

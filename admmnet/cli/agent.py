@@ -70,10 +70,12 @@ def agent(
     from admmnet.record.finish import public_files
     from admmnet.record.folder import SUMMARY, default_folder
     from admmnet.record.forms import Summary
+    from admmnet.running.again import Starts, keeping
     from admmnet.running.reports import Reporter
     from admmnet.transport.hosts.keys import secret_path
     from admmnet.transport.hosts.network import read_network
     from admmnet.transport.zmq.linger import give
+    from admmnet.transport.zmq.membership import RunEnded
 
     if flags["resume"] == AUTO and flags["out"] is not None and (Path(flags["out"]) / SUMMARY).exists():
         leave(read_form(Summary, Path(flags["out"]) / SUMMARY))  # a service that starts it again need know no more
@@ -92,23 +94,31 @@ def agent(
     secret_file = secret_path(Path(network_file).parent, number) if secret is None else Path(secret)
     _check_plain(network, plain=plain)
     keys, identity = own_secrets(network, number, secret_file)
-    if settings.resume is not None and _took_over(network, number, keys, settings):
-        return
-    try:
-        world = open_agent(network, number, settings, keys, identity, parent)
-        told = not quiet and not as_json
-        progress = Progress(told=told)
-        teller = progress if report is None else Reporter(report, answered=answered)
-        with progress:
-            result = run(
-                settings, world=world, on_start=teller.start, on_round=teller.round, stoppable=answered, debug=debug
-            )
-    except RunError as error:
-        from admmnet.transport.zmq.membership import RunEnded
-
-        if report is not None and isinstance(error, RunEnded):
-            sys.exit(error.exit_code)  # the starter hears why from its source
-        raise
+    told = not quiet and not as_json
+    progress = Progress(told=told)
+    teller = progress if report is None else Reporter(report, answered=answered)
+    how: dict[str, Any] = {"on_start": teller.start, "on_round": teller.round, "stoppable": answered, "debug": debug}
+    settings = settings if parent is not None else keeping(settings)
+    starts = Starts(settings)
+    while True:
+        world = None
+        if settings.resume is not None and _took_over(network, number, keys, settings):
+            return
+        try:
+            world = open_agent(network, number, settings, keys, identity, parent, starts.wait)
+            with progress:
+                result = run(settings, world=world, **how)
+            break
+        except RunError as error:
+            if report is not None and isinstance(error, RunEnded):
+                sys.exit(error.exit_code)  # the starter hears why from its source
+            if parent is not None:
+                raise
+            if world is not None:
+                world.close()
+            settings = starts.after(settings, error, met=world is not None)
+            if world is not None:
+                print(f"admmnet: {error}; going on when all are there again", file=sys.stderr, flush=True)
     tell(result, quiet=quiet, as_json=as_json, told=progress.told)
     lost = {entry["agent"] for entry in result.summary["per_agent"] if entry["lost_at"] is not None}
     if parent is None and settings.linger and (missing := set(world.member.lost) - lost):
@@ -124,7 +134,7 @@ def _took_over(network: Network, number: int, keys: Keys | None, settings: RunCo
     from admmnet.record.folder import ledger_path
     from admmnet.transport.zmq.linger import ASKED, ask
 
-    folder = Path(str(settings.resume))
+    folder = Path(str(settings.out if settings.resume == AUTO else settings.resume))
     ledger = ledger_path(folder, number, len(network.peers))
     if not ledger.exists() or not ledger.read_bytes().splitlines()[-1].startswith(b'{"kind":"end"'):
         return False
@@ -193,9 +203,15 @@ def _resumed(given: Mapping[str, Any], network: Network) -> RunConfig:
 
 
 def open_agent(
-    network: Network, number: int, settings: RunConfig, keys: Keys | None, identity: Identity, parent: int | None
+    network: Network,
+    number: int,
+    settings: RunConfig,
+    keys: Keys | None,
+    identity: Identity,
+    parent: int | None,
+    connect: float,
 ) -> ZmqWorld:
-    """Connect an agent to its neighbours."""
+    """Connect an agent to its neighbours, of whom the next must come within ``connect`` seconds."""
     from admmnet.running.faults import schedule_of
     from admmnet.running.handshake import public_settings
     from admmnet.transport.zmq.membership import Membership
@@ -212,7 +228,7 @@ def open_agent(
         keys=keys,
         identity=identity,
         deadlines=Deadlines(
-            connect=settings.connect_deadline,
+            connect=connect,
             heartbeat=settings.heartbeat_deadline,
             round=settings.round_deadline,
             shutdown=settings.shutdown_deadline,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from admmnet.identity.keys import Identity
     from admmnet.transport.hosts.keys import Keys
     from admmnet.transport.hosts.network import Network
+    from admmnet.transport.zmq.linger import Asker
     from admmnet.transport.zmq.transport import ZmqWorld
 
 
@@ -76,6 +77,7 @@ def agent(
     from admmnet.transport.hosts.network import read_network
     from admmnet.transport.zmq.linger import give
     from admmnet.transport.zmq.membership import RunEnded
+    from admmnet.transport.zmq.start import Overtaken
 
     if flags["resume"] == AUTO and flags["out"] is not None and (Path(flags["out"]) / SUMMARY).exists():
         leave(read_form(Summary, Path(flags["out"]) / SUMMARY))  # a service that starts it again need know no more
@@ -102,13 +104,13 @@ def agent(
     starts = Starts(settings)
     while True:
         world = None
-        if settings.resume is not None and _took_over(network, number, keys, settings):
-            return
         try:
             world = open_agent(network, number, settings, keys, identity, parent, starts.wait)
             with progress:
                 result = run(settings, world=world, **how)
             break
+        except Overtaken:
+            return
         except RunError as error:
             if report is not None and isinstance(error, RunEnded):
                 sys.exit(error.exit_code)  # the starter hears why from its source
@@ -127,17 +129,18 @@ def agent(
     leave(result.summary)
 
 
-def _took_over(network: Network, number: int, keys: Keys | None, settings: RunConfig) -> bool:
-    """Whether a neighbour has given the end of a run: only who has closed its ledger can have missed that."""
+def _asker(network: Network, number: int, keys: Keys | None, settings: RunConfig) -> Asker | None:
+    """Ask the neighbours for the end of a run: only who has closed its ledger can have missed that."""
     from admmnet.evidence.receipts import start_keys
     from admmnet.record.finish import adopt
     from admmnet.record.folder import ledger_path
-    from admmnet.transport.zmq.linger import ASKED, ask
+    from admmnet.running.again import folder_of
+    from admmnet.transport.zmq.linger import Asker
 
-    folder = Path(str(settings.out if settings.resume == AUTO else settings.resume))
+    folder = folder_of(settings)
     ledger = ledger_path(folder, number, len(network.peers))
     if not ledger.exists() or not ledger.read_bytes().splitlines()[-1].startswith(b'{"kind":"end"'):
-        return False
+        return None
     known = start_keys(folder)
 
     def take(files: Mapping[str, bytes]) -> bool:
@@ -149,7 +152,7 @@ def _took_over(network: Network, number: int, keys: Keys | None, settings: RunCo
         print(f"admmnet: {folder} has finished with the model of its neighbours", file=sys.stderr)
         return True
 
-    return ask(network, number, keys, take, ASKED + settings.heartbeat_deadline)
+    return Asker(network, number, keys, take)
 
 
 def agent_settings(config: str | None, flags: Mapping[str, Any], network: Network) -> RunConfig:
@@ -211,7 +214,10 @@ def open_agent(
     parent: int | None,
     connect: float,
 ) -> ZmqWorld:
-    """Connect an agent to its neighbours, of whom the next must come within ``connect`` seconds."""
+    """Connect an agent to its neighbours, of whom the next must come within ``connect`` seconds.
+
+    Overtaken says that the run has ended without it, and that its folder has been finished from theirs.
+    """
     from admmnet.running.faults import schedule_of
     from admmnet.running.handshake import public_settings
     from admmnet.transport.zmq.membership import Membership
@@ -237,7 +243,14 @@ def open_agent(
         parent=parent,
         shared_folder=parent is not None,
     )
-    return ZmqWorld(member)
+    asker = _asker(network, number, keys, settings)
+    if asker is None:
+        return ZmqWorld(member)
+    member.overtaken = asker.taken
+    try:
+        return ZmqWorld(member)
+    finally:
+        asker.close()
 
 
 def own_secrets(network: Network, number: int, secret: Path) -> tuple[Keys | None, Identity]:

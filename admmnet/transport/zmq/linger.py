@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 import zmq
 
@@ -15,8 +16,8 @@ from admmnet.transport.hosts.keys import Keys
 from admmnet.transport.hosts.network import Network
 from admmnet.transport.zmq.door import Doorkeeper
 
-ASKED = 2.0
-"""Seconds for which a process asks its neighbours whether they have finished, once they must have missed it."""
+_LOOK = 0.2
+"""Seconds between two tries to listen, and after which keys may open lines again."""
 _HAVE, _WANT = b"have", b"want"
 
 
@@ -26,6 +27,8 @@ def give(
     """Answer neighbours until those in ``to`` say that they have the files, or the time is over."""
     around = {network.peers[j].public_key: j for j in network.neighbours(rank)}
     missing, until = to & set(network.neighbours(rank)), time.monotonic() + seconds
+    if not missing:
+        return
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     socket, where, door = context.socket(zmq.REP), network.peers[rank].listens_at(), None
     socket.linger, socket.maxmsgsize, socket.ipv6 = 1000, 2**12, "[" in where
@@ -36,9 +39,16 @@ def give(
         if where.startswith("tcp://"):  # without a door ZeroMQ lets everybody in
             admitted = None if keys is None else frozenset(map(str, around))
             door = Doorkeeper(context, socket, int(where.rpartition(":")[2]), len(around), admitted)
-        socket.bind(where)
+        bound = False
         while missing and (left := until - time.monotonic()) > 0.0:
-            if socket.poll(int(1000 * left)):
+            if not bound:  # the run's own socket may not have closed yet
+                with suppress(zmq.ZMQError):
+                    socket.bind(where)
+                    bound = True
+            come = socket.poll(int(1000 * min(left, _LOOK)))
+            if door is not None:
+                door.caught_up(set())
+            if come:
                 asked = socket.recv_multipart(copy=False)
                 word, _, number = asked[0].bytes.partition(b" ")
                 asker = int(number) if keys is None and number.isdigit() else around.get(_key(asked[0]))
@@ -60,15 +70,17 @@ def _key(frame: zmq.Frame) -> str | None:
         return None
 
 
-def ask(
-    network: Network, rank: int, keys: Keys | None, take: Callable[[Mapping[str, bytes]], bool], seconds: float
-) -> bool:
-    """Ask the neighbours for the files of a finished run until ``take`` accepts some; whether it has."""
-    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    poller, sockets, until = zmq.Poller(), list[zmq.Socket[bytes]](), time.monotonic() + seconds
-    try:
+class Asker:
+    """Asks the neighbours for the files of a finished run, until ``take`` accepts some."""
+
+    def __init__(
+        self, network: Network, rank: int, keys: Keys | None, take: Callable[[Mapping[str, bytes]], bool]
+    ) -> None:
+        self._rank, self._take = rank, take
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._poller, self._sockets = zmq.Poller(), list[zmq.Socket[bytes]]()
         for j in network.neighbours(rank):
-            peer, socket = network.peers[j], context.socket(zmq.REQ)
+            peer, socket = network.peers[j], self._context.socket(zmq.REQ)
             socket.linger, socket.reconnect_ivl, socket.ipv6 = 1000, 500, "[" in peer.address
             socket.setsockopt(zmq.REQ_RELAXED, 1)
             socket.setsockopt(zmq.REQ_CORRELATE, 1)
@@ -77,18 +89,22 @@ def ask(
                 socket.curve_serverkey = str(peer.public_key).encode()
             socket.connect(peer.address)
             socket.send(b"%b %d" % (_WANT, rank))
-            poller.register(socket, zmq.POLLIN)
-            sockets.append(socket)
-        while poller.sockets and (come := poller.poll(int(1000 * max(0.0, until - time.monotonic())))):
-            giver, _ = come[0]
-            poller.unregister(giver)  # one answer of each
+            self._poller.register(socket, zmq.POLLIN)
+            self._sockets.append(socket)
+
+    def taken(self) -> bool:
+        """Look at the answers that have come, one of each neighbour; whether the files of one were accepted."""
+        for giver, _ in self._poller.poll(0) if self._poller.sockets else ():
+            self._poller.unregister(giver)
             parts = giver.recv_multipart()
-            if take(dict(zip([name.decode(errors="replace") for name in parts[::2]], parts[1::2], strict=False))):
-                for socket in sockets:
-                    socket.send(b"%b %d" % (_HAVE, rank), zmq.NOBLOCK)
+            if self._take(dict(zip([name.decode(errors="replace") for name in parts[::2]], parts[1::2], strict=False))):
+                for socket in self._sockets:
+                    socket.send(b"%b %d" % (_HAVE, self._rank), zmq.NOBLOCK)
                 return True
         return False
-    finally:
-        for socket in sockets:
+
+    def close(self) -> None:
+        """Close the sockets; what was said last may still leave."""
+        for socket in self._sockets:
             socket.close()
-        threading.Thread(target=context.term, daemon=True).start()
+        threading.Thread(target=self._context.term, daemon=True).start()

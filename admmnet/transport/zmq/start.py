@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import NoReturn
 
 from admmnet.errors import AdmmnetError, RequestError, RunError
@@ -16,11 +17,17 @@ DRAWN: Topic = ("gather", NONCES)
 """Topic of the numbers that make the run's id, turn 0, and of everybody's word that it has the same id, turn 1."""
 
 
+class Overtaken(RunError):
+    """The run has ended without this process, which has all of it now."""
+
+
 class Meeting(Session):
     """A session until every process has drawn a number for this run, and all have the same numbers."""
 
     size: int
     """Number of processes."""
+    overtaken: Callable[[], bool] | None = None
+    """Whether the run has ended elsewhere; asked while this process connects."""
     agreed = False
     """Whether they have: before, what contradicts another word may be so because of somebody far away."""
 
@@ -62,6 +69,8 @@ class Meeting(Session):
                     elif link.up and not link.ready:
                         self.greet(peer)
             self.serve(min(pulse, end - now))
+            if self.overtaken is not None and self.overtaken():
+                self.end(Overtaken("the run has ended without this process"))
         if self.fault is not None:
             self.fail(RequestError(self.fault))
         if missing:

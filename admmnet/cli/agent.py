@@ -64,6 +64,7 @@ def agent(
     `run` and must be the same at every agent. This agent's ledger and the network's figures go to a run folder
     of its own.
     """
+    from admmnet.cli.again import Starts, keeping
     from admmnet.cli.progress import Progress
     from admmnet.forms import read_form
     from admmnet.identity.dumps import forbid_dumps
@@ -71,7 +72,6 @@ def agent(
     from admmnet.record.finish import public_files
     from admmnet.record.folder import SUMMARY, default_folder
     from admmnet.record.forms import Summary
-    from admmnet.running.again import Starts, keeping
     from admmnet.running.reports import Reporter
     from admmnet.transport.hosts.keys import secret_path
     from admmnet.transport.hosts.network import read_network
@@ -131,10 +131,10 @@ def agent(
 
 def _asker(network: Network, number: int, keys: Keys | None, settings: RunConfig) -> Asker | None:
     """Ask the neighbours for the end of a run: only who has closed its ledger can have missed that."""
+    from admmnet.cli.again import folder_of
     from admmnet.evidence.receipts import start_keys
     from admmnet.record.finish import adopt
     from admmnet.record.folder import ledger_path
-    from admmnet.running.again import folder_of
     from admmnet.transport.zmq.linger import Asker
 
     folder = folder_of(settings)

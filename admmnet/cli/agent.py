@@ -240,6 +240,7 @@ def open_agent(
             shutdown=settings.shutdown_deadline,
         ),
         on_loss=settings.on_loss,
+        begun=settings.resume is not None,
         parent=parent,
         shared_folder=parent is not None,
     )

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.data.settings import GIVEN, DataSettings, reserved
 from admmnet.errors import RequestError
+from admmnet.record.folder import clear_unbegun
 from admmnet.running.agreement import Told, agreed, numbered
 from admmnet.running.arguments import Arguments, checked, taken
 from admmnet.running.checkpoint.resume import resumed_config, saved_config
 from admmnet.settings import settings_in
 from admmnet.solvers.losses import LOSSES, get_loss
 from admmnet.transport import World
+from admmnet.transport.collective import run_on_all
 from admmnet.version import __version__
 
 if TYPE_CHECKING:
@@ -86,6 +88,28 @@ def resuming(config: RunConfig) -> RunConfig:
     given = {name: getattr(config, name) for name in known}
     given = {name: value for name, value in given.items() if value != getattr(plain, name, known[name].default)}
     return resumed_config(folder, given)
+
+
+def together(world: World, config: RunConfig) -> RunConfig:
+    """Settings with which all hosts go on, or all begin: an earlier start may have died before all had a run folder.
+
+    Raises
+    ------
+    RequestError
+        On every process: one has no folder, and another has checkpoints.
+    """
+    if world.shared_folder or world.name != "zmq":
+        return config
+    begun = [said is True for said in world.gather(config.resume is not None)]
+    if len(set(begun)) == 1:
+        return config
+
+    def forget() -> None:
+        if config.resume is not None:
+            clear_unbegun(Path(str(config.out)), f"agent {begun.index(False)}")
+
+    run_on_all(world, forget)
+    return replace(config, resume=None)
 
 
 def public_settings(

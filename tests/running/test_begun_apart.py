@@ -47,7 +47,7 @@ def test_what_was_begun_is_not_thrown_away(left: str, tmp_path: Path) -> None:
     config = with_folder(tmp_path)
     (tmp_path / left).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / left).write_text('{"kind":"header"}\n{"kind":"event"}\n')
-    with pytest.raises(RequestError, match="agent 1 begins a run, and .* goes on with one"):
+    with pytest.raises(RequestError, match="agent 1 begins a run, and"):
         together(cast("World", Others(begun=False)), config)
     assert (tmp_path / left).exists()
 

@@ -7,7 +7,7 @@ whoever gets a new one passes it on, and a line that comes up gets all that are 
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
@@ -99,8 +99,7 @@ class Regroup:
         self._later: dict[tuple[object, ...], Sent] = {}  # words of numbers above
         self._raised = Counter[int]()
         self._asking: set[int] = set()
-        self._staged: dict[str, bytes] = {}
-        self._ends: dict[tuple[int, str], set[int]] = {}
+        self._staged: dict[int, dict[str, tuple[Staged, bytes]]] = defaultdict(dict)  # of every agent the last ones
         self._out: list[Sent] = []
         self._clear()
 
@@ -134,7 +133,7 @@ class Regroup:
     def _hear(self, data: bytes, via: int) -> None:
         name = name_of(data)
         said, signature = self.rules.read(data)
-        new = name not in self._data and name not in self._staged
+        new = name not in self._data and name not in self._staged[said.agent]
         if new and not self._genuine(said.agent, signature, self.rules.statement(data[len(signature) :])):
             raise CheckFailed(f"a word of agent {said.agent} is not signed by it")
         if said.number > self.number + JUMP:
@@ -146,7 +145,7 @@ class Regroup:
                 raise CheckFailed(f"agent {said.agent} names a start that its members have not signed")
             self._answer(said, via)
         if isinstance(said, Staged):
-            self._hear_staged(said, data)
+            self._hear_staged(said, data, name)
         elif said.number > self.number:
             self._hear_later(said, data, via)
         elif said.number == self.number and said.number:
@@ -168,7 +167,7 @@ class Regroup:
         """Note that a line stands, with all that was sent on it before in order, or is cut."""
         self.live = self.live | {neighbour} if up else self.live - {neighbour}
         if up:
-            self._out += [(neighbour, data) for data in (*self._staged.values(), *self._data.values())]
+            self._out += [(neighbour, data) for data in (*self._ends(), *self._data.values())]
         return self._sent()
 
     def got(self, neighbour: int, turn: int) -> None:
@@ -186,7 +185,8 @@ class Regroup:
         if self._may_stage(number):
             self._promise(staged=(number, digest))
             said = Staged(self.me, number, digest)
-            self._hear_staged(said, self._as_signed(said))
+            data = self._as_signed(said)
+            self._hear_staged(said, data, name_of(data))
         return self._sent()
 
     def _may_stage(self, number: int) -> bool:
@@ -224,16 +224,22 @@ class Regroup:
         self._spread(data, besides=via)
         self._look()
 
-    def _hear_staged(self, said: Staged, data: bytes) -> None:
-        name = name_of(data)
-        if name in self._staged:
-            return
-        self._staged[name] = data
-        ends = self._ends.setdefault((said.number, said.digest), set())
-        ends.add(said.agent)
+    def _hear_staged(self, said: Staged, data: bytes, name: str) -> None:
+        own = self._staged[said.agent]
+        if name in own or any(other.number == said.number for other, _ in own.values()):
+            return  # the first of two
+        own[name] = said, data
+        if len(own) > HISTORY:
+            del own[min(own, key=lambda name: own[name][0].number)]
         self._spread(data)
-        if self._is_end(ends) and self.named is None:
+        end = said.number, said.digest
+        same = [i for i, its in self._staged.items() if any((one.number, one.digest) == end for one, _ in its.values())]
+        if self._is_end(same) and self.named is None:
             self.named = said.digest
+
+    def _ends(self) -> list[bytes]:
+        """All words STAGED."""
+        return [data for own in self._staged.values() for _, data in own.values()]
 
     def _is_end(self, staged: Collection[int]) -> bool:
         return len(staged) >= self.rules.quorum
@@ -241,7 +247,7 @@ class Regroup:
     def _answer(self, said: Here, via: int) -> None:
         """Tell an agent that is behind how far the others are."""
         if self.named is not None:
-            self._out += [(via, data) for data in self._staged.values()]
+            self._out += [(via, data) for data in self._ends()]
         elif said.number < self.number:
             self._out += [(via, data) for data in self._data.values()]
 
@@ -260,13 +266,10 @@ class Regroup:
 
     # what follows
 
-    @property
-    def words(self) -> Words:
-        """HERE and DISPUTE of this number."""
-        return self._words(self._said)
-
-    def _words(self, names: Iterable[str]) -> Words:
-        said = {name: self._said[name] for name in names if isinstance(self._said[name], Here | Dispute)}
+    def _words(self, names: Iterable[str] | None = None) -> Words:
+        """HERE and DISPUTE of this number, all or those of some names."""
+        said = {name: self._said[name] for name in names or self._said}
+        said = {name: one for name, one in said.items() if isinstance(one, Here | Dispute)}
         last = {name: self._known.start_of(here.last) for name, here in said.items() if isinstance(here, Here)}
         return Words(self.rules, said, {name: start for name, start in last.items() if start is not None})
 
@@ -279,7 +282,7 @@ class Regroup:
         if not proposed and self._since >= TURN and self.live != set(self._here.live):
             self._next()
             return
-        here = self.words.here
+        here = self._words().here
         if len(here) == len(self.rules.graph) or self._waited >= self.patience.regroup or proposed:
             self._turns += 1
             self._propose(sorted(here, key=lambda i: (i - self.number) % len(self.rules.graph)))
@@ -290,16 +293,16 @@ class Regroup:
 
     def _another_helps(self) -> bool:
         """Whether another number may help: of this one an agent is left out, or this one would be in the start."""
-        if self.words.mute or self.me not in self.words.here:
+        if self._words().mute or self.me not in self._words().here:
             return True
-        choice = self.words.choose(self.me, self.number)
+        choice = self._words().choose(self.me, self.number)
         return choice is not None and self.me in choice.members
 
     def _propose(self, order: list[int]) -> None:
         waits = self._waited >= self.patience.regroup or len(order) == len(self.rules.graph)
         if self.promise.agreed or not waits or self.me not in order[: (self._turns - 1) // TURN + 1]:
             return
-        choice = self.words.choose(self.me, self.number)
+        choice = self._words().choose(self.me, self.number)
         if choice is not None and self.me in choice.members:
             self._say(choice)
 
@@ -321,7 +324,7 @@ class Regroup:
             return False
         if self._words(said.words).choose(said.agent, said.number) != said:
             return False
-        now = self.words.choose(said.agent, said.number)
+        now = self._words().choose(said.agent, said.number)
         return now is not None and replace(now, words=said.words) == said
 
     def _form(self, name: str, said: Propose) -> None:
@@ -340,9 +343,7 @@ class Regroup:
             self._left_out, self._calm = True, 0
 
     def _struck(self) -> set[int]:
-        last = self._known.start_of(self.promise.last)
-        most = self.rules.strikes
-        return {i for i, j, count in last.strikes if i == j and count >= most > 0} if last is not None else set()
+        return self.rules.struck(self._known.start_of(self.promise.last))
 
     def _end(self, cause: Any, whom: list[int]) -> None:
         if self.over is None and self.start is not None:
@@ -373,20 +374,9 @@ class Regroup:
         self._clear()
         self._turns = self._since = 0
         ended, lineage, charged, states, about = self._standing
-        self._here = Here(
-            self.me,
-            number,
-            self._nonce(),
-            sorted(self.live),
-            self.promise.last,
-            ended,
-            lineage,
-            charged,
-            sorted(states),
-            self.promise.staged,
-            self._signed,
-            dict(about),
-        )
+        place = self.me, number, self._nonce(), sorted(self.live), self.promise.last
+        more = sorted(states), self.promise.staged, self._signed, dict(about)
+        self._here = Here(*place, ended, lineage, charged, *more)
         self._own = name_of(self._say(self._here))
         for via, data in later.values():
             self._hear(data, via)

@@ -23,7 +23,9 @@ Edge = tuple[Agent, Agent]
 """Of a pair of neighbours the lower first; an agent itself is a pair with itself."""
 Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 HISTORY = 4
-"""Numbers of which an agent remembers whose AGREE has come."""
+"""Numbers of which an agent remembers whose AGREE has come, and words STAGED of an agent that are kept."""
+KNOWN = 1000
+"""Certificates of which it is remembered whether they hold."""
 
 
 class Word(Struct, frozen=True, forbid_unknown_fields=True, tag_field="word"):
@@ -142,6 +144,12 @@ class Rules(NamedTuple):
         """What is signed of a word."""
         return statement("start", self.scope, said)
 
+    def struck(self, last: Propose | None) -> set[int]:
+        """Agents that are out by the strikes that a start has noted."""
+        return (
+            {i for i, j, count in last.strikes if i == j and count >= self.strikes > 0} if last is not None else set()
+        )
+
     def read(self, data: bytes) -> tuple[Said, bytes]:
         """Return a word and its signature, which nobody has verified; CheckFailed if the bytes are none."""
         try:
@@ -152,6 +160,8 @@ class Rules(NamedTuple):
             raise CheckFailed("what an agent says of a start is written in another way than such words are")
         if found.agent >= len(self.graph):
             raise CheckFailed(f"there is no agent {found.agent}")
+        if isinstance(found, Dispute) and not self.graph.has_edge(found.agent, found.with_):
+            raise CheckFailed(f"agent {found.agent} disputes an edge to agent {found.with_}, which there is not")
         return found, data[:SIGNATURE]
 
 
@@ -223,6 +233,8 @@ class Certificates:
 
     def start_of(self, certificate: Certificate | None) -> Propose | None:
         """Start of a certificate; None of none, and of one that its members have not signed."""
+        if len(self._known) > KNOWN:
+            self._known = {None: None}
         if certificate is not None and certificate not in self._known:
             try:
                 self._known[certificate] = self._checked(certificate)

@@ -13,7 +13,7 @@ from admmnet.errors import CheckFailed
 from admmnet.graph.simple import Graph
 from admmnet.transport.choice import Words
 from admmnet.transport.regroup import JUMP, Regroup
-from admmnet.transport.starts import Ended, Here, Patience, Promise, Propose, Rules, Staged, Standing, name_of, written
+from admmnet.transport.starts import Dispute, Ended, Here, Patience, Promise, Propose, Rules, Staged, Standing, written
 
 from .regroup_trials import Unfit, World, genuine, signature
 
@@ -329,6 +329,7 @@ def test_words_that_nobody_can_have_said() -> None:
         (signed(replace(here, last=replace(last, agrees=last.agrees[:2])), crew.rules), "have not signed"),
         (signed(replace(here, last=replace(last, agrees=last.agrees[:2] * 2)), crew.rules), "have not signed"),
         (signature(3, b"") + written(replace(here, agent=3)), "no agent 3"),
+        (signed(Dispute(1, number, 1), crew.rules), "disputes an edge to agent 1, which there is not"),
     ]:
         with pytest.raises(CheckFailed, match=told):
             machine.hear(wrong, 1)
@@ -356,5 +357,14 @@ def test_an_end_needs_a_quorum_of_signers() -> None:
         data = signed(other, crew.rules)
         crew.machines[0].hear(data, 1)
         crew.machines[0].hear(data, 2)
-        assert name_of(data) in crew.machines[0]._staged
     assert crew.machines[0].named == A
+
+
+def test_one_agent_cannot_fill_the_memory_with_ends() -> None:
+    crew = Crew(TRIANGLE)
+    machine = crew.machines[0]
+    for number in range(1, 50):
+        for digest in (A, B):
+            machine.hear(signed(Staged(1, number, digest), crew.rules), 1)
+    kept = [data for _, data in machine.line(2, up=True) if b'"staged"' in data[64:90]]
+    assert [machine.rules.read(data)[0] for data in kept] == [Staged(1, number, A) for number in range(46, 50)]

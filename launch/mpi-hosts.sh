@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Agents over several hosts by MPI: launch/mpi-hosts.sh HOSTS [run options]; HOSTS as launch/hosts.example.
-# MPI sends everything in clear: on a network that others use, take launch/zmq-hosts.md.
+# MPI sends everything in clear: on a network that others use, take docs/hosts.md.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/_env.sh"
 

@@ -1,4 +1,4 @@
-"""No tracked file holds an absolute path or the address of a package registry."""
+"""No tracked file holds an absolute path, but those of an installed service, or the address of a package registry."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import pytest
 
 from tests.doc_pages import ROOT, name
 
-ABSOLUTE = re.compile(r"(?<![\w.~$})/:*-])/(?:home|root|work|tmp|Users|usr|opt|mnt|etc|var|srv)/(?!bin/env\b)[\w.-]+")
+ABSOLUTE = re.compile(
+    r"(?<![\w.~$})/:*-])/(?:home|root|work|tmp|Users|usr|opt|mnt|etc|var|srv)/"
+    r"(?!bin/env\b|(?:lib/)?admmnet\b|systemd/system\b)[\w.-]+"
+)
 HOSTS = ("pypi org", "pythonhosted org", "anaconda org", "npmjs org", "npmjs com", "proxy.golang org", "crates io")
 REGISTRIES = re.compile("|".join(re.escape(host.replace(" ", ".")) for host in HOSTS))
 

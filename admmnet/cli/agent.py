@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import select
 import shutil
@@ -9,19 +10,21 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.flags import explain_flag, output_flags
+from admmnet.cli.flags import event_flags, explain_flag, output_flags, telling
 from admmnet.cli.settings import DEFAULTS, SettingsCommand, given_in, leave, tell
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.config.toml import load_config, read_values
 from admmnet.errors import CheckFailed, RequestError, RunError
 from admmnet.graph.specs import is_random
+from admmnet.log import EventHandler, say
 
 if TYPE_CHECKING:
     from admmnet.identity.keys import Identity
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 @click.option("--secret", metavar="FILE", help="its key file (default: keys/agent-00I.secret.toml beside it)")
 @click.option("--plain", is_flag=True, help="accept links without encryption that leave the machine")
 @output_flags
+@event_flags
 @explain_flag
 @click.option(
     "--parent", type=int, hidden=True, help="starter's pipe: its end ends the agent; all write one run folder"
@@ -96,31 +100,36 @@ def agent(
     secret_file = secret_path(Path(network_file).parent, number) if secret is None else Path(secret)
     _check_plain(network, plain=plain)
     keys, identity = own_secrets(network, number, secret_file)
-    told = not quiet and not as_json
-    progress = Progress(told=told)
-    teller = progress if report is None else Reporter(report, answered=answered)
+    progress = Progress(told=not quiet and not as_json)
+    reporter = None if report is None else Reporter(report, answered=answered)
+    teller = reporter or progress
+    relayed = EventHandler(reporter.event, "info", number) if reporter else nullcontext()
     how: dict[str, Any] = {"on_start": teller.start, "on_round": teller.round, "stoppable": answered, "debug": debug}
     settings = settings if parent is not None else keeping(settings)
     starts = Starts(settings)
-    while True:
-        world = None
-        try:
-            world = open_agent(network, number, settings, keys, identity, parent, starts.wait)
-            with progress:
+    with relayed, telling(agent=number) as figures, progress:
+        while True:
+            world = None
+            try:
+                world = open_agent(network, number, settings, keys, identity, parent, starts.wait)
+                if figures is not None:
+                    figures.live = world.figures
                 result = run(settings, world=world, **how)
-            break
-        except Overtaken:
-            return
-        except RunError as error:
-            if report is not None and isinstance(error, RunEnded):
-                sys.exit(error.exit_code)  # the starter hears why from its source
-            if parent is not None:
-                raise
-            if world is not None:
-                world.close()
-            settings = starts.after(settings, error, met=world is not None)
-            if world is not None:
-                print(f"admmnet: {error}; going on when all are there again", file=sys.stderr, flush=True)
+                break
+            except Overtaken:
+                return
+            except RunError as error:
+                if report is not None and isinstance(error, RunEnded):
+                    sys.exit(error.exit_code)  # the starter hears why from its source
+                if parent is not None:
+                    raise
+                if world is not None:
+                    world.close()
+                settings = starts.after(settings, error, met=world is not None)
+                if world is not None:
+                    text = f"{error}; going on when all are there again"
+                    say("start-ended", text, logging.WARNING)
+                    print(f"admmnet: {text}", file=sys.stderr, flush=True)
     tell(result, quiet=quiet, as_json=as_json, told=progress.told)
     lost = {entry["agent"] for entry in result.summary["per_agent"] if entry["lost_at"] is not None}
     if parent is None and settings.linger and (missing := set(world.member.lost) - lost):
@@ -149,7 +158,9 @@ def _asker(network: Network, number: int, keys: Keys | None, settings: RunConfig
         except CheckFailed as error:  # of a liar: others may give the right ones
             print(f"admmnet: not taken over: {error}", file=sys.stderr)
             return False
-        print(f"admmnet: {folder} has finished with the model of its neighbours", file=sys.stderr)
+        text = f"{folder} has finished with the model of its neighbours"
+        say("finished", text, run=str(folder))
+        print(f"admmnet: {text}", file=sys.stderr)
         return True
 
     return Asker(network, number, keys, take)

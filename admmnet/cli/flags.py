@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from admmnet.errors import RequestError
 from admmnet.files import drafted
+from admmnet.log import EventHandler, LogFile, say
+from admmnet.transport.collective import code_of, describe_error
+
+if TYPE_CHECKING:
+    from admmnet.running.metrics import Metrics
 
 Command = Callable[..., None]
 PATH = click.Path(path_type=Path)
@@ -55,3 +62,51 @@ def written(out: Path) -> Iterator[Path]:
             yield draft
     except OSError as error:
         raise RequestError(f"cannot write {out}: {error.strerror}") from None
+
+
+_EVENTS = {
+    "log": {"metavar": "FILE|-", "help": "append events, lines of JSON, to a file; -: standard output"},
+    "log-level": {
+        "type": click.Choice(["debug", "info", "warning", "error"]),
+        "default": "info",
+        "help": "least of them",
+    },
+    "metrics": {"metavar": "[HOST:]PORT", "help": "serve /metrics for Prometheus, and /health (HOST: 127.0.0.1)"},
+}
+
+
+def event_flags(function: Command) -> Command:
+    """Give a command the flags that say where its events go: ``telling`` reads them."""
+
+    def note(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+        ctx.meta[f"admmnet.{param.name}"] = value
+
+    for name, words in reversed(_EVENTS.items()):
+        function = click.option(f"--{name}", expose_value=False, callback=note, **words)(function)  # type: ignore[arg-type]
+    return function
+
+
+@contextmanager
+def telling(*, agent: int | None = None) -> Iterator[Metrics | None]:
+    """Write events of this block to a log and serve figures, as the flags say; what ends the block is an event, too."""
+    log, least, metrics = (
+        click.get_current_context().meta[f"admmnet.{name}"] for name in ("log", "log_level", "metrics")
+    )
+    server = None
+    with ExitStack() as opened:
+        if metrics is not None:
+            from admmnet.running.metrics import Metrics
+
+            server = Metrics(metrics)
+            opened.callback(server.close)
+            opened.enter_context(EventHandler(server.take))
+        if log is not None:
+            lines = LogFile(log)
+            opened.enter_context(lines.file)
+            opened.enter_context(EventHandler(lines.write, least, agent))
+        try:
+            yield server
+        except (Exception, KeyboardInterrupt) as error:
+            if not isinstance(error, click.exceptions.Exit | BrokenPipeError):
+                say("error", describe_error(error), logging.ERROR, code=code_of(error))
+            raise

@@ -82,8 +82,7 @@ class Screen:
             self._seen.popleft()
         (begin, first), (_, last) = self._seen[0], self._seen[-1]
         if last == first:
-            quiet = sight.written is not None and sight.written >= WINDOW
-            return f", the last {duration(sight.written or 0.0)} ago" if quiet else ""
+            return f", the last {duration(sight.quiet)} ago" if sight.quiet >= WINDOW else ""
         pace = (last - first) / (now - begin)
         left = "" if sight.rounds is None else f", about {duration((sight.rounds - last) / pace)} left"
         return f", {number(pace)} a second{left}"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from admmnet.cli.flags import PATH
 from admmnet.errors import RequestError, RunError
@@ -22,7 +23,9 @@ POLL = 0.2
 
 @click.command()
 @click.argument("run", required=False, type=PATH, metavar="[RUN]")
-@click.option("--once", is_flag=True, help="show it as it is now and end")
+@click.option("--once", is_flag=True, help="show it as it is now and end; the exit code says how it is")
+@click.option("--json", "as_json", is_flag=True, help="with --once: print JSON")
+@click.option("--stale", type=click.FloatRange(min=0.0), metavar="SECONDS", help="with --once: 3 if nothing new came")
 @click.option(
     "--wait",
     type=click.FloatRange(min=0.0),
@@ -38,7 +41,7 @@ POLL = 0.2
     metavar="SECONDS",
     help="pause between two looks",
 )
-def watch(run: Path | None, *, once: bool, wait: float, every: float) -> None:
+def watch(run: Path | None, once: bool, as_json: bool, stale: float | None, wait: float, every: float) -> None:
     """Watch a run through its folder: rounds, error, epsilon spent, who is lost.
 
     RUN is a run folder, also of one host's agent, of any transport, finished or not; by default the newest in
@@ -46,6 +49,8 @@ def watch(run: Path | None, *, once: bool, wait: float, every: float) -> None:
     """
     from admmnet.evidence.follow import Watcher
 
+    if not once and (as_json or stale is not None):
+        raise RequestError("--json and --stale go with --once")
     watcher = Watcher(_newest() if run is None else run)
     deadline = time.monotonic() + wait
     while not watcher.there:
@@ -56,8 +61,7 @@ def watch(run: Path | None, *, once: bool, wait: float, every: float) -> None:
             raise RequestError(f"{watcher.folder} {what}{since}; {remedy}")
         time.sleep(min(POLL, every))
     if once:
-        _print(watcher)
-        return
+        raise click.exceptions.Exit(_print(watcher, stale, as_json=as_json))
     try:
         sight = _follow(watcher, every)
     except KeyboardInterrupt as error:
@@ -113,14 +117,19 @@ def _tell(watcher: Watcher, every: float) -> Sight:
         time.sleep(every)
 
 
-def _print(watcher: Watcher) -> None:
+def _print(watcher: Watcher, stale: float | None, *, as_json: bool) -> int:
+    """Show the run once; return the exit code."""
     from admmnet.cli.frame import Screen
     from admmnet.report.columns import console
 
     out, sight = console(), watcher.look()
-    out.print(Screen(watcher.folder).of(sight, out, whole=True))
-    if sight.phase == "broken":
-        print(_words(watcher))
+    if as_json:
+        print(msgspec.json.format(msgspec.json.encode(sight), indent=2).decode())
+    else:
+        out.print(Screen(watcher.folder).of(sight, out, whole=True))
+        if sight.phase == "broken":
+            print(_words(watcher))
+    return sight.verdict(stale)
 
 
 def _words(watcher: Watcher) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from admmnet.errors import CheckFailed, RequestError, printable
+from admmnet.errors import IN_PART, CheckFailed, RequestError, RunError, printable
 from admmnet.evidence.compare import read_evidence
 from admmnet.files import load_toml
 from admmnet.forms import read_form
@@ -63,8 +63,8 @@ class Sight:
     """How many are planned; None where nobody can tell."""
     done: int
     """How many are over, as far as metrics.csv and the ledgers tell."""
-    written: float | None
-    """Seconds since the last one was written."""
+    quiet: float
+    """Seconds since anything new came: settings, a charge, a round."""
     errors: Mapping[int, float]
     """Test errors of the consensus by round."""
     agents: tuple[AgentSight, ...]
@@ -84,6 +84,13 @@ class Sight:
     def unit(self) -> str:
         """``round``, or ``epoch`` of a method in one place."""
         return "epoch" if at(self.settings, "network", "agents") is None else "round"
+
+    def verdict(self, stale: float | None = None) -> int:
+        """Exit code: 0 going on or finished, 5 finished in part, 3 dead, or nothing new for ``stale`` seconds."""
+        if self.summary is not None:
+            return IN_PART if self.lost else 0
+        silent = stale is not None and self.quiet >= stale
+        return RunError.exit_code if silent or self.phase == "broken" else 0
 
     @property
     def most_spent(self) -> AgentSight | None:
@@ -105,8 +112,8 @@ class Metrics:
         self.last: dict[int, int] = {}  # round of the last release, where that is known
         self.done = self._offset = self._new = 0
 
-    def read(self) -> float | None:
-        """Take in what is new; return the time of the last change, None where there is no such file."""
+    def read(self) -> None:
+        """Take in what is new."""
         try:
             with self._path.open("rb") as file:
                 status = os.fstat(file.fileno())
@@ -116,12 +123,11 @@ class Metrics:
                 file.seek(self._offset)
                 data = file.read()
         except OSError:
-            return None
+            return
         lines = data[: data.rfind(b"\n") + 1]
         self._offset += len(lines)
         for line in lines.splitlines():
             self._take(line.split(b","))
-        return status.st_mtime
 
     def _take(self, row: list[bytes]) -> None:
         try:
@@ -144,10 +150,10 @@ class Metrics:
 
 
 class Watcher:
-    """Looks at a run folder again and again."""
+    """Looks at a run folder again and again; ``clock`` gives the time of day, as files bear it."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
+        self.folder, self._clock = folder, clock
         self._metrics = Metrics(folder / "metrics.csv")
         self._header: HeaderLine | None = None
         self._followed: dict[Path, Follower] = {}
@@ -174,7 +180,9 @@ class Watcher:
         if at(settings, "algorithm", "algorithm") is None:
             raise RequestError(f"{self.folder} is no run folder: it has no config.toml that names an algorithm")
         summary = self._summary()
-        written = self._metrics.read()
+        self._metrics.read()
+        paths = [self.folder / "config.toml", self.folder / "metrics.csv", *ledger_files(self.folder)]
+        newest = max((path.stat().st_mtime for path in paths if path.exists()), default=0.0)
         ended = summary is not None or held is False
         phase = "broken" if held is False else "running" if held else "unknown"
         phase = phase if summary is None else "stopped" if summary.stopped else "finished"
@@ -188,7 +196,7 @@ class Watcher:
             phase=phase,
             rounds=rounds,
             done=max(self._metrics.done, self._charged),
-            written=None if written is None else max(0.0, time.time() - written),
+            quiet=max(0.0, self._clock() - newest),
             errors=self._metrics.errors,
             agents=agents,
             lost=lost,

@@ -296,7 +296,7 @@ class Summary(FileForm, frozen=True, kw_only=True):
     """payload of the whole run, each vector times its receivers; not what [observing the
     run](scale.md#what-observing-a-run-sends) sends"""
     frames: dict[str, Whole] = {}
-    """with `zmq`: [frames that were not simply taken](hosts.md), by what was done with them"""
+    """with `zmq`: [frames that were not simply taken](wire.md#rules-for-frames), by what was done with them"""
     seconds: Seconds
     """wall time, below"""
     virtual_seconds: VirtualSeconds | None = None

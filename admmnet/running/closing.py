@@ -14,6 +14,7 @@ from admmnet.evidence.members import Members
 from admmnet.files import staged, write_whole
 from admmnet.forms import encode
 from admmnet.identity.keys import verify
+from admmnet.log import say
 from admmnet.record import folder as run_folder
 from admmnet.record.finish import FINISH, digest_of_end, finish_of, quorum, staged_statement
 from admmnet.record.forms import Summary
@@ -90,6 +91,7 @@ def agreed_end(transport: Transport, members: Members, theta: Matrix, summary: S
             signed = staged_statement(members.run, own[0], digest)
             if theirs == digest and verify(members.keys[own[0]], bytes.fromhex(signature), signed):
                 names[own[0]] = signature
+    say("staged", f"the last files are drafts on the disks of {len(names)} of {world.size} agents", staged=len(names))
     if len(names) < (least := quorum(world.size)):
         raise StartEnded(
             f"{len(names)} of {world.size} agents have the files of this end on their disks, {least} must: go on with "

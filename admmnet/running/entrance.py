@@ -41,6 +41,7 @@ from admmnet.running.room import require_room
 from admmnet.transport import World
 from admmnet.transport.collective import end_all_on_error, install_exception_hook, run_on_all
 from admmnet.transport.layout import Layout, layout
+from admmnet.transport.stall import STALL
 
 if TYPE_CHECKING:
     from admmnet.data.records import Records
@@ -75,6 +76,7 @@ def perform(
     world = world_of(world, settings.get("transport", getattr(config, "transport", "auto")))
     install_exception_hook(world)
     config, given = arguments(world, config, settings, asked, stoppable=stoppable)
+    STALL.deadline = config.round_deadline
     raise_descriptors()
     ending = end_all_on_error(world, debug=debug, withhold=not config.simulation)
     loader = asked.loader if given is None else given.load

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import numpy as np
 
 from admmnet.errors import RunError, StopRun
 from admmnet.forms import read_form
+from admmnet.log import LOGGER, say
 from admmnet.record.folder import SUMMARY
 from admmnet.record.forms import Summary
 from admmnet.transport import Transport, is_writer
@@ -84,6 +86,12 @@ class RoundEvent:
 OnRound = Callable[[RoundEvent], None]
 
 
+def say_round(round: int, event: RoundEvent | None) -> None:
+    """Tell of a round that is over; its figures are the writer's."""
+    figures = {} if event is None else {"rounds": event.rounds, **event.metrics()}
+    say("round", f"round {round} is over", logging.DEBUG, round=round, **figures)
+
+
 def known(value: float) -> float | None:
     """Return a figure, None for nan and infinity."""
     return value if math.isfinite(value) else None
@@ -110,10 +118,13 @@ class Listener:
         RunError
             If ``on_round`` failed at another process, or if one host's agent, alone in its folder, is to leave.
         """
-        verdict, failure = GO, None
-        if self._on_round is not None and is_writer(self._transport):
+        verdict, failure, told = GO, None, None
+        if is_writer(self._transport) and (self._on_round is not None or LOGGER.isEnabledFor(logging.DEBUG)):
+            told = event()
+        say_round(round, told)
+        if self._on_round is not None and told is not None:
             try:
-                self._on_round(event())
+                self._on_round(told)
             except StopRun:
                 verdict = STOP
             except Exception as error:

@@ -12,11 +12,12 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from admmnet.errors import BudgetError
+from admmnet.errors import BudgetError, counted
 from admmnet.evidence.members import Members, agree
 from admmnet.evidence.receipts import Receipts, begin, wanted
 from admmnet.holder.door import Door
 from admmnet.holder.series import SINGLE_SITE_LOSSES
+from admmnet.log import say
 from admmnet.masking import Masks
 from admmnet.methods.sums import SumMethod
 from admmnet.privacy.ledger.file import Ledger, LedgerFile, Place
@@ -85,6 +86,9 @@ def execute(
         # keeps what was charged, whatever happens
         opened.callback(close_all, [agent.ledger for agent in agents])
         start, tail = max(keeper.start, 0), TailAverage(plan.method.rounds)
+        text = f"{plan.settings.algorithm} on {counted(len(plan.graph), 'agent')} begins in round {start}"
+        facts = {"start": max(1, len(keeper.starts)), "rounds": plan.rounds, "members": len(plan.graph)}
+        say("start", text, run=str(folder), round=start, **facts)
         if keeper.start < 0:  # an earlier start died among the stages
             keeper.restore(blocks, tail)
         data, found = run_prologue(plan, transport, blocks, attempts, keeper, folder)
@@ -145,6 +149,7 @@ def execute(
         if is_writer(transport):
             write_end(plan, observer, theta, summary, folder, transport, members)
         world.gather(None)  # no process returns before the folder is whole
+        say("finished", f"finished after {counted(done, 'round')}", round=done - 1)
         return Outcome(folder, summary, theta)
 
 

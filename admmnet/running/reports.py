@@ -6,7 +6,7 @@ import os
 import select
 import socket
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, json
 
@@ -23,9 +23,10 @@ GO, STOP = b"go", b"stop"
 
 
 class AgentReport(Struct, frozen=True, omit_defaults=True):
-    """What an agent tells: a round, or that its first one begins, with the advice and the task of its plan."""
+    """What an agent tells: a round, an event, or that its first round begins, with the advice and task of its plan."""
 
     round: RoundEvent | None = None
+    event: dict[str, Any] | None = None
     advice: tuple[str, ...] = ()
     task: str = ""
 
@@ -51,6 +52,11 @@ class Reporter:
         """Say that the first round begins."""
         with suppress(OSError):  # full or closed: the bar stands still, the run does not
             self._send(AgentReport(advice=plan.advice, task=plan.task))
+
+    def event(self, told: dict[str, Any]) -> None:
+        """Tell of an event, as an ``EventHandler`` gives it."""
+        with suppress(OSError):
+            self._send(AgentReport(event=told))
 
     def round(self, event: RoundEvent) -> None:
         """Tell of a round; StopRun if the answer says so."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from logging import WARNING
 from typing import TYPE_CHECKING
 
 from admmnet.graph.tree import Tree
+from admmnet.log import say
 from admmnet.running.attempts import Attempts
 from admmnet.running.node import Node, taking_part
 from admmnet.running.notes import attempt_notes
@@ -68,6 +70,8 @@ class Rounds:
         agents = [node for block in taking for node in block]
         for node in agents:
             node.ledger.commit()  # what was charged is on its way to the disk before anything is sent
+            if node.ledger.refused_at == round:
+                say("refused", f"the budget of agent {node.id} affords nothing more", WARNING, agent=node.id)
         if keeper is not None:
             keeper.post(round, agents)
         if self._method.verb == "reduce":

@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from logging import getLevelNamesMapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +27,9 @@ from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_config, to_toml
 from admmnet.errors import IN_PART, AdmmnetError, BudgetError, CheckFailed, RequestError, RunError, StopRun
 from admmnet.graph.simple import Graph
+from admmnet.log import say
 from admmnet.running.ends import last_words
-from admmnet.running.events import OnRound, Outcome, outcome_of
+from admmnet.running.events import OnRound, Outcome, outcome_of, say_round
 from admmnet.running.reports import GO, LONGEST, STOP, AgentReport, report_pair
 
 if TYPE_CHECKING:
@@ -294,15 +296,21 @@ class Starter:
     def _reported(self, reports: socket.socket) -> None:
         """Take in a message, and answer it."""
         said = msgspec.json.decode(reports.recv(LONGEST), type=AgentReport)
+        if said.event is not None:
+            event, text, level = (said.event.pop(name) for name in ("event", "text", "level"))
+            say(event, text, getLevelNamesMapping()[level.upper()], **said.event)
+            return
         if said.round is None:
             if not self._started:
                 self._started = True
                 self.start(said)
             return
-        if said.round.round > self._round and self.on_round is not None:
+        if said.round.round > self._round:
             self._round = said.round.round
+            say_round(self._round, said.round)
             try:
-                self.on_round(said.round)
+                if self.on_round is not None:
+                    self.on_round(said.round)
             except StopRun:
                 self._stop = True
         if self.answers:

@@ -6,6 +6,7 @@ range are right, and of nobody else: ``gather_owned`` (docs/privacy.md, "What ot
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 import traceback
@@ -15,6 +16,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError, Terminated, printable, says
+from admmnet.log import say
 from admmnet.transport import World
 
 T = TypeVar("T")
@@ -108,8 +110,7 @@ def report_error(error: BaseException, world: World, *, debug: bool = False) -> 
     An error that this process alone has met ends all the others at once: they would wait for it for ever.
     """
     shared = getattr(error, "shared", False)
-    interrupted = isinstance(error, KeyboardInterrupt)
-    code = error.exit_code if isinstance(error, AdmmnetError | Terminated) else 130 if interrupted else 3
+    code = code_of(error)
     if not shared and world.size > 1 and world.name == "mpi":
         # where several ranks fail at once, the first one's abort comes before the others speak
         time.sleep(min(STAGGER * world.rank, 2.0))
@@ -120,9 +121,16 @@ def report_error(error: BaseException, world: World, *, debug: bool = False) -> 
             _trace(error)
         print(f"admmnet: {describe_error(error)}", file=sys.stderr, flush=True)  # noqa: T201 (the one place besides cli)
     if not shared and world.size > 1:
+        say("error", describe_error(error), logging.ERROR, code=code)
         time.sleep(GRACE)
         world.abort(code)
     return code
+
+
+def code_of(error: BaseException) -> int:
+    """Exit code of an error."""
+    interrupted = isinstance(error, KeyboardInterrupt)
+    return error.exit_code if isinstance(error, AdmmnetError | Terminated) else 130 if interrupted else 3
 
 
 def describe_error(error: BaseException) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from functools import cached_property
@@ -22,6 +23,7 @@ from admmnet.errors import RunError
 from admmnet.graph.simple import Graph
 from admmnet.transport import Inbox, Outgoing, Parcel, Transport, Trees, Words, World
 from admmnet.transport.layout import Hosting
+from admmnet.transport.stall import STALL
 from admmnet.transport.sweep import Partial, Unfit, check
 from admmnet.types import Integers, Matrix, Total, Vector
 
@@ -33,23 +35,20 @@ SPINS = 20
 """Tests of a pending operation before the first pause."""
 SHORTEST_PAUSE, LONGEST_PAUSE = 50e-6, 1e-3
 """Seconds. A pause is 5% of the time waited so far, between these."""
+ABORT = 10.0
+"""Seconds that MPI has to end all ranks: its Abort may hang."""
 
 
 def wait(request: Any) -> None:
     """Wait for an MPI request without starving the other ranks of this machine."""
-    for _ in range(SPINS):
-        if request.Test():
-            return
-    start = time.perf_counter()
-    while not request.Test():
-        waited = time.perf_counter() - start
-        time.sleep(min(max(0.05 * waited, SHORTEST_PAUSE), LONGEST_PAUSE))
-
-
-def together(comm: Any) -> Any:
-    """Return a communicator once all its ranks are here: what blocks in MPI spins until the last one comes."""
-    wait(comm.Ibarrier())
-    return comm
+    with STALL:
+        for _ in range(SPINS):
+            if request.Test():
+                return
+        start = time.perf_counter()
+        while not request.Test():
+            waited = time.perf_counter() - start
+            time.sleep(min(max(0.05 * waited, SHORTEST_PAUSE), LONGEST_PAUSE))
 
 
 class _Coming:
@@ -122,6 +121,9 @@ class MPIWorld:
         self._comm = MPI.COMM_WORLD
         self.rank, self.size = int(self._comm.rank), int(self._comm.size)
         self.library = str(MPI.Get_library_version()).splitlines()[0].strip()
+        if self.size > 1:
+            name = f"rank {self.rank} on {MPI.Get_processor_name()}"
+            threading.Thread(target=STALL.watch, args=(name,), daemon=True).start()
 
     def gather(self, value: Any) -> list[Any]:
         """See ``World.gather``: JSON, never pickle."""
@@ -144,7 +146,9 @@ class MPIWorld:
         """End every rank."""
         sys.stdout.flush()
         sys.stderr.flush()
-        self._comm.Abort(code)
+        STALL.deadline, STALL.code = ABORT, code
+        with STALL:
+            self._comm.Abort(code)
         sys.exit(code)
 
     def connect(self, graph: Graph, block: int = 1) -> Transport:
@@ -162,7 +166,9 @@ class MPITransport(Hosting):
     def __init__(self, world: World, comm: Any, graph: Graph, block: int = 1) -> None:
         super().__init__(world, graph, block)
         self._world_comm, ranks = comm, list(self._to)
-        self._comm = together(comm).Create_dist_graph_adjacent(ranks, ranks)
+        wait(comm.Ibarrier())  # what blocks in MPI spins until the last one comes
+        with STALL:
+            self._comm = comm.Create_dist_graph_adjacent(ranks, ranks)
         self._places = np.argsort(np.concatenate(self.layout.owners))  # of agents among rows by rank
 
     def exchange(self, outgoing: Outgoing, round: int, words: Words | None = None) -> Inbox:
@@ -249,4 +255,5 @@ class MPITransport(Hosting):
 
     def close(self) -> None:
         """Free the graph communicator."""
-        self._comm.Free()
+        with STALL:
+            self._comm.Free()

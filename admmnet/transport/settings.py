@@ -72,7 +72,9 @@ class NetworkSettings:
         resume=True,
         hosts=True,
     )
-    round_deadline: float = _deadline(600.0, help="seconds that a zmq neighbour may take for its part of a round")
+    round_deadline: float = _deadline(
+        600.0, scope="network", help="seconds that a zmq neighbour may take for its part of a round, or a wait in MPI"
+    )
     shutdown_deadline: float = _deadline(10.0, help="seconds in which zmq agents must end after an error")
     linger: float = setting(
         60.0,

@@ -109,12 +109,34 @@ def test_a_stopped_and_a_broken_run(people: str, tmp_path: Path, watch: Admmnet)
     with pytest.raises(ZeroDivisionError):
         run(config, on_round=stopping(1, ZeroDivisionError))
     code, out, _ = watch(tmp_path / "broken", "--once")
-    assert code == 0
+    assert code == 3
     assert out.endswith(f"go on with `admmnet run --resume {tmp_path / 'broken'}`\n")
     code, out, err = watch(tmp_path / "broken")
     assert code == 3
     assert out.splitlines()[1].startswith("ended without a summary, round 2 of 3, ")
     assert err.endswith(f"go on with `admmnet run --resume {tmp_path / 'broken'}`\n")
+
+
+def test_one_look_at_a_run_that_goes_on(people: str, tmp_path: Path, watch: Admmnet) -> None:
+    """Its exit code, what is new by the ledgers though no round is measured, and its figures as JSON."""
+    seen: list[tuple[int, int, Sight]] = []
+    folder = tmp_path / "run"
+
+    def look(event: RoundEvent) -> None:
+        code, out, _ = watch(folder, "--once", "--json", "--stale", "0")
+        shown = json.loads(out)
+        assert (shown["phase"], shown["done"], shown["rounds"]) == ("running", (1, 1, 2, 4)[event.round], 4)
+        assert {seen["agent"]: seen["spent"] for seen in shown["agents"]} == event.epsilon
+        newest = max(path.stat().st_mtime for path in [folder / "metrics.csv", *(folder / "ledger").iterdir()])
+        sight = Watcher(folder, lambda: newest + 50.0).look()
+        seen.append((code, watch(folder, "--once", "--stale", "3600").code, sight))
+
+    run(small(people, folder, rounds=4, measure_every=4, **PRIVATE), on_round=look)
+    assert [(now, hour) for now, hour, _ in seen] == [(3, 0)] * 4
+    assert all(abs(sight.quiet - 50.0) < 1e-3 for *_, sight in seen)
+    assert [(sight.verdict(49.0), sight.verdict(51.0), sight.verdict()) for *_, sight in seen] == [(3, 0, 0)] * 4
+    assert watch(folder, "--once", "--stale", "0").code == 0  # it has finished: nothing more comes
+    assert watch.refused(folder, "--json") == "admmnet: --json and --stale go with --once\n"
 
 
 def test_a_run_that_goes_on_is_followed(people: str, tmp_path: Path) -> None:
@@ -175,7 +197,7 @@ def test_a_folder_of_one_host_has_one_ledger(private: Path, tmp_path: Path, watc
     (tmp_path / "part/part.json").write_text('{"agent": 2, "agents": 4}')
     (tmp_path / "part/checkpoint/000001").mkdir(parents=True)
     code, out, _ = watch(tmp_path / "part", "--once")
-    assert code == 0
+    assert code == 3
     assert out.endswith(f"go on with `--resume {tmp_path / 'part'}` at every agent\n")
 
 
@@ -197,7 +219,7 @@ def test_files_may_hold_anything(name: str, content: bytes, finished: Path, tmp_
     shutil.copytree(finished, tmp_path / "run")
     (tmp_path / "run" / name).write_bytes(content)
     code, out, err = watch(tmp_path / "run", "--once")
-    assert (code, err) == (0, "")
+    assert (code, err) == (3 if name == "summary.json" else 0, "")  # without a summary it has not finished
     assert str(tmp_path / "run") in out
 
 

@@ -224,7 +224,7 @@ def test_every_setting_has_a_home_and_help() -> None:
             "[network]\ntransport = 'local'\nheartbeat_deadline = 3\n",
             ["heartbeat_deadline = 3 goes with transport = 'zmq', not 'local'"],
         ),
-        ("[network]\nround_deadline = 3\n", ["round_deadline = 3 goes with transport = 'zmq', not 'auto'"]),
+        ("[network]\nheartbeat_deadline = 3\n", ["heartbeat_deadline = 3 goes with transport = 'zmq', not 'auto'"]),
         ("[network]\ntransport = 'zmq'\nblock = 2\n", ["block = 2 does not go with", "'zmq'", "give 1"]),
         (
             "[algorithm]\nalgorithm = 'pp-admm'\n[privacy]\ngate_radius = 2\n",

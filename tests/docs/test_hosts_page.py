@@ -1,4 +1,4 @@
-"""docs/hosts.md: every test that it names exists, every kind of frame and verdict of the code is in it."""
+"""docs/hosts.md and wire.md: keys, deadlines, events, figures, kinds of frames and tests are those of the code."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import fields
 from functools import partial
 
 from admmnet import RunConfig
+from admmnet.running.metrics import FIGURES
 from admmnet.transport.hosts.network import Peer, _Table
 from admmnet.transport.zmq.mailbox import Fate
 from admmnet.transport.zmq.session import PATIENCE
@@ -15,22 +16,22 @@ from admmnet.transport.zmq.wire import HEADER, MAGIC, Kind
 from tests import doc_pages
 from tests.doc_pages import ROOT
 
-section = partial(doc_pages.section, "hosts.md")
+section, wire = partial(doc_pages.section, "hosts.md"), partial(doc_pages.section, "wire.md")
 
 
 def test_every_fault_names_a_test_that_exists() -> None:
-    rows = [line for line in section("Faults that were tried").splitlines() if line.startswith("| ")][1:]
+    rows = [line for line in wire("Faults that were tried").splitlines() if line.startswith("| ")][1:]
     named = [match[1] for row in rows if (match := re.search(r"\| `(test_\w+)` \|$", row))]
-    assert named == re.findall(r"`(test_\w+)`", doc_pages.page("hosts.md"))
+    assert named == re.findall(r"`(test_\w+)`", doc_pages.page("wire.md"))
     assert len(set(named)) == len(rows) > 20
     tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("*.py"))
     assert set(named) - set(re.findall(r"def (test_\w+)\(", tests)) == set()
 
 
 def test_frames_are_described() -> None:
-    wire, rules = section("Wire"), section("Rules for frames")
-    assert {*(kind.name for kind in Kind), MAGIC.decode()} <= set(re.findall(r"`(\w+)`", wire))
-    sizes = ", ".join(re.findall(r"^\| ([\d, ]+) \|", wire, re.MULTILINE)).split(", ")
+    frames, rules = wire("Wire"), wire("Rules for frames")
+    assert {*(kind.name for kind in Kind), MAGIC.decode()} <= set(re.findall(r"`(\w+)`", frames))
+    sizes = ", ".join(re.findall(r"^\| ([\d, ]+) \|", frames, re.MULTILINE)).split(", ")
     assert sum(map(int, sizes)) == HEADER
     spoken = {str(verdict) for verdict in Fate} - {str(Fate.NOW), str(Fate.KNOWN)}
     assert spoken <= set(re.findall(r"`(\w+)`", rules))
@@ -53,3 +54,15 @@ def test_keys_of_the_network_file() -> None:
     network, agent = _Table.__struct_fields__, Peer.__struct_fields__
     assert (list(content["network"]), list(content["agents"][0])) == (list(network), list(agent))
     assert {*network, *agent} <= set(re.findall(r"`(\w+)`", text))
+
+
+def test_events_are_those_that_the_program_tells() -> None:
+    told = set(re.findall(r"\bsay\(\s*\"([\w-]+)\"", "".join(path.read_text() for path in doc_pages.MODULES)))
+    listed = [line.split("|")[1] for line in section("Log").splitlines() if line.startswith("| `")]
+    assert told == set(re.findall(r"`([\w-]+)`", "".join(listed)))
+
+
+def test_figures_are_those_that_are_served() -> None:
+    listed = [line.split("|")[1] for line in section("Figures").splitlines() if line.startswith("| `")][1:]
+    named = {name.removesuffix("_total") for name in re.findall(r"`(\w+)`", "".join(listed))}
+    assert named == set(FIGURES)

@@ -14,10 +14,9 @@ from typing import NamedTuple
 from tests.doc_pages import ROOT, blocks, name, prose
 from tests.real_sets import FOLDER, held
 
-MORE = ROOT / "launch" / "zmq-hosts.md"
 NIGHTLY = ("docs/audit.md", "docs/compare.md", "docs/reproduction.md", "docs/scale.md", "docs/trouble.md")
 """Pages of grids, large networks and many like runs: tried where ADMMNET_PAGES=all, as launch/nightly.sh has it."""
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "topologies" / "README.md", MORE]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "topologies" / "README.md"]
 
 
 class Step(NamedTuple):

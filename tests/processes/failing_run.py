@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from typing import Any
 
 from admmnet import RunConfig, run
@@ -25,6 +26,8 @@ def fail(how: str) -> None:
         raise KeyboardInterrupt
     if how == "exit":
         sys.exit(7)
+    if how == "hang":
+        threading.Event().wait()
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -47,7 +50,8 @@ def main(how: str, way: str, folder: str, *ranks: str) -> None:
     LocalSolver.solve = solve_or_fail  # type: ignore[method-assign]
     rows.to_norm_1 = finish_or_fail
     if way == "library":
-        run(RunConfig(algorithm="admm", rounds=5, agents=3, seed=0, out=folder))
+        patience: dict[str, Any] = {"transport": "mpi", "round_deadline": 2.0} if how == "hang" else {}
+        run(RunConfig(algorithm="admm", rounds=5, agents=3, seed=0, out=folder, **patience))
         return
     words = f"run --algorithm admm --rounds 5 --agents 3 --seed 0 --out {folder}"
     sys.exit(run_command_line(words.split()))

@@ -22,7 +22,7 @@ from tests.doc_pages import ROOT, name
 from tests.real_sets import ENVIRONMENT, FOLDER, need
 from tests.run_folders import made, unfinished
 
-from .documented import CHANGES, GIVEN, MORE, NIGHTLY, PAGES, REAL, UNRUN, Step, changed, python_of, shell_steps, unrun
+from .documented import CHANGES, GIVEN, NIGHTLY, PAGES, REAL, UNRUN, Step, changed, python_of, shell_steps, unrun
 from .launch import Ended
 from .zmq_crew import free_ports
 
@@ -69,6 +69,27 @@ set -e
 [ "$1" = -q ]; shift
 to=${!#}
 cp "${@:1:$#-1}" "$HOSTS/${to%%:*}/${to#*:}"
+"""
+# a folder stands for the machine: files go there, and its users and services are left as they are
+SUDO = """\
+#!/bin/bash
+set -e
+mkdir -p "$HOSTS/root/etc/systemd/system"
+words=()
+for word; do case $word in
+    /etc/*|/var/*|/opt/*) words+=("$HOSTS/root$word");;
+    -o|admmnet) ;;
+    *) words+=("$word");;
+esac; done
+case $1 in
+    install) exec "${words[@]}";;
+    useradd|systemctl|journalctl|python3|*/.venv/bin/pip) ;;
+    *) exit 9;;
+esac
+"""
+DOCKER = """\
+#!/bin/sh
+[ "$1 $2" = "compose -f" ] && [ -f "$3" ]
 """
 
 
@@ -143,13 +164,12 @@ def prepare(folder: Path, page: str, run_folder: Path) -> None:
     if page == "docs/quickstart.md":
         for given in ("sample.csv", "mine.csv"):
             table(folder / given)
-    if page == "docs/hosts.md" or page == name(MORE):
-        owners_files(folder)
-    if page in ("README.md", "docs/hosts.md", name(MORE)):
+    if page in ("README.md", "docs/hosts.md"):
         ports = free_ports(3)
         (folder / "hosts.txt").write_text("".join(f"127.0.0.1:{port}\n" for port in ports), encoding="utf-8")
-    if page == name(MORE):
-        for word, body in (("ssh", SSH), ("scp", SCP)):
+    if page == "docs/hosts.md":
+        owners_files(folder)
+        for word, body in (("ssh", SSH), ("scp", SCP), ("sudo", SUDO), ("docker", DOCKER)):
             program(folder / "bin" / word, body)
         for host in ("node-a.example", "node-b.example"):
             owners_files(folder / "hosts" / host / "admmnet")
@@ -228,7 +248,7 @@ def with_partners(folder: Path, command: str) -> Ended:
 
 def carried_out(folder: Path, step: Step) -> Ended:
     command = changed(step)
-    if command.startswith("printf") and step.page in ("README.md", name(MORE)):
+    if command.startswith("printf") and step.page in ("README.md", "docs/hosts.md"):
         return Ended(0, "", "")  # its hosts are made up, or its ports taken; prepare() has written this machine's
     if "admmnet agent --id 1 " in command and "\n" not in command:
         return with_partners(folder, command)
@@ -259,6 +279,15 @@ def test_the_commands_of_a_page(path: Path, run_folder: Path, tmp_path: Path) ->
     steps = [step for step in shell_steps(path) if unrun(step) is None]
     for step in steps:
         succeeds(tmp_path, step)
+    if page == "docs/hosts.md":
+        root = tmp_path / "hosts" / "root"
+        files = {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
+        own = {"network.toml", "settings.toml", "agent-1.secret.toml"}
+        assert files == {
+            *(f"etc/admmnet/{file}" for file in own),
+            "etc/systemd/system/admmnet@.service",
+            "var/lib/admmnet/own/1.csv",
+        }
     script = python_of(path)
     if script is not None:
         (tmp_path / "page.py").write_text(script, encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,16 @@ def test_a_rank_that_fails_ends_all(
         assert not (tmp_path / "run").exists()
         return
     assert not (tmp_path / "run" / "summary.json").exists()
+    assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
+
+
+def test_ranks_that_wait_in_vain_end_by_themselves(tmp_path: Path) -> None:
+    """As those on a host that was cut off do; the launcher chooses the exit code."""
+    ended = failing("hang", "library", tmp_path / "run")
+    assert ended.code != 0
+    assert ended.messages
+    for said in ended.messages:
+        assert re.match(r"admmnet: rank [02] on \S+ ends: it has waited in MPI for 2 s;", said)
     assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
 
 

@@ -151,17 +151,17 @@ def test_what_is_no_interrupted_run(place: Place, admmnet: Admmnet) -> None:
 
 def test_settings_of_a_resumed_run(place: Place) -> None:
     folder = place.interrupted("cut", 3)
-    flags = {"checkpoint_every": 5, "transport": "zmq", "round_deadline": 9.0, "rounds": None}
+    flags = {"checkpoint_every": 5, "transport": "zmq", "heartbeat_deadline": 9.0, "rounds": None}
     config = resumed_config(folder, flags)
-    assert (config.checkpoint_every, config.round_deadline, config.rounds) == (5, 9.0, ROUNDS)
+    assert (config.checkpoint_every, config.heartbeat_deadline, config.rounds) == (5, 9.0, ROUNDS)
     assert (config.out, config.resume) == (str(folder), str(folder))
     assert resuming(config) == config
     assert resuming(RunConfig(resume=str(folder))) == resumed_config(folder)
     assert resuming(RunConfig(resume=str(folder), checkpoint_every=5)).checkpoint_every == 5
     with pytest.raises(RequestError, match=r"rounds = 9 differs from the interrupted run's 7"):
         resuming(RunConfig(resume=str(folder), rounds=9))
-    with pytest.raises(RequestError, match=r"round_deadline = 9 goes with transport = 'zmq', not 'auto'"):
-        resumed_config(folder, {"round_deadline": 9.0})
+    with pytest.raises(RequestError, match=r"heartbeat_deadline = 9 goes with transport = 'zmq', not 'auto'"):
+        resumed_config(folder, {"heartbeat_deadline": 9.0})
 
 
 def test_a_run_of_processes_is_resumed_in_one(place: Place) -> None:

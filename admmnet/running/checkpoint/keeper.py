@@ -8,6 +8,7 @@ was answered since: rounds that are repeated ask nothing anew (docs/privacy.md, 
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 import secrets
 import shutil
@@ -25,6 +26,7 @@ from admmnet.files import sync
 from admmnet.graph.tree import spanning_tree
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.holder.outbox import Outbox
+from admmnet.log import say
 from admmnet.privacy.ledger.file import BEGINNING, Place
 from admmnet.record.folder import CHECKPOINT
 from admmnet.running.checkpoint.outbox import FILES, OutboxFile, Past, read_outboxes
@@ -179,6 +181,7 @@ class Keeper:
         for path in (folder, self._folder, self._folder.parent / "metrics.csv"):
             if path.exists():  # one process alone writes figures
                 sync(path)
+        say("checkpoint", f"a checkpoint is on the disk: the run can go on in round {done}", logging.DEBUG)
         self._forget(done)
 
     def close(self) -> None:

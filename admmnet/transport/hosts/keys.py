@@ -125,7 +125,10 @@ def _private(source: Path) -> dict[str, Any]:
             raise _is_folder(source, "key file", "*.secret.toml")
     except OSError as error:
         raise RequestError(f"cannot read the key file {source}: {error.strerror}") from None
-    if mode & 0o077:
+    # systemd shows the access list of a credential as its group's; its folder is open to the service's user alone
+    service = os.environ.get("CREDENTIALS_DIRECTORY")
+    given = service is not None and source.resolve().parent == Path(service).resolve()
+    if mode & (0o007 if given else 0o077):
         raise RequestError(
             f"the key file {source} is open to other users (mode {mode:04o}): chmod 600 {source}; "
             "if somebody may have read it, make new keys: admmnet network revoke"

@@ -91,8 +91,10 @@ class Membership(Meeting):
                 if now > look + STANDSTILL:  # this process itself was stopped: nobody else is to blame
                     begun = now
                 if absent := absent & missing():
+                    self.waiting.look(begun, now, map(self.names.__getitem__, sorted(absent)))
                     self._look(absent, max(begun, self._news), now)
                 look = now + self.deadlines.pulse
+        self.waiting.since = None
 
     def share(self, kind: Kind, topic: Topic, turn: int, payload: bytes) -> dict[int, bytes | None]:
         """Send everybody this process's part of a turn, which travels on; return the others', None of lost ones."""

@@ -6,6 +6,7 @@ What is judged good goes to ``obey``; what it means is ``membership``'s business
 from __future__ import annotations
 
 import json
+import logging
 import secrets
 import time
 from abc import ABC, abstractmethod
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 
 from admmnet.errors import RequestError
 from admmnet.identity.keys import Identity
+from admmnet.log import Waiting, say
 from admmnet.transport.hosts.keys import Keys
 from admmnet.transport.hosts.network import Network
 from admmnet.transport.zmq import wire
@@ -75,6 +77,7 @@ class Session(ABC):
         self.mailbox = Mailbox(identities, self._genuine)
         self._closed: set[int] = set()  # neighbours to which nothing is sent any more
         self.fault: str | None = None
+        self.waiting = Waiting()
         plain = json.loads(json.dumps(dict(settings)))
         self.nonce = secrets.token_hex(16)
         self._greeting = Hello(self.nonce, "", False, facts(network), plain, begun)
@@ -189,16 +192,21 @@ class Session(ABC):
     def _happened(self, peer: int, line: LineNews) -> None:
         link = self.links[peer]
         if line is LineNews.UP:
+            say("line-up", f"the line to {self.names[peer]} stands", peer=peer)
             link.up, link.down_since, link.fault = True, None, ""
             if not link.ready:
                 self.greet(peer)
             self.resend(peer)
         elif line is LineNews.DOWN:
             if link.up:
+                say("line-down", f"the line to {self.names[peer]} was cut", logging.WARNING, peer=peer)
                 link.up, link.down_since = False, time.monotonic()
         elif line is LineNews.FLOODS:
             self._cut(peer, str(line))
         else:
+            if link.fault != line:
+                text = f"the line to {self.names[peer]} does not come up: {line}"
+                say("line-down", text, logging.WARNING, peer=peer)
             link.fault = str(line)
 
     def _arrive(self, data: bytes, identity: str | None) -> None:

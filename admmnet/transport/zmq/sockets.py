@@ -116,6 +116,7 @@ class Sockets:
         parent: int | None = None,
     ) -> None:
         self.orphaned, self.died = False, list[tuple[int, str]]()
+        self.bytes_sent = 0
         self._news = b""
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._deadlines, self._parent, self._keys = deadlines, parent, keys
@@ -185,6 +186,7 @@ class Sockets:
 
     def send(self, process: int, data: bytes) -> None:
         """Hand over a message to a neighbour; ZeroMQ's thread sends it, unless the line has ended for good."""
+        self.bytes_sent += len(data)
         parts = [data[place : place + PART] for place in range(0, len(data), PART)]
         # it ends where the neighbour no longer admits this process's key, which may not have been read yet
         with suppress(zmq.Again):

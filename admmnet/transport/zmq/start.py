@@ -62,6 +62,7 @@ class Meeting(Session):
                 break
             if now >= greeted + pulse:
                 greeted = now
+                self.waiting.look(begun, now, map(self.names.__getitem__, missing))
                 self.say_waiting(missing)
                 for peer, link in self.links.items():
                     if link.ready and link.down_for(now) > self.deadlines.grace:
@@ -81,6 +82,7 @@ class Meeting(Session):
                     "start all agents, with the same network file, within that time"
                 )
             )
+        self.waiting.since = None
         self.mailbox.finish(DRAWN, 1)
         self.agreed = True
 

@@ -1,4 +1,4 @@
-"""Sums along a tree of processes that may be lost on the way (docs/hosts.md, "Sums").
+"""Sums along a tree of processes that may be lost on the way (docs/wire.md, "Sums").
 
 An attempt at a sum belongs to a set of lost processes. Whoever hears of another loss begins the next attempt, along a
 tree without them and with the same numbers, unless it has the total already: then it hands that to everybody. News of

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import json
 import sys
+import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -46,6 +47,13 @@ class ZmqWorld:
         """Frames that were not simply wanted, by what became of them, and knocks of those without a right key."""
         door = self.member.sockets.door
         return self.member.mailbox.counts | {"turned away": 0 if door is None else door.turned_away}
+
+    def figures(self) -> dict[str, Any]:
+        """Lines, bytes, frames and seconds of waiting until now; another thread may ask."""
+        sent, links, since = self.member.sockets.bytes_sent, self.member.links.values(), self.member.waiting.since
+        waited, up = 0 if since is None else int(time.monotonic() - since), sum(link.up for link in links)
+        figures = {"lines": len(links), "lines_up": up, "bytes_sent": sent, "waiting_seconds": waited}
+        return figures | {"frames": self.counts}
 
     def gather(self, value: Any) -> list[Any]:
         """See ``World.gather``: JSON that travels on from neighbour to neighbour."""

@@ -1,0 +1,159 @@
+"""--log and --metrics: what they say of a run, what they must not say, and that they are in no run's way."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import socket
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+
+from admmnet import RequestError, RoundEvent, run
+from admmnet.log import LOGGER, EventHandler, Waiting, say
+from admmnet.running.metrics import FIGURES, Metrics
+from tests.command_runs import Admmnet
+from tests.people_runs import small
+
+SMALL = ("--topology", "ring:4", "--algorithm", "pp-admm", "--rounds", "3", "--epsilon", "20", "--quiet")
+KEYS = ["time", "level", "event", "run", "agent", "start", "round", "text"]
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Admmnet:
+    return Admmnet(capsys)
+
+
+def events(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_log_tells_a_run_from_its_start_to_its_end(people: str, tmp_path: Path, cli: Admmnet) -> None:
+    log, words = tmp_path / "log", (*SMALL, "--data", people, "--seed", "0", "-o", tmp_path / "run")
+    cli.ok("run", *words, "--checkpoint-every", "2", "--log", log, "--log-level", "debug")
+    told = events(log)
+    names = ["start", "checkpoint", "round", "checkpoint", "round", "round", "finished"]
+    assert [one["event"] for one in told] == names
+    assert all(list(one)[:8] == KEYS for one in told)
+    assert {(one["run"], one["agent"], one["start"]) for one in told} == {(str(tmp_path / "run"), None, 1)}
+    assert [one["round"] for one in told] == [0, 0, 0, 0, 1, 2, 2]
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", one["time"]) for one in told)
+    assert (told[0]["members"], told[0]["rounds"]) == (4, 3)
+    assert LOGGER.handlers == [handler for handler in LOGGER.handlers if isinstance(handler, logging.NullHandler)]
+
+
+def test_a_later_run_is_told_behind_an_earlier_one(people: str, tmp_path: Path, cli: Admmnet) -> None:
+    for name in ("one", "two"):
+        cli.ok("run", *SMALL, "--data", people, "--seed", "0", "-o", tmp_path / name, "--log", tmp_path / "log")
+    assert [one["event"] for one in events(tmp_path / "log")] == ["start", "finished"] * 2
+
+
+def test_a_private_run_tells_public_figures(people: str, tmp_path: Path, cli: Admmnet) -> None:
+    words = (*SMALL, "--data", people, "--private", "--no-test", "--no-account", "-o", tmp_path / "run")
+    cli.ok("run", *words, "--log", tmp_path / "log", "--log-level", "debug")
+    rounds = [one for one in events(tmp_path / "log") if one["event"] == "round"]
+    assert [set(one) - set(KEYS) for one in rounds] == [{"rounds", "epsilon", "releases", "lost"}] * 3
+
+
+def test_an_error_is_told_without_what_was_read(tmp_path: Path, cli: Admmnet) -> None:
+    (tmp_path / "rows.csv").write_text("a,sick\n" + "1,0\nsecretive,1\n" * 20, encoding="utf-8")
+    schema = 'label = "sick"\nlabels = ["0", "1"]\n[columns.a]\nkind = "numeric"\nlow = 0\nhigh = 9\n'
+    (tmp_path / "schema.toml").write_text(schema, encoding="utf-8")
+    words = (*SMALL, "--data", tmp_path / "rows.csv", "--schema", tmp_path / "schema.toml", "--private")
+    cli.refused("run", *words, "--no-test", "--no-account", "--log", tmp_path / "log")
+    (error,) = events(tmp_path / "log")
+    assert (error["event"], error["level"], error["code"]) == ("error", "error", 2)
+    assert "rows.csv is not as declared" in error["text"]
+    assert "secretive" not in (tmp_path / "log").read_text()
+
+
+def test_no_path_of_a_key_is_told(tmp_path: Path, cli: Admmnet) -> None:
+    (tmp_path / "hosts").write_text("127.0.0.1:7001\n127.0.0.1:7002\n")
+    cli.ok("network", "init", "path:2", "--hosts", tmp_path / "hosts", "-o", tmp_path / "net")
+    key = tmp_path / "net" / "keys" / "agent-000.secret.toml"
+    key.chmod(0o644)
+    words = ("--network", tmp_path / "net" / "network.toml", "--log", tmp_path / "log")
+    assert str(key) in cli.refused("agent", "--id", "0", *words)
+    assert not (tmp_path / "log").exists()
+
+
+def test_a_full_disk_ends_no_run_and_is_told_once(people: str, tmp_path: Path, cli: Admmnet) -> None:
+    words = (*SMALL, "--data", people, "--seed", "0", "-o", tmp_path / "run")
+    code, _, err = cli("run", *words, "--log", "/dev/full", "--log-level", "debug")
+    assert code == 0
+    assert err == "admmnet: warning: --log /dev/full takes no more, as on a full disk; the run goes on\n"
+
+
+def test_what_cannot_be_opened_is_refused_before_anything_is_made(people: str, tmp_path: Path, cli: Admmnet) -> None:
+    words = (*SMALL, "--data", people, "--seed", "0", "-o", tmp_path / "run")
+    assert "--log" in cli.refused("run", *words, "--log", tmp_path / "no" / "log")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = cli.refused("run", *words, "--metrics", port)
+    assert said.endswith(
+        "nothing can listen there: Address already in use; give [HOST:]PORT with a port that is free\n"
+    )
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("text", ["", "host", "127.0.0.1:", ":70000", "nowhere.invalid:80"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(RequestError, match=r"give \[HOST:\]PORT with a port that is free"):
+        Metrics(text)
+
+
+def get(metrics: Metrics, path: str) -> str:
+    with urlopen(f"http://127.0.0.1:{metrics.server_address[1]}{path}", timeout=10) as answer:
+        content: bytes = answer.read()
+    return content.decode()
+
+
+def test_figures_of_a_run_that_goes_on_are_served(people: str, tmp_path: Path) -> None:
+    pages: list[tuple[str, dict[str, Any], RoundEvent]] = []
+    metrics = Metrics("0")
+    metrics.live = lambda: {"lines_up": 2, "frames": {"late": 3, "gap": 0}}
+
+    def ask(event: RoundEvent) -> None:
+        pages.append((get(metrics, "/metrics"), json.loads(get(metrics, "/health")), event))
+
+    with (
+        EventHandler(metrics.take, "debug"),
+        socket.create_connection(("127.0.0.1", int(metrics.server_address[1]))) as silent,
+    ):
+        silent.close()  # a client that leaves without a word
+        run(small(people, tmp_path / "run", seed=0), on_round=ask)
+    metrics.close()
+    for text, health, event in pages:
+        values = dict(re.findall(r"^admmnet_(\S+) (\S+)$", text, re.MULTILINE))
+        assert float(values["round"]) == event.round == health["round"]
+        assert float(values["epsilon"]) == max(event.epsilon.values()) == health["epsilon"]
+        assert (values["rounds"], values["members"], values["lines_up"]) == ("3", "4", "2")
+        assert values['frames_total{verdict="late"}'] == "3"
+        assert health["run"] == str(tmp_path / "run")
+        described = re.findall(r"^# TYPE admmnet_(\S+?)(?:_total)? (?:gauge|counter)$", text, re.MULTILINE)
+        assert set(described) == set(health) - {"run"} <= set(FIGURES)
+
+
+def test_who_asks_and_says_nothing_holds_nobody_up() -> None:
+    metrics = Metrics("0")
+    with socket.create_connection(("127.0.0.1", int(metrics.server_address[1]))):
+        metrics.take({"round": 1})
+        metrics.close()
+    assert metrics.known == {"round": 1}
+
+
+def test_a_wait_is_told_of_every_thirty_seconds() -> None:
+    told: list[dict[str, Any]] = []
+    waiting = Waiting()
+    with EventHandler(told.append, "info", agent=4):
+        say("start", "begins", run="r", start=2, round=7)
+        for now in (101.0, 129.0, 130.5, 159.0, 191.0):
+            waiting.look(100.0, now, ["agent 1", "agent 3"])
+        waiting.look(300.0, 331.0, ["agent 1"])
+    assert [one.get("seconds") for one in told] == [None, 30, 91, 31]
+    assert told[1]["text"] == "waiting for agent 1, agent 3 for 30 s"
+    assert (told[1]["agent"], told[1]["start"], told[1]["round"], told[1]["level"]) == (4, 2, 7, "warning")
+    assert waiting.since == 300.0

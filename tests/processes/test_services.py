@@ -1,0 +1,152 @@
+"""The unit of systemd and the containers of launch/: what they start is a network that finishes."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from admmnet import read_run
+from admmnet.cli import run_command_line
+from admmnet.transport.hosts.keys import read_secrets
+from tests.doc_pages import ROOT, blocks
+
+from .launch import start_all
+from .test_documented_commands import people
+from .zmq_crew import free_ports
+
+pytestmark = pytest.mark.processes
+UNIT, COMPOSE = ROOT / "launch" / "admmnet@.service", ROOT / "launch" / "compose.yaml"
+
+
+def unit() -> dict[str, str]:
+    parser = configparser.RawConfigParser(strict=True)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read_string(UNIT.read_text())
+    return dict(parser["Service"])
+
+
+def services() -> dict[str, Any]:
+    content: dict[str, Any] = yaml.safe_load(COMPOSE.read_text())
+    return content
+
+
+def test_the_unit_starts_again_what_may_go_on() -> None:
+    service = unit()
+    wanted = {"Restart": "on-failure", "RestartPreventExitStatus": "2 4", "SuccessExitStatus": "5"}
+    wanted |= {"StateDirectory": "admmnet", "ProtectSystem": "strict", "KillSignal": "SIGTERM"}
+    assert {name: service[name] for name in wanted} == wanted
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze here")
+def test_the_unit_is_one(tmp_path: Path) -> None:
+    """The program alone is another one: none is installed where the unit looks for it."""
+    copy = tmp_path / UNIT.name
+    copy.write_text(re.sub(r"^ExecStart=\S+", f"ExecStart={sys.executable}", UNIT.read_text(), flags=re.MULTILINE))
+    words = ["systemd-analyze", "verify", "--man=no", str(copy)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    said = [line for line in (done.stdout + done.stderr).splitlines() if "admmnet@" in line]
+    assert (done.returncode, said) == (0, [])
+    copy.write_text(copy.read_text() + "RestartSec=soon\n")
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert "admmnet@" in done.stdout + done.stderr
+
+
+def test_a_credential_of_systemd_is_no_open_key_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "hosts").write_text("127.0.0.1:7001\n127.0.0.1:7002\n")
+    words = ["--hosts", str(tmp_path / "hosts"), "-o", str(tmp_path / "net")]
+    assert run_command_line(["network", "init", "path:2", *words]) == 0
+    key = tmp_path / "net" / "keys" / "agent-000.secret.toml"
+    key.chmod(0o440)  # its access list names the service's user
+    with pytest.raises(ValueError, match="is open to other users"):
+        read_secrets(key, 0)
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(key.parent))
+    assert read_secrets(key, 0).identity
+    key.chmod(0o444)
+    with pytest.raises(ValueError, match="is open to other users"):
+        read_secrets(key, 0)
+
+
+def test_containers_differ_by_their_site_alone() -> None:
+    content = services()
+    texts = set()
+    for number, own in enumerate(content["services"].values()):
+        texts.add(re.sub(rf"(?<=[-'])({number})(?!\d)|(?<=172\.30\.57\.1){number}", "I", yaml.safe_dump(own)))
+    assert len(content["services"]) == 5
+    assert len(texts) == 1
+    image = (ROOT / "launch" / "Dockerfile").read_text()
+    assert re.search(r'^USER 10001$(?s:.*)^ENTRYPOINT \["admmnet"\]$', image, re.MULTILINE)
+    copied = [word for line in re.findall(r"^COPY (.*) \S+$", image, re.MULTILINE) for word in line.split()]
+    assert all((ROOT / word).exists() for word in copied)
+
+
+def test_sites_run_a_network_by_the_unit_and_by_containers(tmp_path: Path) -> None:
+    """Agent 0 by the unit's command, the others by those of the containers, with loopback for addresses.
+
+    Folders stand for mounts: what is mounted where is read from the file.
+    """
+    content = services()
+    numbers = [own["networks"]["agents"]["ipv4_address"] for own in content["services"].values()]
+    assert numbers == [f"172.30.57.1{i}" for i in range(5)]
+    here = dict(zip(numbers, free_ports(5), strict=True))
+    (tmp_path / "hosts.txt").write_text("".join(f"127.0.0.1:{here[number]}\n" for number in numbers))
+    net = tmp_path / "net"
+    assert run_command_line(["network", "init", "ring:5", "--hosts", str(tmp_path / "hosts.txt"), "-o", str(net)]) == 0
+    (settings,) = blocks(ROOT / "docs" / "hosts.md", "toml")
+    commands, runs = [], []
+    for i, (name, own) in enumerate(content["services"].items()):
+        site, state = tmp_path / f"site-{i}", tmp_path / f"state-{i}"
+        for folder in (site / "net", site / "own", state):
+            folder.mkdir(parents=True)
+        shutil.copy(net / "network.toml", site / "net")
+        (site / "net" / "settings.toml").write_text(settings)
+        people(site / "own" / f"{i}.csv", seed=i)
+        key = site / f"agent-00{i}.secret.toml"
+        shutil.copy(net / "keys" / key.name, key)
+        (secret,) = own["secrets"]
+        places: dict[str, Any] = {
+            f"/run/secrets/{secret['target']}": tmp_path / Path(content["secrets"][secret["source"]]["file"]).name
+        }
+        places = {path: site / place.name for path, place in places.items()}
+        for mount in own["volumes"]:
+            source, path = mount.split(":")[:2]
+            places[path] = tmp_path / source.removeprefix("../")
+        (state / "own").symlink_to(places["/state/own"])
+        words = own["command"]
+        if i == 0:
+            _, *words = shlex.split(unit()["ExecStart"])
+            places = {"%i": "0", "%d/key": key, "/etc/admmnet": site / "net", "${METRICS}": "127.0.0.1:0"}
+        runs.append(state / ("run-0" if i == 0 else "run"))
+        done = [replaced(word, places) for word in words]
+        commands.append(["env", "-C", str(state), sys.executable, "-m", "admmnet", *done])
+        assert name == f"agent-{i}"
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    ends = start_all(commands, PYTHONPATH=path)
+    for i, (end, folder) in enumerate(zip(ends, runs, strict=True)):
+        assert end.code == 0, end.err
+        assert '"event": "finished"' in end.out.splitlines()[-1]
+        assert run_command_line(["ledger", "verify", str(folder), "--require", "private"]) == 0
+        summary = read_run(folder).summary
+        assert summary is not None
+        assert summary["per_agent"][i]["records"] == 60
+    check = [replaced(word, {"/state": tmp_path / "state-3"}) for word in content["x-agent"]["healthcheck"]["test"]]
+    assert check[:3] == ["CMD", "admmnet", "watch"]
+    assert run_command_line(check[2:]) == 0
+    again = start_all([commands[0]], PYTHONPATH=path)[0]  # as after a reboot: there is nothing left to do
+    assert (again.code, again.out) == (0, "")
+
+
+def replaced(word: str, places: dict[str, Any]) -> str:
+    for path, place in sorted(places.items(), reverse=True):
+        if word == path or word.startswith(f"{path}/"):
+            return f"{place}{word.removeprefix(path)}"
+    return word.replace("%i", str(places.get("%i", "%i")))

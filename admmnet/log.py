@@ -1,59 +1,50 @@
-"""What happens in a run, as events: said by ``say``, heard by handlers of the logger ``admmnet`` (docs/hosts.md)."""
+"""What happens in a run, as events: said by ``say``, heard by whoever listens in this process (docs/hosts.md)."""
 
 from __future__ import annotations
 
 import json
-import logging
 import sys
+import time
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
 from typing import Any
 
 from admmnet.errors import RequestError
 
-LOGGER = logging.getLogger("admmnet")
-LOGGER.addHandler(logging.NullHandler())
+LEVELS = ("debug", "info", "warning", "error")
+HEARERS: list[Hearer] = []
+"""Those of this process."""
 REMIND = 30.0
 """Seconds after which a wait is told of, and told of again."""
 
 
-def say(event: str, text: str, level: int = logging.INFO, **facts: Any) -> None:
+def say(event: str, text: str, level: str = "info", **facts: Any) -> None:
     """Tell of an event in public facts, JSON values: nothing of a record, no path of a key, no secret, whole seconds.
 
     A ``run`` (its folder), ``start`` and ``round`` hold for later events of this process.
     """
-    LOGGER.log(level, "%s", text, extra={"event": event, "facts": facts})
+    for hearer in HEARERS:
+        hearer.hear(event, text, level, facts)
 
 
-class EventHandler(logging.Handler):
+class Hearer:
     """Gives ``take`` every event of a block from level ``least`` on as a flat dict; ``agent`` is this process's."""
 
     def __init__(self, take: Callable[[dict[str, Any]], object], least: str = "debug", agent: int | None = None):
-        super().__init__()
-        self._take, self._least = take, logging.getLevelNamesMapping()[least.upper()]
+        self._take, self._least = take, least
         self._held: dict[str, Any] = {"run": None, "agent": agent, "start": None, "round": None}
 
     def __enter__(self) -> None:
-        LOGGER.addHandler(self)
-        LOGGER.setLevel(logging.DEBUG)
+        HEARERS.append(self)
 
     def __exit__(self, *error: object) -> None:
-        LOGGER.removeHandler(self)
-        LOGGER.setLevel(logging.NOTSET)
+        HEARERS.remove(self)
 
-    def emit(self, record: logging.LogRecord) -> None:
-        """Pass an event on."""
-        facts = record.__dict__.get("facts", {})
+    def hear(self, event: str, text: str, level: str, facts: dict[str, Any]) -> None:
+        """Take in an event."""
         self._held |= {name: facts[name] for name in ("run", "start", "round") if name in facts}
-        if record.levelno >= self._least:
-            when = datetime.fromtimestamp(int(record.created), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-            head = {
-                "time": when,
-                "level": record.levelname.lower(),
-                "event": record.__dict__.get("event"),
-                **self._held,
-            }
-            self._take({**head, "text": record.getMessage(), **facts})
+        if LEVELS.index(level) >= LEVELS.index(self._least):
+            head = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "level": level, "event": event}
+            self._take({**head, **self._held, "text": text, **facts})
 
 
 class LogFile:
@@ -94,4 +85,4 @@ class Waiting:
         if now - since >= REMIND * (self._told + 1):
             self._told, seconds, names = int((now - since) // REMIND), int(now - since), list(whom)
             text = f"waiting for {', '.join(names)} for {seconds} s"
-            say("waiting", text, logging.WARNING, seconds=seconds, waiting_for=names)
+            say("waiting", text, "warning", seconds=seconds, waiting_for=names)

@@ -24,7 +24,7 @@ from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.config.toml import load_config, read_values
 from admmnet.errors import CheckFailed, RequestError, RunError
 from admmnet.graph.specs import is_random
-from admmnet.log import EventHandler, say
+from admmnet.log import Hearer, say
 
 if TYPE_CHECKING:
     from admmnet.identity.keys import Identity
@@ -103,18 +103,19 @@ def agent(
     progress = Progress(told=not quiet and not as_json)
     reporter = None if report is None else Reporter(report, answered=answered)
     teller = reporter or progress
-    relayed = EventHandler(reporter.event, "info", number) if reporter else nullcontext()
+    relayed = Hearer(reporter.event, "info", number) if reporter else nullcontext()
     how: dict[str, Any] = {"on_start": teller.start, "on_round": teller.round, "stoppable": answered, "debug": debug}
     settings = settings if parent is not None else keeping(settings)
     starts = Starts(settings)
-    with relayed, telling(agent=number) as figures, progress:
+    with relayed, telling(agent=number) as figures:
         while True:
             world = None
             try:
                 world = open_agent(network, number, settings, keys, identity, parent, starts.wait)
                 if figures is not None:
                     figures.live = world.figures
-                result = run(settings, world=world, **how)
+                with progress:
+                    result = run(settings, world=world, **how)
                 break
             except Overtaken:
                 return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -12,7 +11,7 @@ import click
 
 from admmnet.errors import RequestError
 from admmnet.files import drafted
-from admmnet.log import EventHandler, LogFile, say
+from admmnet.log import LEVELS, Hearer, LogFile, say
 from admmnet.transport.collective import code_of, describe_error
 
 if TYPE_CHECKING:
@@ -66,11 +65,7 @@ def written(out: Path) -> Iterator[Path]:
 
 _EVENTS = {
     "log": {"metavar": "FILE|-", "help": "append events, lines of JSON, to a file; -: standard output"},
-    "log-level": {
-        "type": click.Choice(["debug", "info", "warning", "error"]),
-        "default": "info",
-        "help": "least of them",
-    },
+    "log-level": {"type": click.Choice(LEVELS), "default": "info", "help": "least level of them"},
     "metrics": {"metavar": "[HOST:]PORT", "help": "serve /metrics for Prometheus, and /health (HOST: 127.0.0.1)"},
 }
 
@@ -89,24 +84,22 @@ def event_flags(function: Command) -> Command:
 @contextmanager
 def telling(*, agent: int | None = None) -> Iterator[Metrics | None]:
     """Write events of this block to a log and serve figures, as the flags say; what ends the block is an event, too."""
-    log, least, metrics = (
-        click.get_current_context().meta[f"admmnet.{name}"] for name in ("log", "log_level", "metrics")
-    )
-    server = None
+    given, server = click.get_current_context().meta, None
+    log, metrics = given["admmnet.log"], given["admmnet.metrics"]
     with ExitStack() as opened:
         if metrics is not None:
             from admmnet.running.metrics import Metrics
 
             server = Metrics(metrics)
             opened.callback(server.close)
-            opened.enter_context(EventHandler(server.take))
+            opened.enter_context(Hearer(server.take))
         if log is not None:
             lines = LogFile(log)
             opened.enter_context(lines.file)
-            opened.enter_context(EventHandler(lines.write, least, agent))
+            opened.enter_context(Hearer(lines.write, given["admmnet.log_level"], agent))
         try:
             yield server
         except (Exception, KeyboardInterrupt) as error:
             if not isinstance(error, click.exceptions.Exit | BrokenPipeError):
-                say("error", describe_error(error), logging.ERROR, code=code_of(error))
+                say("error", describe_error(error), "error", code=code_of(error))
             raise

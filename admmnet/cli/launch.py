@@ -22,16 +22,14 @@ import click
 from admmnet.cli.settings import words_after
 from admmnet.errors import IN_PART, BudgetError, RequestError, RunError, Terminated
 
-FINAL = (0, RequestError.exit_code, BudgetError.exit_code, IN_PART)
+FINAL = (0, RequestError.exit_code, BudgetError.exit_code, IN_PART, 130)
 """Exit codes after which another start would end no other way."""
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.option("-n", "ranks", type=click.IntRange(min=1), required=True, metavar="N", help="ranks")
 @click.option("--restarts", type=click.IntRange(min=0), default=0, metavar="R", help="how often they start again (0)")
-@click.option(
-    "--mpirun", default="mpirun", metavar="COMMAND", help="launcher with words (default: that of this Python)"
-)
+@click.option("--mpirun", default="mpirun", metavar="COMMAND", help="launcher, with words (that of this Python)")
 @click.argument("words", nargs=-1, required=True, metavar="run --out DIR [FLAGS]")
 def launch(ranks: int, restarts: int, mpirun: str, words: tuple[str, ...]) -> int:
     """Run `admmnet run` on N ranks of MPI; where they fail say which was first, and go on from the last checkpoint."""
@@ -72,23 +70,24 @@ def started(command: Sequence[str], folder: Path, restarts: int) -> int:
 
 def _fallen(launcher: int, folder: Path) -> list[str]:
     """Wait for the end of a launcher; how ranks ended: the first on this host, else all that had not finished."""
-    poll, end, watched, first = select.poll(), os.pidfd_open(launcher), dict[int, Path](), list[str]()
+    poll, end, seen, first = select.poll(), os.pidfd_open(launcher), dict[Path, int](), list[str]()
     poll.register(end, select.POLLIN)
     while True:
         ready = [handle for handle, _ in poll.poll(500)]  # milliseconds, then a look for ranks that have come
-        first = first or [how for handle in ready for how in _how(watched.get(handle, folder))]
-        for handle in ready:
-            poll.unregister(handle)
-            os.close(handle)
+        first = first or [how for path, handle in seen.items() if handle in ready for how in _how(path)]
         paths = sorted(folder.glob("rank-*.json"))
         if end in ready:
+            for handle in (end, *seen.values()):
+                os.close(handle)
             return first or [how for path in paths for how in _how(path)]
-        for path in [path for path in paths if path not in watched.values()]:
+        for handle in ready:
+            poll.unregister(handle)
+        for path in [path for path in paths if path not in seen]:
             with suppress(OSError, ValueError):  # it has ended, or is writing
                 said = json.loads(path.read_text())
                 if said["host"] == socket.gethostname():
-                    watched[handle := os.pidfd_open(said["pid"])] = path
-                    poll.register(handle, select.POLLIN)
+                    seen[path] = os.pidfd_open(said["pid"])
+                    poll.register(seen[path], select.POLLIN)
 
 
 def _how(path: Path) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
-from logging import WARNING
 from typing import Any
 
 import click
@@ -15,7 +14,7 @@ from admmnet.cli.launch import alive
 from admmnet.cli.settings import SettingsCommand, leave, settings_of, tell
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError, RunError
-from admmnet.log import EventHandler, say
+from admmnet.log import Hearer, say
 from admmnet.transport import World, open_world
 
 
@@ -42,7 +41,7 @@ def run(world: World, /, config: str | None, quiet: bool, as_json: bool, debug: 
         if world.rank == 0:  # speaks for all ranks
             opened.enter_context(telling())
         if lives:
-            opened.enter_context(EventHandler(alive(world.rank)))
+            opened.enter_context(Hearer(alive(world.rank)))
         for start in range(restarts + 1):
             try:
                 train(settings, world, quiet=quiet, as_json=as_json, debug=debug)
@@ -51,7 +50,7 @@ def run(world: World, /, config: str | None, quiet: bool, as_json: bool, debug: 
                 if start == restarts or error.exit_code != RunError.exit_code:
                     raise
                 text = f"{error}; start {start + 2} of {restarts + 1} follows"
-                say("start-ended", text, WARNING)
+                say("start-ended", text, "warning")
                 print(f"admmnet: {text}", file=sys.stderr)
 
 

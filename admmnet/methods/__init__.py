@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
 
 TAKEN = (
-    {"algorithms", "answered", "as_json", "bug", "canary", "confidence", "config", "debug", "dry_run"}
-    | {"epsilons", "explain", "failure", "grid", "h", "help", "id", "jobs", "json", "name", "network", "network_file"}
-    | {"number", "parent", "plain", "plot", "quick", "quiet", "records", "reference_norm", "report", "resplit"}
-    | {"sample_complexity", "secret", "seeds", "trials", "tune", "tune_seeds", "version"}
+    {"algorithms", "alive", "answered", "as_json", "bug", "canary", "confidence", "config", "debug", "dry_run"}
+    | {"epsilons", "explain", "failure", "grid", "h", "help", "id", "jobs", "json", "log", "log_level", "metrics"}
+    | {"name", "network", "network_file", "number", "parent", "plain", "plot", "quick", "quiet", "records", "report"}
+    | {"reference_norm", "resplit", "restarts", "sample_complexity", "secret", "seeds", "trials", "tune", "tune_seeds"}
+    | {"version"}
 )
 """Names that no setting of a method from outside can have: flags of commands; the run's settings add theirs."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import numpy as np
 
 from admmnet.errors import RunError, StopRun
 from admmnet.forms import read_form
-from admmnet.log import LOGGER, say
+from admmnet.log import HEARERS, say
 from admmnet.record.folder import SUMMARY
 from admmnet.record.forms import Summary
 from admmnet.transport import Transport, is_writer
@@ -89,7 +88,7 @@ OnRound = Callable[[RoundEvent], None]
 def say_round(round: int, event: RoundEvent | None) -> None:
     """Tell of a round that is over; its figures are the writer's."""
     figures = {} if event is None else {"rounds": event.rounds, **event.metrics()}
-    say("round", f"round {round} is over", logging.DEBUG, round=round, **figures)
+    say("round", f"round {round} is over", "debug", round=round, **figures)
 
 
 def known(value: float) -> float | None:
@@ -119,7 +118,7 @@ class Listener:
             If ``on_round`` failed at another process, or if one host's agent, alone in its folder, is to leave.
         """
         verdict, failure, told = GO, None, None
-        if is_writer(self._transport) and (self._on_round is not None or LOGGER.isEnabledFor(logging.DEBUG)):
+        if is_writer(self._transport) and (self._on_round is not None or HEARERS):
             told = event()
         say_round(round, told)
         if self._on_round is not None and told is not None:

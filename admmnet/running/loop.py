@@ -85,10 +85,10 @@ def execute(
         agents = sorted((node for block in blocks for node in block), key=lambda node: node.id)
         # keeps what was charged, whatever happens
         opened.callback(close_all, [agent.ledger for agent in agents])
+        first, number, size = max(keeper.start, 0), max(1, len(keeper.starts)), len(plan.graph)
+        text = f"{plan.settings.algorithm} on {counted(len(plan.graph), 'agent')} begins in round {first}"
+        say("start", text, run=str(folder), start=number, round=first, rounds=plan.rounds, members=size)
         start, tail = max(keeper.start, 0), TailAverage(plan.method.rounds)
-        text = f"{plan.settings.algorithm} on {counted(len(plan.graph), 'agent')} begins in round {start}"
-        facts = {"start": max(1, len(keeper.starts)), "rounds": plan.rounds, "members": len(plan.graph)}
-        say("start", text, run=str(folder), round=start, **facts)
         if keeper.start < 0:  # an earlier start died among the stages
             keeper.restore(blocks, tail)
         data, found = run_prologue(plan, transport, blocks, attempts, keeper, folder)

@@ -54,7 +54,7 @@ class Reporter:
             self._send(AgentReport(advice=plan.advice, task=plan.task))
 
     def event(self, told: dict[str, Any]) -> None:
-        """Tell of an event, as an ``EventHandler`` gives it."""
+        """Tell of an event, as an ``Hearer`` gives it."""
         with suppress(OSError):
             self._send(AgentReport(event=told))
 

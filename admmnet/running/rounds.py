@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from logging import WARNING
 from typing import TYPE_CHECKING
 
 from admmnet.graph.tree import Tree
@@ -71,7 +70,7 @@ class Rounds:
         for node in agents:
             node.ledger.commit()  # what was charged is on its way to the disk before anything is sent
             if node.ledger.refused_at == round:
-                say("refused", f"the budget of agent {node.id} affords nothing more", WARNING, agent=node.id)
+                say("refused", f"the budget of agent {node.id} affords nothing more", "warning", agent=node.id)
         if keeper is not None:
             keeper.post(round, agents)
         if self._method.verb == "reduce":

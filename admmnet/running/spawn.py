@@ -17,7 +17,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from logging import getLevelNamesMapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -297,8 +296,7 @@ class Starter:
         """Take in a message, and answer it."""
         said = msgspec.json.decode(reports.recv(LONGEST), type=AgentReport)
         if said.event is not None:
-            event, text, level = (said.event.pop(name) for name in ("event", "text", "level"))
-            say(event, text, getLevelNamesMapping()[level.upper()], **said.event)
+            say(**said.event)
             return
         if said.round is None:
             if not self._started:

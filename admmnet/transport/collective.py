@@ -6,7 +6,6 @@ range are right, and of nobody else: ``gather_owned`` (docs/privacy.md, "What ot
 
 from __future__ import annotations
 
-import logging
 import sys
 import time
 import traceback
@@ -121,7 +120,7 @@ def report_error(error: BaseException, world: World, *, debug: bool = False) -> 
             _trace(error)
         print(f"admmnet: {describe_error(error)}", file=sys.stderr, flush=True)  # noqa: T201 (the one place besides cli)
     if not shared and world.size > 1:
-        say("error", describe_error(error), logging.ERROR, code=code)
+        say("error", describe_error(error), "error", code=code)
         time.sleep(GRACE)
         world.abort(code)
     return code

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 import socket
 from pathlib import Path
@@ -13,7 +12,7 @@ from urllib.request import urlopen
 import pytest
 
 from admmnet import RequestError, RoundEvent, run
-from admmnet.log import LOGGER, EventHandler, Waiting, say
+from admmnet.log import HEARERS, Hearer, Waiting, say
 from admmnet.running.metrics import FIGURES, Metrics
 from tests.command_runs import Admmnet
 from tests.people_runs import small
@@ -42,7 +41,7 @@ def test_a_log_tells_a_run_from_its_start_to_its_end(people: str, tmp_path: Path
     assert [one["round"] for one in told] == [0, 0, 0, 0, 1, 2, 2]
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", one["time"]) for one in told)
     assert (told[0]["members"], told[0]["rounds"]) == (4, 3)
-    assert LOGGER.handlers == [handler for handler in LOGGER.handlers if isinstance(handler, logging.NullHandler)]
+    assert HEARERS == []
 
 
 def test_a_later_run_is_told_behind_an_earlier_one(people: str, tmp_path: Path, cli: Admmnet) -> None:
@@ -120,7 +119,7 @@ def test_figures_of_a_run_that_goes_on_are_served(people: str, tmp_path: Path) -
         pages.append((get(metrics, "/metrics"), json.loads(get(metrics, "/health")), event))
 
     with (
-        EventHandler(metrics.take, "debug"),
+        Hearer(metrics.take, "debug"),
         socket.create_connection(("127.0.0.1", int(metrics.server_address[1]))) as silent,
     ):
         silent.close()  # a client that leaves without a word
@@ -148,7 +147,7 @@ def test_who_asks_and_says_nothing_holds_nobody_up() -> None:
 def test_a_wait_is_told_of_every_thirty_seconds() -> None:
     told: list[dict[str, Any]] = []
     waiting = Waiting()
-    with EventHandler(told.append, "info", agent=4):
+    with Hearer(told.append, "info", agent=4):
         say("start", "begins", run="r", start=2, round=7)
         for now in (101.0, 129.0, 130.5, 159.0, 191.0):
             waiting.look(100.0, now, ["agent 1", "agent 3"])

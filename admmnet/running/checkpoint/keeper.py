@@ -8,7 +8,6 @@ was answered since: rounds that are repeated ask nothing anew (docs/privacy.md, 
 from __future__ import annotations
 
 import hashlib
-import logging
 import re
 import secrets
 import shutil
@@ -181,7 +180,7 @@ class Keeper:
         for path in (folder, self._folder, self._folder.parent / "metrics.csv"):
             if path.exists():  # one process alone writes figures
                 sync(path)
-        say("checkpoint", f"a checkpoint is on the disk: the run can go on in round {done}", logging.DEBUG)
+        say("checkpoint", f"a checkpoint is on the disk: the run can go on in round {done}", "debug")
         self._forget(done)
 
     def close(self) -> None:

@@ -6,7 +6,6 @@ What is judged good goes to ``obey``; what it means is ``membership``'s business
 from __future__ import annotations
 
 import json
-import logging
 import secrets
 import time
 from abc import ABC, abstractmethod
@@ -199,14 +198,14 @@ class Session(ABC):
             self.resend(peer)
         elif line is LineNews.DOWN:
             if link.up:
-                say("line-down", f"the line to {self.names[peer]} was cut", logging.WARNING, peer=peer)
+                say("line-down", f"the line to {self.names[peer]} was cut", "warning", peer=peer)
                 link.up, link.down_since = False, time.monotonic()
         elif line is LineNews.FLOODS:
             self._cut(peer, str(line))
         else:
             if link.fault != line:
                 text = f"the line to {self.names[peer]} does not come up: {line}"
-                say("line-down", text, logging.WARNING, peer=peer)
+                say("line-down", text, "warning", peer=peer)
             link.fault = str(line)
 
     def _arrive(self, data: bytes, identity: str | None) -> None:

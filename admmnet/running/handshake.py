@@ -91,7 +91,7 @@ def resuming(config: RunConfig) -> RunConfig:
 
 
 def all_go_on(world: World, folder: Path | None) -> bool:
-    """Whether this host goes on with its ``folder``, if it has one: all begin where one host has died before it had any.
+    """Whether this host goes on with its ``folder``, if it has one: all begin where one has died before it had any.
 
     Raises
     ------

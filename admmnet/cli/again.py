@@ -28,7 +28,7 @@ class Starts:
         self.wait = settings.connect_deadline
         """Seconds until the next process must have come to this start."""
         self._until = time.monotonic() + self.wait * (settings.resume is not None)
-        self._strikes, self._done = 0, _newest(settings)
+        self._strikes, self._done, self._moved = 0, _newest(settings), time.monotonic()
 
     def after(self, settings: RunConfig, error: RunError, *, met: bool) -> RunConfig:
         """Return the settings of the next start, or raise the error that ended this one, in which all had ``met``.
@@ -40,9 +40,12 @@ class Starts:
         now = time.monotonic()
         if met:
             done = _newest(settings)
-            self._strikes = 1 if done > self._done else self._strikes + 1
-            self._done, self._until = done, now + settings.regroup_deadline
-        if self._strikes > settings.strikes or now >= self._until:
+            self._strikes += 1
+            if done > self._done:
+                self._strikes, self._done, self._moved = 1, done, now
+            self._until = now + settings.regroup_deadline
+        stands_still = now > self._moved + settings.strikes * settings.regroup_deadline
+        if stands_still or self._strikes > settings.strikes or now >= self._until:
             raise error
         self.wait = self._until - now
         return resuming(replace(settings, resume=AUTO, out=str(folder_of(settings))))

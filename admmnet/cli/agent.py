@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import select
 import shutil
@@ -129,7 +128,7 @@ def agent(
                 settings = starts.after(settings, error, met=world is not None)
                 if world is not None:
                     text = f"{error}; going on when all are there again"
-                    say("start-ended", text, logging.WARNING)
+                    say("start-ended", text, "warning")
                     print(f"admmnet: {text}", file=sys.stderr, flush=True)
     tell(result, quiet=quiet, as_json=as_json, told=progress.told)
     lost = {entry["agent"] for entry in result.summary["per_agent"] if entry["lost_at"] is not None}

@@ -30,7 +30,7 @@ from admmnet.running.arguments import Arguments, in_python
 from admmnet.running.ends import terminating
 from admmnet.running.events import Outcome, outcome_of
 from admmnet.running.faults import faults_of, schedule_of
-from admmnet.running.handshake import arguments, public_settings, resuming, together
+from admmnet.running.handshake import all_go_on, arguments, public_settings, resuming
 from admmnet.running.loading import Loader, block_of, graph_of, held, read_records
 from admmnet.running.loop import execute
 from admmnet.running.notes import drowned_of, host_notes, notes_of, source_note
@@ -87,7 +87,8 @@ def perform(
                 return outcome_of(Path(str(config.out)))
             if config.resume is not None:
                 config = run_on_all(world, partial(resuming, config))
-            config = together(world, config)
+            if not all_go_on(world, None if config.resume is None else Path(str(config.out))):
+                config = replace(config, resume=None)
             run_on_all(world, partial(check_mode, config))
             if config.transport == "zmq" and world.name != "zmq":
                 from admmnet.running.spawn import run_spawned

@@ -90,26 +90,27 @@ def resuming(config: RunConfig) -> RunConfig:
     return resumed_config(folder, given)
 
 
-def together(world: World, config: RunConfig) -> RunConfig:
-    """Settings with which all hosts go on, or all begin: an earlier start may have died before all had a run folder.
+def all_go_on(world: World, folder: Path | None) -> bool:
+    """Whether this host goes on with its ``folder``, if it has one: all begin where one has died before it had any.
 
     Raises
     ------
     RequestError
         On every process: one has no folder, and another has checkpoints.
     """
+    mine = folder is not None
     if world.shared_folder or world.name != "zmq":
-        return config
-    begun = [said is True for said in world.gather(config.resume is not None)]
+        return mine
+    begun = [said is True for said in world.gather(mine)]
     if len(set(begun)) == 1:
-        return config
+        return mine
 
     def forget() -> None:
-        if config.resume is not None:
-            clear_unbegun(Path(str(config.out)), f"agent {begun.index(False)}")
+        if folder is not None:
+            clear_unbegun(folder, f"agent {begun.index(False)}")
 
     run_on_all(world, forget)
-    return replace(config, resume=None)
+    return False
 
 
 def public_settings(

@@ -35,6 +35,16 @@ def test_faults_without_a_new_round_are_counted(tmp_path: Path) -> None:
         starts.after(config, ENDED, met=True)
 
 
+def test_a_run_that_stands_still_ends(tmp_path: Path) -> None:
+    config = settings(tmp_path, regroup_deadline=100.0, strikes=2)
+    starts = Starts(config)
+    starts._moved -= 190.0
+    starts.after(config, ENDED, met=True)
+    starts._moved -= 20.0
+    with pytest.raises(StartEnded, match="a line was cut"):
+        starts.after(config, ENDED, met=True)
+
+
 @pytest.mark.parametrize(
     ("error", "met"),
     [

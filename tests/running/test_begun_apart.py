@@ -7,9 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from admmnet import RunConfig
 from admmnet.errors import RequestError
-from admmnet.running.handshake import together
+from admmnet.running.handshake import all_go_on
 from admmnet.transport import World
 from admmnet.transport.zmq.link_state import difference
 from admmnet.transport.zmq.wire import Hello
@@ -28,27 +27,29 @@ class Others:
         return [value, self.begun if self.asked == 1 else None]
 
 
-def with_folder(folder: Path) -> RunConfig:
+def fill(folder: Path) -> None:
     (folder / "ledger").mkdir()
     (folder / "config.toml").write_text("")
     (folder / "ledger" / "agent-000.jsonl").write_text('{"kind":"header"}\n')
-    return RunConfig(algorithm="admm", out=str(folder), resume=str(folder))
 
 
 def test_all_begin_where_one_has_no_folder(tmp_path: Path) -> None:
-    config = with_folder(tmp_path)
-    assert together(cast("World", Others(begun=True)), config) == config
-    assert together(cast("World", Others(begun=False)), config).resume is None
+    fill(tmp_path)
+    assert all_go_on(cast("World", Others(begun=True)), tmp_path)
+    assert not all_go_on(cast("World", Others(begun=False)), None)
+    assert not all_go_on(cast("World", Others(begun=True)), None)
+    assert list(tmp_path.iterdir())
+    assert not all_go_on(cast("World", Others(begun=False)), tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("left", ["checkpoint/000003/part-000000.npz", "ledger/agent-000.jsonl"])
 def test_what_was_begun_is_not_thrown_away(left: str, tmp_path: Path) -> None:
-    config = with_folder(tmp_path)
+    fill(tmp_path)
     (tmp_path / left).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / left).write_text('{"kind":"header"}\n{"kind":"event"}\n')
     with pytest.raises(RequestError, match="agent 1 begins a run, and"):
-        together(cast("World", Others(begun=False)), config)
+        all_go_on(cast("World", Others(begun=False)), tmp_path)
     assert (tmp_path / left).exists()
 
 

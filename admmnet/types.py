@@ -16,9 +16,6 @@ Integers = NDArray[np.int64]
 BEFORE = -(2**31)
 """Number before that of every round."""
 
-BEFORE = -(2**31)
-"""Number before that of every round."""
-
 
 class Total(NamedTuple):
     """Sum of agents' integer vectors.

@@ -25,7 +25,7 @@ ORDER = (
         "faults",
         "config",
     ),
-    *("record", "evidence", "running", "predict", "report", "library", "estimators", "auditing", "experiments"),
+    *("record", "evidence", "predict", "running", "report", "library", "estimators", "auditing", "experiments"),
     *("papers", "cli"),
 )
 """Lowest first, as docs/contributing.md lists them."""

@@ -100,6 +100,8 @@ def _print_sound(found: Findings) -> None:
         print(f"  read from the rows, not declared: {read}")
     for column in found.columns:
         print(f"  {printable(column)}")
+    if found.asked:
+        print("  by noisy-gd and pp-admm, where noise does not drown them; else they keep their bounds, a feature each")
     for note in found.notes:
         print(f"  note: {note}")
 
@@ -136,7 +138,8 @@ def draft(file: Path, label: str | None, separator: str | None, header_only: boo
 
 
 @data.command()
-@click.argument("name", metavar="NAME|FILE")
+@click.argument("name", metavar="[NAME|FILE]", required=False)
+@click.option("--run", "folder", type=PATH, metavar="DIR", help="what a run has measured of its records, and released")
 @click.option("--schema", type=PATH, metavar="FILE", help="as for check")
 @click.option("--label", metavar="NAME", help="label column of a file of columns")
 @click.option("--separator", metavar="MARK|tab", help="what divides the cells of a .csv or .tsv file")
@@ -144,11 +147,22 @@ def draft(file: Path, label: str | None, separator: str | None, header_only: boo
 @click.option("--data-dir", metavar="DIR", help="folder of the data sets, for the name of one")
 @click.option("--balance", is_flag=True, help="of a file, too: how many records have each label")
 @json_flag
-def show(name: str, schema: Path | None, balance: bool, as_json: bool, **flags: Any) -> None:
+def show(
+    name: str | None, folder: Path | None, schema: Path | None, balance: bool, as_json: bool, **flags: Any
+) -> None:
     """Print columns, encodings, widths, and what is public; of records their number alone.
 
-    The label balance is a figure of the records: it is shown of public data sets, and with --balance.
+    The label balance is a figure of the records: it is shown of public data sets, and with --balance. With --run DIR it
+    is the columns as a run has measured them, and no file is read.
     """
+    if (name is None) == (folder is None):
+        raise RequestError("name a data set or a file, or a run folder with --run DIR")
+    if name is None:
+        given = [flag for flag, value in {"schema": schema, "balance": balance, **flags}.items() if value]
+        if given:
+            raise RequestError(f"--{given[0].replace('_', '-')} goes with a file, not with --run: leave it out")
+        _show_run(Path(str(folder)), as_json=as_json)
+        return
     from admmnet.data.show import facts_of, words_of
 
     facts = facts_of(_settings(name, schema, flags), balance=balance)
@@ -158,6 +172,23 @@ def show(name: str, schema: Path | None, balance: bool, as_json: bool, **flags: 
     above, *below = words_of(facts)
     print(above)
     _print_columns(facts["columns"])
+    for line in below:
+        print(line)
+
+
+def _show_run(folder: Path, *, as_json: bool) -> None:
+    from admmnet.predict.released import released, words_of, words_of_column
+
+    facts = released(folder)
+    if as_json:
+        print(json.dumps(facts, indent=2))
+        return
+    above, *below = words_of(facts)
+    print(above)
+    if facts["columns"]:
+        _print_columns(
+            [{"feature": entry["column"], "encoding": words_of_column(entry), **entry} for entry in facts["columns"]]
+        )
     for line in below:
         print(line)
 

@@ -50,8 +50,10 @@ def check_comparable(data: DataSettings, run: RunSettings) -> None:
     """Refuse to compare methods on records that nobody has said to be public: tuning and references read them all."""
     if run.private:
         raise RequestError("private does not go with compare, which is a simulation: it shows what depends on records")
-    if data.encode == "private":
-        raise RequestError("encode = 'private' does not go with compare, whose methods see the same rows: leave it out")
+    if data.encode != "declared":
+        raise RequestError(
+            f"encode = {data.encode!r} does not go with compare, whose methods see the same rows: leave it out"
+        )
     if not (data.public_data or run.simulate):
         raise RequestError(
             f"data = {data.data!r} is not declared public, and compare shows what depends on records: {SIMULATE}"

@@ -193,14 +193,14 @@ class RunConfig(RunSettings, FaultSettings, NetworkSettings, DataSettings, Metho
         return replace(data, data_dependent=dependent, no_cache=uncached, encode=encode)
 
     def _measures(self, data: DataSettings) -> bool:
-        """Whether ``auto`` leaves columns raw: where it was tried, and nothing else says how they are encoded."""
+        """Whether ``auto`` leaves columns raw: where it was tried. Noise may drown all: the run knows how much."""
         if not data.schema:
             return False
-        from admmnet.data.sources import declared_task, kinds_alone
+        from admmnet.data.sources import declared_task, may_measure
         from admmnet.methods.encoding_rule import TRIED
 
         tried = self.algorithm in TRIED and getattr(self, "method", "") == "proven" and not self.data_dependent
-        return tried and kinds_alone(data) and declared_task(data) == "binary"
+        return tried and may_measure(data) and declared_task(data) == "binary"
 
     def check(self) -> None:
         """Check what one holder of all records cannot have, and that a run can go on from its checkpoints."""

@@ -17,7 +17,7 @@ from admmnet.data.rows import encoded, every, names_of
 from admmnet.data.schema import Rule, Schema
 from admmnet.data.settings import DataSettings
 from admmnet.data.source import Source, label_of, with_columns, without
-from admmnet.data.sources import declared, kinds_alone, read_source, read_table, validate_one
+from admmnet.data.sources import declared, kinds_alone, read_source, read_table, validate_one, whole_and_bounded
 from admmnet.data.transform import fit
 from admmnet.errors import DataError, counted
 from admmnet.holder.encoding import RawRows
@@ -33,11 +33,13 @@ class Findings:
     count: int  # of all
     source: Source | None  # the records, if there is no fault
     notes: tuple[str, ...] = ()  # what is no fault, but makes columns count little
+    asked: bool = False  # whether a run of some methods measures columns with bounds
 
     @property
     def columns(self) -> tuple[str, ...]:
         """What a run makes of the columns whose encoding is not declared, for a line each."""
-        rules = () if self.source is None or not self.source.schema.measured else self.source.schema.rules
+        told = self.source is not None and (self.asked or self.source.schema.measured)
+        rules = self.source.schema.rules if self.source is not None and told else ()
         said = ((rule, words_of_rule(rule)) for rule in rules)
         return tuple(
             f"column {rule.column!r}: {words}, {counted(len(names_of_rule(rule)), 'feature')}"
@@ -52,6 +54,7 @@ def check_file(settings: DataSettings) -> Findings:
     Wrong settings, and a file that cannot be read at all, raise a RequestError. Test set and split do not count.
     """
     validate_one(settings)
+    asked = whole_and_bounded(settings)
     if kinds_alone(settings):
         settings = replace(settings, encode="private")
     found = _Found()
@@ -66,7 +69,7 @@ def check_file(settings: DataSettings) -> Findings:
     notes: tuple[str, ...] | None = ()
     if source is not None:
         notes = found.attempt(lambda: _finish(source, settings))
-    return Findings(tuple(found.faults), found.count, None if found.count else source, notes or ())
+    return Findings(tuple(found.faults), found.count, None if found.count else source, notes or (), asked)
 
 
 class _Found:

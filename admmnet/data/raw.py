@@ -16,7 +16,7 @@ import numpy as np
 from admmnet.data.columns import Features, RawTable, Rows
 from admmnet.data.encode import block_of, check_columns
 from admmnet.data.labels import canonical
-from admmnet.data.schema import Categorical, Numeric, Rule, Schema
+from admmnet.data.schema import Categorical, Numeric, Rule, Schema, measurable
 from admmnet.errors import RequestError
 from admmnet.holder.encoding import CELLS, HATS, Column, Encoding, Number, Plain, RawRows, Words
 from admmnet.types import Matrix
@@ -37,11 +37,6 @@ class RawFeatures(Features):
     def encoding(self, *, intercept: bool) -> Encoding:
         """How rows are encoded where nothing is measured."""
         return Encoding(self.columns, intercept=intercept)
-
-
-def measurable(rule: Rule) -> bool:
-    """Whether bounds and shape of a column are measured: a number without another scale than the usual one."""
-    return isinstance(rule, Numeric) and rule.scale == "linear"
 
 
 def names_of_rule(rule: Rule) -> tuple[str, ...]:

@@ -76,6 +76,11 @@ class Numeric:
 Rule = Categorical | Numeric
 
 
+def measurable(rule: Rule) -> bool:
+    """Whether bounds and shape of a column are measured: a number without another scale than the usual one."""
+    return isinstance(rule, Numeric) and rule.scale == "linear"
+
+
 @dataclass(frozen=True)
 class Schema:
     """What is declared about a source."""

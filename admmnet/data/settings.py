@@ -33,6 +33,10 @@ GIVEN = {"arrays": ".npz", "frame": ".csv"}
 
 MEASURED = "measured"
 """Key of encoding.json, beside those of a schema, for what sums before the first round have told."""
+FROM = "from:"
+"""Beginning of a value of `DataSettings.encode` that names a run folder."""
+ENCODE = ("auto", "declared", "private", f"{FROM}RUN")
+"""Values of `DataSettings.encode`."""
 AGENT = "{agent}"
 """Placeholder in a path: every agent has a file of its own, numbered from 0."""
 
@@ -115,8 +119,9 @@ class DataSettings:
         "auto",
         "data",
         "columns of numbers of a file: by declared bounds, or by bounds and shapes that noisy sums measure before the "
-        "first round (private); auto: private where the schema names kinds without bounds",
-        choices=("auto", "declared", "private"),
+        "first round (private), or as a finished run has measured them, at no charge (from:RUN); auto: private where "
+        "the schema names kinds without bounds, or noise leaves numbers between bounds their shape",
+        metavar="|".join(ENCODE),
         chosen=True,
     )
     encode_share: float | Auto = setting(
@@ -138,6 +143,13 @@ class DataSettings:
         given = [name for name in ("no_test", "test", "test_fraction") if getattr(self, name) not in (None, False)]
         if len(given) > 1:
             raise RequestError(f"{given[0]} and {given[1]} exclude each other: give one of them")
+        if self.encode not in ENCODE[:-1] and not self.encoded_by:
+            raise RequestError(f"encode = {self.encode!r} is not allowed: it must be one of {', '.join(ENCODE)}")
+
+    @property
+    def encoded_by(self) -> str:
+        """Folder of the run whose encoding is taken over; "" for none."""
+        return self.encode.removeprefix(FROM) if self.encode.startswith(FROM) else ""
 
     @property
     def named(self) -> bool:

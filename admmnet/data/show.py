@@ -17,7 +17,7 @@ from admmnet.data.schema import Categorical, Numeric, Rule, Schema
 from admmnet.data.sets import find
 from admmnet.data.settings import DataSettings
 from admmnet.data.source import Source
-from admmnet.data.sources import declared, kinds_alone, read_source, read_table, validate_one
+from admmnet.data.sources import declared, kinds_alone, read_source, read_table, validate_one, whole_and_bounded
 
 AS_THEY_ARE = "numbers as they are"
 UNDECLARED = "not declared: a private run takes it for a number, a simulation drafts it"
@@ -85,6 +85,7 @@ def _facts(schema: Schema, settings: DataSettings, raw: tuple[str, ...]) -> dict
         "left_out": list(schema.drop),
         "features": width,
         "measured": schema.measured,
+        "may_measure": schema.measured or whole_and_bounded(settings),
         "intercept": not settings.no_intercept,
     }
 
@@ -165,6 +166,11 @@ def words_of(facts: dict[str, Any]) -> Iterator[str]:
         yield f"features: {facts['features']}{intercept}; every row is scaled to norm 1"
     if facts["declared"] and facts["measured"]:
         yield "public: kinds are declared; noisy-gd and pp-admm measure the rest by noisy sums, other methods refuse it"
+    elif facts["declared"] and facts["may_measure"]:
+        yield (
+            "public: all of the encoding is declared, nothing is read from records; noisy-gd and pp-admm measure the "
+            "shape of numbers between bounds by a noisy sum, where noise does not drown it"
+        )
     elif facts["declared"]:
         yield "public: all of the encoding is declared, nothing is read from records"
     else:

@@ -15,7 +15,7 @@ from admmnet.data.readers.libsvm import read_libsvm
 from admmnet.data.readers.npz import read_npz
 from admmnet.data.readers.parquet import read_parquet
 from admmnet.data.records import in_words
-from admmnet.data.schema import Numeric, Schema, Task, parse_schema, separator_of
+from admmnet.data.schema import Numeric, Rule, Schema, Task, measurable, parse_schema, separator_of
 from admmnet.data.sets import find
 from admmnet.data.settings import (
     AGENT,
@@ -68,14 +68,29 @@ def validate_one(settings: DataSettings) -> None:
 
 
 def kinds_alone(settings: DataSettings) -> bool:
-    """Whether columns may stay raw: a schema names kinds, and leaves bounds or categories open. Reads no file."""
+    """Whether columns stay raw whatever noise does: a schema names kinds, and leaves bounds or categories open."""
     if settings.encode != "auto":
         return settings.encode == "private"
+    return any(rule.open for rule in _may_stay_raw(settings))
+
+
+def may_measure(settings: DataSettings) -> bool:
+    """Whether ``auto`` asks the rule for noisy sums: kinds alone, or numbers between bounds. Reads no file."""
+    return any(rule.open or measurable(rule) for rule in _may_stay_raw(settings))
+
+
+def whole_and_bounded(settings: DataSettings) -> bool:
+    """Whether ``auto`` asks the rule for columns of which all is declared."""
+    return settings.encode == "auto" and may_measure(settings) and not kinds_alone(settings)
+
+
+def _may_stay_raw(settings: DataSettings) -> tuple[Rule, ...]:
+    """Rules of columns that may stay raw; none where something else says how rows are made."""
     if settings.named or settings.project is not None or settings.normalise != "rows" or not settings.schema:
-        return False
-    schema = declared(settings)
-    usual = all(rule.scale == "linear" for rule in schema.rules if isinstance(rule, Numeric) and rule.open)
-    return usual and any(rule.open for rule in schema.rules)
+        return ()
+    rules = declared(settings).rules
+    usual = all(rule.scale == "linear" for rule in rules if isinstance(rule, Numeric) and rule.open)
+    return rules if usual else ()
 
 
 def declared(settings: DataSettings) -> Schema:

@@ -59,6 +59,11 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         )
         self._keep(found.theta, found.privacy)
 
+    def _rows(self, X: Any, y: Any, *, numeric: bool = False) -> tuple[Any, Any]:
+        """Rows and labels as checked; ``numeric`` labels are targets."""
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=numeric)
+        return X, y
+
     def _keep(self, theta: Any, privacy: dict[str, Any]) -> None:
         """Set the attributes of a model of shape (d,), or (d, K) of K classes."""
         width = len(theta) - self.fit_intercept
@@ -155,16 +160,12 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     def _encoded(self, X: Any, y: Any) -> tuple[Any, Any, Any]:
         """Rows and labels as checked, and the places of the labels in ``classes_``."""
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
-        return X, y, self._codes(y)
-
-    def _codes(self, y: Any) -> Any:
-        """Places of labels in ``classes_``, which it sets."""
+        X, y = self._rows(X, y)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y has one class, {self.classes_[0]!r}: a classifier needs two classes")
-        return codes
+        return X, y, codes
 
     def decision_function(self, X: Any) -> Vector:
         """Score of each row, shape (n,); above 0 is the second class."""
@@ -231,7 +232,7 @@ class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]
 
     def _scaled(self, X: Any, y: Any) -> tuple[Any, Vector]:
         """Rows as checked, and targets scaled to [-1, 1]."""
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
+        X, y = self._rows(X, y, numeric=True)
         try:
             low, high = map(float, self.target_range)
         except (TypeError, ValueError):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from admmnet.config.run_config import RunConfig
@@ -59,6 +59,20 @@ class NetworkEstimator(Estimator):
     fit_intercept : bool
     random_state : int, RandomState or None
         Seed, which makes the fit a simulation; None is private noise.
+    encode : {"auto", "declared", "private"}
+        Whether columns of numbers are measured by noisy sums before the first round, out of the same budget. ``auto``:
+        of frames whose ``kinds`` are said, for two classes and the methods where that was tried.
+    whiten : {"auto", "on", "off"}
+        Whether second moments are measured, too.
+    kinds : "dtype" or None
+        Says that the types of a frame's columns are public: numbers are numeric, all others are categories.
+
+    Attributes
+    ----------
+    encoding_ : Encoding or None
+        Released encoding of raw columns; None where rows are X scaled to norm 1. d is that of the encoded rows then.
+    whitening_ : ndarray of shape (d, d) or None
+        Released matrix that makes features even.
     """
 
     algorithm: str = "noisy-gd"
@@ -70,12 +84,15 @@ class NetworkEstimator(Estimator):
     delta: float | str = "auto"
     rounds: int | str = "auto"
     account: str | Path = IN_MEMORY
+    encode: str = "auto"
+    whiten: str = "auto"
+    kinds: str | None = None
 
     def _train(
         self, X: Any, y: Vector, groups: Any = None, target: TargetRange | None = None, labels: tuple[str, ...] = SIGNS
     ) -> None:
         """Run the method on rows (N, d) and labels as methods see them, and keep its model."""
-        rows, raw, more = self._prepared(X, task_of(labels, target))
+        rows, raw, more = self._prepared(X)
         parts = self._parts(len(y), groups)
         sums = issubclass(METHODS[self.algorithm], SumMethod)
         if is_sparse(rows) and rows.shape[1] < WIDE:
@@ -109,12 +126,61 @@ class NetworkEstimator(Estimator):
         theta = found.theta.mean(axis=0) if (found.theta != found.theta[0]).any() else found.theta[0]
         self._keep(theta.reshape(len(labels), -1).T if task == "classes" else theta, found.privacy)
 
-    def _prepared(self, X: Any, task: str) -> tuple[Any, Encoding | None, dict[str, Any]]:
+    def _measures(self, two: bool) -> bool:
+        """Whether columns stay raw.
+
+        Raises
+        ------
+        ValueError
+            A parameter has another value than it may have.
+        """
+        allowed = {"encode": ("auto", "declared", "private"), "whiten": ("auto", "on", "off"), "kinds": (None, "dtype")}
+        for name, values in allowed.items():
+            if getattr(self, name) not in values:
+                raise ValueError(f"{name} = {getattr(self, name)!r}: it must be one of {', '.join(map(repr, values))}")
+        if self.encode != "auto":
+            return self.encode == "private"
+        if self.kinds is not None and not (two and self.algorithm in TRIED):
+            raise ValueError(
+                f"kinds = {self.kinds!r} with encode = 'auto' goes with two classes and {', '.join(TRIED)}: "
+                "give encode='private', which measures columns for other labels and methods, too"
+            )
+        return self.kinds is not None
+
+    def _rows(self, X: Any, y: Any, *, numeric: bool = False) -> tuple[Any, Any]:
+        if not self._measures(two=not numeric and len(np.unique(np.asarray(y))) == 2):
+            self._kinds: dict[str, str] | None = None
+            return super()._rows(X, y, numeric=numeric)
+        self._kinds = kinds_in(X)
+        if self._kinds and self.kinds != "dtype":
+            raise ValueError("encode = 'private' takes a frame's types for public kinds: say so, kinds='dtype'")
+        validate_data(self, X, y, skip_check_array=True)
+        y = column_or_1d(y, dtype=np.float64 if numeric else None, warn=True)
+        if numeric:
+            assert_all_finite(y, input_name="y")
+        check_consistent_length(X, y)
+        return X, y
+
+    def _prepared(self, X: Any) -> tuple[Any, Encoding | None, dict[str, Any]]:
         """Rows of norm 1, or raw ones with how they are encoded where nothing is measured; settings of that."""
-        return prepare_rows(X, fit_intercept=self.fit_intercept), None, {}
+        more = {"whiten": self.whiten}
+        if self._kinds is None:
+            return prepare_rows(X, fit_intercept=self.fit_intercept), None, more
+        return (*raw_of(X, self._kinds, intercept=self.fit_intercept), {**more, "encode": self.encode})
 
     def _found(self, found: Found) -> None:
         """Keep what was measured of the records."""
+        self.encoding_, self.whitening_ = found.encoding, found.whitening
+
+    def _score(self, X: Any) -> Vector:
+        check_is_fitted(self)
+        found = Found(self.encoding_, self.whitening_)
+        if self._kinds is None:
+            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+            return np.asarray(found.rows(prepare_rows(X, fit_intercept=self.fit_intercept)) @ self.theta_)
+        raw, _ = raw_of(X, self._kinds, intercept=self.fit_intercept)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return np.asarray(found.rows(raw) @ self.theta_)
 
     def _parts(self, n: int, groups: Any) -> list[Any]:
         """Rows of every agent: dealt at random, or those of a group each."""
@@ -141,16 +207,6 @@ def _digest(parts: list[Any]) -> str:
 class NetworkClassifier(NetworkEstimator, Probability):
     """Two classes or more, learned by a network of agents that each have their budget.
 
-    Parameters
-    ----------
-    encode : {"auto", "declared", "private"}
-        Whether columns of numbers are measured by noisy sums before the first round, out of the same budget. ``auto``:
-        of frames whose ``kinds`` are said, for two classes and the methods where that was tried.
-    whiten : {"auto", "on", "off"}
-        Whether second moments are measured, too.
-    kinds : "dtype" or None
-        Says that the types of a frame's columns are public: numbers are numeric, all others are categories.
-
     Attributes
     ----------
     classes_ : ndarray of shape (K,)
@@ -161,62 +217,7 @@ class NetworkClassifier(NetworkEstimator, Probability):
         The loss it was trained with.
     privacy_ : dict
         What was promised and spent, as ``privacy`` of a run's summary.
-    encoding_ : Encoding or None
-        Released encoding of raw columns; None where rows are X scaled to norm 1. d is that of the encoded rows then.
-    whitening_ : ndarray of shape (d, d) or None
-        Released matrix that makes features even.
     """
-
-    encode: str = "auto"
-    whiten: str = "auto"
-    kinds: str | None = None
-
-    def _measures(self, two: bool) -> bool:
-        """Whether columns stay raw.
-
-        Raises
-        ------
-        ValueError
-            A parameter has another value than it may have.
-        """
-        allowed = {"encode": ("auto", "declared", "private"), "whiten": ("auto", "on", "off"), "kinds": (None, "dtype")}
-        for name, values in allowed.items():
-            if getattr(self, name) not in values:
-                raise ValueError(f"{name} = {getattr(self, name)!r}: it must be one of {', '.join(map(repr, values))}")
-        if self.encode != "auto":
-            return self.encode == "private"
-        return self.kinds == "dtype" and self.algorithm in TRIED and two
-
-    def _encoded(self, X: Any, y: Any) -> tuple[Any, Any, Any]:
-        if not self._measures(two=len(np.unique(np.asarray(y))) == 2):
-            self._kinds: dict[str, str] | None = None
-            return super()._encoded(X, y)
-        self._kinds = kinds_in(X)
-        if self._kinds and self.kinds != "dtype":
-            raise ValueError("encode = 'private' takes a frame's types for public kinds: say so, kinds='dtype'")
-        validate_data(self, X, y, skip_check_array=True)
-        y = column_or_1d(y, warn=True)
-        check_consistent_length(X, y)
-        return X, y, self._codes(y)
-
-    def _prepared(self, X: Any, task: str) -> tuple[Any, Encoding | None, dict[str, Any]]:
-        more = {"whiten": self.whiten}
-        if self._kinds is None:
-            return (*super()._prepared(X, task)[:2], more)
-        return (*raw_of(X, self._kinds, intercept=self.fit_intercept), {**more, "encode": self.encode})
-
-    def _found(self, found: Found) -> None:
-        self.encoding_, self.whitening_ = found.encoding, found.whitening
-
-    def _score(self, X: Any) -> Vector:
-        check_is_fitted(self)
-        found = Found(self.encoding_, self.whitening_)
-        if self._kinds is None:
-            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-            return np.asarray(found.rows(prepare_rows(X, fit_intercept=self.fit_intercept)) @ self.theta_)
-        raw, _ = raw_of(X, self._kinds, intercept=self.fit_intercept)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return np.asarray(found.rows(raw) @ self.theta_)
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Fit to X, shape (n, d), and labels y, shape (n,), of two values or more.

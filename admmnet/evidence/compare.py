@@ -146,7 +146,8 @@ def _kept(path: Path, starts: dict[str, Beginning], *, finished: bool) -> Iterat
         wrong = fault_of(receipt, before, previous)
         if wrong is None and before is not None and receipt.round != before.round + 1:
             again = receipt.round == before.round and before.total != NOTHING  # of another attempt at a sum
-            wrong = None if again else f"is of round {receipt.round}, behind one of round {before.round}"
+            over = before.round < receipt.round <= 0  # of stages some may be left out
+            wrong = None if again or over else f"is of round {receipt.round}, behind one of round {before.round}"
         statement = receipt.statement(run)
         if wrong is None and signature is not None and not verify(key, signature, statement):
             wrong = f"is not signed by agent {receipt.agent}"

@@ -80,11 +80,12 @@ def start_keys(folder: Path) -> dict[str, dict[int, str]]:
 def lost_receipts(folder: Path, starts: Sequence[Beginning], until: int, agents: Collection[int]) -> str | None:
     """What is not there, of ``agents`` who kept receipts up to a checkpoint from which the next start went on.
 
-    The last of ``starts`` was followed by one from round ``until``.
+    The last of ``starts`` was followed by one from round ``until``. Stages before round 0 may have been left out: of a
+    start that came no further nothing is certain.
     """
     ends = [*(start.round for start in starts[1:]), until]
     for start, end in zip(starts, ends, strict=True):
-        for i in set(start.keepers) & set(agents) if start.round < end else ():
+        for i in set(start.keepers) & set(agents) if start.round < end > 0 else ():
             path = receipts_path(folder, i, len(start.keys))
             last = f'{{"run":"{start.run}","round":{end - 1},'.encode()
             if not path.exists() or last not in path.read_bytes():
@@ -242,10 +243,11 @@ class Receipts:
             self.settle()
 
 
-def begin(members: Members, transport: Transport, graph: Graph, folder: Path, round: int) -> None:
+def begin(members: Members, transport: Transport, graph: Graph, folder: Path, round: int, *, new: bool) -> None:
     """Make the folder of a start's receipts, or go on with the one that is there; errors are raised everywhere.
 
-    ``receipts/identities.json`` lists the starts of a run: name, first round, who keeps receipts, and keys.
+    ``receipts/identities.json`` lists the starts of a run: name, first round, who keeps receipts, and keys. ``new``
+    says that nothing was sent in an earlier one.
     """
     world = transport.world
     first, agents = world.rank == 0 or not world.shared_folder, len(graph)
@@ -260,7 +262,7 @@ def begin(members: Members, transport: Transport, graph: Graph, folder: Path, ro
             except CheckFailed:
                 raise RequestError(f"{path} is damaged: put the right one back, or run anew") from None
             fault = lost_receipts(folder, starts, round, here) if starts else None
-            if round and not starts:
+            if not (new or starts):
                 fault = f"{path}: is missing, though the run that goes on kept receipts; put the folder back"
             if fault is not None:
                 raise RequestError(f"{fault}, or run anew")

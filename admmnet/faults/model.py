@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from admmnet.errors import RequestError
 from admmnet.faults.delays import LOSSES, REPEATS, Delays, fault_stream
 from admmnet.faults.links import Links
 from admmnet.faults.schedule import GraphSchedule, Span
-from admmnet.graph.simple import Graph
+from admmnet.graph.simple import Graph, parts_of
 from admmnet.methods.base import Contact, Mask
 
 MOST_AGENTS_NAMED = 3
@@ -40,8 +41,6 @@ class RoundFaults:
 
     online: Mask
     """Agents that take part, shape (N,): the others neither propose nor hear nor charge."""
-    gone: frozenset[int]
-    """Agents that will not come back."""
     present: Mask
     """Whether a link is there, shape (links,)."""
     arrives: Mask
@@ -50,12 +49,17 @@ class RoundFaults:
     whole: Mask
     """Agents without faults around them, shape (N,)."""
 
-    def contact(self, agent: int) -> Contact | None:
-        """Faults around one agent, None if there is none."""
+    def contact(self, agent: int, neighbours: Sequence[int] | None = None) -> Contact | None:
+        """Faults around one agent and all or some of its neighbours, None if there is none."""
         if self.whole[agent]:
             return None
         own = self.links.of(agent)
-        return Contact(self.present[own], self.arrives[own], self.arrives[self.links.back[own]])
+        masks = self.present[own], self.arrives[own], self.arrives[self.links.back[own]]
+        if neighbours is None or len(neighbours) == len(masks[0]):
+            return Contact(*masks)
+        among = np.isin(self.links.receiver[own], neighbours)  # of a start that was planned anew: its members
+        found = Contact(*(mask[among] for mask in masks))
+        return None if all(mask.all() for mask in found) else found
 
 
 class MessageLoss:
@@ -111,7 +115,7 @@ class FaultModel:
         delays: Delays | None = None,
         seed: int = 0,
     ) -> None:
-        self.links = Links(graph)
+        self.links, self._graph = Links(graph), graph
         self.drop, self.burst, self.absences, self.schedule = drop, burst, tuple(absences), schedule
         self.straggle, self.delays, self.seed = straggle, delays, seed
         self._losses = MessageLoss(len(self.links.sender), drop, burst, seed)
@@ -119,30 +123,51 @@ class FaultModel:
         self._away = np.array(
             [(a.agent, a.first, np.iinfo(np.int64).max if a.last is None else a.last) for a in absences], dtype=np.int64
         ).reshape(-1, 3)
+        self._members: tuple[tuple[int, ...], Mask] = (), np.ones(self.links.agents, dtype=bool)
 
     @property
     def disturbs(self) -> bool:
         """Whether anything but the clock is touched."""
         return bool(self.drop or self.absences or self.schedule is not None)
 
-    @property
-    def losses(self) -> bool:
-        """Whether an agent may be gone for good."""
-        return any(absence.last is None for absence in self.absences)
+    @cached_property
+    def changes(self) -> tuple[int, ...]:
+        """Rounds with which a start of other members begins, ascending."""
+        ends = {a.last + 1 for a in self.absences if a.last is not None}
+        found, before = list[int](), np.ones(self.links.agents, dtype=bool)
+        for round in sorted({a.first for a in self.absences} | ends):
+            members = self.members(round)
+            if (members != before).any():
+                found.append(round)
+            before = members
+        return tuple(found)
+
+    def members(self, round: int) -> Mask:
+        """Agents of the start that a round belongs to, shape (N,).
+
+        The largest connected part of those that are not away, of equal ones that with the lowest number; nobody where
+        it is one agent.
+        """
+        agent, first, last = self._away.T
+        away = tuple(np.unique(agent[(first <= round) & (round <= last)]).tolist())
+        if away != self._members[0]:
+            parts = parts_of(self._graph, set(range(self.links.agents)).difference(away))
+            largest = max(parts, key=len, default=set[int]())
+            members = np.zeros(self.links.agents, dtype=bool)
+            members[list(largest) if len(largest) > 1 else []] = True
+            self._members = away, members
+        return self._members[1]
 
     def at(self, round: int) -> RoundFaults:
         """Faults of a round, the same whenever and wherever it is asked for."""
         links = self.links
-        agent, first, last = self._away.T
-        online = np.ones(links.agents, dtype=bool)
-        online[agent[(first <= round) & (round <= last)]] = False
+        online = self.members(round)
         present = online[links.sender] & online[links.receiver]
         if self.schedule is not None:
             present &= self._masks[self.schedule.at(round)]
         arrives = present & ~self._losses.at(round)
         whole = links.every(arrives & arrives[links.back])
-        gone = frozenset(a.agent for a in self.absences if a.last is None and a.first <= round)
-        return RoundFaults(online, gone, present, arrives, links, whole)
+        return RoundFaults(online, present, arrives, links, whole)
 
     def tries(self, round: int) -> NDArray[np.int64]:
         """How often a message is sent over each link until it has arrived, shape (links,): of sums, eq. (92).

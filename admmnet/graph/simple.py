@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Graph:
-    """A simple undirected graph on the agents 0 to N - 1.
+    """A simple undirected graph on the agents 0 to N - 1, or on some agents that keep their numbers.
 
     What a run needs of a ``networkx.Graph`` is here, by the same names. Functions of networkx and methods of other
     packages are given ``graph.networkx``.
@@ -16,13 +16,14 @@ class Graph:
     ``edges`` are pairs in any order, each once; the attribute has them as (lower, higher), in order.
     """
 
-    def __init__(self, agents: int, edges: Iterable[tuple[int, int]] = ()) -> None:
+    def __init__(self, agents: int | Iterable[int], edges: Iterable[tuple[int, int]] = ()) -> None:
         self.edges = tuple(sorted((i, j) if i < j else (j, i) for i, j in edges))
-        around: list[list[int]] = [[] for _ in range(agents)]
+        numbers = range(agents) if isinstance(agents, int) else sorted(agents)
+        around: dict[int, list[int]] = {i: [] for i in numbers}
         for i, j in self.edges:  # in order, so neighbours are in ascending order, too
             around[i].append(j)
             around[j].append(i)
-        self._around = tuple(map(tuple, around))
+        self._around = {i: tuple(others) for i, others in around.items()}
 
     def __len__(self) -> int:
         """N."""
@@ -30,11 +31,11 @@ class Graph:
 
     def __iter__(self) -> Iterator[int]:
         """Agents, ascending."""
-        return iter(range(len(self._around)))
+        return iter(self._around)
 
     def __contains__(self, agent: object) -> bool:
         """Whether there is such an agent."""
-        return agent in range(len(self._around))
+        return agent in self._around
 
     def __getitem__(self, agent: int) -> tuple[int, ...]:
         """Neighbours, ascending."""
@@ -47,6 +48,10 @@ class Graph:
     def degree(self, agent: int) -> int:
         """Number of neighbours."""
         return len(self._around[agent])
+
+    def among(self, agents: Collection[int]) -> Graph:
+        """Return these agents with the edges between them."""
+        return Graph(agents, ((i, j) for i, j in self.edges if i in agents and j in agents))
 
     @cached_property
     def networkx(self) -> Any:

@@ -18,7 +18,7 @@ from admmnet.identity.keys import SIGNATURE, statement
 
 NOTHING = bytes(32)
 """In place of the digest of silence, of a sum that there was not, and of the receipt before the first one."""
-_BODY = struct.Struct("<IIQd32s32s32s32s")
+_BODY = struct.Struct("<iIQd32s32s32s32s")
 SIZE = _BODY.size + SIGNATURE
 """Bytes of a signed receipt on its way."""
 
@@ -40,6 +40,7 @@ class Receipt(NamedTuple):
     """One agent's word of one round; digests are sha256."""
 
     round: int
+    """Of a stage before round 0 its number, which is negative."""
     agent: int
     lines: int
     """Lines of its ledger, the header included."""

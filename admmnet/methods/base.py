@@ -7,13 +7,12 @@ everybody may know: see ``admmnet.holder``.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
@@ -48,6 +47,8 @@ class Facts:
     """What the labels are: two classes, three or more, or real targets."""
     classes: int = 2
     """Number of classes K, 2 of binary labels; 0 for real targets."""
+    first: int = 0
+    """First round of the start that is planned; 0 but in a changed one."""
 
     @property
     def size(self) -> int:
@@ -226,13 +227,6 @@ class Method:
         agent.state = self.start(agent, self.size)
         return agent
 
-    def ready(self, id: int, plan: AgentPlan, *, losses: bool) -> Agent:
-        """Agent of a run; ``losses`` says that neighbours may be gone for good."""
-        agent = self.agent(id, plan)
-        if losses:
-            self.expect_losses(agent)
-        return agent
-
     def drowned(self, plan: AgentPlan) -> float:
         """Noise over what an agent's questions ask about, where that says how much they carry; else 0."""
         return 0.0
@@ -264,19 +258,25 @@ class Method:
         """Take in what the agent itself and its neighbours have broadcast; of the verb ``exchange``."""
         raise NotImplementedError
 
-    def expect_losses(self, agent: Agent) -> None:
-        """Prepare an agent, before the first round, for neighbours that may be gone for good, see ``lose``."""
+    @property
+    def planned_anew(self) -> bool:
+        """Whether ``plan`` can go on where a start ends: with other members, fewer rounds, and what is left.
 
-    def meet(self, agent: Agent, contact: Contact | None, lost: Set[int]) -> None:
-        """Tell an agent of a round's trouble around it; edges to those who are lost for good are absent."""
-        agent.contact = contact
-        if not lost.isdisjoint(agent.neighbours):
-            gone = np.array([j in lost for j in agent.neighbours])
-            agent.contact = Contact(*((~gone,) * 3 if contact is None else (mask & ~gone for mask in contact)))
-            self.lose(agent, gone)
+        Else a changed start goes on with the rest of its plan, and edges to who is away are absent.
+        """
+        return False
 
-    def lose(self, agent: Agent, gone: Mask) -> None:
-        """Draw the consequences where neighbours, in their order, are gone for good; called in every round since."""
+    def shared(self, agent: Agent) -> Vector | None:
+        """What the members of a changed start average before it, shape (size,); None for nothing."""
+        return None
+
+    def carry(self, agent: Agent, old: Any, shift: Vector | None) -> Any:
+        """State in a changed start: ``old`` as it is.
+
+        ``old`` is its state in the start before; ``heard``, if it has that, are the last vectors of the neighbours in
+        this one. ``shift`` is the mean of what the members have ``shared``.
+        """
+        return old
 
     def receive(self, agent: Agent, own: Integers | None, total: Total | None) -> None:
         """Take in a round's sum, the same at all agents that go on; of the verb ``reduce``.

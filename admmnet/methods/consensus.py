@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -42,9 +42,6 @@ class ConsensusState:
     said: Matrix | None = None
     """Shape (degree, d). Last own vector that arrived at every neighbour; None while there was no trouble: ``theta``
     everywhere."""
-    edges: Matrix | None = None
-    """Shape (degree, d). What has moved the dual along every edge, over eta/2: kept where a neighbour may be gone
-    for good, eq. (111)."""
 
     @classmethod
     def zero(cls, degree: int, width: int) -> Self:
@@ -89,24 +86,13 @@ class ConsensusState:
                 self.heard[row] = inbox[j]
         if self.said is not None:
             both = arrives & hears & self.counted(arrives, came, own is not None)
-            moved = self.said[both] - self.heard[both]
-            self.dual = self.dual + 0.5 * eta * moved.sum(axis=0)
-            if self.edges is not None:
-                self.edges[both] += moved
+            self.dual = self.dual + 0.5 * eta * (self.said[both] - self.heard[both]).sum(axis=0)
             return
         self.dual = self.dual + 0.5 * eta * (len(neighbours) * self.theta - self.heard.sum(axis=0))
-        if self.edges is not None:
-            self.edges += self.theta - self.heard
 
     def counted(self, arrives: Mask, came: Mask, spoke: bool) -> Mask:
         """Edges that count at all: all of them."""
         return np.ones_like(arrives)
-
-    def leave(self, gone: Mask, eta: float) -> None:
-        """Take what moved the dual along some edges out of it, eq. (111)."""
-        if self.edges is not None:
-            self.dual = self.dual - 0.5 * eta * self.edges[gone].sum(axis=0)
-            self.edges[gone] = 0.0
 
 
 class ConsensusMethod(Method):
@@ -127,8 +113,8 @@ class ConsensusMethod(Method):
 
     def penalty(self) -> float:
         """Eta where the settings leave it open, eq. (21)."""
-        degrees = [self.facts.graph.degree(i) for i in range(len(self.facts.graph))]
-        return typical_penalty([self.wanted_convexity(i) for i in range(len(degrees))], degrees)
+        graph = self.facts.graph
+        return typical_penalty([self.wanted_convexity(i) for i in graph], [graph.degree(i) for i in graph])
 
     @classmethod
     def with_loss(cls, settings: Given) -> Given:
@@ -162,7 +148,7 @@ class ConsensusMethod(Method):
 
     def averaged(self) -> Collection[int]:
         """Agents whose models are averaged, as far as is known before the run."""
-        return range(len(self.facts.graph))
+        return tuple(self.facts.graph)
 
     def average_noise(self) -> float:
         """Noise in the agents' average gradient if each spent its budget on one release, over G: eq. (64)."""
@@ -229,18 +215,22 @@ class ConsensusMethod(Method):
             inbox = screened(agent, own, inbox)
         agent.state.absorb(agent.neighbours, own, inbox, agent.plan.eta, agent.contact)
 
-    def expect_losses(self, agent: Agent) -> None:
-        """See ``Method.expect_losses``; duals without noise stay as they are.
+    @property
+    def planned_anew(self) -> bool:
+        """Proven forms calibrate on top of what is spent, and without privacy there is nothing to spend."""
+        return not (self.private and self.published)
 
-        So do those of a state of another kind.
-        """
-        if self.private and isinstance(agent.state, ConsensusState):
-            agent.state.edges = np.zeros_like(agent.state.heard)
+    def shared(self, agent: Agent) -> Vector | None:
+        """Its dual."""
+        return agent.state.dual if isinstance(agent.state, ConsensusState) else None
 
-    def lose(self, agent: Agent, gone: Mask) -> None:
-        """Eq. (111)."""
-        if isinstance(agent.state, ConsensusState):
-            agent.state.leave(gone, agent.plan.eta)
+    def carry(self, agent: Agent, old: Any, shift: Vector | None) -> Any:
+        """Eq. (112)."""
+        state = self.start(agent, self.size)
+        if isinstance(old, ConsensusState):
+            state.theta, state.heard = old.theta, old.heard
+            state.dual = old.dual if shift is None else old.dual - shift
+        return state
 
 
 def screened(agent: Agent, own: Vector | None, inbox: Mapping[int, Vector]) -> dict[int, Vector]:

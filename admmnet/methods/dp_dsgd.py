@@ -90,9 +90,10 @@ class DPDSGD(Method):
         own = {i: 1.0 - float(shares.sum()) for i, shares in self.weights.items()}
         least = 2.0 * min(own.values()) - 1.0  # Gershgorin
         if len(graph) <= EXACT:
-            mixing = np.diag([own[i] for i in sorted(graph)])
+            places = {i: place for place, i in enumerate(sorted(graph))}
+            mixing = np.diag([own[i] for i in places])
             for i, shares in self.weights.items():
-                mixing[i, sorted(graph[i])] = shares
+                mixing[places[i], [places[j] for j in sorted(graph[i])]] = shares
             least = float(np.linalg.eigvalsh(mixing)[0])
         return min(1.0, 1.0 + least) / (steepest + float(self.settings.regularisation))
 
@@ -166,8 +167,10 @@ class DPDSGD(Method):
             return calibrate(draft, target).noise
 
         def reading(event: SubsampledGaussian, delta: float) -> float:
-            if target.order is None:
+            if target.order is None and not target.before:
                 return epsilon_proven(event, delta)
+            if target.order is None:
+                return target.worst(((event, 1),)).epsilon_proven(delta)
             need, most = target.at_order(target.worst(((event, 1),)))  # an account adds up at one order
             return target.epsilon * need / most if most > 0.0 else math.inf
 
@@ -176,6 +179,15 @@ class DPDSGD(Method):
     def start(self, agent: Agent, width: int) -> GossipState:
         """Everything at zero."""
         return GossipState(np.zeros(width), np.zeros((agent.degree, width)))
+
+    @property
+    def planned_anew(self) -> bool:
+        """Steps on sampled batches are read by loss distributions, which hold for one plan alone."""
+        return float(self.settings.sample_rate) == 1.0
+
+    def carry(self, agent: Agent, old: GossipState, shift: Vector | None) -> GossipState:
+        """Its vector, and those of its neighbours."""
+        return GossipState(old.theta, old.heard)
 
     def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
         """Eq. (108); edges that are absent mix nothing."""

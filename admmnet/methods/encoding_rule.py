@@ -14,6 +14,7 @@ from admmnet.methods.settings import MethodSettings
 from admmnet.privacy.budget import Charges
 from admmnet.privacy.calibrate import Target
 from admmnet.settings import Auto
+from admmnet.types import Matrix
 
 WIDEST = 2048
 """Largest d whose second moments are asked for."""
@@ -21,11 +22,26 @@ TRIED = ("noisy-gd", "pp-admm")
 """Methods for two classes with which both were measured, and which ``auto`` is for."""
 
 
+class Taken(NamedTuple):
+    """What a finished run has released of how rows are made, for a run that takes it over."""
+
+    name: str
+    """Of that run."""
+    digest: str
+    """sha256 of its manifest."""
+    encoding: Encoding | None
+    """Of raw records; None where they come encoded."""
+    whitening: Matrix | None
+    """A, shape (d, d)."""
+    source: str
+    """sha256 of the total that A was made from."""
+
+
 class Wish(NamedTuple):
     """What the settings say of encodings."""
 
     encode: str = "declared"
-    """``auto``, ``declared``, ``private``."""
+    """``auto``, ``declared``, ``private``, or another word where something is taken over."""
     whiten: str = "off"
     """``auto``, ``on``, ``off``."""
     encode_share: float | Auto = "auto"
@@ -41,6 +57,8 @@ class Prologue:
     encoding: Encoding | None = None
     notes: tuple[str, ...] = ()
     """What is measured, at which share of the budget, or why not."""
+    taken: Taken | None = None
+    """What is taken over from another run."""
 
     @property
     def share(self) -> float:
@@ -53,9 +71,19 @@ class Prologue:
         return tuple(stage.name for stage in self.stages)
 
     @property
+    def encodes(self) -> bool:
+        """Whether columns of numbers are measured, or were by the run from which they are taken over."""
+        return "shape" in self.names or self.taken is not None
+
+    @property
     def writes(self) -> bool:
         """Whether there is anything that rows to come are encoded by."""
-        return self.encoding is not None or bool(self.stages)
+        return self.encoding is not None or self.released
+
+    @property
+    def released(self) -> bool:
+        """Whether rows are made by noisy sums: those of this run, or of the one from which they are taken over."""
+        return bool(self.stages) or self.taken is not None
 
     def before(self, agent: int, target: Target) -> Charges:
         """What the stages charge an agent."""
@@ -67,13 +95,17 @@ class Prologue:
         return replace(facts, nominal=left) if self.stages else facts
 
 
-def prologue_of(settings: MethodSettings, facts: Facts, raw: Encoding | None, wish: Wish) -> Prologue:
+def prologue_of(
+    settings: MethodSettings, facts: Facts, raw: Encoding | None, wish: Wish, taken: Taken | None = None
+) -> Prologue:
     """Decide which stages a run has.
 
     Parameters
     ----------
     raw : Encoding or None
         Encoding of raw records of which nothing is known; None where they come encoded.
+    taken : Taken or None
+        What is taken over in place of sums.
 
     Raises
     ------
@@ -81,7 +113,8 @@ def prologue_of(settings: MethodSettings, facts: Facts, raw: Encoding | None, wi
         If stages are asked for where there can be none.
     """
     able = bool(facts.nominal) and settings.method == "proven"
-    for name, asked in (("encode", wish.encode == "private"), ("whiten", wish.whiten == "on")):
+    asks = {"encode": wish.encode == "private" or taken is not None, "whiten": wish.whiten == "on"}
+    for name, asked in asks.items():
         if asked and not able:
             raise RequestError(
                 f"{name} = {getattr(wish, name)!r} does not go with algorithm = {settings.algorithm!r} and method = "
@@ -89,6 +122,8 @@ def prologue_of(settings: MethodSettings, facts: Facts, raw: Encoding | None, wi
             )
     if wish.encode == "private" and raw is None:
         raise RequestError("encode = 'private' needs raw records, and these come encoded: take encode = 'declared'")
+    if taken is not None:
+        return _taken_over(settings, facts, wish, taken)
     if not able or (raw is None and wish.whiten != "on"):
         return Prologue(encoding=raw)
     m = signal(facts, settings.colluders if settings.trust == "masked" else None)
@@ -101,27 +136,46 @@ def prologue_of(settings: MethodSettings, facts: Facts, raw: Encoding | None, wi
     stages: list[Stage] = []
     if raw is not None and measured:
         stages += _encoding_stages(settings, facts, raw, wish, encoding_share(columns, m))
-        taken, bounds = sum(stage.share for stage in stages), len(unbounded(raw))
+        cost, bounds = sum(stage.share for stage in stages), len(unbounded(raw))
         found = f"bounds of {bounds} and the shape of {columns}" if bounds else f"the shape of {columns}"
-        words.insert(0, f"encoding: {found} columns of numbers are measured, {_paid(taken, m)}")
-    elif columns:
-        words.insert(0, _DROWNED.format(p=columns, m=m, noise=math.sqrt(20.0 * columns) / m))
+        words.insert(0, f"encoding: {found} columns of numbers are measured, {_paid(cost, m)}")
+    elif raw is not None and columns:
+        rest = "columns with bounds keep them, others are put on a public curve; raise epsilon, find more records, or"
+        rest = f"{rest} declare bounds" if unbounded(raw) else "they keep their bounds"
+        words.insert(0, _DROWNED.format(p=columns, m=m, noise=math.sqrt(20.0 * columns) / m, rest=rest))
     if share:
         stages.append(WhitenStage(settings, facts, share))
-    if (taken := sum(stage.share for stage in stages)) > MOST_SHARE:
+    if (cost := sum(stage.share for stage in stages)) > MOST_SHARE:
         raise RequestError(
-            f"encode_share and whiten_share take {taken:.3g} of the budget: lower them to {MOST_SHARE} together, so "
+            f"encode_share and whiten_share take {cost:.3g} of the budget: lower them to {MOST_SHARE} together, so "
             "that the method has some"
         )
     return Prologue(tuple(stages), raw, tuple(word for word in words if word))
+
+
+def _taken_over(settings: MethodSettings, facts: Facts, wish: Wish, taken: Taken) -> Prologue:
+    """Nothing is asked but second moments, where they are wished for and the other run has none."""
+    if wish.whiten == "off":
+        taken = taken._replace(whitening=None, source="")
+    share, word, encoding = 0.0, "", taken.encoding
+    if wish.whiten == "on" and taken.whitening is None:
+        m = signal(facts, settings.colluders if settings.trust == "masked" else None)
+        share, word = _whitening(facts.width, m, wish, private=encoding is not None, tried=True)
+    if encoding is not None:
+        encoding = replace(encoding, omega=1.0 if share or taken.whitening is not None else omega(encoding))
+    over = " and ".join(
+        name for name, part in (("encoding", encoding), ("whitening", taken.whitening)) if part is not None
+    )
+    stages = (WhitenStage(settings, facts, share),) if share else ()
+    said = f"{over}: taken over from {taken.name}, which has measured and paid for it; nothing more is charged"
+    return Prologue(stages, encoding, tuple(filter(None, (said if over else "", word))), taken)
 
 
 MOST_SHARE = 0.9
 """Largest share of the budget for all stages."""
 _DROWNED = (
     "encoding: nothing is measured, as noise would drown {p} columns of numbers (m is {m:.4g}, and sqrt(20 p)/m is "
-    "{noise:.3g}, above 0.08): columns with bounds keep them, others are put on a public curve; raise epsilon, find "
-    "more records, or declare bounds"
+    "{noise:.3g}, above 0.08): {rest}"
 )
 
 

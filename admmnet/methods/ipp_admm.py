@@ -143,6 +143,11 @@ class IPPADMM(JoiningADMM):
         return "joining" if self.settings.gate in JOINING else str(self.settings.gate)
 
     @property
+    def planned_anew(self) -> bool:
+        """Without a gate alone: how often it was asked, and who has joined, is no part of a plan."""
+        return self.kind == "off" and super().planned_anew
+
+    @property
     def releases(self) -> int:
         """Most broadcasts of an agent."""
         settings = self.settings

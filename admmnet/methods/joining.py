@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -219,6 +219,19 @@ class JoiningADMM(PPADMM):
         if self.all_speak:
             return super().start(agent, width)
         return JoiningState.among(agent.neighbours, width, self.first, speaks=agent.id in self.first)
+
+    def shared(self, agent: Agent) -> Vector | None:
+        """Its dual, of who speaks: who listens has none, and is not in the sum."""
+        speaks = self.all_speak or agent.id in self.first or agent.state.theta.any()
+        return super().shared(agent) if speaks else None
+
+    def carry(self, agent: Agent, old: Any, shift: Vector | None) -> Any:
+        """Eq. (112); who has joined has, and both ends of an edge know who speaks."""
+        state = super().carry(agent, old, shift)
+        if isinstance(state, JoiningState):
+            state.joined, state.said = old.joined, np.tile(state.theta, (agent.degree, 1))
+            state.met, state.told = state.met | state.heard.any(axis=1), state.told | state.theta.any()
+        return state
 
     def linear(self, agent: Agent, m: float) -> Vector:
         """Eq. (85), of a round's objective of convexity m."""

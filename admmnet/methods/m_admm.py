@@ -58,7 +58,7 @@ class MADMM(Rival):
                 f"eta = {own.eta:g} makes the penalty 2 eta |B_i| / w_i smaller than {LEAST_PENALTY:g}: m-admm's noise "
                 "is perturbed centres in it, which would overflow; raise --eta"
             )
-        rounds, growth = int(self.settings.rounds), float(self.settings.growth)
+        rounds, growth = self.facts.first + int(self.settings.rounds), float(self.settings.growth)
         log = math.log(penalty) + (rounds - 1) * math.log(growth)
         if log > math.log(MOST_PENALTY):
             raise RequestError(

@@ -54,8 +54,8 @@ class RADMM(Rival):
 
     @property
     def reading(self) -> int:
-        """Rounds 0, 2, 4, ..."""
-        return (int(self.settings.rounds) + 1) // 2
+        """Rounds 0, 2, 4, ... of the start, or one that is never asked."""
+        return max((int(self.settings.rounds) + 1 - self.facts.first % 2) // 2, 1)
 
     def start(self, agent: Agent, width: int) -> RecycledState:
         """Everything at zero."""

@@ -126,13 +126,17 @@ class SumMethod(Method):
     def grid(self) -> float:
         """Common grid, eq. (71), from the largest budget of any agent: public, the same everywhere.
 
+        Of budgets on accounts not from what is left by (19): (P5) leaves many times that where most is spent.
+
         Raises
         ------
         RequestError
             If a sum over all records would not fit 64 bits on it.
         """
         known, unit = self.known(1), self.unit()
-        mu = 2.0 * math.sqrt(2.0 * max(self.facts.nominal.values()))  # more than (P5) makes of any of the budgets
+        whole = [Target(*budget).nominal_rho() for budget in {self.settings.budget_of(i) for i in self.facts.counts}]
+        # more than (P5) makes of any of the budgets
+        mu = 2.0 * math.sqrt(2.0 * max(*whole, *self.facts.nominal.values()))
         parts = len(self.facts.counts) - self.colluders if self.masked else 1
         least = unit.moved(known) * math.sqrt(self.attempts / parts) / mu
         grid = math.ldexp(FINEST, math.floor(math.log2(least)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -59,6 +59,8 @@ class Contract:
     """Form of the method; only ``published`` ones have published costs."""
     covered: bool = True
     """Whether a proof covers all that the method computes from records; else nothing is proven of it."""
+    run: Spend | None = None
+    """Of all starts of this run, where changed ones are planned anew (Theorem 31): ``filter`` is of one start then."""
 
     @classmethod
     def reading(cls, delta: float) -> Contract:
@@ -68,6 +70,11 @@ class Contract:
     def __hash__(self) -> int:
         """Of what differs between agents; equal contracts are mostly one object."""
         return hash((self.form, self.filter, self.account))
+
+    @property
+    def guard(self) -> Count | Spend | None:
+        """Filter of the whole run, by which its figures are read."""
+        return self.run or self.filter
 
     @property
     def adjacency(self) -> str:
@@ -82,9 +89,9 @@ class Contract:
     @property
     def parts(self) -> int:
         """Largest N - K of a planned masked sum, 1 where nothing is masked."""
-        if isinstance(self.filter, Spend):
-            return self.filter.parts
-        planned = self.filter.planned if self.filter is not None else ()
+        if isinstance(self.guard, Spend):
+            return self.guard.parts
+        planned = self.guard.planned if self.guard is not None else ()
         return max((event.parts for event, _ in planned if isinstance(event, DiscreteGaussian)), default=1)
 
     @property
@@ -93,7 +100,7 @@ class Contract:
         planned = self.filter.planned if isinstance(self.filter, Count) else ()
         exact = DiscreteGaussian | NoRecords | Unprotected
         draws = sum(count for event, count in planned if not isinstance(event, exact))
-        draws = MOST_DRAWS if isinstance(self.filter, Spend) else draws
+        draws = MOST_DRAWS if isinstance(self.guard, Spend) else draws
         return tail_delta(draws, self.promise.epsilon) if draws and self.promise is not None else None
 
     @property
@@ -121,10 +128,10 @@ class Contract:
         own = totals.unmasked if alone else totals
         if self.promise is None or own is None:
             return None
-        if isinstance(self.filter, Spend) and self.filter.order is None:
+        if isinstance(self.guard, Spend) and self.guard.order is None:
             return own.epsilon_gaussian(self.promise.delta)
         found = own.epsilon_proven(self.promise.delta, coarse=True)
-        most = self.most(alone=alone) if isinstance(self.filter, Count) else None
+        most = self.most(alone=alone) if isinstance(self.guard, Count) else None
         return found if most is None else min(found, most.epsilon)
 
     def sound(self) -> bool:
@@ -142,16 +149,16 @@ class Contract:
 
     def keeps(self, totals: Totals) -> bool:
         """Whether charges are at most what the filter lets through, alone too: the writer and verify ask this."""
-        return self.filter is None or _keeps(self.filter, self.form, totals)
+        return self.guard is None or _keeps(self.guard, self.form, totals)
 
 
 @lru_cache(maxsize=SHARED)
 def _most(contract: Contract, alone: bool) -> Reading | None:
-    if contract.promise is None or contract.filter is None:
+    if contract.promise is None or contract.guard is None:
         return None
-    if isinstance(contract.filter, Spend):
-        return contract.filter.most(alone=alone)
-    worst = _sum(contract.filter, contract.form, alone)
+    if isinstance(contract.guard, Spend):
+        return contract.guard.most(alone=alone)
+    worst = _sum(contract.guard, contract.form, alone)
     return Reading(worst.epsilon_proven(contract.promise.delta), worst.rho)
 
 
@@ -199,8 +206,8 @@ class MemoryLedger:
         self.contract, self.totals, self.events = contract, empty(contract.form), 0
         self.refused_at: int | None = None
         self._left = contract.filter.whole if isinstance(contract.filter, Count) else ()
-        # filters of all runs of the account
-        self._over: tuple[Spend, ...] = () if contract.account is None else (contract.account,)
+        # filters of all starts of the run, and of all runs of the account
+        self._over = tuple(filter for filter in (contract.run, contract.account) if filter is not None)
 
     @property
     def spent(self) -> Totals:
@@ -221,12 +228,24 @@ class MemoryLedger:
             return False
         return all(over.affords(self.spent, wanted) for over in self._over)
 
+    def renew(self, slots: Count) -> None:
+        """Go on with the slots of a changed start: Theorem 31. Promise and limit of the run stay, and count kappa.
+
+        Raises
+        ------
+        RunError
+            If the contract has no limit for all starts of the run.
+        """
+        if self.contract.run is None:
+            raise RunError("a start was planned anew, and its contract has no limit for the whole run")
+        self.contract, self._left = replace(self.contract, filter=replace(slots, kappa=math.inf)), slots.whole
+
     def _fits(self, filter: Count | Spend | None, events: tuple[Event, ...]) -> bool:
+        if (self._over or isinstance(filter, Spend)) and self.events + len(events) > MOST_DRAWS:
+            return False
         if isinstance(filter, Count):
             return filter.affords(self._left, self.totals, events)
-        if filter is None:
-            return True
-        return self.events + len(events) <= MOST_DRAWS and filter.affords(self.totals, events)
+        return filter is None or filter.affords(self.totals, events)
 
     def refuse(self, round: int) -> None:
         """Refuse every further charge, for good (docs/privacy.md, Theorem 5)."""

@@ -36,10 +36,12 @@ class Found:
     """sha256 of the total that A was made from: on other processors its last bits may differ."""
     stages: tuple[str, ...] = ()
     """Those that are over, void ones included."""
+    encoding_from: str = ""
+    """sha256 of the manifest of the run from which it was taken over; "" where it was measured."""
 
     def __bool__(self) -> bool:
         """Whether there is anything to say."""
-        return self.encoding is not None or bool(self.stages)
+        return self.encoding is not None or self.whitening is not None or bool(self.stages)
 
     @property
     def digest(self) -> str:
@@ -103,13 +105,18 @@ def found_in(text: str, folder: Path) -> Found:
     whitening = None if form.whitening is None else _matrix(folder / WHITENING, form.whitening)
     if whitening is not None and encoding is not None and len(whitening) != encoding.width:
         raise CheckFailed(f"{folder / WHITENING}: has {len(whitening)} rows, and the columns have {encoding.width}")
-    return Found(encoding, whitening, form.source or "", tuple(form.stages))
+    return Found(encoding, whitening, form.source or "", tuple(form.stages), form.encoding_from or "")
 
 
 def _form(found: Found) -> Measured:
     A, encoding = found.whitening, found.encoding
     whitening = None if A is None else hashlib.sha256(_bytes(A)).hexdigest()
-    known = Measured(stages=cast(list[Stage], list(found.stages)), whitening=whitening, source=found.source or None)
+    known = Measured(
+        stages=cast(list[Stage], list(found.stages)),
+        whitening=whitening,
+        source=found.source or None,
+        encoding_from=found.encoding_from or None,
+    )
     if encoding is None:
         return known
     columns = list(map(_said, encoding.columns))

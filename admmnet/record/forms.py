@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from admmnet.data import Task
-from admmnet.privacy.ledger.form import Digest
+from admmnet.privacy.ledger.form import Digest, Round
 
 NUMBER = "0|[1-9][0-9]*"
 Whole = Annotated[int, Meta(ge=0, le=1 << 53)]
@@ -363,7 +363,7 @@ class Beginning(FileForm, frozen=True, kw_only=True):
     """One start of a run, in receipts/identities.json."""
 
     run: Digest
-    round: Whole
+    round: Round
     source: Literal["network", "run"]
     keepers: list[Whole]
     keys: dict[Annotated[str, Meta(pattern=f"^({NUMBER})$")], Digest]

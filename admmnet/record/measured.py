@@ -58,6 +58,8 @@ class Measured(FileForm, frozen=True, kw_only=True):
     """sha256 of whitening.npy; absent where rows are not whitened"""
     source: Digest | None = None
     """sha256 of the sum that whitening.npy was made from: on other processors its last bits may differ"""
+    encoding_from: Digest | None = None
+    """of an encoding that was taken over: sha256 of manifest.json of the run that measured it"""
 
 
 ENCODING_TABLES: Collection[type[Struct]] = (Measured, NumberColumn, PlainColumn, WordsColumn)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -130,8 +130,10 @@ def hold_summaries(runs: Sequence[Run]) -> None:
             raise CheckFailed(fault)
 
 
-def check_account(folder: Path, accounts: Mapping[str, audit.VerifiedLedger], run: Path) -> None:
-    """Hold an account's files, by name, against the ledgers of a run that used it.
+def check_account(
+    folder: Path, accounts: Mapping[str, audit.VerifiedLedger], run: Path, agents: Collection[int] | None = None
+) -> None:
+    """Hold an account's files, by name, against the ledgers of a run that used it, of all agents or some.
 
     Raises
     ------
@@ -140,6 +142,8 @@ def check_account(folder: Path, accounts: Mapping[str, audit.VerifiedLedger], ru
     """
     for name, ledger in read_run(run).ledgers.items():
         path, header = account_path(folder, ledger.header["agent"]), ledger.header
+        if agents is not None and header["agent"] not in agents:
+            continue
         account = accounts.get(path.name)
         if "account" not in header:
             raise CheckFailed(f"{run / name}: its run used no account")
@@ -221,11 +225,14 @@ def _digest_faults(
 def _encoding_fault(path: Path, summary: Summary | None, ledgers: Iterable[audit.VerifiedLedger]) -> str | None:
     """What is wrong with what stages have found, by their own files and the ledgers' first lines."""
     try:
-        over = list(read_found(path)[1].stages)
+        found = read_found(path)[1]
     except CheckFailed as error:
         return str(error)
+    over = list(found.stages)
     for ledger in ledgers:
         planned = list(ledger.header.get("stages", ()))
+        if (found or summary is not None) and ledger.header.get("encoding_from", "") != found.encoding_from:
+            return f"{path / ENCODING}: was taken from another run than the ledgers say"
         if over != (planned if summary is not None else planned[: len(over)]):
             return f"{path / ENCODING}: has the stages {over}, and the ledgers {planned}: it is of another run"
     return None

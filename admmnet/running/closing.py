@@ -39,7 +39,8 @@ def answer(
         theta, steps = gossip(transport, plan.graph, theta, plan.method.rounds)
         sent = steps * theta.shape[1] * np.array([plan.graph.degree(i) for i in range(len(theta))])
     elif asked == "average" and plan.method.verb == "exchange":
-        found, sent = average(transport, plan.graph, agents, done)
+        away = () if plan.faults is None else np.flatnonzero(~plan.faults.members(done - 1)).tolist()
+        found, sent = average(transport, plan.graph, agents, done, away)
         theta = theta if found is None else np.tile(found, (len(theta), 1))
     elif asked == "average" and plan.method.verb == "reduce":  # all that go on hold the same
         theta = np.where(np.isin(np.arange(len(theta)), living)[:, None], theta, theta[living[0]])

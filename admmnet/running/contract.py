@@ -16,8 +16,12 @@ from admmnet.privacy.events import EVENTS, check, relation_of
 from admmnet.privacy.filters import Count, Spend
 
 
-def contract_of(config: MethodSettings, charges: Charges, target: Target, agents: int) -> Contract:
+def contract_of(
+    config: MethodSettings, charges: Charges, target: Target, agents: int, *, over: str = "account"
+) -> Contract:
     """Contract of an agent whose run plans these charges, under what its settings ask for.
+
+    The target's filter is ``over`` all runs of an ``account``, all starts of this ``run``, or ``both``.
 
     Raises
     ------
@@ -42,7 +46,7 @@ def contract_of(config: MethodSettings, charges: Charges, target: Target, agents
             )
         check(row[0])
     colluders = config.colluders if config.trust == "masked" else None
-    given = target, colluders, config.group_size, agents
+    given = target, colluders, config.group_size, agents, over
     contract, kept = _contract(charges, *given, adaptive=kind.adaptive, covered=kind.covered)
     if agents > 1 and contract.adjacency != "replace-one":
         raise RequestError(
@@ -59,7 +63,15 @@ def contract_of(config: MethodSettings, charges: Charges, target: Target, agents
 
 @lru_cache(maxsize=SHARED)  # agents with the same facts share a contract
 def _contract(
-    charges: Charges, target: Target, colluders: int | None, group: int, agents: int, *, adaptive: bool, covered: bool
+    charges: Charges,
+    target: Target,
+    colluders: int | None,
+    group: int,
+    agents: int,
+    over: str,
+    *,
+    adaptive: bool,
+    covered: bool,
 ) -> tuple[Contract, bool]:
     """Contract, and whether its plan comes to no more than was promised."""
     relations = [relation_of(event) for event, _ in charges]
@@ -69,6 +81,7 @@ def _contract(
     own = target.epsilon, target.delta
     worst = target.worst(charges)  # with what comes before the plan, which the filter counts, too
     filter = Spend.of(*own, worst, parts) if adaptive else Count.of((*target.before, *charges), *own)
-    contract = Contract(promise, filter, target.account, target.form, covered)
+    account, run = (target.account if over in (one, "both") else None for one in ("account", "run"))
+    contract = Contract(promise, filter, account, target.form, covered, run)
     fits = target.accountant != "proven" or target.allows(worst)
     return contract, fits and contract.sound()

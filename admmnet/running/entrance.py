@@ -17,6 +17,8 @@ from admmnet.config.defaults import with_delta
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.config.toml import settings_digest, to_toml
+from admmnet.data.settings import DataSettings
+from admmnet.data.sources import whole_and_bounded
 from admmnet.errors import RequestError, RunError
 from admmnet.files import raise_descriptors, remedy
 from admmnet.graph.simple import Graph
@@ -38,6 +40,7 @@ from admmnet.running.plan import Prepared, Public, Texts, counts_of, decide, los
 from admmnet.running.readout import check_answer
 from admmnet.running.rehearsal import rehearse
 from admmnet.running.room import require_room
+from admmnet.running.takeover import Source, check_charged, check_columns, source_of
 from admmnet.transport import World
 from admmnet.transport.collective import end_all_on_error, install_exception_hook, run_on_all
 from admmnet.transport.layout import Layout, layout
@@ -112,8 +115,11 @@ def perform(
             raise RunError(f"cannot write {error.filename or 'the run folder'}: {remedy(error)}") from error
 
 
-def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Plan:
+def prepare(config: RunConfig, world: World, loader: Loader | None = None, said: tuple[str, ...] = ()) -> Plan:
     """Decide everything that precedes the first round; errors are raised on every process alike.
+
+    Columns that are declared whole, and that noise would drown, are encoded as declared: ``said`` is what the reader
+    must know of that.
 
     Raises
     ------
@@ -130,10 +136,12 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
         ).of_all()
     given = loader is not None
 
-    def loaded() -> tuple[RunConfig, Graph, Layout, Records]:
+    def loaded() -> tuple[RunConfig, Graph, Layout, Records, DataSettings, Source | None]:
         found = config.filled(fixed(config.sections.method))
         found, graph = located(found, world)
         sections, count = found.sections, len(graph)
+        source = source_of(sections.data, sections.method, sections.run, simulation=simulation)
+        request = sections.data if source is None else source.read_by(sections.data)
         strangers = [agent for agent in found.budgets if int(agent) >= count]
         if strangers:
             raise RequestError(f"[privacy.agents.{strangers[0]}]: the agents are numbered 0 to {count - 1}")
@@ -143,11 +151,14 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
         places = layout(graph, block_of(sections.network), world.size)
         by_name = simulation and not (found.simulate or found.seeded)
         how = {"simulation": simulation, "by_name": by_name}
-        return found, graph, places, read_records(sections.data, sections.method, loader, world, places.owners, **how)
+        data = read_records(request, sections.method, loader, world, places.owners, **how)
+        if source is not None:
+            check_columns(source, data, request)
+        return found, graph, places, data, request, source
 
-    config, graph, places, data = run_on_all(world, loaded, quoting=quoting)
+    config, graph, places, data, request, source = run_on_all(world, loaded, quoting=quoting)
     owners, blocks = places.owners, places.blocks[world.rank]
-    mine, request, faults = owners[world.rank], config.sections.data, config.sections.faults
+    mine, faults = owners[world.rank], config.sections.faults
     how = {"given": given, "simulation": simulation, "dependent": config.data_dependent}
     holders = run_on_all(world, lambda: held(blocks, data, config.sections.method, **how), quoting=quoting)
     counts = counts_of(world, owners, holders)
@@ -159,9 +170,18 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     records = records_of(request, network.agents or 1, config.mode, seeded=run.seeded)
     accounts = run_on_all(world, lambda: open_accounts(settings, records, counts, mine, run.resume))
     try:
-        public = Public(counts, width, data.task, data.classes, data.raw)
+        if source is not None:
+            run_on_all(world, partial(check_charged, source, accounts))
+        taken = None if source is None else source.taken
+        public = Public(counts, width, data.task, data.classes, data.raw, taken)
         wish = Wish(config.encode, request.whiten, request.encode_share, request.whiten_share)
-        method, agents, contracts, prologue = decide(settings, graph, world, owners, public, accounts, wish)
+        changing = faults.offline is not None and not alone
+        found = decide(settings, graph, world, owners, public, accounts, wish, changing=changing)
+        method, agents, contracts, prologue = found
+        if data.raw is not None and not prologue.encodes and whole_and_bounded(config.section(DataSettings)):
+            for account in accounts.values():
+                account.close()
+            return prepare(config.changed(encode="declared"), world, loader, prologue.notes[:1])
         hosts = require_room(world, method, len(agents))
         settings, keeps = only_filled(settings, method.settings), run.checkpoint_every is not None
         config, loss = config.filled(settings), loss_of(settings)
@@ -179,7 +199,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
         for account in accounts.values():
             account.close()
         raise
-    advice = (*prologue.notes, *method.notes(drowned_of(world, method, agents)))
+    advice = (*said, *prologue.notes, *method.notes(drowned_of(world, method, agents)))
     said = notes_of(settings, data, simulation=simulation, seeded=run.seeded)
     said += (*opening_notes(accounts.values()), *source_note(settings))
     notes = (*said, *advice, *host_notes(hosts), *(trouble.notes() if trouble else ()))

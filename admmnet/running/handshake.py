@@ -9,13 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from admmnet.config.run_config import AUTO, RunConfig
+from admmnet.config.run_config import AUTO, RunConfig, RunSettings
 from admmnet.data.settings import GIVEN, DataSettings, reserved
 from admmnet.errors import RequestError
 from admmnet.record.folder import clear_unbegun
 from admmnet.running.agreement import Told, agreed, numbered
 from admmnet.running.arguments import Arguments, checked, taken
 from admmnet.running.checkpoint.resume import resumed_config, saved_config
+from admmnet.running.takeover import told_of
 from admmnet.settings import settings_in
 from admmnet.solvers.losses import LOSSES, get_loss
 from admmnet.transport import World
@@ -126,6 +127,7 @@ def public_settings(
     known = settings_in(type(config)).values()
     values = {own.name: getattr(config, own.name) for own in known if not own.about.hosts}
     data, test = config.data, config.test
+    values["encode"] = told_of(config.section(DataSettings), config.section(RunSettings))
     if digests and records and "{agent}" in data:
         data = "a file of each agent's own"
     elif digests and records and data not in GIVEN and not DataSettings(data=data).named:

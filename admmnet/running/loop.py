@@ -19,6 +19,7 @@ from admmnet.holder.door import Door
 from admmnet.holder.series import SINGLE_SITE_LOSSES
 from admmnet.log import say
 from admmnet.masking import Masks
+from admmnet.methods.eviction import remembering
 from admmnet.methods.sums import SumMethod
 from admmnet.privacy.ledger.file import Ledger, LedgerFile, Place
 from admmnet.privacy.ledger.form import Header
@@ -27,6 +28,7 @@ from admmnet.record.shelf import close_all, ledger_places
 from admmnet.rng import AgentStreams
 from admmnet.running.accounts import note_begun
 from admmnet.running.attempts import Attempts, agree_on_masks
+from admmnet.running.chain import Chain
 from admmnet.running.checkpoint.keeper import Keeper
 from admmnet.running.closing import answer, write_end
 from admmnet.running.ends import LastWords
@@ -85,28 +87,36 @@ def execute(
         agents = sorted((node for block in blocks for node in block), key=lambda node: node.id)
         # keeps what was charged, whatever happens
         opened.callback(close_all, [agent.ledger for agent in agents])
-        first, number, size = max(keeper.start, 0), max(1, len(keeper.starts)), len(plan.graph)
-        text = f"{plan.settings.algorithm} on {counted(len(plan.graph), 'agent')} begins in round {first}"
-        say("start", text, run=str(folder), start=number, round=first, rounds=plan.rounds, members=size)
         start, tail = max(keeper.start, 0), TailAverage(plan.method.rounds)
-        if keeper.start < 0:  # an earlier start died among the stages
+        text = f"{plan.settings.algorithm} on {counted(len(plan.graph), 'agent')} begins in round {start}"
+        number, size = max(1, len(keeper.starts)), len(plan.graph)
+        say("start", text, run=str(folder), start=number, round=start, rounds=plan.rounds, members=size)
+        chain = Chain(plan, transport, agents)
+        chain.go_on(start)
+        behind = plan.run.resume is not None and keeper.start >= 0  # all stages are over
+        if not behind:
             keeper.restore(blocks, tail)
-        data, found = run_prologue(plan, transport, blocks, attempts, keeper, folder)
+            keeper.open_outboxes(agents)
+        receipts = _receipts(plan, transport, members, agents, folder, keeper)
+        if receipts is not None:
+            opened.callback(receipts.close)
+        data, found = run_prologue(plan, transport, blocks, receipts, attempts, keeper, folder)
         plan = replace(plan, data=data)
         keeper.restore(blocks, tail)
-        keeper.open_outboxes(agents)
+        if behind:
+            keeper.open_outboxes(agents)
         listener, stopped = Listener(transport, on_round, stoppable=stoppable), False
         observer = Observer(plan, transport, blocks, folder, start)
         keeper.restore_clock(observer.clock)
         opened.callback(observer.close)
-        receipts = _receipts(plan, transport, members, agents, folder, start)
-        if receipts is not None:
-            opened.callback(receipts.close)
         rounds = Rounds(plan, transport, blocks, receipts, attempts, keeper)
+        if receipts is not None and plan.prologue.stages and keeper.due(start):
+            receipts.settle(durable=True)
         keeper.save(start, blocks, tail, observer.clock)
         alone, every = plan.method.verb == "none", int(plan.run.measure_every)
         done = seen = shown = start
         for round in count(done) if alone and plan.method.open_ended else range(done, plan.method.rounds):
+            chain.begin(round)
             said = rounds.run(round)
             if alone and not said:
                 break
@@ -154,13 +164,15 @@ def execute(
 
 
 def _receipts(
-    plan: Prepared, transport: Transport, members: Members | None, agents: list[Node], folder: Path, start: int
+    plan: Prepared, transport: Transport, members: Members | None, agents: list[Node], folder: Path, keeper: Keeper
 ) -> Receipts | None:
     """Receipts of a start of the run, where it keeps any."""
     world = transport.world
     if members is None or not _receipted(plan, world):
         return None
-    begin(members, transport, plan.graph, folder, start)
+    first = keeper.first
+    start = first if plan.run.resume is None else keeper.start
+    begin(members, transport, plan.graph, folder, start, new=start == first)
     ledgers = {agent.id: agent.ledger for agent in agents}
     return Receipts(members, plan.graph, transport, ledgers, folder)
 
@@ -200,14 +212,16 @@ def _nodes(
 def _node(plan: Prepared, file: LedgerFile, i: int, since: Place | None, masks: Masks | None) -> Node:
     ledger, streams = _ledger(plan, file, i, since), AgentStreams(i, plan.run.seed)
     door = Door(*plan.holders[i], plan.loss, ledger, streams, masks)
-    losses = plan.network.transport == "zmq" or (plan.faults is not None and plan.faults.losses)
-    return Node(plan.method.ready(i, plan.agents[i], losses=losses), plan.method, door, ledger)
+    agent = plan.method.agent(i, plan.agents[i])
+    evicting = plan.network.transport == "zmq" and plan.network.on_loss == "continue"
+    return Node(agent, plan.method, door, ledger, moved=remembering(plan.method, agent) if evicting else None)
 
 
 def _ledger(plan: Prepared, file: LedgerFile, agent: int, since: Place | None) -> Ledger:
     settings, weight = plan.settings, plan.agents[agent].weight
     covered = plan.contracts[agent].covered
-    measured = covered and plan.prologue.stages and plan.data.preprocessing == "public-bounds"
+    released = covered and plan.prologue.released and plan.data.preprocessing == "public-bounds"
+    taken = plan.prologue.taken
     header = Header(
         agent=agent,
         neighbours=tuple(sorted(plan.graph[agent])),
@@ -219,8 +233,9 @@ def _ledger(plan: Prepared, file: LedgerFile, agent: int, since: Place | None) -
         weight=None if weight == 1.0 else weight,
         mode=plan.mode,
         noise="seeded" if plan.run.seeded else "private",
-        preprocessing="private" if measured else plan.data.preprocessing if covered else "data-dependent",
+        preprocessing="private" if released else plan.data.preprocessing if covered else "data-dependent",
         stages=plan.prologue.names,
+        encoding_from=None if taken is None else taken.digest,
         version=__version__,
     )
     durable, account = not plan.simulation, plan.accounts.get(agent)

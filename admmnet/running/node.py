@@ -15,12 +15,13 @@ from admmnet.holder.answers import Ask
 from admmnet.holder.door import Door
 from admmnet.methods.base import Agent, Closing, Method
 from admmnet.methods.blame import asking, defined
+from admmnet.methods.eviction import evict, remember
 from admmnet.privacy.filters import Uncovered
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.form import shared_total
 from admmnet.solvers.batch import Steps, run_single
 from admmnet.solvers.radius import MOST, clip
-from admmnet.types import Integers, Total, Vector
+from admmnet.types import Integers, Matrix, Total, Vector
 
 MOST_ASKED = 10_000
 """Questions of one agent in a round; a method that asks on after a refusal would never end."""
@@ -64,6 +65,8 @@ class Node:
     ledger: Ledger
     outgoing: NDArray[Any] | None = None
     """What the agent said in this round."""
+    moved: Matrix | None = None
+    """What eviction takes back, eq. (111); None where nobody is evicted."""
 
     @property
     def id(self) -> int:
@@ -99,6 +102,8 @@ class Node:
         if self.outgoing is not None:
             self.count(self.agent.present, self.outgoing.size)
         self.method.absorb(self.agent, self.outgoing, inbox)
+        if self.moved is not None:
+            remember(self.agent, self.moved)
 
     def receive(self, total: Total | None) -> None:
         """Take in the round's sum; an agent that was away has said nothing."""
@@ -138,15 +143,14 @@ class Node:
 
 
 def taking_part(blocks: list[list[Node]], faults: RoundFaults | None, lost: Collection[int]) -> list[list[Node]]:
-    """Agents of each block that are online in a round, with the faults around them.
-
-    Edges to agents that are ``lost`` for good are absent: docs/trouble.md says why, and what becomes of the duals.
-    """
+    """Agents of each block that are online in a round, with the faults around them; who is ``lost`` is absent."""
     if faults is None and not lost:
         return blocks
-    lost = set(lost) if faults is None else faults.gone | set(lost)
     online = [[node for node in block if faults is None or faults.online[node.id]] for block in blocks]
     for block in online:
         for node in block:
-            node.method.meet(node.agent, None if faults is None else faults.contact(node.id), lost)
+            agent = node.agent
+            agent.contact = None if faults is None else faults.contact(node.id, agent.neighbours)
+            if lost:
+                evict(agent, lost, node.moved)
     return online

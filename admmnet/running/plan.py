@@ -20,10 +20,11 @@ from admmnet.holder.series import SINGLE_SITE_LOSSES
 from admmnet.methods import METHODS
 from admmnet.methods.base import AgentPlan, Facts, Method
 from admmnet.methods.blame import blaming, defined
-from admmnet.methods.encoding_rule import Prologue, Wish, prologue_of
+from admmnet.methods.encoding_rule import Prologue, Taken, Wish, prologue_of
 from admmnet.methods.settings import MethodSettings
 from admmnet.methods.single_site.base import SingleSite
 from admmnet.methods.sums import SumMethod
+from admmnet.privacy.budget import empty
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.contract import Contract
 from admmnet.privacy.conversion import ORDERS
@@ -56,7 +57,7 @@ class Texts(NamedTuple):
 class Prepared:
     """What a run is, the same on every process but for what is said to be of its own agents.
 
-    The first four are sections of the settings, with every ``auto`` that has one value for all agents replaced.
+    The first sections of settings have every ``auto`` replaced that has one value for all agents.
     """
 
     request: DataSettings
@@ -125,6 +126,8 @@ class Public(NamedTuple):
     classes: int = 2
     raw: Encoding | None = None
     """How raw records are encoded where nothing is measured; None where they come encoded."""
+    taken: Taken | None = None
+    """How another run has encoded its records, where that is taken over."""
 
 
 class Decided(NamedTuple):
@@ -144,8 +147,12 @@ def decide(
     public: Public,
     accounts: Mapping[int, AccountFile] = MappingProxyType({}),
     wish: Wish = Wish(),  # noqa: B008
+    *,
+    changing: bool = False,
 ) -> Decided:
     """Choose and calibrate from public facts; errors are raised on every process alike.
+
+    ``changing`` says that members of the run will change.
 
     Raises
     ------
@@ -157,16 +164,16 @@ def decide(
     kind, mine = settings.chosen_method, owners[world.rank]
     around = graph if settings.algorithm in METHODS.own else graph.networkx
     targets = {i: _target(settings, i, accounts.get(i)) for i in mine}
-    shared = kind.verb != "none" and settings.budgeted and settings.method == "proven"
-    nominal = _nominal(settings, world, owners, targets) if shared else {}
+    nominal = nominal_of(settings, world, owners, targets)
     facts = Facts(around, public.counts, public.width, nominal, public.task, public.classes)
 
     def plans() -> tuple[Prologue, Method, dict[int, tuple[AgentPlan, Contract]]]:
-        prologue = prologue_of(settings, facts, public.raw, wish)
+        prologue = prologue_of(settings, facts, public.raw, wish, public.taken)
         own = {i: replace(target, before=prologue.before(i, target)) for i, target in targets.items()}
         with blaming(kind):
             method = kind(settings, prologue.rest(facts))
-            return prologue, method, {i: _planned(settings, method, i, own[i], accounts.get(i)) for i in mine}
+            anew = changing and renewed(method) and kind.private
+            return prologue, method, {i: _planned(settings, method, i, own[i], accounts.get(i), anew) for i in mine}
 
     prologue, method, found = run_on_all(world, plans)
     planned = {i: plan for i, (plan, _) in found.items()}
@@ -191,9 +198,11 @@ def _target(settings: MethodSettings, agent: int, account: AccountFile | None) -
 
 
 def _planned(
-    settings: MethodSettings, method: Method, agent: int, target: Target, account: AccountFile | None
+    settings: MethodSettings, method: Method, agent: int, target: Target, account: AccountFile | None, anew: bool
 ) -> tuple[AgentPlan, Contract]:
     """Plan on top of what an account has spent, and contract; a new account's filter is that of this first plan.
+
+    So is the limit of a run whose changed starts are planned ``anew``, if it has no account.
 
     The method says what it can charge. The contract is made here, from what was promised.
 
@@ -202,7 +211,7 @@ def _planned(
     RequestError
         If the account adds up costs for another relation, or the plan exceeds what was promised.
     """
-    if account is not None and account.fresh:
+    if (anew and account is None) or (account is not None and account.fresh):
         first = method.plan(agent, replace(target, spent=None, account=None))
         parts = 1 if settings.trust == "local" else len(method.facts.counts) - (settings.colluders or 0)
         worst = target.worst(first.charges)
@@ -210,27 +219,37 @@ def _planned(
             worst.curve = Target(target.epsilon, target.delta).nominal_rho() * ORDERS
         if settings.account_order or not first.charges:
             worst.mu_squared = math.inf
-        account.filter = Spend.of(target.epsilon, target.delta, worst, parts)
-        target = replace(target, account=account.filter)
+        limit = Spend.of(target.epsilon, target.delta, worst, parts)
+        target = replace(target, account=limit, spent=target.spent or empty(target.form))
+        if account is not None:
+            account.filter = limit
     elif account is not None and target.order is None:
         check_gaussian(account, method, agent, target, asked=settings.account_order)
     plan = method.plan(agent, target)
     if not isinstance(plan, AgentPlan):
         raise RequestError(f"{defined(type(method), 'plan')}: returns {type(plan).__name__}: it must be an AgentPlan")
-    contract = contract_of(settings, plan.charges, target, len(method.facts.counts))
+    over = "account" if not anew else "run" if account is None else "both"
+    contract = contract_of(settings, plan.charges, target, len(method.facts.counts), over=over)
     if account is not None:
         check_promise(account, method, contract)
     return plan, contract
 
 
-def _nominal(
+def renewed(method: Method) -> bool:
+    """Whether changed starts are planned anew; one that is adaptive has no plan, and its filter is the limit."""
+    return method.planned_anew and not method.adaptive
+
+
+def nominal_of(
     settings: MethodSettings, world: World, owners: Sequence[Sequence[int]], targets: Mapping[int, Target]
 ) -> dict[int, float]:
-    """Nominal zCDP budget of every agent, eq. (19); with accounts only their owners know what is left.
+    """Nominal zCDP budget of every agent, eq. (19), where methods ask for it; what is left only its owner knows.
 
     Others' budgets decide the penalty and nothing else. None is believed to be above that of the agent's public
     epsilon and delta.
     """
+    if settings.baseline or not settings.budgeted or settings.method != "proven":
+        return {}
     plain = cache(Target.nominal_rho)
 
     def valid(agent: int, rho: Any) -> bool:

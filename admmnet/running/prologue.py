@@ -7,7 +7,7 @@ from pathlib import Path
 
 from admmnet.data import ENCODING, Records
 from admmnet.errors import CheckFailed, RequestError, RunError
-from admmnet.evidence.receipts import digest_of_sum
+from admmnet.evidence.receipts import Receipts, digest_of_sum
 from admmnet.methods.encoding import CountStage, ShapeStage, Stage, WhitenStage
 from admmnet.privacy.contract import STAGES
 from admmnet.record.encoding import Found, found_in, read_found, write_found
@@ -32,14 +32,15 @@ def run_prologue(
     plan: Prepared,
     transport: Transport,
     blocks: list[list[Node]],
+    receipts: Receipts | None,
     attempts: Attempts | None,
     keeper: Keeper,
     folder: Path,
 ) -> tuple[Records, Found]:
     """Ask the stages, encode and whiten all records, and return those of tests, encoded alike.
 
-    What a stage finds is in the folder, and in a checkpoint, before the next one is asked. A run that goes on asks
-    none again that was charged.
+    What a stage finds is in the folder, and in a checkpoint, before the next one is asked. A run that goes on charges
+    none again: answers are repeated where all agents have theirs (docs/privacy.md, Theorem 30).
 
     Raises
     ------
@@ -48,18 +49,20 @@ def run_prologue(
     RequestError
         If a run goes on, and the folder lacks what it found.
     """
-    found, last = _known(plan, transport, blocks, keeper, folder)
+    found, lost = _known(plan, transport, blocks, keeper, folder)
     encoded = found.encoding is None
     if found and not plan.prologue.stages:
         _write(plan, transport, folder, found)
     for stage in plan.prologue.stages[len(found.stages) :]:
         keeper.known = found.text
+        if receipts is not None and keeper.due(stage.number):
+            receipts.settle(durable=True)
         keeper.save(stage.number, blocks, TailAverage(0))
         if isinstance(stage, WhitenStage) and not encoded:
             _encode(plan, found)
             encoded = True
-        if stage.number > last:
-            found = _asked(plan, stage, found, transport, blocks, attempts)
+        if stage.number not in lost:
+            found = _asked(plan, stage, found, transport, blocks, receipts, attempts, keeper)
         else:
             found = replace(found, stages=(*found.stages, stage.name))
             keeper.notes += (_LOST.format(name=stage.name),)
@@ -76,11 +79,11 @@ def run_prologue(
 
 def _known(
     plan: Prepared, transport: Transport, blocks: list[list[Node]], keeper: Keeper, folder: Path
-) -> tuple[Found, int]:
-    """What an earlier start has found, and the last round that any agent was charged and is not asked again."""
-    new, world = Found(plan.prologue.encoding), transport.world
+) -> tuple[Found, set[int]]:
+    """What an earlier start has found, and the stages that are not asked again, as somebody's answer is not there."""
+    new, world = _beginning(plan), transport.world
     if plan.run.resume is None:
-        return new, BEFORE
+        return new, set()
 
     def read() -> tuple[Found, Found]:
         try:
@@ -90,9 +93,12 @@ def _known(
             raise RequestError(f"{error}: put back the file that the interrupted run wrote, or run anew") from None
 
     here, kept = run_on_all(world, read)
-    charged = max((node.ledger.charged for block in blocks for node in block), default=BEFORE)
-    told = [said for said in world.gather([here.digest, charged]) if isinstance(said, list) and len(said) == 2]
-    last = max((said for _, said in told if type(said) is int), default=BEFORE)
+    nodes = [node for block in blocks for node in block]
+    charged = max((node.ledger.charged for node in nodes), default=BEFORE)
+    lacking = [stage.number for stage in plan.prologue.stages if not keeper.repeats(stage.number, nodes)]
+    told = [said for said in world.gather([here.digest, charged, lacking]) if isinstance(said, list) and len(said) == 3]
+    last = max((said for _, said, _ in told if type(said) is int), default=BEFORE)
+    lost = {number for _, _, said in told if isinstance(said, list) for number in said if type(number) is int}
     if keeper.start >= 0:
 
         def same() -> None:
@@ -103,10 +109,18 @@ def _known(
                 )
 
         run_on_all(world, same)
-        return here, last
+        return here, lost
     # of a seeded run the stage is asked again, and gives the same
     newer = not plan.run.seeded and len(here.stages) > len(kept.stages) and STAGES[here.stages[-1]] <= last
-    return here if newer and all(said == here.digest for said, _ in told) else kept, last
+    return here if newer and all(said == here.digest for said, _, _ in told) else kept, lost
+
+
+def _beginning(plan: Prepared) -> Found:
+    """What is known before the first sum."""
+    encoding, taken = plan.prologue.encoding, plan.prologue.taken
+    if taken is None:
+        return Found(encoding)
+    return Found(encoding, taken.whitening, taken.source, encoding_from=taken.digest)
 
 
 def _write(plan: Prepared, transport: Transport, folder: Path, found: Found) -> None:
@@ -136,7 +150,9 @@ def _asked(
     found: Found,
     transport: Transport,
     blocks: list[list[Node]],
+    receipts: Receipts | None,
     attempts: Attempts | None,
+    keeper: Keeper,
 ) -> Found:
     """Ask a stage of all agents; what it says is in what is found."""
     over = (*found.stages, stage.name)
@@ -150,7 +166,7 @@ def _asked(
         for block in blocks
     ]
     own = attempts if attempts is None else attempts.of_stage(stage.largest)
-    Rounds(replace(plan, method=stage), transport, nodes, None, own).run(stage.number)
+    Rounds(replace(plan, method=stage), transport, nodes, receipts, own, keeper).run(stage.number)
     if attempts is not None and own is not None:
         attempts.after(own)
     for node, asked in zip(_all(blocks), _all(nodes), strict=True):

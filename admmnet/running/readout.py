@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -62,15 +62,17 @@ class TailAverage:
         return last if self._heard is None else self._heard / self._times
 
 
-def average(transport: Transport, graph: Graph, nodes: Sequence[Node], round: int) -> tuple[Vector | None, Integers]:
+def average(
+    transport: Transport, graph: Graph, nodes: Sequence[Node], round: int, away: Collection[int] = ()
+) -> tuple[Vector | None, Integers]:
     """Average the agents' released vectors by one sum along a tree, eqs. (93), (94): the same bits everywhere.
 
-    Agents that are lost, and those whose method leaves them out, are not in it. ``nodes`` are those of this process.
-    Return the average, of shape (d,), None where no agent has a vector, and how many numbers each agent has sent, (N,).
+    Agents that are lost or ``away``, and those whose method leaves them out, are not in it. ``nodes`` are those of this
+    process. Return the average, of shape (d,), None where no agent has a vector, and how many numbers each agent has
+    sent, (N,).
     """
-    parts = {
-        node.id: _fixed_point(clip(node.theta, MOST)) if node.method.in_average(node.agent) else None for node in nodes
-    }
+    counted = {node.id for node in nodes if node.id not in away and node.method.in_average(node.agent)}
+    parts = {node.id: _fixed_point(clip(node.theta, MOST)) if node.id in counted else None for node in nodes}
     trees = cache(partial(spanning_tree, graph))
     total = transport.reduce(parts, trees, round, 2 * nodes[0].method.size)
     tree = trees(frozenset(transport.lost))

@@ -19,7 +19,7 @@ from admmnet.holder.answers import NO, REFUSED, Answer
 from admmnet.holder.measurements import GradientNorm, HeldFall, NoisyFall, PublishedComparison
 from admmnet.masking import MaskKey, Masks, start_of
 from admmnet.methods import METHODS
-from admmnet.methods.base import AgentPlan, Method
+from admmnet.methods.base import AgentPlan, Contact, Method
 from admmnet.methods.blame import asking, blaming, defined
 from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.rng import AgentStreams
@@ -128,12 +128,12 @@ def _rounds(
     everybody, last = tuple(sorted(method.facts.graph)), method.rounds
     masks = _masks(everybody, contracts)
     for i, plan in islice(agents.items(), MOST_AGENTS):
-        agent = method.ready(i, plan, losses=trouble and method.verb == "exchange")
+        agent = method.agent(i, plan)
         door = RehearsalDoor(_door(method, holders, contracts[i], loss, i, masks), trouble=trouble)
         for number, round in enumerate(sorted({0, 1, 2, last - 2, last - 1} & set(range(last))), start=1):
             door.attempt(number, everybody)
             if trouble and round == 2 and agent.neighbours and method.verb == "exchange":
-                method.meet(agent, None, {agent.neighbours[0]})
+                agent.contact = Contact(*(np.arange(agent.degree) > 0 for _ in range(3)))
             door_: Any = door
             said = run_single(proposal(method, agent, door_, round))
             _check(method, "propose", said)

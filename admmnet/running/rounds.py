@@ -37,7 +37,7 @@ class Rounds:
         self._method, self._faults, self._transport, self._blocks = plan.method, plan.faults, transport, blocks
         self._nodes = [node for block in blocks for node in block]
         self._keeper, self._receipts, self._attempts = keeper, receipts, attempts
-        self._trees = RoundTrees(plan.graph, plan.faults)
+        self._trees = RoundTrees(plan.graph, plan.faults, masked=attempts is not None)
         self.summed: tuple[Tree | None, int] = (None, 0)  # tree of the last sum, and how many numbers its vectors have
         self.heard: dict[int, Vector] = {}  # what agents of this process heard from others in the last round
         self.seconds = {"solve": 0.0, "exchange": 0.0}  # wall time in proposals, and in between
@@ -92,7 +92,7 @@ class Rounds:
         """Add up what the agents say, and let them take it in; return whether that must be tried again."""
         trees = self._trees.at(round)
         outgoing = {node.id: node.outgoing for node in self._nodes}
-        total = self._transport.reduce(outgoing, trees, round, self._method.sum_size)
+        total = self._transport.reduce(outgoing, self._trees.carrying(round), round, self._method.sum_size)
         summed, again = total, False
         # of every attempt, before anything follows from it: what follows is then the same at all neighbours
         if self._receipts is not None:

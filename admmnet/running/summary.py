@@ -65,7 +65,7 @@ def summarise(
     digits = 3 if simulation else 0
     total, solve, exchange = (round(seconds[name], digits) for name in ("total", "solve", "exchange"))
     mine = Word(
-        agents=[_agent_entry(agent, observer) for agent in agents],
+        agents=[_agent_entry(agent, graph.degree(agent.id), observer) for agent in agents],
         digests={ledger_name(agent.id, len(graph)): digest_of(agent.ledger) for agent in agents},
         seconds=(total, solve if simulation else 0.0, exchange),
         frames=dict(getattr(world, "counts", {})),
@@ -200,8 +200,8 @@ def group_notes(privacy: Privacy) -> list[str]:
     ]
 
 
-def _agent_entry(node: Node, observer: Observer) -> AgentEntry:
-    """Figures of one agent; of a method that no proof covers whole, no proven epsilon.
+def _agent_entry(node: Node, degree: int, observer: Observer) -> AgentEntry:
+    """Figures of one agent of this degree; of a method that no proof covers whole, no proven epsilon.
 
     Raises
     ------
@@ -220,7 +220,7 @@ def _agent_entry(node: Node, observer: Observer) -> AgentEntry:
     found = {
         "agent": node.id,
         "records": node.door.records,
-        "degree": node.agent.degree,
+        "degree": degree,
         "releases": node.agent.releases,
         "refused_at": ledger.refused_at,
         "figures": words,

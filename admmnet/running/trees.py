@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,24 +18,40 @@ MOST_TREES = 16
 
 
 class RoundTrees:
-    """Spanning trees of the rounds of a run, which its simulated faults may change or leave without one."""
+    """Spanning trees of the rounds of a run, which its simulated faults may change or leave without one.
 
-    def __init__(self, graph: Graph, faults: FaultModel | None) -> None:
-        self._graph, self._faults = graph, faults
+    Who is away is outside of them; in ``masked`` sums, and before the first round, that leaves the round without one.
+    """
+
+    def __init__(self, graph: Graph, faults: FaultModel | None, *, masked: bool = False) -> None:
+        self._graph, self._faults, self._masked = graph, faults, masked
+        self._every = cache(partial(spanning_tree, graph))
         self._known: dict[tuple[int, frozenset[int]], Tree | None] = {}
 
     def at(self, round: int) -> Trees:
-        """Tree of a round where some agents are lost for good; None where one of the others is away."""
-        place, away, round = 0, frozenset[int](), max(round, 0)  # stages before it have the first round's
-        if self._faults is not None:
-            away = frozenset(np.flatnonzero(~self._faults.at(round).online).tolist())
-            if self._faults.schedule is not None:
-                place = self._faults.schedule.at(round)
-        return partial(self._tree, place, away)
+        """Tree of a round where some agents are lost for good; None of a void one."""
+        place, away, whole = 0, self._away(round), self._masked or round < 0
+        if self._faults is not None and self._faults.schedule is not None:
+            place = self._faults.schedule.at(max(round, 0))
+        return partial(self._tree, place, away, whole)
 
-    def _tree(self, place: int, away: frozenset[int], lost: frozenset[int]) -> Tree | None:
-        if away - lost:
+    def carrying(self, round: int) -> Trees:
+        """Tree that carries a round's sum: with who is away, who says nothing and whose process goes on."""
+        trees = self.at(round)
+        if not self._away(round):
+            return trees
+        return lambda lost: None if trees(lost) is None else self._every(lost)
+
+    def _away(self, round: int) -> frozenset[int]:
+        """Agents that are away; stages before the first round have its faults."""
+        if self._faults is None:
+            return frozenset()
+        return frozenset(np.flatnonzero(~self._faults.members(max(round, 0))).tolist())
+
+    def _tree(self, place: int, away: frozenset[int], whole: bool, lost: frozenset[int]) -> Tree | None:
+        if whole and away - lost:
             return None
+        lost |= away
         key = place, lost
         if key not in self._known:
             if len(self._known) >= MOST_TREES:

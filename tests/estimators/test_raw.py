@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 
 from admmnet.errors import DataError, RequestError
-from admmnet.estimators.network import NetworkClassifier
+from admmnet.estimators.network import NetworkClassifier, NetworkRegressor
 from admmnet.holder.encoding import Number
 from admmnet.types import Vector
 
@@ -64,6 +64,47 @@ def test_private_fits_count_the_records_once_more() -> None:
     with pytest.warns(UserWarning, match="2 fits on shared rows"):
         second = model.fit(frame, y).privacy_["process"]
     assert (first["fits"], second["fits"]) == (1, 2)
+
+
+def test_targets_of_a_frame_and_of_an_array() -> None:
+    frame, _ = people()
+    pay = frame["pay"].fillna(1e4)
+    y = 50.0 + 10.0 * np.log(pay.to_numpy() / 1e4)
+    how: dict[str, Any] = {"target_range": (0.0, 100.0), "random_state": 0, "encode": "private", **HOW, "rounds": 20}
+    model = NetworkRegressor(kinds="dtype", **how).fit(frame, y)
+    assert model.encoding_ is not None
+    assert model.coef_.shape == (8 + 16,)
+    assert model.score(frame, y) > 0.8
+    assert np.array_equal(model.predict(frame[:5]), model.predict(frame)[:5])
+    plain = NetworkRegressor(whiten="on", **how).fit(pay.to_numpy()[:, None], y)
+    assert plain.whitening_ is not None
+    assert plain.score(pay.to_numpy()[:, None], y) > 0.8
+    declared = NetworkRegressor(**how | {"encode": "auto"}).fit(pay.to_numpy()[:, None], y)
+    assert (declared.encoding_, declared.coef_.shape) == (None, (1,))
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        model.fit(frame, np.where(y > 50.0, np.nan, y))
+
+
+def test_few_records_of_a_frame_stay_on_public_curves() -> None:
+    frame, y = people()
+    model = NetworkClassifier(kinds="dtype", random_state=0, **HOW).fit(frame[:40], y[:40])
+    assert model.encoding_ is not None
+    assert model.coef_.shape == (1, 8 + 16)
+
+
+def test_three_classes_of_a_frame() -> None:
+    frame, _ = people()
+    y = np.digitize(frame["pay"].fillna(1e4), [3e3, 3e4])
+    model = NetworkClassifier(kinds="dtype", encode="private", random_state=0, **HOW | {"rounds": 20}).fit(frame, y)
+    assert model.coef_.shape == (3, 8 + 16)
+    assert model.score(frame, y) > 0.8
+
+
+@pytest.mark.parametrize("estimator", [NetworkRegressor(kinds="dtype"), NetworkClassifier(kinds="dtype")])
+def test_auto_is_for_two_classes(estimator: Any) -> None:
+    frame, _ = people()
+    with pytest.raises(ValueError, match=r"kinds = 'dtype' with encode = 'auto' .* give encode='private'"):
+        estimator.fit(frame, np.arange(N) % 3)
 
 
 @pytest.mark.parametrize(

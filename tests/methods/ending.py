@@ -42,7 +42,7 @@ def spending(contract: Contract, times: Sequence[float]) -> Contract:
 def ending_after(filter: str, releases: float, questions: float = 0.0) -> Callable[..., Contract]:
     """``contract_of`` that affords so many releases, and questions of a gate, whose event is the last one planned."""
 
-    def ended(config: Any, charges: Charges, target: Target, agents: int) -> Contract:
+    def ended(config: Any, charges: Charges, target: Target, agents: int, **_: Any) -> Contract:
         often = [count if isinstance(event, NoRecords) else releases for event, count in charges]
         if questions:
             often[-1] = questions

@@ -16,6 +16,7 @@ from admmnet.faults.schedule import read_schedule
 from admmnet.methods.admm import ADMM
 from admmnet.methods.base import Agent, AgentPlan, Contact, Facts
 from admmnet.methods.consensus import ConsensusState
+from admmnet.methods.eviction import evict, remember
 from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Vector
@@ -206,19 +207,20 @@ def test_the_optimum_is_reached_all_the_same(kind: str, shards: Shards) -> None:
 
 
 @pytest.mark.parametrize("kept", [False, True])
-def test_what_a_lost_agent_moved_leaves_the_duals(kept: bool) -> None:
+def test_what_an_evicted_agent_moved_leaves_the_duals(kept: bool) -> None:
     """Eq. (111): duals of those that go on sum to zero; without it to what the lost one had, less its own."""
-    trouble, stream = (
-        FaultModel(PETERSEN, drop=0.3, absences=[Absence(3, 20, None)], seed=2),
-        np.random.default_rng(9),
-    )
+    trouble, stream = FaultModel(PETERSEN, drop=0.3, seed=2), np.random.default_rng(9)
     agents = agents_of(PETERSEN, 4, 0.3)
-    for agent in agents.values() if kept else ():
-        agent.state.edges = np.zeros_like(agent.state.heard)
+    moved = {i: np.zeros_like(agent.state.heard) for i, agent in agents.items()}
     for round in range(60):
-        for agent in agents.values() if 3 in trouble.at(round).gone else ():
-            agent.state.leave(np.array([j == 3 for j in agent.neighbours]), agent.plan.eta)
-        turn(agents, trouble, round, lambda agent: stream.standard_normal(4))
+        faults, there = trouble.at(round), [i for i in agents if round < 20 or i != 3]
+        for i in there:
+            agents[i].contact = faults.contact(i)
+            evict(agents[i], {3} if round >= 20 else (), moved[i] if kept else None)
+        said = {i: stream.standard_normal(4) for i in there}
+        for i in there:
+            absorb(agents[i], said[i], said)
+            remember(agents[i], moved[i])
     total = np.sum([agent.state.dual for i, agent in agents.items() if i != 3], axis=0)
     left = np.zeros(4) if kept else -agents[3].state.dual
     np.testing.assert_allclose(total, left, rtol=0, atol=1e-12)

@@ -84,3 +84,11 @@ def test_every_agent_spends_its_own_promise_and_all_hold_one_model(people: str, 
         limit = gaussian_mu(epsilon, 1e-4) ** 2
         assert limit * (1 - 1e-3) < spent <= limit
     assert run_command_line(("ledger", "verify", str(tmp_path / "run"))) == 0
+
+
+def test_little_left_on_an_account_has_a_grid(people: str, tmp_path: Path) -> None:
+    """What (P5) leaves at a raised epsilon is many times what (19) says."""
+    for epsilon in (9.0, 9.1):
+        how: dict[str, Any] = {"epsilon": epsilon, "delta": 1e-5, "seed": None, "simulate": True, "rounds": 2}
+        result = go(people, tmp_path / f"run{epsilon}", account=str(tmp_path / "account"), **how)
+        assert result.summary["privacy"]["account_epsilon_spent"] == pytest.approx(epsilon, rel=1e-3)

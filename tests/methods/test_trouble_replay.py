@@ -1,4 +1,4 @@
-"""Runs without noise, in simulated trouble and not, against equations (3), (4), (34) to (36), written once more."""
+"""Runs without noise, in simulated trouble and not, against equations (3), (4), (34) to (36), (112), written anew."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .recording import play as recorded
 from .recording import shards_of
 from .reference import Local, augmented
 
-ETA, SHARE = 0.07, 0.02 / 5
+ETA, LAMBDA = 0.07, 0.02
 play = partial(recorded, topology="ring:5", method="published")
 TURNS = "0 edges 0-1 2-3\n1 none\n2-3 edges 1-2 3-4 0-4\nrepeat 4\n"
 
@@ -27,10 +27,19 @@ class Troubled:
     """Both ends' copies of what last arrived, and the duals, pair by pair."""
 
     def __init__(self, wider: Path) -> None:
-        self.locals = [Local(*shard, SHARE) for shard in shards_of(wider, 5).values()]
+        self.shards = list(shards_of(wider, 5).values())
+        self.locals = [Local(*shard, LAMBDA / 5) for shard in self.shards]
         self.theta = [np.zeros(8) for _ in range(5)]
         self.dual = [np.zeros(8) for _ in range(5)]
         self.last = {(j, i): np.zeros(8) for j in range(5) for i in range(5)}  # of j, at i
+
+    def start(self, members: list[int]) -> None:
+        """Eq. (112), and the objectives of who is left."""
+        self.locals = [Local(*shard, LAMBDA / len(members)) for shard in self.shards]
+        mean = sum(self.dual[i] for i in members) / len(members)
+        for i in members:
+            self.dual[i] = self.dual[i] - mean
+            self.last |= {(j, i): self.theta[j] for j in range(5)}
 
     def primal(self, i: int, around: dict[int, bool]) -> Vector:
         f, mine, dual = self.locals[i], self.theta[i], self.dual[i]
@@ -59,14 +68,16 @@ def test_every_step_is_what_the_equations_say(
         settings |= {"topology_schedule": str(tmp_path / "turns.txt"), "topology": None}
         turns = [{(0, 1), (2, 3)}, set(), {(1, 2), (3, 4), (0, 4)}, {(1, 2), (3, 4), (0, 4)}]
     result, _, said = play(
-        wider, tmp_path / "run", algorithm="admm", rounds=12, eta=ETA, regularisation=0.02, beta=1e-12, **settings
+        wider, tmp_path / "run", algorithm="admm", rounds=12, eta=ETA, regularisation=LAMBDA, beta=1e-12, **settings
     )
     model = FaultModel(graph, **{"seed": 11} | trouble)  # the seed of play's noise is trouble's, too
     links = list(zip(model.links.sender.tolist(), model.links.receiver.tolist(), strict=True))
-    network, messages = Troubled(wider), 0
+    network, messages, members = Troubled(wider), 0, list(range(5))
     for round, spoken in enumerate(said):
         faults = model.at(round)
         online = faults.online
+        if members != (members := np.flatnonzero(online).tolist()):
+            network.start(members)
         edges = {(min(e), max(e)) for e in graph.edges()} if turns is None else turns[round % 4]
         there = {(i, j) for i, j in links if online[i] and online[j] and (min(i, j), max(i, j)) in edges}
         arrives = {link for link, on in zip(links, faults.arrives, strict=True) if on} & there
@@ -74,7 +85,7 @@ def test_every_step_is_what_the_equations_say(
             if not online[i]:
                 assert spoken[i] is None
                 continue
-            expected = network.primal(i, {j: (i, j) in there for j in graph[i]})
+            expected = network.primal(i, {j: (i, j) in there for j in graph[i] if online[j]})
             vector = spoken[i]
             assert vector is not None
             np.testing.assert_allclose(vector, expected, rtol=0, atol=1e-10, err_msg=f"{round=} {i=}")

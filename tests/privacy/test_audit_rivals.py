@@ -144,7 +144,7 @@ def test_a_ledger_beyond_its_plan_or_its_budget_is_found(path: Path, form: str) 
     noise = noise_of(form)
     header, release = header_of(noise.contract, "r-admm"), [(0, event) for event in noise.release]
     assert not fails(path, forged(header, 2 * release))
-    assert "more of it is charged than its header plans" in fault(path, forged(header, 3 * release))
+    assert "more of it is charged than its plan has" in fault(path, forged(header, 3 * release))
     for count, fits in ((2, True), (3, False)):
         more = header_of(under(tuple((event, count) for event in noise.release), 1.0, form, form), "r-admm")
         assert fails(path, forged(more, count * release)) is not fits

@@ -39,4 +39,5 @@ def loader(settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
 
 def raw_config(out: Path, **others: Any) -> RunConfig:
     settings: dict[str, Any] = {"algorithm": "noisy-gd", "epsilon": 4.0, "delta": 1e-4, "seed": 3, **others}
-    return RunConfig(agents=N, topology=f"ring:{N}", encode="private", whiten="on", out=str(out), **settings)
+    measured = {"encode": "private", "whiten": "on"}
+    return RunConfig(agents=N, topology=f"ring:{N}", out=str(out), **measured | settings)

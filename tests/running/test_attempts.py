@@ -94,7 +94,8 @@ def test_receipts_of_every_attempt_come_before_what_follows_from_it() -> None:
     rounds._attempts, rounds._nodes = Watched(4, 1, 2, 100.0), []
     rounds._receipts = SimpleNamespace(summed=lambda *what: happened.append("receipts"))  # type: ignore[assignment]
     rounds._transport = SimpleNamespace(reduce=lambda *what: totals.pop(0), lost={})
-    rounds._trees = SimpleNamespace(at=lambda round: lambda lost: None)  # type: ignore[assignment]
+    none = lambda round: lambda lost: None  # noqa: E731
+    rounds._trees = SimpleNamespace(at=none, carrying=none)  # type: ignore[assignment]
     rounds._method = SimpleNamespace(sum_size=2)  # type: ignore[assignment]
     assert rounds._sum(3)
     with pytest.raises(RunError, match="did not cancel"):

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet import RequestError, RunConfig, run
+from admmnet import RequestError, RunConfig
 from admmnet.data.given import Given
 from admmnet.data.settings import DataSettings
-from admmnet.methods.pp_admm import PPADMM
 from admmnet.running.entrance import prepare
 from admmnet.running.handshake import public_settings
 from admmnet.transport.local import LocalWorld
@@ -48,16 +47,6 @@ def test_a_checkpoint_belongs_to_its_settings(tmp_path: Path) -> None:
     assert (cut / "config.toml").read_text() != saved
     with pytest.raises(RequestError, match="belongs to other settings"):
         place.resume(cut)
-
-
-@pytest.mark.parametrize(("offline", "expected"), [("1:1-", True), ("1:0-1,2:1", False), (None, False)])
-def test_agents_expect_losses_where_one_stays_away(
-    offline: str | None, expected: bool, people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    prepared: list[int] = []
-    monkeypatch.setattr(PPADMM, "expect_losses", lambda method, agent: prepared.append(agent.id))
-    run(algorithm=PPADMM, data=people, topology="ring:4", rounds=2, seed=0, offline=offline, out=tmp_path / "run")
-    assert bool(prepared) is expected
 
 
 def test_shards_of_own_agents_tell_no_scales() -> None:

@@ -131,6 +131,44 @@ def test_every_attempt_at_a_sum_has_receipts(tmp_path: Path, monkeypatch: pytest
     assert any("without agent 3 from round 2 on" in note for note in notes)
 
 
+@pytest.fixture(scope="module")
+def encoded(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """A run of two rounds with stages."""
+    more = {"algorithm": "noisy-gd", "encode": "private", "whiten": "on", "rounds": 2, "epsilon": 400.0}
+    return make(tmp_path_factory.mktemp("encoded") / "run", **more)
+
+
+@pytest.fixture
+def measured(encoded: Ran, tmp_path: Path) -> Ran:
+    return replace(encoded, folder=shutil.copytree(encoded.folder, tmp_path / "run"))
+
+
+def test_stages_have_receipts_as_rounds_have(measured: Ran) -> None:
+    assert [receipt.round for receipt in measured.of(1, keeper=0)] == [-3, -2, -1, 0, 1]
+    assert unfinished(measured).judged() == 3 * 5
+    lines = measured.ledger(1).read_bytes().splitlines(keepends=True)
+    measured.ledger(1).write_bytes(b"".join(lines[:2]))
+    with pytest.raises(CheckFailed, match="has 2 lines, agent 1 told agent 0 in round -2 that it had 3"):
+        measured.judged()
+
+
+def test_different_sums_of_a_stage_name_both_ends(measured: Ran) -> None:
+    told = measured.of(1, keeper=0)
+    told[1] = told[1]._replace(total=b"x" * 32)
+    measured.write(0, told)
+    with pytest.raises(CheckFailed, match=r"agents [01] and [01] were given different sums in round -2"):
+        measured.judged()
+
+
+def test_a_stage_may_be_left_out_and_no_round(measured: Ran) -> None:
+    told = measured.of(1, keeper=0)
+    measured.write(0, [told[0], *told[2:]])
+    evidence_of(measured.folder)
+    measured.write(0, [*told[:3], told[4]])
+    with pytest.raises(CheckFailed, match="is of round 1, behind one of round -1"):
+        evidence_of(measured.folder)
+
+
 def test_a_run_without_receipts_has_none(tmp_path: Path) -> None:
     people = write_people(tmp_path / "people.npz")
     assert read_evidence(run(small(people, tmp_path / "run", seed=1)).folder) is None

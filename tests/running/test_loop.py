@@ -177,11 +177,11 @@ class LosingWorld(LocalWorld):
     ],
 )
 def test_a_private_run_does_not_drift_without_a_lost_agent(settings: dict[str, Any], tmp_path: Path) -> None:
-    """Eq. (111): what stays of a lost agent's noise may be steeper than all losses, and then no model is at rest."""
+    """Eqs. (111), (112): what stays of its noise may be steeper than all losses, and then no model is at rest."""
     people = write_people(tmp_path / "people.npz", 400, width=3, noise=0.5)
     common = {"data": people, "rounds": 150, "epsilon": 5, "seed": 2, "measure_every": 150, **settings}
     whole = run(**common, out=tmp_path / "whole")
     away = run(**common, offline="2:20-", out=tmp_path / "away")
-    lost = run(**common, transport="zmq", world=LosingWorld(), out=tmp_path / "lost")
+    lost = run(**common, transport="zmq", on_loss="continue", world=LosingWorld(), out=tmp_path / "lost")
     far, *others = (np.linalg.norm(result.theta[0]) for result in (whole, away, lost))
     assert 0.5 * far < min(others) <= max(others) < 2.0 * far

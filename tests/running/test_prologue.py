@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,11 @@ import numpy as np
 import pytest
 
 from admmnet import RunResult, run
+from admmnet.data import Records
+from admmnet.data.records import TargetRange
 from admmnet.privacy.events import DiscreteGaussian
 from admmnet.record.reader import read_run
+from admmnet.running.loading import Loader
 from tests.running.raw_runs import loader, raw_config
 
 
@@ -24,9 +28,15 @@ def error(result: RunResult) -> float:
     return float(found)
 
 
-@pytest.mark.parametrize("algorithm", ["noisy-gd", "pp-admm", "ipp-admm", "dp-dsgd", "ssp"])
-def test_a_column_of_any_size_is_learned_from(tmp_path: Path, algorithm: str) -> None:
-    result = go(tmp_path / "run", algorithm=algorithm)
+METHODS: dict[str, dict[str, Any]] = {
+    **{name: {"algorithm": name} for name in ("noisy-gd", "pp-admm", "ipp-admm", "dp-dsgd", "ssp")},
+    "sampled dp-dsgd": {"algorithm": "dp-dsgd", "clip_norm": 0.5, "sample_rate": 0.2},
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_column_of_any_size_is_learned_from(tmp_path: Path, name: str) -> None:
+    result = go(tmp_path / "run", **METHODS[name])
     assert error(result) < 0.25
     book = read_run(tmp_path / "run").ledgers
     for ledger in book.values():
@@ -37,6 +47,30 @@ def test_a_column_of_any_size_is_learned_from(tmp_path: Path, algorithm: str) ->
     assert result.summary["privacy"]["epsilon_spent"] <= 4.0 * (1.0 + 1e-9)
     notes = " ".join(result.summary["notes"])
     assert "encoding: bounds of 2 and the shape of 3 columns of numbers are measured" in notes
+
+
+def of_kind(kind: str) -> Loader:
+    """Loader of the same records with targets -1 and 1, or the first and last of three classes, for labels."""
+
+    def load(*given: Any) -> Records:
+        found = loader(*given)
+        if kind == "real":
+            return replace(found, target=TargetRange(-1.0, 1.0, 0.0))
+        shards = {i: (X, y + 1.0) for i, (X, y) in found.shards.items()}
+        return replace(found, shards=shards, y_test=found.y_test + 1.0, labels=("a", "b", "c"))
+
+    return load
+
+
+@pytest.mark.parametrize("trust", [{}, {"trust": "masked", "colluders": 1}])
+@pytest.mark.parametrize("algorithm", ["noisy-gd", "ssp"])
+@pytest.mark.parametrize("kind", ["real", "classes"])
+def test_classes_and_targets_are_learned_from(tmp_path: Path, kind: str, algorithm: str, trust: dict[str, Any]) -> None:
+    more = {"rounds": 20} if algorithm == "noisy-gd" else {}
+    result = run(raw_config(tmp_path / "run", algorithm=algorithm, **trust, **more), loader=of_kind(kind))
+    assert error(result) < {"real": 0.7, "classes": 0.25}[kind]
+    for ledger in read_run(tmp_path / "run").ledgers.values():
+        assert ledger.header["stages"] == ["bounds", "shape", "whiten"]
 
 
 def test_masked_stages_go_before_masked_rounds(tmp_path: Path) -> None:

@@ -12,6 +12,9 @@ import pytest
 
 from admmnet import read_run, run
 from admmnet.errors import CheckFailed, RequestError, RunError
+from admmnet.evidence.compare import compare, read_evidence
+from admmnet.holder.encoding import Number
+from admmnet.methods.encoding import EVEN
 from admmnet.privacy.ledger import audit
 from admmnet.record.encoding import read_found
 from admmnet.running import prologue
@@ -113,17 +116,37 @@ def test_a_seeded_run_that_dies_among_stages_goes_on_bitwise(
     assert_same(whole, go_on(cut(tmp_path / "cut", place, call, monkeypatch, after=after)))
 
 
+def lost_in(folder: Path) -> list[str]:
+    notes = json.loads((folder / "summary.json").read_text())["notes"]
+    return [note.split()[2] for note in notes if note.endswith("rows are encoded without it")]
+
+
 @pytest.mark.parametrize(("place", "call"), PLACES)
-def test_a_private_run_charges_no_stage_twice(
+def test_a_private_run_charges_no_stage_twice_and_repeats_its_answers(
     place: str, call: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = go_on(cut(tmp_path / "cut", place, call, monkeypatch, seed=None, simulate=True))
     assert charged(folder) == {i: [-3, -2, -1] for i in range(3)}
-    found, notes = read_found(folder)[1], json.loads((folder / "summary.json").read_text())["notes"]
-    lost = [note.split()[2] for note in notes if note.endswith("rows are encoded without it")]
-    assert list(found.stages) == STAGES
-    assert lost == ([STAGES[call - 1]] if place == "file" else [])
-    assert (found.whitening is None) == ("whiten" in lost)
+    found = read_found(folder)[1]
+    assert (list(found.stages), lost_in(folder)) == (STAGES, [])
+    assert found.whitening is not None
+    assert found.encoding is not None
+    tables = [column.table for column in found.encoding.columns if isinstance(column, Number)]
+    assert all(tables)
+    assert EVEN not in tables
+
+
+@pytest.mark.parametrize("call", [1, 2, 3])
+@pytest.mark.parametrize("trust", [{}, {"trust": "masked", "colluders": 1}], ids=["plain", "masked"])
+def test_a_stage_whose_answers_are_lost_stays_at_its_fallback(
+    call: int, trust: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = cut(tmp_path / "cut", "file", call, monkeypatch, seed=None, simulate=True, **trust)
+    for path in folder.glob("checkpoint/*/outbox-*"):
+        path.write_bytes(b"")
+    assert charged(go_on(folder)) == {i: [-3, -2, -1] for i in range(3)}
+    assert lost_in(folder) == [STAGES[call - 1]]
+    assert (read_found(folder)[1].whitening is None) == (call == 3)
 
 
 def test_every_stage_has_a_checkpoint_however_rare_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,6 +178,11 @@ def test_masks_receipts_and_accounts_go_on(
         others = {"account": str(tmp_path / "account")}
     folder = go_on(cut(tmp_path / "cut", place, 2, monkeypatch, seed=None, simulate=True, **others))
     assert charged(folder) == {i: [-3, -2, -1] for i in range(3)}
+    if kind == "masked":
+        evidence = read_evidence(folder)
+        assert evidence is not None
+        assert compare([evidence])
+        assert {one.round for one in evidence.starts.values()} == {-3, -2 if place == "file" else -3}
     if kind == "account":
         for file in sorted((tmp_path / "account").glob("*.jsonl")):
             book = audit.read(file, account=True)

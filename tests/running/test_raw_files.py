@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 from typing import Any
@@ -74,11 +75,44 @@ def test_where_auto_was_not_tried_the_schema_must_say_all() -> None:
             go(data, no_test=True, no_account=True, **how)
 
 
-def test_what_is_declared_whole_is_not_measured() -> None:
-    whole = {**SCHEMA, "numeric": [], "categorical": [], "columns": {"age": {"kind": "numeric", "low": 0, "high": 99}}}
-    result = go(people(Path("mine.csv"), 200), schema={**whole, "drop": ["*"]}, seed=1, out="one")
+BOUNDED: dict[str, Any] = {"kind": "numeric", "low": 0, "high": 99}
+WHOLE = {**SCHEMA, "numeric": [], "categorical": [], "columns": {"age": BOUNDED}, "drop": ["pay", "ward"]}
+
+
+def test_columns_with_bounds_are_measured_where_noise_does_not_drown_them() -> None:
+    many, few = people(Path("many.csv")), people(Path("few.csv"), 20)
+    private: dict[str, Any] = {"schema": WHOLE, "no_test": True, "no_account": True}
+    result = go(many, out="many", **private)
+    assert result.summary["data"]["features"] == 9
+    assert "the shape of 1 columns of numbers are measured" in " ".join(result.summary["notes"])
+    result = go(few, out="few", account="few-account", **{**private, "no_account": False})
+    assert result.summary["data"]["features"] == 2
+    assert "encoding: nothing is measured, as noise would drown 1 columns" in " ".join(result.summary["notes"])
+    assert all("stages" not in ledger.header for ledger in read_run("few").ledgers.values())
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"algorithm": "ipp-admm"},
+        {"encode": "declared"},
+        {"schema": {**WHOLE, "columns": {"age": {**BOUNDED, "scale": "log"}}}},
+    ],
+)
+def test_other_columns_with_bounds_are_encoded_as_declared(others: dict[str, Any]) -> None:
+    result = go(people(Path("mine.csv")), **{"schema": WHOLE, "seed": 1, "out": "one", **others})
     assert result.summary["data"]["features"] == 2
     assert "encoding:" not in " ".join(result.summary["notes"])
+
+
+def test_the_check_says_what_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("schema.json").write_text(json.dumps(WHOLE))
+    assert run_command_line(["data", "check", people(Path("mine.csv"), 50), "--schema", "schema.json"]) == 0
+    text = capsys.readouterr().out
+    assert "column 'age': shape between 0 and 99 is measured by a noisy sum, 8 features" in text
+    assert "else they keep their bounds, a feature each" in text
+    assert run_command_line(["data", "show", "mine.csv", "--schema", "schema.json"]) == 0
+    assert "where noise does not drown it" in capsys.readouterr().out
 
 
 def test_a_simulation_and_all_of_its_yardsticks_use_one_encoding() -> None:

@@ -2,7 +2,8 @@
 
 The statement and its proof are in docs/trouble.md. What is tested is what the proof rests on: the events of a
 round in which an agent takes part are those that were calibrated, the problem it solves has the convexity that
-they name, and an agent that is away draws, charges and says nothing.
+they name, and an agent that is away draws, charges and says nothing. Where a changed start is planned anew charges
+are others, as many a round, and come to no more than the budget (docs/privacy.md, Theorem 31).
 """
 
 from __future__ import annotations
@@ -83,7 +84,8 @@ def play(problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call
 
 
 def away(agent: int, round: int) -> bool:
-    return (agent == 3 and 2 <= round <= 5) or (agent == 1 and round >= 4)
+    """Agent 2 has no neighbour in rounds 4 and 5, and waits."""
+    return (agent == 3 and 2 <= round <= 5) or (agent == 1 and round >= 4) or (agent == 2 and round in (4, 5))
 
 
 @pytest.mark.parametrize(("algorithm", "method", "more"), METHODS, ids=str)
@@ -91,6 +93,7 @@ def test_charges_are_those_of_a_run_without_trouble(
     algorithm: str, method: str, more: dict[str, Any], play: Callable[..., Played]
 ) -> None:
     settings = {"algorithm": algorithm, "method": method, **more}
+    anew = algorithm != "ipp-admm" and method == "proven"
     calm, storm = play(**settings), play(**settings, **STORM)
     for agent, (before, after) in enumerate(zip(calm.events, storm.events, strict=True)):
         assert after
@@ -102,10 +105,14 @@ def test_charges_are_those_of_a_run_without_trouble(
         if algorithm == "r-admm":  # a recycled round needs the gradient of the round before
             expected = {key for key in expected if not (key[0] % 2 and away(agent, key[0] - 1))}
         assert set(after) == expected
-        assert {key: before[key] for key in expected} == after
-    assert set(storm.asked) <= set(calm.asked)
+        if not anew:
+            assert {key: before[key] for key in expected} == after
+    assert anew or set(storm.asked) <= set(calm.asked)
     assert len(storm.asked) < len(calm.asked) or algorithm == "ipp-admm"
     for one, two in zip(calm.result.summary["per_agent"], storm.result.summary["per_agent"], strict=True):
+        if anew:
+            assert two["epsilon_spent"] <= two["epsilon_target"] == two["epsilon_proven"]
+            continue
         assert one["rho_proven"] == two["rho_proven"]  # the worst case was fixed before
         assert two["rho"] <= two["rho_proven"] * (1 + 1e-12)
     lost = np.abs(calm.result.theta - storm.result.theta).max()

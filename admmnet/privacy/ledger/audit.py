@@ -16,7 +16,7 @@ from admmnet.privacy.contract import EARLIEST, Contract
 from admmnet.privacy.events import Event
 from admmnet.privacy.filters import Count, Spend
 from admmnet.privacy.ledger import checks
-from admmnet.privacy.ledger.form import NO_DIGEST, EndLine, Line, ResumeLine, RunLine, Total, total_line
+from admmnet.privacy.ledger.form import NO_DIGEST, EndLine, Line, ResumeLine, RunLine, StartLine, Total, total_line
 from admmnet.privacy.ledger.lines import NOTHING, digest, is_torn, is_whole
 
 
@@ -29,6 +29,15 @@ class Start:
     events: int = 0
     filter: Spend | None = None
     """Of all runs of the account, as this one's line states it."""
+
+
+class Changed(NamedTuple):
+    """A start that was planned anew: its first round, its line's number, the events before it, and its slots."""
+
+    round: int
+    line: int
+    events: int
+    slots: Count
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,8 @@ class VerifiedLedger:
     """Where its run began; in an account, where every run began."""
     resumed: tuple[int, ...] = ()
     """Rounds from which a private run went on after an interruption."""
+    changed: tuple[Changed, ...] = ()
+    """Starts that were planned anew."""
     account: str | None = None
     """Digest of the account's last line when the run ended; None without account."""
 
@@ -142,7 +153,7 @@ def check(strand: Strand, *, account: bool = False, keep: bool = True) -> Verifi
         totals, left, payer, facts = empty(reading.form), _whole(reading), reading, checks.LedgerFacts.of(header)
         total, before = Total(**total_line(totals, reading)), digest(raw)
         events: list[tuple[int, Event, dict[str, Any]]] = []
-        starts, resumed, head = [Start(filter=reading.account)], list[int](), None
+        starts, resumed, changed, head = [Start(filter=reading.account)], list[int](), list[Changed](), None
         finished, count, last_round, last = False, 0, EARLIEST, 0
         for number, data in lines:
             link = b'"previous":"%b"}' % before.encode()
@@ -171,6 +182,12 @@ def check(strand: Strand, *, account: bool = False, keep: bool = True) -> Verifi
                     facts = checks.LedgerFacts.of(header)
                     starts.append(Start(before, number, count, reading.account))
                     last_round = EARLIEST
+                elif isinstance(line, StartLine):
+                    if account or line.round <= max(last_round, -1):
+                        raise CheckFailed(f"is no start of round {line.round}, which the lines before it have passed")
+                    payer = reading = checks.start_contract(line, header, reading)
+                    left, last_round = _whole(reading), line.round
+                    changed.append(Changed(line.round, number, count, cast("Count", reading.filter)))
                 elif isinstance(line, ResumeLine):
                     if header.noise != "private":  # a seed makes the same noise again
                         raise CheckFailed("is not the resumption of a private run")
@@ -186,7 +203,7 @@ def check(strand: Strand, *, account: bool = False, keep: bool = True) -> Verifi
         if strand.torn and finished and header.noise == "seeded":
             raise CheckFailed("the beginning of a line stands behind the end line")
         checks.hold_budget(payer, totals)
-        finished, kept = finished and not strand.torn, (tuple(starts), tuple(resumed), head)
+        finished, kept = finished and not strand.torn, (tuple(starts), tuple(resumed), tuple(changed), head)
         first: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(header))
         return VerifiedLedger(first, reading, tuple(events), count, last, totals, finished, strand.torn, *kept)
     except CheckFailed as error:

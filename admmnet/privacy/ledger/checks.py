@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
@@ -23,7 +24,16 @@ from admmnet.privacy.events import (
     relation_of,
 )
 from admmnet.privacy.filters import Count, Spend
-from admmnet.privacy.ledger.form import EventLine, HeaderLine, RunLine, event_bytes, event_line, filter_of, stated
+from admmnet.privacy.ledger.form import (
+    EventLine,
+    HeaderLine,
+    RunLine,
+    StartLine,
+    event_bytes,
+    event_line,
+    filter_of,
+    stated,
+)
 
 TOLERANCE = 1e-9
 """Relative difference allowed between a recorded cost and its recomputation on another machine."""
@@ -45,8 +55,9 @@ def contract_of(line: HeaderLine, *, account: bool = False) -> Contract:
     if epsilon is not None and delta is not None:
         promise = Promise(epsilon, delta, line.accountant, line.adjacency, line.group_size or 1, line.colluders)
     try:
-        run, over = filter_of(line.filter, line.budget), filter_of(line.account_filter, line.budget)
-        contract = Contract(promise, run, cast("Spend | None", over), line.method, line.covered is None)
+        filters = (filter_of(one, line.budget) for one in (line.filter, line.account_filter, line.run_filter))
+        own, over, run = cast("tuple[Count | Spend | None, Spend | None, Spend | None]", tuple(filters))
+        contract = Contract(promise, own, over, line.method, line.covered is None, run)
         sound = contract.sound()
     except ArithmeticError:
         sound = False
@@ -65,6 +76,17 @@ def contract_of(line: HeaderLine, *, account: bool = False) -> Contract:
     if encode(structs.replace(line, **expected)) != encode(line) or (line.adjacency == "zero-out" and line.neighbours):
         raise CheckFailed(f"is not the {line.adjacency} header of its budget and filter")
     return _shared(contract)
+
+
+def start_contract(line: StartLine, header: HeaderLine, before: Contract) -> Contract:
+    """Contract of a changed start: other slots within the limit of the run, Theorem 31."""
+    try:
+        slots = filter_of(line.filter, header.budget)
+    except AdmmnetError as error:
+        raise CheckFailed(f"filter: {error}") from None
+    if before.run is None or not isinstance(slots, Count):
+        raise CheckFailed("is a start that was planned anew, and the header has no run_filter")
+    return _shared(replace(before, filter=slots))
 
 
 @lru_cache(maxsize=SHARED)
@@ -116,7 +138,7 @@ def taken(contract: Contract, left: tuple[int, ...], event: Event) -> tuple[int,
     except AdmmnetError as error:
         raise CheckFailed(str(error)) from None
     if found is None:
-        raise CheckFailed(f"{event.mechanism}: more of it is charged than its header plans")
+        raise CheckFailed(f"{event.mechanism}: more of it is charged than its plan has")
     return found
 
 

@@ -7,16 +7,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from admmnet.errors import RequestError
 from admmnet.forms import encode
-from admmnet.privacy.budget import Totals
+from admmnet.privacy.budget import Totals, grown
 from admmnet.privacy.contract import MemoryLedger
 from admmnet.privacy.events import Event
+from admmnet.privacy.filters import Count
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.account import AccountFile
-from admmnet.privacy.ledger.form import EndLine, Header, ResumeLine, Total, event_bytes, shared_total
+from admmnet.privacy.ledger.form import (
+    EndLine,
+    Header,
+    Planned,
+    ResumeLine,
+    StartLine,
+    Total,
+    event_bytes,
+    filter_line,
+    shared_total,
+)
 from admmnet.privacy.ledger.lines import Chain, ChainFile, create, digest, mend
 from admmnet.types import BEFORE
 
@@ -121,6 +132,8 @@ class Ledger(MemoryLedger):
         self._place = path if isinstance(path, LedgerFile) else LedgerFile(path, durable=durable, kept=kept)
         self.path, self._account, self._closed = self._place.path, account, False
         self.charged = BEFORE
+        self._spanned = self.totals if account is None else account.past
+        self._changed: dict[int, tuple[Totals, Count]] = {}  # starts of the run so far that were planned anew
         header = header if account is None else replace(header, account=account.place)
         if since is None or (since == BEGINNING and not self.path.exists()):
             self.chain, self._lines = self._place.begin(encode(header.line())), 1
@@ -145,9 +158,8 @@ class Ledger(MemoryLedger):
             )
         self.refused_at = since.refused_at
         if header.noise == "seeded":
-            for _, event, _ in book.events[: since.events]:
-                self._count(event)
             self._lines = since.lines or 1
+            self._recount(book, since.events)
             if self._account is not None:
                 self._account.rewind(header, since.events)
             return self._place.resume(lines[: self._lines], lines[self._lines :])
@@ -156,10 +168,9 @@ class Ledger(MemoryLedger):
                 f"the ledger {self.path} has {book.count} charges, and there is no checkpoint that knows of them: put "
                 "it back, or run anew with --account, so that what is spent counts"
             )
-        for round, event, _ in book.events:
-            self._count(event)
-            self.charged = max(self.charged, round)
         self._lines = len(lines) + 1
+        self._recount(book, len(book.events))
+        self.charged = max((round for round, _, _ in book.events), default=BEFORE)
         if self._account is not None:
             self._account.resume(header, since.round, len(book.events))
             if self._account.filter is not None:  # which another run has lowered since, or is the header's
@@ -167,6 +178,50 @@ class Ledger(MemoryLedger):
         chain = self._place.resume(lines, [])
         chain.append(encode(ResumeLine(since.round, chain.previous)))
         return chain
+
+    def _recount(self, book: audit.VerifiedLedger, events: int) -> None:
+        """Take so many events of the file for charged, each in its start."""
+        begun = [start for start in book.changed if start.line <= self._lines]
+        for place in range(events + 1):
+            while begun and begun[0].events == place:
+                start = begun.pop(0)
+                self._changed[start.round] = self._spanned, start.slots
+                super().renew(start.slots)
+            if place < events:
+                self._count(book.events[place][1])
+
+    def _count(self, event: Event) -> None:
+        self._spanned = grown(self._spanned, event)
+        super()._count(event)
+
+    def before(self, round: int) -> Totals:
+        """What had been spent, of its account, too, when the start that begins with a round was planned, or by now."""
+        return self._changed[round][0] if round in self._changed else self._spanned
+
+    def begin(self, round: int, slots: Count, neighbours: tuple[int, ...], weight: float | None) -> None:
+        """Go on under the slots of a changed start, which are written down; once, whatever start repeats it.
+
+        Raises
+        ------
+        RequestError
+            If the run had other slots in it before it was interrupted.
+        """
+        if round not in self._changed:
+            self._changed[round] = self._spanned, slots
+            self.renew(slots)
+            line = StartLine(
+                round=round,
+                neighbours=neighbours,
+                weight=weight,
+                filter=cast("Planned", filter_line(slots)),
+                previous=self.chain.previous,
+            )
+            self._append(encode(line))
+        elif self._changed[round][1].planned != slots.planned:
+            raise RequestError(
+                f"the ledger {self.path} has another plan from round {round} on than this run makes: resume with the "
+                "records, settings and version of admmnet that the run had, or run anew"
+            )
 
     def place(self, round: int) -> Place:
         """Where the ledger stands after ``round`` rounds."""

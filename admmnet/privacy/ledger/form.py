@@ -95,6 +95,8 @@ class HeaderLine(
     """which arithmetic calibrated the noise and guards the budget"""
     filter: Planned | Limit | None = None
     """what the run may charge, by Theorem 25 or 5: see below. Absent without privacy"""
+    run_filter: Limit | None = None
+    """the same of all starts of the run, where changed ones are planned anew: `filter` is of the first one then"""
     account_filter: Limit | None = None
     """the same of all runs of the account, fixed by its first run; absent without account"""
     group_size: Annotated[int, Meta(ge=2, le=2**53)] | None = None
@@ -126,6 +128,9 @@ class HeaderLine(
     else was read from the rows"""
     stages: tuple[Literal["bounds", "shape", "whiten"], ...] = ()
     """sums that are asked before round 0, in rounds -3, -2 and -1; absent where there are none"""
+    encoding_from: Digest | None = None
+    """of a run with `--encode from:RUN`: sha256 of RUN's manifest.json. What RUN measured is charged there; absent
+    elsewhere"""
     shards: Literal["fixed"]
     """who holds which record does not change and is public. A private run refuses a split that looks at values"""
     admmnet: str
@@ -178,6 +183,23 @@ class EndLine(
     """sha256 of the bytes of the line before, without its newline"""
 
 
+class StartLine(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="kind", tag="start"
+):
+    """Where other agents take part, and what the run may charge from there on was planned anew."""
+
+    round: Round
+    """first round of the start"""
+    neighbours: tuple[Number, ...]
+    """who hears the agent in it"""
+    weight: Positive | None = None
+    """w_i in it, as of the header"""
+    filter: Planned
+    """what it may charge, by Theorem 25, within the header's `run_filter` (Theorem 31)"""
+    previous: Digest
+    """sha256 of the bytes of the line before, without its newline"""
+
+
 class ResumeLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="resume"):
     """Where a run without a seed goes on after an interruption: charges before it stand."""
 
@@ -187,7 +209,7 @@ class ResumeLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kin
     """sha256 of the bytes of the line before, without its newline"""
 
 
-Line = HeaderLine | RunLine | EventLine | EndLine | ResumeLine
+Line = HeaderLine | RunLine | StartLine | EventLine | EndLine | ResumeLine
 
 
 @dataclass(frozen=True)
@@ -208,6 +230,7 @@ class Header:
     loss_digest: str | None = None
     weight: float | None = None
     stages: tuple[str, ...] = ()
+    encoding_from: str | None = None
 
     def line(self) -> HeaderLine:
         """Return the header as the ledger keeps it."""
@@ -233,8 +256,9 @@ def stated(contract: Contract) -> dict[str, Any]:
         else Budget(float(promise.epsilon), float(promise.delta)),
         "delta_clipping": contract.delta_clipping,
         "accountant": promise.accountant,
-        "filter": _filter_line(contract.filter),
-        "account_filter": _filter_line(contract.account),
+        "filter": filter_line(contract.filter),
+        "run_filter": filter_line(contract.run),
+        "account_filter": filter_line(contract.account),
         "group_size": promise.group if promise.group > 1 else None,
         "method": contract.form,
         "covered": None if contract.covered else False,
@@ -244,7 +268,7 @@ def stated(contract: Contract) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=SHARED)
-def _filter_line(filter: Count | Spend | None) -> Planned | Limit | None:
+def filter_line(filter: Count | Spend | None) -> Planned | Limit | None:
     """What a filter lets through."""
     if filter is None:
         return None
@@ -254,7 +278,7 @@ def _filter_line(filter: Count | Spend | None) -> Planned | Limit | None:
 
 
 def filter_of(line: Planned | Limit | None, budget: Budget) -> Count | Spend | None:
-    """Filter of a header's ``filter`` or ``account_filter``.
+    """Filter of a header's ``filter``, ``run_filter`` or ``account_filter``, or of a start.
 
     Raises
     ------

@@ -70,7 +70,7 @@ class Keeper:
         tree = spanning_tree(plan.graph)
         # at most the diameter: who begins a round has heard of all before from its neighbours
         self._apart = min(transport.world.size - 1, 2 * int(tree.depth.max())) if tree is not None else 0
-        self._first = min((stage.number for stage in plan.prologue.stages), default=0)
+        self.first = min((stage.number for stage in plan.prologue.stages), default=0)
         self.starts: list[Start] = []  # those of the run so far, this one the last
         self.known = ""  # what stages have found, as encoding.json says it
         self.notes: tuple[str, ...] = ()  # what the reader of the run must know of its resumption
@@ -100,6 +100,11 @@ class Keeper:
             past = self.past[agent.id]
             agent.door.marks |= past.marks
             agent.door.outbox = Outbox(self.starts[-1].name, past.answers, agent.ledger.charged)
+
+    def repeats(self, round: int, agents: Sequence[Node]) -> bool:
+        """Whether these agents can be asked in a round that some may have been charged for: their answers are there."""
+        charged = (agent.id for agent in agents if agent.ledger.charged >= round)
+        return round not in self.void and all(round in self.past[i].answers for i in charged)
 
     def restore(self, blocks: Sequence[Sequence[Node]], tail: TailAverage) -> None:
         """Give agents, solvers and the running mean their state back."""
@@ -276,7 +281,7 @@ class Keeper:
             seen = seen or bool(paths)
             if mine <= agents:
                 found[done] = paths
-        return found if seen else {self._first: []}
+        return found if seen else {self.first: []}
 
     def _read(self, paths: Sequence[Path]) -> None:
         wanted = set(self._transport.agents)

@@ -43,6 +43,8 @@ def node_state(node: Node, *, seeded: bool) -> State:
     agent = node.agent
     state = {name: np.asarray(getattr(agent, name)) for name in _COUNTS}
     state |= {"marks": _words(node.door.marks)} | kept_state(agent.state)
+    if node.moved is not None:
+        state["moved"] = node.moved
     if not seeded:
         return state
     secret = node.door.secret
@@ -123,6 +125,7 @@ def restore_node(node: Node, state: State, *, seeded: bool) -> None:
         setattr(agent, name, state[name].item())
     node.door.marks |= frozenset(state["marks"].tolist())
     _set_fields(agent.state, _below("state", state))
+    node.moved = state["moved"].copy() if node.moved is not None and "moved" in state else node.moved
     if not seeded:
         return
     secret = node.door.secret

@@ -1,0 +1,120 @@
+"""The starts of a run, one after the other: each has fixed members, and goes on from what they bring.
+
+docs/algorithms.md, "A changed start", eq. (112); docs/privacy.md, Theorem 31. Masked and other sums go on as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+
+from admmnet.graph.simple import parts_of
+from admmnet.methods.base import AgentPlan, Method
+from admmnet.methods.blame import blaming
+from admmnet.privacy.calibrate import Target
+from admmnet.privacy.contract import Contract
+from admmnet.privacy.filters import Count
+from admmnet.running.contract import contract_of
+from admmnet.running.node import Node
+from admmnet.running.plan import Prepared, nominal_of, renewed
+from admmnet.transport import Transport, edge
+from admmnet.transport.collective import run_on_all
+from admmnet.types import Matrix, Vector
+
+
+class Chain:
+    """Starts of a run on its graph, of this process's agents, ascending."""
+
+    def __init__(self, plan: Prepared, transport: Transport, agents: Sequence[Node]) -> None:
+        self._plan, self._transport, self._agents = plan, transport, agents
+        self._faults = plan.faults if plan.method.verb == "exchange" else None
+        self._changes = () if self._faults is None else self._faults.changes
+        self._anew = renewed(plan.method)
+
+    def go_on(self, round: int) -> None:
+        """Plan the starts that an interrupted run has had before a round, as they were; states are not touched."""
+        for first in self._changes:
+            if first < round and self._anew and (members := self._members(first)):
+                self._planned(first, members)
+
+    def begin(self, round: int) -> None:
+        """Begin the start of a round, if other members take part from it on: plan it anew, and centre, eq. (112)."""
+        members = self._members(round) if round in self._changes else ()
+        if not members:
+            return
+        theta, duals = self._brought()
+        shifts: dict[int, Vector] = {}
+        for part in parts_of(self._plan.graph, {i for i in members if not np.isnan(duals[i, 0])}):
+            shifts |= dict.fromkeys(part, duals[sorted(part)].mean(axis=0))
+        before = {node.id: node.agent.state for node in self._agents}
+        if self._anew:
+            self._planned(round, members)
+        for node in self._agents:
+            if node.id in members:
+                old: Any = before[node.id]
+                if hasattr(old, "heard"):
+                    old.heard = theta[list(node.agent.neighbours)]
+                node.agent.state = node.method.carry(node.agent, old, shifts.get(node.id))
+
+    def _members(self, round: int) -> dict[int, None]:
+        """Agents of the start that a round belongs to, ascending."""
+        assert self._faults is not None
+        return dict.fromkeys(np.flatnonzero(self._faults.members(round)).tolist())
+
+    def _brought(self) -> tuple[Matrix, Matrix]:
+        """Last vectors and duals of all agents, shape (N, d) each; nan for the dual of who has none."""
+        size = self._plan.method.size
+        rows = np.zeros((len(self._agents), 2 * size + 1))
+        for row, node in zip(rows, self._agents, strict=True):
+            theta, shared = getattr(node.agent.state, "theta", None), node.method.shared(node.agent)
+            row[:size] = 0.0 if theta is None else theta
+            row[size:-1], row[-1] = (0.0, 0.0) if shared is None else (shared, 1.0)
+        said = edge.collect(self._transport, rows)
+        return said[:, :size], np.where(said[:, -1:] == 1.0, said[:, size:-1], np.nan)
+
+    def _planned(self, round: int, members: Collection[int]) -> None:
+        """Give the members the agents, and the slots, of a start that is planned for the rounds that are left."""
+        plan, world = self._plan, self._transport.world
+        settings = replace(plan.settings, rounds=plan.rounds - round)
+        kind, graph = settings.chosen_method, plan.graph.among(members)
+        nodes = [node for node in self._agents if node.id in members]
+        owners = [[i for i in own if i in members] for own in self._transport.layout.owners]
+        targets = {node.id: _target(node, round) for node in nodes}
+        facts = replace(
+            plan.method.facts,
+            graph=graph if isinstance(plan.method.facts.graph, type(graph)) else graph.networkx,
+            counts={i: plan.data.counts[i] for i in members},
+            nominal=nominal_of(settings, world, owners, targets),
+            first=round,
+        )
+
+        def plans() -> tuple[Method, list[tuple[AgentPlan, Contract]]]:
+            with blaming(kind):
+                method: Method = kind(settings, facts)
+                found = [method.plan(node.id, targets[node.id]) for node in nodes]
+            agents = len(members)
+            return method, [
+                (own, contract_of(settings, own.charges, targets[node.id], agents))
+                for node, own in zip(nodes, found, strict=True)
+            ]
+
+        method, found = run_on_all(world, plans)
+        for node, (own, contract) in zip(nodes, found, strict=True):
+            agent, old = method.agent(node.id, own), node.agent
+            agent.releases, agent.sent, agent.numbers = old.releases, old.sent, old.numbers
+            node.agent, node.method = agent, method
+            if contract.promise is not None:
+                weight = None if own.weight == 1.0 else own.weight
+                node.ledger.begin(round, cast("Count", contract.filter), agent.neighbours, weight)
+
+
+def _target(node: Node, round: int) -> Target:
+    """What an agent may spend in all of the run, by the limit of its contract, and what it had before the start."""
+    contract = node.ledger.contract
+    if contract.promise is None:
+        return Target(float("inf"), 1.0, form=contract.form)
+    promise, spent = contract.promise, node.ledger.before(round)
+    return Target(promise.epsilon, promise.delta, promise.accountant, spent, contract.run, contract.form)

@@ -1,0 +1,70 @@
+"""`admmnet data show --run`: what a run has measured of its records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from admmnet import run
+from admmnet.cli import run_command_line
+from admmnet.errors import RequestError
+from admmnet.predict.released import released
+from tests.running.raw_runs import ENCODING, loader, raw_config
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run(raw_config(tmp_path_factory.mktemp("runs") / "one", rounds=1), loader=loader).folder
+
+
+def test_columns_as_they_were_measured(folder: Path) -> None:
+    facts = released(folder)
+    assert (facts["mode"], facts["stages"], facts["encoding_from"]) == (
+        "simulation",
+        ["bounds", "shape", "whiten"],
+        None,
+    )
+    assert [entry["kind"] for entry in facts["columns"]] == ["number", "words", "number", "number"]
+    assert sum(entry["features"] for entry in facts["columns"]) + 1 == ENCODING.width == facts["whitening"]["features"]
+    first, _, _, last = facts["columns"]
+    assert first["low"] < 1e3 < first["high"]
+    quantiles = list(first["quantiles"].values())
+    assert quantiles == sorted(quantiles)
+    assert last["quantiles"]["0.5"] == pytest.approx(0.5, abs=0.05)
+
+
+def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["data", "show", "--run", str(folder)]) == 0
+    text = capsys.readouterr().out
+    assert "a simulation run on census: nothing is protected; sums: bounds, shape, whiten" in text
+    assert "; below: 1 %" in text
+    assert run_command_line(["data", "show", "--run", str(folder), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == released(folder)
+
+
+def test_noise_that_drowns_a_column_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    noisy = run(raw_config(tmp_path / "run", rounds=1, epsilon=0.02), loader=loader).folder
+    assert run_command_line(["data", "show", "--run", str(noisy)]) == 0
+    assert "drowned by noise, or not measured: on a public curve" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "match"),
+    [
+        ([], "name a data set or a file, or a run folder with --run DIR"),
+        (["adult", "--run", "."], "name a data set or a file, or a run folder with --run DIR"),
+        (["--run", ".", "--balance"], "--balance goes with a file, not with --run"),
+        (["--run", "nowhere"], "nowhere is no run folder"),
+    ],
+)
+def test_wrong_requests(words: list[str], match: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["data", "show", *words]) == 2
+    assert match in capsys.readouterr().err
+
+
+def test_a_run_that_has_measured_nothing(tmp_path: Path) -> None:
+    plain = run(raw_config(tmp_path / "run", data="census", encode="declared", whiten="off", rounds=1)).folder
+    with pytest.raises(RequestError, match="has measured nothing of its records"):
+        released(plain)

@@ -111,6 +111,10 @@ class RunError(AdmmnetError):
     exit_code = 3
 
 
+class StartEnded(RunError):
+    """Something has ended this start of a run, which can go on from its checkpoints if all agents are there again."""
+
+
 class CertificateError(RunError):
     """A solve missed its certificate; the figures in the message depend on the records."""
 

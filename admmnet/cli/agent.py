@@ -67,6 +67,7 @@ def agent(
     `run` and must be the same at every agent. This agent's ledger and the network's figures go to a run folder
     of its own.
     """
+    from admmnet.cli.again import Starts, keeping
     from admmnet.cli.progress import Progress
     from admmnet.forms import read_form
     from admmnet.identity.dumps import forbid_dumps
@@ -78,6 +79,7 @@ def agent(
     from admmnet.transport.hosts.keys import secret_path
     from admmnet.transport.hosts.network import read_network
     from admmnet.transport.zmq.linger import give
+    from admmnet.transport.zmq.membership import RunEnded
     from admmnet.transport.zmq.start import Overtaken
 
     if flags["resume"] == AUTO and flags["out"] is not None and (Path(flags["out"]) / SUMMARY).exists():
@@ -101,27 +103,33 @@ def agent(
     reporter = None if report is None else Reporter(report, answered=answered)
     teller = reporter or progress
     relayed = Hearer(reporter.event, "info", number) if reporter else nullcontext()
-    try:
-        with relayed, telling(agent=number) as figures, progress:
-            asker = _asker(network, number, keys, settings)
+    how: dict[str, Any] = {"on_start": teller.start, "on_round": teller.round, "stoppable": answered, "debug": debug}
+    settings = settings if parent is not None else keeping(settings)
+    starts = Starts(settings)
+    with relayed, telling(agent=number) as figures:
+        while True:
+            world = None
             try:
-                world = open_agent(network, number, settings, keys, identity, parent, asker)
+                world = open_agent(network, number, settings, keys, identity, parent, starts.wait)
+                if figures is not None:
+                    figures.live = world.figures
+                with progress:
+                    result = run(settings, world=world, **how)
+                break
             except Overtaken:
                 return
-            finally:
-                if asker is not None:
-                    asker.close()
-            if figures is not None:
-                figures.live = world.figures
-            result = run(
-                settings, world=world, on_start=teller.start, on_round=teller.round, stoppable=answered, debug=debug
-            )
-    except RunError as error:
-        from admmnet.transport.zmq.membership import RunEnded
-
-        if report is not None and isinstance(error, RunEnded):
-            sys.exit(error.exit_code)  # the starter hears why from its source
-        raise
+            except RunError as error:
+                if report is not None and isinstance(error, RunEnded):
+                    sys.exit(error.exit_code)  # the starter hears why from its source
+                if parent is not None:
+                    raise
+                if world is not None:
+                    world.close()
+                settings = starts.after(settings, error, met=world is not None)
+                if world is not None:
+                    text = f"{error}; going on when all are there again"
+                    say("start-ended", text, "warning")
+                    print(f"admmnet: {text}", file=sys.stderr, flush=True)
     tell(result, quiet=quiet, as_json=as_json, told=progress.told)
     lost = {entry["agent"] for entry in result.summary["per_agent"] if entry["lost_at"] is not None}
     if parent is None and settings.linger and (missing := set(world.member.lost) - lost):
@@ -132,12 +140,13 @@ def agent(
 
 def _asker(network: Network, number: int, keys: Keys | None, settings: RunConfig) -> Asker | None:
     """Ask the neighbours for the end of a run: only who has closed its ledger can have missed that."""
+    from admmnet.cli.again import folder_of
     from admmnet.evidence.receipts import start_keys
     from admmnet.record.finish import adopt
     from admmnet.record.folder import ledger_path
     from admmnet.transport.zmq.linger import Asker
 
-    folder = Path(str(settings.resume))
+    folder = folder_of(settings)
     ledger = ledger_path(folder, number, len(network.peers))
     if not ledger.exists() or not ledger.read_bytes().splitlines()[-1].startswith(b'{"kind":"end"'):
         return None
@@ -214,9 +223,12 @@ def open_agent(
     keys: Keys | None,
     identity: Identity,
     parent: int | None,
-    asker: Asker | None = None,
+    connect: float,
 ) -> ZmqWorld:
-    """Connect an agent to its neighbours; Overtaken says that they have answered the ``asker`` meanwhile."""
+    """Connect an agent to its neighbours, of whom the next must come within ``connect`` seconds.
+
+    Overtaken says that the run has ended without it, and that its folder has been finished from theirs.
+    """
     from admmnet.running.faults import schedule_of
     from admmnet.running.handshake import public_settings
     from admmnet.transport.zmq.membership import Membership
@@ -233,17 +245,24 @@ def open_agent(
         keys=keys,
         identity=identity,
         deadlines=Deadlines(
-            connect=settings.connect_deadline,
+            connect=connect,
             heartbeat=settings.heartbeat_deadline,
             round=settings.round_deadline,
             shutdown=settings.shutdown_deadline,
         ),
         on_loss=settings.on_loss,
+        begun=settings.resume is not None,
         parent=parent,
         shared_folder=parent is not None,
     )
-    member.overtaken = None if asker is None else asker.taken
-    return ZmqWorld(member)
+    asker = _asker(network, number, keys, settings)
+    if asker is None:
+        return ZmqWorld(member)
+    member.overtaken = asker.taken
+    try:
+        return ZmqWorld(member)
+    finally:
+        asker.close()
 
 
 def own_secrets(network: Network, number: int, secret: Path) -> tuple[Keys | None, Identity]:

@@ -43,9 +43,9 @@ class Progress:
         """Say what is worth knowing before the run, and show the bar."""
         if not self._told:
             return
-        self.told = plan.advice
-        for note in self.told:
+        for note in plan.advice if plan.advice != self.told else ():  # a run that goes on has said them
             print(f"note: {note}", file=sys.stderr, flush=True)
+        self.told = plan.advice
         self._begin, self._unit = time.monotonic(), "epoch" if plan.config.baseline else "round"
         self._metric = "mean-squared-error" if plan.task == "real" else "error"
         if sys.stderr.isatty():

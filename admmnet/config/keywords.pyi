@@ -38,6 +38,8 @@ class Settings(TypedDict, total=False):
     receipts: bool
     connect_deadline: float
     heartbeat_deadline: float
+    regroup_deadline: float
+    strikes: int
     round_deadline: float
     shutdown_deadline: float
     linger: float

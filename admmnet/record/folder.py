@@ -7,6 +7,7 @@ import fcntl
 import hashlib
 import io
 import re
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from math import isnan
@@ -83,6 +84,23 @@ def create_folder(folder: Path) -> None:
         raise RequestError(
             f"cannot make the run folder {folder}: {error.strerror}; name another one with --out"
         ) from None
+
+
+def clear_unbegun(folder: Path, other: str) -> None:
+    """Empty the folder of a run that died before its first round, because ``other`` has none of it.
+
+    Raises
+    ------
+    RequestError
+        If there are checkpoints, or anything was charged.
+    """
+    spent = any(len(path.read_bytes().splitlines()) > 1 for path in (folder / "ledger").glob("*.jsonl"))
+    if spent or any((folder / CHECKPOINT).glob("*/part-*.npz")):
+        raise RequestError(
+            f"{other} begins a run, and {folder} goes on with one: give it the folder that it had, or run anew"
+        )
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def hold(folder: Path, *, first: bool) -> BinaryIO:

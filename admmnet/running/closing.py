@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from admmnet.data import ENCODING
-from admmnet.errors import RunError
+from admmnet.errors import StartEnded
 from admmnet.evidence.members import Members
 from admmnet.files import staged, write_whole
 from admmnet.forms import encode
@@ -81,7 +81,7 @@ def write_end(
 
 
 def agreed_end(transport: Transport, members: Members, theta: Matrix, summary: Summary) -> bytes:
-    """finish.json, once a quorum has signed the same end; RunError if fewer have: the run can go on."""
+    """finish.json, once a quorum has signed the same end; StartEnded if fewer have."""
     world, digest = transport.world, digest_of_end(theta, summary)
     mine = min(members.own)
     said = world.gather([digest, members.own[mine].sign(staged_statement(members.run, mine, digest)).hex()])
@@ -94,8 +94,8 @@ def agreed_end(transport: Transport, members: Members, theta: Matrix, summary: S
                 names[own[0]] = signature
     say("staged", f"the last files are drafts on the disks of {len(names)} of {world.size} agents", staged=len(names))
     if len(names) < (least := quorum(world.size)):
-        raise RunError(
+        raise StartEnded(
             f"{len(names)} of {world.size} agents have the files of this end on their disks, {least} must: go on with "
             "--resume at every agent; nothing more is charged"
-        )
+        ).of_all()
     return finish_of(members.run, summary, digest, names)

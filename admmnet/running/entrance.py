@@ -32,7 +32,7 @@ from admmnet.running.arguments import Arguments, in_python
 from admmnet.running.ends import terminating
 from admmnet.running.events import Outcome, outcome_of
 from admmnet.running.faults import faults_of, schedule_of
-from admmnet.running.handshake import arguments, public_settings, resuming
+from admmnet.running.handshake import all_go_on, arguments, public_settings, resuming
 from admmnet.running.loading import Holders, Loader, block_of, graph_of, held, read_records
 from admmnet.running.loop import execute
 from admmnet.running.notes import drowned_of, host_notes, is_share, notes_of, source_note
@@ -89,7 +89,6 @@ def perform(
         try:
             if config.resume == AUTO and (Path(str(config.out)) / SUMMARY).exists():
                 return outcome_of(Path(str(config.out)))
-
             own = config
 
             def checked() -> tuple[RunConfig]:
@@ -98,6 +97,8 @@ def perform(
                 return (found,)
 
             (config,) = run_on_all(world, checked)
+            if not all_go_on(world, None if config.resume is None else Path(str(config.out))):
+                config = replace(config, resume=None)
             if config.transport == "zmq" and world.name != "zmq":
                 from admmnet.running.spawn import run_spawned
                 from admmnet.transport.local import LocalWorld

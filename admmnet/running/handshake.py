@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from admmnet.config.run_config import AUTO, RunConfig, RunSettings
 from admmnet.data.settings import GIVEN, DataSettings, reserved
 from admmnet.errors import RequestError
+from admmnet.record.folder import clear_unbegun
 from admmnet.running.agreement import Told, agreed, numbered
 from admmnet.running.arguments import Arguments, checked, taken
 from admmnet.running.checkpoint.resume import resumed_config, saved_config
@@ -19,6 +20,7 @@ from admmnet.running.takeover import told_of
 from admmnet.settings import settings_in
 from admmnet.solvers.losses import LOSSES, get_loss
 from admmnet.transport import World
+from admmnet.transport.collective import run_on_all
 from admmnet.version import __version__
 
 if TYPE_CHECKING:
@@ -87,6 +89,29 @@ def resuming(config: RunConfig) -> RunConfig:
     given = {name: getattr(config, name) for name in known}
     given = {name: value for name, value in given.items() if value != getattr(plain, name, known[name].default)}
     return resumed_config(folder, given)
+
+
+def all_go_on(world: World, folder: Path | None) -> bool:
+    """Whether this host goes on with its ``folder``, if it has one: all begin where one has died before it had any.
+
+    Raises
+    ------
+    RequestError
+        On every process: one has no folder, and another has checkpoints.
+    """
+    mine = folder is not None
+    if world.shared_folder or world.name != "zmq":
+        return mine
+    begun = [said is True for said in world.gather(mine)]
+    if len(set(begun)) == 1:
+        return mine
+
+    def forget() -> None:
+        if folder is not None:
+            clear_unbegun(folder, f"agent {begun.index(False)}")
+
+    run_on_all(world, forget)
+    return False
 
 
 def public_settings(

@@ -60,6 +60,18 @@ class NetworkSettings:
     )
     connect_deadline: float = _deadline(60.0, help="seconds until the next zmq process must have come")
     heartbeat_deadline: float = _deadline(10.0, help="seconds without a sign of life until a zmq neighbour is lost")
+    regroup_deadline: float = _deadline(
+        600.0, help="seconds until all zmq agents must be there again to go on after a fault"
+    )
+    strikes: int = setting(
+        5,
+        "network",
+        "faults in a row, with no new round in between, after which a zmq agent still goes on; 0: the first ends it",
+        within="[0, 1000000]",
+        scope="zmq",
+        resume=True,
+        hosts=True,
+    )
     round_deadline: float = _deadline(
         600.0, scope="network", help="seconds that a zmq neighbour may take for its part of a round, or a wait in MPI"
     )

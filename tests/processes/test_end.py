@@ -152,3 +152,18 @@ def test_an_encoding_of_another_agent_is_not_adopted(finished: Path, tmp_path: P
     assert (own / "encoding.json").read_text() == "own\n"
     assert not (own / "whitening.npy").exists()
     assert (own / "model.npz").read_bytes() == (other / "model.npz").read_bytes()
+
+
+def test_too_few_for_an_end_go_on_together(tmp_path: Path) -> None:
+    """Two of three are killed as their last files are due: the third one waits for them, and all end again."""
+    hosts = Hosts(tmp_path, "--linger", "40")
+    hosts.start(0)
+    for agent in (1, 2):
+        hosts.start(agent, f"end-kill:{agent}:0")
+    assert [hosts.ended(agent)[0] for agent in (1, 2)] == [-9, -9]
+    for agent in (1, 2):
+        hosts.start(agent)
+    ends = [hosts.ended(agent) for agent in range(AGENTS)]
+    assert [code for code, _ in ends] == [0] * AGENTS
+    assert "1 of 3 agents have the files of this end" in ends[0][1]
+    hosts.check()

@@ -70,7 +70,7 @@ def ip(*words: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_cut_cable_is_noticed_at_both_ends(tmp_path: Path) -> None:
     with Hosts() as hosts:
-        ends = hosts.run(tmp_path, "cut:1:2")
+        ends = hosts.run(tmp_path, "cut:1:2", "--strikes", "0")
     for i, ended in enumerate(ends):
         assert_ends_all(ended, 3, f"agent {1 - i} is lost in round 2: ", tmp_path / str(i))
         assert "heartbeat deadline 1 s" in ended.messages[0]

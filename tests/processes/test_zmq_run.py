@@ -136,7 +136,7 @@ def test_an_agent_that_claims_more_records_than_it_is_allowed_is_named(tmp_path:
 
 def test_every_host_goes_on_from_its_own_checkpoint(tmp_path: Path) -> None:
     network, local = network_of(tmp_path, 2), local_run(tmp_path, 2)
-    quick = (*network, *SEEDED, "--checkpoint-every", "1", "--heartbeat-deadline", "2")
+    quick = (*network, *SEEDED, "--checkpoint-every", "1", "--heartbeat-deadline", "2", "--strikes", "0")
     begun = in_folders(tmp_path, range(2), *quick, fault="kill:1:2")
     assert [code for code, _ in begun] == [3, -9], begun
     resumed = [["--id", str(i), *network, "--resume", str(tmp_path / str(i)), "--quiet"] for i in range(2)]

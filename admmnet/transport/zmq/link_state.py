@@ -87,6 +87,8 @@ def difference(mine: Hello, theirs: Hello, name: str) -> str | None:
         )
     for key in sorted(mine.settings.keys() | theirs.settings.keys()):
         here, there = mine.settings.get(key), theirs.settings.get(key)
+        if mine.begun != theirs.begun and (here if theirs.begun else there) in ("auto", None):
+            continue  # who begins with the run fills it in alike
         if json.dumps(here, sort_keys=True) != json.dumps(there, sort_keys=True):
             return (
                 f"{name} runs with {printable(key, 60)} = {short(there, 60)}, this process with {short(here, 60)}; "

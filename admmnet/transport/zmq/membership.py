@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Set
 from typing import Any, NoReturn
 
-from admmnet.errors import AdmmnetError, RunError, says
+from admmnet.errors import AdmmnetError, RunError, StartEnded, says
 from admmnet.graph.simple import parts_of
 from admmnet.transport.zmq.accusations import Accusations
 from admmnet.transport.zmq.mailbox import Topic, topic_of
@@ -33,7 +33,7 @@ def check_size(size: int, what: str, kind: Kind) -> None:
         raise RunError(f"{what} has {size} bytes; a message carries at most {most}")
 
 
-class Lost(RunError):
+class Lost(StartEnded):
     """A ``process`` is lost, and the run ends with it.
 
     ``told``: another process tells the user; of processes that one command started, one speaks for all.
@@ -46,7 +46,7 @@ class Lost(RunError):
         self.process = process
 
 
-class RunEnded(RunError):
+class RunEnded(StartEnded):
     """Another process has ended the run, with an exit code of its own; ``told`` as of ``Lost``."""
 
     told = False
@@ -123,7 +123,7 @@ class Membership(Meeting):
             since, limit = (self._failing.setdefault(peer, now), 2 * self.deadlines.round + self.deadlines.heartbeat)
             if peer in suspects and peer not in self.lost and now - since > limit:
                 self.fail(
-                    RunError(
+                    StartEnded(
                         f"{self.names[peer]} fails this process ({fault}), but after {limit:g} s most of its "
                         f"neighbours do not say so: this process, {self.names[self.rank]}, leaves the run"
                     )
@@ -132,7 +132,7 @@ class Membership(Meeting):
         if now - max(begun, self._evident) > limit:
             whom = ", ".join(self.names[process] for process in sorted(absent))
             self.fail(
-                RunError(
+                StartEnded(
                     f"what {whom} must do did not come within {limit:g} s, in which every process could have done its "
                     f"part: this process, {self.names[self.rank]}, leaves the run"
                 )

@@ -41,9 +41,10 @@ class Session(ABC):
     """Links of one process, peer ``rank`` of a network, to its neighbours.
 
     ``settings`` are public JSON values that must be the same at every process; ``fault`` is what a neighbour has
-    otherwise than this one. ``parent`` is a pipe's file descriptor, whose end of file means that the starter has died.
-    ``keys`` are None where the network is without CURVE. Keys and ``identity``, which signs what travels beyond a hop,
-    are refused where they are not those of the network file.
+    otherwise than this one. ``begun`` says that this process goes on with a run. ``parent`` is a pipe's file
+    descriptor, whose end of file means that the starter has died. ``keys`` are None where the network is without CURVE.
+    Keys and ``identity``, which signs what travels beyond a hop, are refused where they are not those of the network
+    file.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Session(ABC):
         identity: Identity,
         deadlines: Deadlines,
         parent: int | None = None,
+        begun: bool = False,
     ) -> None:
         own = network.peers[rank]
         right = (keys is None or keys.public == own.public_key) and identity.public == own.identity
@@ -77,7 +79,7 @@ class Session(ABC):
         self.waiting = Waiting()
         plain = json.loads(json.dumps(dict(settings)))
         self.nonce = secrets.token_hex(16)
-        self._greeting = Hello(self.nonce, "", False, facts(network), plain)
+        self._greeting = Hello(self.nonce, "", False, facts(network), plain, begun)
         size, most = len(as_json(self._greeting)) + len(self.nonce), wire.MOST[Kind.HELLO]
         if size > most:
             raise RequestError(

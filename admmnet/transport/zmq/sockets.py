@@ -29,6 +29,8 @@ QUEUE = 200_000
 """Frames that may wait in the bound socket. A full queue would stop the heartbeats of the senders' lines."""
 PART = 2**16
 """Bytes of a message that travel in one piece."""
+BUSY = 1.0
+"""Seconds until an address that is in use is refused."""
 _SEAL = 2**10  # more than what ZeroMQ and CURVE put around a piece
 _DOMAIN = b"admmnet"
 _EVENTS = (
@@ -141,7 +143,7 @@ class Sockets:
                 admitted = None if keys is None else frozenset(map(str, self._by_key))
                 port = int(where.rpartition(":")[2])
                 self.door = Doorkeeper(self._context, self._pull, port, len(neighbours), admitted)
-            self._pull.bind(where)
+            _bind(self._pull, where)
         except zmq.ZMQError as error:
             self.close(0.0)
             raise RequestError(
@@ -270,6 +272,19 @@ class Sockets:
         end.join(0.0 if cut else None)
         if self.door is not None:
             self.door.close()
+
+
+def _bind(socket: zmq.Socket[bytes], where: str) -> None:
+    """Listen at an address, which a start of this agent that ended a moment ago may still hold."""
+    until = time.monotonic() + BUSY
+    while True:
+        try:
+            socket.bind(where)
+            return
+        except zmq.ZMQError as error:
+            if error.errno != zmq.EADDRINUSE or time.monotonic() > until:
+                raise
+            threading.Event().wait(0.02)
 
 
 def _milliseconds(seconds: float) -> int:

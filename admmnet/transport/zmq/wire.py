@@ -189,6 +189,8 @@ class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Digest of its network file."""
     settings: dict[str, Any]
     """Its public settings."""
+    begun: bool = False
+    """Whether it goes on with a run, so that settings which were "auto" have values."""
 
 
 class Excuse(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"absent": "for"}):

@@ -1,0 +1,152 @@
+"""The start that follows from the words of one number: who is in it, over which edges, and how it goes on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from admmnet.graph.simple import Graph, parts_of
+from admmnet.transport.starts import Dispute, Edge, Ended, Here, Propose, Rules, Said
+
+FORGIVEN = 2
+"""Missing words AGREE among those remembered, from which on an agent is left out of the next number."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """Words of one number, HERE and DISPUTE, as signed, by their hashes."""
+
+    rules: Rules
+    said: Mapping[str, Said]
+    last: Mapping[str, Propose]
+    """Of words HERE with a certificate that holds, the start of it."""
+
+    @cached_property
+    def here(self) -> dict[int, Here]:
+        """HERE of every agent that has said one."""
+        found = [said for said in self.said.values() if isinstance(said, Here)]
+        once = Counter(said.agent for said in found)
+        return {said.agent: said for said in sorted(found, key=lambda said: said.agent) if once[said.agent] == 1}
+
+    @cached_property
+    def base(self) -> Propose | None:
+        """Highest start that anybody knows."""
+        return max(self.last.values(), key=lambda last: last.number, default=None)
+
+    @cached_property
+    def strikes(self) -> Counter[Edge]:
+        """Strikes of edges and agents, with those that the end of the last start brings."""
+        found = Counter({(i, j): count for i, j, count in self.base.strikes} if self.base is not None else {})
+        disputed = {_edge(said.agent, said.with_) for said in self.said.values() if isinstance(said, Dispute)}
+        for culprit in self._culprits() - disputed:
+            found[culprit] += 1
+        return found | Counter(dict.fromkeys(disputed, self.rules.strikes))
+
+    def _culprits(self) -> set[Edge]:
+        """Edges and agents on which complaints about the last start end; every end leads to one of its maker's."""
+        base, found = self.base, set[Edge]()
+        if base is None:
+            return found
+        edges, members = set(base.edges), self.here.keys() & set(base.members)
+        own = {i: self.here[i].ended for i in members}
+        ends = {i: end for i, end in own.items() if end is not None and end.start == base.number}
+        for i in members:
+            end = ends.get(i)
+            if end is None:  # neighbours that have begun this start have sent it all that it needed
+                found |= {edge for edge in edges if i in edge and sum(edge) - i in ends}
+                continue
+            if end.cause in ("failed", "anew") or not (end.late or end.whom):
+                found.add((i, i))
+                continue
+            if end.cause == "returned":
+                found |= {(j, j) if j in self.here and j not in members else (i, i) for j in end.whom}
+            late = [(j, True) for j in end.late]
+            for j, waited in late if end.cause in ("heard", "returned") else late + [(j, False) for j in end.whom]:
+                other = ends.get(j)
+                if _edge(i, j) not in edges:
+                    found.add((i, i))
+                elif other is None or other.cause in ("failed", "anew"):
+                    continue  # it has a strike already, or when it comes back
+                elif waited and other.busy:
+                    found.add((j, j))
+                elif not (waited and _waits(other, end.lacks.get(j, 0))):
+                    found.add(_edge(i, j))
+        return found
+
+    @cached_property
+    def mute(self) -> set[int]:
+        """Agents that most know as asked for AGREE, and nobody else has heard: in so many of the last numbers."""
+        missing = Counter[int]()
+        for number in {signed.number for here in self.here.values() for signed in here.signed}:
+            lists = [(i, one) for i, here in self.here.items() for one in here.signed if one.number == number]
+            asked = Counter(j for _, one in lists for j in set(one.asked))
+            came = {j for i, one in lists for j in one.came if i != j}
+            missing.update(j for j, count in asked.items() if 2 * count > len(self.here) and j not in came)
+        return {j for j, count in missing.items() if count >= FORGIVEN}
+
+    def out(self, edge: Edge) -> bool:
+        """Whether an edge or an agent is struck out."""
+        return self.strikes[edge] >= self.rules.strikes > 0
+
+    def choose(self, agent: int, number: int) -> Propose | None:
+        """Return the start that follows, as proposed by an agent; None where too few would be in it."""
+        there = {i for i in self.here.keys() - self.mute if not self.out((i, i))}
+        live = {i: set(here.live) for i, here in self.here.items()}
+        edges = [
+            (i, j)
+            for i, j in self.rules.graph.edges
+            if i in there and j in there and j in live[i] and i in live[j] and not self.out((i, j))
+        ]
+        parts = sorted(parts_of(Graph(len(self.rules.graph), edges), there), key=lambda part: (-len(part), min(part)))
+        members = sorted(parts[0]) if parts else []
+        if len(members) < self.rules.quorum:
+            return None
+        kept = [(i, j) for i, j in edges if i in members]
+        rule, round, digest = self.rule(members, kept)
+        lineage = number if rule == "go on" or self.base is None else self.base.lineage
+        strikes = [(i, j, count) for (i, j), count in sorted(self.strikes.items())]
+        return Propose(agent, number, sorted(self.said), members, kept, rule, round, lineage, digest, strikes)
+
+    def rule(
+        self, members: Sequence[int], edges: Sequence[Edge]
+    ) -> tuple[Literal["finish", "replay", "go on"], int, str]:
+        """Return how a start with these members and edges goes on, from which round, and the digest of an end."""
+        here, base = [self.here[i] for i in members], self.base
+        ends = [said.staged for said in here if said.staged is not None]
+        if ends:
+            return "finish", 0, max(ends)[1]
+        if base is None:
+            return "go on", 0, ""
+        same = (members, edges) == (base.members, base.edges)
+        if same and {said.lineage for said in here} == {base.lineage}:
+            common = set.intersection(*(set(said.states) for said in here))
+            if common:
+                return "replay", max(common), ""
+        charged = sorted(self.here[i].charged for i in members if i in base.members) or [-1]
+        median = charged[(len(charged) - 1) // 2]
+        return "go on", 1 + min(charged[-1], median + diameter(base.members, base.edges)), ""
+
+
+def _edge(i: int, j: int) -> Edge:
+    return (i, j) if i < j else (j, i)
+
+
+def _waits(end: Ended, turn: int) -> bool:
+    """Whether an agent that owes a turn was itself failed by others, in what comes before it."""
+    return any(end.lacks.get(j, turn) < turn for j in end.late)
+
+
+def diameter(members: Collection[int], edges: Collection[Edge]) -> int:
+    """Longest of the shortest paths between members of a connected graph."""
+    graph = Graph(1 + max(members, default=0), edges)
+    longest = 0
+    for start in members:
+        seen, front, steps = {start}, {start}, 0
+        while front := {j for i in front for j in graph[i]} - seen:
+            seen |= front
+            steps += 1
+        longest = max(longest, steps)
+    return longest

@@ -1,0 +1,370 @@
+"""Forming starts: random trials on the real machine, and faults by hand, in which a wrong machine fails."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from admmnet.errors import CheckFailed
+from admmnet.graph.simple import Graph
+from admmnet.transport.choice import Words
+from admmnet.transport.regroup import JUMP, Regroup
+from admmnet.transport.starts import Dispute, Ended, Here, Patience, Promise, Propose, Rules, Staged, Standing, written
+
+from .regroup_trials import Unfit, World, genuine, signature
+
+TRIALS = int(os.environ.get("ADMMNET_TRIALS", "300"))
+"""Nightly 10,000."""
+
+
+@pytest.mark.parametrize(
+    ("share", "stall", "mute"), [(0.4, 0, 0), (0.40001, 0, 0), (0.1, 1, 0), (0.06, 0, 1), (0.04, 1, 1)]
+)
+def test_whatever_fails_honest_agents_finish_with_one_model(
+    share: float, stall: int, mute: int, request: pytest.FixtureRequest
+) -> None:
+    first = 10**6 * int(request.node.callspec.indices["share"])
+    for seed in range(first, first + int(share * TRIALS)):
+        try:
+            World(seed, stall=stall, mute=mute).run()
+        except Unfit as unfit:
+            raise AssertionError(f"trial {seed}: {unfit}") from None
+
+
+@pytest.mark.parametrize("wrong", [{"quorum": lambda agents: agents // 2}, {"overtaking": True}])
+def test_trials_find_what_is_wrong(wrong: Any) -> None:
+    """Half of the agents are no quorum; a word must not come before the frames that its signer has sent."""
+
+    def trials() -> None:
+        for seed in range(100):
+            World(seed, **wrong).run()
+
+    with pytest.raises(Unfit):
+        trials()
+
+
+class EndAlone(Regroup):
+    """Takes one agent's word for an end."""
+
+    def _is_end(self, staged: Collection[int]) -> bool:
+        return True
+
+
+class StagesAfterHere(Regroup):
+    """Breaks the promise of HERE."""
+
+    def _may_stage(self, number: int) -> bool:
+        return True
+
+
+class AnyStart(Regroup):
+    """Holds what was sent in one start against what is lacking of another."""
+
+    @staticmethod
+    def _same_start(own: Ended, other: Ended) -> bool:
+        return True
+
+
+class Crew:
+    """Machines whose words arrive at once, but over pairs (from, to) that are cut."""
+
+    def __init__(self, graph: Graph, kind: type[Regroup] = Regroup, strikes: int = 5) -> None:
+        self.rules = Rules(graph, len(graph) // 2 + 1, strikes, b"by hand")
+        self.cut: set[tuple[int, int]] = set()
+        self.kept: dict[int, list[Promise]] = {i: [] for i in graph}
+        self.nonces = 0
+        self.machines = [self.machine(i, kind) for i in graph]
+        for i in graph:
+            self.put(i, self.machines[i].begin(Standing()))
+        for i, j in graph.edges:
+            self.line(i, j, up=True)
+        self.pulses(4)
+
+    def machine(self, i: int, kind: type[Regroup] = Regroup) -> Regroup:
+        return kind(
+            i,
+            self.rules,
+            Patience(regroup=12, give_up=60),
+            sign=lambda said: signature(i, said),
+            genuine=genuine,
+            keep=self.kept[i].append,
+            nonce=self.nonce,
+            promise=self.kept[i][-1] if self.kept[i] else Promise(),
+        )
+
+    def nonce(self) -> str:
+        self.nonces += 1
+        return str(self.nonces)
+
+    def put(self, i: int, sent: list[tuple[int, bytes]]) -> None:
+        waiting = [(i, j, data) for j, data in sent]
+        while waiting:
+            one, other, data = waiting.pop(0)
+            if (one, other) not in self.cut:
+                waiting += [(other, j, more) for j, more in self.machines[other].hear(data, one)]
+
+    def line(self, i: int, j: int, *, up: bool) -> None:
+        self.put(i, self.machines[i].line(j, up=up))
+        self.put(j, self.machines[j].line(i, up=up))
+
+    def part(self, away: Collection[int]) -> None:
+        """Cut the lines between some and the others, which both notice."""
+        for i, j in self.rules.graph.edges:
+            if (i in away) != (j in away):
+                self.cut |= {(i, j), (j, i)}
+                self.line(i, j, up=False)
+
+    def join(self) -> None:
+        for i, j in self.rules.graph.edges:
+            if (i, j) in self.cut:
+                self.cut -= {(i, j), (j, i)}
+                self.line(i, j, up=True)
+
+    def begin(self, i: int, cause: Any = "heard", **more: Any) -> None:
+        start = self.machines[i].start
+        number = start.propose.number if start is not None else 0
+        own = Standing(Ended(number, cause, **more), lineage=self.lineage(i), charged=3, states=(3, 4))
+        self.put(i, self.machines[i].begin(own))
+
+    def lineage(self, i: int) -> int:
+        start = self.machines[i].start
+        return 0 if start is None else start.propose.lineage
+
+    def pulses(self, count: int, among: Collection[int] | None = None) -> None:
+        for _ in range(count):
+            for i in self.rules.graph if among is None else among:
+                self.put(i, self.machines[i].pulse())
+
+    def start(self, i: int) -> Propose:
+        start = self.machines[i].start
+        assert start is not None
+        return start.propose
+
+    def stage(self, i: int, digest: str) -> None:
+        self.put(i, self.machines[i].stage(self.start(i).number, digest))
+
+    def named(self) -> list[str | None]:
+        return [machine.named for machine in self.machines]
+
+
+A, B = "a" * 64, "b" * 64
+TRIANGLE = Graph(3, [(0, 1), (0, 2), (1, 2)])
+BRIDGE = Graph(5, [(0, 1), (0, 2), (2, 3), (2, 4), (3, 4)])
+
+
+def end_of(crew: Crew, i: int) -> None:
+    """Finish the start that an agent is in: as others have, or else with another model."""
+    crew.stage(i, crew.start(i).digest or B)
+
+
+def alone(kind: type[Regroup]) -> set[str | None]:
+    """An agent has its files, and all its lines are cut; the others go on without it."""
+    crew = Crew(TRIANGLE, kind)
+    crew.cut = {(0, 1), (0, 2), (1, 0), (2, 0)}
+    crew.stage(0, A)
+    crew.part({0})
+    for i in (1, 2):
+        crew.begin(i, "down", whom=[0])
+    crew.pulses(40, (1, 2))
+    for i in (1, 2):
+        end_of(crew, i)
+    crew.join()
+    return set(crew.named())
+
+
+def half_told(kind: type[Regroup]) -> set[str | None]:
+    """Two have the files, one of them knows it of both and is gone; the other one goes on with the third."""
+    crew = Crew(TRIANGLE, kind)
+    crew.cut = {(0, 1), (0, 2), (1, 2), (2, 0)}
+    crew.stage(0, A)
+    crew.stage(1, A)
+    assert crew.named() == [A, None, None]
+    crew.part({0})
+    crew.cut -= {(1, 2)}
+    for i in (1, 2):
+        crew.begin(i, "down", whom=[0])
+    crew.pulses(40, (1, 2))
+    for i in (1, 2):
+        end_of(crew, i)
+    return set(crew.named())
+
+
+def late_files(kind: type[Regroup]) -> set[str | None]:
+    """An agent has said HERE when its files come to be on the disk, and two others wait for its word of them."""
+    crew = Crew(BRIDGE, kind)
+    crew.cut = {(0, 2), (2, 0)}
+    crew.stage(0, A)
+    crew.stage(1, A)
+    crew.begin(2, "down", whom=[0])
+    crew.cut = {(0, 2)}
+    crew.stage(2, A)
+    crew.cut = {(0, 2), (2, 0)}
+    for i in (3, 4):
+        crew.begin(i, whom=[2])
+    crew.pulses(40, (2, 3, 4))
+    for i in (2, 3, 4):
+        end_of(crew, i)
+    crew.part({0, 1})
+    crew.join()
+    return set(crew.named())
+
+
+def other_start(kind: type[Regroup]) -> list[tuple[int, int, int]]:
+    """An agent lacks a turn of the first start; the second begins without it, and ends."""
+    crew = Crew(TRIANGLE, kind)
+    crew.begin(0, "late", lacks={1: 3}, late=[1], sent={1: 3, 2: 3})
+    for i in (1, 2):
+        crew.begin(i, sent={0: 2}, whom=[0])
+    crew.part({0})
+    crew.pulses(40, (1, 2))
+    assert crew.start(1).members == [1, 2]
+    crew.join()
+    for i in (1, 2):
+        crew.begin(i, "returned", sent={0: 4}, whom=[0])
+    crew.pulses(10)
+    return crew.start(1).strikes
+
+
+@pytest.mark.parametrize(
+    ("play", "wrong", "right"), [(alone, EndAlone, {B}), (half_told, None, {A}), (late_files, StagesAfterHere, {B})]
+)
+def test_there_is_one_end(
+    play: Callable[[type[Regroup]], set[str | None]],
+    wrong: type[Regroup] | None,
+    right: set[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The wrong machines are: an end without a quorum, no rule "finish", a HERE that promises nothing."""
+    assert play(Regroup) == right
+    if wrong is None:
+        monkeypatch.setattr(Words, "rule", lambda words, members, edges: ("go on", 4, ""))
+    assert play(wrong or Regroup) == {A, B}
+
+
+def test_what_an_agent_lacks_is_lacking_of_one_start() -> None:
+    assert (0, 1, 5) not in other_start(Regroup)
+    assert (0, 1, 5) in other_start(AnyStart)
+
+
+def test_who_comes_back_is_let_in_after_some_rounds_and_who_is_struck_out_is_not() -> None:
+    crew = Crew(TRIANGLE, strikes=2)
+    for time in (1, 2):
+        crew.part({0})
+        for i in (1, 2):
+            crew.begin(i, "down", whom=[0])
+        crew.begin(0, "down", whom=[1, 2])
+        crew.pulses(40)
+        assert crew.start(1).members == [1, 2]
+        crew.join()
+        crew.pulses(4)
+        crew.machines[1].progress(9)
+        assert crew.machines[1].over is None
+        crew.machines[1].progress(10)
+        over = crew.machines[1].over
+        assert over is not None
+        assert (over.cause, over.whom) == ("returned", [0])
+        crew.begin(1, "returned", whom=[0])
+        crew.begin(2, whom=[1])
+        crew.pulses(40)
+        assert crew.start(1).members == ([0, 1, 2] if time == 1 else [1, 2])
+    assert crew.machines[0].struck_out
+    assert not crew.machines[1].struck_out
+
+
+def test_same_members_and_edges_replay_and_others_go_on() -> None:
+    crew = Crew(TRIANGLE)
+    crew.begin(0, "late", lacks={1: 3}, late=[1])
+    for i in (1, 2):
+        crew.begin(i, whom=[0])
+    crew.pulses(10)
+    assert (crew.start(2).rule, crew.start(2).round) == ("replay", 4)
+    assert crew.start(2).strikes == [(0, 1, 1)]
+    crew.part({0})
+    for i in (1, 2):
+        crew.begin(i, "down", whom=[0])
+    crew.pulses(40, (1, 2))
+    assert (crew.start(2).rule, crew.start(2).round) == ("go on", 4)
+    assert crew.start(2).lineage == crew.start(2).number
+
+
+def test_the_smaller_side_gives_up() -> None:
+    crew = Crew(TRIANGLE)
+    crew.part({0})
+    crew.begin(0, "down", whom=[1, 2])
+    crew.pulses(59, (0,))
+    assert not crew.machines[0].gave_up
+    crew.pulses(1, (0,))
+    assert crew.machines[0].gave_up
+
+
+def test_a_promise_is_on_the_disk_before_its_word_is_out() -> None:
+    crew = Crew(TRIANGLE)
+    assert [promise.number for promise in crew.kept[0][:2]] == [1, 2]
+    again = crew.machine(0)
+    assert again.number == crew.machines[0].number
+    said = [again.rules.read(data)[0] for _, data in (*again.line(1, up=True), *again.begin(Standing()))]
+    assert [one.number for one in said] == [crew.machines[0].number + 1]
+
+
+def signed(said: Any, rules: Rules) -> bytes:
+    return signature(said.agent, rules.statement(written(said))) + written(said)
+
+
+def test_words_that_nobody_can_have_said() -> None:
+    crew = Crew(TRIANGLE)
+    machine, number = crew.machines[0], crew.machines[0].number
+    last = crew.machines[1].promise.last
+    assert last is not None
+    here = Here(1, number + 1, "1", [0, 2], last)
+    data = signed(here, crew.rules)
+    for wrong, told in [
+        (data[:64] + data[64:].replace(b'"number":', b'"number": '), "written in another way"),
+        (data[:64] + b"{}", "is not written as"),
+        (data[:64] + written(replace(here, nonce="2")), "not signed by it"),
+        (signed(replace(here, number=number + JUMP + 1), crew.rules), "at which nobody can be"),
+        (signed(replace(here, last=replace(last, agrees=last.agrees[:2])), crew.rules), "have not signed"),
+        (signed(replace(here, last=replace(last, agrees=last.agrees[:2] * 2)), crew.rules), "have not signed"),
+        (signature(3, b"") + written(replace(here, agent=3)), "no agent 3"),
+        (signed(Dispute(1, number, 1), crew.rules), "disputes an edge to agent 1, which there is not"),
+    ]:
+        with pytest.raises(CheckFailed, match=told):
+            machine.hear(wrong, 1)
+    assert machine.over is None
+    machine.hear(data, 1)
+    assert machine.over is not None
+
+
+def test_two_words_of_one_number_put_their_signer_out_of_it() -> None:
+    crew = Crew(TRIANGLE)
+    for i in range(3):
+        crew.begin(i, "failed")
+    number = crew.machines[0].number
+    other = signed(Here(2, number, "another", [0, 1], crew.machines[2].promise.last), crew.rules)
+    crew.put(2, [(1, other)])
+    crew.pulses(14)
+    assert crew.start(0).number == number
+    assert crew.start(0).members == [0, 1]
+
+
+def test_an_end_needs_a_quorum_of_signers() -> None:
+    crew = Crew(TRIANGLE)
+    for other in (Staged(1, 1, A), Staged(1, 2, A), Staged(2, 1, A)):
+        assert crew.machines[0].named is None
+        data = signed(other, crew.rules)
+        crew.machines[0].hear(data, 1)
+        crew.machines[0].hear(data, 2)
+    assert crew.machines[0].named == A
+
+
+def test_one_agent_cannot_fill_the_memory_with_ends() -> None:
+    crew = Crew(TRIANGLE)
+    machine = crew.machines[0]
+    for number in range(1, 50):
+        for digest in (A, B):
+            machine.hear(signed(Staged(1, number, digest), crew.rules), 1)
+    kept = [data for _, data in machine.line(2, up=True) if b'"staged"' in data[64:90]]
+    assert [machine.rules.read(data)[0] for data in kept] == [Staged(1, number, A) for number in range(46, 50)]

@@ -132,11 +132,18 @@ def prologue_of(
     measured = bool(columns) and (wish.encode == "private" or encoding_helps(columns, m))
     tried = settings.algorithm in TRIED and facts.task == "binary"
     share, *words = _whitening(facts.width, m, wish, private=measured, tried=tried, quiet=raw is None)
+    whiten = (WhitenStage(settings, facts, share),) if share else ()
+    unfit = f"as sums over {sum(facts.counts.values()):,} records do not fit 64 bits"
+    if wish.whiten == "auto" and not all(stage.fits for stage in whiten):
+        share, whiten, words = 0.0, (), [f"whitening: no, {unfit}"]
     if raw is not None and not share:
         raw = replace(raw, omega=omega(raw))
     stages: list[Stage] = []
-    if raw is not None and measured:
-        stages += _encoding_stages(settings, facts, raw, wish, encoding_share(columns, m))
+    asked = _encoding_stages(settings, facts, raw, wish, encoding_share(columns, m)) if raw and measured else ()
+    if wish.encode != "private" and not all(stage.fits for stage in asked):
+        words.insert(0, f"encoding: nothing is measured, {unfit}")
+    elif raw is not None and measured:
+        stages += asked
         cost, bounds = sum(stage.share for stage in stages), len(unbounded(raw))
         found = f"bounds of {bounds} and the shape of {columns}" if bounds else f"the shape of {columns}"
         words.insert(0, f"encoding: {found} columns of numbers are measured, {_paid(cost, m)}")
@@ -144,8 +151,7 @@ def prologue_of(
         rest = "columns with bounds keep them, others are put on a public curve; raise epsilon, find more records, or"
         rest = f"{rest} declare bounds" if unbounded(raw) else "they keep their bounds"
         words.insert(0, _DROWNED.format(p=columns, m=m, noise=math.sqrt(20.0 * columns) / m, rest=rest))
-    if share:
-        stages.append(WhitenStage(settings, facts, share))
+    stages += whiten
     if (cost := sum(stage.share for stage in stages)) > MOST_SHARE:
         raise RequestError(
             f"encode_share and whiten_share take {cost:.3g} of the budget: lower them to {MOST_SHARE} together, so "

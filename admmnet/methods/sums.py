@@ -123,29 +123,35 @@ class SumMethod(Method):
         )
 
     @cached_property
-    def grid(self) -> float:
-        """Common grid, eq. (71), from the largest budget of any agent: public, the same everywhere.
+    def _least(self) -> float:
+        """Least noise of any agent, from the largest budget of them.
 
         Of budgets on accounts not from what is left by (19): (P5) leaves many times that where most is spent.
-
-        Raises
-        ------
-        RequestError
-            If a sum over all records would not fit 64 bits on it.
         """
-        known, unit = self.known(1), self.unit()
         whole = [Target(*budget).nominal_rho() for budget in {self.settings.budget_of(i) for i in self.facts.counts}]
         # more than (P5) makes of any of the budgets
         mu = 2.0 * math.sqrt(2.0 * max(*whole, *self.facts.nominal.values()))
         parts = len(self.facts.counts) - self.colluders if self.masked else 1
-        least = unit.moved(known) * math.sqrt(self.attempts / parts) / mu
-        grid = math.ldexp(FINEST, math.floor(math.log2(least)))
-        if not self.records * unit.longest(known) / grid < MOST_STEPS / 2.0:
+        return self.unit().moved(self.known(1)) * math.sqrt(self.attempts / parts) / mu
+
+    @cached_property
+    def fits(self) -> bool:
+        """Whether a sum over all records, by their owners' words, fits 64 bits on the grid."""
+        return self.records * self.unit().longest(self.known(1)) / self._finest < MOST_STEPS / 2.0
+
+    @property
+    def _finest(self) -> float:
+        return math.ldexp(FINEST, math.floor(math.log2(self._least)))
+
+    @cached_property
+    def grid(self) -> float:
+        """Common grid, eq. (71), public, the same everywhere; RequestError if it does not fit."""
+        if not self.fits:
             raise RequestError(
-                f"sums over {self.records:,} records do not fit 64 bits with noise of {least:.2g} and less: lower "
-                "--epsilon, or raise --rounds"
+                f"sums over {self.records:,} records do not fit 64 bits with noise of {self._least:.2g} and less: "
+                "lower --epsilon, or raise --rounds"
             )
-        return grid
+        return self._finest
 
     def plan(self, agent: int, target: Target) -> AgentPlan:
         """Noise of one agent: the sums share mu^2 equally (docs/privacy.md, Theorems 5(b), 19)."""

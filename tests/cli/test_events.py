@@ -62,7 +62,7 @@ def test_an_error_is_told_without_what_was_read(tmp_path: Path, cli: Admmnet) ->
     schema = 'label = "sick"\nlabels = ["0", "1"]\n[columns.a]\nkind = "numeric"\nlow = 0\nhigh = 9\n'
     (tmp_path / "schema.toml").write_text(schema, encoding="utf-8")
     words = (*SMALL, "--data", tmp_path / "rows.csv", "--schema", tmp_path / "schema.toml", "--private")
-    cli.refused("run", *words, "--no-test", "--no-account", "--log", tmp_path / "log")
+    cli.refused("run", *words, "--encode", "declared", "--no-test", "--no-account", "--log", tmp_path / "log")
     (error,) = events(tmp_path / "log")
     assert (error["event"], error["level"], error["code"]) == ("error", "error", 2)
     assert "rows.csv is not as declared" in error["text"]

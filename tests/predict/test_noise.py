@@ -188,7 +188,7 @@ def test_the_first_order_of_a_ridge_solution_is_its_jacobian() -> None:
     width, classes = 4, 3
     graph = nx.cycle_graph(3)
     facts = Facts(graph, dict.fromkeys(graph, 50), width, dict.fromkeys(graph, 0.5), "classes", classes)
-    method = SSP(SSP.fixed(SSP.Settings(algorithm="ssp")), facts)
+    method = SSP(SSP.fixed(SSP.Settings(algorithm="ssp", delta=1e-4)), facts)
     stream = np.random.default_rng(4)
     size = classes * width + width * (width + 1) // 2
     value = np.rint(20.0 * stream.standard_normal(size) / method.grid).astype(np.int64)

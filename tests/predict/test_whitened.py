@@ -10,12 +10,9 @@ import numpy as np
 import pytest
 
 from admmnet.cli import run_command_line
-from admmnet.errors import RequestError
-from admmnet.holder.encoding import Encoding, Number
 from admmnet.predict import noise
 from admmnet.predict.apply import NewData, evaluate, rows_for
 from admmnet.predict.coefficients import coefficients
-from admmnet.predict.export import content
 from admmnet.predict.model import read_model
 from admmnet.predict.noise import noise_of
 from admmnet.record.encoding import Found
@@ -29,6 +26,7 @@ def whitened(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("whitened")
     data, test = people(folder / "train.csv", 300, 0, 20, 90), people(folder / "test.csv", 90, 1, 20, 90)
     settings = {"algorithm": "noisy-gd", "whiten": "on", "epsilon": 20.0, "delta": 1e-3, "rounds": 6}
+    settings["encode"] = "declared"
     return trained(folder / "run", data=str(data), test=str(test), schema=SCHEMA, topology="ring:3", **settings)
 
 
@@ -97,12 +95,6 @@ def test_a_folder_without_its_matrix_is_refused(whitened: Path, refused: Refused
     (whitened / "whitening.npy").unlink()
     assert "take the original run folder" in refused("predict", whitened, "--data", whitened.parent / "test.csv")
     (whitened / "whitening.npy").write_bytes(content)
-
-
-def test_what_was_measured_of_raw_columns_is_not_exported(whitened: Path) -> None:
-    model = dataclasses.replace(read_model(whitened), found=Found(Encoding((Number(),))))
-    with pytest.raises(RequestError, match=r"raw records.*take `admmnet predict`"):
-        content(model)
 
 
 KINDS = {"label": "sick", "labels": ["no", "yes"], "drop": ["id"], "numeric": ["age"], "categorical": ["ward"]}

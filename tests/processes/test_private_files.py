@@ -101,7 +101,7 @@ def test_agents_with_files_and_accounts_of_their_own(tmp_path: Path) -> None:
         write_table(tmp_path / f"host-{i}" / f"{i}.csv", i, 40 + i)
     # agent 2's file has one colour and one class only
     (tmp_path / "host-2" / "2.csv").write_text("size,colour,y\n" + "0.5,red,yes\n" * 42)
-    words = (*network, "--algorithm", "pp-admm", "--rounds", "3", "--epsilon", "20", "--quiet")
+    words = (*network, "--algorithm", "pp-admm", "--rounds", "3", "--epsilon", "20", "--encode", "declared", "--quiet")
 
     def start(name: str, *own: tuple[str, ...]) -> list[tuple[int, str]]:
         return start_all(

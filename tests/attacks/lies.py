@@ -253,23 +253,18 @@ def claims(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Change what it says of the number of its records."""
 
     def claim(value: Any) -> Any:
-        counted = isinstance(value, list) and len(value) == 1 and isinstance(value[0], list) and value[0][0] == 0
-        known = counted and type(value[0][1]) is int and value[0][1] > 1000  # 8,750 records; widths are smaller
-        return [[0, change(value[0][1])]] if known else value
+        counted = isinstance(value, dict) and "counts" in value
+        return {**value, "counts": change(value["counts"])} if counted else value
 
     return claim
 
 
 LIES |= many(
     "claim",
-    ("count huge", "that it has 10^15 records", claims(lambda count: 10**15)),
-    ("count negative", "that it has -5 records", claims(lambda count: -5)),
-    ("count text", "that it has as many records as escapes say", claims(lambda count: ESCAPES)),
-    (
-        "count of 2",
-        "how many records agent 2 has",
-        lambda value: [[2, 9]] if claims(lambda _: 0)(value) != value else value,
-    ),
+    ("count huge", "that it has 10^15 records", claims(lambda own: [[0, 10**15]])),
+    ("count negative", "that it has -5 records", claims(lambda own: [[0, -5]])),
+    ("count text", "that it has as many records as escapes say", claims(lambda own: [[0, ESCAPES]])),
+    ("count of 2", "how many records agent 2 has", claims(lambda own: [[2, 9]])),
 )
 LIES |= FALSE_RECEIPTS
 LIES["count capped"] = replace(

@@ -87,6 +87,7 @@ def perform(
     """Run the four to their ends; the first one tells ``lie``."""
     network = make_network(folder, None if lie is None else LIES[lie].records)
     values = {"algorithm": "pp-admm", "data": "census", "seed": 0, "rounds": ROUNDS, "on_loss": on_loss}
+    values["strikes"] = 0  # what is looked at is one start
     values |= {f"{name}_deadline": seconds for name, seconds in limits.items()} | settings
     words = [word for name, value in values.items() for word in (f"--{name.replace('_', '-')}", str(value))]
     started: list[Any] = []

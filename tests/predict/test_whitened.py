@@ -28,7 +28,14 @@ from tests.trained_models import CAPTURE, SCHEMA, Refused, people, table_of, tra
 def whitened(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("whitened")
     data, test = people(folder / "train.csv", 300, 0, 20, 90), people(folder / "test.csv", 90, 1, 20, 90)
-    settings = {"algorithm": "noisy-gd", "whiten": "on", "epsilon": 20.0, "delta": 1e-3, "rounds": 6}
+    settings = {
+        "algorithm": "noisy-gd",
+        "encode": "declared",
+        "whiten": "on",
+        "epsilon": 20.0,
+        "delta": 1e-3,
+        "rounds": 6,
+    }
     return trained(folder / "run", data=str(data), test=str(test), schema=SCHEMA, topology="ring:3", **settings)
 
 

@@ -14,11 +14,12 @@ from admmnet.methods.settings import MethodSettings
 from admmnet.privacy.budget import Charges
 from admmnet.privacy.calibrate import Target
 from admmnet.settings import Auto
-from admmnet.solvers.accurate import WIDE
 from admmnet.types import Matrix
 
 WIDEST = 2048
 """Largest d whose second moments are asked for."""
+WIDEST_ENCODED = 1499
+"""And of rows that come encoded, which may be sparse from 1,500 on."""
 TRIED = ("noisy-gd", "pp-admm")
 """Methods for two classes with which both were measured, and which ``auto`` is for."""
 
@@ -208,7 +209,7 @@ def _whitening(
     share = 0.05 if wish.whiten_share == "auto" else float(wish.whiten_share)
     if wish.whiten == "off" or (wish.whiten == "auto" and not tried):
         return 0.0, ""
-    if quiet and wish.whiten == "auto" and not (width < WIDE and whitening_helps(width, m, private=False)):
+    if quiet and wish.whiten == "auto" and not (width <= WIDEST_ENCODED and whitening_helps(width, m, private=False)):
         return 0.0, ""
     if width > WIDEST:
         if wish.whiten == "on":

@@ -14,8 +14,9 @@ from admmnet.holder.encoding import Encoding, Number, Plain, Words
 from admmnet.methods import fixed
 from admmnet.methods.base import Facts
 from admmnet.methods.encoding import EVEN
-from admmnet.methods.encoding_rule import Prologue, Wish, prologue_of
+from admmnet.methods.encoding_rule import WIDEST_ENCODED, Prologue, Wish, prologue_of
 from admmnet.privacy.calibrate import Target
+from admmnet.solvers.accurate import WIDE
 
 MIXED = Encoding((*[Number()] * 5, Number(1.0, 0.0, 1.0, EVEN), Plain(2), *[Words(4)] * 3))
 BOUNDED = Encoding((Number(1.0, 0.0, 1.0, EVEN), Words(3)))
@@ -99,6 +100,7 @@ def test_rows_that_come_encoded_are_whitened_where_that_helps_and_nothing_is_sai
     assert found.encoding is None
     assert decided(Wish("auto", "auto"), raw=None, records=2000) == Prologue()
     assert decided(Wish("auto", "off"), raw=None) == Prologue()
+    assert WIDEST_ENCODED < WIDE
 
 
 @pytest.mark.parametrize(("algorithm", "method"), [("pp-admm", "published"), ("admm", "published")])

@@ -140,11 +140,11 @@ def prologue_of(
     if raw is not None and not share:
         raw = replace(raw, omega=omega(raw))
     stages: list[Stage] = []
-    asked = _encoding_stages(settings, facts, raw, wish, encoding_share(columns, m)) if raw and measured else ()
-    if wish.encode != "private" and not all(stage.fits for stage in asked):
+    encode = _encoding_stages(settings, facts, raw, wish, encoding_share(columns, m)) if raw and measured else ()
+    if wish.encode != "private" and not all(stage.fits for stage in encode):
         words.insert(0, f"encoding: nothing is measured, {unfit}")
     elif raw is not None and measured:
-        stages += asked
+        stages += encode
         cost, bounds = sum(stage.share for stage in stages), len(unbounded(raw))
         found = f"bounds of {bounds} and the shape of {columns}" if bounds else f"the shape of {columns}"
         words.insert(0, f"encoding: {found} columns of numbers are measured, {_paid(cost, m)}")

@@ -28,7 +28,13 @@ def people(tmp_path: Path) -> str:
 
 
 def go(people: str, out: Path, **others: Any) -> RunResult:
-    given: dict[str, Any] = {"algorithm": "noisy-gd", "topology": "ring:4", "epsilon": QUIET, "seed": 0}
+    given: dict[str, Any] = {
+        "algorithm": "noisy-gd",
+        "topology": "ring:4",
+        "epsilon": QUIET,
+        "seed": 0,
+        "whiten": "off",
+    }
     return run(data=people, out=str(out), **given | others)
 
 

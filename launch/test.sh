@@ -8,4 +8,5 @@ export PATH="$venv/bin:$PATH" OPENBLAS_NUM_THREADS=1  # the machine's cores go t
 ruff check .
 ruff format --check .
 mypy
-exec python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder "$@"
+workers=$(python -c 'import os; print(min(4, os.cpu_count() + 1))')  # tests of processes wait much
+exec python -m pytest --numprocesses "$workers" --dist loadfile --no-loadscope-reorder "$@"

@@ -25,7 +25,7 @@ from admmnet.predict.model import Model, read_model
 from admmnet.predict.noise import descent_response, noise_of
 from admmnet.types import Integers, Matrix, Total, Vector
 
-WIDTH, SEEDS, MARGIN = 24, 30, 0.3
+WIDTH, SEEDS, MARGIN = 24, 20, 0.3
 HALF = WIDTH // 2
 LABELS: dict[str, dict[str, Any]] = {"binary": {}, "classes": {"labels": ["a", "b", "c"]}, "real": {"targets": [-1, 1]}}
 

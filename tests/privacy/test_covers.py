@@ -30,7 +30,7 @@ from admmnet.privacy.events import (
 from admmnet.privacy.filters import alone_of, covers
 from admmnet.privacy.proven import LOGISTIC, cost, gaussian_mu_squared
 
-PAIRS = 300
+PAIRS = 120
 """Random pairs a mechanism."""
 
 

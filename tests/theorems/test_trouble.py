@@ -125,7 +125,7 @@ def test_graphs_that_take_turns_cost_what_their_union_costs(
 ) -> None:
     path = tmp_path / "turns.txt"
     path.write_text(TURNS, encoding="utf-8")
-    settings = {"algorithm": algorithm, "epsilon": 20.0}
+    settings = {"algorithm": algorithm, "epsilon": 20.0, "whiten": "off"}
     calm, turns = play(**settings), play(**settings, topology_schedule=str(path))
     assert turns.events == calm.events
     assert turns.asked == calm.asked

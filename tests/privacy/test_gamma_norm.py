@@ -49,7 +49,9 @@ def p_values(draws: Matrix, rate: float) -> dict[str, float]:
     own = (radius - radius.mean()) / radius.std()
     for name, w in (("", np.ones(SIZE)), (" by radius", own)):
         mean = w @ u / SIZE
-        found["mean" + name] = two_sided(SIZE * d * float(mean @ mean), stats.chi2(d))
+        square = SIZE * d * float(mean @ mean)
+        # in one dimension as many signs may be plus as minus
+        found["mean" + name] = two_sided(square, stats.chi2(d)) if d > 1 else float(stats.chi2(d).sf(square))
         if d > 1:
             spread = (u * w[:, None]).T @ u / SIZE - float(w.mean()) * np.eye(d) / d
             square = SIZE * d * (d + 2) / 2 * float(np.sum(spread**2))

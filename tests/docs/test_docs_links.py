@@ -41,9 +41,10 @@ def test_relative_links_lead_somewhere(path: Path) -> None:
     assert broken == []
 
 
-@pytest.mark.parametrize("path", [ROOT / "docs" / "index.md", ROOT / "README.md"], ids=name)
-def test_every_page_is_reached(path: Path) -> None:
-    assert DOCS - {"index.md"} <= {Path(link.partition("#")[0]).name for link in links(path)}
+def test_every_page_is_reached() -> None:
+    index = ROOT / "docs" / "index.md"
+    assert "docs/index.md" in links(ROOT / "README.md")
+    assert DOCS - {"index.md"} <= {Path(link.partition("#")[0]).name for link in links(index)}
 
 
 NUMBERS = r"\(P?\d+\)(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+|\s+to\s+|\s*[-\u2013]\s*)\(P?\d+\))*"

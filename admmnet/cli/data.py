@@ -101,7 +101,9 @@ def _print_sound(found: Findings) -> None:
     for column in found.columns:
         print(f"  {printable(column)}")
     if found.asked:
-        print("  by noisy-gd and pp-admm, where noise does not drown them; else they keep their bounds, a feature each")
+        from admmnet.methods.encoding_rule import TRIED
+
+        print(f"  by {', '.join(TRIED)}, where noise does not drown them; else they keep their bounds, a feature each")
     for note in found.notes:
         print(f"  note: {note}")
 

@@ -165,11 +165,11 @@ def words_of(facts: dict[str, Any]) -> Iterator[str]:
         intercept = ", with the intercept" if facts["intercept"] else ""
         yield f"features: {facts['features']}{intercept}; every row is scaled to norm 1"
     if facts["declared"] and facts["measured"]:
-        yield "public: kinds are declared; noisy-gd and pp-admm measure the rest by noisy sums, other methods refuse it"
+        yield "public: kinds are declared; noisy-gd, pp-admm, ipp-admm, dp-dsgd measure the rest, others refuse it"
     elif facts["declared"] and facts["may_measure"]:
         yield (
-            "public: all of the encoding is declared, nothing is read from records; noisy-gd and pp-admm measure the "
-            "shape of numbers between bounds by a noisy sum, where noise does not drown it"
+            "public: all of the encoding is declared, nothing is read from records; noisy-gd, pp-admm, ipp-admm and"
+            " dp-dsgd measure the shape of numbers between bounds by a noisy sum, where noise does not drown it"
         )
     elif facts["declared"]:
         yield "public: all of the encoding is declared, nothing is read from records"

@@ -15,13 +15,16 @@ from sklearn.utils import assert_all_finite, check_consistent_length, column_or_
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from admmnet.config.run_config import RunConfig
+from admmnet.data.columns import numbered
 from admmnet.data.loading import SPARSE
 from admmnet.data.records import SIGNS, TargetRange, task_of
-from admmnet.data.settings import GROUPS
+from admmnet.data.rows import INTERCEPT
+from admmnet.data.schema import Rule
+from admmnet.data.settings import ENCODE, FROM, GROUPS
 from admmnet.data.shards import Stream, shuffled, stream
 from admmnet.estimators.base import Estimator, Probability, Regressor, grouped, parameters
 from admmnet.estimators.fit import prepare_rows
-from admmnet.estimators.raw import kinds_in, raw_of
+from admmnet.estimators.raw import raw_of, rules_in, rules_of_run
 from admmnet.estimators.runs import run_on
 from admmnet.estimators.tally import IN_MEMORY
 from admmnet.holder.encoding import Encoding
@@ -59,9 +62,10 @@ class NetworkEstimator(Estimator):
     fit_intercept : bool
     random_state : int, RandomState or None
         Seed, which makes the fit a simulation; None is private noise.
-    encode : {"auto", "declared", "private"}
+    encode : {"auto", "declared", "private", "from:RUN"}
         Whether columns of numbers are measured by noisy sums before the first round, out of the same budget. ``auto``:
-        of frames whose ``kinds`` are said, for two classes and the methods where that was tried.
+        of frames whose ``kinds`` are said, for two classes and the methods where that was tried. ``from:RUN``: as the
+        finished run in the folder RUN has measured them, at no charge.
     whiten : {"auto", "on", "off"}
         Whether second moments are measured, too.
     kinds : "dtype" or None
@@ -92,7 +96,7 @@ class NetworkEstimator(Estimator):
         self, X: Any, y: Vector, groups: Any = None, target: TargetRange | None = None, labels: tuple[str, ...] = SIGNS
     ) -> None:
         """Run the method on rows (N, d) and labels as methods see them, and keep its model."""
-        rows, raw, more = self._prepared(X)
+        rows, names, raw = self._prepared(X)
         parts = self._parts(len(y), groups)
         sums = issubclass(METHODS[self.algorithm], SumMethod)
         if is_sparse(rows) and rows.shape[1] < WIDE:
@@ -110,7 +114,8 @@ class NetworkEstimator(Estimator):
             "delta": self.delta,
             "rounds": self.rounds,
             "loss": loss,
-            **more,
+            "whiten": self.whiten,
+            "encode": self.encode,
         }
         found = run_on(
             *(X, rows, y, parts, settings),
@@ -119,6 +124,7 @@ class NetworkEstimator(Estimator):
             graph=self.graph,
             target=target,
             labels=labels,
+            names=names,
             raw=raw,
         )
         self._found(found.found)
@@ -126,34 +132,37 @@ class NetworkEstimator(Estimator):
         theta = found.theta.mean(axis=0) if (found.theta != found.theta[0]).any() else found.theta[0]
         self._keep(theta.reshape(len(labels), -1).T if task == "classes" else theta, found.privacy)
 
-    def _measures(self, two: bool) -> bool:
-        """Whether columns stay raw.
+    def _columns(self, X: Any, two: bool) -> tuple[Rule, ...] | None:
+        """Columns that stay raw, empty where all of X are numbers; None where rows are X scaled to norm 1.
 
         Raises
         ------
         ValueError
             A parameter has another value than it may have.
         """
-        allowed = {"encode": ("auto", "declared", "private"), "whiten": ("auto", "on", "off"), "kinds": (None, "dtype")}
+        allowed = {"encode": ENCODE, "whiten": ("auto", "on", "off"), "kinds": (None, "dtype")}
+        taken = str(self.encode).startswith(FROM)
         for name, values in allowed.items():
-            if getattr(self, name) not in values:
+            if getattr(self, name) not in values and not (taken and name == "encode"):
                 raise ValueError(f"{name} = {getattr(self, name)!r}: it must be one of {', '.join(map(repr, values))}")
-        if self.encode != "auto":
-            return self.encode == "private"
-        if self.kinds is not None and not (two and self.algorithm in TRIED):
+        if taken:
+            return rules_of_run(self.encode.removeprefix(FROM))
+        if self.encode == "declared" or (self.encode == "auto" and self.kinds is None):
+            return None
+        if self.encode == "auto" and not (two and self.algorithm in TRIED):
             raise ValueError(
                 f"kinds = {self.kinds!r} with encode = 'auto' goes with two classes and {', '.join(TRIED)}: "
                 "give encode='private', which measures columns for other labels and methods, too"
             )
-        return self.kinds is not None
+        rules = rules_in(X)
+        if rules and self.kinds != "dtype":
+            raise ValueError("encode = 'private' takes a frame's types for public kinds: say so, kinds='dtype'")
+        return rules
 
     def _rows(self, X: Any, y: Any, *, numeric: bool = False) -> tuple[Any, Any]:
-        if not self._measures(two=not numeric and len(np.unique(np.asarray(y))) == 2):
-            self._kinds: dict[str, str] | None = None
+        self._rules = self._columns(X, two=not numeric and len(np.unique(np.asarray(y))) == 2)
+        if self._rules is None:
             return super()._rows(X, y, numeric=numeric)
-        self._kinds = kinds_in(X)
-        if self._kinds and self.kinds != "dtype":
-            raise ValueError("encode = 'private' takes a frame's types for public kinds: say so, kinds='dtype'")
         validate_data(self, X, y, skip_check_array=True)
         y = column_or_1d(y, dtype=np.float64 if numeric else None, warn=True)
         if numeric:
@@ -161,12 +170,13 @@ class NetworkEstimator(Estimator):
         check_consistent_length(X, y)
         return X, y
 
-    def _prepared(self, X: Any) -> tuple[Any, Encoding | None, dict[str, Any]]:
-        """Rows of norm 1, or raw ones with how they are encoded where nothing is measured; settings of that."""
-        more = {"whiten": self.whiten}
-        if self._kinds is None:
-            return prepare_rows(X, fit_intercept=self.fit_intercept), None, more
-        return (*raw_of(X, self._kinds, intercept=self.fit_intercept), {**more, "encode": self.encode})
+    def _prepared(self, X: Any) -> tuple[Any, tuple[str, ...], Encoding | None]:
+        """Rows of norm 1, or raw ones with how they are encoded where nothing is measured; names of the features."""
+        constant = (INTERCEPT,) * self.fit_intercept
+        if self._rules is None:
+            return prepare_rows(X, fit_intercept=self.fit_intercept), (*numbered(X.shape[1]), *constant), None
+        raw, features = raw_of(X, self._rules, intercept=self.fit_intercept)
+        return raw, (*features.names, *constant), features.encoding(intercept=self.fit_intercept)
 
     def _found(self, found: Found) -> None:
         """Keep what was measured of the records."""
@@ -175,10 +185,10 @@ class NetworkEstimator(Estimator):
     def _score(self, X: Any) -> Vector:
         check_is_fitted(self)
         found = Found(self.encoding_, self.whitening_)
-        if self._kinds is None:
+        if self._rules is None:
             X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
             return np.asarray(found.rows(prepare_rows(X, fit_intercept=self.fit_intercept)) @ self.theta_)
-        raw, _ = raw_of(X, self._kinds, intercept=self.fit_intercept)
+        raw, _ = raw_of(X, self._rules, intercept=self.fit_intercept)
         validate_data(self, X, reset=False, skip_check_array=True)
         return np.asarray(found.rows(raw) @ self.theta_)
 

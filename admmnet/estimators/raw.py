@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,37 +10,49 @@ from admmnet.data.arrays import rows_of
 from admmnet.data.columns import Features, numbered
 from admmnet.data.frames import frame_table, kinds_of, to_pandas
 from admmnet.data.raw import RawFeatures, of_numbers, raw_features
-from admmnet.data.schema import Schema, parse_schema
+from admmnet.data.schema import Rule, Schema, parse_schema
 from admmnet.errors import RequestError
-from admmnet.holder.encoding import Encoding, RawRows
+from admmnet.holder.encoding import RawRows
 from admmnet.holder.rows import is_sparse
+from admmnet.predict.model import read_model
 
 
-def kinds_in(X: Any) -> dict[str, str]:
-    """Kind of each column of a frame by its type; none of an array, whose columns are numbers."""
+def rules_in(X: Any) -> tuple[Rule, ...]:
+    """Each column of a frame by its type; none of an array, whose columns are numbers."""
     frame = to_pandas(X)
-    return {} if frame is None else kinds_of(frame)
+    kinds = {} if frame is None else kinds_of(frame)
+    return parse_schema({"columns": {name: {"kind": kind} for name, kind in kinds.items()}}).rules
 
 
-def raw_of(X: Any, kinds: Mapping[str, str], *, intercept: bool) -> tuple[RawRows, Encoding]:
-    """Raw records, and how they are encoded where nothing is measured.
+def rules_of_run(folder: str) -> tuple[Rule, ...] | None:
+    """Columns that a run has measured, as its schema has them; None where its rows came encoded.
 
     Raises
     ------
     RequestError
-        X has no columns of these kinds: a frame's by name, an array's by number.
+        It is no finished run.
     """
-    features = _of_frame(X, kinds) if kinds else _of_array(X)
+    model = read_model(folder)
+    return None if model.found.encoding is None else parse_schema(model.table).rules
+
+
+def raw_of(X: Any, rules: tuple[Rule, ...], *, intercept: bool) -> tuple[RawRows, RawFeatures]:
+    """Raw records, and the features that they will be made of.
+
+    Raises
+    ------
+    RequestError
+        X has no such columns: a frame's by name, an array's by number.
+    """
+    features = _of_frame(X, rules) if rules else _of_array(X)
     assert features.raw is not None
-    encoding = features.encoding(intercept=intercept)
-    return features.raw(np.arange(len(X)), encoding.width), encoding
+    return features.raw(np.arange(len(X)), features.encoding(intercept=intercept).width), features
 
 
-def _of_frame(X: Any, kinds: Mapping[str, str]) -> RawFeatures:
+def _of_frame(X: Any, rules: tuple[Rule, ...]) -> RawFeatures:
     frame = to_pandas(X)
     if frame is None:
-        raise RequestError(f"X is a {type(X).__name__}, and the estimator was fitted to a data frame: give one")
-    rules = parse_schema({"columns": {name: {"kind": kind} for name, kind in kinds.items()}}).rules
+        raise RequestError(f"X is a {type(X).__name__}, and columns are taken by their names: give a data frame")
     return raw_features(Schema(rules=rules, drop=("*",), measured=True), frame_table(frame, "", "X"))
 
 

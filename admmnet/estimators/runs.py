@@ -51,13 +51,14 @@ def run_on(
     graph: Any = None,
     target: TargetRange | None = None,
     labels: tuple[str, ...] = SIGNS,
+    names: tuple[str, ...] = (),
     raw: Encoding | None = None,
 ) -> Ran:
     """Run a method on rows in memory; no run folder stays. Errors are those of ``run``.
 
     The tally counts the rows X (n, d) as they were given. ``rows`` (n, w) and ``y`` (n,) are what methods see, and
-    ``parts`` are the places of every agent's rows. Raw ones come with the encoding ``raw``, of which nothing is
-    measured yet. Without a ``seed`` the run is private.
+    ``parts`` are the places of every agent's rows, ``names`` those of the d features, where they matter. Raw
+    rows come with the encoding ``raw``, of which nothing is measured yet. Without a ``seed`` the run is private.
     """
     folder, width, method = folder_of(account), rows.shape[1], METHODS[settings["algorithm"]]
     private = seed is None and method.private
@@ -71,7 +72,7 @@ def run_on(
         counts={i: len(part) for i, part in enumerate(parts)},
         X_test=chosen(parts[0][:0]) if raw is not None else np.zeros((0, width)),
         y_test=np.zeros(0),
-        feature_names=numbered(width),
+        feature_names=names or numbered(width),
         preprocessing="public-bounds",
         target=target,
         labels=labels,

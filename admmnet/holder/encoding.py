@@ -139,7 +139,9 @@ def encode_rows(raw: RawRows, encoding: Encoding) -> Matrix:
             part[:] = raw.numbers[:, numbers : numbers + column.width]
             numbers += column.width
         else:
-            part[:] = column.weight * (raw.codes[:, words, None] == np.arange(column.width))
+            code = raw.codes[:, words]
+            known = np.flatnonzero((code >= 0) & (code < column.width))
+            part[known, code[known]] = column.weight
             words += 1
         at += column.width
     X[:, at:] = 1.0
@@ -148,7 +150,7 @@ def encode_rows(raw: RawRows, encoding: Encoding) -> Matrix:
 
 @np.errstate(all="ignore")
 def _place(out: Matrix, values: Vector, column: Number, omega: float) -> None:
-    """Features of a column of numbers, into zeros of shape (n, 8)."""
+    """Features of a column of numbers, into ``out``, shape (n, 8)."""
     gone = np.isnan(values)
     v = np.where(gone, 0.0, values)
     if column.table:
@@ -161,12 +163,9 @@ def _place(out: Matrix, values: Vector, column: Number, omega: float) -> None:
         line = np.sign(v) * np.minimum(1.0, np.log1p(np.abs(v)) / _FAR)
         f = (line + 1.0) / 2.0
     x = (HATS - 1) * np.clip(np.nan_to_num(f), 0.0, 1.0)  # bins may be so narrow that slopes are infinite
-    knot = np.minimum(x.astype(np.int64), HATS - 2)
-    rows = np.arange(len(v))
-    out[rows, knot], out[rows, knot + 1], out[:, HATS] = 1.0 - (x - knot), x - knot, line
-    out *= column.weight * omega / math.sqrt(2.0)
-    out[gone] = 0.0
-    out[:, -1] = column.weight * gone
+    hats = np.maximum(0.0, 1.0 - np.abs(x - np.arange(HATS)[:, None]))
+    there = np.where(gone, 0.0, column.weight * omega / math.sqrt(2.0))
+    out.T[:HATS], out.T[HATS], out.T[-1] = hats * there, line * there, column.weight * gone
 
 
 @np.errstate(all="ignore")

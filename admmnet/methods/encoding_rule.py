@@ -20,7 +20,7 @@ WIDEST = 2048
 """Largest d whose second moments are asked for."""
 WIDEST_ENCODED = 1499
 """And of rows that come encoded, which may be sparse from 1,500 on."""
-TRIED = ("noisy-gd", "pp-admm")
+TRIED = ("noisy-gd", "pp-admm", "ipp-admm", "dp-dsgd")
 """Methods for two classes with which both were measured, and which ``auto`` is for."""
 
 

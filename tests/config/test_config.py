@@ -307,11 +307,12 @@ EVEN = {"label": "c", "columns": {"a": {"kind": "numeric", "low": 0, "high": 1}}
     [
         ({"data": "adult"}, "auto"),
         ({"data": "adult", "algorithm": "noisy-gd"}, "auto"),
+        ({"data": "adult", "algorithm": "ipp-admm"}, "auto"),
         ({"data": "mine.csv", "schema": EVEN}, "auto"),
         ({"data": "mine.csv", "schema": WEIGHTED}, "off"),
         ({"data": "census"}, "off"),
         ({"data": "census", "whiten": "on"}, "on"),
-        ({"data": "adult", "algorithm": "ipp-admm"}, "off"),
+        ({"data": "adult", "algorithm": "r-admm-gaussian"}, "off"),
         ({"data": "adult", "method": "published"}, "off"),
         ({"data": "adult", "project": 20}, "off"),
         ({"data": "arrays"}, "off"),

@@ -84,7 +84,11 @@ def test_what_is_not_declared_and_what_is_not_there(write: Write) -> None:
         ),
         (
             "t.csv --schema s.toml",
-            ["left out: id", "label y: no (-1), yes (+1)", "kinds are declared; noisy-gd and pp-admm measure the rest"],
+            [
+                "left out: id",
+                "label y: no (-1), yes (+1)",
+                "kinds are declared; noisy-gd, pp-admm, ipp-admm, dp-dsgd measure the rest",
+            ],
         ),
         ("t.csv --schema s.toml --balance", ["label y: no (-1) 50.0%, yes (+1) 50.0%"]),
         ("t.csv", ["label: none is named", "not declared: a private run takes it for a number"]),

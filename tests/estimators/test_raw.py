@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
+from admmnet import run
 from admmnet.errors import DataError, RequestError
 from admmnet.estimators.network import NetworkClassifier, NetworkRegressor
 from admmnet.holder.encoding import Number
+from admmnet.record.encoding import read_found
 from admmnet.types import Vector
 
 pd = pytest.importorskip("pandas")
@@ -41,7 +44,7 @@ def test_a_frame_whose_kinds_are_said_is_encoded_by_what_is_measured() -> None:
     assert model.predict_proba(new).shape == (N, 2)
     with pytest.raises(DataError, match="has no column 'pay'"):
         model.predict(new[["ward"]])
-    with pytest.raises(RequestError, match="fitted to a data frame"):
+    with pytest.raises(RequestError, match="columns are taken by their names: give a data frame"):
         model.predict(new.to_numpy())
     assert clone(model).kinds == "dtype"
 
@@ -83,6 +86,40 @@ def test_targets_of_a_frame_and_of_an_array() -> None:
     assert (declared.encoding_, declared.coef_.shape) == (None, (1,))
     with pytest.raises(ValueError, match="Input y contains NaN"):
         model.fit(frame, np.where(y > 50.0, np.nan, y))
+
+
+def test_an_encoding_is_taken_over_from_a_run_at_no_charge(tmp_path: Path) -> None:
+    frame, y = people()
+    schema = {"label": "y", "labels": ["low", "high"]}
+    how: dict[str, Any] = {"data": frame.assign(y=y), "schema": schema, "kinds": "dtype", "no_test": True, "seed": 5}
+    one = run(**how, **HOW, algorithm="noisy-gd", encode="private", whiten="on", out=str(tmp_path / "one")).folder
+    found = read_found(one)[1]
+    model = NetworkClassifier(encode=f"from:{one}", random_state=0, **HOW).fit(frame, y)
+    assert model.encoding_ == found.encoding
+    assert np.array_equal(model.whitening_, found.whitening)
+    assert model.score(frame, y) > 0.8
+    plain = NetworkClassifier(encode=f"from:{one}", whiten="off", random_state=0, **HOW).fit(frame, y)
+    assert plain.whitening_ is None
+    with pytest.raises(DataError, match="has no column 'ward'"):
+        clone(model).fit(frame[["pay"]], y)
+    with pytest.raises(RequestError, match="it is a simulation, which protects nothing, and this run is private"):
+        NetworkClassifier(encode=f"from:{one}", **HOW).fit(frame, y)
+    with pytest.raises(RequestError, match="there is nothing of the name"):
+        NetworkClassifier(encode=f"from:{tmp_path / 'none'}", **HOW).fit(frame, y)
+
+
+def test_a_private_fit_takes_over_what_its_account_has_paid_for(tmp_path: Path) -> None:
+    frame, y = people()
+    X, signs = frame[["pay"]].to_numpy(), np.where(y == "high", 1.0, -1.0)
+    shared: dict[str, Any] = {"algorithm": "noisy-gd", "account": str(tmp_path / "account"), **HOW}
+    where: dict[str, Any] = {"no_test": True, "private": True, "out": str(tmp_path / "one")}
+    one = run(X=X, y=signs, encode="private", whiten="on", **where, **shared).folder
+    how: dict[str, Any] = {**shared, "encode": f"from:{one}", "epsilon": 6.0}
+    model = NetworkClassifier(**how).fit(X, y)
+    assert model.encoding_ == read_found(one)[1].encoding
+    assert model.score(X, y) > 0.8
+    with pytest.raises(RequestError, match="name that with --account DIR"):
+        NetworkClassifier(**how | {"account": "process"}).fit(X, y)
 
 
 def test_few_records_of_a_frame_stay_on_public_curves() -> None:

@@ -68,7 +68,7 @@ class Played(NamedTuple):
 def play(path: Path, folder: Path, **settings: Any) -> Played:
     """Run a seeded simulation, on a path of five unless told, whose ends have one neighbour and its middle two."""
     world, plans = RecordingWorld(), list[Plan]()
-    values: dict[str, Any] = {"topology": "path:5", "seed": SEED, "answer": "last"} | settings
+    values: dict[str, Any] = {"topology": "path:5", "seed": SEED, "answer": "last", "whiten": "off"} | settings
     result = run(RunConfig(data=str(path), out=str(folder), **values), world=world, on_start=plans.append)
     return Played(result, plans[0], world.sent)
 

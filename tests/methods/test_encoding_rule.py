@@ -33,7 +33,7 @@ def decided(
     return prologue_of(config, facts, raw, wish)
 
 
-@pytest.mark.parametrize("algorithm", ["noisy-gd", "pp-admm"])
+@pytest.mark.parametrize("algorithm", ["noisy-gd", "pp-admm", "ipp-admm", "dp-dsgd"])
 def test_auto_measures_where_it_helps(algorithm: str) -> None:
     found = decided(Wish("auto", "auto"), algorithm=algorithm)
     assert found.names == ("bounds", "shape", "whiten")
@@ -83,7 +83,7 @@ def test_shares_may_be_given_and_leave_the_method_some() -> None:
 @pytest.mark.parametrize(
     "others",
     [
-        {"algorithm": "ipp-admm"},
+        {"algorithm": "r-admm-gaussian"},
         {"algorithm": "noisy-gd", "task": "classes"},
         {"algorithm": "ssp"},
         {"raw": None, "records": 2000},

@@ -129,7 +129,7 @@ def hostile(source: Path, folder: Path) -> Path:
     )
     config = folder / "config.toml"
     text = config.read_text(encoding="utf-8")
-    assert 'split = "iid"' in text
-    config.write_text(text.replace('split = "iid"', f"split = {json.dumps(HOSTILE)}"), encoding="utf-8")
+    assert 'split = "zipf:1.5"' in text
+    config.write_text(text.replace('split = "zipf:1.5"', f"split = {json.dumps(HOSTILE)}"), encoding="utf-8")
     seal(folder)
     return folder

@@ -13,7 +13,7 @@ from admmnet.data.raw import RawFeatures
 from admmnet.data.records import Records
 from admmnet.data.rows import check_room, drawn, encoded, every, finished_sparse, names_of
 from admmnet.data.schema import to_table
-from admmnet.data.settings import DataSettings, form_of, parse_split, path_for
+from admmnet.data.settings import DataSettings, form_of, parse_split, path_for, split_of
 from admmnet.data.shards import deal
 from admmnet.data.source import Source, source_of
 from admmnet.data.sources import declared, read_file, read_source, validate
@@ -99,7 +99,7 @@ def _share(source: Source) -> float:
 
 def dealt(source: Source, train: Rows, settings: DataSettings, agents: int) -> tuple[Rows, ...]:
     """Training rows of every agent, as `--split` deals them."""
-    split = parse_split(settings.split)
+    split = parse_split(split_of(settings, agents))
     if split.kind == "dirichlet" and source.schema.targets is not None:
         raise RequestError(f"--split {settings.split} deals by class, and {source.name} has real targets: take iid")
     with about(source.file):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from admmnet.errors import RequestError
 from admmnet.registry import meant
@@ -76,10 +76,10 @@ class DataSettings:
     test_fraction: float | None = setting(None, "data", "share of records kept for testing", within="(0, 1)")
     no_test: bool = setting(False, "data", "train on all records: there are no test records, and no errors", everyday=5)
     split: str = setting(
-        "iid",
+        "auto",
         "data",
-        "how records go to agents",
-        metavar="iid|dirichlet:A|by-column:NAME|sizes:A:B:...|zipf:S",
+        "how records go to agents; auto: zipf:1.5 for census among up to 100 agents, else iid",
+        metavar="auto|iid|dirichlet:A|by-column:NAME|sizes:A:B:...|zipf:S",
         scope="network",
         chosen=True,
     )
@@ -180,7 +180,7 @@ class DataSettings:
 class Split:
     """A parsed `--split`: how the training records are dealt to the agents."""
 
-    kind: Literal["iid", "dirichlet", "by-column", "sizes", "zipf", "shards", "groups"]
+    kind: Literal["auto", "iid", "dirichlet", "by-column", "sizes", "zipf", "shards", "groups"]
     concentration: float = 0.0  # A of dirichlet:A
     column: str = ""  # of by-column:NAME
     shares: tuple[float, ...] = ()  # of sizes:A:B:..., one an agent, in any unit
@@ -196,11 +196,15 @@ SHARDS, GROUPS = "shards", "groups"
 """What ``split`` says where a program dealt the records itself: every agent's own, or by a digest of the owners."""
 
 
+UNEQUAL, MOST_UNEQUAL = "zipf:1.5", 100
+"""What ``auto`` takes for ``census``, and among how many agents at most."""
+
+
 def parse_split(text: str) -> Split:
     """Parse the forms of `--split`: docs/data.md, "Shards"."""
     kind, _, rest = text.partition(":")
-    if text in ("iid", SHARDS):
-        return Split("shards" if text == SHARDS else "iid")
+    if text in ("auto", "iid", SHARDS):
+        return Split(cast("Literal['auto', 'iid', 'shards']", text))
     if kind == GROUPS and rest:
         return Split("groups")
     if kind == "dirichlet" and rest:
@@ -212,7 +216,18 @@ def parse_split(text: str) -> Split:
         return Split("sizes", shares=tuple(shares))
     if kind == "zipf" and rest:
         return Split("zipf", exponent=_positive(rest, text, "S", "zipf:1"))
-    raise RequestError(f"--split must be iid, dirichlet:A, by-column:NAME, sizes:A:B:... or zipf:S, got {text!r}")
+    raise RequestError(f"--split must be auto, iid, dirichlet:A, by-column:NAME, sizes:A:B:... or zipf:S, got {text!r}")
+
+
+def split_of(settings: DataSettings, agents: int) -> str:
+    """How the records of so many agents are dealt: ``split``, with ``auto`` replaced.
+
+    The invented records of ``census`` are dealt by `UNEQUAL`, as long as every agent gets ten of them or so.
+    """
+    if settings.split != "auto":
+        return settings.split
+    enough = 1 < agents <= MOST_UNEQUAL and (settings.test_fraction or 0.0) <= 0.5
+    return UNEQUAL if settings.data == "census" and enough else "iid"
 
 
 def _positive(part: str, text: str, what: str, example: str) -> float:
@@ -349,5 +364,5 @@ def _check_file_settings(settings: DataSettings, split: Split) -> None:
             f"{settings.data!r} gives every agent its own file: name a public test file with --test PATH, or do"
             " without with --no-test (--test-fraction would need a share of every agent's records)"
         )
-    if split.kind != "iid":
+    if split.kind not in ("auto", "iid"):
         raise RequestError(f"--split {settings.split} does not go with {AGENT} in the path: the files are the shards")

@@ -8,10 +8,14 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from admmnet.holder.answers import NO, REFUSED, Answer, Measurement
+from admmnet.holder.measurements.gate import GradientNorm, HeldFall, NoisyFall, PublishedComparison
 from admmnet.privacy.budget import Charges
 from admmnet.privacy.calibrate import Calibrated
 from admmnet.types import Vector
 
+GATES = HeldFall, NoisyFall, GradientNorm, PublishedComparison
+"""Questions that decide whether an agent speaks."""
 Mask: TypeAlias = NDArray[np.bool_]
 
 
@@ -70,8 +74,17 @@ class Agent:
     sent: int = 0
     numbers: int = 0
     """Vectors released so far; messages, one to each neighbour that was there; numbers in them, of 8 bytes each."""
+    asked: int = 0
+    yes: int = 0
+    silent: int = 0
+    """Questions that its gate was asked, how many were answered with yes, and rounds in which it could have spoken."""
     contact: Contact | None = None
     """Trouble of the present round, None for none; set before the agent proposes."""
+
+    def answered(self, measurement: Measurement, answer: Answer) -> None:
+        """Count a question of a gate that was answered."""
+        if isinstance(measurement, GATES) and answer is not REFUSED:
+            self.asked, self.yes = self.asked + 1, self.yes + (answer is not NO)
 
     @property
     def degree(self) -> int:

@@ -76,7 +76,7 @@ def figures(lab: Lab, request: Request, scale: Any) -> list[Figure]:
 def _sources(request: Request) -> tuple[DataSource, tuple[DataSource, ...]]:
     """Records of figures 1 to 6, and those of figure 7, none of which is the first again."""
     folder = request.data_dir
-    census = named("synthetic census", "census", folder)
+    census = named("synthetic census", "census", folder, split="iid")
     adult = first_found(named("Adult", "adult", folder), replace(census, stands_for="Adult"))
 
     def extract(file: str, title: str) -> DataSource:

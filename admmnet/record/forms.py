@@ -189,12 +189,31 @@ class AgentEntry(FileForm, frozen=True, kw_only=True):
     joined_at: Whole | UnsetType | None = UNSET
     """with the [joining gate](algorithms.md#the-joining-gate) alone: round from which it spoke with its own records,
     0 of the core; null for never, whose releases are what it passed on"""
+    asked: Whole | UnsetType = UNSET
+    """with a gate alone: questions that it was asked"""
+    yes: Whole | UnsetType = UNSET
+    """with a gate alone: how many of them were answered with yes"""
+    silent: Whole | UnsetType = UNSET
+    """with a gate alone: rounds in which it could have spoken, and did not"""
     figures: dict[str, Number | None] = {}
     """of a method from outside: what its `entry()` says"""
     test_error: Figure | None
     """of its vector in model.npz; null without test records"""
     lost_at: Whole | None
     """round in which the others lost it; null if they did not. Its own ledger has what it spent"""
+
+
+class Gate(FileForm, frozen=True, kw_only=True):
+    """With a gate: what it was asked and saved, the sums over agents that were not lost."""
+
+    asked: Whole
+    """questions; none of the joining gate where all agents are in its [core](algorithms.md#the-joining-gate)"""
+    yes: Whole
+    """how many were answered with yes"""
+    saved: Whole
+    """broadcasts that would have been, had all agents spoken in every round"""
+    broadcasts: Whole
+    """these, and those that there were: vectors that only pass on what an agent heard are broadcasts, too"""
 
 
 class Seconds(FileForm, frozen=True, kw_only=True):
@@ -292,6 +311,8 @@ class Summary(FileForm, frozen=True, kw_only=True):
     how many times as far as is usual"""
     per_agent: list[AgentEntry]
     """one entry an agent, by number, below"""
+    gate: Gate | None = None
+    """with a gate, below"""
     bytes_sent: Whole
     """payload of the whole run, each vector times its receivers; not what [observing the
     run](scale.md#what-observing-a-run-sends) sends"""
@@ -394,6 +415,7 @@ TABLES: Collection[type[Struct]] = (
     TestError,
     References,
     AgentEntry,
+    Gate,
     Seconds,
     VirtualSeconds,
     Baseline,

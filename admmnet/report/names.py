@@ -11,7 +11,7 @@ from admmnet.config.toml import common_settings
 from admmnet.errors import RequestError
 from admmnet.record.format import count, epsilon, parameter
 from admmnet.record.values import at
-from admmnet.report.series import RunSeries
+from admmnet.report.series import RunSeries, gate_line
 from admmnet.settings import Setting
 
 TABLES = ("data", "problem", "algorithm", "privacy", "network", "baseline", "run")
@@ -115,6 +115,8 @@ def heading(run: RunSeries) -> str:
         parts.append(f"{count(run.size)}\u00a0agents")
     if run.private:
         parts += [_budget(run)] if run.part is None else [_budget(run), f"agent {run.part}'s part"]
+    if run.summary is not None and (gate := gate_line(run.summary)) is not None:
+        parts.append(f"gate {gate}".replace(" ", "\u00a0"))
     if run.summary is None:
         parts.append(f"unfinished: {_rounds(run)}")
     return ", ".join(parts)

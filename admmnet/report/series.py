@@ -41,6 +41,21 @@ def joining(entries: Collection[AgentEntry]) -> dict[int, str]:
     return {} if set(found.values()) <= {"core"} else found
 
 
+def gate_line(summary: Summary) -> str | None:
+    """What a run's gate was asked and saved, in one line; None without one."""
+    gate, parts = summary.gate, list(joining(summary.per_agent).values())
+    if gate is None:
+        return None
+    if not (gate.asked or parts):
+        return "asked 0, agents of near-equal size all speak, as in pp-admm"
+    first = ""
+    if parts:
+        relays = parts.count("relay")
+        passing = f", {relays} {'passes' if relays == 1 else 'pass'} on what is heard" * bool(relays)
+        first = f" ({parts.count('core')} of {len(parts)} agents speak from the start{passing})"
+    return f"asked {gate.asked}, yes {gate.yes}, saved {gate.saved} broadcasts of {gate.broadcasts}{first}"
+
+
 def _joined_at(entries: Collection[AgentEntry]) -> dict[int, int | None]:
     """Round in which each agent of a joining gate joined, None for never; what a lost one did is not known."""
     return {one.agent: one.joined_at for one in entries if one.joined_at is not UNSET and one.lost_at is None}

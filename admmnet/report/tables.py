@@ -15,7 +15,7 @@ from admmnet.record.format import count, error, number, percent, seconds
 from admmnet.record.forms import AgentEntry, Summary
 from admmnet.record.verdict import verdict_on
 from admmnet.report.columns import FEW, Row, explained, names_of, print_table
-from admmnet.report.series import joining
+from admmnet.report.series import gate_line, joining
 from admmnet.running.yardsticks import no_better_than, one_class, yardsticks
 
 NO_TEST = "test error: none, there are no test records"
@@ -84,6 +84,8 @@ def _network(summary: Mapping[str, Any]) -> Told:
     each = f"{_missed(summary, missed['mean'])} +- {_missed(summary, missed['std'])} over agents"
     whose = f" of the consensus (the {vector}), {each}" if missed["std"] else " of the model that every agent holds"
     lines = _error(summary, whose)
+    if (gate := gate_line(msgspec.convert(summary, Summary))) is not None:
+        lines.append(f"gate:       {gate}")
     cut = [{"agent": "..."}] * (len(entries) > FEW)
     held = ({"agent": words, last: value} for words, value in yardsticks(summary))
     return f"{title}, {seconds(summary['seconds']['total'])}", [*rows, *cut], [whole, *held], lines

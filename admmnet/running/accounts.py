@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from admmnet.data import DataSettings
+from admmnet.data.settings import split_of
 from admmnet.errors import RequestError
 from admmnet.files import load_json
 from admmnet.methods.base import Method
@@ -104,6 +105,7 @@ def note_begun(folder: Path, agents: Collection[int]) -> None:
 def records_of(data: DataSettings, agents: int, mode: str, *, seeded: bool) -> dict[str, Any]:
     """What the folder of accounts says of its records."""
     dealing = {name: getattr(data, name) for name in ("data", "data_seed", "split", "test", "test_fraction", "no_test")}
+    dealing["split"] = split_of(data, agents)
     noise = "seeded" if seeded else "private"
     return {"mode": mode, "noise": noise, **dealing, "agents": agents, "begun": []}
 

@@ -136,7 +136,7 @@ def checked(
             raise RequestError(
                 f"algorithm = {method.algorithm!r} has one holder of all records: give them as X=X, y=y, not as shards"
             )
-        if split not in ("iid", SHARDS):
+        if split not in ("auto", "iid", SHARDS):
             raise RequestError(f"split = {split!r} deals records to agents, and shards are dealt already: drop it")
         changes["split"] = SHARDS  # accounts and resumed runs know by it how records were dealt
         if given.whole and network.agents not in (None, len(given.own)):

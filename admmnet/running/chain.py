@@ -107,6 +107,7 @@ class Chain:
         for node, (own, contract) in zip(nodes, found, strict=True):
             agent, old = method.agent(node.id, own), node.agent
             agent.releases, agent.sent, agent.numbers = old.releases, old.sent, old.numbers
+            agent.asked, agent.yes, agent.silent = old.asked, old.yes, old.silent
             node.agent, node.method = agent, method
             if contract.promise is not None:
                 weight = None if own.weight == 1.0 else own.weight

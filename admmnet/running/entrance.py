@@ -17,7 +17,7 @@ from admmnet.config.defaults import with_delta
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.config.toml import settings_digest, to_toml
-from admmnet.data.settings import DataSettings
+from admmnet.data.settings import DataSettings, split_of
 from admmnet.data.sources import whole_and_bounded
 from admmnet.errors import RequestError, RunError
 from admmnet.files import raise_descriptors, remedy
@@ -228,7 +228,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
 
 
 def located(config: RunConfig, world: World) -> tuple[RunConfig, Graph]:
-    """Graph of a run, and its settings with the graph, its seed and the number of agents filled in.
+    """Graph of a run, and its settings with the graph, its seed, the number of agents and the split filled in.
 
     A method of one site has a graph of one node, and none of those settings.
 
@@ -242,4 +242,5 @@ def located(config: RunConfig, world: World) -> tuple[RunConfig, Graph]:
     seed = config.graph_seed
     schedule = None if world.graph is not None else schedule_of(config.topology_schedule, config.agents, seed)
     network, graph = graph_of(config.sections.network, seed, schedule, world)
-    return config.filled(network), graph
+    config, split = config.filled(network), split_of(config.section(DataSettings), len(graph))
+    return config if config.split == split else config.changed(split=split), graph

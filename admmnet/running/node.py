@@ -40,6 +40,7 @@ def proposal(method: Method, agent: Agent, door: Door, round: int) -> Steps[NDAr
                     f"yields {what}: it must yield Ask(measurement), at most {MOST_ASKED:,} times a round"
                 )
             answer = yield from door.answer(ask, round)
+            agent.answered(ask.measurement, answer)
             ask = steps.send(answer)
     except StopIteration as done:
         vector: NDArray[Any] | None = done.value
@@ -95,6 +96,8 @@ class Node:
             else:  # what a method makes of released vectors is held to the bound of messages, too
                 self.outgoing = clip(self.outgoing, MOST)
             self.agent.releases += self.method.released_in(round)
+        elif self.ledger.refused_at is None:
+            self.agent.silent += 1
         return self.outgoing
 
     def absorb(self, inbox: Mapping[int, Vector]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -22,7 +22,7 @@ from admmnet.privacy.contract import Contract
 from admmnet.privacy.ledger.form import Digest, finite
 from admmnet.record.figures import figures, privacy_of
 from admmnet.record.folder import ledger_name
-from admmnet.record.forms import AgentEntry, Figure, Privacy, Summary, TestError, Whole
+from admmnet.record.forms import AgentEntry, Figure, Gate, Privacy, Summary, TestError, Whole
 from admmnet.record.shelf import digest_of
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
@@ -36,6 +36,8 @@ USED = {"networkx": "networkx", "dp_accounting": "dp-accounting", "numba": "numb
 """Libraries that a result may depend on, by their modules."""
 ALONE = [own.name for own in msgspec.structs.fields(AgentEntry) if own.required]
 """Keys of every entry; those that are not public an agent alone can say."""
+GATED = ("asked", "yes", "silent")
+"""Counts of an agent with a gate."""
 PAID_AHEAD = "pays for all rounds before its first step: stopping it saved no epsilon"
 TEST_RECORDS = "public by assumption: nobody is charged for these figures"
 
@@ -114,6 +116,7 @@ def summarise(
         "train_loss": finite(float(observer.network.train_loss)) if simulation else None,
         "far_from_others": {str(i): value for i, value in apart.items()},
         "per_agent": [(entries | lost)[i] for i in sorted(graph)],
+        "gate": _gate(entries.values()),
         "bytes_sent": int(observer.network.bytes_sent),
         "frames": {name: sum(word.frames.get(name, 0) for word in words) for name in mine.frames},
         "seconds": {"total": slowest[0], "solve": slowest[1] if simulation else None, "exchange": slowest[2]},
@@ -216,7 +219,9 @@ def _agent_entry(node: Node, degree: int, observer: Observer) -> AgentEntry:
     said = node.method.entry(node.agent)
     # what is no number is no figure, and ends no run
     words = {name: v for name, v in said.items() if v is None or (type(v) in (int, float) and abs(v) <= 1e300)}
-    joined = {name: words.pop(name) for name in ("joined_at",) if name in words}
+    own = {name: words.pop(name) for name in ("joined_at",) if name in words}
+    if getattr(node.method.settings, "gate", "off") != "off":
+        own |= {name: getattr(node.agent, name) for name in GATED}
     found = {
         "agent": node.id,
         "records": node.door.records,
@@ -227,8 +232,18 @@ def _agent_entry(node: Node, degree: int, observer: Observer) -> AgentEntry:
         "test_error": finite(float(observer.rows.test_error[node.id])),
         "lost_at": None,
     }
-    found |= joined | figures(ledger.totals, contract) | _account(ledger.account, contract.over_account())
+    found |= own | figures(ledger.totals, contract) | _account(ledger.account, contract.over_account())
     return msgspec.convert(found, AgentEntry)
+
+
+def _gate(entries: Collection[AgentEntry]) -> Gate | None:
+    """What a gate was asked and saved, by the agents' own words; None without one."""
+    asked, yes, silent = ([value for one in entries if (value := one[name]) is not UNSET] for name in GATED)
+    if not asked:
+        return None
+    saved = sum(silent)
+    broadcasts = saved + sum(entry.releases for entry in entries)
+    return Gate(asked=sum(asked), yes=sum(yes), saved=saved, broadcasts=broadcasts)
 
 
 def _account(totals: Totals | None, contract: Contract) -> dict[str, float | None]:

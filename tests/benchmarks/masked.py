@@ -89,7 +89,8 @@ def pooled(folder: str, seeds: int) -> None:
 
 def cost(repeats: int = 3) -> None:
     """Print rounds of 100 agents and 105 numbers with masks over the same without, the least of some repeats."""
-    given: dict[str, Any] = {"data": "census", "algorithm": "noisy-gd", "agents": 100, "rounds": 40, "seed": 0}
+    given: dict[str, Any] = {"data": "census", "split": "iid", "algorithm": "noisy-gd", "agents": 100, "seed": 0}
+    given |= {"rounds": 40}
     times: dict[int | None, float] = {}
     for colluders in (None, 1, 10, 50) * repeats:
         masked = {} if colluders is None else {"trust": "masked", "colluders": colluders}

@@ -62,7 +62,7 @@ def network_files(folder: Path, opened: ExitStack) -> dict[tuple[int, int], Prox
 
 def start(folder: Path, name: str, rounds: int) -> list[subprocess.Popen[bytes]]:
     """All agents, with folders of their own."""
-    settings = {"algorithm": "pp-admm", "data": "census", "seed": 0, "rounds": rounds, "epsilon": 1000}
+    settings = {"algorithm": "pp-admm", "data": "census", "split": "iid", "seed": 0, "rounds": rounds, "epsilon": 1000}
     settings |= {"heartbeat-deadline": HEARTBEAT, "round-deadline": 120}
     words = [word for key, value in settings.items() for word in (f"--{key}", str(value))]
     started = []

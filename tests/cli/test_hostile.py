@@ -144,7 +144,7 @@ RUNS: list[tuple[str, str]] = [
     ("--data objects.npz --seed 0", "objects.npz"),
     ("--data not.npz --seed 0", "not.npz is not a sound npz file"),
     ("--data bad.libsvm --seed 0", "bad.libsvm"),
-    (f"--data {DATA} --label y --split thirds", "--split must be iid"),
+    (f"--data {DATA} --label y --split thirds", "--split must be auto"),
     (f"--data {DATA} --label y --test-fraction 1", "test_fraction = 1.0 is not allowed"),
     ("--data own-{agent}.csv --label y", "--test PATH"),
     # graphs

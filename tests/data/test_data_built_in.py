@@ -38,7 +38,7 @@ def error(records: Records, theta: Vector) -> float:
 
 @pytest.mark.parametrize(("name", "width"), [("adult", 82), ("census", 109)])
 def test_shape_of_the_two_census_sets(name: str, width: int) -> None:
-    records = load(DataSettings(data=name, data_dir=folder_of(name)), 5, [1, 3])
+    records = load(DataSettings(data=name, data_dir=folder_of(name), split="iid"), 5, [1, 3])
     assert records.name == name
     assert list(records.shards) == [1, 3]
     assert records.counts == dict.fromkeys(range(5), 7000)

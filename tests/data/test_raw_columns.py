@@ -99,7 +99,7 @@ def test_agents_with_files_of_their_own_have_one_encoding(write: Write) -> None:
     for agent in (0, 1):
         path = write(f"site-{agent}.csv", "\n".join([lines[0], *lines[1 + 2 * agent : 3 + 2 * agent]]))
     test = write("test.csv", "\n".join([lines[0].replace("id,age", "age,id"), lines[1]]))
-    pattern = path.replace("-1", "-{agent}")
+    pattern = path.replace("site-1", "site-{agent}")
     records = load(settings(pattern, test=test, no_test=False), 2, [0, 1])
     pooled = load(settings(write("t.csv", TEXT)), 1, [0])
     assert (records.raw, records.feature_names) == (pooled.raw, pooled.feature_names)

@@ -11,6 +11,7 @@ from admmnet.report.html import words
 from admmnet.report.html.facts import AgentFacts, Broken, RunFacts
 from admmnet.report.html.markup import Raw, bullets, join, pairs, table, tag
 from admmnet.report.names import data_of
+from admmnet.report.series import gate_line
 from admmnet.running.yardsticks import WORDS, no_better_than, one_class, yardsticks
 
 SHOWN = 20
@@ -97,12 +98,14 @@ def summary(run: RunFacts) -> Raw:
         boxes.append(tag("div", *inside, class_="card alarm" if bad else "card"))
     train, test = said("data", "train") or sum(agent.records for agent in run.agents), said("data", "test")
     pure = said("baseline", "pure_epsilon")
+    gate = None if run.series.summary is None else gate_line(run.series.summary)
     rows: list[tuple[str, Any]] = [
         ("Folder", tag("code", str(run.series.path))),
         ("Trained", subtitle(run)),
         ("Records", f"{count(train)} for training" + ("" if test is None else f", {count(test)} for testing")),
         ("Features", count(said("data", "features"))),
         *([] if pure is None else [("Pure epsilon", f"{epsilon(pure)}, with delta = 0")]),
+        *([] if gate is None else [("Gate", gate)]),
         ("Carried by", said("transport") or NONE),
         ("Bytes sent", size(said("bytes_sent"))),
         ("Wall time", seconds(said("seconds", "total"))),

@@ -27,7 +27,7 @@ State: TypeAlias = dict[str, Array]
 """Name to array; numbers are arrays without axes, and what is None is left out."""
 
 
-_COUNTS = ("releases", "sent", "numbers")
+_COUNTS = ("releases", "sent", "numbers", "asked", "yes", "silent")
 """What is counted of every agent."""
 _PLAIN = (bool, int, float, complex, str)
 """Kinds of plain values that an agent's state may have."""

@@ -1,0 +1,99 @@
+"""The line of the gate: what it was asked and saved is what receipts and ledgers say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from admmnet import RunConfig, read_run, run
+from admmnet.data.settings import DataSettings, split_of
+from admmnet.privacy.events import Gaussian, NoRecords
+from admmnet.report.names import heading
+from admmnet.report.series import gate_line, read_series
+from admmnet.report.tables import run_text
+
+JOINING: dict[str, Any] = {"split": "sizes:16:1:16:1:18", "gate_threshold": 0.25}
+GATES: dict[str, dict[str, Any]] = {
+    "joining": JOINING,
+    "nobody is asked": {**JOINING, "gate_threshold": "auto", "epsilon": 0.05},
+    "an agent is away": {**JOINING, "offline": "0:2-3,1:1"},
+    "ball": {"gate": "gaussian", "max_releases": 3},
+    "published": {"method": "published", "max_releases": 3},
+}
+
+
+def said_and_silent(folder: Path, agent: int) -> tuple[int, int]:
+    """Rounds in which an agent's receipts at its neighbours say something and nothing."""
+    texts = [path.read_text(encoding="utf-8") for path in (folder / "receipts").glob("*.jsonl")]
+    lines = [json.loads(line) for text in texts for line in text.splitlines()]
+    said = {line["round"]: line["said"] is not None for line in lines if line["agent"] == agent}
+    return sum(said.values()), len(said) - sum(said.values())
+
+
+@pytest.mark.parametrize("name", GATES)
+def test_the_gate_s_counts_are_those_of_receipts_and_ledgers(name: str, people: str, tmp_path: Path) -> None:
+    common: dict[str, Any] = {"data": people, "topology": "ring:5", "rounds": 6, "epsilon": 20.0, "seed": 3}
+    settings = {"algorithm": "ipp-admm", "receipts": True, **common, **GATES[name]}
+    result = run(RunConfig(**settings, out=str(tmp_path / "run")))
+    gate, entries = result.summary["gate"], result.summary["per_agent"]
+    receipts = [said_and_silent(result.folder, i) for i in range(5)]
+    assert [(one["releases"], one["silent"]) for one in entries if name != "an agent is away"] == [
+        own for own in receipts if name != "an agent is away"
+    ]
+    assert gate["saved"] == sum(one["silent"] for one in entries)
+    assert gate["broadcasts"] == gate["saved"] + sum(said for said, _ in receipts)
+    assert (gate["asked"], gate["yes"]) == tuple(sum(one[key] for one in entries) for key in ("asked", "yes"))
+    if name == "an agent is away":
+        assert gate["broadcasts"] == 5 * 6 - 3
+    assert gate["yes"] <= gate["asked"]
+    line = gate_line(read_run(result.folder).summary)  # type: ignore[arg-type]
+    assert line is not None
+    assert f"gate:       {line}\n" in run_text(result.summary, result.folder)
+    if "joining" in name:
+        assert gate["asked"] > gate["yes"] > 0
+        assert f"asked {gate['asked']}, yes {gate['yes']}, saved {gate['saved']} broadcasts of 30 (3 of 5 " in line
+        assert heading(read_series(result.folder)).endswith(f"gate {line}".replace(" ", "\u00a0"))
+        questions = []
+        for ledger in read_run(result.folder).ledgers.values():
+            rounds = {round for round, event, _ in ledger.events if not isinstance(event, Gaussian | NoRecords)}
+            alone = [event for round, event, _ in ledger.events if round not in rounds and isinstance(event, Gaussian)]
+            questions.append(len(alone))
+        noes = [one["asked"] - one["yes"] for one in entries]
+        assert questions == noes  # a yes is charged in the round of a release
+
+
+def test_without_a_gate_there_is_no_line(people: str, tmp_path: Path) -> None:
+    for name, settings in {"off": {"gate": "off"}, "pp": {"algorithm": "pp-admm"}}.items():
+        result = run(RunConfig(data=people, rounds=2, seed=3, **settings, out=str(tmp_path / name)))
+        assert "gate" not in result.summary
+        assert "asked" not in result.summary["per_agent"][0]
+        assert "gate:" not in run_text(result.summary, result.folder)
+
+
+def test_the_default_run_asks_and_equal_shards_say_so(tmp_path: Path) -> None:
+    result = run(RunConfig(seed=0, rounds=10, out=str(tmp_path / "run")))
+    assert result.summary["gate"]["asked"] == 6
+    assert result.summary["gate"]["saved"] > 0
+    assert 'split = "zipf:1.5"' in (result.folder / "config.toml").read_text(encoding="utf-8")
+    equal = run(RunConfig(seed=0, rounds=2, split="iid", out=str(tmp_path / "equal")))
+    assert "asked 0, agents of near-equal size all speak" in run_text(equal.summary, equal.folder)
+
+
+@pytest.mark.parametrize(
+    ("settings", "agents", "split"),
+    [
+        ({}, 5, "zipf:1.5"),
+        ({}, 100, "zipf:1.5"),
+        ({}, 101, "iid"),
+        ({}, 1, "iid"),
+        ({"test_fraction": 0.5}, 5, "zipf:1.5"),
+        ({"test_fraction": 0.98}, 5, "iid"),
+        ({"data": "adult"}, 5, "iid"),
+        ({"split": "zipf:1"}, 5, "zipf:1"),
+    ],
+)
+def test_which_split_is_taken(settings: dict[str, Any], agents: int, split: str) -> None:
+    assert split_of(DataSettings(**settings), agents) == split

@@ -96,6 +96,8 @@ def test_an_encoding_is_taken_over_from_a_run_at_no_charge(tmp_path: Path) -> No
     found = read_found(one)[1]
     model = NetworkClassifier(encode=f"from:{one}", random_state=0, **HOW).fit(frame, y)
     assert model.encoding_ == found.encoding
+    assert model.whitening_ is not None
+    assert found.whitening is not None
     assert np.array_equal(model.whitening_, found.whitening)
     assert model.score(frame, y) > 0.8
     plain = NetworkClassifier(encode=f"from:{one}", whiten="off", random_state=0, **HOW).fit(frame, y)

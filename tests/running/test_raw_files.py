@@ -70,7 +70,7 @@ def test_few_records_stay_on_public_curves_and_the_run_says_why() -> None:
 
 def test_where_auto_was_not_tried_the_schema_must_say_all() -> None:
     data = people(Path("mine.csv"), 100)
-    for how in ({"algorithm": "ipp-admm"}, {"encode": "declared"}):
+    for how in ({"algorithm": "r-admm"}, {"encode": "declared"}):
         with pytest.raises(RequestError, match="measured with --encode private"):
             go(data, no_test=True, no_account=True, **how)
 
@@ -94,7 +94,7 @@ def test_columns_with_bounds_are_measured_where_noise_does_not_drown_them() -> N
 @pytest.mark.parametrize(
     "others",
     [
-        {"algorithm": "ipp-admm"},
+        {"algorithm": "r-admm"},
         {"encode": "declared"},
         {"schema": {**WHOLE, "columns": {"age": {**BOUNDED, "scale": "log"}}}},
     ],

@@ -96,6 +96,9 @@ class Settings(TypedDict, total=False):
     gossip_steps: int
     mixing: str
     sample_rate: float
+    local_steps: int
+    penalty: float
+    edge_step: float | Literal["auto"]
     ridge: float | Literal["auto"]
     epochs: int | Literal["auto"]
     logistic_margin: float | Literal["auto"]

@@ -99,8 +99,7 @@ class DPDSGD(Method):
         super().__init__(filled(settings, regularisation=0.0), facts)
         self._check_clip(self.known(max(facts.counts.values())))
         self.settings = filled(self.settings, step_size=self._longest())
-        wanted = round(min(MOST, max(FEWEST, self._wanted())))
-        self.settings = filled(self.settings, rounds=wanted * int(self.settings.gossip_steps))
+        self.settings = filled(self.settings, rounds=self._fitting(self._wanted()))
         self._calibrated = cache(self._calibrate)
 
     @classmethod
@@ -149,6 +148,10 @@ class DPDSGD(Method):
             i: np.array([1.0 / (1.0 + max(degree[i], degree[j])) for j in sorted(self.facts.graph[i])])
             for i in self.facts.graph
         }
+
+    def _fitting(self, wanted: float) -> int:
+        """Rounds of T of (109)."""
+        return round(min(MOST, max(FEWEST, wanted))) * int(self.settings.gossip_steps)
 
     @cached_property
     def kept(self) -> Mapping[int, float]:

@@ -82,7 +82,7 @@ def average(
         return None, numbers
     numbers += tree.messages(total.agents) * total.value.size
     if step is not None:
-        return total.value * (step / len(total.agents)), numbers
+        return np.asarray(total.value * (step / len(total.agents)), dtype=np.float64), numbers
     return _from_fixed_point(total.value, len(total.agents)), numbers
 
 

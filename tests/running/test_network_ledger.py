@@ -64,9 +64,12 @@ def test_with_show_end_nobody_s_own_vector_is_collected(
 ) -> None:
     reported: list[Any] = []
     plain = Observer._report
-    monkeypatch.setattr(
-        Observer, "_report", lambda self, mine, before: (reported.append(mine.copy()), plain(self, mine, before))[1]
-    )
+
+    def noted(self: Observer, mine: Any, before: Any) -> Any:
+        reported.append(mine.copy())
+        return plain(self, mine, before)
+
+    monkeypatch.setattr(Observer, "_report", noted)
     folder = played(people, tmp_path / "run", **GOSSIP)
     assert not reported[0].any()  # the only words as wide as a model
     assert all(words.shape[1] != reported[0].shape[1] for words in reported[1:])
@@ -95,6 +98,7 @@ def test_sums_tell_what_the_parts_of_the_tree_add_up(people: str, tmp_path: Path
     tree = spanning_tree(network.graph)
     assert tree is not None
     found = {(one.observers, one.agent): one for one in find(network, 1).learned}
+    events: dict[int, list[Any]]
     events = {int(own.header["agent"]): [e for _, e, _ in own.events] for own in read_run(folder).ledgers.values()}
     assert all(isinstance(event, DiscreteGaussian) for own in events.values() for event in own)
     assert len(found) == 30
@@ -104,10 +108,7 @@ def test_sums_tell_what_the_parts_of_the_tree_add_up(people: str, tmp_path: Path
         while front:
             front = [j for i in front for j in edges[i] if j not in part and j not in observers]
             part |= set(front)
-        squares = [
-            events[u][t].sensitivity ** 2 / sum(events[i][t].sigma ** 2 for i in part)  # type: ignore[union-attr]
-            for t in range(5)
-        ]
+        squares = [events[u][t].sensitivity ** 2 / sum(events[i][t].sigma ** 2 for i in part) for t in range(5)]
         assert one.mu == pytest.approx(math.sqrt(sum(squares)), rel=1e-8)
         assert one.mu_linear is None
     assert min(one.share for one in found.values()) < 0.5

@@ -15,6 +15,7 @@ from admmnet.privacy.network.linear import information
 from admmnet.privacy.network.shifts import MARGIN, GossipFlow, shifted
 from admmnet.privacy.network.trees import TreeFlow, summed
 from admmnet.privacy.network.views import view_of
+from admmnet.types import Vector
 
 Flow = GossipFlow | TreeFlow
 
@@ -47,12 +48,12 @@ def learned(
     views = [view_of(graph, own, tree) for own in sets]
     distances = [_distances(graph, own) for own in sets]
     mus, kappas = np.full((2, len(sets), len(graph)), np.nan)
-    linear: list[np.ndarray | None] = [None] * len(sets)
+    linear: list[Vector | None] = [None] * len(sets)
     if isinstance(flow, TreeFlow):
         assert tree is not None
         for place, own in enumerate(sets):
-            mu, kappas[place] = summed(flow, tree, frozenset(own))
-            mus[place] = mu * MARGIN
+            mus[place], kappas[place] = summed(flow, tree, frozenset(own))
+        mus *= MARGIN
     else:
         pairs = [(place, u) for place, view in enumerate(views) for u in sorted(view.strangers)]
         for (place, u), one in zip(pairs, shifted(flow, [(views[p], u) for p, u in pairs]), strict=True):

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from admmnet.privacy.network.views import View
 from admmnet.types import Matrix, Vector
 
+Mask: TypeAlias = NDArray[np.bool_]
 MARGIN = 1.0 + 1e-9
 """Covers the rounding of these figures in floating point."""
 STEPS = 150
@@ -61,16 +63,16 @@ class Shifted(NamedTuple):
 class _Pairs(NamedTuple):
     """Views and agents, B of them, as arrays."""
 
-    agents: Vector
-    free: Matrix
+    agents: NDArray[np.int64]
+    free: Mask
     """Shape (B, N). Whether an agent may keep a deviation: strangers."""
-    hidden: Matrix
+    hidden: Mask
     """Whether an agent is no observer."""
-    touched: Matrix
+    touched: Mask
     """Shape (B, T, N). Whether a deviation can have reached an agent by a round."""
-    groups: Matrix
+    groups: NDArray[np.int64]
     """Shape (B, N). Number of the group that an agent's last vector is added up in; -1 for none."""
-    read: Vector
+    read: Mask
     """Shape (B,). Whether there is a readout."""
 
 

@@ -15,8 +15,8 @@ ORDER = (
     *(
         "identity",
         "solvers",
-        "privacy",
         "graph",
+        "privacy",
         "masking",
         "holder",
         "data",

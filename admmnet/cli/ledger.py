@@ -1,4 +1,4 @@
-"""admmnet ledger show | verify | key | sign | export."""
+"""admmnet ledger show | verify | network | key | sign | export."""
 
 from __future__ import annotations
 
@@ -123,6 +123,29 @@ def verify(
         return
     for line in (*verdict.lines(), *(f"            {note}" for note in notes)):
         print(line)
+
+
+@ledger.command()
+@RUN
+@click.option("--colluders", type=int, default=1, metavar="K", help="so many other agents together (default: 1)")
+@click.option("--observers", default="", metavar="I:J", help="these agents together, no others")
+@click.option("--plot", type=PATH, metavar="FILE", help="draw mu by distance on the graph: .png, .svg or .pdf")
+@json_flag
+def network(run: Path, colluders: int, observers: str, plot: Path | None, as_json: bool) -> None:
+    """Say what other agents alone, or K together, can learn from what reaches them (docs/network-ledger.md)."""
+    from admmnet.cli.learned import draw_distances, facts_of, lines_of, numbers_in
+    from admmnet.record.network import find, network_in
+
+    chosen, found = numbers_in(observers), network_in(run)
+    told = None if isinstance(found, str) else find(found, colluders, chosen)
+    if as_json:
+        print(json.dumps(facts_of(found, told, colluders), indent=2))
+    else:
+        for line in lines_of(found, told, colluders):
+            print(line)
+    if plot is not None and told is not None:
+        draw_distances(told, plot, run.name)
+        print(f"picture:    {plot}", file=sys.stderr if as_json else sys.stdout)
 
 
 @ledger.command()

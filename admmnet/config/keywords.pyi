@@ -73,6 +73,7 @@ class Settings(TypedDict, total=False):
     out: str | PathLike[str] | None
     checkpoint_every: int | None
     measure_every: int | Literal["auto"]
+    show: str
     resume: str | PathLike[str] | None
     eta: float | Literal["auto"]
     proximal: float | Literal["auto"]
@@ -92,7 +93,12 @@ class Settings(TypedDict, total=False):
     step_size: float | Literal["auto"]
     spare_attempts: int | Literal["auto"]
     clip_norm: float | None
+    gossip_steps: int
+    mixing: str
     sample_rate: float
+    local_steps: int
+    penalty: float
+    edge_step: float | Literal["auto"]
     ridge: float | Literal["auto"]
     epochs: int | Literal["auto"]
     logistic_margin: float | Literal["auto"]

@@ -79,6 +79,15 @@ class RunSettings:
         metavar="K",
         resume=True,
     )
+    show: str = setting(
+        "rounds",
+        "run",
+        "figures that a network shows: of measured rounds, made of all agents' vectors; or of the average at the end "
+        "alone, for which no agent's own vector is collected",
+        choices=("rounds", "end"),
+        scope="network",
+        numbers=False,
+    )
     resume: str | None = setting(
         None,
         "run",
@@ -222,6 +231,10 @@ class RunConfig(RunSettings, FaultSettings, NetworkSettings, DataSettings, Metho
             raise RequestError(
                 f"data = {self.data!r} does not go with algorithm = {self.algorithm!r}: one holder has all records; "
                 "name one file"
+            )
+        if self.show == "end" and self.answer != "average":
+            raise RequestError(
+                f"show = 'end' goes with answer = 'average', not {self.answer!r}, whose models are agents' own"
             )
         asked = self.checkpoint_every is not None or self.resume is not None
         if asked and not self.seeded and not self.chosen_method.goes_on:

@@ -65,6 +65,7 @@ METHODS: Registry[type[Method]] = Registry(
         "r-admm-gaussian": "admmnet.methods.gaussian:GaussianRADMM",
         "noisy-gd": "admmnet.methods.noisy_gd:NoisyGD",
         "dp-dsgd": "admmnet.methods.dp_dsgd:DPDSGD",
+        "lt-admm": "admmnet.methods.lt_admm:LTADMM",
         "ssp": "admmnet.methods.ssp:SSP",
         "sdca": "admmnet.methods.single_site.sdca:SDCA",
         "dp-scd": "admmnet.methods.single_site.dp_scd:DPSCD",

@@ -7,7 +7,7 @@ everybody may know: see ``admmnet.holder``.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -27,6 +27,9 @@ from admmnet.types import Integers, Total, Vector
 
 if TYPE_CHECKING:
     from admmnet.holder.known import LabelKind
+    from admmnet.privacy.events import Event
+    from admmnet.privacy.network.shifts import GossipFlow
+    from admmnet.privacy.network.trees import TreeFlow
 
 __all__ = ["Agent", "AgentPlan", "Closing", "Contact", "Facts", "Mask", "Method", "ModelState", "filled"]
 
@@ -180,6 +183,18 @@ class Method:
     def aggregate(self) -> str:
         """Rule by which vectors of several agents count: ``mean`` or ``screened``."""
         return "mean"
+
+    @property
+    def lattice(self) -> float | None:
+        """Step of a common grid that the last vectors are averaged on, as whole numbers of 64 bits; None for (93)."""
+        return None
+
+    def flow(self, events: Mapping[int, Sequence[Event]]) -> GossipFlow | TreeFlow | None:
+        """What messages tell neighbours, in public numbers: docs/network-ledger.md. None where no theorem covers them.
+
+        ``events`` are those of every agent's rounds, by agent, from their ledgers.
+        """
+        return None
 
     @property
     def size(self) -> int:

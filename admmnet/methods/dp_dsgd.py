@@ -7,7 +7,7 @@ noise of DP-SGD (Abadi et al. 2016). What is sent is what is released: theta_i.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -22,14 +22,18 @@ from admmnet.methods.base import Agent, AgentPlan, Facts, Method, filled
 from admmnet.methods.consensus import HINGE_WIDTH
 from admmnet.methods.settings import Given, MethodSettings, StepSettings
 from admmnet.privacy.calibrate import Draft, Target, calibrate
-from admmnet.privacy.events import Gaussian, SubsampledGaussian
+from admmnet.privacy.events import Event, Gaussian, SubsampledGaussian
+from admmnet.privacy.mechanisms import grid_step
+from admmnet.privacy.network.shifts import GossipFlow
 from admmnet.privacy.subsampled import epsilon_proven, noise_multiplier
 from admmnet.settings import setting
-from admmnet.solvers.radius import gradient_error
+from admmnet.solvers.radius import LARGEST_ROW, clip, gradient_error
 from admmnet.types import Matrix, Vector
 
 REACH, FEWEST, MOST = 50.0, 10, 500
 """Q of eq. (109), and the range of the automatic number of rounds."""
+EXACT_STEPS = 2.0**45
+"""Radius in steps of a message's grid within which agents mix: sums of whole steps are exact there."""
 EXACT = 500
 """Most agents of which the least eigenvalue of W is computed; of more it is bounded."""
 
@@ -45,6 +49,20 @@ class DSGDSettings(StepSettings):
         within="(0, 1e+06]",
         tunable=True,
     )
+    gossip_steps: int = setting(
+        1,
+        "algorithm",
+        "rounds of dp-dsgd to each noisy gradient: in all but the first of them agents mix, and ask nothing",
+        within="[1, 1e+06]",
+        tunable=True,
+    )
+    mixing: str = setting(
+        "plain",
+        "algorithm",
+        "how agents of dp-dsgd mix; network: in whole steps of the noise's grid, with a step size at which the network "
+        "ledger is tightest",
+        choices=("plain", "network"),
+    )
     sample_rate: float = setting(
         1.0,
         "algorithm",
@@ -52,6 +70,14 @@ class DSGDSettings(StepSettings):
         within="(0, 1]",
         tunable=True,
     )
+
+    def check(self) -> None:
+        """Check that mixing for the network ledger has what its theorem asks for."""
+        if self.mixing == "network" and (self.gossip_steps != 1 or self.sample_rate != 1.0):
+            raise RequestError(
+                "mixing = 'network' goes with gossip_steps = 1 and sample_rate = 1: no theorem covers what neighbours "
+                "alone learn of messages without noise, or of sampled batches"
+            )
 
 
 @dataclass(slots=True)
@@ -73,7 +99,7 @@ class DPDSGD(Method):
         super().__init__(filled(settings, regularisation=0.0), facts)
         self._check_clip(self.known(max(facts.counts.values())))
         self.settings = filled(self.settings, step_size=self._longest())
-        self.settings = filled(self.settings, rounds=round(min(MOST, max(FEWEST, self._wanted()))))
+        self.settings = filled(self.settings, rounds=self._fitting(self._wanted()))
         self._calibrated = cache(self._calibrate)
 
     @classmethod
@@ -84,10 +110,13 @@ class DPDSGD(Method):
         return settings
 
     def _longest(self) -> float:
-        """Step of eq. (109), at which the mean loss of no records lets the vectors run away."""
+        """Step of eq. (109), at which the mean loss of no records lets the vectors run away; or of (120)."""
         counts, graph = self.facts.counts, self.facts.graph
         steepest = max(counts.values()) * len(counts) / sum(counts.values()) * self.loss.curvature_bound()
-        own = {i: 1.0 - float(shares.sum()) for i, shares in self.weights.items()}
+        own = self.kept
+        if self.whole:
+            r, c1 = float(self.settings.regularisation), self.loss.curvature_bound()
+            return min(2.0 * own[i] / (r + self.weight(i) * c1) for i in counts)
         least = 2.0 * min(own.values()) - 1.0  # Gershgorin
         if len(graph) <= EXACT:
             places = {i: place for place, i in enumerate(sorted(graph))}
@@ -120,6 +149,34 @@ class DPDSGD(Method):
             for i in self.facts.graph
         }
 
+    def _fitting(self, wanted: float) -> int:
+        """Rounds of T of (109)."""
+        return round(min(MOST, max(FEWEST, wanted))) * int(self.settings.gossip_steps)
+
+    @cached_property
+    def kept(self) -> Mapping[int, float]:
+        """W_ii of every agent."""
+        return {i: 1.0 - float(shares.sum()) for i, shares in self.weights.items()}
+
+    @property
+    def whole(self) -> bool:
+        """Whether messages are whole steps of the noise's grid."""
+        return bool(self.settings.mixing == "network")
+
+    @property
+    def gradients(self) -> int:
+        """Rounds in which records are asked."""
+        return -(-self.rounds // int(self.settings.gossip_steps))
+
+    def weight(self, agent: int) -> float:
+        """w_i of eq. (60)."""
+        counts = self.facts.counts
+        return counts[agent] * len(counts) / sum(counts.values())
+
+    def scale(self, agent: int) -> float:
+        """What the door multiplies a noisy gradient by: eta w_i where messages are whole steps, else 1."""
+        return float(self.settings.step_size) * self.weight(agent) if self.whole else 1.0
+
     def rate(self, agent: int) -> float:
         """q_i: what the sample rate makes of n_i, a whole nominal batch over n_i."""
         n = self.facts.counts[agent]
@@ -127,7 +184,7 @@ class DPDSGD(Method):
 
     def question(self, agent: int, here: Vector, sigma: float) -> NoisyGradient:
         """What an agent is asked at a public point."""
-        return NoisyGradient(here, sigma, self.settings.clip_norm, self.rate(agent))
+        return NoisyGradient(here, sigma, self.settings.clip_norm, self.rate(agent), self.scale(agent))
 
     def plan(self, agent: int, target: Target) -> AgentPlan:
         """As little noise as keeps the promise; w_i of eq. (60)."""
@@ -140,9 +197,9 @@ class DPDSGD(Method):
         (event,) = self.question(agent, zero, sigma).cost(known).now
         return AgentPlan(
             regularisation=float(self.settings.regularisation),
-            weight=counts[agent] * len(counts) / sum(counts.values()),
+            weight=self.weight(agent),
             noise=sigma,
-            charges=((event, self.rounds),),
+            charges=((event, self.gradients),),
         )
 
     def _check_clip(self, known: Known) -> None:
@@ -161,8 +218,8 @@ class DPDSGD(Method):
         if rate == 1.0:
 
             def draft(rho: float) -> Draft[float]:
-                ratio = math.sqrt(0.5 * self.rounds / rho)
-                return Draft(ratio, ((Gaussian(1.0, ratio), self.rounds),))
+                ratio = math.sqrt(0.5 * self.gradients / rho)
+                return Draft(ratio, ((Gaussian(1.0, ratio), self.gradients),))
 
             return calibrate(draft, target).noise
 
@@ -174,7 +231,7 @@ class DPDSGD(Method):
             need, most = target.at_order(target.worst(((event, 1),)))  # an account adds up at one order
             return target.epsilon * need / most if most > 0.0 else math.inf
 
-        return noise_multiplier(target.epsilon, target.delta, rate, self.rounds, "fixed", reading)
+        return noise_multiplier(target.epsilon, target.delta, rate, self.gradients, "fixed", reading)
 
     def start(self, agent: Agent, width: int) -> GossipState:
         """Everything at zero."""
@@ -192,15 +249,85 @@ class DPDSGD(Method):
     def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
         """Eq. (108); edges that are absent mix nothing."""
         state, plan, own = agent.state, agent.plan, self.settings
-        answer = yield Ask(self.question(agent.id, state.theta, plan.noise))
+        if self.whole:
+            return (yield from self._whole_steps(agent))
+        answer = None
+        if round % int(own.gossip_steps) == 0:
+            answer = yield Ask(self.question(agent.id, state.theta, plan.noise))
+            if not isinstance(answer, Released):
+                return None
+        shares = self.weights[agent.id]
+        if agent.contact is not None:
+            shares = np.where(agent.contact.present, shares, 0.0)
+        step: Vector = state.theta + shares @ (state.heard - state.theta)
+        if answer is not None:
+            gradient = plan.weight / self.rate(agent.id) * answer.value + plan.regularisation * state.theta
+            step = step - float(own.step_size) * gradient
+        return step
+
+    def _whole_steps(self, agent: Agent) -> Asking[Vector | None]:
+        """Eqs. (108), (120): all that is mixed lies within a public radius, and is rounded before the noise comes."""
+        state, plan = agent.state, agent.plan
+        reach, step = self._reach(agent.id, plan.noise)
+        here, heard = clip(state.theta, reach), np.stack([clip(row, reach) for row in state.heard])
+        answer = yield Ask(self.question(agent.id, here, plan.noise))
         if not isinstance(answer, Released):
             return None
         shares = self.weights[agent.id]
         if agent.contact is not None:
             shares = np.where(agent.contact.present, shares, 0.0)
-        gradient = plan.weight / self.rate(agent.id) * answer.value + plan.regularisation * state.theta
-        step: Vector = state.theta + shares @ (state.heard - state.theta) - float(own.step_size) * gradient
-        return step
+        ridge = float(self.settings.step_size) * plan.regularisation
+        mixed = here + shares @ (heard - here) - ridge * here
+        message: Vector = np.rint(mixed / step) * step - answer.value
+        return message
+
+    def _reach(self, agent: int, sigma: float) -> tuple[float, float]:
+        """Radius within which an agent mixes, at which sums of whole steps are exact, and its step."""
+        step = grid_step(self.scale(agent) * sigma)
+        asked = self.question(agent, np.zeros(self.facts.width), sigma)
+        return min(asked.radius(self.known(self.facts.counts[agent])), EXACT_STEPS * step), step
+
+    @property
+    def lattice(self) -> float | None:
+        """Largest step of any agent that has spent nothing before, where messages are whole steps."""
+        if not self.whole:
+            return None
+        zero, steps = np.zeros(self.facts.width), []
+        for i, records in self.facts.counts.items():
+            (unit,) = NoisyGradient(zero, 1.0, self.settings.clip_norm).cost(self.known(records)).now
+            assert isinstance(unit, Gaussian)
+            rho = Target(*self.settings.budget_of(i)).nominal_rho()
+            steps.append(grid_step(self.scale(i) * unit.sensitivity * math.sqrt(0.5 * self.gradients / rho)))
+        return max(steps)
+
+    def flow(self, events: Mapping[int, Sequence[Event]]) -> GossipFlow | None:
+        """Eq. (N3) of docs/network-ledger.md; a run that mixes otherwise has none."""
+        if not self.whole:
+            return None
+        own = self.settings
+        eta, r, c1 = float(own.step_size), float(own.regularisation), self.loss.curvature_bound() * LARGEST_ROW**2
+        size, counts = len(self.facts.graph), self.facts.counts
+        mixing = np.zeros((size, size))
+        vectors = {name: np.zeros(size) for name in ("own", "noise", "rounding", "step")}
+        for i in range(size):
+            asked = events[i]
+            first = asked[0]
+            if not isinstance(first, Gaussian) or asked != [first] * self.rounds:
+                return None
+            mixing[i, sorted(self.facts.graph[i])], mixing[i, i] = self.weights[i], self.kept[i] - eta * r
+            scale = eta * self.weight(i)
+            step = grid_step(scale * first.sigma)
+            sums = (self.facts.graph.degree(i) + 8.0) * (1.0 + eta * r) * EXACT_STEPS * 2.0**-51
+            vectors["own"][i], vectors["noise"][i] = scale * first.sensitivity, scale * first.sigma
+            computed = scale * 4.0 * ROUNDING_SHARE * self.most / counts[i]
+            vectors["rounding"][i] = step * (math.sqrt(self.size) + sums) + computed
+            vectors["step"][i] = step
+        coarsest = max(float(self.lattice or 0.0), vectors["step"].max())
+        vectors["step"][:] = math.sqrt(self.size) * coarsest
+        contraction, diagonal = mixing.copy(), mixing.diagonal()
+        pull = np.array([eta * self.weight(i) * c1 for i in range(size)])
+        np.fill_diagonal(contraction, np.maximum(np.abs(diagonal), np.abs(diagonal - pull)))
+        return GossipFlow(mixing, contraction, **vectors, rounds=self.rounds)
 
     def absorb(self, agent: Agent, own: Vector | None, inbox: Mapping[int, Vector]) -> None:
         """Keep the last vectors; of a message that was lost the one before."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from statistics import median
@@ -20,6 +20,8 @@ from admmnet.masking.partners import check_participants
 from admmnet.methods.base import Agent, AgentPlan, Facts, Method, filled
 from admmnet.methods.settings import Given, MethodSettings
 from admmnet.privacy.calibrate import Target, gaussian_mu_left
+from admmnet.privacy.events import DiscreteGaussian, Event
+from admmnet.privacy.network.trees import TreeFlow
 from admmnet.types import Integers, Matrix, Vector
 
 FINEST = 2.0**-30
@@ -107,6 +109,15 @@ class SumMethod(Method):
     def noise_of(self, agents: Collection[int]) -> float:
         """Variance of these agents' total, for a sensitivity of 1 and one round: eqs. (70), (98)."""
         return total_variance(self.facts, agents, self.colluders if self.masked else None)
+
+    def flow(self, events: Mapping[int, Sequence[Event]]) -> TreeFlow | None:
+        """Eq. (N1) of docs/network-ledger.md; masked sums have figures of their own."""
+        found = [[one for one in events[i] if isinstance(one, DiscreteGaussian)] for i in sorted(events)]
+        if self.masked or any(len(own) != self.rounds or len(own) != len(events[i]) for i, own in enumerate(found)):
+            return None
+        moved = np.array([[one.sensitivity for one in own] for own in found]).T
+        noise = np.array([[one.sigma for one in own] for own in found]).T
+        return TreeFlow(moved, noise, self.grid, self.sum_size)
 
     def notes(self, drowned: float) -> tuple[str, ...]:
         """Whose budget makes the noise of masked sums more than twice what that of half of the agents would."""

@@ -326,6 +326,7 @@ BOUNDS: dict[str, tuple[Bound, str]] = {
 WITHOUT = {
     "seq-dp-scd": DUALS,
     "primal-dp-scd": "the scores that its steps go by have noise of their own, and columns were scaled by the records",
+    "lt-admm": "noise of one agent comes back through the records of its neighbours: no bound is known for that",
     "dp-dsgd": "noise of one agent comes back through the records of its neighbours: no bound is known for that",
     "banco": "its steps are as long as the noise so far makes them: no bound is known for that",
 }

@@ -67,13 +67,18 @@ def clipped_gamma_norm_noise(rng: np.random.Generator, rate: float, size: int) -
 
 
 def round_to_grid(x: Vector, sigma: float) -> Vector:
-    """Round a noisy vector to the public grid 2^k, the largest power of two up to sigma * 2^-20.
+    """Round a noisy vector to the public grid of ``grid_step``.
 
     Post-processing of the noisy value: it costs nothing, and removes low-order bits through which
     floating-point noise can tell its input (docs/privacy.md, "Noise").
     """
-    step = math.ldexp(1.0, math.frexp(sigma)[1] - 1 - GRID_BITS)
+    step = grid_step(sigma)
     return np.asarray(np.rint(x / step) * step)
+
+
+def grid_step(sigma: float) -> float:
+    """Step of the public grid of noise of this standard deviation: the largest power of two up to sigma * 2^-20."""
+    return math.ldexp(1.0, math.frexp(sigma)[1] - 1 - GRID_BITS)
 
 
 def _check(name: str, value: float) -> None:

@@ -288,6 +288,8 @@ class Summary(FileForm, frozen=True, kw_only=True):
     """file or spec of the graph, or of the schedule; null of a method of one site"""
     transport: Literal["local", "mpi", "zmq"]
     """what carried the messages"""
+    encrypted: bool = False
+    """`true` where messages between agents were encrypted, by the keys of a network file; else absent"""
     mode: Mode
     """[`simulation` or `private`](cli.md#modes)"""
     seeded: bool

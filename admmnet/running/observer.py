@@ -62,7 +62,8 @@ class Observer:
         nodes = sorted((node for block in blocks for node in block), key=lambda node: node.id)
         self._nodes = nodes
         self._place = {node.id: place for place, node in enumerate(nodes)}
-        mine = self.models()
+        self._quiet = plan.run.show == "end"  # no vector of an agent leaves it but to its neighbours
+        mine = np.zeros_like(self.models()) if self._quiet else self.models()
         self.theta = self._report(mine, np.zeros((len(self._data.counts), mine.shape[1])))
         self._heard: Mapping[int, Vector] = {}
         self._said: dict[int, Vector] = {}
@@ -79,7 +80,9 @@ class Observer:
 
     def _metrics(self, start: int) -> MetricsFile:
         self._path.with_name(LOST).unlink(missing_ok=True)  # of a start that was interrupted
-        return MetricsFile(self._path, training=self._simulation, start=start, clock=self.clock is not None)
+        return MetricsFile(
+            self._path, training=self._simulation and not self._quiet, start=start, clock=self.clock is not None
+        )
 
     def _times(self, round: int, releases: Vector, summed: Summed) -> Vector | None:
         """Virtual seconds after a round: the network's, then every agent's; None without a clock."""
@@ -157,10 +160,10 @@ class Observer:
         has what agents of this process were sent, whatever the senders say of it elsewhere.
         """
         judged, self._heard = None, heard
-        if measured:
+        if measured and not self._quiet:
             judged, rows = self._measured()
         else:
-            if self._lossy:
+            if self._lossy and not self._quiet:
                 self.theta = self._report(self.models(), self.theta)
             rows = self._reported(self._counted())
             rows.values[:, MEASURED] = self.rows.values[:, MEASURED]
@@ -184,6 +187,11 @@ class Observer:
             self._missed = len(self._transport.lost)
             lost = {str(i): at for i, at in sorted(self._transport.lost.items())}
             write_whole({self._path.with_name(LOST): encode(lost, indent=2)})
+        self._write(rows)
+
+    def _write(self, rows: RoundFigures) -> None:
+        """Write the last round's row of the network and of every agent."""
+        network, round = self.network, self._round
         if self._file is not None:
             shown = {name: np.append(network.columns()[name], rows.columns()[name]) for name in network.columns()}
             if self._ended is not None:
@@ -208,6 +216,8 @@ class Observer:
         self.theta, self.rows = edge.tell(transport, theta, theta.shape[1]), RoundFigures(transport.tell(rows))
         self.network = RoundFigures(transport.tell(self.network.values))
         self._said = {**dict(enumerate(self.theta)), **self._heard}
+        if self._quiet and self._shared:
+            self.theta = np.tile(self.models()[0], (agents, 1))  # the same at all: it follows from the totals
 
     def event(self, round: int, rounds: int) -> RoundEvent:
         """Return what the caller is told of the last observed round of the ``rounds`` planned; asked at the writer."""
@@ -224,7 +234,7 @@ class Observer:
 
     def far(self) -> dict[int, float]:
         """Agents whose vectors stood far from all others in the last round, and how far, eq. (100)."""
-        if self._shared:
+        if self._shared or self._quiet:
             return {}
         silent = [i for i in self._said if self.rows.releases[i] == 0 or i in self._transport.lost]
         theta = np.stack([self._said[i] for i in range(len(self.theta))])
@@ -291,6 +301,9 @@ class Observer:
 
         ``sent``, of shape (N,), has the numbers that every agent has sent for them.
         """
+        if self._quiet:
+            self._judge_all(theta, sent)
+            return
         consensus, mine = self._consensus(theta), RoundFigures.filled(0.0, len(self._nodes))
         mine.test_error = self._errors(theta[[node.id for node in self._nodes]])
         for block in self._blocks if self._simulation else ():
@@ -303,6 +316,13 @@ class Observer:
         self.network.test_error = self._error(consensus)
         self.network.bytes_sent += 8 * np.delete(sent, list(self._transport.lost)).sum()
         self.network.train_loss = self._average(self.rows.consensus_loss)
+
+    def _judge_all(self, theta: Matrix, sent: Integers) -> None:
+        """As ``judge`` of one model that all agents have, from which alone its figures are made."""
+        self.theta = theta
+        self.rows.test_error[:] = self.network.test_error = self._error(theta[0])
+        self.network.bytes_sent += 8 * sent.sum()
+        self._write(self.rows)
 
     def _consensus(self, theta: Matrix) -> Vector:
         return mean_of(theta, self._aggregate)

@@ -72,15 +72,30 @@ def average(
     sent, (N,).
     """
     counted = {node.id for node in nodes if node.id not in away and node.method.in_average(node.agent)}
-    parts = {node.id: _fixed_point(clip(node.theta, MOST)) if node.id in counted else None for node in nodes}
+    step = nodes[0].method.lattice
+    parts = {node.id: _parts(node.theta, step) if node.id in counted else None for node in nodes}
     trees = cache(partial(spanning_tree, graph))
-    total = transport.reduce(parts, trees, round, 2 * nodes[0].method.size)
+    total = transport.reduce(parts, trees, round, (2 if step is None else 1) * nodes[0].method.size)
     tree = trees(frozenset(transport.lost))
     numbers = np.zeros(len(graph), dtype=np.int64)
     if total is None or tree is None:
         return None, numbers
     numbers += tree.messages(total.agents) * total.value.size
+    if step is not None:
+        return np.asarray(total.value * (step / len(total.agents)), dtype=np.float64), numbers
     return _from_fixed_point(total.value, len(total.agents)), numbers
+
+
+def _parts(theta: Vector, step: float | None) -> Integers:
+    """What an agent adds to the sum: whole steps of a method's own grid, or the two integers of (93)."""
+    if step is None:
+        return _fixed_point(clip(theta, MOST))
+    return whole_steps(theta, step)
+
+
+def whole_steps(theta: Vector, step: float) -> Integers:
+    """Nearest whole steps, halves rounded up: a vector that is moved by whole steps is rounded alike, as N2 needs."""
+    return np.floor(theta / step + 0.5).astype(np.int64)
 
 
 def _fixed_point(vector: Vector) -> Integers:

@@ -97,6 +97,7 @@ def summarise(
         "aggregate": method.aggregate,
         "topology": named(topology) if topology else plan.schedule,
         "transport": world.name,
+        "encrypted": world.network is not None and world.network.curve,
         "mode": plan.mode,
         "seeded": plan.run.seeded,
         "seed": plan.run.seed,

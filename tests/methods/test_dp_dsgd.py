@@ -13,7 +13,7 @@ import pytest
 
 from admmnet import read_run
 from admmnet.errors import RequestError
-from admmnet.privacy.events import Gaussian, SubsampledGaussian
+from admmnet.privacy.events import Gaussian, NoRecords, SubsampledGaussian
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.types import Vector
 
@@ -42,8 +42,9 @@ def metropolis(graph: nx.Graph) -> Vector:
         {},
         {"clip_norm": 0.3, "regularisation": 0.2, "step_size": 0.7, "topology": "star:5"},
         {"sample_rate": 0.4, "clip_norm": 0.3, "split": "iid"},
+        {"gossip_steps": 4, "regularisation": 0.2, "step_size": 0.7},
     ],
-    ids=["whole", "clipped", "sampled"],
+    ids=["whole", "clipped", "sampled", "mixed"],
 )
 def test_replayed_from_the_equations(settings: dict[str, Any], problem: Path, tmp_path: Path) -> None:
     _, plan, said = play(problem, tmp_path / "run", epsilon=8.0, **settings)
@@ -56,9 +57,10 @@ def test_replayed_from_the_equations(settings: dict[str, Any], problem: Path, tm
         largest = max(len(y) for _, y in shards.values()) * 5 / total
         assert step == pytest.approx(min(1.0, 1.0 + np.linalg.eigvalsh(W)[0]) / (largest * 0.25))
     theta = np.zeros((5, SIZE))
-    for spoken in said:
+    steps = settings.get("gossip_steps", 1)
+    for t, spoken in enumerate(said):
         new = W @ theta
-        for i, (X, y) in shards.items():
+        for i, (X, y) in shards.items() if t % steps == 0 else ():
             n, own = len(y), streams[i]
             q = round(share * n) / n
             b = plan.agents[i].noise * own[Purpose.OBJECTIVE].standard_normal(SIZE)
@@ -78,8 +80,10 @@ def test_replayed_from_the_equations(settings: dict[str, Any], problem: Path, tm
         n, noise = len(shards[i][1]), plan.agents[i].noise
         moved, q = 2.0 * C / n * (R + 2e-5), round(share * n) / n
         assert [round for round, _, _ in book.events] == list(range(6))
-        for _, event, _ in book.events:
-            if q < 1.0:
+        for t, event, _ in book.events:
+            if t % steps:
+                assert isinstance(event, NoRecords)
+            elif q < 1.0:
                 assert isinstance(event, SubsampledGaussian)
                 assert (event.rate, event.steps, event.sampling) == (q, 1, "fixed")
                 assert event.noise_multiplier == pytest.approx(noise / moved, rel=1e-12)

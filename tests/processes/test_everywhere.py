@@ -45,6 +45,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "noisy-gd": {"algorithm": "noisy-gd"},
     "noisy-gd in a storm": {"algorithm": "noisy-gd", **STORM, **CLOCK},
     "dp-dsgd in a storm": {"algorithm": "dp-dsgd", "clip_norm": 0.3, **STORM, **CLOCK},
+    "lt-admm in a storm": {"algorithm": "lt-admm", "local_steps": 2, **STORM, **CLOCK},
     "ssp": {"algorithm": "ssp", "rounds": 1},
     "masked noisy-gd": {"algorithm": "noisy-gd", **MASKED},
     "masked noisy-gd in a storm": {"algorithm": "noisy-gd", **MASKED, **STORM, **CLOCK},

@@ -66,7 +66,8 @@ def test_the_gate_s_counts_are_those_of_receipts_and_ledgers(name: str, people: 
 
 
 def test_without_a_gate_there_is_no_line(people: str, tmp_path: Path) -> None:
-    for name, settings in {"off": {"gate": "off"}, "pp": {"algorithm": "pp-admm"}}.items():
+    without: dict[str, dict[str, Any]] = {"off": {"gate": "off"}, "pp": {"algorithm": "pp-admm"}}
+    for name, settings in without.items():
         result = run(RunConfig(data=people, rounds=2, seed=3, **settings, out=str(tmp_path / name)))
         assert "gate" not in result.summary
         assert "asked" not in result.summary["per_agent"][0]

@@ -38,19 +38,26 @@ class NoisyGradient(Measurement):
         C, to which each record's slope is clipped; None where G bounds it already.
     rate : float
         q, with which each record's coin puts it into the sum, which is over n all the same; 1 for all records.
+    scale : float
+        What the noisy gradient is multiplied by before it is rounded to a grid of the noise as multiplied: public.
     """
 
     here: Vector
     sigma: float
     most: float | None = None
     rate: float = 1.0
+    scale: float = 1.0
 
     def within(self, known: Known) -> Self:
         """Hold the point to the norm up to which rounding stays within its share: (V11)."""
         checked(self.here, known, "point")
+        return replace(self, here=clip(self.here, self.radius(known)))
+
+    def radius(self, known: Known) -> float:
+        """Norm to which the point is held: (V11)."""
         # a mean over those drawn is rounded twice more on its way to one over n
         rounding = ROUNDING_SHARE * 2.0 * self._steepest(known) / known.records - 1e-15 * known.facts.G
-        return replace(self, here=clip(self.here, point_radius(known.facts, rounding)))
+        return point_radius(known.facts, rounding)
 
     def _steepest(self, known: Known) -> float:
         """Most that a record's slope is: G, or C."""
@@ -73,4 +80,4 @@ class NoisyGradient(Measurement):
             X, y = X[drawn], y[drawn]
         slopes: Any = SimpleNamespace(derivative=lambda u, y: np.clip(loss.derivative(u, y), -most, most))
         found = gradient(X, y, self.here, slopes)[0] * (len(y) / known.records) if len(y) else 0.0
-        return Released(round_to_grid(found + b, self.sigma), self)
+        return Released(round_to_grid(self.scale * (found + b), self.scale * self.sigma), self)

@@ -1,0 +1,86 @@
+"""What is said and drawn of a network ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from admmnet.errors import RequestError, counted
+from admmnet.privacy.network.account import Learned, totals
+from admmnet.record.format import epsilon
+from admmnet.record.network import Found, Network
+
+SIMULATED = "in this simulation, as if links were encrypted"
+
+
+def numbers_in(text: str) -> tuple[int, ...]:
+    """Agents of ``I:J``; RequestError if it is anything else."""
+    try:
+        return tuple(int(part) for part in text.split(":")) if text else ()
+    except ValueError:
+        raise RequestError(f"--observers {text}: give numbers of agents, such as 0:3") from None
+
+
+def lines_of(network: Network | str, found: Found | None, colluders: int) -> Iterator[str]:
+    """Both sentences: what everybody together learns, and what some alone do."""
+    if isinstance(network, str) or found is None:
+        yield f"network:    -   ({network})"
+        return
+    whole, size = totals(found.learned), len(found.learned[0].observers)
+    who = "one other agent alone" if size == 1 else f"{size} others together"
+    parts = [
+        f"{epsilon(value)} ({name})"
+        for name, value in (("strangers", whole.strangers), ("neighbours", whole.neighbours))
+        if value is not None
+    ]
+    tried = "" if found.whole else f" of the {counted(found.sets, 'set')} tried"
+    yield f"everybody together: epsilon {epsilon(network.everybody)}"
+    yield f"{who}: at most {', '.join(parts)}{tried}, mean {epsilon(whole.mean)}"
+    simulated = f"; {SIMULATED}" if network.transport == "local" else ""
+    yield f"            {network.theorem}; needs encrypted links and --show end{simulated}"
+    yield "            budgets and verdicts use the first (docs/network-ledger.md)"
+
+
+def facts_of(network: Network | str, found: Found | None, colluders: int) -> dict[str, Any]:
+    """The same as JSON values, with every set and agent."""
+    if isinstance(network, str) or found is None:
+        return {"network": None, "reason": network}
+    whole = totals(found.learned)
+    return {
+        "theorem": network.theorem,
+        "transport": network.transport,
+        "everybody": {"epsilon": network.everybody},
+        "sets": found.sets,
+        "all_sets": found.whole,
+        "epsilon_worst": whole.worst,
+        "epsilon_mean": whole.mean,
+        "epsilon_strangers": whole.strangers,
+        "epsilon_neighbours": whole.neighbours,
+        "mu_share_mean": fmean(one.share for one in found.learned),
+        "pairs": [one._asdict() for one in found.learned],
+    }
+
+
+def draw_distances(found: Found, file: Path, title: str) -> None:
+    """Draw the share of everybody's mu by an agent's distance to the observers: the largest, the mean, and (N7)'s."""
+    from admmnet.report.figure import BLUE, GREY, RED, Curve, Look, Panel, Picture, check_file, draw, save, style
+
+    check_file(file)
+    by: dict[int, list[Learned]] = {}
+    for one in found.learned:
+        by.setdefault(one.distance, []).append(one)
+    x = sorted(by)
+    curves = [
+        Curve("largest", Look(RED, "^"), x, [max(one.share for one in by[k]) for k in x]),
+        Curve("mean", Look(BLUE), x, [fmean(one.share for one in by[k]) for k in x]),
+    ]
+    if found.learned[0].mu_linear is not None:
+        linear = [fmean((one.mu_linear or 0.0) * one.share / one.mu for one in by[k]) for k in x]
+        curves.append(Curve("mean of the linear figure, no bound", Look(GREY, "s", "dashed"), x, linear))
+    panel = Panel(
+        "what other agents alone learn", "edges to the nearest observer", "share of everybody's mu", tuple(curves)
+    )
+    with style():
+        save(file, draw(Picture(title, ((panel,),), height=2.4, width=5.0)))

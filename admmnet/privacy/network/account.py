@@ -1,0 +1,99 @@
+"""What each agent gives away to others of a run, alone or together: docs/network-ledger.md."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from admmnet.graph.simple import Graph
+from admmnet.graph.tree import Tree
+from admmnet.privacy.discrete import discrete_epsilon
+from admmnet.privacy.network.linear import information
+from admmnet.privacy.network.shifts import MARGIN, GossipFlow, shifted
+from admmnet.privacy.network.trees import TreeFlow, summed
+from admmnet.privacy.network.views import view_of
+from admmnet.types import Vector
+
+Flow = GossipFlow | TreeFlow
+
+
+class Learned(NamedTuple):
+    """What a set of observers learns of one agent's record, at most."""
+
+    observers: tuple[int, ...]
+    agent: int
+    distance: int
+    """Edges from the agent to the nearest observer: 1 of a neighbour, more of a stranger."""
+    mu: float
+    epsilon: float
+    share: float
+    """Of the mu of somebody who sees every message."""
+    mu_linear: float | None
+    """The literature's figure, which is no bound here; None of sums, whose figure is exact."""
+
+
+def learned(
+    flow: Flow, graph: Graph, tree: Tree | None, sets: Sequence[tuple[int, ...]], deltas: Mapping[int, float]
+) -> list[Learned]:
+    """Figures of every set of observers and every agent outside it.
+
+    ``tree`` is that of the sums, or of the readout; None where nothing is read out. ``deltas`` are those at which the
+    agents' epsilons are read.
+    """
+    found: list[Learned] = []
+    local = flow.local
+    views = [view_of(graph, own, tree) for own in sets]
+    distances = [_distances(graph, own) for own in sets]
+    mus, kappas = np.full((2, len(sets), len(graph)), np.nan)
+    linear: list[Vector | None] = [None] * len(sets)
+    if isinstance(flow, TreeFlow):
+        assert tree is not None
+        for place, own in enumerate(sets):
+            mus[place], kappas[place] = summed(flow, tree, frozenset(own))
+        mus *= MARGIN
+    else:
+        pairs = [(place, u) for place, view in enumerate(views) for u in sorted(view.strangers)]
+        for (place, u), one in zip(pairs, shifted(flow, [(views[p], u) for p, u in pairs]), strict=True):
+            mus[place, u] = one.mu
+        for place, view in enumerate(views):
+            mus[place, sorted(view.heard)] = local[sorted(view.heard)] * MARGIN
+            linear[place] = information(flow, view)
+        kappas[:] = 0.0
+    for place, own in enumerate(sets):
+        for u in sorted(set(graph) - set(own)):
+            mu, beside = float(mus[place, u]), linear[place]
+            epsilon = discrete_epsilon(mu, float(kappas[place, u]), deltas[u])
+            whole = None if beside is None else float(beside[u])
+            found.append(Learned(own, u, distances[place][u], mu, epsilon, min(1.0, mu / local[u]), whole))
+    return found
+
+
+def _distances(graph: Graph, sources: Sequence[int]) -> dict[int, int]:
+    """Edges from every agent to the nearest of some; of who is cut off more than there are agents."""
+    found, front, steps = dict.fromkeys(sources, 0), list(sources), 0
+    while front:
+        steps += 1
+        front = [j for j in dict.fromkeys(j for i in front for j in graph[i]) if j not in found]
+        found |= dict.fromkeys(front, steps)
+    return {i: found.get(i, len(graph) + 1) for i in graph}
+
+
+class Totals(NamedTuple):
+    """Figures over sets of observers and agents: epsilons, and None where there are none of the kind."""
+
+    worst: float
+    mean: float
+    strangers: float | None
+    """The largest of agents that are no neighbours of an observer."""
+    neighbours: float | None
+
+
+def totals(found: Sequence[Learned]) -> Totals:
+    """Sum figures up."""
+    near = [one.epsilon for one in found if one.distance == 1]
+    far = [one.epsilon for one in found if one.distance > 1]
+    whole = [*near, *far]
+    return Totals(max(whole), math.fsum(whole) / len(whole), max(far, default=None), max(near, default=None))

@@ -1,0 +1,142 @@
+"""The network ledger of a run folder: what other agents alone can learn, or why there is no figure.
+
+docs/network-ledger.md. It is made of public numbers: settings, the graph, and the ledgers' events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from admmnet.config.toml import load_saved
+from admmnet.errors import RequestError
+from admmnet.faults.settings import FaultSettings
+from admmnet.graph.simple import Graph
+from admmnet.graph.tree import Tree, spanning_tree
+from admmnet.methods import METHODS
+from admmnet.methods.base import Facts
+from admmnet.methods.settings import MethodSettings
+from admmnet.privacy.network.account import Flow, Learned, learned
+from admmnet.privacy.network.trees import TreeFlow
+from admmnet.privacy.network.views import sets_of
+from admmnet.record.reader import Run, look_at
+
+THEOREMS = {True: "Theorem N1: sums along a public tree", False: "Theorem N2: gossip with noisy gradients"}
+
+
+@dataclass(frozen=True)
+class Network:
+    """A run as its messages show it."""
+
+    flow: Flow
+    graph: Graph
+    tree: Tree | None
+    deltas: dict[int, float]
+    everybody: float
+    """Epsilon of the run to somebody who sees every message: the largest of all agents."""
+    transport: str
+
+    @property
+    def theorem(self) -> str:
+        """Which theorem gives the figures."""
+        return THEOREMS[isinstance(self.flow, TreeFlow)]
+
+
+@dataclass(frozen=True)
+class Found:
+    """Figures of some sets of observers."""
+
+    learned: list[Learned]
+    sets: int
+    whole: bool
+    """Whether these are all sets of their size."""
+
+
+def find(network: Network, colluders: int, observers: Sequence[int] = ()) -> Found:
+    """Figures of all sets of so many agents, or of one set.
+
+    Raises
+    ------
+    RequestError
+        If there are no such agents.
+    """
+    size = len(network.graph)
+    if observers:
+        strangers = sorted(set(observers) - set(network.graph))
+        if strangers or len(set(observers)) >= size:
+            raise RequestError(f"--observers {':'.join(map(str, observers))}: name some of the agents 0 to {size - 1}")
+        sets, whole = [tuple(sorted(set(observers)))], True
+    else:
+        if not 1 <= colluders < size:
+            raise RequestError(f"--colluders {colluders} is not allowed: it must be 1 to {size - 1}")
+        sets, whole = sets_of(size, colluders)
+    own = learned(network.flow, network.graph, network.tree, sets, network.deltas)
+    return Found(own, len(sets), whole)
+
+
+def network_of(run: Run) -> Network | str:
+    """What the messages of a finished run show, or why there is no figure, in a line."""
+    if run.summary is None or run.part is not None:
+        return "the run is unfinished, or the ledgers of other agents lie elsewhere: all of them are needed"
+    sections = load_saved(run.path).sections
+    reason = next(_against(run, sections.method, sections.faults, sections.run.show), None)
+    if reason is not None:
+        return reason
+    ledgers = {int(own.header["agent"]): own for own in run.ledgers.values()}
+    edges = {(min(i, j), max(i, j)) for i, own in ledgers.items() for j in own.header["neighbours"]}
+    graph = Graph(len(ledgers), sorted(edges))
+    kind: Any = METHODS[sections.method.algorithm]
+    data = run.summary.data
+    counts = {i: int(own.header["records"]) for i, own in ledgers.items()}
+    classes = len(data.classes) if data.task == "classes" else 2
+    facts = Facts(graph, counts, data.features, dict.fromkeys(counts, 1.0), data.task, classes)
+    method = kind(sections.method, facts)
+    flow = method.flow({i: [event for _, event, _ in own.events] for i, own in sorted(ledgers.items())})
+    if flow is None:
+        return _without(sections.method)
+    tree = spanning_tree(graph)
+    everybody = run.summary.privacy.epsilon_spent
+    deltas = {i: float(own.delta or 0.0) for i, own in ledgers.items()}
+    return Network(flow, graph, tree, deltas, float(everybody or 0.0), run.summary.transport)
+
+
+def _without(method: MethodSettings) -> str:
+    if method.algorithm == "dp-dsgd":
+        return "the bits below the noise's grid tell strangers apart: run with --mixing network"
+    if method.trust == "masked":
+        return "masked sums have two figures of their own (docs/masked.md)"
+    return f"no theorem covers what the messages of {method.algorithm} tell to neighbours alone"
+
+
+def _against(run: Run, method: MethodSettings, faults: FaultSettings, show: str) -> Iterator[str]:
+    """Conditions that do not hold, each with the line that breaks it."""
+    summary = run.summary
+    assert summary is not None
+    if METHODS[method.algorithm].verb == "none":
+        yield "one holder has all records"
+    if method.method == "published":
+        yield "the published form books no proven events"
+    if METHODS[method.algorithm].verb == "exchange" and method.answer != "average":
+        yield f"--answer {method.answer} shows agents' own vectors, or mixes them without noise: take average"
+    if show != "end":
+        yield "figures of every round are made of all agents' vectors: run with --show end"
+    if summary.transport == "mpi":
+        yield "MPI sends in clear"
+    if summary.transport == "zmq" and not summary.encrypted:
+        yield "ZeroMQ without keys sends in clear"
+    troubled = (faults.drop, faults.offline, faults.topology_schedule, faults.delay)
+    if any(value not in (None, 0.0) for value in troubled):
+        yield "simulated trouble"
+    if summary.lost:
+        yield "agents were lost"
+    if any(own.resumed or own.changed for own in run.ledgers.values()):
+        yield "the run went on after an interruption, or with other members"
+    if any(own.header.get("stages") or own.header.get("encoding_from") for own in run.ledgers.values()):
+        yield "sums before the first round are seen by all"
+
+
+def network_in(path: Any) -> Network | str:
+    """As ``network_of``, of a folder; a fault in it is the reason."""
+    run = look_at(path)
+    return run.faults[0] if run.faults else network_of(run)

@@ -1,0 +1,148 @@
+"""The network ledger of a run: figures, both sentences, dashes with their reasons; and what --show end leaves out."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet import RunConfig, run
+from admmnet.errors import RequestError
+from admmnet.graph.tree import spanning_tree
+from admmnet.privacy.events import DiscreteGaussian
+from admmnet.record.network import find, network_in
+from admmnet.record.reader import read_run
+from admmnet.running.observer import Observer
+from tests.command_runs import Admmnet
+
+COMMON: dict[str, Any] = {"topology": "path:6", "rounds": 5, "epsilon": 2.0, "delta": 1e-4, "seed": 2, "show": "end"}
+GOSSIP: dict[str, Any] = {"algorithm": "dp-dsgd", "mixing": "network", "loss": "logistic"}
+SUMS: dict[str, Any] = {"algorithm": "noisy-gd", "loss": "logistic"}
+
+
+def played(people: str, out: Path, **settings: Any) -> Path:
+    return run(RunConfig(data=people, **COMMON | settings, out=str(out))).folder
+
+
+@pytest.fixture(scope="module")
+def gossip(people: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return played(people, tmp_path_factory.mktemp("gossip") / "run", **GOSSIP)
+
+
+def test_both_sentences_and_every_pair(gossip: Path, admmnet: Admmnet) -> None:
+    said = admmnet("ledger", "network", gossip)
+    assert said.code == 0
+    everybody, alone, why, _ = said.out.splitlines()
+    assert everybody == "everybody together: epsilon 2"
+    assert alone.startswith("one other agent alone: at most ")
+    assert "(strangers), 2 (neighbours), mean " in alone
+    assert "as if links were encrypted" in why
+    facts = json.loads(admmnet("ledger", "network", gossip, "--json", "--colluders", 2).out)
+    assert (facts["sets"], facts["all_sets"], facts["everybody"]["epsilon"]) == (15, True, pytest.approx(2.0, rel=1e-6))
+    assert len(facts["pairs"]) == 15 * 4
+    for pair in facts["pairs"]:
+        near = any(abs(pair["agent"] - i) == 1 for i in pair["observers"])
+        assert (pair["distance"] == 1) is near
+        assert near is (pair["epsilon"] == pytest.approx(2.0, rel=1e-5))
+        assert pair["mu_linear"] <= pair["mu"]
+    alone = json.loads(admmnet("ledger", "network", gossip, "--observers", "5", "--json").out)["pairs"]
+    (one,) = {tuple(pair["observers"]) for pair in alone}
+    assert one == (5,)
+    for wrong in (("--colluders", "6"), ("--observers", "0:9"), ("--observers", "x")):
+        refused = admmnet("ledger", "network", gossip, *wrong)
+        assert refused.code == 2
+        assert wrong[0] in refused.err
+
+
+def test_with_show_end_nobody_s_own_vector_is_collected(
+    people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reported: list[Any] = []
+    plain = Observer._report
+
+    def noted(self: Observer, mine: Any, before: Any) -> Any:
+        reported.append(mine.copy())
+        return plain(self, mine, before)
+
+    monkeypatch.setattr(Observer, "_report", noted)
+    folder = played(people, tmp_path / "run", **GOSSIP)
+    assert not reported[0].any()  # the only words as wide as a model
+    assert all(words.shape[1] != reported[0].shape[1] for words in reported[1:])
+    rows = list(csv.DictReader((folder / "metrics.csv").read_text().splitlines()))
+    assert [row["agent"] for row in rows] == [str(i) for i in range(-1, 6)]
+    assert {row["round"] for row in rows} == {"4"}
+    assert "train_loss" not in rows[0]
+    summary = json.loads((folder / "summary.json").read_text())
+    errors = {summary["test_error"]["consensus"], *(one["test_error"] for one in summary["per_agent"])}
+    assert errors == {float(rows[0]["test_error"])}
+    assert summary["far_from_others"] == {}
+    assert summary.get("train_loss") is None
+    with np.load(folder / "model.npz") as model:
+        assert (model["theta"] == model["theta"][0]).all()
+        assert model["theta"][0].any()
+    shown = played(people, tmp_path / "shown", **GOSSIP, show="rounds")
+    with np.load(shown / "model.npz") as model, np.load(folder / "model.npz") as quiet:
+        assert (model["consensus"] == quiet["consensus"]).all()
+
+
+def test_sums_tell_what_the_parts_of_the_tree_add_up(people: str, tmp_path: Path) -> None:
+    """Theorem N1, from the ledgers' events alone."""
+    folder = played(people, tmp_path / "run", **SUMS, topology="grid:2x3")
+    network = network_in(folder)
+    assert not isinstance(network, str), network
+    tree = spanning_tree(network.graph)
+    assert tree is not None
+    found = {(one.observers, one.agent): one for one in find(network, 1).learned}
+    events: dict[int, list[Any]]
+    events = {int(own.header["agent"]): [e for _, e, _ in own.events] for own in read_run(folder).ledgers.values()}
+    assert all(isinstance(event, DiscreteGaussian) for own in events.values() for event in own)
+    assert len(found) == 30
+    edges = {i: {int(j) for j in range(6) if tree.parent[i] == j or tree.parent[j] == i} for i in range(6)}
+    for (observers, u), one in found.items():
+        part, front = {u}, [u]
+        while front:
+            front = [j for i in front for j in edges[i] if j not in part and j not in observers]
+            part |= set(front)
+        squares = [events[u][t].sensitivity ** 2 / sum(events[i][t].sigma ** 2 for i in part) for t in range(5)]
+        assert one.mu == pytest.approx(math.sqrt(sum(squares)), rel=1e-8)
+        assert one.mu_linear is None
+    assert min(one.share for one in found.values()) < 0.5
+    quiet = json.loads((folder / "summary.json").read_text())
+    assert quiet["test_error"]["consensus"] == quiet["per_agent"][0]["test_error"] is not None
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({**GOSSIP, "show": "rounds"}, "run with --show end"),
+        ({**GOSSIP, "mixing": "plain"}, "run with --mixing network"),
+        ({**GOSSIP, "drop": 0.2}, "simulated trouble"),
+        ({"algorithm": "pp-admm"}, "no theorem covers"),
+        ({**SUMS, "trust": "masked", "colluders": 1}, "masked sums"),
+    ],
+    ids=["rounds", "plain", "trouble", "pp-admm", "masked"],
+)
+def test_a_dash_has_its_reason(
+    settings: dict[str, Any], reason: str, people: str, tmp_path: Path, admmnet: Admmnet
+) -> None:
+    folder = played(people, tmp_path / "run", **settings)
+    said = admmnet("ledger", "network", folder)
+    assert said.code == 0
+    assert said.out.startswith("network:    -   (")
+    assert reason in said.out
+    assert json.loads(admmnet("ledger", "network", folder, "--json").out)["network"] is None
+
+
+def test_what_does_not_go_together_is_refused_before_the_run() -> None:
+    for wrong, told in (
+        ({"show": "end", "answer": "last"}, "show = 'end' goes with answer = 'average'"),
+        ({**GOSSIP, "sample_rate": 0.5}, "mixing = 'network' goes with"),
+        ({**GOSSIP, "gossip_steps": 2}, "mixing = 'network' goes with"),
+    ):
+        with pytest.raises(RequestError, match=told):
+            RunConfig(**wrong)

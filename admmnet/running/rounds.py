@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from admmnet.graph.tree import Tree
 from admmnet.log import say
 from admmnet.running.attempts import Attempts
-from admmnet.running.node import Node, taking_part
+from admmnet.running.node import Node, propose_all, taking_part
 from admmnet.running.notes import attempt_notes
 from admmnet.running.plan import Prepared
 from admmnet.running.trees import RoundTrees
-from admmnet.solvers.batch import run_batched
 from admmnet.transport import Transport
 from admmnet.transport.edge import exchange
 
@@ -64,7 +63,7 @@ class Rounds:
             for node in self._nodes:
                 node.door.attempt(number, members)
         for block in taking:
-            run_batched([node.proposal(round) for node in block])
+            propose_all(block, round)
         again, solved = False, time.perf_counter()
         agents = [node for block in taking for node in block]
         for node in agents:

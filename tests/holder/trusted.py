@@ -50,6 +50,7 @@ PLACES = {
                 "plan",
                 "contract",
                 "node",
+                "together",
                 "entrance",
                 "loop",
                 "rounds",

@@ -57,27 +57,25 @@ def solve_rows(parts: Sequence[Part], linear: Sequence[Matrix]) -> list[Answered
         for part, rows in zip(parts, linear, strict=True)
         for secret, g in zip(part.secrets, rows, strict=True)
     ]
-    replies, found = iter(solved(dict(enumerate(asked))).values()), []
+    replies = iter(solved(dict(enumerate(asked))).values())
+    found = []
     for rows in linear:
-        own, values = [next(replies) for _ in rows], np.zeros(rows.shape)
-        failed = {row: reply for row, reply in enumerate(own) if isinstance(reply, Exception)}
-        for row, reply in enumerate(own):
-            if not isinstance(reply, Exception):
-                values[row] = reply
-        found.append(Answered(values, failed))
+        own = dict(enumerate(next(replies) for _ in rows))
+        failed = {row: reply for row, reply in own.items() if isinstance(reply, Exception)}
+        values = [np.zeros(rows.shape[1]) if row in failed else reply for row, reply in own.items()]
+        found.append(Answered(np.array(values), failed))
     return found
 
 
-def draw_rows(parts: Sequence[Part], purpose: Purpose, name: str, to: Sequence[Answered]) -> list[Matrix]:
+def draw_rows(parts: Sequence[Part], purpose: Purpose, name: str, values: Sequence[Matrix]) -> list[Matrix]:
     """Add N(0, sigma^2 I) to every member's vector, sigma its question's ``name``; nothing where there is none."""
-    found: list[Matrix] = []
-    for part, (values, failed) in zip(parts, to, strict=True):
-        sigma, rows = getattr(part.question, name), [row for row in range(len(values)) if row not in failed]
-        if sigma is not None and rows:
-            streams = [part.secrets[row].streams[purpose] for row in rows]
-            values = values.copy()
-            values[rows] += clipped_gaussian_rows(streams, sigma, values.shape[1])
-        found.append(values)
+    found = []
+    for part, rows in zip(parts, values, strict=True):
+        sigma = getattr(part.question, name)
+        if sigma is not None:
+            streams = [secret.streams[purpose] for secret in part.secrets]
+            rows = rows + clipped_gaussian_rows(streams, sigma, rows.shape[1])
+        found.append(rows)
     return found
 
 
@@ -151,13 +149,11 @@ class PerturbedMinimiser(Measurement):
     @classmethod
     def carry_out_rows(cls, parts: Sequence[Part]) -> list[Answered]:
         """Eqs. (5)-(7) of many members, each by its own streams."""
-        linear = draw_rows(parts, Purpose.OBJECTIVE, "sigma1", [Answered(part.rows) for part in parts])
+        linear = draw_rows(parts, Purpose.OBJECTIVE, "sigma1", [part.rows for part in parts])
         theta_hat = solve_rows(parts, linear)
-        noisy = draw_rows(parts, Purpose.OUTPUT, "sigma2", theta_hat)
-        return [
-            Answered(round_to_grid(values, part.question.sigma2), answered.failed)
-            for part, values, answered in zip(parts, noisy, theta_hat, strict=True)
-        ]
+        noisy = draw_rows(parts, Purpose.OUTPUT, "sigma2", [found.values for found in theta_hat])
+        rounded = (round_to_grid(rows, part.question.sigma2) for part, rows in zip(parts, noisy, strict=True))
+        return [found._replace(values=rows) for found, rows in zip(theta_hat, rounded, strict=True)]
 
     def carry_out(self, secret: Secret, known: Known) -> Work:
         """Eqs. (5)-(7)."""

@@ -12,11 +12,12 @@ from admmnet.methods.agent import Agent, AgentPlan
 from admmnet.methods.consensus import ConsensusState
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.methods.rows import ConsensusRows, rows_of
+from admmnet.privacy.ledger.file import Ledger
 from admmnet.running import together
 from admmnet.running.checkpoint.resume import resumed_config
 from admmnet.running.together import Together
 from tests.interrupted_runs import Place, assert_same
-from tests.people_runs import Stop, stopping
+from tests.people_runs import Stop, stopping, summary_of
 
 
 class Derived(PPADMM):
@@ -60,6 +61,28 @@ def test_rows_have_the_bytes_of_single_agents(
     monkeypatch.setattr(together, "FEWEST", 1000)
     assert_same(rows, place.whole("single", **settings))
     assert went == [True, False]
+
+
+@pytest.mark.parametrize("algorithm", ["pp-admm", "noisy-gd"])
+def test_an_agent_whose_budget_is_used_up_is_silent_by_rows_too(
+    algorithm: str, place: Place, went: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    affords: Any = Ledger.affords
+    state: Any = Ledger.state.fget  # type: ignore[attr-defined]
+
+    def poor(ledger: Ledger, events: Any) -> bool:
+        return not (ledger.path.name == "agent-003.jsonl" and ledger.events >= 4) and affords(ledger, events)
+
+    monkeypatch.setattr(Ledger, "affords", poor)
+    monkeypatch.setattr(Ledger, "state", property(lambda ledger: (state(ledger), ledger.path.name)))
+    settings = {**UNEVEN, "algorithm": algorithm, "rounds": 6}
+    rows = place.whole("rows", **settings)
+    monkeypatch.setattr(together, "FEWEST", 1000)
+    assert_same(rows, place.whole("single", **settings))
+    assert went == [True, False]
+    releases = [entry["releases"] for entry in summary_of(rows)["per_agent"]]
+    assert releases[3] < 6
+    assert releases[4] == 6
 
 
 @pytest.mark.parametrize("algorithm", ["pp-admm", "noisy-gd"])

@@ -30,7 +30,6 @@ from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.rng import AgentStreams
 from admmnet.running.node import Node
 from admmnet.running.plan import Public, decide
-from admmnet.solvers.batch import Steps
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Integers, Total, Vector
 
@@ -142,9 +141,9 @@ class Watched:
         self._door, self._pair, self.score = door, pair, 0.0
         self.outbox = None  # nothing is sent again
 
-    def answer(self, ask: Ask, round: int) -> Steps[Answer]:
+    def answer(self, ask: Ask, round: int) -> Answer:
         """As the door answers."""
-        answer = yield from self._door.answer(ask, round)
+        answer = self._door.answer(ask, round)
         self.score += evidence(ask.measurement, answer, self._pair)
         return answer
 

@@ -7,18 +7,21 @@ others: a foreign class could state a cost of nothing and read the records all t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import fields
 from enum import Enum
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
 from admmnet.privacy.events import Event
 from admmnet.solvers.batch import Solve
 from admmnet.solvers.radius import all_finite
+from admmnet.types import Matrix, Vector
 
 if TYPE_CHECKING:
     from admmnet.holder.known import Known
@@ -66,6 +69,41 @@ Work: TypeAlias = Generator[Solve | Later, Any, Answer]
 """A measurement's work: yields solves and ``LATER``, is sent minimisers, returns the answer."""
 
 
+class Part(NamedTuple):
+    """Members of a block that are asked the same of as many records, but for the vector that no cost depends on.
+
+    Attributes
+    ----------
+    question : Measurement
+        Held to its bounds; that vector is anything.
+    known : Known
+        The same facts of all.
+    places : list of int
+        Of the members, k of them.
+    rows : ndarray, shape (k, d), or None
+        Every member's vector, held to its bounds; None where a question has none.
+    secrets : list of Secret
+        What is behind their doors.
+    """
+
+    question: Any
+    known: Known
+    places: list[int]
+    rows: Any
+    secrets: list[Secret]
+
+    def of(self, row: int) -> Any:
+        """Question of one of them."""
+        return self.question if self.rows is None else self.question.placed(self.rows[row])
+
+
+class Answered(NamedTuple):
+    """What the members of a part are told: vectors, shape (k, d), but errors in the rows that ``failed`` names."""
+
+    values: NDArray[Any]
+    failed: Mapping[int, Exception] = MappingProxyType({})
+
+
 K = TypeVar("K", bound=type)
 KINDS: set[type] = set()
 """Classes that the door answers."""
@@ -92,9 +130,22 @@ class Measurement:
     where a cost or a noise is made of them.
     """
 
+    free: ClassVar[str] = ""
+    """Vector on which no cost depends: members of a block are asked together if all besides is equal."""
+
     def within(self, known: Known) -> Self:
         """Return the same with public inputs held to their bounds: docs/privacy.md, "The public radius"."""
         raise NotImplementedError
+
+    def held_rows(self, known: Known, rows: Matrix) -> Matrix:
+        """Hold free vectors (k, d), each in place of its own, to the bounds to which ``within`` holds one."""
+        return np.array([getattr(self.placed(row).within(known), self.free) for row in rows])
+
+    def placed(self, vector: Vector) -> Self:
+        """Return the same with a free vector in place of its own, which is finite."""
+        found = object.__new__(type(self))
+        found.__dict__.update(vars(self), **{self.free: vector})
+        return found
 
     def cost(self, known: Known) -> Cost:
         """What it costs, from its own fields and public facts alone."""
@@ -103,6 +154,11 @@ class Measurement:
     def carry_out(self, secret: Secret, known: Known) -> Work:
         """Draw, compute, round; the cost is charged."""
         raise NotImplementedError
+
+    @classmethod
+    def carry_out_rows(cls, parts: Sequence[Part]) -> list[Answered] | None:
+        """As ``carry_out`` of all members of some parts, to the bit; None where that goes one by one."""
+        return None
 
     def __post_init__(self) -> None:
         """Convert every field to its plain type, or refuse it; vectors are copied, equal numbers looked at once."""
@@ -157,8 +213,22 @@ def key_of(what: object, *numbers: float) -> str:
     return "|".join((type(what).__name__, *(repr(float(number)) for number in numbers)))
 
 
+class Rows(NamedTuple):
+    """What the members of a block are asked: the distinct questions, and which of them each is asked, shape (B,).
+
+    ``vectors``, shape (B, d), stand in place of the questions' free ones; None where they have none.
+    """
+
+    questions: Sequence[Measurement]
+    which: Sequence[int]
+    vectors: Matrix | None = None
+
+
 class Ask(NamedTuple):
-    """A question to the door; what the answer may lead to, its ``reserve``, must fit the budget, too."""
+    """A question to the door; what the answer may lead to, its ``reserve``, must fit the budget, too.
+
+    To the doors of a block ``Rows`` are asked.
+    """
 
     measurement: Measurement
     reserve: tuple[Measurement, ...] = ()

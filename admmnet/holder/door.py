@@ -1,19 +1,17 @@
 """The door: the one thing that answers measurements with records (docs/privacy.md, "The boundary").
 
-For every measurement, in this order: its public inputs are held to public bounds; the ledger is asked whether the cost
-fits, and charged; noise is drawn from the agent's own stream; the answer is computed and rounded to the public grid.
-What comes out is what is released, and nothing else.
+What is public of the records, and what stays behind the door. How a question is answered: ``block_door``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from admmnet.errors import RequestError, RunError
-from admmnet.holder.answers import KINDS, LATER, REFUSED, Answer, Ask, Measurement, Released, same_fields
+from admmnet.errors import RequestError
+from admmnet.holder.answers import Answer, Ask, Measurement
+from admmnet.holder.block_door import BlockDoor
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.holder.known import Known, shared
 from admmnet.holder.measurements.counts import ColumnCounts
@@ -23,14 +21,9 @@ from admmnet.holder.outbox import Outbox
 from admmnet.holder.secrets import Secret
 from admmnet.masking import Attempt, Masks
 from admmnet.privacy.contract import MemoryLedger
-from admmnet.privacy.events import NoRecords, check, relation_of
+from admmnet.privacy.events import NoRecords
 from admmnet.rng import Purpose
-from admmnet.solvers.batch import Steps, quietly
 from admmnet.solvers.losses import Loss, tasks_of
-from admmnet.solvers.radius import MOST, clip
-
-FAILED = "a measurement failed in its own arithmetic: nothing of it is released, and what it cost stays charged"
-"""All that is said of it where records are private: why may depend on a record."""
 
 
 class Door:
@@ -107,17 +100,20 @@ class Door:
         masks = self._secret.masks
         self._attempt = None if masks is None else Attempt(number, participants, masks.colluders)
 
-    def answer(self, ask: Ask, round: int) -> Steps[Answer]:
-        """Answer a question; what it costs is in the ledger before anything is drawn.
+    def answer(self, ask: Ask, round: int) -> Answer:
+        """Answer a question, as the ``BlockDoor`` of this agent alone; its errors are raised."""
+        (answer,) = BlockDoor([self]).answer([ask], round)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
-        What was answered in an earlier start is answered as it was then, and costs nothing.
+    def _known_for(self, measurement: Measurement) -> Known:
+        """What is public of the records when this is asked of them.
 
         Raises
         ------
         RequestError
-            If the measurement is none of ours, or its public inputs make no sense.
-        RunError
-            If the ledger cannot be written. No error depends on records.
+            If they are raw, and another question than ``ColumnCounts`` is asked; or a masked sum before its attempt.
         """
         secret = self._secret
         if secret.rows != (self._known.numbers, self._known.encoding):  # the prologue has encoded or whitened them
@@ -126,55 +122,11 @@ class Door:
         known = self._known
         if secret.marks or secret.kept:
             known = known._replace(marks=secret.marks, held=frozenset(secret.kept))
-        if secret.masks is not None and isinstance(ask.measurement, OnGrid):
+        if secret.masks is not None and isinstance(measurement, OnGrid):
             known = known._replace(attempt=self._masked(secret.masks))
-        measurement: Measurement = _ours(ask.measurement, simulated=self._told).within(known)
         if known.numbers is not None and type(measurement) is not ColumnCounts:
             raise RequestError(f"{type(measurement).__name__}: raw records are encoded first: ask ColumnCounts of them")
-        if self.outbox is None:
-            return (yield from self._asked(ask, measurement, known, round))
-        answer = self.outbox.repeated(round, measurement, known.attempt)
-        if answer is None:
-            answer = yield from self._asked(ask, measurement, known, round)
-            self.outbox.add(round, measurement, answer, known.attempt)
-        return answer
-
-    def _asked(self, ask: Ask, measurement: Measurement, known: Known, round: int) -> Steps[Answer]:
-        """Charge a question that no earlier start has asked, and carry it out."""
-        secret, cost = self._secret, measurement.cost(known)
-        kept_back = [_ours(one, simulated=self._told).within(known).cost(known) for one in ask.reserve]
-        needed = (*cost.now, *cost.later, *(event for one in kept_back for event in one.now))
-        for event in needed:
-            check(event)
-            if relation_of(event) not in ("replace-one", self._ledger.contract.adjacency):
-                raise RequestError(
-                    f"{type(measurement).__name__}: its cost is proven for {relation_of(event)}, and this "
-                    f"budget promises {self._ledger.contract.adjacency}"
-                )
-        if needed:
-            self._one_at_a_time(measurement)
-        if needed and not self._ledger.affords(needed):
-            self._ledger.refuse(round)
-            return REFUSED
-        if cost.now:
-            self._ledger.charge(round, *cost.now)
-        work, reply = measurement.carry_out(secret, known), None
-        while True:
-            try:
-                with quietly(not self._told):
-                    step = work.send(reply)
-            except StopIteration as done:
-                return _bounded(done.value)
-            except Exception as error:
-                raise self._fault(error) from None
-            if step is LATER:
-                self._ledger.charge(round, *cost.later)
-                reply = None
-                continue
-            try:
-                reply = yield step._replace(quiet=not self._told)
-            except Exception as error:
-                raise self._fault(error) from None
+        return known
 
     def _masked(self, masks: Masks) -> Attempt:
         """Attempt that the next sum is part of; each is answered once, whatever a method asks."""
@@ -190,9 +142,6 @@ class Door:
             raise RequestError(
                 f"{type(measurement).__name__} is asked while a gate's threshold is held: ask that gate until its yes"
             )
-
-    def _fault(self, error: Exception) -> Exception:
-        return error if self._told else RunError(FAILED)
 
     @property
     def secret(self) -> Secret:
@@ -234,21 +183,3 @@ def _agree(holder: Holder, loss: Loss) -> None:
             f"the {loss.name} loss learns the task {' or '.join(sorted(tasks_of(loss)))}, and these labels are "
             f"{holder.task}: take another loss"
         )
-
-
-def _ours(measurement: Measurement, *, simulated: bool) -> Any:
-    kind = type(measurement)  # one that another package has registered answers in simulations alone
-    if kind not in KINDS or not (simulated or kind.__module__.startswith("admmnet.holder.")):
-        raise RequestError(
-            f"{type(measurement).__name__} is no measurement of admmnet.holder: the door answers those alone, because "
-            "each states what it costs and has a proof"
-        )
-    return same_fields(measurement)
-
-
-def _bounded(answer: Answer) -> Answer:
-    """Hold a released vector to the common bound of messages and releases, 2^40; integers are modulo 2^64."""
-    value = answer.value if isinstance(answer, Released) else None
-    if isinstance(answer, Released) and isinstance(value, np.ndarray) and value.dtype.kind == "f":
-        return Released(clip(value, MOST), answer.used)
-    return answer

@@ -26,6 +26,9 @@ from admmnet.solvers.certificate import AnySolver
 from admmnet.solvers.losses import Loss
 from admmnet.types import Matrix, Vector
 
+Stacked = NDArray[np.float64]
+"""Shape (B, n, d)."""
+
 
 class Labels(NamedTuple):
     """What labels may be: the fields are those of ``Holder``."""
@@ -132,6 +135,7 @@ class Holder:
         if len({X.shape[1] if not isinstance(X, RawRows) else X.layout for X, _ in self._shards}) > 1:
             raise RequestError("the members of a block have records of different widths: encode them alike")
         self._solvers: tuple[Loss, Sequence[AnySolver]] | None = None
+        self._stacks: list[tuple[Stacked, Matrix, int] | None] | None = None
 
     def __len__(self) -> int:
         """Number of members."""
@@ -179,9 +183,25 @@ class Holder:
 
     def _made(self, digest: str, rows: Sequence[Matrix]) -> None:
         self._shards = [(X, y) for X, (_, y) in zip(rows, self._shards, strict=True)]
-        self.encoding += digest
+        self.encoding, self._stacks = self.encoding + digest, None
         for shard in self._shards:
             _freeze(*shard)
+
+    def _stack(self, member: int) -> tuple[Stacked, Matrix, int] | None:
+        """Records of all members with as many, (B, n, d), (B, n), and the member's place; None where solvers have them.
+
+        The stacks, made when first asked for, are the only copy.
+        """
+        if self._stacks is None:
+            self._stacks = [None] * len(self)
+            if self._solvers is None and self.numbers is None and not is_sparse(self._shards[0][0]):
+                for count in sorted(set(self.counts)):
+                    members = [k for k, own in enumerate(self.counts) if own == count]
+                    X, y = (np.stack([self._shards[k][part] for k in members]) for part in (0, 1))
+                    _freeze(X, y)
+                    for place, k in enumerate(members):
+                        self._shards[k], self._stacks[k] = (X[place], y[place]), (X, y, place)
+        return self._stacks[member]
 
     def _solver(self, member: int, loss: Loss) -> AnySolver:
         """Solver of a member's local problems; all members of a holder have one loss."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from admmnet.holder.holder import Holder
 from admmnet.holder.rows import Features
@@ -14,7 +15,7 @@ from admmnet.privacy.mechanisms import clipped_gamma_norm_noise, clipped_gaussia
 from admmnet.rng import Purpose
 from admmnet.solvers.certificate import AnySolver
 from admmnet.solvers.losses import Loss
-from admmnet.types import Vector
+from admmnet.types import Matrix, Vector
 
 NO_MARKS = frozenset[str]()
 """Shared by all agents that have none."""
@@ -71,6 +72,11 @@ class Secret:
         """Rows (n, d), or raw ones, and labels (n,) of the member."""
         return self._holder._shards[self._member]
 
+    @property
+    def stack(self) -> tuple[NDArray[np.float64], Matrix, int] | None:
+        """Dense records of all members with as many, shapes (B, n, d) and (B, n), and which this one is there."""
+        return self._holder._stack(self._member)
+
     def gaussian(self, purpose: Purpose, sigma: float, size: int) -> Vector:
         """N(0, sigma^2 I) of shape (size,), of norm at most ``gaussian_tail``."""
         return clipped_gaussian_noise(self.streams[purpose], sigma, size)
@@ -82,3 +88,15 @@ class Secret:
     def laplace(self, purpose: Purpose, scale: float) -> float:
         """Laplace(0, scale)."""
         return laplace_noise(self.streams[purpose], scale)
+
+
+def runs(secrets: Sequence[Secret]) -> Iterator[tuple[NDArray[np.float64], Matrix, int, int]]:
+    """Stacked records of members that stand side by side in a stack, and the places, start to stop, of these."""
+    start, before = 0, secrets[0].stack
+    for stop in range(1, len(secrets) + 1):
+        own = secrets[stop].stack if stop < len(secrets) else None
+        assert before is not None
+        X, y, first = before
+        if own is None or own[0] is not X or own[2] != first + stop - start:
+            yield X[first : first + stop - start], y[first : first + stop - start], start, stop
+            start, before = stop, own

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from admmnet.holder.answers import Ask, Asking
 from admmnet.holder.measurements import ExactMinimiser
+from admmnet.methods.agent import vector_of
 from admmnet.methods.base import Agent, AgentPlan, filled
-from admmnet.methods.consensus import ConsensusMethod, vector_of
+from admmnet.methods.consensus import ConsensusMethod
 from admmnet.methods.settings import Given
 from admmnet.privacy.calibrate import Target
 from admmnet.types import Vector
@@ -20,6 +21,7 @@ class ADMM(ConsensusMethod):
     name = "admm"
     forms = ("published",)
     private = False
+    by_rows = True
 
     @classmethod
     def fixed(cls, settings: Given) -> Given:
@@ -32,4 +34,6 @@ class ADMM(ConsensusMethod):
 
     def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
         """Eq. (3)."""
-        return vector_of((yield Ask(ExactMinimiser(self.linear_term(agent), agent.convexity, self.beta))))
+        return vector_of(
+            (yield Ask(agent.question(ExactMinimiser, self.linear_term(agent), agent.convexity, self.beta)))
+        )

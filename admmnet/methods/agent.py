@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.holder.answers import NO, REFUSED, Answer, Measurement
+from admmnet.holder.answers import NO, REFUSED, Answer, Measurement, Released
 from admmnet.holder.measurements.gate import GradientNorm, HeldFall, NoisyFall, PublishedComparison
 from admmnet.privacy.budget import Charges
 from admmnet.privacy.calibrate import Calibrated
@@ -29,6 +30,13 @@ class Contact(NamedTuple):
     absent."""
     hears: Mask
     """Shape (degree,). Whether what the neighbour says gets here; False where the edge is absent."""
+
+
+class ReleasedRows(NamedTuple):
+    """Answers to what many agents ask at once: vectors, shape (B, d), and whether each said one, shape (B,)."""
+
+    value: NDArray[Any]
+    said: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +104,22 @@ class Agent:
         """Number of neighbours that are there in this round."""
         return self.degree if self.contact is None else int(self.contact.present.sum())
 
+    def question(self, kind: Callable[..., Measurement], *numbers: Any, **more: Any) -> Any:
+        """Question of a kind with these numbers; ``AgentRows`` has one of many agents."""
+        return kind(*numbers, **more)
+
+    def each(self, key: Callable[[Agent], Hashable], make: Callable[[Agent], Measurement]) -> Any:
+        """Question that is made for an agent, the same where the ``key`` is; ``AgentRows`` has one of many agents."""
+        return make(self)
+
     @property
     def convexity(self) -> float:
         """M_i / w_i, m_i = lambda/N + 2 eta |B_i| + p of the round's objective, whatever the trouble: (62)."""
         whole = self.plan.regularisation + 2.0 * self.plan.eta * self.degree + self.plan.proximal
         return whole / self.plan.weight
+
+
+def vector_of(answer: object) -> Vector | None:
+    """What is said of an answer: the vector of a release, None of a no or a refusal; of ``AgentRows`` all of it."""
+    found: Any = answer.value if isinstance(answer, Released) else answer if isinstance(answer, ReleasedRows) else None
+    return found  # type: ignore[no-any-return]

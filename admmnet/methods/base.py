@@ -99,6 +99,9 @@ class Method:
     """Whether a run goes on until nothing more comes, however many rounds were planned."""
     goes_on: ClassVar[bool] = True
     """Whether a run can go on from released values alone, as a private run that is resumed must."""
+    by_rows: ClassVar[bool] = False
+    """Whether its ``propose``, ``absorb`` and ``receive`` also take an ``AgentRows`` in place of an agent; what a class
+    says of itself does not hold for those derived from it."""
     lacks: ClassVar[frozenset[str]] = frozenset()
     settings: MethodSettings
     """Without ``auto``."""

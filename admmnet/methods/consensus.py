@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from admmnet.holder.answers import Released
 from admmnet.methods.advice import models_advice
 from admmnet.methods.aggregate import JUDGED, stands_far
 from admmnet.methods.base import Agent, AgentPlan, Contact, Facts, Mask, Method, filled
@@ -30,8 +29,34 @@ HINGE_WIDTH = 1.0
 """Half-width of the smoothed hinge that is the loss of the proven forms: docs/defaults.md."""
 
 
+class Consensus:
+    """Equations of one agent, vectors (d,), and of many at once, vectors (B, d) and numbers (B, 1)."""
+
+    __slots__ = ()
+    theta: Any
+    dual: Any
+
+    @property
+    def degree(self) -> Any:
+        """Number of neighbours."""
+        raise NotImplementedError
+
+    def summed(self, contact: Contact | None = None) -> Any:
+        """Sum over neighbours j of c_ij: the neighbour's vector, or the agent's own where the edge is absent."""
+        raise NotImplementedError
+
+    def linear_term(self, eta: Any, proximal: Any = 0.0, contact: Contact | None = None) -> Any:
+        """Linear coefficient of eqs. (3), (16), (35) less the loss, 2 dual - eta sum_j (theta_i + c_ij) - p theta_i."""
+        linear = 2.0 * self.dual - eta * (self.degree * self.theta + self.summed(contact))
+        return linear if isinstance(proximal, float) and not proximal else linear - proximal * self.theta
+
+    def turn(self, eta: Any) -> None:
+        """Update the dual, eq. (4)."""
+        self.dual = self.dual + 0.5 * eta * (self.degree * self.theta - self.summed())
+
+
 @dataclass(slots=True)
-class ConsensusState:
+class ConsensusState(Consensus):
     """Last released vectors around one agent and its dual."""
 
     theta: Vector
@@ -48,17 +73,18 @@ class ConsensusState:
         """Everything starts at zero."""
         return cls(np.zeros(width), np.zeros(width), np.zeros((degree, width)))
 
-    def linear_term(self, eta: float, proximal: float = 0.0, contact: Contact | None = None) -> Vector:
-        """Linear coefficient of eqs. (3), (16), (35) less the loss, 2 dual - eta sum_j (theta_i + c_ij) - p theta_i.
+    @property
+    def degree(self) -> int:
+        """Number of neighbours."""
+        return len(self.heard)
 
-        c_ij is the neighbour's vector, or the agent's own where the edge is absent.
-        """
+    def summed(self, contact: Contact | None = None) -> Vector:
+        """Sum over neighbours, as heard."""
         heard = self.heard
         if contact is not None:
             heard = np.where(contact.present[:, None], heard, self.theta)
-        around: Vector = len(heard) * self.theta + heard.sum(axis=0)
-        linear = 2.0 * self.dual - eta * around
-        return linear - proximal * self.theta if proximal else linear
+        found: Vector = heard.sum(axis=0)
+        return found
 
     def absorb(
         self,
@@ -88,7 +114,7 @@ class ConsensusState:
             both = arrives & hears & self.counted(arrives, came, own is not None)
             self.dual = self.dual + 0.5 * eta * (self.said[both] - self.heard[both]).sum(axis=0)
             return
-        self.dual = self.dual + 0.5 * eta * (len(neighbours) * self.theta - self.heard.sum(axis=0))
+        self.turn(eta)
 
     def counted(self, arrives: Mask, came: Mask, spoke: bool) -> Mask:
         """Edges that count at all: all of them."""
@@ -247,8 +273,3 @@ def screened(agent: Agent, own: Vector | None, inbox: Mapping[int, Vector]) -> d
         for row, j in enumerate(agent.neighbours)
         if j in inbox
     }
-
-
-def vector_of(answer: object) -> Vector | None:
-    """Broadcast of a release, None of a no or a refusal."""
-    return answer.value if isinstance(answer, Released) else None

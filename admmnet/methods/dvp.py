@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 
 from admmnet.holder.answers import Ask, Asking
+from admmnet.methods.agent import vector_of
 from admmnet.methods.base import Agent, AgentPlan
-from admmnet.methods.consensus import vector_of
 from admmnet.methods.rivals import Rival, least_convexity_pure
 from admmnet.types import Vector
 

@@ -14,8 +14,8 @@ import numpy as np
 from admmnet.errors import RequestError
 from admmnet.holder.answers import Ask, Asking, Released
 from admmnet.holder.measurements import HeldFall, NoisyFall, PublishedComparison
+from admmnet.methods.agent import vector_of
 from admmnet.methods.base import Agent, AgentPlan, filled
-from admmnet.methods.consensus import vector_of
 from admmnet.methods.joining import JoiningADMM
 from admmnet.methods.pp_admm import PPSettings
 from admmnet.methods.published import PublishedNoise

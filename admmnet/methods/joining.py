@@ -17,8 +17,9 @@ import numpy as np
 from admmnet.graph.simple import Graph, parts_of
 from admmnet.holder.answers import Ask, Asking, Released
 from admmnet.holder.measurements import GradientNorm, PerturbedMinimiser
+from admmnet.methods.agent import vector_of
 from admmnet.methods.base import Agent, AgentPlan, Contact, Facts, Mask
-from admmnet.methods.consensus import ConsensusState, vector_of
+from admmnet.methods.consensus import ConsensusState
 from admmnet.methods.convexity import typical_penalty
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.methods.settings import MethodSettings
@@ -118,7 +119,8 @@ class JoiningState(ConsensusState):
         met = self.met
         if contact is not None:
             contact = Contact(*(mask[met] for mask in contact))
-        return ConsensusState(self.theta, self.dual, self.heard[met]).linear_term(eta, proximal, contact)
+        found: Vector = ConsensusState(self.theta, self.dual, self.heard[met]).linear_term(eta, proximal, contact)
+        return found
 
     def counted(self, arrives: Mask, came: Mask, spoke: bool) -> Mask:
         """Eq. (86): an edge counts once a vector has arrived at either end; who listens keeps a dual of zero."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from admmnet.errors import RequestError
 from admmnet.holder.answers import Ask, Asking
+from admmnet.methods.agent import vector_of
 from admmnet.methods.base import Agent, AgentPlan, filled
-from admmnet.methods.consensus import vector_of
 from admmnet.methods.rivals import Rival
 from admmnet.methods.settings import Given, NoisySettings
 from admmnet.settings import Auto, setting

@@ -47,6 +47,7 @@ class NoisyGD(SumMethod):
 
     name = "noisy-gd"
     Settings = DescentSettings
+    by_rows = True
     losses: ClassVar[dict[str, str]] = {"binary": "smoothed-hinge", "classes": "softmax", "real": "huber"}
 
     def __init__(self, settings: MethodSettings, facts: Facts) -> None:

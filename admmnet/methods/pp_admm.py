@@ -15,8 +15,9 @@ import numpy as np
 from admmnet.errors import RequestError
 from admmnet.holder.answers import Ask, Asking
 from admmnet.holder.measurements import PerturbedMinimiser
+from admmnet.methods.agent import vector_of
 from admmnet.methods.base import Agent, AgentPlan, Facts, filled
-from admmnet.methods.consensus import ConsensusMethod, vector_of
+from admmnet.methods.consensus import ConsensusMethod
 from admmnet.methods.convexity import RADIUS, balanced_convexity, least_convexity
 from admmnet.methods.published import PublishedNoise, PublishedRule
 from admmnet.methods.settings import Given, MethodSettings, NoisySettings
@@ -109,6 +110,7 @@ class PPADMM(PerturbedConsensus):
     name = "pp-admm"
     Settings = PPSettings
     gated: ClassVar[bool] = False
+    by_rows = True
 
     def __init__(self, settings: MethodSettings, facts: Facts) -> None:
         share = None if settings.noise_share == EPSILON3_SHARE else float(settings.noise_share)
@@ -171,7 +173,8 @@ class PPADMM(PerturbedConsensus):
     def minimiser(self, agent: Agent) -> PerturbedMinimiser:
         """Release of this round, eqs. (5)-(7), its objective over w_i: (62)."""
         noise: PerturbedNoise | PublishedNoise = agent.plan.noise
-        return PerturbedMinimiser(
+        found: PerturbedMinimiser = agent.question(
+            PerturbedMinimiser,
             self.linear_term(agent),
             agent.convexity,
             self.beta,
@@ -180,6 +183,7 @@ class PPADMM(PerturbedConsensus):
             tight=not self.published,
             noise_share=self.noise_share,
         )
+        return found
 
     def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
         """Broadcast, or None once the budget refuses."""

@@ -12,11 +12,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.holder.answers import Ask, Asking, Released
+from admmnet.holder.answers import Ask, Asking
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.sums import MOST_STEPS, OnGrid
 from admmnet.masking import Attempt
 from admmnet.masking.partners import check_participants
+from admmnet.methods.agent import vector_of
 from admmnet.methods.base import Agent, AgentPlan, Facts, Method, filled
 from admmnet.methods.settings import Given, MethodSettings
 from admmnet.privacy.calibrate import Target, gaussian_mu_left
@@ -184,9 +185,13 @@ class SumMethod(Method):
         if self.masked:
             asked = self._common(point, agent.plan.noise)
         else:
-            asked = self.costing(self.known(self.facts.counts[agent.id]), point, agent.plan.noise)
-        answer = yield Ask(asked)
-        return answer.value if isinstance(answer, Released) else None
+            counts = self.facts.counts
+            asked = agent.each(
+                lambda own: (counts[own.id], own.plan.noise),
+                lambda own: self.costing(self.known(counts[own.id]), point, own.plan.noise),
+            )
+        found: Any = vector_of((yield Ask(asked)))
+        return found  # type: ignore[no-any-return]
 
     def _common(self, point: Vector, ratio: float) -> OnGrid:
         """What all participants are asked, eq. (97): the largest agent's sensitivity, the strictest one's ratio.

@@ -7,9 +7,11 @@ the ledger's header states it, and every figure of a promise comes from it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,8 +19,9 @@ from admmnet.errors import RunError
 from admmnet.privacy.budget import SHARED, Totals, empty, grown
 from admmnet.privacy.conversion import group_epsilon, loose_rho
 from admmnet.privacy.events import DiscreteGaussian, Event, NoRecords, Unprotected
-from admmnet.privacy.filters import Count, Reading, Spend, alone_of
+from admmnet.privacy.filters import Count, Left, Reading, Spend, alone_of
 from admmnet.solvers.radius import tail_delta
+from admmnet.types import BEFORE
 
 STAGES = {"bounds": -3, "shape": -2, "whiten": -1}
 """Sums before the first round, docs/algorithms.md (113) to (116), and their rounds in the ledger."""
@@ -188,6 +191,15 @@ def _keeps(filter: Count | Spend, form: str, totals: Totals) -> bool:
     )
 
 
+class Step(NamedTuple):
+    """A charge: its event, what is left of the plan and the totals behind it, and how its line in a ledger begins."""
+
+    event: Event
+    left: Left
+    totals: Totals
+    line: bytes
+
+
 class MemoryLedger:
     """Guard of a contract whose charges are written nowhere; ``ledger.file.Ledger`` writes them, too.
 
@@ -260,20 +272,71 @@ class MemoryLedger:
         RunError
             If the contract does not afford them (callers ask ``affords`` first).
         """
+        for step in self._steps(round, events):
+            self._follow(round, step)
+
+    @property
+    def state(self) -> Hashable:
+        """What charges depend on: ledgers of equal states are charged alike; one that others may charge is alone."""
+        alone = id(self) if self._over else None
+        return id(self.contract), self._left, id(self.totals), self.events, self.refused_at, alone
+
+    def _steps(self, round: int, events: tuple[Event, ...]) -> tuple[Step, ...]:
+        """What charging these events comes to."""
         if not self.affords(events):
             raise RunError(f"a charge in round {round} exceeds the budget")
+        found: list[Step] = []
+        left, totals = self._left, self.totals
         for event in events:
-            self._book(round, event)
+            left, totals = self._next(left, event), grown(totals, event)
+            found.append(Step(event, left, totals, self._line(round, event, totals)))
+        return tuple(found)
 
-    def _book(self, round: int, event: Event) -> None:
-        self._count(event)
+    def _line(self, round: int, event: Event, totals: Totals) -> bytes:
+        """Beginning of the line of a charge."""
+        return b""
+
+    def _follow(self, round: int, step: Step) -> None:
+        """Take an event from what is left, and add it to the totals."""
+        self._left, self.totals = step.left, step.totals
+        self.events += 1
 
     def _count(self, event: Event) -> None:
-        """Take an event from what is left, and add it to the totals."""
-        if isinstance(self.contract.filter, Count):
-            left = self.contract.filter.take(self._left, (event,))
-            if left is None:
-                raise RunError("more was charged than the plan has")
-            self._left = left
-        self.totals = grown(self.totals, event)
-        self.events += 1
+        """Take in an event whose line is there."""
+        MemoryLedger._follow(self, BEFORE, Step(event, self._next(self._left, event), grown(self.totals, event), b""))
+
+    def _next(self, left: Left, event: Event) -> Left:
+        if not isinstance(self.contract.filter, Count):
+            return left
+        taken = self.contract.filter.take(left, (event,))
+        if taken is None:
+            raise RunError("more was charged than the plan has")
+        return taken
+
+
+def affording(ledgers: Sequence[MemoryLedger], events: tuple[Event, ...]) -> list[bool]:
+    """Whether each ledger affords these events; of those in equal states one is asked."""
+    known: dict[Hashable, bool] = {}
+    states = [ledger.state for ledger in ledgers]
+    for state, ledger in zip(states, ledgers, strict=True):
+        if state not in known:
+            known[state] = ledger.affords(events)
+    return [known[state] for state in states]
+
+
+def charge_all(ledgers: Sequence[MemoryLedger], round: int, costs: Sequence[tuple[Event, ...]]) -> None:
+    """Charge each ledger its events, in this order, as ``charge`` does; those in equal states share the work.
+
+    Every ledger is there once. Equal costs are mostly one object.
+    """
+    states = [(ledger.state, id(events)) for ledger, events in zip(ledgers, costs, strict=True)]
+    known: dict[Hashable, tuple[Step, ...]] = {}
+    equal = Counter(states)
+    for ledger, events, state in zip(ledgers, costs, states, strict=True):
+        if equal[state] == 1:
+            ledger.charge(round, *events)
+            continue
+        if state not in known:
+            known[state] = ledger._steps(round, events)
+        for step in known[state]:
+            ledger._follow(round, step)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from admmnet.solvers.radius import clip, gamma_norm_tail, gaussian_tail
-from admmnet.types import Vector
+from admmnet.solvers.radius import clip, clip_rows, gamma_norm_tail, gaussian_tail
+from admmnet.types import Matrix, Vector
 
 GRID_BITS = 20
 """Released vectors are rounded to a grid of step at most sigma * 2^-GRID_BITS."""
@@ -31,6 +33,16 @@ def clipped_gaussian_noise(rng: np.random.Generator, sigma: float, size: int) ->
     Noise that enters a local problem is drawn so; what it adds to delta: `admmnet.solvers.radius.tail_delta`.
     """
     return clip(gaussian_noise(rng, sigma, size), gaussian_tail(sigma, size))
+
+
+def clipped_gaussian_rows(rngs: Sequence[np.random.Generator], sigma: float, size: int) -> Matrix:
+    """`clipped_gaussian_noise` of shape (k, size), each row from a generator of its own, to the bit as if alone."""
+    _check("sigma", sigma)
+    found = np.empty((len(rngs), size))
+    for rng, row in zip(rngs, found, strict=True):
+        rng.standard_normal(out=row)
+    found *= sigma
+    return clip_rows(found, gaussian_tail(sigma, size))
 
 
 def laplace_noise(rng: np.random.Generator, scale: float) -> float:
@@ -66,8 +78,8 @@ def clipped_gamma_norm_noise(rng: np.random.Generator, rate: float, size: int) -
     return clip(gamma_norm_noise(rng, rate, size), gamma_norm_tail(rate, size))
 
 
-def round_to_grid(x: Vector, sigma: float) -> Vector:
-    """Round a noisy vector to the public grid of ``grid_step``.
+def round_to_grid(x: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
+    """Round a noisy vector, or a row each, to the public grid of ``grid_step``.
 
     Post-processing of the noisy value: it costs nothing, and removes low-order bits through which
     floating-point noise can tell its input (docs/privacy.md, "Noise").

@@ -129,10 +129,13 @@ def execute(
                     tail.add(round, observer.models(), observer.heard)
             if receipts is not None and keeper.due(done):
                 receipts.settle(durable=True)
+            if keeper.due(done):
+                rounds.settle()
             keeper.save(done, blocks, tail, observer.clock)
             if seen == done and listener.heard(round, partial(observer.event, round, plan.rounds)):
                 stopped = done < plan.rounds
                 break
+        rounds.settle()
         if not done:
             raise BudgetError("the budget does not afford what the run costs: raise --epsilon")
         if shown < done:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from admmnet.errors import RequestError, RunError
 from admmnet.faults.model import RoundFaults
 from admmnet.holder.answers import Ask
+from admmnet.holder.block_door import BlockDoor
 from admmnet.holder.door import Door
 from admmnet.methods.base import Agent, Closing, Method
 from admmnet.methods.blame import asking, defined
@@ -19,7 +20,7 @@ from admmnet.methods.eviction import evict, remember
 from admmnet.privacy.filters import Uncovered
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.form import shared_total
-from admmnet.solvers.batch import Steps, run_single
+from admmnet.solvers.batch import run_batched
 from admmnet.solvers.radius import MOST, clip
 from admmnet.types import Integers, Matrix, Total, Vector
 
@@ -27,8 +28,12 @@ MOST_ASKED = 10_000
 """Questions of one agent in a round; a method that asks on after a refusal would never end."""
 
 
-def proposal(method: Method, agent: Agent, door: Door, round: int) -> Steps[NDArray[Any] | None]:
-    """Let the door answer what a method asks in a round; return what the agent says."""
+Proposal = Generator[Ask, Any, NDArray[Any] | None]
+"""What is asked in a round, with what is said at the end."""
+
+
+def proposal(method: Method, agent: Agent, door: Door, round: int) -> Proposal:
+    """Ask what a method asks in a round, as the door is to answer it; return what the agent says."""
     steps, asked = method.propose(agent, round), 0
     try:
         ask = next(steps)
@@ -39,7 +44,7 @@ def proposal(method: Method, agent: Agent, door: Door, round: int) -> Steps[NDAr
                 raise RequestError(
                     f"yields {what}: it must yield Ask(measurement), at most {MOST_ASKED:,} times a round"
                 )
-            answer = yield from door.answer(ask, round)
+            answer = yield ask
             agent.answered(ask.measurement, answer)
             ask = steps.send(answer)
     except StopIteration as done:
@@ -76,9 +81,9 @@ class Node:
 
     def propose(self, round: int) -> NDArray[Any] | None:
         """Carry out a ``proposal`` by this agent alone."""
-        return run_single(self.proposal(round))
+        return carried_out(self.proposal(round), self.door, round)
 
-    def proposal(self, round: int) -> Steps[NDArray[Any] | None]:
+    def proposal(self, round: int) -> Proposal:
         """Return this round's broadcast or part of a sum, or None for silence; its cost is in the ledger.
 
         Raises
@@ -92,7 +97,7 @@ class Node:
             raise RunError(f"agent {self.id}, round {round}: {error}") from None
         if self.outgoing is not None:
             if self.method.verb == "reduce":
-                self.outgoing = self._integers(self.outgoing)
+                self.outgoing = self.integers(self.outgoing)
             else:  # what a method makes of released vectors is held to the bound of messages, too
                 self.outgoing = clip(self.outgoing, MOST)
             self.agent.releases += self.method.released_in(round)
@@ -117,8 +122,8 @@ class Node:
         self.agent.sent += messages
         self.agent.numbers += messages * size
 
-    def _integers(self, vector: NDArray[Any]) -> Integers:
-        """Part of a sum, of a type in which it is exact."""
+    def integers(self, vector: NDArray[Any]) -> Integers:
+        """Part of a sum, of a type in which it is exact; any other is refused."""
         size = self.method.sum_size
         if vector.dtype != np.int64 or vector.shape != (size,) or not vector.size:
             raise RunError(
@@ -143,6 +148,29 @@ class Node:
     def theta(self) -> Vector:
         """Model of the agent, made of released vectors."""
         return self.method.model(self.agent)
+
+
+def carried_out(steps: Proposal, door: Door, round: int) -> NDArray[Any] | None:
+    """What is said at the end of a proposal whose questions a door answers."""
+
+    def answers(asked: Mapping[int, Ask]) -> dict[int, Any]:
+        try:
+            return {0: door.answer(asked[0], round)}
+        except Exception as error:  # of the question's place
+            return {0: error}
+
+    return run_batched([steps], answers)[0]
+
+
+def propose_all(nodes: Sequence[Node], round: int) -> None:
+    """Carry out the proposals of some agents, whose questions are answered together."""
+
+    def answers(asked: Mapping[int, Ask]) -> dict[int, Any]:
+        found = BlockDoor([nodes[k].door for k in asked]).answer(list(asked.values()), round)
+        failed = {k: one for k, one in zip(asked, found, strict=True) if isinstance(one, Exception)}
+        return failed or dict(zip(asked, found, strict=True))  # nobody takes another step
+
+    run_batched([node.proposal(round) for node in nodes], answers)
 
 
 def taking_part(blocks: list[list[Node]], faults: RoundFaults | None, lost: Collection[int]) -> list[list[Node]]:

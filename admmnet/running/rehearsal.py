@@ -25,8 +25,7 @@ from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.rng import AgentStreams
 from admmnet.running.checkpoint.state import kept_state
 from admmnet.running.loading import Holders
-from admmnet.running.node import proposal
-from admmnet.solvers.batch import Steps, run_single
+from admmnet.running.node import carried_out, proposal
 from admmnet.solvers.losses import Loss
 from admmnet.types import Total
 
@@ -104,9 +103,9 @@ class RehearsalDoor:
     def __init__(self, door: Door, *, trouble: bool) -> None:
         self._door, self._trouble = door, trouble
 
-    def answer(self, ask: Ask, round: int) -> Steps[Answer]:
+    def answer(self, ask: Ask, round: int) -> Answer:
         """As the door answers, or as trouble has it."""
-        answer = yield from self._door.answer(ask, round)
+        answer = self._door.answer(ask, round)
         if self._trouble and round:
             return REFUSED
         return NO if self._trouble and isinstance(ask.measurement, GATES) else answer
@@ -135,7 +134,7 @@ def _rounds(
             if trouble and round == 2 and agent.neighbours and method.verb == "exchange":
                 agent.contact = Contact(*(np.arange(agent.degree) > 0 for _ in range(3)))
             door_: Any = door
-            said = run_single(proposal(method, agent, door_, round))
+            said = carried_out(proposal(method, agent, door_, round), door_, round)
             _check(method, "propose", said)
             if said is not None:
                 agent.releases += method.released_in(round)

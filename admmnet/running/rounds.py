@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from admmnet.graph.tree import Tree
 from admmnet.log import say
 from admmnet.running.attempts import Attempts
-from admmnet.running.node import Node, taking_part
+from admmnet.running.node import Node, propose_all, taking_part
 from admmnet.running.notes import attempt_notes
 from admmnet.running.plan import Prepared
+from admmnet.running.together import Together
 from admmnet.running.trees import RoundTrees
-from admmnet.solvers.batch import run_batched
 from admmnet.transport import Transport
 from admmnet.transport.edge import exchange
 
@@ -40,6 +40,9 @@ class Rounds:
         self._trees = RoundTrees(plan.graph, plan.faults, masked=attempts is not None)
         self.summed: tuple[Tree | None, int] = (None, 0)  # tree of the last sum, and how many numbers its vectors have
         self.heard: dict[int, Vector] = {}  # what agents of this process heard from others in the last round
+        plain = plan.faults is None and attempts is None
+        self._together = Together.of(self._nodes) if plain else None
+        transport.inward = self._together is None or receipts is not None
         self.seconds = {"solve": 0.0, "exchange": 0.0}  # wall time in proposals, and in between
 
     def run(self, round: int) -> bool:
@@ -63,8 +66,14 @@ class Rounds:
             taking = [[node for node in block if node.id in members] for block in taking]
             for node in self._nodes:
                 node.door.attempt(number, members)
-        for block in taking:
-            run_batched([node.proposal(round) for node in block])
+        if transport.lost and self._together is not None:
+            self.settle()
+            self._together, transport.inward = None, True
+        together = self._together
+        if together is not None:
+            together.propose(round)
+        for block in taking if together is None else ():
+            propose_all(block, round)
         again, solved = False, time.perf_counter()
         agents = [node for block in taking for node in block]
         for node in agents:
@@ -82,7 +91,9 @@ class Rounds:
             if self._receipts is not None:
                 self._receipts.take(round, inbox)
             self.heard = {j: vector for vectors in inbox.values() for j, vector in vectors.items()}
-            for node in agents:
+            if together is not None:
+                together.absorb(self.heard)
+            for node in agents if together is None else ():
                 node.absorb(inbox[node.id])
         self.seconds["solve"] += solved - begin
         self.seconds["exchange"] += time.perf_counter() - solved
@@ -108,9 +119,16 @@ class Rounds:
             messages = self._trees.messages(round, tree, summed)
             for node in self._nodes:
                 node.count(int(messages[node.id]), summed.value.size)
-        for node in self._nodes if not again else ():
+        if self._together is not None:
+            self._together.receive(total)
+        for node in self._nodes if not again and self._together is None else ():
             node.receive(total)
         return again
+
+    def settle(self) -> None:
+        """Give agents that went as one all of their states, for who looks at them one by one."""
+        if self._together is not None:
+            self._together.settle()
 
     def notes(self, done: int) -> tuple[str, ...]:
         """What the reader of a run of so many rounds must know of them."""

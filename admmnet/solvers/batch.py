@@ -7,7 +7,7 @@ the point. One agent alone is answered by its own solver; the agents of a block 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
@@ -34,6 +34,7 @@ class Solve(NamedTuple):
 Steps = Generator[Solve, Vector, T]
 """Something computed with solves in between."""
 Reply = Vector | Exception
+Answers = Callable[[dict[int, Any]], Mapping[int, Any]]
 
 
 @contextmanager
@@ -51,8 +52,10 @@ def run_single(steps: Steps[T]) -> T:
     return run_batched([steps])[0]
 
 
-def run_batched(all_steps: Sequence[Steps[T]]) -> list[T]:
-    """Carry out the steps of several agents, those solves together that are asked for at the same time.
+def run_batched(all_steps: Sequence[Generator[Any, Any, T]], answers: Answers | None = None) -> list[T]:
+    """Carry out the steps of several agents; what they ask for at the same time is answered together.
+
+    By default these are solves; ``answers`` has, for what some steps ask, by their numbers, replies to them.
 
     Raises
     ------
@@ -60,18 +63,18 @@ def run_batched(all_steps: Sequence[Steps[T]]) -> list[T]:
         Of the first agent whose steps fail; no further step is taken then.
     """
     results: dict[int, T] = {}
-    waiting: dict[int, Solve] = {}
+    waiting: dict[int, Any] = {}
     for number, steps in enumerate(all_steps):
         _advance(number, steps, None, waiting, results)
     while waiting:
         asked, waiting = waiting, {}
-        for number, answer in _answers(asked).items():
+        for number, answer in (answers or solved)(asked).items():
             _advance(number, all_steps[number], answer, waiting, results)
     return [results[number] for number in range(len(all_steps))]
 
 
 def _advance(
-    number: int, steps: Steps[T], answer: Reply | None, waiting: dict[int, Solve], results: dict[int, T]
+    number: int, steps: Generator[Any, Any, T], answer: Any, waiting: dict[int, Any], results: dict[int, T]
 ) -> None:
     try:
         if answer is None:
@@ -84,7 +87,7 @@ def _advance(
         results[number] = done.value
 
 
-def _answers(asked: dict[int, Solve]) -> dict[int, Reply]:
+def solved(asked: Mapping[int, Solve]) -> dict[int, Reply]:
     """Reply requests in the order of their agents, those of one block in one call."""
     answers: dict[int, Reply] = {}
     blocks: dict[int, tuple[Any, list[int]]] = {}

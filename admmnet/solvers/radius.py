@@ -17,7 +17,7 @@ from admmnet.errors import RequestError
 from admmnet.solvers.accurate import WIDE, block_size, worst_error
 from admmnet.solvers.ball_query import query_settings
 from admmnet.solvers.losses import Loss, one_score
-from admmnet.types import Vector
+from admmnet.types import Matrix, Vector
 
 TAIL_PROBABILITY = 2.0**-128
 """Bound on the probability that one draw of clipped noise is scaled back."""
@@ -184,6 +184,19 @@ def clip(vector: Vector, radius: float) -> Vector:
         scale *= 1.0 - 2.0**-50
         scaled = unit * scale
     return scaled
+
+
+def clip_rows(vectors: Matrix, radius: float) -> Matrix:
+    """`clip` of every row, shape (k, d); the same array where none is beyond `radius`."""
+    with np.errstate(all="ignore"):
+        norms = np.sqrt(np.vecdot(vectors, vectors))
+    sure = 1e-12 + 4.0 * vectors.shape[1] * _U  # sums in another order may differ by less
+    near = np.flatnonzero(~(norms <= radius * (1.0 - sure)))
+    if len(near):
+        vectors = vectors.copy()
+        for k in near:
+            vectors[k] = clip(vectors[k], radius)
+    return vectors
 
 
 def gaussian_tail(sigma: float, size: int) -> float:

@@ -121,6 +121,9 @@ class Transport(Protocol):
     lost: dict[int, int]
     """Agents that died or hung, and the round in which they were missed; empty where one loss ends all."""
 
+    inward: bool
+    """Whether agents of this process are given each other's vectors; else, without words, those of others alone."""
+
     def exchange(self, outgoing: Outgoing, round: int, words: Words | None = None) -> Inbox:
         """Send the vectors of this process's agents to their neighbours and return what arrives from these.
 

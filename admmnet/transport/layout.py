@@ -116,6 +116,7 @@ class Hosting(ABC):
         self.world: World = world
         self.layout = layout(graph, block, world.size)
         self.lost: dict[int, int] = {}
+        self.inward = True
         self._last_sweep: Sweep | None = None
         owners = self.layout.owners
         self.agents = owners[world.rank]
@@ -145,6 +146,12 @@ class Hosting(ABC):
 
     def _deliver(self, vectors: dict[int, Vector], words: Words | None = None) -> Inbox:
         """Give every agent of this process copies of its neighbours' vectors, and their words."""
+        if not self.inward:
+            found: dict[int, dict[int, Vector]] = {i: {} for i in self.agents}
+            for i, j in self._crossing:
+                if j in vectors:
+                    found[i][j] = vectors[j].copy()
+            return Inbox(found)
         return Inbox(
             {i: {j: vectors[j].copy() for j in around if j in vectors} for i, around in self._neighbours.items()},
             {}

@@ -23,7 +23,6 @@ from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.rng import AgentStreams
 from admmnet.running.node import Node
 from admmnet.running.plan import Public, decide
-from admmnet.solvers.batch import run_single
 from admmnet.solvers.losses import LOSSES
 from admmnet.transport.edge import exchange
 from admmnet.transport.local import LocalTransport, LocalWorld
@@ -123,7 +122,7 @@ def ending(X: Matrix, y: Vector, seed: int, question: Callable[[], Measurement])
     """In which words a single question to private records ends, "" if by an answer; the budget affords everything."""
     door = Door(Holder(X, y), 0, LOSSES["logistic"], MemoryLedger(Contract()), AgentStreams(0, seed))
     try:
-        run_single(door.answer(Ask(question()), 0))
+        door.answer(Ask(question()), 0)
     except (AdmmnetError, ValueError) as error:
         return f"{type(error).__name__}: {error}"
     return ""

@@ -15,7 +15,6 @@ from admmnet.holder.measurements.sums import gradient_sum
 from admmnet.masking import Attempt, Masks
 from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.rng import AgentStreams
-from admmnet.solvers.batch import run_single
 from admmnet.solvers.losses import Logistic
 from admmnet.types import Integers, Matrix, Vector
 from tests.masking.crew import crew
@@ -82,7 +81,7 @@ class Crew:
     def answer(self, agent: int, asked: Asked) -> Integers:
         """An honest agent's message."""
         self.doors[agent].attempt(asked.attempt.number, asked.attempt.participants)
-        released = run_single(self.doors[agent].answer(Ask(asked.sum), 0))
+        released = self.doors[agent].answer(Ask(asked.sum), 0)
         assert isinstance(released, Released)
         return np.asarray(released.value)
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from admmnet.holder.answers import Ask, Released
 from admmnet.holder.measurements import ExactMinimiser, NoisyGradient
+from admmnet.methods.agent import vector_of
 from admmnet.methods.base import Agent, AgentPlan
-from admmnet.methods.consensus import vector_of
 from admmnet.methods.dp_dsgd import DPDSGD
 from admmnet.methods.noisy_gd import NoisyGD
 from admmnet.methods.pp_admm import PPADMM, PPSettings

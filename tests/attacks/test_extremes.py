@@ -20,7 +20,6 @@ from admmnet.privacy.contract import Contract, MemoryLedger, Promise
 from admmnet.privacy.events import Event, NoRecords
 from admmnet.rng import AgentStreams
 from admmnet.running.node import Node
-from admmnet.solvers.batch import run_single
 from admmnet.solvers.losses import LOSSES
 from admmnet.transport.edge import fault_of
 from admmnet.types import Vector
@@ -35,7 +34,7 @@ def asked(measurement: Any, seed: int = 0, adjacency: str = "zero-out", *, depen
     holder = Holder(X, np.sign(X[:, 0]), dependent=dependent)
     guard = MemoryLedger(Contract(Promise(1.0, 1e-4, adjacency=adjacency)))
     door = Door(holder, 0, LOSSES["logistic"], guard, AgentStreams(0, seed))
-    return run_single(door.answer(Ask(measurement), 0))
+    return door.answer(Ask(measurement), 0)
 
 
 def minimiser(scale: float) -> GammaMinimiser:
@@ -104,7 +103,7 @@ def test_a_mark_pays_for_no_threshold() -> None:
     question, guard = HeldFall(np.zeros(D), 1.0, 1e-3, 0.0, 0.1, 0.2), MemoryLedger(Contract())
     door = Door(Holder(X, np.ones(D)), 0, LOSSES["logistic"], guard, AgentStreams(0, 0))
     door.marks |= {question.key}
-    run_single(door.answer(Ask(question), 0))
+    door.answer(Ask(question), 0)
     assert guard.totals.rho == pytest.approx(0.3 * math.tanh(0.15))
 
 

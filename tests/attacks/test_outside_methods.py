@@ -14,7 +14,7 @@ from admmnet import RequestError, RunConfig, run
 from admmnet.cli import run_command_line
 from admmnet.holder import answers as measurements
 from admmnet.holder.answers import Ask, Cost, Released
-from admmnet.methods.consensus import vector_of
+from admmnet.methods.agent import vector_of
 from admmnet.methods.pp_admm import PPADMM
 
 from . import doors

@@ -10,9 +10,9 @@ import pytest
 
 from admmnet.errors import RequestError
 from admmnet.holder import NO, REFUSED, Ask, Door, Holder, Released
+from admmnet.holder.block_door import BlockDoor
 from admmnet.privacy.events import Laplace
 from admmnet.rng import AgentStreams, Purpose
-from admmnet.solvers.batch import run_batched
 from admmnet.solvers.newton import LocalSolver
 from admmnet.solvers.radius import MOST
 
@@ -186,6 +186,6 @@ def test_the_door_counts_the_records_itself() -> None:
     book: Any = Book()
     doors = [Door(holder, member, LOGISTIC, book, AgentStreams(member, 1)) for member in (0, 1)]
     assert [door.records for door in doors] == [N, 7]
-    run_batched([door.answer(Ask(ASKED["output"]), 0) for door in doors])
+    BlockDoor(doors).answer([Ask(ASKED["output"])] * 2, 0)
     sensitivities = [event.sensitivity for event in book.charged]
     assert sensitivities == [2.0 / (n * 0.5) + INEXACT for n in (N, 7)]

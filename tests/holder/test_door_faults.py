@@ -13,7 +13,7 @@ import pytest
 from admmnet import RequestError, RunConfig, RunError
 from admmnet.holder import NO, Ask, Asking, Door, Holder, Released, SimulatedHolder
 from admmnet.holder.answers import Measurement
-from admmnet.holder.door import FAILED
+from admmnet.holder.block_door import FAILED, BlockDoor
 from admmnet.holder.secrets import Secret
 from admmnet.methods.base import Agent, AgentPlan, Facts
 from admmnet.methods.consensus import ConsensusMethod
@@ -21,7 +21,6 @@ from admmnet.privacy.events import Laplace, NoRecords
 from admmnet.rng import AgentStreams
 from admmnet.running.checkpoint.state import node_state, restore_node
 from admmnet.running.node import Node
-from admmnet.solvers.batch import run_batched
 from admmnet.solvers.blocks.solve import BlockSolver
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Vector
@@ -59,16 +58,16 @@ def test_a_fault_inside_is_one_fixed_text_where_records_are_private(
         book: Any = Book()
         holder = kind.of([records()] * members)
         doors = [Door(holder, k, LOGISTIC, book, AgentStreams(k, 1)) for k in range(members)]
-        steps = [door.answer(Ask(ASKED[name]), 0) for door in doors]
-        if kind is SimulatedHolder:  # nothing to hide, and an internal error stays one
-            with pytest.raises(type(fault), match=r"0\.7351948"):
-                run_batched(steps)
-        else:
-            with pytest.raises(RunError) as caught:
-                run_batched(steps)
-            assert str(caught.value) == FAILED
-            assert caught.value.__cause__ is None
-            assert caught.value.__suppress_context__
+        for answer in BlockDoor(doors).answer([Ask(ASKED[name])] * members, 0):
+            assert isinstance(answer, Exception)
+            if kind is SimulatedHolder:  # nothing to hide, and an internal error stays one
+                assert type(answer) is type(fault)
+                assert "0.7351948" in str(answer)
+                continue
+            assert isinstance(answer, RunError)
+            assert str(answer) == FAILED
+            assert answer.__cause__ is None
+            assert answer.__suppress_context__
         assert book.charged == [*kept] * members, "what it cost stays charged, and no more"
 
 

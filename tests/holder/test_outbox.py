@@ -14,7 +14,7 @@ from admmnet.holder.answers import NO, REFUSED, Ask, Released
 from admmnet.holder.measurements import NoisyGradient
 from admmnet.holder.outbox import Answered, Outbox, question_hash
 from admmnet.masking import Attempt
-from admmnet.running.node import proposal
+from admmnet.running.node import carried_out, proposal
 from admmnet.types import BEFORE
 
 ONE, OTHER = (NoisyGradient(np.full(2, value), 1.0) for value in (0.0, 1.0))
@@ -86,17 +86,14 @@ class Repeating:
     def __init__(self) -> None:
         self.outbox = Outbox("second", kept((ONE, NO)), 3)
 
-    def answer(self, ask: Ask, round: int) -> Iterator[Any]:
-        yield from ()
-        return self.outbox.repeated(round, ask.measurement)  # type: ignore[return-value]
+    def answer(self, ask: Ask, round: int) -> Any:
+        return self.outbox.repeated(round, ask.measurement)
 
 
 def test_a_method_cannot_break_the_silence() -> None:
-    method, door = Stubborn(), Repeating()
-    steps: Any = proposal(method, None, door, 3)  # type: ignore[arg-type]
-    with pytest.raises(StopIteration) as done:
-        next(steps)
-    assert done.value.value is None
+    method = Stubborn()
+    door: Any = Repeating()
+    assert carried_out(proposal(method, None, door, 3), door, 3) is None  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("kind", "data"), [("<f8", b"1234567"), ("<i8", b"123456789"), ("yes", b"12345678")])

@@ -30,7 +30,6 @@ from admmnet.privacy.conversion import epsilon as renyi_epsilon
 from admmnet.privacy.events import Event, GammaNormVector, Gaussian, SubsampledGaussian, Unprotected
 from admmnet.privacy.filters import Count, Spend, Uncovered
 from admmnet.rng import AgentStreams, Purpose
-from admmnet.solvers.batch import run_single
 from admmnet.types import Vector
 from tests.solvers.problems import problem
 
@@ -62,7 +61,7 @@ def door(kind: type[Holder] = SimulatedHolder, guard: MemoryLedger | None = None
 
 
 def asked(at: Door, series: Series) -> Answer:
-    return run_single(at.answer(Ask(series), 0))
+    return at.answer(Ask(series), 0)
 
 
 def theta_of(answer: Answer) -> Vector:

@@ -45,7 +45,17 @@ PLACES = {
         "config/modes.py",
         *(
             f"running/{name}.py"
-            for name in ("loading", "plan", "contract", "node", "entrance", "loop", "rounds", "checkpoint/state")
+            for name in (
+                "loading",
+                "plan",
+                "contract",
+                "node",
+                "together",
+                "entrance",
+                "loop",
+                "rounds",
+                "checkpoint/state",
+            )
         ),
     ],
 }

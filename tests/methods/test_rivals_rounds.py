@@ -12,19 +12,17 @@ import numpy as np
 import pytest
 
 from admmnet.cli import run_command_line
-from admmnet.privacy.events import Event
+from admmnet.privacy.contract import Step
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.rng import Purpose
-from admmnet.running.node import Node
-from admmnet.solvers.batch import Steps
-from admmnet.types import Vector
+from admmnet.running.node import Node, Proposal
 
 from .ending import ENDINGS, ending_after
 from .recording import play as recorded
 
 ALGORITHMS = ("dvp", "m-admm", "r-admm")
 play = partial(recorded, rounds=7, epsilon=8.0)
-Propose = Callable[[Node, int], Steps[Vector | None]]
+Propose = Callable[[Node, int], Proposal]
 
 
 class Unreadable:
@@ -47,7 +45,7 @@ def lines(folder: Path) -> list[list[dict[str, Any]]]:
 def unreadable(propose: Propose, *, also_even: bool = False) -> Propose:
     """Propose with neither records nor streams in rounds 1, 3, 5, ..., or in all."""
 
-    def proposing(self: Node, round: int) -> Steps[Vector | None]:
+    def proposing(self: Node, round: int) -> Proposal:
         if round % 2 == 0 and not also_even:
             return (yield from propose(self, round))
         secret = self.door.secret
@@ -145,7 +143,7 @@ def test_charges_come_before_draws(
     """When a stream is asked, the charges of that round stand in that agent's ledger."""
     asked: list[int] = []
     charged: dict[str, int] = {}
-    propose, charge = Node.proposal, Ledger._book
+    propose, charge = Node.proposal, Ledger._follow
 
     class Watched(dict[Purpose, np.random.Generator]):
         def __init__(self, streams: Any, name: str, round: int) -> None:
@@ -157,11 +155,11 @@ def test_charges_come_before_draws(
             asked.append(self.round)
             return super().__getitem__(key)
 
-    def charging(self: Ledger, round: int, event: Event) -> None:
-        charge(self, round, event)
+    def charging(self: Ledger, round: int, step: Step) -> None:
+        charge(self, round, step)
         charged[self.path.name] = round
 
-    def proposing(self: Node, round: int) -> Steps[Vector | None]:
+    def proposing(self: Node, round: int) -> Proposal:
         secret = self.door.secret
         streams = secret.streams
         secret.streams = Watched(streams, self.ledger.path.name, round)
@@ -170,7 +168,7 @@ def test_charges_come_before_draws(
         finally:
             secret.streams = streams
 
-    monkeypatch.setattr(Ledger, "_book", charging)
+    monkeypatch.setattr(Ledger, "_follow", charging)
     monkeypatch.setattr(Node, "proposal", proposing)
     play(problem, tmp_path / "run", algorithm=algorithm)
     expected = {0, 2, 4, 6} if algorithm == "r-admm" else set(range(7))

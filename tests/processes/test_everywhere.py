@@ -31,6 +31,7 @@ ENCODED: dict[str, Any] = {"encode": "private", "whiten": "on", "epsilon": 100.0
 """Bounds, shapes and moments are measured first."""
 JOINING: dict[str, Any] = {"split": "sizes:16:1:16:1:18", "gate_threshold": 0.25}
 """The core is 0, 2 and 4; on the ring 1 or 3 relays between them, the other listens, both are asked."""
+MANY: dict[str, Any] = {"agents": 20, "topology": "erdos-renyi:20:0.3", "split": "zipf:0.5"}
 SETTINGS: dict[str, dict[str, Any]] = {
     "admm": {"algorithm": "admm", "answer": "tail"},
     "pp-admm": {"algorithm": "pp-admm"},
@@ -65,6 +66,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "wide pp-admm": {"algorithm": "pp-admm", **WIDE_FILE},
     "wide ipp-admm in a storm": {"algorithm": "ipp-admm", "gate": "gaussian", **WIDE_FILE, **STORM, **CLOCK},
     "wide noisy-gd": {"algorithm": "noisy-gd", **WIDE_FILE},
+    # in one process and two by rows, in five agent by agent
+    "pp-admm by rows": {"algorithm": "pp-admm", **MANY},
+    "noisy-gd by rows": {"algorithm": "noisy-gd", **MANY},
     **{
         f"{algorithm} in a storm, {network}": {"algorithm": algorithm, **gate, **STORM, **CLOCK, **turns}
         for algorithm, gate in (
@@ -137,7 +141,7 @@ def assert_same(one: Path, two: Path) -> None:
 def test_the_runs_are_no_trivial_ones(local: Path) -> None:
     for name in SETTINGS:
         assert model(local / name)["theta"].any(), name
-        assert len(ledgers(local / name)) == 5
+        assert len(ledgers(local / name)) == SETTINGS[name].get("agents", 5)
     for name in GATED:
         releases = [entry["releases"] for entry in summary(local / name)["per_agent"]]
         assert 0 < sum(releases) < 5 * 4, name

@@ -6,22 +6,24 @@ besides the records in m and ``linear`` (docs/algorithms.md, eqs. (3), (6)).
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, ClassVar, Self
+
+import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.holder.answers import Cost, Measurement, Released, Work, measurement
+from admmnet.holder.answers import Answered, Cost, Measurement, Part, Released, Work, measurement
 from admmnet.holder.known import Known
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import GammaNorm, Gaussian, ObjectivePerturbation, Unprotected
-from admmnet.privacy.mechanisms import round_to_grid
+from admmnet.privacy.mechanisms import clipped_gaussian_rows, round_to_grid
 from admmnet.rng import Purpose
-from admmnet.solvers.batch import Solve
+from admmnet.solvers.batch import Solve, solved
 from admmnet.solvers.losses import ONE_SIDED, Logistic
-from admmnet.solvers.radius import all_finite, clip, gamma_norm_tail, gaussian_tail, linear_radius
-from admmnet.types import Vector
+from admmnet.solvers.radius import all_finite, clip, clip_rows, gamma_norm_tail, gaussian_tail, linear_radius
+from admmnet.types import Matrix, Vector
 
 
 def checked(vector: Vector, known: Known, what: str, rows: int = 1) -> None:
@@ -32,6 +34,13 @@ def checked(vector: Vector, known: Known, what: str, rows: int = 1) -> None:
         raise RequestError(f"the {what} is not finite: a step before diverged")
 
 
+def checked_rows(rows: Matrix, known: Known) -> None:
+    """The same of many linear terms, shape (k, d)."""
+    if rows.shape[1] != known.width or not np.isfinite(rows).all():
+        for row in rows:
+            checked(row, known, "linear term")
+
+
 def held(linear: Vector, known: Known, convexity: float, beta: float, tail: float) -> Vector:
     """Linear term scaled back to the public radius, within which every solve is certified: docs/privacy.md (B4).
 
@@ -39,6 +48,35 @@ def held(linear: Vector, known: Known, convexity: float, beta: float, tail: floa
     """
     checked(linear, known, "linear term")
     return clip(linear, _radius(known.facts, convexity, beta, tail))
+
+
+def solve_rows(parts: Sequence[Part], linear: Sequence[Matrix]) -> list[Answered]:
+    """Minimisers of all members of some parts, by the linear terms (k, d) of each part."""
+    asked = [
+        Solve(secret.solver, g, part.question.convexity, part.question.beta, quiet=not part.known.simulated)
+        for part, rows in zip(parts, linear, strict=True)
+        for secret, g in zip(part.secrets, rows, strict=True)
+    ]
+    replies = iter(solved(dict(enumerate(asked))).values())
+    found = []
+    for rows in linear:
+        own = dict(enumerate(next(replies) for _ in rows))
+        failed = {row: reply for row, reply in own.items() if isinstance(reply, Exception)}
+        values = [np.zeros(rows.shape[1]) if row in failed else reply for row, reply in own.items()]
+        found.append(Answered(np.array(values), failed))
+    return found
+
+
+def draw_rows(parts: Sequence[Part], purpose: Purpose, name: str, values: Sequence[Matrix]) -> list[Matrix]:
+    """Add N(0, sigma^2 I) to every member's vector, sigma its question's ``name``; nothing where there is none."""
+    found = []
+    for part, rows in zip(parts, values, strict=True):
+        sigma = getattr(part.question, name)
+        if sigma is not None:
+            streams = [secret.streams[purpose] for secret in part.secrets]
+            rows = rows + clipped_gaussian_rows(streams, sigma, rows.shape[1])
+        found.append(rows)
+    return found
 
 
 _radius = lru_cache(maxsize=4096)(linear_radius)
@@ -85,6 +123,7 @@ class PerturbedMinimiser(Measurement):
     booked: float | None = None
     tight: bool = True
     noise_share: float | None = None
+    free: ClassVar[str] = "linear"
 
     def within(self, known: Known) -> Self:
         """Hold the linear term to the public radius."""
@@ -100,6 +139,21 @@ class PerturbedMinimiser(Measurement):
             return Cost((Gaussian(2.0 * loss.lipschitz() / (n * m) + inexact, self.sigma2),))
         objective = objective_event(known, self.sigma1, m, self.noise_share, tight=self.tight)
         return Cost((objective, Gaussian(inexact, self.sigma2)))
+
+    def held_rows(self, known: Known, rows: Matrix) -> Matrix:
+        """Hold linear terms to the public radius."""
+        tail = 0.0 if self.sigma1 is None else gaussian_tail(self.sigma1, known.width)
+        checked_rows(rows, known)
+        return clip_rows(rows, _radius(known.facts, self.convexity, self.beta, tail))
+
+    @classmethod
+    def carry_out_rows(cls, parts: Sequence[Part]) -> list[Answered]:
+        """Eqs. (5)-(7) of many members, each by its own streams."""
+        linear = draw_rows(parts, Purpose.OBJECTIVE, "sigma1", [part.rows for part in parts])
+        theta_hat = solve_rows(parts, linear)
+        noisy = draw_rows(parts, Purpose.OUTPUT, "sigma2", [found.values for found in theta_hat])
+        rounded = (round_to_grid(rows, part.question.sigma2) for part, rows in zip(parts, noisy, strict=True))
+        return [found._replace(values=rows) for found, rows in zip(theta_hat, rounded, strict=True)]
 
     def carry_out(self, secret: Secret, known: Known) -> Work:
         """Eqs. (5)-(7)."""
@@ -197,6 +251,7 @@ class ExactMinimiser(Measurement):
     linear: Vector
     convexity: float
     beta: float
+    free: ClassVar[str] = "linear"
 
     def within(self, known: Known) -> Self:
         """As it is: there is nothing to protect."""
@@ -205,6 +260,15 @@ class ExactMinimiser(Measurement):
     def cost(self, known: Known) -> Cost:
         """No finite cost."""
         return Cost((Unprotected(),))
+
+    def held_rows(self, known: Known, rows: Matrix) -> Matrix:
+        """As they are."""
+        return rows
+
+    @classmethod
+    def carry_out_rows(cls, parts: Sequence[Part]) -> list[Answered]:
+        """Eq. (3) of many members."""
+        return solve_rows(parts, [part.rows for part in parts])
 
     def carry_out(self, secret: Secret, known: Known) -> Work:
         """Eq. (3)."""

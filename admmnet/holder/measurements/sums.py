@@ -8,6 +8,7 @@ Where agents take part in a masked sum, each adds its part of the noise, and mas
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -15,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
-from admmnet.holder.answers import Cost, Measurement, Released, Work, measurement
+from admmnet.holder.answers import Answered, Cost, Measurement, Part, Released, Work, measurement
 from admmnet.holder.holder import one_hot
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.minimiser import checked
 from admmnet.holder.measurements.slopes import diameter
 from admmnet.holder.rows import Features, is_sparse
-from admmnet.holder.secrets import Secret
+from admmnet.holder.secrets import Secret, runs
 from admmnet.identity.keys import statement
-from admmnet.privacy.discrete import LARGEST, discrete_gaussian
+from admmnet.privacy.discrete import LARGEST, discrete_gaussian, discrete_rows
 from admmnet.privacy.events import DiscreteGaussian, is_power_of_two
 from admmnet.rng import Purpose
 from admmnet.solvers.certificate import block_rows
@@ -37,6 +38,8 @@ MOST_STEPS = 2.0**61
 """What the sums of an agent, in steps of the grid, never reach: with their noise they fit 64 bits."""
 POINT_RADIUS = 2.0**20
 """Norm of public points; longer ones are scaled back."""
+MANY = 2**14
+"""Numbers of an answer from which on members are answered one by one."""
 _U = 2.0**-53
 _R = LARGEST_ROW
 Integers = NDArray[np.int64]
@@ -87,6 +90,10 @@ class OnGrid(Measurement):
         """Sum over the records, as computed."""
         raise NotImplementedError
 
+    def totals(self, secrets: Sequence[Secret], known: Known) -> Matrix:
+        """Sums over the records of each of k members of which as much is known, shape (k, size)."""
+        return np.array([self.total(secret, known) for secret in secrets])
+
     def sensitivity(self, known: Known) -> float:
         """Most that replacing one record moves the integers, times the grid: (S1)."""
         # each coordinate is rounded by half a step at most, in either world
@@ -124,6 +131,23 @@ class OnGrid(Measurement):
         if secret.masks is not None and known.attempt is not None:
             noise = noise + secret.masks.words(known.attempt, self.context(known), len(steps))
         return Released(steps + noise, self)  # modulo 2^64
+
+    @classmethod
+    def carry_out_rows(cls, parts: Sequence[Part]) -> list[Answered] | None:
+        """As ``carry_out`` of many members, where their answers together are small."""
+        if any(part.question.dimension(part.known) > MANY for part in parts):
+            return None
+        return [part.question._rows(part) for part in parts]
+
+    def _rows(self, part: Part) -> Answered:
+        known, secrets = part.known, part.secrets
+        steps = np.rint(self.totals(secrets, known) / self.grid).astype(np.int64)
+        streams = [secret.streams[Purpose.OUTPUT] for secret in secrets]
+        steps += discrete_rows(streams, self.own_sigma(known) / self.grid, steps.shape[1])  # modulo 2^64
+        if known.attempt is not None:
+            for secret, row in zip(secrets, steps, strict=True):
+                row += secret.masks.words(known.attempt, self.context(known), len(row))  # type: ignore[union-attr]
+        return Answered(steps)
 
     def at_ratio(self, known: Known, ratio: float) -> Self:
         """Return the same with the least sigma at which sensitivity/sigma is at most ``ratio``, held to its bounds."""
@@ -179,6 +203,17 @@ class GradientSum(OnGrid):
         X, y = secret.records
         here = self.here if known.rows == 1 else self.here.reshape(known.rows, known.width).T
         return gradient_sum(X, y, here, known.loss)
+
+    def totals(self, secrets: Sequence[Secret], known: Known) -> Matrix:
+        """One pass over the records of all members, each by the BLAS calls that it would get alone."""
+        n, d = known.records, known.width
+        if known.rows > 1 or n > block_rows(n, d) or not all(secret.stack for secret in secrets):
+            return super().totals(secrets, known)
+        found = np.empty((len(secrets), d))
+        for X, y, start, stop in runs(secrets):
+            slopes = known.loss.derivative(np.matmul(X, self.here[:, None])[:, :, 0], y)
+            np.matmul(slopes[:, None, :], X, out=found[start:stop, None, :])
+        return found
 
 
 def _held(here: Vector, known: Known) -> Vector:

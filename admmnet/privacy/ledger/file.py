@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 from admmnet.errors import RequestError
 from admmnet.forms import encode
 from admmnet.privacy.budget import Totals, grown
-from admmnet.privacy.contract import MemoryLedger
+from admmnet.privacy.contract import MemoryLedger, Step
 from admmnet.privacy.events import Event
 from admmnet.privacy.filters import Count
 from admmnet.privacy.ledger import audit
@@ -24,9 +24,10 @@ from admmnet.privacy.ledger.form import (
     ResumeLine,
     StartLine,
     Total,
-    event_bytes,
+    event_start,
     filter_line,
     shared_total,
+    with_digest,
 )
 from admmnet.privacy.ledger.lines import Chain, ChainFile, create, digest, mend
 from admmnet.types import BEFORE
@@ -194,6 +195,18 @@ class Ledger(MemoryLedger):
         self._spanned = grown(self._spanned, event)
         super()._count(event)
 
+    def _line(self, round: int, event: Event, totals: Totals) -> bytes:
+        return event_start(round, event, totals, self.contract)
+
+    def _follow(self, round: int, step: Step) -> None:
+        if self._account is None:
+            self._spanned = step.totals
+        else:
+            self._account.charge(round, step.event)
+            self._spanned = grown(self._spanned, step.event)
+        super()._follow(round, step)
+        self._append(with_digest(step.line, self.chain.previous))
+
     def before(self, round: int) -> Totals:
         """What had been spent, of its account, too, when the start that begins with a round was planned, or by now."""
         return self._changed[round][0] if round in self._changed else self._spanned
@@ -242,12 +255,6 @@ class Ledger(MemoryLedger):
     def spent(self) -> Totals:
         """What the budget spans: the run, or all runs of the account."""
         return self.totals if self._account is None else self._account.totals
-
-    def _book(self, round: int, event: Event) -> None:
-        if self._account is not None:
-            self._account.charge(round, event)
-        super()._book(round, event)
-        self._append(event_bytes(round, event, self.totals, self.contract, self.chain.previous))
 
     @property
     def account(self) -> Totals | None:

@@ -329,10 +329,16 @@ def event_line(round: int, event: Event, totals: Totals, contract: Contract) -> 
 
 
 @lru_cache(maxsize=SHARED)
-def _event_start(round: int, event: Event, totals: Totals, contract: Contract) -> bytes:
+def event_start(round: int, event: Event, totals: Totals, contract: Contract) -> bytes:
+    """Bytes of ``event_line`` before the digest."""
     return encode(event_line(round, event, totals, contract))[: -len(NO_DIGEST) - 2]
+
+
+def with_digest(start: bytes, previous: str) -> bytes:
+    """Line of an event, from ``event_start`` and the digest of the line before."""
+    return b'%b%b"}' % (start, previous.encode())
 
 
 def event_bytes(round: int, event: Event, totals: Totals, contract: Contract, previous: str) -> bytes:
     """Bytes of ``event_line``, with the digest."""
-    return b'%b%b"}' % (_event_start(round, event, totals, contract), previous.encode())
+    return with_digest(event_start(round, event, totals, contract), previous)

@@ -1,0 +1,103 @@
+"""The agents of this process as one, for methods that compute by rows: the same bits as agent by agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from admmnet.errors import RunError
+from admmnet.holder.answers import REFUSED, Answer, Ask, Released
+from admmnet.holder.block_door import BlockDoor
+from admmnet.holder.door import Door
+from admmnet.methods.agent import ReleasedRows
+from admmnet.methods.rows import AgentRows, rows_of
+from admmnet.running.node import Node, carried_out, proposal
+from admmnet.solvers.radius import MOST, clip_rows
+from admmnet.types import Total, Vector
+
+FEWEST = 8
+"""Agents of a process below which each proposes by itself."""
+
+
+class Together:
+    """Agents of this process that propose, and take in what is said, as one."""
+
+    outbox = None
+
+    def __init__(self, nodes: Sequence[Node], rows: AgentRows, state: Any) -> None:
+        self._nodes, self._rows, self._state, self._method = nodes, rows, state, nodes[0].method
+        self._agents, self._doors = [node.agent for node in nodes], BlockDoor([node.door for node in nodes])
+        self._said: ReleasedRows | None = None
+
+    @classmethod
+    def of(cls, nodes: Sequence[Node]) -> Together | None:
+        """Agents as one; None where the method, or their states, are not such, or a door repeats earlier answers."""
+        method = nodes[0].method if nodes else None
+        if method is None or len(nodes) < FEWEST or not vars(type(method)).get("by_rows", False):
+            return None
+        plain = all(type(node.door) is Door and node.door.outbox is None and node.moved is None for node in nodes)
+        if not plain or method.aggregate != "mean":
+            return None
+        found = rows_of([node.agent for node in nodes], summing=method.verb == "reduce")
+        return None if found is None else cls(nodes, *found)
+
+    def propose(self, round: int) -> None:
+        """Let all agents propose; errors as of ``Node.proposal``."""
+        method: Any = self._method
+        one: Any = self
+        said: Any = carried_out(proposal(method, self._rows, one, round), one, round)  # type: ignore[arg-type]
+        self._said = (
+            said if said is None or method.verb == "reduce" else said._replace(value=clip_rows(said.value, MOST))
+        )
+        if self._said is None:
+            return
+        if method.verb == "reduce":
+            self._nodes[0].integers(self._said.value[0])
+        released = method.released_in(round)
+        for node, row, spoke in zip(self._nodes, self._said.value, said.said.tolist(), strict=True):
+            if spoke:
+                node.outgoing = row
+                node.agent.releases += released
+
+    def answer(self, ask: Ask, round: int) -> ReleasedRows | Answer:
+        """Let all doors answer; ``REFUSED`` where nobody is told anything."""
+        rows: Any = ask.measurement
+        told = self._doors.answer(rows, round)
+        for agent, one in zip(self._agents, told, strict=True):
+            if isinstance(one, RunError):
+                raise RunError(f"agent {agent.id}, round {round}: {one}") from None
+            if isinstance(one, Exception):
+                raise one
+        vectors = [one.value for one in told if isinstance(one, Released)]
+        said = np.array([isinstance(one, Released) for one in told])
+        if not vectors:
+            return REFUSED
+        value = np.zeros((len(told), len(vectors[0])), vectors[0].dtype)
+        value[said] = vectors
+        return ReleasedRows(value, said)
+
+    def nothing(self, round: int) -> None:
+        """Note what asked nothing."""
+        for node in self._nodes:
+            node.door.nothing(round)
+
+    def absorb(self, heard: Mapping[int, Vector]) -> None:
+        """Take in what was said, in other processes as ``heard``."""
+        for node in self._nodes:
+            if node.outgoing is not None:
+                node.count(node.agent.degree, node.outgoing.size)
+        method: Any = self._method
+        method.absorb(self._rows, self._said, heard)
+        self._state.give_back(self._agents, whole=False)
+
+    def receive(self, total: Total | None) -> None:
+        """Take in a sum."""
+        method: Any = self._method
+        method.receive(self._rows, None, total)
+        self._state.give_back(self._agents, whole=False)
+
+    def settle(self) -> None:
+        """Give every agent all of its state."""
+        self._state.give_back(self._agents, whole=True)

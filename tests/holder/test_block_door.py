@@ -1,0 +1,153 @@
+"""Doors of a block answer as each would alone: the same answers, charges, and words left in every stream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet.errors import RequestError
+from admmnet.holder import NO, REFUSED, Ask, Door, Released, SimulatedHolder
+from admmnet.holder.answers import Rows
+from admmnet.holder.block_door import BlockDoor
+from admmnet.holder.encoding import RawRows
+from admmnet.holder.measurements import ColumnCounts, GradientSum, PerturbedMinimiser
+from admmnet.holder.secrets import Secret
+from admmnet.privacy.contract import Contract, MemoryLedger
+from admmnet.privacy.filters import Count
+from admmnet.rng import AgentStreams, Purpose
+from admmnet.solvers.losses import get_loss
+from tests.solvers.problems import problem
+
+from .doors import ASKED, COSTS, LOGISTIC, D
+
+SIZES = (40, 33, 40, 40, 12, 40, 40, 33)
+REFUSES, FAR = 2, 5
+"""Member whose budget affords nothing, and one whose public vector is far beyond its radius."""
+
+
+class Noting(MemoryLedger):
+    """A ledger in memory whose lines can be seen, and whose sum is never too much but for one member."""
+
+    def __init__(self, *, refuses: bool = False) -> None:
+        super().__init__(Contract(filter=Count((), 0.0) if refuses else None))
+        self.lines: list[Any] = []
+
+    def affords(self, events: Any) -> bool:
+        return self.contract.filter is None
+
+    def _follow(self, round: int, step: Any) -> None:
+        super()._follow(round, step)
+        self.lines.append((round, step.event, step.totals.rho))
+
+
+class Block:
+    """Doors of members with few records each."""
+
+    def __init__(
+        self, question: Any, sizes: Sequence[int] = SIZES, *, together: bool = True, refuses: int | None = REFUSES
+    ) -> None:
+        loss = get_loss("smoothed-hinge") if isinstance(question, PerturbedMinimiser) else LOGISTIC
+        records: list[Any] = [problem(n, D, seed=k) for k, n in enumerate(sizes)]
+        if isinstance(question, ColumnCounts):
+            records = [(RawRows(X, np.zeros((len(y), 0), dtype=np.int64), 8 * D + 1), y) for X, y in records]
+        holder = SimulatedHolder.of(records)
+        self.ledgers = [Noting(refuses=k == refuses) for k in range(len(sizes))]
+        self.streams = [AgentStreams(k, 5) for k in range(len(sizes))]
+        self.doors = [
+            Door(holder, k, loss, *pair) for k, pair in enumerate(zip(self.ledgers, self.streams, strict=True))
+        ]
+
+    def end(self) -> list[Any]:
+        words = [[int(own[purpose].integers(2**63)) for purpose in Purpose] for own in self.streams]
+        return [words, [ledger.lines for ledger in self.ledgers], [ledger.refused_at for ledger in self.ledgers]]
+
+
+def bits(answer: Any) -> Any:
+    if not isinstance(answer, Released):
+        return answer
+    used = {name: getattr(value, "tolist", lambda value=value: value)() for name, value in vars(answer.used).items()}
+    return np.asarray(answer.value).tobytes(), type(answer.used), used
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_block_answers_as_its_members_alone(name: str) -> None:
+    question = ASKED[name]
+    vector = next((own for own in ("linear", "centre", "here") if hasattr(question, own)), None)
+    questions = [question] * len(SIZES)
+    if vector is not None and not isinstance(question, GradientSum):
+        questions = [replace(question, **{vector: getattr(question, vector) * (k + 1.0)}) for k in range(len(SIZES))]
+        if name != "exact":
+            questions[FAR] = replace(question, **{vector: getattr(question, vector) * 1e12})
+    found = []
+    for together in (True, False):
+        block = Block(question)
+        asks = [Ask(one) for one in questions]
+        rounds = []
+        for round in range(2):
+            if together:
+                answers: list[Any] = BlockDoor(block.doors).answer(asks, round)
+            else:
+                answers = [door.answer(ask, round) for door, ask in zip(block.doors, asks, strict=True)]
+            rounds.append([bits(answer) for answer in answers])
+        found.append((rounds, block.end()))
+        assert rounds[0][REFUSES] is (REFUSED if COSTS[name] else rounds[0][REFUSES])
+        assert any(answer is not NO and answer is not REFUSED for answer in rounds[0])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("size", [1, 3, 130])
+@pytest.mark.parametrize("name", ["objective", "output", "exact", "gradient sum"])
+def test_rows_are_the_answers_of_single_members(name: str, size: int) -> None:
+    sizes, question = [7 + 5 * (k % 3) for k in range(size)], ASKED[name]
+    refuses = 0 if size > 1 else None
+    rows, alone = Block(question, sizes, refuses=refuses), Block(question, sizes, refuses=refuses)
+    free = type(question).free
+    vectors = np.outer(np.linspace(0.5, 2.0, size), getattr(question, free)) if free else None
+    if vectors is not None and name != "exact":
+        vectors[-1] *= 1e12
+    other = replace(question, sigma=4.0, grid=2.0**-29) if name == "gradient sum" else replace(question, convexity=0.7)
+    which = [k % 2 for k in range(size)]
+    for round in range(2):
+        told = BlockDoor(rows.doors).answer(Rows((question, other), which, vectors), round)
+        for k, door in enumerate(alone.doors):
+            own: Any = (question, other)[which[k]]
+            answer = door.answer(Ask(own if vectors is None else replace(own, **{free: vectors[k]})), round)
+            assert isinstance(answer, Released) is (k != refuses)
+            assert bits(told[k]) == bits(answer)
+    assert rows.end() == alone.end()
+
+
+def test_a_block_that_affords_nothing_is_refused_as_one() -> None:
+    block = Block(ASKED["output"], (9,), refuses=0)
+    assert BlockDoor(block.doors).answer(Rows((ASKED["output"],), [0], np.ones((1, D))), 3) == [REFUSED]
+    assert block.ledgers[0].refused_at == 3
+
+
+def test_a_failure_is_one_members_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(asked: Any) -> dict[int, Any]:
+        return {k: ArithmeticError("here") if k == 1 else np.zeros(D) for k in asked}
+
+    monkeypatch.setattr("admmnet.holder.measurements.minimiser.solved", failing)
+    block = Block(ASKED["objective"], [9] * 5, refuses=None)
+    for asked in ([Ask(ASKED["objective"])] * 5, Rows((ASKED["objective"],), [0] * 5, np.ones((5, D)))):
+        told = BlockDoor(block.doors).answer(asked, 0)
+        assert [isinstance(one, ArithmeticError) for one in told] == [k == 1 for k in range(5)]
+    assert all(len(ledger.lines) == 2 * len(COSTS["objective"]) for ledger in block.ledgers), "what it cost stays"
+
+
+def test_nobody_is_charged_for_a_question_that_makes_no_sense() -> None:
+    question = ASKED["output"]
+    block = Block(question, refuses=None)
+    odd = replace(question, linear=np.zeros(D + 1))
+    told = BlockDoor(block.doors).answer([Ask(odd if k == 3 else question) for k in range(len(SIZES))], 0)
+    assert [isinstance(one, RequestError) for one in told] == [k == 3 for k in range(len(SIZES))]
+    with pytest.raises(RequestError, match="is not finite"):
+        BlockDoor(block.doors).answer(Rows((question,), [0] * len(SIZES), np.full((len(SIZES), D), np.inf)), 0)
+    for rows in (Rows((question,), [0], None), Rows((question,), [0] * 8, np.ones((7, D))), Rows((Secret,), [0] * 8)):  # type: ignore[arg-type]
+        with pytest.raises(RequestError):
+            BlockDoor(block.doors).answer(rows, 0)
+    assert not any(ledger.lines for ledger in block.ledgers)

@@ -136,7 +136,7 @@ def agent(
             if report is not None:
                 sys.exit(error.exit_code)  # the starter hears why from its source
             raise
-    if parent is None and settings.linger and (missing := set(range(member.size)) - member.regroup.seals.keys()):
+    if parent is None and settings.linger and (missing := set(member.members) - member.regroup.seals.keys()):
         member.close()
         give(network, number, keys, public_files(folder_of(settings)), missing, settings.linger)
     leave(summary)

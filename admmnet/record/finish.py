@@ -14,13 +14,13 @@ from admmnet.errors import CheckFailed, RequestError
 from admmnet.files import write_whole
 from admmnet.forms import decode, encode, read_form
 from admmnet.identity.keys import statement, verify
-from admmnet.record.folder import CHECKPOINT, PART, SUMMARY, sha256
+from admmnet.record.folder import PART, STARTS, SUMMARY, sha256
 from admmnet.record.forms import Finish, PartFile, Summary
 from admmnet.record.manifest import MANIFEST, make_manifest
 from admmnet.types import Matrix
 
 FINISH = "finish.json"
-DRAFTS = f"{CHECKPOINT}/end"
+DRAFTS = f"{STARTS}/end"
 PUBLIC = ("model.npz", "noise.npy", "encoding.json", "whitening.npy", "metrics.csv", SUMMARY, FINISH)
 """Files that are the same at every agent, or public; its ledger and receipts stay an agent's own."""
 

@@ -150,7 +150,7 @@ def execute(
         close_all([agent.ledger for agent in agents])
         theta = answer(plan, transport, observer, tail, agents, done)
         summary = summarise(
-            plan,
+            replace(plan, graph=whole.graph),
             done,
             agents,
             observer,
@@ -163,7 +163,8 @@ def execute(
         )
         if is_writer(transport):
             write_end(plan, observer, theta, summary, folder, transport, members)
-        world.gather(None)  # no process returns before the folder is whole
+        if world.shared_folder:
+            world.gather(None)  # no process returns before the folder is whole
         say("finished", f"finished after {counted(done, 'round')}", round=done - 1)
         return Outcome(folder, summary, theta)
 

@@ -1,6 +1,6 @@
 """What an agent on a host of its own must not forget of the starts of its run, and what it brings into the next one.
 
-``checkpoint/starts.json`` is on the disk before a word is said that follows from it (docs/starts.md).
+``starts/starts.json`` is on the disk before a word is said that follows from it (docs/starts.md).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from admmnet.errors import CheckFailed, RequestError
 from admmnet.files import write_whole
 from admmnet.forms import encode, read_form
 from admmnet.privacy.ledger import audit
-from admmnet.record.folder import CHECKPOINT, ledger_path
+from admmnet.record.folder import CHECKPOINT, STARTS, ledger_path
 from admmnet.record.forms import StartEntry
 from admmnet.running.checkpoint.packing import read_archive
 from admmnet.transport import Begun
 from admmnet.transport.starts import Edge, Ended, Promise, Standing, Start
 from admmnet.types import BEFORE
 
-STARTS = "starts.json"
+FILE = "starts.json"
 LEAST = -4
 """Last charged round of an agent that has been charged nothing, as words of starts carry it."""
 
@@ -49,7 +49,7 @@ class Memory:
 
     def __init__(self, folder: Path, agent: int, agents: int) -> None:
         self._folder, self._agent, self._agents = folder, agent, agents
-        self._path, self._there = folder / CHECKPOINT / STARTS, False
+        self._path, self._there = folder / STARTS / FILE, False
         self.kept, self.anew = Kept(), False
         if self._path.exists():
             try:
@@ -67,7 +67,7 @@ class Memory:
 
     def open(self, folder: Path) -> None:
         """Have everything in the run folder from now on."""
-        self._path, self._there = folder / CHECKPOINT / STARTS, True
+        self._path, self._there = folder / STARTS / FILE, True
         self._path.parent.mkdir(exist_ok=True)
         self._write()
 

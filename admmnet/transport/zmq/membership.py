@@ -208,7 +208,8 @@ class Membership(Meeting):
         over = self.regroup.over
         if self._cause is None and over is not None and self.start is not None:
             whom = ", ".join(self.names[process] for process in over.whom)
-            self._cause = over.cause, over.whom, f"{whom} has {'come back' if over.cause == 'returned' else 'left'}"
+            what = "come back" if over.cause == "returned" else "ended this start"
+            self._cause = over.cause, over.whom, f"{whom} has {what}"
         if self._cause is None or self.start is None:
             return
         now, half = time.monotonic(), self._deadline() / 2

@@ -169,6 +169,8 @@ class ZmqTransport(Hosting):
         return everything
 
     def close(self) -> None:
-        """Take nothing more that belongs to this graph."""
+        """Take nothing more that belongs to this graph; after a fault what is still missing may come."""
+        if self._member.start is None:
+            return
         for name in ("round", "collect", "up", "down"):
             self._member.mailbox.forget((name, self._channel))

@@ -136,8 +136,9 @@ def agent(
             if report is not None:
                 sys.exit(error.exit_code)  # the starter hears why from its source
             raise
-    if parent is None and settings.linger and (missing := set(member.members) - member.regroup.seals.keys()):
-        member.close()
+    member.close()
+    missing = {peer for peer in member.around if not member.links[peer].farewell}
+    if parent is None and settings.linger and missing:
         give(network, number, keys, public_files(folder_of(settings)), missing, settings.linger)
     leave(summary)
 

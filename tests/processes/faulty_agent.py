@@ -68,6 +68,7 @@ FAULTS: dict[str, Callable[[], object]] = {
     "fail": fail,
     "cut": lambda: cable("down"),
     "blink": lambda: cable("down", "up"),
+    "hold": lambda: os.close(os.open(os.environ["ADMMNET_ARRIVED"], os.O_RDONLY)),
     "none": lambda: None,
 }
 
@@ -130,8 +131,8 @@ def arm_stall(round: int) -> None:
     def stalling(self: ZmqTransport, *given: Any, **more: Any) -> Any:
         if next(done) < round:
             return exchange(self, *given, **more)
-        member = self._member
-        member.wait(lambda: set(member.around))
+        self._member.wait(lambda: set(self._member.around))
+        return None
 
     ZmqTransport.exchange = stalling  # type: ignore[method-assign]
 

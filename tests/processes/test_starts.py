@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from .test_zmq_run_faults import people
 from .zmq_crew import Proxy, proxy_to
 
 pytestmark = pytest.mark.processes
+NONE = "none:9:0"
 WORDS = ("--algorithm", "pp-admm", "--seed", "3", "--quiet")
 GOING_ON = "going on with all who are there"
 
@@ -74,13 +76,14 @@ class Hosts:
             for proxy in self.line(*edge):
                 proxy.mend()
 
-    def start(self, agent: int, fault: str = "none:9:0") -> None:
+    def start(self, agent: int, fault: str = NONE, *more: str) -> None:
         words = ["--id", str(agent), "--network", str(self.network.with_name(f"{agent}.toml")), *self.words]
         words += ["--secret", str(self.network.parent / "keys" / f"agent-00{agent}.secret.toml")]
         module = (sys.executable, "-m", "tests.processes.faulty_agent", "agent")
-        self.processes[agent] = begin(*module, *words, "-o", str(self.folder / str(agent)), ADMMNET_FAULT=fault)
+        own = {"ADMMNET_FAULT": fault, "ADMMNET_ARRIVED": self.folder / "arrived"}
+        self.processes[agent] = begin(*module, *words, *more, "-o", str(self.folder / str(agent)), **own)
 
-    def start_all(self, fault: str = "none:9:0") -> None:
+    def start_all(self, fault: str = NONE) -> None:
         for agent in range(self.agents):
             self.start(agent, fault)
 
@@ -100,9 +103,12 @@ class Hosts:
 
     def done(self, agent: int, rounds: int) -> None:
         """Wait until an agent has so many rounds behind it."""
-        until, place = time.monotonic() + DEADLINE, self.folder / str(agent) / "checkpoint" / f"{rounds:06d}"
-        while not place.exists():
-            assert time.monotonic() < until, self.processes[agent].poll()
+        self.until((self.folder / str(agent) / "checkpoint" / f"{rounds:06d}").exists)
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        until = time.monotonic() + DEADLINE
+        while not holds():
+            assert time.monotonic() < until, [process.poll() for process in self.processes.values()]
             threading.Event().wait(0.01)
 
     def check(self) -> None:
@@ -201,12 +207,16 @@ def test_the_smaller_part_waits_and_gives_up(tmp_path: Path) -> None:
 
 
 def test_a_host_that_comes_back_takes_part_again(tmp_path: Path) -> None:
-    """After ten rounds without it; all five finish."""
-    with Hosts(tmp_path, 60, *SOON, graph="ring:4", plain=PRIVATE) as hosts:
-        hosts.start_all("kill:2:3")
+    """After ten rounds without it; all finish."""
+    os.mkfifo(tmp_path / "arrived")
+    with Hosts(tmp_path, 24, *SOON, graph="ring:4", plain=PRIVATE) as hosts:
+        for agent, fault in ((0, "hold:0:18"), (1, NONE), (2, "kill:2:3"), (3, NONE)):
+            hosts.start(agent, fault)
         assert hosts.ended(2)[0] == -9
-        hosts.done(0, 12)
-        hosts.start(2)
+        hosts.done(0, 16)
+        hosts.start(2, NONE, "--log", str(tmp_path / "log"))
+        hosts.until(lambda: (tmp_path / "log").exists() and (tmp_path / "log").read_text().count("line-up") == 2)
+        os.close(os.open(tmp_path / "arrived", os.O_WRONLY))
         assert [hosts.ended(agent)[0] for agent in range(4)] == [0] * 4
         found = hosts.summaries()
     assert all(one["starts"][-1]["members"] == [0, 1, 2, 3] for one in found.values())

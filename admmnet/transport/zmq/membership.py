@@ -222,7 +222,7 @@ class Membership(Meeting):
             sent=dict(self.sent),
             lacks=lacks,
             late=late,
-            whom=list(blamed),
+            whom=[] if cause == "late" else list(blamed),
             busy=not lacks and self._computed > half,
         )
         self.start, self._waited_for = None, []
@@ -363,4 +363,4 @@ class Membership(Meeting):
         link = self.links[peer]
         if peer not in self.around or not link.ready or (link.farewell and not link.up):
             return False
-        return bool(link.log) and link.down_for(time.monotonic()) <= self.deadlines.grace
+        return bool(link.log or not link.farewell) and link.down_for(time.monotonic()) <= self.deadlines.grace

@@ -72,7 +72,10 @@ class Chain:
 
     def _first(self, node: Node, round: int) -> int:
         """First round of a start that an agent can have a line of in its ledger."""
-        return round if self._changed is None else node.ledger.first_of(round, repeated=self._repeats)
+        planned = node.ledger.planned
+        if self._changed is None or (self._repeats and planned >= round):
+            return round if self._changed is None else planned
+        return max(round, node.ledger.charged + 1)  # this agent may have been ahead
 
     def _members(self, round: int) -> dict[int, None]:
         """Agents of the start that a round belongs to, ascending."""

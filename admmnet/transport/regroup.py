@@ -121,6 +121,11 @@ class Regroup:
         return set(self._words().here)
 
     @property
+    def asking(self) -> set[int]:
+        """Agents from outside this start that ask to take part in the next one."""
+        return self._asking
+
+    @property
     def seals(self) -> dict[int, Staged]:
         """Words STAGED of the last start that all agents have said."""
         number = -1 if self.start is None else self.start.propose.number

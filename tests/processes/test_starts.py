@@ -209,13 +209,14 @@ def test_the_smaller_part_waits_and_gives_up(tmp_path: Path) -> None:
 def test_a_host_that_comes_back_takes_part_again(tmp_path: Path) -> None:
     """After ten rounds without it; all finish."""
     os.mkfifo(tmp_path / "arrived")
-    with Hosts(tmp_path, 24, *SOON, graph="ring:4", plain=PRIVATE) as hosts:
+    with Hosts(tmp_path, 24, "--regroup-deadline", "5", graph="ring:4", plain=PRIVATE) as hosts:
+        log = tmp_path / "log"
         for agent, fault in ((0, "hold:0:18"), (1, NONE), (2, "kill:2:3"), (3, NONE)):
-            hosts.start(agent, fault)
+            hosts.start(agent, fault, "--log", f"{log}{agent}")
         assert hosts.ended(2)[0] == -9
-        hosts.done(0, 16)
-        hosts.start(2, NONE, "--log", str(tmp_path / "log"))
-        hosts.until(lambda: (tmp_path / "log").exists() and (tmp_path / "log").read_text().count("line-up") == 2)
+        hosts.done(0, 14)
+        hosts.start(2)
+        hosts.until(lambda: all("asks to take part" in Path(f"{log}{agent}").read_text() for agent in (1, 3)))
         os.close(os.open(tmp_path / "arrived", os.O_WRONLY))
         assert [hosts.ended(agent)[0] for agent in range(4)] == [0] * 4
         found = hosts.summaries()

@@ -46,14 +46,6 @@ BEGINNING = Place(0, 0, 0, "")
 """Of a run that died before any charge: its ledgers may be there or not."""
 
 
-def place_of(path: Path, round: int) -> tuple[Place, int]:
-    """Where a ledger stands as it is, before a round, and the last that it charges; CheckFailed if it is damaged."""
-    strand = audit.whole_lines(path)
-    book = audit.check(strand)
-    charged = max((charged for charged, _, _ in book.events), default=BEFORE)
-    return Place(round, book.count, len(strand.lines), digest(strand.lines[-1][1])), charged
-
-
 class Head(NamedTuple):
     """What a ledger holds by now: digest of its last line, number of its lines, total proven cost."""
 
@@ -206,10 +198,10 @@ class Ledger(MemoryLedger):
         """What had been spent, of its account, too, when the start that begins with a round was planned, or by now."""
         return self._changed[round][0] if round in self._changed else self._spanned
 
-    def first_of(self, round: int, *, repeated: bool) -> int:
-        """First round here of a start that begins with a round, or repeats one: this agent may have been ahead."""
-        last = max(self._changed, default=BEFORE)
-        return last if repeated and last >= round else max(round, self.charged + 1)
+    @property
+    def planned(self) -> int:
+        """First round here of the changed start that was planned last, ``BEFORE`` for none."""
+        return max(self._changed, default=BEFORE)
 
     def begin(
         self, round: int, slots: Count, neighbours: tuple[int, ...], weight: float | None, *, repeated: bool = True

@@ -26,7 +26,8 @@ from admmnet.graph.tree import spanning_tree
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.holder.outbox import Outbox
 from admmnet.log import say
-from admmnet.privacy.ledger.file import BEGINNING, Place, place_of
+from admmnet.privacy.ledger import audit, lines
+from admmnet.privacy.ledger.file import BEGINNING, Place
 from admmnet.record.folder import CHECKPOINT, ledger_path
 from admmnet.running.checkpoint.outbox import FILES, OutboxFile, Past, read_outboxes
 from admmnet.running.checkpoint.packing import damaged, digest, pack, read_archive, unpack, write_archive
@@ -35,6 +36,7 @@ from admmnet.running.node import Node
 from admmnet.running.readout import TailAverage
 from admmnet.transport import Begun, Transport
 from admmnet.transport.collective import run_on_all
+from admmnet.types import BEFORE
 from admmnet.version import __version__
 
 if TYPE_CHECKING:
@@ -269,7 +271,7 @@ class Keeper:
                 self._jump = begun.number
                 for i in self._transport.agents:
                     path = ledger_path(self._folder.parent, i, self._total)
-                    self.places[i], self._spent[i] = place_of(path, start)
+                    self.places[i], self._spent[i] = _place_of(path, start)
 
         run_on_all(world, read)
         self.starts.append(Start(begun.name[:16], start))
@@ -373,6 +375,14 @@ class Keeper:
                 f"the checkpoint {path} belongs to other settings: config.toml, the topology or the data set was "
                 "changed since; put it back, or run anew"
             )
+
+
+def _place_of(path: Path, round: int) -> tuple[Place, int]:
+    """Where a ledger stands as it is, before a round, and the last that it charges; CheckFailed if it is damaged."""
+    strand = audit.whole_lines(path)
+    book = audit.check(strand)
+    charged = max((charged for charged, _, _ in book.events), default=BEFORE)
+    return Place(round, book.count, len(strand.lines), lines.digest(strand.lines[-1][1])), charged
 
 
 def _offer(said: Any) -> tuple[str, set[int]]:

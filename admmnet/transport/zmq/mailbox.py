@@ -126,8 +126,11 @@ class Mailbox:
         self.received[peer] = frame.sequence
         if frame.kind is Kind.START:
             self._in[peer] = frame.payload
+        here = self._in[peer] == self._start
+        if not here and (topic is not None or (frame.kind in SIGNED and frame.origin != peer)):
+            return Fate.LATE
         if topic is not None:
-            return self._keep(frame, topic) if self._in[peer] == self._start else Fate.LATE
+            return self._keep(frame, topic)
         return Fate.NOW if frame.kind not in SIGNED or self._genuine(frame) else Fate.FORGED
 
     def _keep(self, frame: Frame, topic: Topic) -> Fate:

@@ -17,6 +17,7 @@ from admmnet.transport.starts import Ended, Standing, Start
 from admmnet.transport.zmq.mailbox import Topic, topic_of
 from admmnet.transport.zmq.start import Meeting
 from admmnet.transport.zmq.wire import HEADER, LIMIT, MOST, Abort, Frame, Kind, as_json
+from admmnet.transport.zmq.words import SIGNED
 
 ENDS = (2, 3, 4)
 """Exit codes with which another process can end this one: neither as if all were well, nor as a person at this one."""
@@ -280,6 +281,12 @@ class Membership(Meeting):
         if self.ended_as is not None and self.start is None and topic_of(frame) is not None:
             for j in self.ended_as.lacks.keys() - self._lacking():
                 self.regroup.got(j, self.ended_as.lacks[j])
+
+    def spread(self, kind: Kind, *, besides: int | None = None, **fields: Any) -> None:
+        """See ``Session.spread``: what is signed for a start goes to its members alone."""
+        for peer in self.around if kind in SIGNED and self.words.start else self.links:
+            if peer != besides:
+                self.send(peer, kind, **fields)
 
     def contradicted(self, frame: Frame) -> None:
         """See ``Session.contradicted``."""

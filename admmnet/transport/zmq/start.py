@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from admmnet.errors import AdmmnetError, CheckFailed, RequestError, RunError
 from admmnet.identity.keys import statement, verify
+from admmnet.log import say
 from admmnet.transport.regroup import Regroup, Sent
 from admmnet.transport.starts import Certificate, Patience, Promise, Propose, Rules, Standing, Start
 from admmnet.transport.zmq.link_state import difference
@@ -53,6 +54,7 @@ class Meeting(Session):
     ) -> None:
         self.run, promise = memory
         super().__init__(*session, run=self.run, **more)
+        self.mailbox.begin_start(b"none yet")
         self.graph, self.size = self.network.graph(), len(self.network.peers)
         self.quorum, self._strikes, self._keep = quorum, strikes, keep
         pulse = self.deadlines.pulse
@@ -217,8 +219,11 @@ class Meeting(Session):
         """Take in a word of a start."""
         if frame.channel != bool(self.run):
             return  # signed before the first start, or for it, where this process is not
+        asking = set(self.regroup.asking)
         try:
             self._post(self.regroup.hear(frame.payload, frame.sender))
+            for agent in self.regroup.asking - asking:
+                say("asking", f"{self.names[agent]} is there, and asks to take part in the next start", peer=agent)
         except CheckFailed as error:
             link = self.links[frame.sender]
             link.garbled += 1

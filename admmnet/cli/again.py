@@ -65,7 +65,7 @@ class Starts:
 
     def ended(self, settings: RunConfig, error: StartEnded) -> RunConfig:
         """Return the settings with which a run goes on after a start has ended; raise what ends the run."""
-        if isinstance(error, RunEnded) or not goes_on(settings):
+        if isinstance(error, RunEnded) or not self._member.goes_on:
             raise error
         if self._member.start is not None:  # nobody has left it here yet
             self._member.quit(error)

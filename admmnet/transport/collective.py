@@ -53,15 +53,17 @@ def told_by_all(
     Where this process has nothing to say, nobody has: any word is an error then.
     """
     told: Mapping[str, Any] | tuple[int, str] | None = None
+    mine: AdmmnetError | None = None
     try:
         result = step()
         told = say(result)
     except AdmmnetError as error:
+        mine = error
         told = (error.exit_code, str(error) if quoting else error.public)
     answers = world.gather(told)
     for rank, answer in enumerate(answers):
         if answer is not None and (told is None or not isinstance(answer, Mapping)):
-            raise _shared(world, rank, answer, own=isinstance(told, tuple))
+            raise mine.of_all() if isinstance(mine, StartEnded) else _shared(world, rank, answer, own=mine is not None)
     return result, answers
 
 

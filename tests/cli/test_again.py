@@ -20,7 +20,8 @@ ENDED = StartEnded("a line was cut")
 class Member:
     """Stands for a membership that has left its start already."""
 
-    start = None
+    def __init__(self, goes_on: bool) -> None:
+        self.start, self.goes_on = None, goes_on
 
 
 def settings(folder: Path, **others: Any) -> RunConfig:
@@ -28,8 +29,8 @@ def settings(folder: Path, **others: Any) -> RunConfig:
     return keeping(RunConfig(**(how | {"out": str(folder)} | others)))
 
 
-def starts(folder: Path) -> Starts:
-    member: Any = Member()
+def starts(folder: Path, goes_on: bool = True) -> Starts:
+    member: Any = Member(goes_on)
     return Starts(member, Memory(folder, 0, 3), lambda: None)
 
 
@@ -47,7 +48,7 @@ def test_there_are_checkpoints_to_go_on_from(tmp_path: Path) -> None:
     assert config.checkpoint_every is None
     assert not goes_on(config)
     with pytest.raises(StartEnded):
-        starts(tmp_path).ended(config, ENDED)
+        starts(tmp_path, goes_on(config)).ended(config, ENDED)
 
 
 def test_a_finished_run_does_not_go_on(tmp_path: Path) -> None:

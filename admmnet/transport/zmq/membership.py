@@ -68,7 +68,7 @@ class Membership(Meeting):
         self, *session: Any, shared_folder: bool = False, goes_on: bool = False, automatic: bool = False, **more: Any
     ) -> None:
         self.members, self.around = frozenset[int](), frozenset[int]()
-        self.shared_folder, self._goes_on, self._closing = shared_folder, goes_on, False
+        self.shared_folder, self.goes_on, self._closing = shared_folder, goes_on, False
         self._staging = False
         self._automatic, self._longest = automatic, 0.0
         self.round = self._rounds = self.step = 0
@@ -228,7 +228,7 @@ class Membership(Meeting):
         )
         self.start, self._waited_for = None, []
         error = StartEnded(reason)
-        if not self._goes_on:
+        if not self.goes_on:
             self.fail(error)
         error.shared = True
         raise error
@@ -335,7 +335,7 @@ class Membership(Meeting):
             return
         self.pass_on(frame)
         # what is wrong with a request shows before the first round; later nobody ends others
-        if not self._goes_on or (error.exit_code != RunError.exit_code and self.regroup.number == self._rounds == 0):
+        if not self.goes_on or (error.exit_code != RunError.exit_code and self.regroup.number == self._rounds == 0):
             self.end(error)
         self.lose(frame.origin, f"it has left the run: {said}", "down")
 

@@ -249,7 +249,7 @@ class Baseline(FileForm, frozen=True, kw_only=True):
 
 
 class StartEntry(FileForm, frozen=True, kw_only=True):
-    """A start of a run over hosts of their own, in `starts`."""
+    """A start of a run over hosts of their own."""
 
     number: Whole
     """0 of the first one"""
@@ -416,6 +416,7 @@ TABLES: Collection[type[Struct]] = (
     TestError,
     References,
     AgentEntry,
+    StartEntry,
     Seconds,
     VirtualSeconds,
     Baseline,

@@ -72,7 +72,8 @@ def _shared(world: World, rank: int, answer: Any, *, own: bool) -> AdmmnetError:
 
     There it ends the start.
     """
-    error: AdmmnetError = RunError(f"process {rank} ended the run, and its reason is no error of this program")
+    who = f"{'process' if world.shared_folder else 'agent'} {rank}"
+    error: AdmmnetError = RunError(f"{who} ended the run, and its reason is no error of this program")
     if isinstance(answer, list | tuple) and len(answer) == 2 and isinstance(answer[1], str):
         kind = _KINDS.get(answer[0], RunError) if type(answer[0]) is int else RunError
         # where one user has started all, it is one voice that speaks

@@ -27,6 +27,8 @@ FEW = (
 TOLD = list(LIES) if os.environ.get("ADMMNET_LIES") == "all" else FEW
 REFUSED = {"count negative", "count text", "count of 2", "count capped", "share junk"}
 """Lies before the first round: the others refuse to begin, and name the liar."""
+CODES = {"abort 2": 2, "abort 4": 4}
+"""Exit codes with which a liar ends a run that does not go on."""
 UNHEARD = {"acknowledge", "bye", "hello", "word heard"}
 """Lies that change nothing: the model is that of a run without them."""
 
@@ -51,9 +53,8 @@ def is_clean(agent: Left) -> None:
     assert not agent.folder.exists() or agent.verified() == "", agent
     # nobody but the liar is blamed, and nobody speaks for another
     own = re.sub(r'agent [0-3] says: ".*?"', "", agent.err)
+    own = re.sub(r"agent [0-3] is lost in round \d+: its host answers", "", own)  # who waits for whom strikes tell
     assert not re.search(r"agent [123] (is|was) lost", own), agent
-    if agent.code:
-        assert re.search(r"agents? 0\b", agent.err), agent
 
 
 def note(name: str, left: list[Left], honest: dict[str, bytes]) -> None:
@@ -77,9 +78,11 @@ def test_the_others_go_on_or_name_it(name: str, honest: dict[str, bytes], tmp_pa
     note(name, left, honest)
     for i in HONEST:
         is_clean(left[i])
-        assert left[i].code in ((2, 3) if name in REFUSED else (0, 3)), left[i]
+        assert left[i].code in ((2, 3) if name in REFUSED else (0, CODES.get(name, 3))), left[i]
         if name in UNHEARD:
             assert left[i].model == honest
+    if any(left[i].code for i in HONEST):
+        assert re.search(r"agents? 0\b", "".join(left[i].err for i in HONEST)), left
     # nobody has been made to hold another model than the others
     assert len({str(left[i].model) for i in HONEST if left[i].code == 0}) <= 1
 

@@ -112,7 +112,9 @@ class RunError(AdmmnetError):
 
 
 class StartEnded(RunError):
-    """Something has ended this start of a run, which can go on from its checkpoints if all agents are there again."""
+    """Something has ended this start of a run, which goes on in another one; ``process`` is whoever has, if known."""
+
+    process: int | None = None
 
 
 class CertificateError(RunError):

@@ -31,7 +31,7 @@ if [ "$audits" != 0 ]; then
 fi
 ADMMNET_CHECKS=all python -m pytest tests/estimators/test_estimators.py
 ADMMNET_PAGES=all python -m pytest tests/processes/test_documented_commands.py
-ADMMNET_STRANGERS=$strangers ADMMNET_LIES=all python -m pytest tests/attacks/test_{strangers,floods,liars}.py
+ADMMNET_STRANGERS=$strangers ADMMNET_LIES=all python -m pytest tests/attacks/test_{strangers,floods,liars}.py tests/processes/test_starts.py
 ADMMNET_EDITS=5000 python -m pytest tests/running/test_manifest.py
 [ "$soak" = 0 ] || python -m tests.benchmarks.soak "$soak"
 [ "$kills" = 0 ] && exit

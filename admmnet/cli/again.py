@@ -1,54 +1,38 @@
-"""Going on in the same process when a fault has ended a start of a run over several hosts (docs/hosts.md)."""
+"""The starts of one agent's run in one process: each but the last has ended by a fault (docs/starts.md)."""
 
 from __future__ import annotations
 
-import time
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from admmnet.config.run_config import AUTO, RunConfig
-from admmnet.errors import RunError, StartEnded
-from admmnet.record.folder import CHECKPOINT
+from admmnet.errors import StartEnded
+from admmnet.log import say
+from admmnet.running.checkpoint.memory import Memory
 from admmnet.running.handshake import resuming
+from admmnet.transport import Begun
+from admmnet.transport.zmq.membership import RunEnded
+from admmnet.transport.zmq.transport import ZmqWorld
+
+if TYPE_CHECKING:
+    from admmnet.transport.zmq.linger import Asker
+    from admmnet.transport.zmq.membership import Membership
 
 
 def keeping(settings: RunConfig) -> RunConfig:
     """Settings of an agent that can go on after a fault: with a checkpoint of every round, where there can be one."""
-    if not settings.strikes or settings.on_loss != "stop" or settings.checkpoint_every is not None:
+    if not settings.strikes or settings.checkpoint_every is not None:
         return settings
     can = settings.seeded or settings.chosen_method.goes_on
     return replace(settings, checkpoint_every=1) if can else settings
 
 
-class Starts:
-    """Starts of one agent's run, of which each but the last has ended by a fault."""
-
-    def __init__(self, settings: RunConfig) -> None:
-        self._goes_on = settings.on_loss == "stop" and settings.checkpoint_every is not None
-        self.wait = settings.connect_deadline
-        """Seconds until the next process must have come to this start."""
-        self._until = time.monotonic() + self.wait * (settings.resume is not None)
-        self._strikes, self._done, self._moved = 0, _newest(settings), time.monotonic()
-
-    def after(self, settings: RunConfig, error: RunError, *, met: bool) -> RunConfig:
-        """Return the settings of the next start, or raise the error that ended this one, in which all had ``met``.
-
-        It ends the run where no fault has caused it, after too many starts without a new round, or too much time.
-        """
-        if not self._goes_on or error.exit_code != RunError.exit_code or (met and not isinstance(error, StartEnded)):
-            raise error
-        now = time.monotonic()
-        if met:
-            done = _newest(settings)
-            self._strikes += 1
-            if done > self._done:
-                self._strikes, self._done, self._moved = 1, done, now
-            self._until = now + settings.regroup_deadline
-        stands_still = now > self._moved + settings.strikes * settings.regroup_deadline
-        if stands_still or self._strikes > settings.strikes or now >= self._until:
-            raise error
-        self.wait = self._until - now
-        return resuming(replace(settings, resume=AUTO, out=str(folder_of(settings))))
+def goes_on(settings: RunConfig) -> bool:
+    """Whether an agent goes on after a fault: it keeps what it needs for that."""
+    return bool(settings.strikes) and settings.checkpoint_every is not None
 
 
 def folder_of(settings: RunConfig) -> Path:
@@ -56,6 +40,37 @@ def folder_of(settings: RunConfig) -> Path:
     return Path(str(settings.out if settings.resume in (None, AUTO) else settings.resume))
 
 
-def _newest(settings: RunConfig) -> int:
-    """Rounds done in the newest checkpoint; -100 where there is none."""
-    return max((int(path.name) for path in (folder_of(settings) / CHECKPOINT).glob("*[0-9]")), default=-100)
+class Starts:
+    """Starts of an agent's run, one after the other."""
+
+    def __init__(self, member: Membership, memory: Memory, asking: Callable[[], Asker | None]) -> None:
+        self._member, self._memory, self._asking, self._cause = member, memory, asking, ""
+
+    def next(self) -> tuple[ZmqWorld, Begun]:
+        """Form the next start, and return its processes.
+
+        Overtaken says that the run has ended without this one, and that its folder has been finished from others'.
+        """
+        standing, facts, fresh = self._memory.standing()
+        asker = self._asking()
+        self._member.overtaken = None if asker is None else asker.taken
+        try:
+            start = self._member.meet(standing, fresh=fresh)
+        finally:
+            if asker is not None:
+                asker.close()
+        begun = self._memory.begun(start, self._member.graph.edges, facts, self._cause)
+        begun.stage = self._member.stage
+        return ZmqWorld(self._member, begun), begun
+
+    def ended(self, settings: RunConfig, error: StartEnded) -> RunConfig:
+        """Return the settings with which a run goes on after a start has ended; raise what ends the run."""
+        if isinstance(error, RunEnded) or not self._member.goes_on:
+            raise error
+        if self._member.start is not None:  # nobody has left it here yet
+            self._member.quit(error)
+        self._cause = str(error)
+        text = f"{error}; going on with all who are there"
+        say("start-ended", text, "warning")
+        print(f"admmnet: {text}", file=sys.stderr, flush=True)
+        return resuming(replace(settings, resume=AUTO, out=str(folder_of(settings))))

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,16 +22,17 @@ from admmnet.cli.settings import DEFAULTS, SettingsCommand, given_in, leave, tel
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.config.toml import load_config, read_values
-from admmnet.errors import CheckFailed, RequestError, RunError
+from admmnet.errors import CheckFailed, RequestError, RunError, StartEnded
 from admmnet.graph.specs import is_random
 from admmnet.log import Hearer, say
 
 if TYPE_CHECKING:
     from admmnet.identity.keys import Identity
+    from admmnet.running.checkpoint.memory import Memory
     from admmnet.transport.hosts.keys import Keys
     from admmnet.transport.hosts.network import Network
     from admmnet.transport.zmq.linger import Asker
-    from admmnet.transport.zmq.transport import ZmqWorld
+    from admmnet.transport.zmq.membership import Membership
 
 
 @click.command(cls=SettingsCommand)
@@ -67,7 +69,7 @@ def agent(
     `run` and must be the same at every agent. This agent's ledger and the network's figures go to a run folder
     of its own.
     """
-    from admmnet.cli.again import Starts, keeping
+    from admmnet.cli.again import Starts, folder_of, keeping
     from admmnet.cli.progress import Progress
     from admmnet.forms import read_form
     from admmnet.identity.dumps import forbid_dumps
@@ -75,12 +77,15 @@ def agent(
     from admmnet.record.finish import public_files
     from admmnet.record.folder import SUMMARY, default_folder
     from admmnet.record.forms import Summary
+    from admmnet.running.checkpoint.memory import Memory
+    from admmnet.running.ending import finish
     from admmnet.running.reports import Reporter
     from admmnet.transport.hosts.keys import secret_path
     from admmnet.transport.hosts.network import read_network
     from admmnet.transport.zmq.linger import give
     from admmnet.transport.zmq.membership import RunEnded
     from admmnet.transport.zmq.start import Overtaken
+    from admmnet.transport.zmq.transport import figures_of
 
     if flags["resume"] == AUTO and flags["out"] is not None and (Path(flags["out"]) / SUMMARY).exists():
         leave(read_form(Summary, Path(flags["out"]) / SUMMARY))  # a service that starts it again need know no more
@@ -105,37 +110,37 @@ def agent(
     relayed = Hearer(reporter.event, "info", number) if reporter else nullcontext()
     how: dict[str, Any] = {"on_start": teller.start, "on_round": teller.round, "stoppable": answered, "debug": debug}
     settings = settings if parent is not None else keeping(settings)
-    starts = Starts(settings)
+    memory = Memory(folder_of(settings), number, len(network.peers))
     with relayed, telling(agent=number) as figures:
-        while True:
-            world = None
-            try:
-                world = open_agent(network, number, settings, keys, identity, parent, starts.wait)
-                if figures is not None:
-                    figures.live = world.figures
-                with progress:
-                    result = run(settings, world=world, **how)
-                break
-            except Overtaken:
-                return
-            except RunError as error:
-                if report is not None and isinstance(error, RunEnded):
-                    sys.exit(error.exit_code)  # the starter hears why from its source
-                if parent is not None:
-                    raise
-                if world is not None:
-                    world.close()
-                settings = starts.after(settings, error, met=world is not None)
-                if world is not None:
-                    text = f"{error}; going on when all are there again"
-                    say("start-ended", text, "warning")
-                    print(f"admmnet: {text}", file=sys.stderr, flush=True)
-    tell(result, quiet=quiet, as_json=as_json, told=progress.told)
-    lost = {entry["agent"] for entry in result.summary["per_agent"] if entry["lost_at"] is not None}
-    if parent is None and settings.linger and (missing := set(world.member.lost) - lost):
-        world.close()
-        give(network, number, keys, public_files(result.folder), missing, settings.linger)
-    leave(result.summary)
+        member = open_agent(network, number, settings, keys, identity, parent, memory)
+        starts = Starts(member, memory, partial(_asker, network, number, keys, settings))
+        if figures is not None:
+            figures.live = lambda: figures_of(member)
+        try:
+            while True:
+                try:
+                    world, start = starts.next()
+                    if start.rule == "finish":
+                        summary: Any = finish(world, folder_of(settings))
+                        break
+                    with progress:
+                        result = run(settings, world=world, **how)
+                    tell(result, quiet=quiet, as_json=as_json, told=progress.told)
+                    summary = result.summary
+                    break
+                except StartEnded as error:
+                    settings = starts.ended(settings, error)
+        except Overtaken:
+            return
+        except RunEnded as error:
+            if report is not None:
+                sys.exit(error.exit_code)  # the starter hears why from its source
+            raise
+    member.close()
+    missing = {peer for peer in member.around if not member.links[peer].farewell}
+    if parent is None and settings.linger and missing:
+        give(network, number, keys, public_files(folder_of(settings)), missing, settings.linger)
+    leave(summary)
 
 
 def _asker(network: Network, number: int, keys: Keys | None, settings: RunConfig) -> Asker | None:
@@ -223,20 +228,18 @@ def open_agent(
     keys: Keys | None,
     identity: Identity,
     parent: int | None,
-    connect: float,
-) -> ZmqWorld:
-    """Connect an agent to its neighbours, of whom the next must come within ``connect`` seconds.
-
-    Overtaken says that the run has ended without it, and that its folder has been finished from theirs.
-    """
+    memory: Memory,
+) -> Membership:
+    """Process of an agent, with lines to its neighbours."""
+    from admmnet.cli.again import goes_on
     from admmnet.running.faults import schedule_of
     from admmnet.running.handshake import public_settings
-    from admmnet.transport.zmq.membership import Membership
+    from admmnet.transport.zmq.membership import FIRST, Membership
     from admmnet.transport.zmq.sockets import Deadlines
-    from admmnet.transport.zmq.transport import ZmqWorld
 
     schedule = schedule_of(settings.topology_schedule, settings.agents, settings.graph_seed)
-    member = Membership(
+    automatic = settings.round_deadline == AUTO
+    return Membership(
         network,
         number,
         settings=public_settings(
@@ -245,24 +248,37 @@ def open_agent(
         keys=keys,
         identity=identity,
         deadlines=Deadlines(
-            connect=connect,
+            connect=settings.connect_deadline,
             heartbeat=settings.heartbeat_deadline,
-            round=settings.round_deadline,
+            round=FIRST if automatic else float(settings.round_deadline),
             shutdown=settings.shutdown_deadline,
         ),
-        on_loss=settings.on_loss,
+        automatic=automatic,
         begun=settings.resume is not None,
         parent=parent,
         shared_folder=parent is not None,
+        goes_on=parent is None and goes_on(settings),
+        quorum=quorum_of(settings, len(network.peers)),
+        strikes=settings.strikes,
+        regroup_deadline=settings.regroup_deadline,
+        give_up=settings.give_up,
+        memory=(memory.kept.run, memory.kept.promise),
+        keep=memory.keep,
     )
-    asker = _asker(network, number, keys, settings)
-    if asker is None:
-        return ZmqWorld(member)
-    member.overtaken = asker.taken
-    try:
-        return ZmqWorld(member)
-    finally:
-        asker.close()
+
+
+def quorum_of(settings: RunConfig, agents: int) -> int:
+    """Fewest members of a start; a masked sum needs two beside the agents that may work together."""
+    least = agents // 2 + 1
+    asked = {"auto": least, "all": agents}.get(settings.quorum, settings.quorum)
+    if not isinstance(asked, int) and not str(asked).isdecimal():
+        raise RequestError(f"quorum = {settings.quorum!r}: it must be a number of agents, or all")
+    if not least <= int(asked) <= agents:
+        raise RequestError(
+            f"quorum = {asked}: it must be from {least}, which is more than half of {agents} agents, to {agents}: with "
+            "fewer, two parts of a network could go on without each other"
+        )
+    return max(int(asked), min(agents, (settings.colluders or 0) + 2))
 
 
 def own_secrets(network: Network, number: int, secret: Path) -> tuple[Keys | None, Identity]:

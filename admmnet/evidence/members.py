@@ -55,6 +55,10 @@ def agree(world: World, owners: Sequence[Sequence[int]]) -> Members:
         keys = gather_owned(world, owners, told, valid, "signing key")
     else:
         keys = {i: str(listed.peers[place].identity) for place, agents in enumerate(owners) for i in agents}
+    made = listed is None or world.shared_folder  # by one command, for its own agents
+    source: Literal["network", "run"] = "run" if made else "network"
+    if world.start is not None:  # which all members have signed
+        return Members(world.start.name, dict(sorted(keys.items())), own, source)
     nonce = os.urandom(32).hex()
     nonces = [nonce if rank == world.rank else said for rank, said in enumerate(world.gather(nonce))]
 
@@ -77,5 +81,4 @@ def agree(world: World, owners: Sequence[Sequence[int]]) -> Members:
 
     names = world.gather(run)
     run_on_all(world, same)
-    made = listed is None or world.shared_folder  # by one command, for its own agents
-    return Members(run, dict(sorted(keys.items())), own, "run" if made else "network")
+    return Members(run, dict(sorted(keys.items())), own, source)

@@ -83,7 +83,7 @@ def lost_receipts(folder: Path, starts: Sequence[Beginning], until: int, agents:
     The last of ``starts`` was followed by one from round ``until``. Stages before round 0 may have been left out: of a
     start that came no further nothing is certain.
     """
-    ends = [*(start.round for start in starts[1:]), until]
+    ends = [*(start.round if start.since is None else start.since for start in starts[1:]), until]
     for start, end in zip(starts, ends, strict=True):
         for i in set(start.keepers) & set(agents) if start.round < end > 0 else ():
             path = receipts_path(folder, i, len(start.keys))
@@ -243,11 +243,13 @@ class Receipts:
             self.settle()
 
 
-def begin(members: Members, transport: Transport, graph: Graph, folder: Path, round: int, *, new: bool) -> None:
+def begin(
+    members: Members, transport: Transport, graph: Graph, folder: Path, round: int, since: int, *, new: bool
+) -> None:
     """Make the folder of a start's receipts, or go on with the one that is there; errors are raised everywhere.
 
-    ``receipts/identities.json`` lists the starts of a run: name, first round, who keeps receipts, and keys. ``new``
-    says that nothing was sent in an earlier one.
+    ``receipts/identities.json`` lists the starts of a run: name, first round, who keeps receipts, and keys. Of earlier
+    ones receipts are there up to the rounds of a checkpoint, ``since``. ``new`` says that nothing was sent in any.
     """
     world = transport.world
     first, agents = world.rank == 0 or not world.shared_folder, len(graph)
@@ -261,7 +263,7 @@ def begin(members: Members, transport: Transport, graph: Graph, folder: Path, ro
                 starts = read_form(Identities, path).starts if path.exists() else []
             except CheckFailed:
                 raise RequestError(f"{path} is damaged: put the right one back, or run anew") from None
-            fault = lost_receipts(folder, starts, round, here) if starts else None
+            fault = lost_receipts(folder, starts, since, here) if starts else None
             if not (new or starts):
                 fault = f"{path}: is missing, though the run that goes on kept receipts; put the folder back"
             if fault is not None:
@@ -272,6 +274,7 @@ def begin(members: Members, transport: Transport, graph: Graph, folder: Path, ro
                 source=members.source,
                 keepers=sorted({i for own in transport.layout.owners for i, _ in kept_by(own, graph)}),
                 keys={str(i): key for i, key in members.keys.items()},
+                since=since if since != round else None,
             )
             write_whole({path: encode(Identities(starts=[*starts, start]), indent=2)})
 
@@ -284,6 +287,14 @@ def begin(members: Members, transport: Transport, graph: Graph, folder: Path, ro
             _mend(path)
 
     run_on_all(world, open_own)  # before anything is charged, so that a missing file was removed
+
+
+def note_start(folder: Path, members: Members) -> None:
+    """Note a start in which nothing but the end is signed."""
+    path = folder / FOLDER / IDENTITIES
+    starts, keys = read_form(Identities, path).starts, {str(i): key for i, key in members.keys.items()}
+    end = Beginning(run=members.run, round=starts[-1].round, source=members.source, keepers=[], keys=keys)
+    write_whole({path: encode(Identities(starts=[*starts, end]), indent=2)})
 
 
 def _mend(path: Path) -> None:

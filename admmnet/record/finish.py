@@ -14,12 +14,13 @@ from admmnet.errors import CheckFailed, RequestError
 from admmnet.files import write_whole
 from admmnet.forms import decode, encode, read_form
 from admmnet.identity.keys import statement, verify
-from admmnet.record.folder import PART, SUMMARY, sha256
+from admmnet.record.folder import PART, STARTS, SUMMARY, sha256
 from admmnet.record.forms import Finish, PartFile, Summary
 from admmnet.record.manifest import MANIFEST, make_manifest
 from admmnet.types import Matrix
 
 FINISH = "finish.json"
+DRAFTS = f"{STARTS}/end"
 PUBLIC = ("model.npz", "noise.npy", "encoding.json", "whitening.npy", "metrics.csv", SUMMARY, FINISH)
 """Files that are the same at every agent, or public; its ledger and receipts stay an agent's own."""
 
@@ -65,14 +66,32 @@ def check_end(files: Mapping[str, bytes], keys: Mapping[str, Mapping[int, str]],
         raise CheckFailed(f"{where}/{FINISH}: is of another run: no start here is called {finish.run[:16]}")
     check_finish(finish, keys[finish.run], f"{where}/{FINISH}")
     summary = decode(Summary, files.get(SUMMARY, b""), f"{where}/{SUMMARY}", indent=2)
-    try:
-        with np.load(io.BytesIO(files.get("model.npz", b"")), allow_pickle=False) as model:
-            theta = model["theta"]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise CheckFailed(f"{where}/model.npz: cannot be read: {error}") from None
-    if digest_of_end(theta, summary) != finish.digest:
+    if digest_of_end(theta_of(files, where), summary) != finish.digest:
         raise CheckFailed(f"{where}: model, rounds or ledgers are not those that the agents have signed")
     return summary
+
+
+def theta_of(files: Mapping[str, bytes], where: object) -> Matrix:
+    """Models among last files; CheckFailed if they cannot be read."""
+    try:
+        with np.load(io.BytesIO(files.get("model.npz", b"")), allow_pickle=False) as model:
+            theta: Matrix = model["theta"]
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise CheckFailed(f"{where}/model.npz: cannot be read: {error}") from None
+    return theta
+
+
+def keep_drafts(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Have the last files on the disk, under their names in a folder of drafts; RunError if the disk refuses."""
+    (folder / DRAFTS).mkdir(parents=True, exist_ok=True)
+    write_whole({folder / DRAFTS / name: content for name, content in files.items()})
+
+
+def drafts_of(folder: Path) -> dict[str, bytes]:
+    """Drafts of the last files that others may have; none where there are none."""
+    there = {name: (folder / DRAFTS / name) for name in PUBLIC if (folder / DRAFTS / name).exists()}
+    found = {name: path.read_bytes() for name, path in there.items()}
+    return {**found, "metrics.csv": (folder / "metrics.csv").read_bytes()} if SUMMARY in found else {}
 
 
 def public_files(folder: Path) -> dict[str, bytes]:

@@ -40,6 +40,8 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 LOST = "lost.json"
 """File with the agents that were lost, and in which round, as soon as there are any: {"3": 17}."""
 CHECKPOINT = "checkpoint"
+STARTS = "starts"
+"""What an agent on a host of its own must not forget of starts; no manifest covers it."""
 """Folder with what a run goes on from."""
 SUMMARY = "summary.json"
 """File with the figures of a run, written last: where it is, the run has finished."""

@@ -267,6 +267,21 @@ class Baseline(FileForm, frozen=True, kw_only=True):
     """figures of the optimisation, such as its duality gap; simulations alone"""
 
 
+class StartEntry(FileForm, frozen=True, kw_only=True):
+    """A start of a run over hosts of their own."""
+
+    number: Whole
+    """0 of the first one"""
+    members: list[Whole]
+    """agents that take part"""
+    round: Round
+    """first round, or that from which rounds are repeated"""
+    rule: Literal["finish", "replay", "go on"]
+    """[how it goes on](starts.md#words)"""
+    cause: str
+    """what has ended the one before, as this agent saw it; empty of the first one"""
+
+
 class Summary(FileForm, frozen=True, kw_only=True):
     """What a finished run says of itself."""
 
@@ -332,6 +347,11 @@ class Summary(FileForm, frozen=True, kw_only=True):
     """file of each ledger: sha256 of its bytes"""
     manifest: Literal["manifest.json"]
     """the file that lists all others"""
+    starts: list[StartEntry] = []
+    """[starts](starts.md) of a run over hosts of their own that had more than one, as this agent took part in them;
+    else absent"""
+    away: dict[Annotated[str, Meta(pattern=f"^({NUMBER})$")], list[str]] = {}
+    """agents that took no part in rounds of these starts: ranges such as `3-17`"""
     identities: Literal["network", "run"] | None = None
     """where the signing keys of [receipts](members.md#receipts) came from: a network file, or made for the run;
     absent without receipts"""
@@ -390,6 +410,8 @@ class Beginning(FileForm, frozen=True, kw_only=True):
     source: Literal["network", "run"]
     keepers: list[Whole]
     keys: dict[Annotated[str, Meta(pattern=f"^({NUMBER})$")], Digest]
+    since: Round | None = None
+    """Rounds of the checkpoint from which a start with another first round went on."""
 
 
 class Identities(FileForm, frozen=True, kw_only=True):
@@ -418,6 +440,7 @@ TABLES: Collection[type[Struct]] = (
     References,
     AgentEntry,
     Gate,
+    StartEntry,
     Seconds,
     VirtualSeconds,
     Baseline,

@@ -23,8 +23,8 @@ class Attempts:
     number of a sum whose masks have cancelled exceeds ``largest``.
     """
 
-    def __init__(self, agents: int, colluders: int, spare: int, largest: float) -> None:
-        self.participants, self.colluders, self._spare = tuple(range(agents)), colluders, spare
+    def __init__(self, agents: Collection[int], colluders: int, spare: int, largest: float) -> None:
+        self.participants, self.colluders, self._spare = tuple(agents), colluders, spare
         self._largest = largest
         self._number = 0
         self.void: list[int] = []  # rounds of void attempts
@@ -75,7 +75,7 @@ class Attempts:
             raise RunError(
                 f"agent {left_out[0]} took part in the masked sum of round {round} and was left out of it: an agent "
                 "between it and the root of the tree could not or would not hand on its part, and nobody can say "
-                "which; without it the others go on, or end, as --on-loss says: start the run again"
+                "which: start the run again"
             )
         self.missed |= {i: round for i in self.participants if i not in total.agents}
         self.participants = tuple(i for i in self.participants if i in total.agents)
@@ -110,7 +110,9 @@ def agree_on_masks(
             return False
         return verify(members.keys[agent], signature, _statement(members.run, agent, said[0]))
 
-    told = gather_owned(world, owners, mine, valid, "key for masks, with its signature,")
+    what = "key for masks, with its signature,"
+    here = [own if world.start is None or q in world.start.members else () for q, own in enumerate(owners)]
+    told = gather_owned(world, here, mine, valid, what, lasting=False)
 
     probe, known = MaskKey(), dict[int, bytes]()
     for agent, (public, _) in told.items():

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from admmnet.errors import RunError
 from admmnet.graph.simple import parts_of
 from admmnet.methods.base import AgentPlan, Method
 from admmnet.methods.blame import blaming
@@ -30,9 +31,19 @@ class Chain:
 
     def __init__(self, plan: Prepared, transport: Transport, agents: Sequence[Node]) -> None:
         self._plan, self._transport, self._agents = plan, transport, agents
-        self._faults = plan.faults if plan.method.verb == "exchange" else None
-        self._changes = () if self._faults is None else self._faults.changes
-        self._anew = renewed(plan.method)
+        faults, start = plan.faults, transport.world.start
+        self._changes = () if faults is None else faults.changes
+        self._changed = None if start is None else start.changed
+        if start is not None and self._changed is not None:
+            if self._changes:
+                raise RunError("an agent is away or a line is cut, and simulated absences know no such starts")
+            self._changes, self._there = (self._changed[1],), dict.fromkeys(start.members)
+        if plan.method.verb != "exchange":
+            self._changes = ()
+        self._repeats = start is None or start.rule == "replay"
+        # a run without a limit of its own, from the first round on, goes on with what is left of its plan
+        limited = all(node.ledger.contract.run is not None or not plan.method.private for node in agents)
+        self._anew = renewed(plan.method) and (self._changed is None or limited)
 
     def go_on(self, round: int) -> None:
         """Plan the starts that an interrupted run has had before a round, as they were; states are not touched."""
@@ -59,10 +70,19 @@ class Chain:
                     old.heard = theta[list(node.agent.neighbours)]
                 node.agent.state = node.method.carry(node.agent, old, shifts.get(node.id))
 
+    def _first(self, node: Node, round: int) -> int:
+        """First round of a start that an agent can have a line of in its ledger."""
+        planned = node.ledger.planned
+        if self._changed is None or (self._repeats and planned >= round):
+            return round if self._changed is None else planned
+        return max(round, node.ledger.charged + 1)  # this agent may have been ahead
+
     def _members(self, round: int) -> dict[int, None]:
         """Agents of the start that a round belongs to, ascending."""
-        assert self._faults is not None
-        return dict.fromkeys(np.flatnonzero(self._faults.members(round)).tolist())
+        if self._changed is not None:
+            return self._there
+        assert self._plan.faults is not None
+        return dict.fromkeys(np.flatnonzero(self._plan.faults.members(round)).tolist())
 
     def _brought(self) -> tuple[Matrix, Matrix]:
         """Last vectors and duals of all agents, shape (N, d) each; nan for the dual of who has none."""
@@ -82,9 +102,8 @@ class Chain:
         kind, graph = settings.chosen_method, plan.graph.among(members)
         nodes = [node for node in self._agents if node.id in members]
         owners = [[i for i in own if i in members] for own in self._transport.layout.owners]
-        targets, nominal = nominal_of(
-            settings, world, owners, lambda: {node.id: _target(node, round) for node in nodes}
-        )
+        spent = lambda: {node.id: _target(node, self._first(node, round)) for node in nodes}  # noqa: E731
+        targets, nominal = nominal_of(settings, world, owners, spent, lasting=False)
         facts = replace(
             plan.method.facts,
             graph=graph if isinstance(plan.method.facts.graph, type(graph)) else graph.networkx,
@@ -111,7 +130,8 @@ class Chain:
             node.agent, node.method = agent, method
             if contract.promise is not None:
                 weight = None if own.weight == 1.0 else own.weight
-                node.ledger.begin(round, cast("Count", contract.filter), agent.neighbours, weight)
+                slots = cast("Count", contract.filter)
+                node.ledger.begin(self._first(node, round), slots, agent.neighbours, weight, repeated=self._repeats)
 
 
 def _target(node: Node, round: int) -> Target:

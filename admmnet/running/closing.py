@@ -11,18 +11,18 @@ import numpy as np
 from admmnet.data import ENCODING
 from admmnet.errors import StartEnded
 from admmnet.evidence.members import Members
-from admmnet.files import staged, write_whole
+from admmnet.files import write_whole
 from admmnet.forms import encode
 from admmnet.identity.keys import verify
 from admmnet.log import say
 from admmnet.record import folder as run_folder
-from admmnet.record.finish import FINISH, digest_of_end, finish_of, quorum, staged_statement
+from admmnet.record.finish import FINISH, digest_of_end, finish_of, keep_drafts, quorum, staged_statement
 from admmnet.record.forms import Summary
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
 from admmnet.running.plan import Prepared
 from admmnet.running.readout import TailAverage, average, gossip
-from admmnet.transport import Transport, edge
+from admmnet.transport import Transport, World, edge
 from admmnet.types import Matrix
 
 
@@ -70,32 +70,29 @@ def write_end(
         files["noise.npy"] = run_folder.noise_bytes(deviation, names)
     if plan.data.encoding is not None and not plan.prologue.writes:
         files[ENCODING] = encode(plan.data.encoding, indent=2)
+    last = run_folder.last_files(folder, files, summary)
     apart = members if not transport.world.shared_folder else None
-    if apart is not None:
-        transport.world.outlive()
-        transport.world.gather(None)  # before anybody's disk can fail, all go on without who fails
-    with staged(run_folder.last_files(folder, files, summary)) as name_all:
-        if apart is not None:
-            write_whole({folder / FINISH: agreed_end(transport, apart, theta, summary)})
-        name_all()
+    if apart is None:
+        write_whole(last)
+        return
+    digest = digest_of_end(theta, summary)
+    keep_drafts(folder, {path.name: content for path, content in last.items()})
+    finish = agreed_end(transport.world, apart, digest, summary)
+    write_whole({folder / FINISH: finish, **last})
 
 
-def agreed_end(transport: Transport, members: Members, theta: Matrix, summary: Summary) -> bytes:
-    """finish.json, once a quorum has signed the same end; StartEnded if fewer have."""
-    world, digest = transport.world, digest_of_end(theta, summary)
+def agreed_end(world: World, members: Members, digest: str, summary: Summary) -> bytes:
+    """finish.json, once a quorum has signed the same end; StartEnded if it does not come to that."""
     mine = min(members.own)
-    said = world.gather([digest, members.own[mine].sign(staged_statement(members.run, mine, digest)).hex()])
+    assert world.start is not None
+    seal = members.own[mine].sign(staged_statement(members.run, mine, digest)).hex()
     names = {}
-    for own, word in zip(transport.layout.owners, said, strict=True):
-        with suppress(TypeError, ValueError):
-            theirs, signature = word
-            signed = staged_statement(members.run, own[0], digest)
-            if theirs == digest and verify(members.keys[own[0]], bytes.fromhex(signature), signed):
-                names[own[0]] = signature
+    for agent, (theirs, signature) in world.start.stage(digest, seal).items():
+        with suppress(ValueError):
+            signed = staged_statement(members.run, agent, digest)
+            if theirs == digest and verify(members.keys[agent], bytes.fromhex(signature), signed):
+                names[agent] = signature
     say("staged", f"the last files are drafts on the disks of {len(names)} of {world.size} agents", staged=len(names))
     if len(names) < (least := quorum(world.size)):
-        raise StartEnded(
-            f"{len(names)} of {world.size} agents have the files of this end on their disks, {least} must: go on with "
-            "--resume at every agent; nothing more is charged"
-        ).of_all()
+        raise StartEnded(f"{len(names)} of {world.size} agents have signed this end as it is, {least} must").of_all()
     return finish_of(members.run, summary, digest, names)

@@ -80,7 +80,7 @@ def perform(
     world = world_of(world, settings.get("transport", getattr(config, "transport", "auto")))
     install_exception_hook(world)
     config, given = arguments(world, config, settings, asked, stoppable=stoppable)
-    STALL.deadline = config.round_deadline
+    STALL.deadline = 600.0 if config.round_deadline == AUTO else float(config.round_deadline)
     raise_descriptors()
     ending = end_all_on_error(world, debug=debug, withhold=not config.simulation)
     loader = asked.loader if given is None else given.load
@@ -171,7 +171,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
     mine, faults = owners[world.rank], config.sections.faults
     counts = counts_of(world, owners, told, holders)
     data = replace(data, counts=counts, shards={} if given else data.shards)
-    width = width_of(owners, told, holders, data)
+    width = width_of(world, owners, told, holders, data)
     if config.delta == "auto" and config.budgeted:
         config = with_delta(config, list(counts.values()), deltas_of(config.account, world, owners))
     network, settings, run = config.sections.network, config.sections.method, config.sections.run
@@ -187,7 +187,8 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
         taken = None if source is None else source.taken
         public = Public(counts, width, data.task, data.classes, data.raw, taken)
         wish = Wish(config.encode, request.whiten, request.encode_share, request.whiten_share)
-        changing = faults.offline is not None and not alone
+        lasting = world.start is not None and not world.shared_folder and not run.seeded and run.checkpoint_every
+        changing = (faults.offline is not None and not alone) or bool(lasting)
         found = decide(settings, graph, world, owners, public, accounts, wish, changing=changing, opening=opening)
         method, agents, contracts, prologue = found
         if data.raw is not None and not prologue.encodes and whole_and_bounded(config.section(DataSettings)):

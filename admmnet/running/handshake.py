@@ -102,7 +102,7 @@ def all_go_on(world: World, folder: Path | None) -> bool:
     mine = folder is not None
     if world.shared_folder or world.name != "zmq":
         return mine
-    begun = [said is True for said in world.gather(mine)]
+    begun = [said is not False for said in world.gather(mine)]  # None of who is away
     if len(set(begun)) == 1:
         return mine
 

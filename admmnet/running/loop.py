@@ -15,11 +15,11 @@ from threadpoolctl import threadpool_limits
 from admmnet.errors import BudgetError, counted
 from admmnet.evidence.members import Members, agree
 from admmnet.evidence.receipts import Receipts, begin, wanted
+from admmnet.graph.simple import Graph
 from admmnet.holder.door import Door
 from admmnet.holder.series import SINGLE_SITE_LOSSES
 from admmnet.log import say
 from admmnet.masking import Masks
-from admmnet.methods.eviction import remembering
 from admmnet.methods.sums import SumMethod
 from admmnet.privacy.ledger.file import Ledger, LedgerFile, Place
 from admmnet.privacy.ledger.form import Header
@@ -72,6 +72,11 @@ def execute(
         )
         words.alone = not world.shared_folder
         begun()
+        whole = plan  # of all agents and edges, whoever takes part in this start
+        if world.start is not None:
+            if not world.shared_folder:
+                world.start.keep(folder)
+            plan = replace(plan, graph=Graph(len(plan.graph), world.start.edges))
         transport = world.connect(plan.graph, block_of(plan.network))
         opened.callback(transport.close)
         keeper = Keeper(plan, transport, folder)
@@ -80,7 +85,7 @@ def execute(
         masks, attempts = _masks(plan, transport, members)
         if attempts is not None and keeper.kept:
             keeper.hold_void()
-        blocks = run_on_all(world, lambda: _nodes(plan, transport, folder, keeper, masks))
+        blocks = run_on_all(world, lambda: _nodes(whole, transport, folder, keeper, masks))
         opened.enter_context(threadpool_limits(limits=1))  # of scipy, too, which blocks have loaded by now
         if plan.settings.account is not None:
             note_begun(Path(plan.settings.account), plan.accounts)
@@ -89,7 +94,7 @@ def execute(
         opened.callback(close_all, [agent.ledger for agent in agents])
         start, tail = max(keeper.start, 0), TailAverage(plan.method.rounds)
         text = f"{plan.settings.algorithm} on {counted(len(plan.graph), 'agent')} begins in round {start}"
-        number, size = max(1, len(keeper.starts)), len(plan.graph)
+        number, size = max(1, len(keeper.starts)), len(plan.graph) - len(transport.lost)
         say("start", text, run=str(folder), start=number, round=start, rounds=plan.rounds, members=size)
         chain = Chain(plan, transport, agents)
         chain.go_on(start)
@@ -148,7 +153,7 @@ def execute(
         close_all([agent.ledger for agent in agents])
         theta = answer(plan, transport, observer, tail, agents, done)
         summary = summarise(
-            plan,
+            replace(plan, graph=whole.graph),
             done,
             agents,
             observer,
@@ -161,7 +166,8 @@ def execute(
         )
         if is_writer(transport):
             write_end(plan, observer, theta, summary, folder, transport, members)
-        world.gather(None)  # no process returns before the folder is whole
+        if world.shared_folder:
+            world.gather(None)  # no process returns before the folder is whole
         say("finished", f"finished after {counted(done, 'round')}", round=done - 1)
         return Outcome(folder, summary, theta)
 
@@ -175,7 +181,7 @@ def _receipts(
         return None
     first = keeper.first
     start = first if plan.run.resume is None else keeper.start
-    begin(members, transport, plan.graph, folder, start, new=start == first)
+    begin(members, transport, plan.graph, folder, start, keeper.source, new=start == first)
     ledgers = {agent.id: agent.ledger for agent in agents}
     return Receipts(members, plan.graph, transport, ledgers, folder)
 
@@ -198,7 +204,8 @@ def _masks(plan: Prepared, transport: Transport, members: Members | None) -> tup
     if not isinstance(method, SumMethod) or colluders is None or members is None:
         return {}, None
     masks = agree_on_masks(world, transport.layout.owners, members, plan.texts.shared, colluders)
-    return masks, Attempts(len(plan.graph), colluders, method.attempts - method.rounds, method.largest)
+    there = [i for i in plan.graph if i not in transport.lost]
+    return masks, Attempts(there, colluders, method.attempts - method.rounds, method.largest)
 
 
 def _nodes(
@@ -215,9 +222,7 @@ def _nodes(
 def _node(plan: Prepared, file: LedgerFile, i: int, since: Place | None, masks: Masks | None) -> Node:
     ledger, streams = _ledger(plan, file, i, since), AgentStreams(i, plan.run.seed)
     door = Door(*plan.holders[i], plan.loss, ledger, streams, masks)
-    agent = plan.method.agent(i, plan.agents[i])
-    evicting = plan.network.transport == "zmq" and plan.network.on_loss == "continue"
-    return Node(agent, plan.method, door, ledger, moved=remembering(plan.method, agent) if evicting else None)
+    return Node(plan.method.agent(i, plan.agents[i]), plan.method, door, ledger)
 
 
 def _ledger(plan: Prepared, file: LedgerFile, agent: int, since: Place | None) -> Ledger:

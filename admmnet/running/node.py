@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,18 +11,19 @@ from numpy.typing import NDArray
 
 from admmnet.errors import RequestError, RunError
 from admmnet.faults.model import RoundFaults
+from admmnet.graph.simple import Graph
 from admmnet.holder.answers import Ask
 from admmnet.holder.block_door import BlockDoor
 from admmnet.holder.door import Door
+from admmnet.methods.agent import Contact
 from admmnet.methods.base import Agent, Closing, Method
 from admmnet.methods.blame import asking, defined
-from admmnet.methods.eviction import evict, remember
 from admmnet.privacy.filters import Uncovered
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.form import shared_total
 from admmnet.solvers.batch import run_batched
 from admmnet.solvers.radius import MOST, clip
-from admmnet.types import Integers, Matrix, Total, Vector
+from admmnet.types import Integers, Total, Vector
 
 MOST_ASKED = 10_000
 """Questions of one agent in a round; a method that asks on after a refusal would never end."""
@@ -71,8 +72,6 @@ class Node:
     ledger: Ledger
     outgoing: NDArray[Any] | None = None
     """What the agent said in this round."""
-    moved: Matrix | None = None
-    """What eviction takes back, eq. (111); None where nobody is evicted."""
 
     @property
     def id(self) -> int:
@@ -110,8 +109,6 @@ class Node:
         if self.outgoing is not None:
             self.count(self.agent.present, self.outgoing.size)
         self.method.absorb(self.agent, self.outgoing, inbox)
-        if self.moved is not None:
-            remember(self.agent, self.moved)
 
     def receive(self, total: Total | None) -> None:
         """Take in the round's sum; an agent that was away has said nothing."""
@@ -173,15 +170,17 @@ def propose_all(nodes: Sequence[Node], round: int) -> None:
     run_batched([node.proposal(round) for node in nodes], answers)
 
 
-def taking_part(blocks: list[list[Node]], faults: RoundFaults | None, lost: Collection[int]) -> list[list[Node]]:
-    """Agents of each block that are online in a round, with the faults around them; who is ``lost`` is absent."""
-    if faults is None and not lost:
+def taking_part(blocks: list[list[Node]], faults: RoundFaults | None, graph: Graph | None = None) -> list[list[Node]]:
+    """Agents of each block that are online in a round, with the faults around them, over the edges of a ``graph``."""
+    if faults is None and graph is None:
         return blocks
     online = [[node for node in block if faults is None or faults.online[node.id]] for block in blocks]
     for block in online:
         for node in block:
             agent = node.agent
             agent.contact = None if faults is None else faults.contact(node.id, agent.neighbours)
-            if lost:
-                evict(agent, lost, node.moved)
+            there = None if graph is None else np.isin(agent.neighbours, graph[node.id])
+            if there is not None and not there.all():
+                masks = (there,) * 3 if agent.contact is None else (mask & there for mask in agent.contact)
+                agent.contact = Contact(*masks)
     return online

@@ -58,7 +58,7 @@ class Observer:
         self._transport, self._blocks, self._holders = transport, blocks, plan.holders
         self._data, self._simulation, self._faults = plan.data, plan.simulation, plan.faults
         self._loss, self._aggregate = plan.method.loss, plan.method.aggregate
-        self._shared, self._lossy = plan.method.verb == "reduce", plan.network.on_loss == "continue"
+        self._shared, self._lossy = plan.method.verb == "reduce", bool(transport.lost)
         nodes = sorted((node for block in blocks for node in block), key=lambda node: node.id)
         self._nodes = nodes
         self._place = {node.id: place for place, node in enumerate(nodes)}
@@ -67,7 +67,6 @@ class Observer:
         self.theta = self._report(mine, np.zeros((len(self._data.counts), mine.shape[1])))
         self._heard: Mapping[int, Vector] = {}
         self._said: dict[int, Vector] = {}
-        self._missed = 0
         self.rows, self.network = RoundFigures.filled(np.nan, len(self.theta)), RoundFigures.filled(np.nan)
         self._path, self.clock = folder / "metrics.csv", None
         if plan.faults is not None and plan.faults.delays is not None:
@@ -79,7 +78,10 @@ class Observer:
         self._ended: Vector | None = None  # when the last round did, by the clock
 
     def _metrics(self, start: int) -> MetricsFile:
-        self._path.with_name(LOST).unlink(missing_ok=True)  # of a start that was interrupted
+        place, lost = self._path.with_name(LOST), {str(i): at for i, at in sorted(self._transport.lost.items())}
+        place.unlink(missing_ok=True)
+        if lost:
+            write_whole({place: encode(lost, indent=2)})
         return MetricsFile(
             self._path, training=self._simulation and not self._quiet, start=start, clock=self.clock is not None
         )
@@ -181,12 +183,6 @@ class Observer:
         network.test_error, network.consensus_gap = judged[-1], rows.consensus_gap.max()
         network.train_loss = self._average(rows.consensus_loss)
         network.objective = rows.consensus_objective.sum()
-        if self._file is None and is_writer(self._transport):
-            self._file = self._metrics(round)  # the writer was lost
-        if self._file is not None and len(self._transport.lost) > self._missed:
-            self._missed = len(self._transport.lost)
-            lost = {str(i): at for i, at in sorted(self._transport.lost.items())}
-            write_whole({self._path.with_name(LOST): encode(lost, indent=2)})
         self._write(rows)
 
     def _write(self, rows: RoundFigures) -> None:

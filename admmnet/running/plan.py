@@ -247,7 +247,12 @@ def renewed(method: Method) -> bool:
 
 
 def nominal_of(
-    settings: MethodSettings, world: World, owners: Sequence[Sequence[int]], find: Callable[[], dict[int, Target]]
+    settings: MethodSettings,
+    world: World,
+    owners: Sequence[Sequence[int]],
+    find: Callable[[], dict[int, Target]],
+    *,
+    lasting: bool = True,
 ) -> tuple[dict[int, Target], dict[int, float]]:
     """Targets of this process's agents, and the nominal zCDP budget of every agent, eq. (19), where methods ask for it.
 
@@ -271,7 +276,9 @@ def nominal_of(
 
     (targets, own), told = told_by_all(world, left, lambda found: {"left": pairs_of(found[1])})
     words = [said and said.get("left", ()) for said in told]
-    return targets, owned(words, owners, own, valid, "budget left (rho)") if shared else {}
+    if not shared:
+        return targets, {}
+    return targets, owned(world, words, owners, own, valid, "budget left (rho)", lasting=lasting)
 
 
 def told_of(holders: Holders, data: Records) -> dict[str, Any]:
@@ -288,7 +295,8 @@ def counts_of(world: World, owners: Sequence[Sequence[int]], told: Sequence[Any]
     """
     mine = {i: holder.counts[member] for i, (holder, member) in holders.items()}
     words = [said and said.get("counts", ()) for said in told]
-    counts = owned(words, owners, mine, lambda i, n: type(n) is int and 1 <= n <= MOST_RECORDS, "number of records")
+    valid: Callable[[int, Any], bool] = lambda i, n: type(n) is int and 1 <= n <= MOST_RECORDS  # noqa: E731
+    counts = owned(world, words, owners, mine, valid, "number of records")
     for peer, agents in zip(world.network.peers, owners, strict=True) if world.network is not None else ():
         said = sum(counts[i] for i in agents)
         if peer.records is not None and said > peer.records:
@@ -299,11 +307,13 @@ def counts_of(world: World, owners: Sequence[Sequence[int]], told: Sequence[Any]
     return counts
 
 
-def width_of(owners: Sequence[Sequence[int]], told: Sequence[Any], holders: Holders, data: Records) -> int:
+def width_of(
+    world: World, owners: Sequence[Sequence[int]], told: Sequence[Any], holders: Holders, data: Records
+) -> int:
     """Number of features, the same at every agent."""
     own = len(data.feature_names)
     words, mine = [said and said.get("width", ()) for said in told], dict.fromkeys(holders, own)
-    known = owned(words, owners, mine, lambda i, d: type(d) is int and 1 <= d <= MOST_RECORDS, "width")
+    known = owned(world, words, owners, mine, lambda i, d: type(d) is int and 1 <= d <= MOST_RECORDS, "width")
     for i, width in known.items():
         if width != known[0]:
             raise RequestError(

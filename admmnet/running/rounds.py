@@ -36,6 +36,8 @@ class Rounds:
     ) -> None:
         self._method, self._faults, self._transport, self._blocks = plan.method, plan.faults, transport, blocks
         self._nodes = [node for block in blocks for node in block]
+        start = transport.world.start
+        self._graph = None if start is None or start.changed is None else plan.graph
         self._keeper, self._receipts, self._attempts = keeper, receipts, attempts
         self._trees = RoundTrees(plan.graph, plan.faults, masked=attempts is not None)
         self.summed: tuple[Tree | None, int] = (None, 0)  # tree of the last sum, and how many numbers its vectors have
@@ -58,7 +60,7 @@ class Rounds:
     def _attempt(self, round: int) -> tuple[bool, bool]:
         begin, transport, keeper = time.perf_counter(), self._transport, self._keeper
         now = None if self._faults is None else self._faults.at(max(round, 0))  # stages have the first round's
-        taking = taking_part(self._blocks, now, transport.lost)
+        taking = taking_part(self._blocks, now, self._graph)
         for node in self._nodes:
             node.outgoing = None  # who is offline says nothing
         if self._attempts is not None:

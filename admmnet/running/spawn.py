@@ -171,7 +171,7 @@ class Starter:
     commands: Sequence[Sequence[str]]
     """One an agent; ``--parent``, ``--report`` and perhaps ``--answered`` are added."""
     network: NetworkSettings
-    """Deadlines, and what a loss means."""
+    """Deadlines."""
     start: Callable[[AgentReport], None]
     """Called with what the first agent says that starts its first round."""
     on_round: OnRound | None
@@ -286,8 +286,8 @@ class Starter:
 
     def _limit(self, code: int) -> None:
         """Give the others a deadline once one agent has ended in a way that ends all."""
-        if self._deadline is not None or (code not in FINISHED and self.network.on_loss == "continue"):
-            return  # where the others go on without it, the first to finish starts the clock
+        if self._deadline is not None:
+            return
         # a killed agent is missed after a heartbeat deadline at most, all others tell their neighbours
         seconds = self.network.shutdown_deadline + (self.network.heartbeat_deadline if code < 0 else 0.0)
         self._deadline = time.monotonic() + seconds

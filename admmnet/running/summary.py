@@ -22,7 +22,7 @@ from admmnet.privacy.contract import Contract
 from admmnet.privacy.ledger.form import Digest, finite
 from admmnet.record.figures import figures, privacy_of
 from admmnet.record.folder import ledger_name
-from admmnet.record.forms import AgentEntry, Figure, Gate, Privacy, Summary, TestError, Whole
+from admmnet.record.forms import AgentEntry, Figure, Gate, Privacy, StartEntry, Summary, TestError, Whole
 from admmnet.record.shelf import digest_of
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
@@ -87,6 +87,7 @@ def summarise(
     facts, remarks = agents[0].closing() if len(graph) == 1 else Closing()
     slowest = [max(values) for values in zip(*(word.seconds for word in words), strict=True)]
     apart = observer.far()
+    starts = [] if world.start is None else world.start.history
     found = {
         "schema": 3,
         "algorithm": settings.algorithm,
@@ -127,13 +128,14 @@ def summarise(
         "ledgers": {name: digest for word in words for name, digest in word.digests.items()},
         "manifest": "manifest.json",
         "identities": identities,
+        "starts": starts if len(starts) > 1 else [],
+        "away": away_of(starts, rounds, len(graph)) if len(starts) > 1 else {},
         "notes": (
             *notes,
             *((f"on_round stopped the run after {rounds} of {method.rounds} rounds",) if stopped else ()),
             *((f"{method.name} {PAID_AHEAD}",) if stopped and method.private and method.verb == "none" else ()),
             *remarks,
             *_lost_notes(transport, silent),
-            *(f"{said}; most neighbours of that agent do not say so" for said in transport.accusations()),
             *_far_notes(apart),
             *group_notes(privacy),
         ),
@@ -168,6 +170,20 @@ def heard(mine: Word, transport: Transport) -> list[Word]:
         frames = {name: count for name, count in said.frames.items() if name in mine.frames}
         words.append(msgspec.structs.replace(said, agents=entries, digests=digests, frames=frames))
     return words
+
+
+def away_of(starts: Sequence[StartEntry], rounds: int, agents: int) -> dict[str, list[str]]:
+    """Agents that took no part in rounds of the starts of a run of so many rounds, as ranges of rounds."""
+    ends = [*(max(0, start.round) for start in starts[1:]), rounds]
+    found: dict[str, list[str]] = {}
+    for i in range(agents):
+        parts = zip(starts, ends, strict=True)
+        out = sorted({k for one, end in parts if i not in one.members for k in range(max(0, one.round), end)})
+        if out:
+            edges = [k for k in range(len(out)) if not k or out[k] != out[k - 1] + 1]
+            pieces = zip(edges, [*edges[1:], len(out)], strict=True)
+            found[str(i)] = [f"{out[a]}-{out[b - 1]}" if b - a > 1 else f"{out[a]}" for a, b in pieces]
+    return found
 
 
 def _test_error(data: Records, observer: Observer, silent: Sequence[int], consensus: Vector) -> TestError:
@@ -282,7 +298,7 @@ def _far_notes(apart: Mapping[int, float]) -> list[str]:
 def _lost_notes(transport: Transport, silent: Sequence[int]) -> list[str]:
     return [
         (
-            f"agent {i} was lost in round {transport.lost[i]}"
+            f"agent {i} is away since round {transport.lost[i]}"
             if i in transport.lost
             else f"agent {i} gave no figures that can be read"
         )

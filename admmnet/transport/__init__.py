@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Protocol
 
 from admmnet.errors import RequestError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -57,6 +60,39 @@ Trees = Callable[[frozenset[int]], "Tree | None"]
 _SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 
 
+@dataclass
+class Begun:
+    """A start of a run over hosts of their own (docs/starts.md)."""
+
+    name: str
+    """64 hexadecimal digits, which nobody can have known before."""
+    number: int
+    """0 for the first start of the run."""
+    members: tuple[int, ...]
+    """Processes that take part, ascending."""
+    edges: tuple[tuple[int, int], ...]
+    """Between them, the lower first."""
+    rule: Literal["finish", "replay", "go on"] = "go on"
+    digest: str = ""
+    """Of the end that a start "finish" takes over."""
+    round: int = 0
+    """First round; of a replay the rounds of the state from which it goes."""
+    changed: tuple[int, int] | None = None
+    """Number and first round of the changed start which this one is, or repeats; None where none is changed."""
+    lineage: int = 0
+    """Number of the start whose rounds these are: of this one, or of that which it repeats."""
+    away: Mapping[int, int] = field(default_factory=dict)
+    """Processes that take no part, and since which round."""
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What agents have said before the first round: it stands, whatever they say in later starts."""
+    stage: Callable[[str, str], Mapping[int, tuple[str, str]]] = lambda digest, seal: {}
+    """Say that the last files are on the disk; what of all agents a quorum at least has said of it."""
+    history: list[Any] = field(default_factory=list)
+    """This start and those before it, for the summary."""
+    keep: Callable[[Path], None] = lambda folder: None
+    """Have what must not be forgotten of starts in the run folder from now on."""
+
+
 class Machine(Protocol):
     """Processes of one machine, which one user has started."""
 
@@ -96,8 +132,9 @@ class World(Protocol):
     def gather(self, value: Any) -> list[Any]:
         """Collect one JSON value from every process, in rank order, at every process; None at lost ranks."""
 
-    def outlive(self) -> None:
-        """Go on without processes that fail from now on: at the end of a run over hosts of their own."""
+    @property
+    def start(self) -> Begun | None:
+        """Start of a run over hosts of their own; None elsewhere."""
 
     @property
     def machine(self) -> Machine | None:
@@ -119,7 +156,7 @@ class Transport(Protocol):
     agents: tuple[int, ...]
     """Those of this process, ascending."""
     lost: dict[int, int]
-    """Agents that died or hung, and the round in which they were missed; empty where one loss ends all."""
+    """Agents that are in no start any more, and since which round; fixed in a start."""
 
     inward: bool
     """Whether agents of this process are given each other's vectors; else, without words, those of others alone."""
@@ -165,24 +202,21 @@ class Transport(Protocol):
         """
 
     def reject(self, agent: int, fault: str, *, everywhere: bool = False) -> None:
-        """Do without an agent from now on, because of what it sent; a RunError where one loss ends all.
+        """End the start, or the run, by a RunError, because of what an agent sent.
 
         ``everywhere``: every process has got the same from it, and rejects it, too.
         """
 
-    def accusations(self) -> tuple[str, ...]:
-        """What processes say of neighbours of theirs that go on all the same."""
-
     def collect(self, rows: Matrix) -> Matrix:
         """Stack the rows of all agents at every process: (local agents, k) to (N, k), in agent order.
 
-        Rows of lost agents are nan.
+        Rows of agents that take no part are nan.
         """
 
     def report(self, rows: Matrix) -> Matrix | None:
         """Stack the rows of all agents as ``collect`` does, at the writer; elsewhere None.
 
-        Where processes may be lost, and in one process, every process has them.
+        Over ZeroMQ, and in one process, every process has them.
         """
 
     def tell(self, values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -14,7 +14,17 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
-from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError, Terminated, printable, says
+from admmnet.errors import (
+    AdmmnetError,
+    BudgetError,
+    CheckFailed,
+    RequestError,
+    RunError,
+    StartEnded,
+    Terminated,
+    printable,
+    says,
+)
 from admmnet.log import say
 from admmnet.transport import World
 
@@ -43,32 +53,47 @@ def told_by_all(
     Where this process has nothing to say, nobody has: any word is an error then.
     """
     told: Mapping[str, Any] | tuple[int, str] | None = None
+    mine: AdmmnetError | None = None
     try:
         result = step()
         told = say(result)
     except AdmmnetError as error:
+        mine = error
         told = (error.exit_code, str(error) if quoting else error.public)
     answers = world.gather(told)
     for rank, answer in enumerate(answers):
         if answer is not None and (told is None or not isinstance(answer, Mapping)):
-            raise _shared(world, rank, answer)
+            raise mine.of_all() if isinstance(mine, StartEnded) else _shared(world, rank, answer, own=mine is not None)
     return result, answers
 
 
-def _shared(world: World, rank: int, answer: Any) -> AdmmnetError:
-    """Error of another process, of the same kind."""
-    error: AdmmnetError = RunError(f"process {rank} ended the run, and its reason is no error of this program")
+def _shared(world: World, rank: int, answer: Any, *, own: bool) -> AdmmnetError:
+    """Error of another process, of the same kind; in a run that may go on without it, of which this one has no ``own``.
+
+    There it ends the start.
+    """
+    who = f"{'process' if world.shared_folder else 'agent'} {rank}"
+    error: AdmmnetError = RunError(f"{who} ended the run, and its reason is no error of this program")
     if isinstance(answer, list | tuple) and len(answer) == 2 and isinstance(answer[1], str):
         kind = _KINDS.get(answer[0], RunError) if type(answer[0]) is int else RunError
         # where one user has started all, it is one voice that speaks
-        own = world.shared_folder or rank == world.rank
-        error = kind(printable(answer[1]) if own else says(f"agent {rank}", answer[1]))
+        text = printable(answer[1]) if world.shared_folder or rank == world.rank else says(f"agent {rank}", answer[1])
+        error = kind(text)
+        if world.start is not None and not own and (kind is RunError or world.start.number):
+            error = StartEnded(text)  # its own affair
+            error.process = rank
     error.shared = True
     return error
 
 
 def gather_owned(
-    world: World, owners: Sequence[Sequence[int]], mine: Mapping[int, T], valid: Callable[[int, Any], bool], what: str
+    world: World,
+    owners: Sequence[Sequence[int]],
+    mine: Mapping[int, T],
+    valid: Callable[[int, Any], bool],
+    what: str,
+    *,
+    lasting: bool = True,
 ) -> dict[int, T]:
     """Every agent's value of a fact, called ``what``, taken from the process that owns the agent.
 
@@ -76,7 +101,7 @@ def gather_owned(
     tells of other agents is ignored; an owner that was lost, or whose value is not ``valid``, ends the run: at every
     process, as all judge the same answers.
     """
-    return owned(world.gather(pairs_of(mine)), owners, mine, valid, what)
+    return owned(world, world.gather(pairs_of(mine)), owners, mine, valid, what, lasting=lasting)
 
 
 def pairs_of(mine: Mapping[int, T]) -> list[list[Any]]:
@@ -85,19 +110,24 @@ def pairs_of(mine: Mapping[int, T]) -> list[list[Any]]:
 
 
 def owned(
+    world: World,
     answers: Sequence[Any],
     owners: Sequence[Sequence[int]],
     mine: Mapping[int, T],
     valid: Callable[[int, Any], bool],
     what: str,
+    *,
+    lasting: bool = True,
 ) -> dict[int, T]:
-    """As ``gather_owned``, of what has come back; None is a process that was lost."""
+    """As ``gather_owned``, of what has come back; what others have said in the first start stands, if it is lasting."""
     known: dict[int, Any] = {}
+    before = {} if world.start is None or not lasting else world.start.facts.setdefault(what, {})
     for agents, answer in zip(owners, answers, strict=True):
-        if answer is None and agents:
-            raise RunError(f"agent {agents[0]} was lost before the first round: start the run again").of_all()
-        told = dict(_pairs(answer))
+        told = dict(_pairs(answer)) | {int(i): value for i, value in before.items()}
         for agent in agents:
+            if answer is None and agent not in told and world.start is not None:
+                text = f"agent {agent} is away, and has not said its {what} yet: the run waits for it"
+                raise StartEnded(text).of_all()
             value = mine[agent] if agent in mine else told.get(agent)
             if not valid(agent, value):
                 raise RequestError(
@@ -105,6 +135,7 @@ def owned(
                     "all processes must run the same version and settings"
                 ).of_all()
             known[agent] = value
+    before |= {str(i): value for i, value in known.items()}
     return dict(sorted(known.items()))
 
 

@@ -128,10 +128,6 @@ class Hosting(ABC):
         self._to = {rank: sorted({i for i, j in self._crossing if self._owner[j] == rank}) for rank in ranks}
         self._from = {rank: sorted({j for _, j in self._crossing if self._owner[j] == rank}) for rank in ranks}
 
-    def accusations(self) -> tuple[str, ...]:
-        """See ``Transport.accusations``: where one loss ends all, there are none."""
-        return ()
-
     @abstractmethod
     def collect(self, rows: Matrix) -> Matrix:
         """See ``Transport.collect``."""

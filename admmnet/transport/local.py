@@ -6,7 +6,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from admmnet.transport import Inbox, Machine, Outgoing, Transport, Trees, Words
+from admmnet.transport import Begun, Inbox, Machine, Outgoing, Transport, Trees, Words
 from admmnet.transport.layout import Hosting
 
 if TYPE_CHECKING:
@@ -26,14 +26,12 @@ class LocalWorld:
     graph = None
     network: Network | None = None
     identity: Identity | None = None
+    start: Begun | None = None
     machine: Machine | None = None
 
     def gather(self, value: Any) -> list[Any]:
         """Return the value in a list, as JSON would carry it."""
         return [json.loads(json.dumps(value))]
-
-    def outlive(self) -> None:
-        """There are no others."""
 
     def abort(self, code: int) -> NoReturn:
         """Leave."""

@@ -21,7 +21,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from admmnet.errors import RunError
 from admmnet.graph.simple import Graph
-from admmnet.transport import Inbox, Outgoing, Parcel, Transport, Trees, Words, World
+from admmnet.transport import Begun, Inbox, Outgoing, Parcel, Transport, Trees, Words, World
 from admmnet.transport.layout import Hosting
 from admmnet.transport.stall import STALL
 from admmnet.transport.sweep import Partial, Unfit, check
@@ -116,6 +116,7 @@ class MPIWorld:
     graph = None
     network: Network | None = None
     identity: Identity | None = None
+    start: Begun | None = None
 
     def __init__(self) -> None:
         self._comm = MPI.COMM_WORLD
@@ -138,9 +139,6 @@ class MPIWorld:
     def machine(self) -> MPIMachine:
         """See ``World.machine``."""
         return MPIMachine(self, self._comm)
-
-    def outlive(self) -> None:
-        """No rank outlives another one."""
 
     def abort(self, code: int) -> NoReturn:
         """End every rank."""

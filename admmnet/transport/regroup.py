@@ -115,6 +115,23 @@ class Regroup:
         """Highest number that this agent has said HERE of."""
         return self.promise.number
 
+    @property
+    def here(self) -> set[int]:
+        """Agents that have said HERE of this number."""
+        return set(self._words().here)
+
+    @property
+    def asking(self) -> set[int]:
+        """Agents from outside this start that ask to take part in the next one."""
+        return self._asking
+
+    @property
+    def seals(self) -> dict[int, Staged]:
+        """Words STAGED of the last start that all agents have said."""
+        number = -1 if self.start is None else self.start.propose.number
+        said = {i: [one for one, _ in own.values() if one.number == number] for i, own in self._staged.items()}
+        return {i: own[0] for i, own in said.items() if own}
+
     # events
 
     def begin(self, standing: Standing) -> list[Sent]:
@@ -180,11 +197,11 @@ class Regroup:
         if rounds >= APART and self.over is None and (asking := sorted(self._asking - self._struck())):
             self._end("returned", asking)
 
-    def stage(self, number: int, digest: str) -> list[Sent]:
+    def stage(self, number: int, digest: str, seal: str = "") -> list[Sent]:
         """Say that the files of the end of a start are on the disk; not once HERE of a higher number was said."""
         if self._may_stage(number):
             self._promise(staged=(number, digest))
-            said = Staged(self.me, number, digest)
+            said = Staged(self.me, number, digest, seal)
             data = self._as_signed(said)
             self._hear_staged(said, data, name_of(data))
         return self._sent()

@@ -44,14 +44,6 @@ class NetworkSettings:
         "agents whose local problems are solved together; auto: 1 up to 64 agents, an eighth of them up to 128 above",
         within="[1, 10000]",
     )
-    on_loss: str = setting(
-        "stop",
-        "network",
-        "what a lost agent means to the others; continue goes with --transport zmq",
-        choices=("stop", "continue"),
-        resume=True,
-        chosen=True,
-    )
     receipts: bool = setting(
         False,
         "network",
@@ -61,19 +53,34 @@ class NetworkSettings:
     connect_deadline: float = _deadline(60.0, help="seconds until the next zmq process must have come")
     heartbeat_deadline: float = _deadline(10.0, help="seconds without a sign of life until a zmq neighbour is lost")
     regroup_deadline: float = _deadline(
-        600.0, help="seconds until all zmq agents must be there again to go on after a fault"
+        600.0, help="seconds after a fault until zmq agents go on without those that are away"
+    )
+    give_up: float = _deadline(3600.0, help="seconds after a fault until a zmq agent ends, as too few are there")
+    quorum: str = setting(
+        "auto",
+        "network",
+        "fewest zmq agents that go on after a fault; auto: more than half of all",
+        metavar="Q|all",
+        scope="zmq",
+        resume=True,
     )
     strikes: int = setting(
         5,
         "network",
-        "faults in a row, with no new round in between, after which a zmq agent still goes on; 0: the first ends it",
+        "faults of a zmq agent or line, after which others go on without it; 0: the first fault ends the run",
         within="[0, 1000000]",
         scope="zmq",
         resume=True,
-        hosts=True,
     )
-    round_deadline: float = _deadline(
-        600.0, scope="network", help="seconds that a zmq neighbour may take for its part of a round, or a wait in MPI"
+    round_deadline: float | Auto = setting(
+        "auto",
+        "network",
+        within="[0.1, 1e6]",
+        scope="network",
+        resume=True,
+        hosts=True,
+        help="seconds that a zmq neighbour may take for its part of a round, or a wait in MPI; auto: 20 times the "
+        "longest round, at least 60; 600 in the first round and in MPI",
     )
     shutdown_deadline: float = _deadline(10.0, help="seconds in which zmq agents must end after an error")
     linger: float = setting(
@@ -88,10 +95,6 @@ class NetworkSettings:
 
     def check(self) -> None:
         """Check what goes with the transport, and with the graph."""
-        if self.on_loss == "continue" and self.transport != "zmq":
-            raise RequestError(
-                f"on_loss = 'continue' goes with transport = 'zmq', not {self.transport!r}, where one loss ends all"
-            )
         if self.transport == "zmq" and self.block not in ("auto", 1):
             raise RequestError(
                 f"block = {self.block} does not go with transport = 'zmq', where every agent is a process of its own: "

@@ -123,6 +123,8 @@ class Staged(Word, frozen=True, forbid_unknown_fields=True, tag="staged"):
     """STAGED: the signer has the files of an end on its disk; of the start with this number."""
 
     digest: Digest
+    seal: str = ""
+    """Signature that stands in finish.json."""
 
 
 Said = Here | Dispute | Propose | Agree | Staged
@@ -138,7 +140,9 @@ class Rules(NamedTuple):
     strikes: int
     """Strikes at which an edge or a member is out."""
     scope: bytes
-    """Digest of network file and settings, which all signatures cover."""
+    """Digest of network file, settings and run, which all signatures cover."""
+    genesis: Propose | None = None
+    """Start number 0, which all have begun; None where none has been formed yet."""
 
     def statement(self, said: bytes) -> bytes:
         """What is signed of a word."""
@@ -229,12 +233,12 @@ class Certificates:
 
     def __init__(self, rules: Rules, genuine: Callable[[int, bytes, bytes], bool]) -> None:
         self._rules, self._genuine = rules, genuine
-        self._known: dict[Certificate | None, Propose | None] = {None: None}
+        self._known: dict[Certificate | None, Propose | None] = {None: rules.genesis}
 
     def start_of(self, certificate: Certificate | None) -> Propose | None:
         """Start of a certificate; None of none, and of one that its members have not signed."""
         if len(self._known) > KNOWN:
-            self._known = {None: None}
+            self._known = {None: self._rules.genesis}
         if certificate is not None and certificate not in self._known:
             try:
                 self._known[certificate] = self._checked(certificate)

@@ -13,6 +13,7 @@ from typing import Any
 
 from admmnet.evidence.members import Members, agree
 from admmnet.running import loop
+from admmnet.transport.zmq.membership import Membership
 from admmnet.transport.zmq.session import Session
 from admmnet.transport.zmq.transport import ZmqTransport, ZmqWorld
 from admmnet.transport.zmq.wire import Frame, Kind, encode
@@ -26,7 +27,7 @@ Fields = dict[str, Any]
 class Liar:
     """Process 0, neighbour of 1 and 3."""
 
-    def __init__(self, member: Session) -> None:
+    def __init__(self, member: Membership) -> None:
         self.member, self.round = member, -1
         self.said: set[tuple[int, Kind, int, int]] = set()
         self.kept: dict[int, bytes] = {}  # what a lie remembers of each neighbour
@@ -79,7 +80,7 @@ def arm(lie: Lie) -> None:
     """Make this process tell a lie."""
     found: dict[int, Liar] = {}
 
-    def liar(member: Session) -> Liar:
+    def liar(member: Any) -> Liar:
         return found.setdefault(id(member), Liar(member))
 
     send, gather = Session.send, ZmqWorld.gather

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from admmnet.transport.starts import Ended, Here
 from admmnet.transport.zmq.wire import Frame, Kind, encode
 from tests.attacks.false_receipts import FALSE_RECEIPTS
 from tests.attacks.liar import WHEN, Fields, Liar, Lie
@@ -25,9 +26,17 @@ def ends(code: Any, reason: Any = None, origin: int = 0) -> Tell:
     return lambda me: me.word(Kind.ABORT, {"code": code, "reason": reason}, origin=origin, round=WHEN)
 
 
-def accuses(process: int, *, origin: int = 0, round: int = WHEN, reason: Any = "it is dead") -> Tell:
-    value = {"process": process, "reason": reason}
-    return lambda me: me.word(Kind.OBITUARY, value, origin=origin, round=round)
+def says_here(cause: Any, *, forged: bool = False) -> Tell:
+    """HERE of the next number, as it is said when this start has ended."""
+
+    def tell(me: Liar) -> None:
+        machine = me.member.regroup
+        number = 0 if machine.start is None else machine.start.propose.number
+        here = Here(1 if forged else 0, machine.number + 1, "ab" * 32, ended=Ended(number, cause))
+        data = machine._as_signed(here)
+        me.word(Kind.WORD, data, channel=1)
+
+    return tell
 
 
 def says(kind: Kind, value: Any, **place: Any) -> Tell:
@@ -131,17 +140,10 @@ LIES: dict[str, Lie] = many(
     ("abort as 2", "ends it in the name of agent 2", ends(3, "I am agent 2", origin=2)),
     ("abort as 1", "ends it in the name of its neighbour 1", ends(3, "I am agent 1", origin=1)),
     ("abort as nobody", "ends it in the name of agent 1,000,000", ends(3, "nobody", origin=NOBODY)),
-    ("accuse 1", "says that its healthy neighbour 1 is lost", accuses(1)),
-    ("accuse 2", "says that agent 2, no neighbour, is lost", accuses(2)),
-    ("accuse both", "says that both its neighbours are lost", all_of(accuses(1), accuses(3))),
-    ("accuse as 3", "says of 1, in the name of agent 3, too", all_of(accuses(1), accuses(1, origin=3))),
-    ("accuse nobody", "says that agent 1,000,000 is lost", accuses(NOBODY)),
-    ("accuse negative", "says that agent -1 is lost", accuses(-1)),
-    ("accuse itself", "says that it is lost itself, and goes on", accuses(0)),
-    ("accuse late", "says that 1 was lost in round 2^31 - 1", accuses(1, round=2**31 - 1)),
-    ("accuse text", "names a reason full of terminal escapes", accuses(1, reason=ESCAPES)),
-    ("accuse type", "an obituary that is a list of lists", says(Kind.OBITUARY, [[[]]], round=WHEN)),
-    ("accuse old", "an obituary whose origin is the victim", accuses(1, origin=1)),
+    ("word junk", "eight words of a start that are none", all_of(*[says(Kind.WORD, b"x" * 90, channel=1)] * 8)),
+    ("word failed", "says HERE of the next start, as this one had failed", says_here("failed")),
+    ("word heard", "says HERE of the next start, as others had ended this one", says_here("heard")),
+    ("word forged", "says HERE in the name of agent 1, eight times", all_of(*[says_here("failed", forged=True)] * 8)),
     ("share as 2", "values of gathers in the name of agent 2", turns(Kind.SHARE, [[2, 7]], 2)),
     ("share as nobody", "values of gathers of agent 1,000,000", turns(Kind.SHARE, 1, NOBODY)),
     ("share ahead", "a value of gather 2^31 - 1", says(Kind.SHARE, 1, round=2**31 - 1)),
@@ -227,24 +229,23 @@ LIES |= many(
     (
         "sum others",
         "a partial sum that says that others are silent",
-        into(Kind.UP, integers(lambda peer, said: np.concatenate([said[:1], [1, 2], said[2:]]))),
+        into(Kind.UP, integers(lambda peer, said: np.concatenate([[1, 2], said[1:]]))),
     ),
-    ("sum attempt", "a partial sum of attempt -1", into(Kind.UP, integers(lambda peer, said: said - 1))),
     settings={"algorithm": "noisy-gd"},
 )
 
 
 def total(*numbers: int) -> Tell:
-    """A total before the others have one: numbers of the attempt and of those who are not in it, then the sum."""
+    """A total before the others have one: how many are not in it, and who, then the sum."""
     return says(Kind.DOWN, np.array(numbers, "<i8").tobytes(), round=WHEN)
 
 
 LIES |= many(
     "tell",
-    ("total own", "a total of its own making", total(0, 0, *([7] * 109))),
-    ("total short", "a total of another length", total(0, 0, 7)),
+    ("total own", "a total of its own making", total(0, *([7] * 109))),
+    ("total short", "a total of another length", total(0, 7)),
     ("total none", "a total without a number", total()),
-    ("total others", "a total that lacks agents that do not exist", total(0, 1, 99, *([7] * 109))),
+    ("total others", "a total that lacks agents that do not exist", total(1, 99, *([7] * 109))),
     settings={"algorithm": "noisy-gd"},
 )
 

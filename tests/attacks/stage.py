@@ -77,16 +77,11 @@ def make_network(folder: Path, records: int | None = None) -> Path:
 
 
 def perform(
-    folder: Path,
-    lie: str | None = None,
-    *,
-    on_loss: str = "continue",
-    limits: Mapping[str, float] = LIMITS,
-    **settings: Any,
+    folder: Path, lie: str | None = None, *, limits: Mapping[str, float] = LIMITS, **settings: Any
 ) -> list[Left]:
     """Run the four to their ends; the first one tells ``lie``."""
     network = make_network(folder, None if lie is None else LIES[lie].records)
-    values = {"algorithm": "pp-admm", "data": "census", "seed": 0, "rounds": ROUNDS, "on_loss": on_loss}
+    values = {"algorithm": "pp-admm", "data": "census", "seed": 0, "rounds": ROUNDS}
     values["strikes"] = 0  # what is looked at is one start
     values |= {f"{name}_deadline": seconds for name, seconds in limits.items()} | settings
     words = [word for name, value in values.items() for word in (f"--{name.replace('_', '-')}", str(value))]

@@ -27,20 +27,15 @@ def outcome(found: dict[str, Any]) -> str:
     codes = found["codes"]
     if set(codes) == {0}:
         held = "that of the run without the lie" if found["same"] else "another one, the same at all three"
-        if not found["lost"]:
-            return f"all finish, nobody lost; the model is {held}"
-        return f"all finish, agent 0 lost in round {found['lost'][0]}"
-    if 0 in codes:
-        gone = sum(code != 0 for code in codes)
-        return f"{gone} of 3 leaves with exit code 3 and names agent 0, the others finish without it"
-    return f"all end with exit code {max(codes)} and name agent 0"
+        return f"all finish; the model is {held}"
+    return f"the start ends (exit code {max(codes)}), and agent 0 is named"
 
 
 def tried(found: list[dict[str, Any]]) -> str:
     """Table of what became of lies, in the order of ``LIES``; of what was tried twice the later."""
-    latest = {(one["on_loss"], list(LIES).index(one["name"])): one for one in found}
-    lines = [row(one["what"], f"`{one['on_loss']}`", outcome(one)) for _, one in sorted(latest.items())]
-    return "\n".join([row("what agent 0 says or does", "`--on-loss`", "the three others"), "|---|---|---|", *lines, ""])
+    latest = {list(LIES).index(one["name"]): one for one in found}
+    lines = [row(one["what"], outcome(one)) for _, one in sorted(latest.items())]
+    return "\n".join([row("what agent 0 says or does", "the three others"), "|---|---|", *lines, ""])
 
 
 def benchmark(places: dict[str, Any]) -> str:

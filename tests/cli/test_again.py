@@ -8,11 +8,20 @@ from typing import Any
 import pytest
 
 from admmnet import RunConfig
-from admmnet.cli.again import Starts, keeping
-from admmnet.errors import RequestError, RunError, StartEnded
-from admmnet.transport.zmq.membership import Lost, RunEnded
+from admmnet.cli.again import Starts, goes_on, keeping
+from admmnet.cli.agent import quorum_of
+from admmnet.errors import RequestError, StartEnded
+from admmnet.running.checkpoint.memory import Memory
+from admmnet.transport.zmq.membership import RunEnded
 
 ENDED = StartEnded("a line was cut")
+
+
+class Member:
+    """Stands for a membership that has left its start already."""
+
+    def __init__(self, goes_on: bool) -> None:
+        self.start, self.goes_on = None, goes_on
 
 
 def settings(folder: Path, **others: Any) -> RunConfig:
@@ -20,69 +29,46 @@ def settings(folder: Path, **others: Any) -> RunConfig:
     return keeping(RunConfig(**(how | {"out": str(folder)} | others)))
 
 
-def rounds(folder: Path, done: int) -> None:
-    (folder / "checkpoint" / f"{done:06d}").mkdir(parents=True)
+def starts(folder: Path, goes_on: bool = True) -> Starts:
+    member: Any = Member(goes_on)
+    return Starts(member, Memory(folder, 0, 3), lambda: None)
 
 
-def test_faults_without_a_new_round_are_counted(tmp_path: Path) -> None:
-    config = settings(tmp_path, strikes=2)
-    starts = Starts(config)
-    for done in (1, 2):
-        rounds(tmp_path, done)
-        for _ in range(2):
-            assert starts.after(config, ENDED, met=True).out == str(tmp_path)
-    with pytest.raises(StartEnded, match="a line was cut"):
-        starts.after(config, ENDED, met=True)
-
-
-def test_a_run_that_stands_still_ends(tmp_path: Path) -> None:
-    config = settings(tmp_path, regroup_deadline=100.0, strikes=2)
-    starts = Starts(config)
-    starts._moved -= 190.0
-    starts.after(config, ENDED, met=True)
-    starts._moved -= 20.0
-    with pytest.raises(StartEnded, match="a line was cut"):
-        starts.after(config, ENDED, met=True)
-
-
-@pytest.mark.parametrize(
-    ("error", "met"),
-    [
-        (RunError("the disk is full"), True),
-        (RunEnded("agent 1 was asked for too much", 2), True),
-        (RunError("not connected"), False),
-    ],
-)
-def test_what_is_no_fault_of_others_ends_an_agent(error: RunError, met: bool, tmp_path: Path) -> None:
+def test_a_fault_ends_a_start_and_the_run_goes_on(tmp_path: Path) -> None:
     config = settings(tmp_path)
-    with pytest.raises(RunError, match=str(error)):
-        Starts(config).after(config, error, met=met)
-
-
-def test_who_waits_for_others_does_so_for_some_time(tmp_path: Path) -> None:
-    config = settings(tmp_path, regroup_deadline=1000.0)
-    starts = Starts(config)
-    starts.after(config, Lost("agent 2 is lost", 2), met=True)
-    starts.after(config, RunError("agent 2 fails before the run has begun"), met=False)
-    assert 0.0 < starts.wait <= 1000.0
-    starts._until = 0.0
-    with pytest.raises(RunError, match="not connected within"):
-        starts.after(config, RunError("not connected within 1000 s"), met=False)
+    assert starts(tmp_path).ended(config, ENDED).out == str(tmp_path)
+    with pytest.raises(RunEnded):
+        starts(tmp_path).ended(config, RunEnded("agent 1 was asked for too much", 2))
 
 
 def test_there_are_checkpoints_to_go_on_from(tmp_path: Path) -> None:
     assert settings(tmp_path).checkpoint_every == 1
     assert settings(tmp_path, checkpoint_every=3).checkpoint_every == 3
-    for others in ({"strikes": 0}, {"on_loss": "continue"}):
-        config = settings(tmp_path, **others)
-        assert config.checkpoint_every is None
-        with pytest.raises(StartEnded):
-            Starts(config).after(config, ENDED, met=True)
+    config = settings(tmp_path, strikes=0)
+    assert config.checkpoint_every is None
+    assert not goes_on(config)
+    with pytest.raises(StartEnded):
+        starts(tmp_path, goes_on(config)).ended(config, ENDED)
 
 
 def test_a_finished_run_does_not_go_on(tmp_path: Path) -> None:
-    config = settings(tmp_path)
     (tmp_path / "config.toml").write_text("")
     (tmp_path / "summary.json").write_text("")
     with pytest.raises(RequestError, match="finished"):
-        Starts(config).after(config, ENDED, met=True)
+        starts(tmp_path).ended(settings(tmp_path), ENDED)
+
+
+@pytest.mark.parametrize(("asked", "agents", "least"), [("auto", 4, 3), ("auto", 5, 3), ("all", 5, 5), ("4", 5, 4)])
+def test_the_least_members_of_a_start(asked: str, agents: int, least: int, tmp_path: Path) -> None:
+    assert quorum_of(settings(tmp_path, quorum=asked), agents) == least
+
+
+def test_masked_sums_have_two_members_beside_those_who_may_collude(tmp_path: Path) -> None:
+    masked = settings(tmp_path, algorithm="noisy-gd", trust="masked", colluders=3)
+    assert quorum_of(masked, 7) == 5
+
+
+@pytest.mark.parametrize("asked", ["2", "6", "most", "-1"])
+def test_a_quorum_that_two_parts_could_have_is_refused(asked: str, tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="quorum = "):
+        quorum_of(settings(tmp_path, quorum=asked), 5)

@@ -193,9 +193,9 @@ def settings(tmp_path: Path, content: str | None = None, **flags: Any) -> RunCon
 
 
 def test_the_graph_comes_from_the_network_file(tmp_path: Path) -> None:
-    config = settings(tmp_path, '[network]\ntopology = "path:3"\nagents = 3\n', rounds=4, on_loss="continue")
+    config = settings(tmp_path, '[network]\ntopology = "path:3"\nagents = 3\n', rounds=4, quorum="all")
     assert (config.topology, config.agents, config.topology_seed) == ("path:3", 3, 0)
-    assert (config.transport, config.rounds, config.on_loss) == ("zmq", 4, "continue")
+    assert (config.transport, config.rounds, config.quorum) == ("zmq", 4, "all")
     assert settings(tmp_path, to_toml(config)) == config
 
 
@@ -261,7 +261,7 @@ def test_what_agents_must_agree_on(tmp_path: Path) -> None:
     theirs = {name for name, setting in settings_in(RunConfig).items() if setting.about.hosts}
     assert theirs >= {"data_dir", "account", "out", "transport", "round_deadline"}
     assert not set(values) & theirs - {"data", "test"}
-    assert {"seed", "epsilon", "rounds", "budgets", "schema", "on_loss", "admmnet"} <= set(values)
+    assert {"seed", "epsilon", "rounds", "budgets", "schema", "quorum", "admmnet"} <= set(values)
     assert values["data"] == "census"
     own = RunConfig(data=str(tmp_path / "{agent}.csv"), test=str(tmp_path / "test.csv"))
     assert public_settings(own)["data"] == "a file of each agent's own"

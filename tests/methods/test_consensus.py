@@ -16,7 +16,6 @@ from admmnet.faults.schedule import read_schedule
 from admmnet.methods.admm import ADMM
 from admmnet.methods.base import Agent, AgentPlan, Contact, Facts
 from admmnet.methods.consensus import ConsensusState
-from admmnet.methods.eviction import evict, remember
 from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Vector
@@ -204,24 +203,3 @@ def test_the_optimum_is_reached_all_the_same(kind: str, shards: Shards) -> None:
     found = gaps(shards, RING, FaultModel(RING, **CALM[kind]), rounds=250)
     assert found[0] > 1e-3
     assert found[-1] <= 1e-7
-
-
-@pytest.mark.parametrize("kept", [False, True])
-def test_what_an_evicted_agent_moved_leaves_the_duals(kept: bool) -> None:
-    """Eq. (111): duals of those that go on sum to zero; without it to what the lost one had, less its own."""
-    trouble, stream = FaultModel(PETERSEN, drop=0.3, seed=2), np.random.default_rng(9)
-    agents = agents_of(PETERSEN, 4, 0.3)
-    moved = {i: np.zeros_like(agent.state.heard) for i, agent in agents.items()}
-    for round in range(60):
-        faults, there = trouble.at(round), [i for i in agents if round < 20 or i != 3]
-        for i in there:
-            agents[i].contact = faults.contact(i)
-            evict(agents[i], {3} if round >= 20 else (), moved[i] if kept else None)
-        said = {i: stream.standard_normal(4) for i in there}
-        for i in there:
-            absorb(agents[i], said[i], said)
-            remember(agents[i], moved[i])
-    total = np.sum([agent.state.dual for i, agent in agents.items() if i != 3], axis=0)
-    left = np.zeros(4) if kept else -agents[3].state.dual
-    np.testing.assert_allclose(total, left, rtol=0, atol=1e-12)
-    assert np.linalg.norm(agents[3].state.dual) > 0.1

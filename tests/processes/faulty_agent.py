@@ -16,8 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -27,6 +26,7 @@ from admmnet.errors import RunError
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.running import closing, spawn
 from admmnet.transport.zmq.membership import Membership
+from admmnet.transport.zmq.transport import ZmqTransport
 from admmnet.transport.zmq.wire import Kind
 
 
@@ -68,6 +68,7 @@ FAULTS: dict[str, Callable[[], object]] = {
     "fail": fail,
     "cut": lambda: cable("down"),
     "blink": lambda: cable("down", "up"),
+    "hold": lambda: os.close(os.open(os.environ["ADMMNET_ARRIVED"], os.O_RDONLY)),
     "none": lambda: None,
 }
 
@@ -99,18 +100,19 @@ def arm_halfway(round: int) -> None:
 
 def arm_end(how: str, point: int) -> None:
     patched: Any = closing
-    stage, agree = patched.staged, patched.agreed_end
+    keep, agree, write = patched.keep_drafts, patched.agreed_end, patched.write_whole
 
     def strike(here: int) -> None:
         if here == point:
             threading.Event().wait(0.2)  # what was sent before has left ZeroMQ's thread
             FAULTS[how]()
 
-    @contextmanager
-    def staged(files: Any) -> Iterator[Callable[[], None]]:
+    def keep_drafts(*given: Any) -> None:
         strike(0)
-        with stage(files) as name_all:
-            yield name_all
+        keep(*given)
+
+    def write_whole(files: Any) -> None:
+        write(files)
         strike(3)
 
     def agreed_end(*end: Any) -> bytes:
@@ -119,12 +121,25 @@ def arm_end(how: str, point: int) -> None:
         strike(2)
         return agreed
 
-    patched.staged, patched.agreed_end = staged, agreed_end
+    patched.keep_drafts, patched.agreed_end, patched.write_whole = keep_drafts, agreed_end, write_whole
+
+
+def arm_stall(round: int) -> None:
+    """Say from a round on that it waits for others, in this start and in all that follow, and do nothing else."""
+    exchange, done = ZmqTransport.exchange, iter(range(10**9))
+
+    def stalling(self: ZmqTransport, *given: Any, **more: Any) -> Any:
+        if next(done) < round:
+            return exchange(self, *given, **more)
+        self._member.wait(lambda: set(self._member.around))
+        return None
+
+    ZmqTransport.exchange = stalling  # type: ignore[method-assign]
 
 
 def arm_start() -> None:
     """Kill the agent before it has greeted anybody."""
-    Membership.connect = lambda self: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[method-assign]
+    Membership.meet = lambda self, *given, **more: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore
 
 
 if __name__ == "__main__":
@@ -136,6 +151,8 @@ if __name__ == "__main__":
     if sys.argv[sys.argv.index("--id") + 1] == agent:
         if how == "start":
             arm_start()
+        elif how == "stall":
+            arm_stall(int(round))
         elif how.startswith("end-"):
             arm_end(how.removeprefix("end-"), int(round))
         else:

@@ -165,5 +165,5 @@ def test_too_few_for_an_end_go_on_together(tmp_path: Path) -> None:
         hosts.start(agent)
     ends = [hosts.ended(agent) for agent in range(AGENTS)]
     assert [code for code, _ in ends] == [0] * AGENTS
-    assert "1 of 3 agents have the files of this end" in ends[0][1]
+    assert "has ended this start" in ends[0][1] or "is lost" in ends[0][1]
     hosts.check()

@@ -88,12 +88,6 @@ def test_a_killed_agent_is_told_to_the_others_at_once_and_one_that_said_why_itse
     assert ends[1].code == -signal.SIGTERM
 
 
-def test_under_continue_the_others_go_on() -> None:
-    goes_on = "import select; select.select([parent], [], [], 1.0)"
-    ends = in_time(starter("sys.exit(3)", goes_on, on_loss="continue").run)
-    assert ends[1].code == 0
-
-
 def test_much_text_does_not_stop_an_agent() -> None:
     ends = in_time(starter("fail(3, 'x' * 300_000)").run)
     assert len(ends[0].text) == 300_001

@@ -2,49 +2,58 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from admmnet import read_run
 from admmnet.cli import run_command_line
+from admmnet.transport.hosts.network import read_network
 
 from .launch import DEADLINE, begin
+from .test_everywhere import model
 from .test_zmq_run import assert_part, network_of
 from .test_zmq_run_faults import people
 from .zmq_crew import Proxy, proxy_to
 
 pytestmark = pytest.mark.processes
+NONE = "none:9:0"
 WORDS = ("--algorithm", "pp-admm", "--seed", "3", "--quiet")
-GOING_ON = "going on when all are there again"
+GOING_ON = "going on with all who are there"
 
 
 class Hosts:
-    """Three agents on a path, every line of which goes through a proxy of its own."""
+    """Agents of a network, every line of which goes through a proxy of its own."""
 
-    def __init__(self, folder: Path, rounds: int, *words: str) -> None:
-        self.folder, self.same = folder, (*WORDS, "--rounds", str(rounds), *people(folder / "run"))
+    def __init__(
+        self, folder: Path, rounds: int, *words: str, graph: str = "path:3", plain: Sequence[str] = ()
+    ) -> None:
+        own = people(folder / "run")[: 2 if plain else 3]  # which a private run does not simulate
+        self.folder, self.same = folder, (*(plain or WORDS), "--rounds", str(rounds), *own)
         self.words = (*self.same, "--heartbeat-deadline", "2", "--resume", "auto", *words)
-        self._files = ExitStack()
-        self.network = Path(network_of(folder, 3)[1])
+        self.graph, self._files = graph, ExitStack()
+        self.network = Path(network_of(folder, int(graph.split(":")[1]), graph=graph)[1])
+        self.agents = len(read_network(self.network).peers)
         self.proxies: dict[tuple[int, int], Proxy] = {}
         self.processes: dict[int, subprocess.Popen[str]] = {}
 
     def __enter__(self) -> Hosts:
-        text = self.network.read_text()
-        ports = [line.rpartition(":")[2].rstrip('"') for line in text.splitlines() if line.startswith("address")]
-        for i, j in ((0, 1), (1, 0), (1, 2), (2, 1)):
-            self.proxies[i, j] = self._files.enter_context(proxy_to(f"tcp://127.0.0.1:{ports[j]}", keep=False))
-        for i in range(3):  # addresses may differ from host to host
+        text, network = self.network.read_text(), read_network(self.network)
+        ports = [peer.address.rpartition(":")[2] for peer in network.peers]
+        for i in range(self.agents):  # addresses may differ from host to host
             own = text
-            for j in (i - 1, i + 1):
-                if (i, j) in self.proxies:
-                    own = own.replace(f':{ports[j]}"', f':{self.proxies[i, j].port}"')
+            for j in network.neighbours(i):
+                self.proxies[i, j] = self._files.enter_context(proxy_to(f"tcp://127.0.0.1:{ports[j]}", keep=False))
+                own = own.replace(f':{ports[j]}"', f':{self.proxies[i, j].port}"')
             self.network.with_name(f"{i}.toml").write_text(own)
         return self
 
@@ -54,14 +63,28 @@ class Hosts:
             process.communicate()
         self._files.close()
 
-    def start(self, agent: int, fault: str = "none:9:0") -> None:
+    def line(self, i: int, j: int) -> list[Proxy]:
+        return [self.proxies[i, j], self.proxies[j, i]]
+
+    def cut(self, *edges: tuple[int, int]) -> None:
+        for edge in edges:
+            for proxy in self.line(*edge):
+                proxy.cut()
+
+    def mend(self, *edges: tuple[int, int]) -> None:
+        for edge in edges:
+            for proxy in self.line(*edge):
+                proxy.mend()
+
+    def start(self, agent: int, fault: str = NONE, *more: str) -> None:
         words = ["--id", str(agent), "--network", str(self.network.with_name(f"{agent}.toml")), *self.words]
         words += ["--secret", str(self.network.parent / "keys" / f"agent-00{agent}.secret.toml")]
         module = (sys.executable, "-m", "tests.processes.faulty_agent", "agent")
-        self.processes[agent] = begin(*module, *words, "-o", str(self.folder / str(agent)), ADMMNET_FAULT=fault)
+        own = {"ADMMNET_FAULT": fault, "ADMMNET_ARRIVED": self.folder / "arrived"}
+        self.processes[agent] = begin(*module, *words, *more, "-o", str(self.folder / str(agent)), **own)
 
-    def start_all(self, fault: str = "none:9:0") -> None:
-        for agent in range(3):
+    def start_all(self, fault: str = NONE) -> None:
+        for agent in range(self.agents):
             self.start(agent, fault)
 
     def ended(self, agent: int) -> tuple[int, str]:
@@ -80,17 +103,37 @@ class Hosts:
 
     def done(self, agent: int, rounds: int) -> None:
         """Wait until an agent has so many rounds behind it."""
-        until, place = time.monotonic() + DEADLINE, self.folder / str(agent) / "checkpoint" / f"{rounds:06d}"
-        while not place.exists():
-            assert time.monotonic() < until, self.processes[agent].poll()
+        self.until((self.folder / str(agent) / "checkpoint" / f"{rounds:06d}").exists)
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        until = time.monotonic() + DEADLINE
+        while not holds():
+            assert time.monotonic() < until, [process.poll() for process in self.processes.values()]
             threading.Event().wait(0.01)
 
     def check(self) -> None:
         """Everybody has what a run in one process gives, charged once."""
         local = self.folder / "local"
-        assert run_command_line(["run", *self.same, "--topology", "path:3", "-o", str(local)]) == 0
-        for agent in range(3):
-            assert_part(self.folder / str(agent), local, agent, 3)
+        assert run_command_line(["run", *self.same, "--topology", self.graph, "-o", str(local)]) == 0
+        for agent in range(self.agents):
+            assert_part(self.folder / str(agent), local, agent, self.agents)
+
+    def summaries(self) -> dict[int, Any]:
+        """Summaries of those that have finished; their folders verify, alone and beside each other."""
+        found = {}
+        for agent in range(self.agents):
+            path = self.folder / str(agent) / "summary.json"
+            if path.exists():
+                found[agent] = json.loads(path.read_bytes())
+        for agent in found:
+            others = [word for j in found if j != agent for word in ("--against", str(self.folder / str(j)))]
+            assert run_command_line(["ledger", "verify", str(self.folder / str(agent)), *others]) == 0
+        models = {model(self.folder / str(agent))["theta"].tobytes() for agent in found}
+        assert len(models) <= 1
+        for agent in range(self.agents):
+            for book in read_run(self.folder / str(agent)).ledgers.values():
+                assert book.count == len({(round, event.mechanism) for round, event, _ in book.events})
+        return found
 
 
 @pytest.fixture
@@ -111,24 +154,82 @@ def test_the_others_wait_for_an_agent_that_was_killed(hosts: Hosts) -> None:
 def test_a_network_that_was_parted_goes_on_when_the_line_is_mended(hosts: Hosts) -> None:
     hosts.start_all()
     hosts.done(0, 5)
-    cut = [hosts.proxies[0, 1], hosts.proxies[1, 0]]
-    for proxy in cut:
-        proxy.cut()
+    hosts.cut((0, 1))
     assert all(GOING_ON in hosts.says(agent) for agent in range(3))
-    for proxy in cut:
-        proxy.mend()
+    hosts.mend((0, 1))
     assert [hosts.ended(agent) for agent in range(3)] == [(0, "")] * 3
     hosts.check()
 
 
-def test_who_does_not_come_back_in_time_ends_the_run(tmp_path: Path) -> None:
-    with Hosts(tmp_path, 8, "--regroup-deadline", "1") as hosts:
-        hosts.start_all("kill:2:2")
-        ends = [hosts.ended(agent) for agent in range(3)]
-    assert [code for code, _ in ends] == [3, 3, -9]
-    for _, told in ends[:2]:
-        first, last = told.splitlines()
-        assert GOING_ON in first
-        assert "agent 2" in last
-    for agent in range(3):
-        assert run_command_line(["ledger", "verify", str(tmp_path / str(agent))]) == 0
+PRIVATE = ("--algorithm", "pp-admm", "--epsilon", "20", "--delta", "1e-4", "--private", "--no-account", "--no-test")
+PRIVATE = (*PRIVATE, "--quiet")
+SOON = ("--regroup-deadline", "1", "--heartbeat-deadline", "1")
+
+
+def test_the_others_go_on_without_a_host_that_is_gone(tmp_path: Path) -> None:
+    """Four of five finish, with one model; what is left of their budgets is planned anew."""
+    with Hosts(tmp_path, 8, *SOON, graph="ring:5", plain=PRIVATE) as hosts:
+        hosts.start_all("kill:2:3")
+        ends = [hosts.ended(agent)[0] for agent in range(5)]
+        found = hosts.summaries()
+    assert ends == [5, 5, -9, 5, 5]
+    first = {agent: one["starts"][-1]["round"] for agent, one in found.items()}
+    assert len(set(first.values())) == 1
+    for agent, one in found.items():
+        assert one["starts"][-1]["members"] == [0, 1, 3, 4]
+        assert one["away"] == {"2": [f"{first[agent]}-7"]}
+        (book,) = read_run(tmp_path / str(agent)).ledgers.values()
+        assert [start.round for start in book.changed] == [first[agent]]
+
+
+def test_a_line_that_is_cut_for_good_costs_no_agent(tmp_path: Path) -> None:
+    with Hosts(tmp_path, 8, *SOON, graph="ring:4") as hosts:
+        hosts.start_all()
+        hosts.done(0, 2)
+        hosts.cut((0, 1))
+        assert [hosts.ended(agent)[0] for agent in range(4)] == [0] * 4
+        found = hosts.summaries()
+    assert {tuple(one["starts"][-1]["members"]) for one in found.values()} == {(0, 1, 2, 3)}
+    assert all(one["away"] == {} for one in found.values())
+
+
+@pytest.mark.skipif(os.environ.get("ADMMNET_LIES") != "all", reason="ADMMNET_LIES=all waits for those who give up")
+def test_the_smaller_part_waits_and_gives_up(tmp_path: Path) -> None:
+    """Two of five that are cut off for good end without a model, the others finish without them."""
+    with Hosts(tmp_path, 8, *SOON, "--give-up", "6", graph="path:5") as hosts:
+        hosts.start_all()
+        hosts.done(0, 2)
+        hosts.cut((1, 2))
+        ends = [hosts.ended(agent) for agent in range(5)]
+        found = hosts.summaries()
+    assert [code for code, _ in ends] == [3, 3, 5, 5, 5]
+    assert found.keys() == {2, 3, 4}
+    assert all("3 of 5 agents must be there (--quorum)" in told for _, told in ends[:2])
+
+
+def test_a_host_that_comes_back_takes_part_again(tmp_path: Path) -> None:
+    """After ten rounds without it; all finish."""
+    os.mkfifo(tmp_path / "arrived")
+    with Hosts(tmp_path, 24, "--regroup-deadline", "5", graph="ring:4", plain=PRIVATE) as hosts:
+        log = tmp_path / "log"
+        for agent, fault in ((0, "hold:0:18"), (1, NONE), (2, "kill:2:3"), (3, NONE)):
+            hosts.start(agent, fault, "--log", f"{log}{agent}")
+        assert hosts.ended(2)[0] == -9
+        hosts.done(0, 14)
+        hosts.start(2)
+        hosts.until(lambda: all("asks to take part" in Path(f"{log}{agent}").read_text() for agent in (1, 3)))
+        os.close(os.open(tmp_path / "arrived", os.O_WRONLY))
+        assert [hosts.ended(agent)[0] for agent in range(4)] == [0] * 4
+        found = hosts.summaries()
+    assert all(one["starts"][-1]["members"] == [0, 1, 2, 3] for one in found.values())
+
+
+def test_who_says_that_it_waits_for_ever_is_struck_out(tmp_path: Path) -> None:
+    """Agent 0 does its part no more, and waits, as it says: no honest agent is lost by that."""
+    words = ("--round-deadline", "2", "--strikes", "1", "--give-up", "20")
+    with Hosts(tmp_path, 6, *SOON, *words, graph="ring:5") as hosts:
+        hosts.start_all("stall:0:2")
+        ends = [hosts.ended(agent)[0] for agent in range(1, 5)]
+        found = hosts.summaries()
+    assert ends == [5] * 4
+    assert all(one["starts"][-1]["members"] == [1, 2, 3, 4] for one in found.values())

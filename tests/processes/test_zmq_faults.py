@@ -41,7 +41,7 @@ def test_a_dead_agent_is_named_within_the_heartbeat_deadline(how: signal.Signals
         for rank in (0, 1, 3):
             assert "agent 2 is lost in round " in crew.error(rank), crew.error(rank)
             assert "its process or host has ended" in crew.error(rank)
-        assert crew.error(0).startswith(("agent 1 says: ", "agent 3 says: "))  # 0 is no neighbour of 2
+        assert crew.error(0).startswith(("agent 1 has ended the run: ", "agent 3 has ended the run: "))  # no neighbour
 
 
 def test_an_agent_that_is_started_anew_is_lost_at_once(tmp_path: Path) -> None:
@@ -68,24 +68,7 @@ def test_a_hanging_agent_is_named_by_all_and_nobody_else_is(tmp_path: Path) -> N
             assert "within 4 s (round deadline)" in crew.error(rank)
         crew.members[4].tell()  # it wakes up, and learns what has become of it
         assert crew.finish(4) == {4: 3}
-        assert "the others gave up this process, agent 4, in round 2" in crew.error(4)
-
-
-def test_who_is_alone_with_its_accusation_leaves_by_itself(tmp_path: Path) -> None:
-    """Agent 2 withholds its vectors from 1 alone, which nobody else can know: of these two one leaves, or both."""
-    limits = deadlines(round=1.0, heartbeat=1.5)
-    own = {2: {"acts": {"2": [["mute", 1]]}}}
-    with Crew(tmp_path, RING, 4, own=own, deadlines=limits, on_loss="continue") as crew:
-        codes = crew.start().finish()
-        left = {rank for rank, code in codes.items() if code == 3}
-        assert left <= {1, 2}, crew.report()
-        assert left
-        for rank in left:
-            assert crew.error(rank).startswith(f"agent {3 - rank} fails this process (its host answers, but")
-            assert crew.error(rank).endswith(f"this process, agent {rank}, leaves the run")
-        for rank in {0, 1, 2, 3} - left:
-            assert codes[rank] == 0, crew.report()
-            assert {int(process) for process in crew.members[rank].said("lost")[0]} == left
+        assert "agent 4 is lost in round 2" in crew.error(4)
 
 
 def test_waiting_long_for_somebody_who_computes(tmp_path: Path) -> None:
@@ -94,7 +77,6 @@ def test_waiting_long_for_somebody_who_computes(tmp_path: Path) -> None:
         crew.at_rest(3, 2)
         assert not threading.Event().wait(3.0)
         crew.goes_on(3)
-        assert crew.members[0].said("lost") == [{}]
 
 
 def test_all_stopped_and_continued(tmp_path: Path) -> None:

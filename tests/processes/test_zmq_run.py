@@ -35,10 +35,10 @@ def in_folders(folder: Path, agents: Sequence[int], *words: str, fault: str | No
     return start_all([["--id", str(i), *words, "-o", str(folder / str(i))] for i in agents], fault)
 
 
-def network_of(folder: Path, agents: int, *plain: str) -> tuple[str, str]:
-    """Flag of the network file of a path of agents on this machine."""
+def network_of(folder: Path, agents: int, *plain: str, graph: str = "") -> tuple[str, str]:
+    """Flag of the network file of agents on this machine: a path, or another graph."""
     (folder / "hosts").write_text("".join(f"127.0.0.1:{port}\n" for port in free_ports(agents)))
-    init = ["network", "init", f"path:{agents}", "--hosts", str(folder / "hosts"), "-o", str(folder / "net")]
+    init = ["network", "init", graph or f"path:{agents}", "--hosts", str(folder / "hosts"), "-o", str(folder / "net")]
     assert run_command_line([*init, *plain]) == 0
     return "--network", str(folder / "net" / "network.toml")
 

@@ -101,7 +101,6 @@ class Crew:
             "identities": [asdict(Identity.fresh()) for _ in range(size)],
             "edges": edges,
             "deadlines": QUICK,
-            "on_loss": "stop",
             "rounds": 5,
             "job": "rounds",
             "own": {str(rank): values for rank, values in (own or {}).items()},

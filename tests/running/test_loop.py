@@ -153,22 +153,6 @@ def test_two_agents_and_a_graph_of_their_own_seed(people: str, tmp_path: Path) -
     assert neighbours("five", seed=5) == neighbours("five again", topology_seed=5) != private
 
 
-class Losing(LocalTransport):
-    """Nothing comes of agent 2 from round 20 on, and it is said to be lost."""
-
-    def exchange(self, outgoing: Outgoing, round: int, words: Words | None = None) -> Inbox:
-        if round >= 20:
-            self.lost, outgoing = {2: 20}, {**outgoing, 2: None}
-        return super().exchange(outgoing, round, words)
-
-
-class LosingWorld(LocalWorld):
-    name = "zmq"
-
-    def connect(self, graph: nx.Graph, block: int = 1) -> Transport:
-        return Losing(self, graph, block)
-
-
 @pytest.mark.parametrize(
     "settings",
     [
@@ -177,11 +161,10 @@ class LosingWorld(LocalWorld):
     ],
 )
 def test_a_private_run_does_not_drift_without_a_lost_agent(settings: dict[str, Any], tmp_path: Path) -> None:
-    """Eqs. (111), (112): what stays of its noise may be steeper than all losses, and then no model is at rest."""
+    """Eq. (112): what stays of its noise may be steeper than all losses, and then no model is at rest."""
     people = write_people(tmp_path / "people.npz", 400, width=3, noise=0.5)
     common = {"data": people, "rounds": 150, "epsilon": 5, "seed": 2, "measure_every": 150, **settings}
     whole = run(**common, out=tmp_path / "whole")
     away = run(**common, offline="2:20-", out=tmp_path / "away")
-    lost = run(**common, transport="zmq", on_loss="continue", world=LosingWorld(), out=tmp_path / "lost")
-    far, *others = (np.linalg.norm(result.theta[0]) for result in (whole, away, lost))
-    assert 0.5 * far < min(others) <= max(others) < 2.0 * far
+    far, other = (np.linalg.norm(result.theta[0]) for result in (whole, away))
+    assert 0.5 * far < other < 2.0 * far

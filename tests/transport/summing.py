@@ -1,7 +1,6 @@
-"""Processes that sum while some are lost at random instants, with messages in random order.
+"""Processes that sum, with messages in random order.
 
-They are threads of which one runs at a time. A seeded scheduler delivers frames, lets processes die with a part of
-what they sent still under way, and lets neighbours notice, rightly or wrongly. Mailbox and sums are the real ones.
+They are threads of which one runs at a time. A seeded scheduler delivers frames. Mailbox and sums are the real ones.
 """
 
 from __future__ import annotations
@@ -24,8 +23,6 @@ from admmnet.types import Integers, Total
 
 ROUNDS = 5
 LINK = bytes(range(16))
-LOOSE = 0.03
-"""Share of steps in which a process is lost."""
 
 
 class Killed(BaseException):
@@ -36,24 +33,22 @@ class Process:
     """What ``Sums`` needs of ``Membership``, and the thread that sums."""
 
     def __init__(self, network: Network, rank: int) -> None:
-        self.network, self.rank, self.lost = network, rank, dict[int, int]()
-        self.watchers: list[Callable[[int, int], None]] = []
+        self.network, self.rank, self.step = network, rank, 0
         self.around = sorted(network.graph[rank])
         self.mailbox = Mailbox(dict.fromkeys(self.around))
         for peer in self.around:
             self.mailbox.open(peer, LINK)
-        self.closed: set[int] = set()
-        self.sent = dict.fromkeys(self.around, 0)
+        self.numbers = dict.fromkeys(self.around, 0)
+        self.sent: dict[int, int] = {}
         self.missing: Callable[[], Set[int]] | None = None
         self.killed = self.ended = self.finished = False
         self.error: BaseException | None = None
         self.totals: list[Total | None] = []
         self.reasons: list[str] = []
-        self.gone: dict[int, int] = {}
-        self.watchers.append(lambda process, round: self.gone.update({process: round}))
         owners = [(i,) for i in sorted(network.graph)]
         sweep: Callable[[Tree], Sweep] = lambda tree: Sweep.of(tree, owners, rank)  # noqa: E731
-        self.sums = Sums(self, 0, sweep, self.around, network.graph, self.gone)  # type: ignore[arg-type]
+        whole: Callable[[frozenset[int]], Tree | None] = lambda lost: spanning_tree(network.graph, lost)  # noqa: E731
+        self.sums = Sums(self, 0, sweep, whole, len(network.graph), {})  # type: ignore[arg-type]
         self.go = threading.Semaphore(0)
         self.thread = threading.Thread(target=self._main, daemon=True)
 
@@ -67,7 +62,6 @@ class Process:
                 part = {self.rank: vector(self.rank, round) if (self.rank + round) % 7 else None}
                 self.totals.append(self.sums.reduce(part, partial(self.network.tree, round), 3))
             self.finished = True
-            self.wait(lambda: {p.rank for p in self.network.processes if not p.finished} - self.lost.keys())
         except Killed:
             pass
         except BaseException as error:  # told by the scheduler
@@ -89,38 +83,19 @@ class Process:
             self._pause(missing)
 
     def send(self, peer: int, kind: Kind, **fields: Any) -> None:
-        if peer not in self.closed:
-            self.sent[peer] += 1
-            frame = Frame(kind, LINK, self.rank, sequence=self.sent[peer], **fields)
-            self.network.under_way[self.rank, peer].append(frame)
+        self.numbers[peer] += 1
+        frame = Frame(kind, LINK, self.rank, sequence=self.numbers[peer], **fields)
+        self.network.under_way[self.rank, peer].append(frame)
 
     def lose(self, process: int, reason: str) -> None:
-        if process in self.lost:
-            return
-        self.reasons += [reason] * (process != self.rank)
-        for peer in self.around:
-            self.send(peer, Kind.OBITUARY, origin=process)
-        if process == self.rank:
-            self.killed = True
-            return
-        self._strike(process)
-        living = self.network.graph.subgraph(set(self.network.graph) - self.lost.keys())
-        for cut in living.nodes - nx.node_connected_component(living, self.rank):
-            self._strike(cut)
+        self.reasons.append(reason)
 
-    def _strike(self, process: int) -> None:
-        self.lost[process] = 0
-        self.closed.add(process)
-        self.mailbox.shut(process)
-        for watcher in self.watchers:
-            watcher(process, 0)
+    def check(self) -> None:
+        raise Killed
 
     def take(self, frame: Frame) -> None:
         fate = self.mailbox.judge(frame, None)
-        known = (Fate.NOW, Fate.EARLY, Fate.LATE, Fate.DUPLICATE)
-        assert fate in (known if frame.sender not in self.lost else (Fate.FOREIGN,)), (fate, frame)
-        if frame.kind is Kind.OBITUARY and fate is Fate.NOW:
-            self.lose(frame.origin, "it was told")
+        assert fate in (Fate.NOW, Fate.EARLY), (fate, frame)
 
 
 def vector(agent: int, round: int) -> Integers:
@@ -151,7 +126,7 @@ class Network:
         extra = nx.gnp_random_graph(size, float(self.stream.choice([0.1, 0.5, 0.9])), seed=seed)
         self.graph = nx.compose(tree, extra)
         edges = sorted(self.graph.edges)
-        # what a schedule leaves of the graph in each round: it may fall apart, at once or when somebody is lost
+        # what a schedule leaves of the graph in each round: it may fall apart, and is void then
         shares = self.stream.choice([0.6, 1.0, 1.0], ROUNDS)
         self.graphs = [nx.Graph(e for e in edges if self.stream.random() < share) for share in shares]
         for graph in self.graphs:
@@ -159,7 +134,6 @@ class Network:
         self.under_way = {(i, j): deque[Frame]() for i, j in self.graph.to_directed().edges}
         self.back = threading.Semaphore(0)
         self.processes = [Process(self, rank) for rank in range(size)]
-        self.left = int(self.stream.integers(0, size))
 
     def tree(self, round: int, lost: frozenset[int]) -> Tree | None:
         return spanning_tree(self.graphs[round], lost)
@@ -171,6 +145,8 @@ class Network:
                 self._let(process)
             while not all(process.ended for process in self.processes):
                 moves = self._moves()
+                if not moves and any(process.reasons for process in self.processes):
+                    return  # somebody was blamed, which ends the start
                 assert moves, "all wait, and nothing is under way"
                 moves[int(self.stream.integers(len(moves)))]()
                 for process in self.processes:
@@ -190,64 +166,30 @@ class Network:
             self._let(process)
 
     def _moves(self) -> list[Callable[[], None]]:
-        """Frames to deliver, processes to let run, losses to notice; now and then a loss."""
-        alive = [process for process in self.processes if not process.ended]
-        if self.left and self.stream.random() < LOOSE:
-            self.left -= 1
-            victim = alive[int(self.stream.integers(len(alive)))]
-            if self.stream.random() < 0.8:
-                return [partial(self._die, victim)]
-            return [partial(self._notice, self.processes[victim.around[0]], victim)]
+        """Frames to deliver, and processes to let run."""
         moves: list[Callable[[], None]] = []
-        for process in alive:
-            if process.missing is None or not process.missing():
+        for process in self.processes:
+            if not process.ended and (process.missing is None or not process.missing()):
                 moves.append(partial(self._let, process))
-            if process.missing is not None:  # it waits, so it looks at what comes
+            if not process.ended and process.missing is not None:  # it waits, so it looks at what comes
                 moves += [partial(self._deliver, j, process) for j in process.around if self.under_way[j, process.rank]]
-                dead = [p for p in self.processes if p.ended and p.killed and p.rank in process.around]
-                moves += [partial(self._notice, process, p) for p in dead if p.rank not in process.lost]
         return moves
-
-    def _die(self, process: Process) -> None:
-        self._end(process)
-        for peer in process.around:  # of what it sent, the last frames may be gone
-            queue = self.under_way[process.rank, peer]
-            for _ in range(int(self.stream.integers(len(queue) + 1))):
-                queue.pop()
-
-    def _notice(self, process: Process, dead: Process) -> None:
-        if not process.ended and process.missing is not None:
-            process.lose(dead.rank, "it does not answer")
 
     def _deliver(self, sender: int, process: Process) -> None:
         process.take(self.under_way[sender, process.rank].popleft())
-        if process.killed:  # it was told that the others gave it up
-            self._let(process)
 
 
-def check(network: Network) -> int:
-    """Check what those have that went on; return how many sums lack somebody."""
-    assert not [why for process in network.processes for why in process.reasons if "sent" in why]
-    survivors = [process for process in network.processes if process.finished and not process.killed]
-    living = nx.Graph(network.graph.subgraph([process.rank for process in survivors]))
-    # where one neighbour has given up the other, as where a cable is cut, each part goes on by itself
-    given_up = [(i, j) for i in living for j in network.processes[i].lost]
-    living.remove_edges_from(given_up)
-    partial_sums = 0
-    for part in nx.connected_components(living):
-        first, *others = (network.processes[rank] for rank in sorted(part))
-        assert len(first.totals) == ROUNDS
-        for round, total in enumerate(first.totals):
-            if total is None:
-                continue
-            speaking = {i for i in total.agents if (i + round) % 7}
-            assert speaking == set(total.agents) >= {i for i in part if (i + round) % 7}
+def check(network: Network) -> None:
+    """Check that all have one total of each round, and the right one."""
+    first, *others = network.processes
+    assert len(first.totals) == ROUNDS
+    for round, total in enumerate(first.totals):
+        if total is not None:
+            assert set(total.agents) == {i for i in range(len(network.graph)) if (i + round) % 7}
             sums = [sum(int(vector(i, round)[k]) for i in total.agents) for k in range(3)]
             assert [int(x) % 2**64 for x in total.value] == [x % 2**64 for x in sums]
-            partial_sums += len(total.agents) < len(network.graph)
-        for other in others:
-            assert [said(total) for total in other.totals] == [said(total) for total in first.totals]
-    return partial_sums
+    for other in others:
+        assert [said(total) for total in other.totals] == [said(total) for total in first.totals]
 
 
 def said(total: Total | None) -> Any:
@@ -257,7 +199,7 @@ def said(total: Total | None) -> Any:
 def path_of(size: int, liar: int) -> tuple[list[Recorded], Recorded]:
     """Processes on a path, one of which will lie."""
     network = Network(0)
-    network.graph, network.left = nx.path_graph(size), 0
+    network.graph = nx.path_graph(size)
     network.graphs = [network.graph] * ROUNDS
     network.under_way = {(i, j): deque() for i, j in network.graph.to_directed().edges}
     processes = [Recorded(network, rank) for rank in range(size)]

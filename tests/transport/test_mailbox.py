@@ -165,7 +165,7 @@ def signing(genuine: bytes = b"signed") -> tuple[Mailbox, Sender, Sender]:
     return mailbox, Sender(mailbox, 1), Sender(mailbox, 2)
 
 
-@pytest.mark.parametrize("kind", [Kind.SHARE, Kind.ROWS, Kind.OBITUARY, Kind.ABORT])
+@pytest.mark.parametrize("kind", [Kind.SHARE, Kind.ROWS, Kind.ABORT])
 def test_what_travels_needs_its_origin_s_signature(kind: Kind) -> None:
     mailbox, one, two_ = signing()
     box = mailbox.begin(("collect" if kind is Kind.ROWS else "gather", 0), 0)

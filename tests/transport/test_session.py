@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 
-from admmnet.errors import AdmmnetError, RequestError, RunError
-from admmnet.identity.keys import Identity, statement
+from admmnet.errors import RequestError, RunError
+from admmnet.identity.keys import Identity
 from admmnet.transport.hosts.network import Network, Peer
 from admmnet.transport.zmq.membership import Membership, check_size
 from admmnet.transport.zmq.sockets import Deadlines
-from admmnet.transport.zmq.start import DRAWN
 from admmnet.transport.zmq.wire import MOST, Frame, Kind, as_json, encode
-from admmnet.transport.zmq.words import NONCES, SignedWords
 
 LINK = b"l" * 16
+PLAIN = {"quorum": 2, "strikes": 5, "regroup_deadline": 9.0, "give_up": 9.0}
 
 
 class Alone(Membership):
@@ -28,14 +27,14 @@ class Alone(Membership):
         peers = [Peer(i, f"ipc://{folder}/{i}", None, who.public) for i, who in enumerate((own, other))]
         limits = Deadlines(connect=5.0, heartbeat=100.0, round=100.0, shutdown=0.1)
         network = Network("path:2", ((0, 1),), tuple(peers), curve=False)
-        super().__init__(network, 0, settings=settings or {}, keys=None, identity=own, deadlines=limits, on_loss="stop")
+        super().__init__(network, 0, settings=settings or {}, keys=None, identity=own, deadlines=limits, **PLAIN)
         self.other = other
         self.blamed: list[str] = []
         self.again = 0
         self.links[1].id = LINK
         self.mailbox.open(1, LINK)
 
-    def lose(self, process: int, reason: str) -> None:
+    def lose(self, process: int, reason: str, cause: Any = "forged") -> None:
         self.blamed.append(reason)
 
     def resend(self, peer: int, after: int = 0) -> None:
@@ -104,7 +103,7 @@ def test_an_excuse_says_what_it_must_and_nothing_else(alone: Alone, value: Any, 
         Frame(Kind.WAITING, bytes(16), 1),  # of another session
         Frame(Kind.HELLO, bytes(16), 7),  # of no neighbour
         Frame(Kind.ABORT, LINK, 1, sequence=9),  # after a hole
-        Frame(Kind.OBITUARY, LINK, 1, origin=1, sequence=1),  # not signed
+        Frame(Kind.ABORT, LINK, 1, origin=0, sequence=1),  # not signed
     ],
     ids=lambda frame: frame.kind.name,
 )
@@ -119,7 +118,7 @@ def test_an_honest_process_sends_nothing_that_is_too_long(tmp_path: Path, alone:
     sent: list[bytes] = []
     alone.links[1].up = True
     alone.sockets.send = lambda process, data: sent.append(data)  # type: ignore[method-assign]
-    alone.words.begin({0: b"0", 1: b"1"})
+    alone.words.start, alone.around = "ab" * 32, frozenset({1})
     alone.say_waiting(list(range(10**6)))
     alone.abort(3, "\U0001f600" * 10**6)
     assert len(sent) == 2
@@ -130,51 +129,19 @@ def test_an_honest_process_sends_nothing_that_is_too_long(tmp_path: Path, alone:
         Alone(tmp_path, {"labels": "x" * 2**16})
 
 
-class Ended(Exception):
-    """What the process would end with."""
+def test_turns_of_another_start_are_late(alone: Alone) -> None:
+    """What a neighbour sends belongs to the start that it has named on this link."""
+    one, other = bytes(32), bytes(range(32))
+    alone.mailbox.begin_start(one)
+    for number, (name, fate) in enumerate(((one, "late"), (other, "late")), start=1):
+        before = alone.mailbox.counts[fate]
+        alone._arrive(encode(Frame(Kind.START, LINK, 1, sequence=2 * number - 1, payload=name)), None)
+        alone._arrive(encode(Frame(Kind.VECTOR, LINK, 1, origin=1, sequence=2 * number)), None)
+        assert alone.mailbox.counts[fate] - before == (name != one)
 
 
-def number(who: Identity, nonce: str) -> Frame:
-    """Frame with the number of process 1, signed for no run, as in every start."""
-    payload = as_json(nonce)
-    words = who.sign(statement("word", "SHARE", b"", NONCES, 1, 0, payload))
-    return Frame(Kind.SHARE, LINK, 1, channel=NONCES, origin=1, payload=payload, words=words)
-
-
-@pytest.mark.parametrize("after", [False, True], ids=["before the other's word", "after it"])
-def test_who_repeats_an_old_number_ends_the_start_and_gets_nobody_blamed(alone: Alone, after: bool) -> None:
-    """Process 0 has an old number of process 1, which has the true one."""
-
-    def end(error: AdmmnetError) -> NoReturn:
-        raise Ended(str(error))
-
-    alone.end = end  # type: ignore[method-assign]
-    drawn = alone.mailbox.begin(DRAWN, 0)
-    drawn[-1, 0] = alone.say(Kind.SHARE, NONCES, 0, as_json("0"))
-    alone._arrive(encode(number(alone.other, "old")._replace(sequence=1)), None)
-    assert alone.words.run
-    assert not alone.agreed
-    if after:
-        theirs = SignedWords(alone.other, [alone.identity.public, alone.other.public])
-        theirs.begin({0: as_json("0"), 1: as_json("true")})
-        word = theirs.sign(Kind.SHARE, NONCES, 1, 1, as_json(None))
-        news = Frame(Kind.SHARE, LINK, 1, NONCES, origin=1, round=1, payload=as_json(None), words=word)
-    else:
-        news = number(alone.other, "true")
-    with pytest.raises(Ended, match=r"as words of agent 1 show: .* nothing was charged; start again"):
-        alone._arrive(encode(news._replace(sequence=2)), None)
-    assert not alone.blamed
-
-
-def test_a_start_is_agreed_once_all_have_signed_the_name_of_the_run(alone: Alone) -> None:
-    theirs = SignedWords(alone.other, [alone.identity.public, alone.other.public])
-    drawn = alone.mailbox.begin(DRAWN, 0)
-    drawn[-1, 0] = alone.say(Kind.SHARE, NONCES, 0, as_json("0"))
-    alone._arrive(encode(number(alone.other, "1")._replace(sequence=1)), None)
-    assert alone._missing() == [1]
-    theirs.begin({0: as_json("0"), 1: as_json("1")})
-    assert theirs.run == alone.words.run
-    word = theirs.sign(Kind.SHARE, NONCES, 1, 1, as_json(None))
-    news = Frame(Kind.SHARE, LINK, 1, NONCES, origin=1, round=1, sequence=2, payload=as_json(None), words=word)
-    alone._arrive(encode(news), None)
-    assert alone._missing() == []
+def test_a_word_that_is_none_is_counted_against_its_sender(alone: Alone) -> None:
+    for number in range(1, 9):
+        assert not alone.blamed
+        alone._arrive(encode(Frame(Kind.WORD, LINK, 1, sequence=number, payload=b"x" * 80)), None)
+    assert alone.blamed == ["what an agent says of a start is not written as such words are"]

@@ -154,7 +154,7 @@ def check(strand: Strand, *, account: bool = False, keep: bool = True) -> Verifi
         total, before = Total(**total_line(totals, reading)), digest(raw)
         events: list[tuple[int, Event, dict[str, Any]]] = []
         starts, resumed, changed, head = [Start(filter=reading.account)], list[int](), list[Changed](), None
-        finished, count, last_round, last = False, 0, EARLIEST, 0
+        finished, count, last_round, last, charged = False, 0, EARLIEST, 0, -1
         for number, data in lines:
             link = b'"previous":"%b"}' % before.encode()
             if data.startswith(b'{"kind":"event"') and data.endswith(link):
@@ -165,7 +165,7 @@ def check(strand: Strand, *, account: bool = False, keep: bool = True) -> Verifi
                 if charge.round < last_round:
                     raise CheckFailed(f"round {charge.round} stands behind round {last_round}")
                 total, payer, count = charge.total, reading, count + 1
-                last_round, last = charge.round, max(last, charge.round)
+                last_round, last, charged = charge.round, max(last, charge.round), max(-1, charge.round)
                 if keep:
                     events.append((charge.round, event, {**msgspec.to_builtins(charge), "previous": before}))
             else:
@@ -181,9 +181,9 @@ def check(strand: Strand, *, account: bool = False, keep: bool = True) -> Verifi
                     reading, header = checks.run_contract(line, header).over_account(), line
                     facts = checks.LedgerFacts.of(header)
                     starts.append(Start(before, number, count, reading.account))
-                    last_round = EARLIEST
+                    last_round, charged = EARLIEST, -1
                 elif isinstance(line, StartLine):
-                    if account or line.round <= max(last_round, -1):
+                    if account or line.round <= charged or line.round < last_round:
                         raise CheckFailed(f"is no start of round {line.round}, which the lines before it have passed")
                     payer = reading = checks.start_contract(line, header, reading)
                     left, last_round = _whole(reading), line.round

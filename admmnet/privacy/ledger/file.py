@@ -211,15 +211,22 @@ class Ledger(MemoryLedger):
         """What had been spent, of its account, too, when the start that begins with a round was planned, or by now."""
         return self._changed[round][0] if round in self._changed else self._spanned
 
-    def begin(self, round: int, slots: Count, neighbours: tuple[int, ...], weight: float | None) -> None:
-        """Go on under the slots of a changed start, which are written down; once, whatever start repeats it.
+    @property
+    def planned(self) -> int:
+        """First round here of the changed start that was planned last, ``BEFORE`` for none."""
+        return max(self._changed, default=BEFORE)
+
+    def begin(
+        self, round: int, slots: Count, neighbours: tuple[int, ...], weight: float | None, *, repeated: bool = True
+    ) -> None:
+        """Go on under the slots of a changed start, which are written down; once, if it may be ``repeated``.
 
         Raises
         ------
         RequestError
             If the run had other slots in it before it was interrupted.
         """
-        if round not in self._changed:
+        if round not in self._changed or not repeated:
             self._changed[round] = self._spanned, slots
             self.renew(slots)
             line = StartLine(

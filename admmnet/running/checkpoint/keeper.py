@@ -19,22 +19,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from admmnet.data.records import Records, arrays_of
-from admmnet.errors import RequestError
+from admmnet.errors import RequestError, StartEnded
 from admmnet.faults.clock import VirtualClock
 from admmnet.files import sync
 from admmnet.graph.tree import spanning_tree
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.holder.outbox import Outbox
 from admmnet.log import say
+from admmnet.privacy.ledger import audit, lines
 from admmnet.privacy.ledger.file import BEGINNING, Place
-from admmnet.record.folder import CHECKPOINT
+from admmnet.record.folder import CHECKPOINT, ledger_path
 from admmnet.running.checkpoint.outbox import FILES, OutboxFile, Past, read_outboxes
 from admmnet.running.checkpoint.packing import damaged, digest, pack, read_archive, unpack, write_archive
-from admmnet.running.checkpoint.state import State, node_state, restore_block, restore_node, states_taken
+from admmnet.running.checkpoint.state import State, move_on, node_state, restore_block, restore_node, states_taken
 from admmnet.running.node import Node
 from admmnet.running.readout import TailAverage
-from admmnet.transport import Transport
+from admmnet.transport import Begun, Transport
 from admmnet.transport.collective import run_on_all
+from admmnet.types import BEFORE
 from admmnet.version import __version__
 
 if TYPE_CHECKING:
@@ -76,13 +78,16 @@ class Keeper:
         self.notes: tuple[str, ...] = ()  # what the reader of the run must know of its resumption
         self.places: dict[int, Place] = {}  # where the agents' ledgers stood
         self.past: dict[int, Past] = {}  # what their doors have answered since; none in seeded runs
+        self.source = 0  # rounds of the checkpoint that is gone on from
+        self._spent: dict[int, int] = {}  # last rounds of agents that were charged before such a start
+        self._jump = 0  # how often streams are moved on, so that a changed start draws nothing that was drawn
         self.void = range(0)  # rounds of masked sums of which some have their part, and some have not
         self._states: dict[str, State] = {}
         self._network: State = {}
         self._prints: dict[str, str] = {}
         self._outbox: OutboxFile | None = None
         if self._every is None and run.resume is None:
-            self.start = 0
+            self.start = self.source = 0
             return
         if self._seeded:
             self._prints = {str(i): _print_of(*plan.holders[i]) for i in transport.agents}
@@ -96,6 +101,8 @@ class Keeper:
 
     def open_outboxes(self, agents: Sequence[Node]) -> None:
         """Give the doors what they have answered in earlier starts; from now on they note their answers."""
+        for agent in agents if self._jump else ():
+            agent.door.outbox = Outbox(self.starts[-1].name, {}, self._spent[agent.id] + 1)  # until then it is silent
         for agent in agents if self.kept else ():
             past = self.past[agent.id]
             agent.door.marks |= past.marks
@@ -113,6 +120,8 @@ class Keeper:
         for block in blocks:
             for node in block:
                 restore_node(node, self._states[f"agent {node.id}"], seeded=self._seeded)
+                for stream in node.door.secret.streams.values() if self._jump else ():
+                    move_on(stream, self._jump)
             for name, solver in self._solver_of(block, self.start).items():
                 restore_block(solver, self._states[name])
         tail.count = int(self._network["count"])
@@ -135,6 +144,9 @@ class Keeper:
         """Write down what the doors have answered in a round, before it is sent; RunError if the disk refuses."""
         if self._outbox is not None:
             self._outbox.write(round, nodes)
+        for node in nodes if self._jump else ():
+            if node.door.outbox is not None:
+                node.door.outbox.take()
 
     def save(
         self, done: int, blocks: Sequence[Sequence[Node]], tail: TailAverage, clock: VirtualClock | None = None
@@ -171,6 +183,8 @@ class Keeper:
             "settings": self._settings,
             "round": done,
             "encoding": self.known,
+            "lineage": self._lineage(),
+            "facts": {} if (begun := self._transport.world.start) is None else begun.facts,
             "agents": self._total,
             "starts": [list(start) for start in self.starts],
             "ledgers": {str(i): list(place) for i, place in places.items()},
@@ -201,10 +215,15 @@ class Keeper:
         solver = block[0].door.secret.solver.block if self._seeded and len(block) > 1 and done > 0 else None
         return {} if solver is None else {f"block {min(node.id for node in block)}": solver}
 
+    def _lineage(self) -> int:
+        """Number of the changed start that rounds belong to, 0 for none."""
+        begun = self._transport.world.start
+        return 0 if begun is None else begun.lineage
+
     def _forget(self, done: int) -> None:
-        """Remove what nobody needs: others may be some rounds behind; after a loss the last whole one may be older."""
+        """Remove what nobody needs: others may be some rounds behind."""
         world, every = self._transport.world, self._every or 1
-        if self._transport.lost or not (world.rank == 0 or not world.shared_folder):
+        if not (world.rank == 0 or not world.shared_folder):
             return
         needed = (done - self._apart - 1) // every * every
         for old in self._generations():
@@ -220,6 +239,8 @@ class Keeper:
         """Round with which all begin, or the stage before it; what they go on from is read."""
         world = self._transport.world
         mine = run_on_all(world, self._candidates) if resumed else {0: []}
+        if (begun := world.start) is not None:
+            return self._formed(begun, mine, resumed=resumed)
         offers = [_offer(said) for said in world.gather([secrets.token_hex(8), sorted(mine)]) if said is not None]
         common = set(mine).intersection(*(whole for _, whole in offers))
         if not common:
@@ -230,6 +251,35 @@ class Keeper:
         start = max(common)
         run_on_all(world, lambda: self._load(mine[start], start, resumed=resumed))
         self.starts.append(Start(offers[0][0], start))
+        return self._went_on(start, resumed=resumed)
+
+    def _formed(self, begun: Begun, mine: Mapping[int, list[Path]], *, resumed: bool) -> int:
+        """First round of a start that agents on hosts of their own have formed, each with what it has."""
+        world, start = self._transport.world, begun.round
+        if begun.rule != "replay" and begun.changed is None:  # nothing was charged but in stages
+            start = self.first if resumed else 0
+
+        def read() -> None:
+            if begun.changed is not None and start <= 0 and self.first < 0:
+                raise StartEnded("an agent is away before the first round: the sums there need all")
+            if begun.rule == "replay" and start not in mine:
+                raise RequestError(f"{self._folder} does not hold the checkpoint of {_since(start)} that it had")
+            changed = begun.rule != "replay" and begun.changed is not None
+            self.source = max(mine) if changed else start
+            self._load(mine.get(self.source, []), self.source, resumed=resumed)
+            if changed and self._seeded:  # its charges stand: they are not those of this start
+                self._jump = begun.number
+                for i in self._transport.agents:
+                    path = ledger_path(self._folder.parent, i, self._total)
+                    self.places[i], self._spent[i] = _place_of(path, start)
+
+        run_on_all(world, read)
+        self.starts.append(Start(begun.name[:16], start))
+        return self._went_on(start, resumed=resumed)
+
+    def _went_on(self, start: int, *, resumed: bool) -> int:
+        world = self._transport.world
+        self.source = start if world.start is None else self.source
         if not resumed:
             return start
         if world.rank == 0 or not world.shared_folder:
@@ -325,6 +375,14 @@ class Keeper:
                 f"the checkpoint {path} belongs to other settings: config.toml, the topology or the data set was "
                 "changed since; put it back, or run anew"
             )
+
+
+def _place_of(path: Path, round: int) -> tuple[Place, int]:
+    """Where a ledger stands as it is, before a round, and the last that it charges; CheckFailed if it is damaged."""
+    strand = audit.whole_lines(path)
+    book = audit.check(strand)
+    charged = max((charged for charged, _, _ in book.events), default=BEFORE)
+    return Place(round, book.count, len(strand.lines), lines.digest(strand.lines[-1][1])), charged
 
 
 def _offer(said: Any) -> tuple[str, set[int]]:

@@ -43,8 +43,6 @@ def node_state(node: Node, *, seeded: bool) -> State:
     agent = node.agent
     state = {name: np.asarray(getattr(agent, name)) for name in _COUNTS}
     state |= {"marks": _words(node.door.marks)} | kept_state(agent.state)
-    if node.moved is not None:
-        state["moved"] = node.moved
     if not seeded:
         return state
     secret = node.door.secret
@@ -125,7 +123,6 @@ def restore_node(node: Node, state: State, *, seeded: bool) -> None:
         setattr(agent, name, state[name].item())
     node.door.marks |= frozenset(state["marks"].tolist())
     _set_fields(agent.state, _below("state", state))
-    node.moved = state["moved"].copy() if node.moved is not None and "moved" in state else node.moved
     if not seeded:
         return
     secret = node.door.secret
@@ -203,6 +200,12 @@ def _stream(stream: np.random.Generator) -> NDArray[np.uint64]:
     state = stream.bit_generator.state
     words = [part for key in ("state", "inc") for part in divmod(state["state"][key], 2**64)]
     return np.array([*words, state["has_uint32"], state["uinteger"]], dtype=np.uint64)
+
+
+def move_on(stream: np.random.Generator, times: int) -> None:
+    """Move a seeded stream so far on that it gives nothing that it has given, or will give elsewhere."""
+    bits: Any = stream.bit_generator
+    bits.state = bits.jumped(times).state
 
 
 def _set_stream(stream: np.random.Generator, words: Sequence[Any]) -> None:

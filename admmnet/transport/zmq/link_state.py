@@ -6,11 +6,10 @@ import hashlib
 import json
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any
 
 from admmnet.errors import printable, short
 from admmnet.transport.hosts.network import Network
-from admmnet.transport.zmq.wire import NO_LINK, Hello, Kind
+from admmnet.transport.zmq.wire import NO_LINK, Hello
 
 
 @dataclass
@@ -25,16 +24,12 @@ class Link:
     """Number of the last numbered frame."""
     log: deque[tuple[int, bytes]] = field(default_factory=deque)
     """Numbered frames that the neighbour may not have."""
-    held: list[tuple[Kind, dict[str, Any]]] = field(default_factory=list)
-    """Numbered frames from before both ends knew each other: what others sent that must be passed on."""
     up: bool = False
     """Whether the line stands."""
     down_since: float | None = None
     """When it was cut."""
     fault: str = ""
     """Why it does not come up, as far as ZeroMQ says."""
-    waiting_at: float = 0.0
-    """When the neighbour last told that it waits for somebody else."""
     gap: bool = False
     """Whether frames are missing that it was asked to send again."""
     unconfirmed: int = 0

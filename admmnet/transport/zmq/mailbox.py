@@ -36,7 +36,7 @@ class Fate(StrEnum):
     NOW = "now"  # of the turn that is waited for, or for the links themselves
     EARLY = "early"  # kept for the next turn
     KNOWN = "known"  # travelled here by another way already; as it should be
-    LATE = "late"  # of a turn that is over: dropped
+    LATE = "late"  # of a turn or start that is over: dropped
     DUPLICATE = "duplicate"  # came already: dropped
     GAP = "gap"  # frames before it are missing: dropped, and asked for again
     FOREIGN = "foreign"  # of another session, of no neighbour, or under another process's name: dropped
@@ -71,6 +71,8 @@ class Mailbox:
         self._identities, self._genuine = dict(identities), genuine
         self._links: dict[int, bytes] = {}
         self.received = dict.fromkeys(identities, 0)
+        self._start = b""  # name of the start whose turns are taken
+        self._in = dict.fromkeys(identities, b"")  # of that whose turns a neighbour sends
         self.counts = {str(fate): 0 for fate in COUNTED}
         self._first: dict[Topic, int] = {}  # the oldest turn of a topic that is not over
         self._begun: dict[Topic, int] = {}
@@ -85,8 +87,16 @@ class Mailbox:
         self._links[peer] = link
 
     def shut(self, peer: int) -> None:
-        """Take nothing more of a neighbour."""
+        """Take nothing more of a neighbour, until a link is opened anew."""
         self._links.pop(peer, None)
+        self.received[peer], self._in[peer] = 0, b""
+
+    def begin_start(self, name: bytes) -> None:
+        """Forget all turns, and take those of the start of this name from now on."""
+        for kept in (self._first, self._begun, self._boxes, self._turns):
+            kept.clear()
+        self._kept = dict.fromkeys(self._kept, 0)
+        self._start = name
 
     def belongs(self, frame: Frame, identity: str | None) -> bool:
         """Whether a frame comes from the neighbour that it names as its sender."""
@@ -114,6 +124,11 @@ class Mailbox:
         if frame.sequence > self.received[peer] + 1:
             return Fate.GAP
         self.received[peer] = frame.sequence
+        if frame.kind is Kind.START:
+            self._in[peer] = frame.payload
+        here = self._in[peer] == self._start
+        if not here and (topic is not None or (frame.kind in SIGNED and frame.origin != peer)):
+            return Fate.LATE
         if topic is not None:
             return self._keep(frame, topic)
         return Fate.NOW if frame.kind not in SIGNED or self._genuine(frame) else Fate.FORGED
@@ -123,7 +138,7 @@ class Mailbox:
         # what travels has come from its origin, whoever passed it on
         key = (-1 if travels else peer, frame.origin)
         known = self._boxes.get((topic, turn), {}).get(key)
-        if known is not None and frame.kind is not Kind.UP:
+        if known is not None:
             if not travels or known.payload == frame.payload:
                 return Fate.KNOWN if travels else Fate.DUPLICATE
             return Fate.TWICE if self._genuine(frame) else Fate.FORGED
@@ -136,7 +151,6 @@ class Mailbox:
             return Fate.FULL
         if travels and not self._genuine(frame):
             return Fate.FORGED
-        # a known one is of an earlier attempt at the same sum
         self._boxes.setdefault((topic, turn), {})[key] = frame
         turns = self._turns.setdefault((topic, peer), {})
         turns[turn] = turns.get(turn, 0) + size

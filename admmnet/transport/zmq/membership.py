@@ -1,22 +1,23 @@
-"""Which processes live, and what becomes of a run when one is lost or ends it (docs/hosts.md, "Deadlines").
+"""What one process owes to, and is owed by, the others in a start, and what ends it (docs/starts.md, docs/hosts.md).
 
-No thread: everything happens while the process waits for something, and every wait is one poll. A process that waits
-tells the neighbours so once a pulse; so the round deadline runs against the process that really hangs, and its own
-neighbours alone accuse it. What they have signed travels on, and ``accusations`` says who is lost by it.
+No thread: everything happens while the process waits for something, and every wait is one poll. Nobody is given up
+inside a start. A fault ends it, here by ``StartEnded``; ``meet`` forms the next one in the same process.
 """
 
 from __future__ import annotations
 
+import atexit
 import time
 from collections.abc import Callable, Set
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from admmnet.errors import AdmmnetError, RunError, StartEnded, says
-from admmnet.graph.simple import parts_of
-from admmnet.transport.zmq.accusations import Accusations
+from admmnet.transport.starts import Ended, Standing, Start
 from admmnet.transport.zmq.mailbox import Topic, topic_of
-from admmnet.transport.zmq.start import DRAWN, Meeting
-from admmnet.transport.zmq.wire import HEADER, LIMIT, MOST, Abort, BadFrame, Frame, Kind, Obituary, as_json
+from admmnet.transport.zmq.start import Meeting
+from admmnet.transport.zmq.wire import HEADER, LIMIT, MOST, Abort, Frame, Kind, as_json
+from admmnet.transport.zmq.words import SIGNED
 
 ENDS = (2, 3, 4)
 """Exit codes with which another process can end this one: neither as if all were well, nor as a person at this one."""
@@ -24,6 +25,8 @@ TOLD = 1000
 """Letters of a reason that others are told: as many as they show."""
 STANDSTILL = 2.0
 """Seconds by which a process may look at the clock too late before it takes itself for stopped meanwhile."""
+FIRST, LEAST, LONGER = 600.0, 60.0, 20.0
+"""Of an automatic round deadline: seconds in the first round, the least afterwards, and how many longest rounds."""
 
 
 def check_size(size: int, what: str, kind: Kind) -> None:
@@ -33,21 +36,11 @@ def check_size(size: int, what: str, kind: Kind) -> None:
         raise RunError(f"{what} has {size} bytes; a message carries at most {most}")
 
 
-class Lost(StartEnded):
-    """A ``process`` is lost, and the run ends with it.
-
-    ``told``: another process tells the user; of processes that one command started, one speaks for all.
-    """
-
-    told = False
-
-    def __init__(self, message: str, process: int) -> None:
-        super().__init__(message)
-        self.process = process
-
-
 class RunEnded(StartEnded):
-    """Another process has ended the run, with an exit code of its own; ``told`` as of ``Lost``."""
+    """Another process has ended the run, with an exit code of its own.
+
+    ``told``: it tells the user; of processes that one command started, one speaks for all.
+    """
 
     told = False
 
@@ -57,34 +50,77 @@ class RunEnded(StartEnded):
 
 
 class Membership(Meeting):
-    """What one process owes to, and is owed by, the others; arguments are those of ``Session`` and two more.
+    """A process in the starts of a run; arguments are those of ``Meeting`` and three more.
 
-    ``on_loss`` is "stop" or "continue". With ``shared_folder`` all processes write one run folder, for one user: then
-    one of them reports an error of all. ``lost`` maps lost processes to the round in which they were missed,
-    ``watchers`` are called with both; ``round`` is the one that this process is in, for the news of losses, ``due`` the
-    one of which it owes its part, for the news that it leaves.
+    With ``shared_folder`` all processes write one run folder, for one user: then one of them reports an error of all.
+    Where the process ``goes_on``, a fault ends the start, else the run, of which all are told. ``automatic`` says that
+    the round deadline follows from the longest round.
+
+    Attributes
+    ----------
+    ended_as : Ended or None
+        How the last start has ended here.
+    round : int
+        The round that this process is in, for messages.
     """
 
-    def __init__(self, *session: Any, on_loss: str, shared_folder: bool = False, **more: Any) -> None:
-        super().__init__(*session, **more)
-        self.graph, self.size = self.network.graph(), len(self.network.peers)
-        self.evidence = Accusations(self.graph, self.rank)
-        self.round, self.due, self.lost = 0, 0, dict[int, int]()
-        self.watchers: list[Callable[[int, int], None]] = []
+    def __init__(
+        self, *session: Any, shared_folder: bool = False, goes_on: bool = False, automatic: bool = False, **more: Any
+    ) -> None:
+        self.members, self.around = frozenset[int](), frozenset[int]()
+        self.shared_folder, self.goes_on, self._closing = shared_folder, goes_on, False
+        self._staging = False
+        self._automatic, self._longest = automatic, 0.0
+        self.round = self._rounds = self.step = 0
+        self.sent: dict[int, int] = {}
         self.ended: AdmmnetError | None = None
-        self.shared_folder, self.on_loss, self._closing = shared_folder, on_loss, False
-        self._news = self._evident = 0.0  # when a process was lost last, and when anything was said of one
-        self._failing: dict[int, float] = {}  # accused neighbours, and since when they have failed without a break
+        self.ended_as: Ended | None = None
+        self._cause: tuple[Any, list[int], str] | None = None
+        self._lacking: Callable[[], Set[int]] = set
+        self._idle_since = self._computed = self._round_begun = 0.0
+        super().__init__(*session, **more)
+        atexit.register(self.close)
+
+    # starts
+
+    def begin(self, start: Start) -> None:
+        """See ``Meeting.begin``."""
+        propose, name = start.propose, bytes.fromhex(start.name)
+        self._entered = self.start = start
+        self.members, self.ended_as, self._cause = frozenset(propose.members), None, None
+        self.around = frozenset(sum(edge) - self.rank for edge in propose.edges if self.rank in edge)
+        self.step, self.sent, self._rounds, self._lacking, self._waited_for = 0, {}, 0, set, []
+        self._idle_since, self._computed = time.monotonic(), 0.0
+        self.words.start, self._staging = start.name, False
+        self.mailbox.begin_start(name)
+        for peer in self.around:
+            self.send(peer, Kind.START, payload=name)
+
+    def meet(self, standing: Standing, *, fresh: bool = False) -> Start:
+        """See ``Meeting.meet``; ``standing`` need not say how the last start has ended."""
+        ended = self.ended_as or standing.ended
+        if ended is not None and ended.start == 0 and not self.run:
+            ended = None
+        return super().meet(standing._replace(ended=ended), fresh=fresh)
+
+    def _deadline(self) -> float:
+        """Seconds that a neighbour may take for its part of a round."""
+        if not self._automatic:
+            return self.deadlines.round
+        return max(LEAST, LONGER * self._longest) if self._rounds else FIRST
 
     # waiting
 
     def wait(self, missing: Callable[[], Set[int]]) -> None:
-        """Serve the links until nothing is missing from processes that live; raise what has ended the run."""
+        """Serve the links until nothing is missing from other members; raise what has ended the start or the run."""
         if self.ended is not None:
             raise self.ended
         begun = time.monotonic()
+        self._computed, self._lacking = begun - self._idle_since, missing
+        self.check(begun)
         look = begun + self.deadlines.pulse
         while absent := missing():
+            self._waited_for = sorted(absent)
             self.serve(look - time.monotonic())
             now = time.monotonic()
             if now >= look:
@@ -92,76 +128,134 @@ class Membership(Meeting):
                     begun = now
                 if absent := absent & missing():
                     self.waiting.look(begun, now, map(self.names.__getitem__, sorted(absent)))
-                    self._look(absent, max(begun, self._news), now)
+                    self._look(absent, begun, now)
                 look = now + self.deadlines.pulse
+            self.check(begun)
+        self._idle_since, self._lacking, self._waited_for = time.monotonic(), set, []
         self.waiting.since = None
 
     def share(self, kind: Kind, topic: Topic, turn: int, payload: bytes) -> dict[int, bytes | None]:
-        """Send everybody this process's part of a turn, which travels on; return the others', None of lost ones."""
+        """Send everybody this process's part of a turn, which travels on; return the others', None of no members."""
         check_size(len(payload), "what a process shares with all", kind)
         box = self.mailbox.begin(topic, turn)
         for early in self.mailbox.kept(topic, turn + 1).values():
             self.pass_on(early)
         box[-1, self.rank] = self.say(kind, topic[1], turn, payload)
-        others = set(range(self.size)) - {self.rank}
-        self.wait(lambda: {q for q in others if (-1, q) not in box and q not in self.lost})
+        others = self.members - {self.rank}
+        self.take_turn(self.around, lambda: {q for q in others if (-1, q) not in box})
         self.mailbox.finish(topic, turn)
-        return {q: box[-1, q].payload if (-1, q) in box else None for q in others}
+        return {q: box[-1, q].payload if q in others else None for q in range(self.size) if q != self.rank}
+
+    def quit(self, error: StartEnded) -> None:
+        """Leave a start that something else has ended."""
+        process = error.process
+        self._cause = ("down" if process in self.around else "heard", [process], "") if process is not None else None
+        self._cause = self._cause or ("failed", [], "")
+        with suppress(StartEnded):
+            self.check()
+
+    def take_turn(self, to: Set[int], missing: Callable[[], Set[int]]) -> None:
+        """Wait for others in a turn of this step, once neighbours have been sent this process's part of it."""
+        self.sent |= dict.fromkeys(to, self.step)
+        self.wait(missing)
+        self.step += 1
 
     def _look(self, absent: Set[int], begun: float, now: float) -> None:
-        """Tell the neighbours that this process waits, and judge them."""
-        self.say_waiting(sorted(absent))
-        # what a process far away owes comes through neighbours: any of them may be what hangs; and an accused one may
-        # owe this process nothing
-        suspects = set(absent if absent <= self.links.keys() else self.links) | self.evidence.accused.keys()
-        for peer in self.links.keys() - self.lost.keys():
-            fault = self._fault(peer, peer in suspects, peer in absent, begun, now)
-            if fault is None:
-                self._failing.pop(peer, None)
-                continue
-            self.lose(peer, fault)
-            since, limit = (self._failing.setdefault(peer, now), 2 * self.deadlines.round + self.deadlines.heartbeat)
-            if peer in suspects and peer not in self.lost and now - since > limit:
-                self.fail(
-                    StartEnded(
-                        f"{self.names[peer]} fails this process ({fault}), but after {limit:g} s most of its "
-                        f"neighbours do not say so: this process, {self.names[self.rank]}, leaves the run"
-                    )
+        """End the start where a neighbour, or somebody far away, fails for too long."""
+        deadline = self._deadline()
+        for peer in sorted(absent & self.around):
+            if self.links[peer].farewell:
+                self.lose(peer, "it has left the run", "down")
+            elif now - begun > deadline:
+                garbled = self.links[peer].garbled
+                unread = f"; {garbled} frames from it could not be read" if garbled else ""
+                self.lose(
+                    peer,
+                    f"its host answers, but what is waited for did not come within {deadline:g} s (round deadline): it "
+                    f"hangs, or needs a longer --round-deadline{unread}",
+                    "late",
                 )
-        limit = self._patience + self.deadlines.round
-        if now - max(begun, self._evident) > limit:
+        if self._cause is None and now - begun > 2 * deadline:  # its neighbours have had time to say so
             whom = ", ".join(self.names[process] for process in sorted(absent))
-            self.fail(
-                StartEnded(
-                    f"what {whom} must do did not come within {limit:g} s, in which every process could have done its "
-                    f"part: this process, {self.names[self.rank]}, leaves the run"
-                )
-            )
+            self._cause = "late", [], f"what {whom} must do did not come within {2 * deadline:g} s"
 
-    def _fault(self, peer: int, suspect: bool, absent: bool, begun: float, now: float) -> str | None:
-        """What a neighbour is accused of, if anything."""
-        link, round = self.links[peer], self.deadlines.round
-        if link.farewell:
-            return "it has left the run" if suspect else None
-        if link.down_for(now) > self.deadlines.grace:
-            return (
+    # the end of a start
+
+    def lose(self, process: int, reason: str, cause: Any = "forged") -> None:
+        """See ``Session.lose``: the next ``check`` ends the start; who is not in one is heard no more."""
+        if self._closing or self._cause is not None or self._staging:
+            return
+        if self.start is None or process not in self.members:
+            if process in self.links and cause == "forged" and process not in self._closed:
+                self.links[process].fault = reason
+                self.shut(process)
+            return
+        about = f"{self.names[process]} is lost in round {self.round}: {reason}"
+        self._cause = cause if process in self.around else "heard", [process], about
+
+    def line(self, peer: int, *, up: bool) -> None:
+        """See ``Session.line``."""
+        super().line(peer, up=up)
+        if not up and self.start is not None and peer in self.around:
+            anew = "its process has ended and was started anew"
+            gone = (
                 "its process or host has ended, or cannot be reached any more "
                 f"(heartbeat deadline {self.deadlines.heartbeat:g} s)"
             )
-        if suspect and now - max(begun, link.waiting_at) > round:
-            garbled = f"; {link.garbled} frames from it could not be read" if link.garbled else ""
-            return (
-                f"its host answers, but what is waited for did not come within {round:g} s "
-                f"(round deadline): it hangs, or needs a longer --round-deadline{garbled}"
-            )
-        if absent and now - max(begun, self._evident) > self._patience:
-            return f"it waits for others for more than {self._patience:g} s, in which all could have done their part"
-        return None
+            self.lose(peer, gone if self.links[peer].ready else anew, "down")
 
-    @property
-    def _patience(self) -> float:
-        """Seconds for which excuses count: all compute, one after the other, and one leaves for want of a majority."""
-        return (self.size + 2) * self.deadlines.round + 2 * self.deadlines.heartbeat
+    def check(self, begun: float | None = None) -> None:
+        """Leave the start if something has ended it; ``begun`` is when a wait has."""
+        over = self.regroup.over
+        if self._cause is None and over is not None and self.start is not None:
+            whom = ", ".join(self.names[process] for process in over.whom)
+            what = "come back" if over.cause == "returned" else "ended this start"
+            self._cause = over.cause, over.whom, f"{whom} has {what}"
+        if self._cause is None or self.start is None:
+            return
+        now, half = time.monotonic(), self._deadline() / 2
+        lacks = {} if begun is None else dict.fromkeys(sorted(self._lacking() & self.around), self.step)
+        late = list(lacks) if begun is not None and now - begun > half else []
+        cause, blamed, reason = self._cause
+        self.ended_as = Ended(
+            self.start.propose.number,
+            cause,
+            sent=dict(self.sent),
+            lacks=lacks,
+            late=late,
+            whom=[] if cause == "late" else list(blamed),
+            busy=not lacks and self._computed > half,
+        )
+        self.start, self._waited_for = None, []
+        error = StartEnded(reason)
+        if not self.goes_on:
+            self.fail(error)
+        error.shared = True
+        raise error
+
+    def stage(self, digest: str, seal: str) -> dict[int, tuple[str, str]]:
+        """Say that the last files are on the disk; return digests and seals of all who have said so, a quorum at least.
+
+        From here on nobody's failure ends another's run, but for that of so many that there is no quorum.
+        """
+        assert self.start is not None
+        self._staging, begun = True, time.monotonic()
+        self._post(self.regroup.stage(self.start.propose.number, digest, seal))
+        while self.regroup.named is None:
+            self.serve(self.deadlines.pulse)
+            if time.monotonic() > begun + self._deadline():
+                self._cause = "late", [], f"fewer than {self.quorum} agents have the last files on their disks"
+            self.check()
+        return {i: (said.digest, said.seal) for i, said in self.regroup.seals.items()}
+
+    def next_round(self, round: int) -> None:
+        """Note that a round begins."""
+        now = time.monotonic()
+        if self._rounds:
+            self._longest = max(self._longest, now - self._round_begun)
+        self._round_begun, self.round = now, round
+        self.regroup.progress(self._rounds)
+        self._rounds += 1
 
     # news
 
@@ -172,120 +266,56 @@ class Membership(Meeting):
             topic = topic_of(frame)
             if topic is not None and frame.round <= self.mailbox.last(topic):
                 self.pass_on(frame)  # else once this process is so far itself: no neighbour can be ahead of it by two
-            if topic == DRAWN:
-                self.draw()
-        elif frame.kind is Kind.WAITING:
-            # whoever waits for this process alone may be what hangs; the lost excuse nobody
-            if set(value.absent) - {self.rank} - self.lost.keys():
-                link.waiting_at = time.monotonic()
         elif frame.kind is Kind.AGAIN:
             now = time.monotonic()
             if now > link.answered_at + 0.5 * self.deadlines.pulse:  # else each word would cost this process many
                 link.answered_at = now
                 self.resend(peer, frame.acknowledged)
-        elif frame.kind is Kind.OBITUARY:
-            self._heard(frame, value)
+        elif frame.kind is Kind.WORD:
+            self.heard(frame)
         elif frame.kind is Kind.ABORT:
             self._ended_by(frame, value)
         elif frame.kind is Kind.BYE:
             link.farewell = True
             self.send(peer, Kind.ACKNOWLEDGE, numbered=False)
+        if self.ended_as is not None and self.start is None and topic_of(frame) is not None:
+            for j in self.ended_as.lacks.keys() - self._lacking():
+                self.regroup.got(j, self.ended_as.lacks[j])
 
-    def lose(self, process: int, reason: str) -> None:
-        """Accuse a neighbour, and tell everybody; again for another reason, which changes nothing."""
-        if self._closing:
-            return
-        if not self.agreed:
-            self.fail(RunError(f"{self.names[process]} fails before the run has begun: {reason}"))
-        if self.evidence.accuse(self.rank, process, self.round, reason):
-            self.say(Kind.OBITUARY, 0, self.round, as_json(Obituary(process, reason[:TOLD])))
-            self._reckon(process, f"{self.names[process]} is lost in round {self.round}: {reason}")
-
-    def _heard(self, frame: Frame, said: Obituary) -> None:
-        """Take in an accusation of a process by a neighbour of its."""
-        process, reason = said.process, said.reason
-        if process not in self.names:
-            raise BadFrame("payload")
-        if self._closing or not self.evidence.accuse(frame.origin, process, frame.round, reason):
-            return
-        self.pass_on(frame)
-        about = f"{self.names[process]} is lost in round {frame.round}: {reason}"
-        # of processes that one user has started, one voice speaks
-        self._reckon(process, about if self.shared_folder else says(self.names[frame.origin], about))
+    def spread(self, kind: Kind, *, besides: int | None = None, **fields: Any) -> None:
+        """See ``Session.spread``: what is signed for a start goes to its members alone."""
+        for peer in self.around if kind in SIGNED and self.words.start else self.links:
+            if peer != besides:
+                self.send(peer, kind, **fields)
 
     def contradicted(self, frame: Frame) -> None:
-        """See ``Session.contradicted``: whoever has said two things is lost by its own signatures."""
-        if not self.agreed:
-            self.disagree(frame)
+        """See ``Session.contradicted``."""
         self.pass_on(frame)
-        self.disown(frame.origin, "it has told different processes different things, and signed both")
+        self.lose(frame.origin, "it has told different processes different things, and signed both")
 
-    def disown(self, process: int, reason: str) -> None:
-        """Count a process as lost for what it has signed and everybody has got."""
-        if not self._closing and self.evidence.leave(process, self.round, reason):
-            self._reckon(process, f"{self.names[process]} is lost in round {self.round}: {reason}")
-
-    def _reckon(self, process: int, message: str) -> None:
-        """Draw the consequences of news of a process."""
-        self._evident = time.monotonic()
-        accusers = self.evidence.given_up()
-        if self.on_loss == "stop" and not accusers:
-            self.end(Lost(message, process))
-        if accusers:
-            who, (missed, reason) = min(accusers.items())
-            given_up = f"the others gave up this process, {self.names[self.rank]}, in round {missed}"
-            self.end(Lost(f"{given_up}: {says(self.names[who], reason)}", self.rank))
-        lost = set(range(self.size)) - self.evidence.living()
-        named = {q: round for q in lost if (round := self.evidence.round_of(q)) is not None}
-        fresh = lost - self.lost.keys()
-        if fresh and self.shared_folder:
-            self._stay(fresh & named.keys())
-        cut_off = min((named[q] for q in fresh if q in named), default=self.round)
-        for q in sorted(lost):
-            at = named.get(q, self.lost.get(q, cut_off))
-            if self.lost.get(q) != at:
-                self._strike(q, at)
-
-    @property
-    def accusations(self) -> tuple[str, ...]:
-        """What is said of processes that go on, as most of their neighbours do not say so."""
-        return tuple(
-            says(self.names[accuser], f"{self.names[process]} fails since round {round}: {reason}")
-            for process, accusers in sorted(self.evidence.accused.items())
-            if process not in self.lost
-            for accuser, (round, reason) in sorted(accusers.items())
-        )
-
-    def _stay(self, named: Set[int]) -> None:
-        """Go on only in the largest part of a network that falls apart, of equal ones in that with the first process.
-
-        Of one run folder there can be one writer. All neighbours of the lost know the parts, so exactly one goes on.
-        """
-        parts = parts_of(self.graph, set(range(self.size)) - self.lost.keys() - named)
-        if self.rank not in max(parts, key=lambda part: (len(part), -min(part))):
-            away = min(named)
-            self.end(
-                Lost(
-                    f"{self.names[self.rank]} is cut off: without {self.names[away]}, lost in round {self.round}, no "
-                    "way leads from it to the larger part of the network, which goes on",
-                    away,
+    def serve(self, seconds: float) -> None:
+        """See ``Meeting.serve``; who died, as the starter says, ends the start."""
+        super().serve(seconds)
+        while self.sockets.died:
+            process, how = self.sockets.died.pop(0)
+            if self.start is None and not self.run:
+                for link in self.links.values():  # all are told by the starter: nothing need wait for them
+                    link.up = False
+                name = self.names[process]
+                self.end(
+                    RunError(f"the process of {name} {how} before the first round: nothing was charged; start again")
                 )
-            )
-
-    def _strike(self, process: int, round: int) -> None:
-        if process not in self.lost:
-            self._news = time.monotonic()
-        self.lost[process] = round
-        self.shut(process)
-        for watcher in self.watchers:
-            watcher(process, round)
+            if process in self.links:
+                self.links[process].up = False
+                if process in self.around:
+                    self.lose(process, f"its process {how}", "down")
 
     # ends
 
     def abort(self, code: int, reason: str | None = None) -> None:
-        """Tell everybody that this process ends with an exit code: under "stop" all end with it."""
+        """Tell everybody that this process ends with an exit code."""
         if self.ended is None:
-            self.say(Kind.ABORT, 0, self.due, as_json(Abort(code, None if reason is None else reason[:TOLD])))
+            self.say(Kind.ABORT, 0, 0, as_json(Abort(code, None if reason is None else reason[:TOLD])))
 
     def fail(self, error: AdmmnetError) -> NoReturn:
         """End this process, and tell everybody."""
@@ -298,25 +328,22 @@ class Membership(Meeting):
         who = self.names[frame.origin]
         said = "its own output says why" if end.reason is None else says(who, end.reason)
         error = RunEnded(f"{who} has ended the run: {said}", end.code if end.code in ENDS else 3)
-        if not self.agreed:  # unsigned, from the neighbour itself: the others hear it of this process
+        if not self.words.start:  # unsigned, from the neighbour itself: the others hear it of this process
             self.fail(error)
         if not self.words.genuine(frame):
-            self.lose(frame.sender, f"it has left the run: {said}")
-        elif self.on_loss == "stop":
-            self.pass_on(frame)
+            self.lose(frame.sender, f"it has left the run: {said}", "down")
+            return
+        self.pass_on(frame)
+        # what is wrong with a request shows before the first round; later nobody ends others
+        if not self.goes_on or (error.exit_code != RunError.exit_code and self.regroup.number == self._rounds == 0):
             self.end(error)
-        elif self.evidence.leave(frame.origin, frame.round, said):
-            self.pass_on(frame)
-            self._reckon(frame.origin, said)
+        self.lose(frame.origin, f"it has left the run: {said}", "down")
 
     def end(self, error: AdmmnetError) -> NoReturn:
         """Close after a last word, and raise the error here and from now on."""
         error.shared, self.ended = True, error
         if isinstance(error, RunEnded):
             error.told = self.shared_folder
-        elif isinstance(error, Lost):
-            left = set(range(self.size)) - self.lost.keys() - {error.process}
-            error.told = self.shared_folder and self.rank != min(left, default=0)
         self.close_sockets()
         raise error
 
@@ -328,6 +355,7 @@ class Membership(Meeting):
 
     def close(self) -> None:
         """Take leave: wait for the neighbours' farewell within the shutdown deadline. Safe to call twice."""
+        atexit.unregister(self.close)
         if self._closing or self.ended is not None:
             return
         self._closing = True
@@ -340,6 +368,6 @@ class Membership(Meeting):
     def _owed(self, peer: int) -> bool:
         """Whether a neighbour may still need something of this process."""
         link = self.links[peer]
-        if peer in self.lost or not link.ready or (link.farewell and not link.up):
+        if peer not in self.around or not link.ready or (link.farewell and not link.up):
             return False
-        return bool(link.log) and link.down_for(time.monotonic()) <= self.deadlines.grace
+        return bool(link.log or not link.farewell) and link.down_for(time.monotonic()) <= self.deadlines.grace

@@ -34,14 +34,15 @@ PATIENCE = 8
 """Unreadable frames under one neighbour's key before it counts as lost."""
 NAMED = 1000
 """Most processes that an excuse names."""
-_PARSED = (Kind.WAITING, Kind.OBITUARY, Kind.ABORT)
+_PARSED = (Kind.WAITING, Kind.ABORT)
 
 
 class Session(ABC):
     """Links of one process, peer ``rank`` of a network, to its neighbours.
 
     ``settings`` are public JSON values that must be the same at every process; ``fault`` is what a neighbour has
-    otherwise than this one. ``begun`` says that this process goes on with a run. ``parent`` is a pipe's file
+    otherwise than this one. ``begun`` says that this process goes on with a run; ``run`` is its name, once it has
+    charged something. ``parent`` is a pipe's file
     descriptor, whose end of file means that the starter has died. ``keys`` are None where the network is without CURVE.
     Keys and ``identity``, which signs what travels beyond a hop, are refused where they are not those of the network
     file.
@@ -58,6 +59,7 @@ class Session(ABC):
         deadlines: Deadlines,
         parent: int | None = None,
         begun: bool = False,
+        run: str = "",
     ) -> None:
         own = network.peers[rank]
         right = (keys is None or keys.public == own.public_key) and identity.public == own.identity
@@ -79,7 +81,7 @@ class Session(ABC):
         self.waiting = Waiting()
         plain = json.loads(json.dumps(dict(settings)))
         self.nonce = secrets.token_hex(16)
-        self._greeting = Hello(self.nonce, "", False, facts(network), plain, begun)
+        self._greeting = Hello(self.nonce, "", False, facts(network), plain, begun, run)
         size, most = len(as_json(self._greeting)) + len(self.nonce), wire.MOST[Kind.HELLO]
         if size > most:
             raise RequestError(
@@ -95,17 +97,27 @@ class Session(ABC):
         """Act upon a good frame; ``value`` is its JSON content where it is for the links themselves."""
 
     @abstractmethod
-    def lose(self, process: int, reason: str) -> None:
-        """Accuse a neighbour."""
+    def lose(self, process: int, reason: str, cause: Any = "forged") -> None:
+        """Take the fault of a neighbour, or of whoever has told something wrong, for the end of a start."""
+
+    @abstractmethod
+    def line(self, peer: int, *, up: bool) -> None:
+        """Note that a link stands, with all that was sent on it before, or does no more."""
+
+    def fits(self, peer: int, theirs: Hello) -> bool:
+        """Whether a neighbour may take part: it has the same network file and settings."""
+        wrong = difference(self._greeting, theirs, self.names[peer])
+        self.fault = self.fault or wrong
+        return True
 
     @abstractmethod
     def contradicted(self, frame: Frame) -> None:
         """Act upon a word of a process that has signed another one in its place."""
 
     def forged(self, frame: Frame) -> None:
-        """Accuse a neighbour that has passed on as words of a process what that has not signed."""
+        """Blame a neighbour that has passed on as words of a process what that has not signed."""
         whose = self.names.get(frame.origin, f"process {frame.origin}")
-        reason = f"it sent as words of {whose} what {whose} has not signed for this run ({frame.kind.name})"
+        reason = f"it sent as words of {whose} what {whose} has not signed for this start ({frame.kind.name})"
         self.lose(frame.sender, reason)
 
     # out
@@ -116,8 +128,6 @@ class Session(ABC):
         if peer in self._closed:
             return
         if not link.ready:
-            if numbered:
-                link.held.append((kind, fields))  # passed on from a neighbour that is ahead
             return
         link.sent += numbered
         number = link.sent if numbered else 0
@@ -196,6 +206,7 @@ class Session(ABC):
             if not link.ready:
                 self.greet(peer)
             self.resend(peer)
+            self.line(peer, up=link.ready)
         elif line is LineNews.DOWN:
             if link.up:
                 say("line-down", f"the line to {self.names[peer]} was cut", "warning", peer=peer)
@@ -227,9 +238,9 @@ class Session(ABC):
                 self._cut(peer, f"it floods this process: {self._idle} frames in short time brought nothing")
 
     def _cut(self, peer: int, reason: str) -> None:
-        """Accuse a neighbour that floods, and hear no more of it."""
-        self.sockets.ban(peer)
+        """Hear no more of a neighbour that floods."""
         self.lose(peer, reason)
+        self.shut(peer)
 
     def _genuine(self, frame: Frame) -> bool:
         """Whether a frame's origin has said it: it has signed that, or it ends, and the link is its own."""
@@ -272,25 +283,27 @@ class Session(ABC):
             self.mailbox.count(Fate.FOREIGN)
             return
         link, mine, theirs = self.links[peer], self._greeting.nonce, content(frame)
-        if link.ready and theirs.nonce != link.theirs:  # a new start under an old name, or an old recording
-            self.mailbox.count(Fate.FOREIGN)
-            if theirs.echo == mine:  # no recording: the process that was here is dead
-                self.lose(peer, "its process has ended and was started anew")
-            else:
+        if link.ready and theirs.nonce != link.theirs:  # a new process under an old name, or an old recording
+            if theirs.echo != mine:
+                self.mailbox.count(Fate.FOREIGN)
                 self.greet(peer)
-            return
+                return
+            self.renewed(peer)  # no recording: the process that was here is dead
         news = theirs.nonce != link.theirs
         link.theirs = theirs.nonce
-        if theirs.echo == mine and not link.ready:  # it has received this very run: no recording can have
+        if theirs.echo == mine and not link.ready and self.fits(peer, theirs):  # no recording can have received this
             link.id = link_id(mine, theirs.nonce)
             self.mailbox.open(peer, link.id)
-            self.fault = self.fault or difference(self._greeting, theirs, self.names[peer])
+            self.line(peer, up=True)
         if news or not theirs.ready:
             self.greet(peer)
-        if link.ready and link.held:
-            held, link.held = link.held, []
-            for kind, values in held:
-                self.send(peer, kind, **values)
+
+    def renewed(self, peer: int) -> None:
+        """Begin a link anew, as the process of a neighbour has ended and another one speaks."""
+        up = self.links[peer].up
+        self.mailbox.shut(peer)
+        self.links[peer] = Link(up=up)
+        self.line(peer, up=False)
 
     def _garbled(self, identity: str | None, reason: str) -> None:
         self.mailbox.count(Fate.REFUSED)
@@ -305,11 +318,11 @@ class Session(ABC):
             self.send(peer, Kind.AGAIN, numbered=False)
 
     def shut(self, peer: int) -> None:
-        """Neither take anything more of a neighbour nor send it anything."""
+        """Neither take anything more of a neighbour, while this process lives, nor send it anything."""
         self._closed.add(peer)
         self.mailbox.shut(peer)
-        if peer in self.peers:
-            self.sockets.ban(peer)
+        self.sockets.ban(peer)
+        self.line(peer, up=False)
 
     def close_sockets(self) -> None:
         """Close the sockets; what was sent may still leave within the shutdown deadline."""

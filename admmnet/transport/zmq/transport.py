@@ -6,16 +6,17 @@ travels on from neighbour to neighbour.
 
 from __future__ import annotations
 
-import atexit
 import json
 import sys
 import time
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from admmnet.errors import RequestError, RunError
-from admmnet.transport import Inbox, Machine, Outgoing, Transport, Trees, Words
+from admmnet.graph.tree import spanning_tree
+from admmnet.transport import Begun, Inbox, Machine, Outgoing, Transport, Trees, Words
 from admmnet.transport.layout import Hosting
 from admmnet.transport.zmq.membership import Membership, check_size
 from admmnet.transport.zmq.sums import Sums
@@ -28,32 +29,38 @@ if TYPE_CHECKING:
     from admmnet.types import Integers, Matrix, Total, Vector
 
 
+def figures_of(member: Membership) -> dict[str, Any]:
+    """Lines, bytes, frames and seconds of waiting of a process until now; another thread may ask."""
+    sent, links, since = member.sockets.bytes_sent, member.links.values(), member.waiting.since
+    waited, up = 0 if since is None else int(time.monotonic() - since), sum(link.up for link in links)
+    figures = {"lines": len(links), "lines_up": up, "bytes_sent": sent, "waiting_seconds": waited}
+    return figures | {"frames": _counts(member)}
+
+
+def _counts(member: Membership) -> dict[str, int]:
+    """Frames that were not simply wanted, by what became of them, and knocks of those without a right key."""
+    door = member.sockets.door
+    return member.mailbox.counts | {"turned away": 0 if door is None else door.turned_away}
+
+
 class ZmqWorld:
-    """One process of a network of ZeroMQ processes; it connects to its neighbours when it is made."""
+    """Processes of one start of a run over ZeroMQ, as this one, which has formed it, sees them."""
 
     name = "zmq"
     machine: Machine | None = None
 
-    def __init__(self, member: Membership) -> None:
+    def __init__(self, member: Membership, begun: Begun) -> None:
+        assert member.start is not None
         self.member, self.shared_folder, self.graph = member, member.shared_folder, member.graph
         self.rank, self.size = member.rank, member.size
         self.network, self.identity = member.network, member.identity
+        self.start: Begun | None = begun
         self._gathers = self._channels = 0
-        atexit.register(self.close)
-        member.connect()
 
     @property
     def counts(self) -> dict[str, int]:
         """Frames that were not simply wanted, by what became of them, and knocks of those without a right key."""
-        door = self.member.sockets.door
-        return self.member.mailbox.counts | {"turned away": 0 if door is None else door.turned_away}
-
-    def figures(self) -> dict[str, Any]:
-        """Lines, bytes, frames and seconds of waiting until now; another thread may ask."""
-        sent, links, since = self.member.sockets.bytes_sent, self.member.links.values(), self.member.waiting.since
-        waited, up = 0 if since is None else int(time.monotonic() - since), sum(link.up for link in links)
-        figures = {"lines": len(links), "lines_up": up, "bytes_sent": sent, "waiting_seconds": waited}
-        return figures | {"frames": self.counts}
+        return _counts(self.member)
 
     def gather(self, value: Any) -> list[Any]:
         """See ``World.gather``: JSON that travels on from neighbour to neighbour."""
@@ -63,16 +70,13 @@ class ZmqWorld:
         return [self._value(q, shares[q]) for q in range(self.size)]
 
     def _value(self, process: int, share: bytes | None) -> Any:
-        """JSON value that a process has shared; a process that has shared something else is lost."""
+        """JSON value that a process has shared; something else ends the start."""
         try:
             return None if share is None else json.loads(share)
         except (ValueError, RecursionError):
-            self.member.disown(process, "a value that it shares with all is no JSON")
-            return None
-
-    def outlive(self) -> None:
-        """See ``World.outlive``."""
-        self.member.on_loss = "continue"
+            self.member.lose(process, "a value that it shares with all is no JSON")
+            self.member.check()
+            raise RunError(f"process {process} shares a value that is no JSON") from None
 
     def abort(self, code: int) -> NoReturn:
         """End every process: the neighbours hear of it, tell theirs, and end with the same code."""
@@ -91,7 +95,6 @@ class ZmqWorld:
     def close(self) -> None:
         """Take leave of the neighbours; at the end of the process this happens by itself."""
         self.member.close()
-        atexit.unregister(self.close)
 
 
 class ZmqTransport(Hosting):
@@ -101,28 +104,21 @@ class ZmqTransport(Hosting):
         super().__init__(world, graph, block)
         self._member, self._channel = world.member, channel
         self._exchanges = self._collects = 0
-        for process, round in self._member.lost.items():
-            self._mark(process, round)
-        self._member.watchers.append(self._mark)
+        away = world.start.away if world.start is not None else {}
+        self.lost = {i: since for q, since in away.items() for i in self.layout.owners[q]}
         for i, j in self._crossing:
             if self._owner[j] not in self._member.links:
                 raise RequestError(
                     f"agents {i} and {j} are neighbours in the graph, but processes {world.rank} and "
                     f"{self._owner[j]}, which host them, have no link in the network file"
                 )
-        self._sums = Sums(self._member, channel, self._sweep, tuple(self._to), graph, self.lost)
-
-    def accusations(self) -> tuple[str, ...]:
-        """See ``Transport.accusations``."""
-        return self._member.accusations
-
-    def _mark(self, process: int, round: int) -> None:
-        self.lost |= dict.fromkeys(self.layout.owners[process], round)
+        whole = cache(partial(spanning_tree, graph))
+        self._sums = Sums(self._member, channel, self._sweep, whole, len(graph), self.lost)
 
     def exchange(self, outgoing: Outgoing, round: int, words: Words | None = None) -> Inbox:
-        """See ``Transport.exchange``; nothing arrives of lost agents."""
+        """See ``Transport.exchange``."""
         member, topic, turn = self._member, ("round", self._channel), self._exchanges
-        member.round = round
+        member.next_round(round)
         # rounds may begin anywhere and come again: frames bear the number of the exchange
         self._exchanges += 1
         box = member.mailbox.begin(topic, turn)
@@ -136,28 +132,25 @@ class ZmqTransport(Hosting):
                 check_size(len(payload), f"the vector of agent {i}", kind)
                 said = b"" if words is None else words[i]
                 member.send(peer, kind, channel=self._channel, origin=i, round=turn, payload=payload, words=said)
-        member.due = round + 1
-        expected, lost = [(q, j) for q, agents in self._from.items() for j in agents], member.lost
-        member.wait(lambda: {q for q, j in expected if (q, j) not in box and q not in lost})
+        expected = [(q, j) for q, agents in self._from.items() for j in agents]
+        member.take_turn(set(self._to), lambda: {q for q, j in expected if (q, j) not in box})
         member.mailbox.finish(topic, turn)
-        sent = {j: box[q, j] for q, j in expected if (q, j) in box}
+        sent = {j: box[q, j] for q, j in expected}
         spoken = {j: numbers(frame.payload) for j, frame in sent.items() if frame.kind is Kind.VECTOR}
         if words is not None:
             words = {**words, **{j: frame.words for j, frame in sent.items() if frame.words}}
         return self._deliver(vectors | spoken, words)
 
     def reduce(self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int, size: int) -> Total | None:
-        """See ``Transport.reduce``; where agents are lost on the way, all that go on have the same total."""
-        self._member.round = round
-        total = self._sums.reduce(outgoing, trees, size)
-        self._member.due = round + 1
-        return total
+        """See ``Transport.reduce``."""
+        self._member.next_round(round)
+        return self._sums.reduce(outgoing, trees, size)
 
     def reject(self, agent: int, fault: str, *, everywhere: bool = False) -> None:
-        """See ``Transport.reject``: a process is accused, or lost; ``on_loss`` decides what that means."""
-        if self._owner[agent] == self.world.rank:
-            raise RunError(fault)
-        (self._member.disown if everywhere else self._member.lose)(self._owner[agent], fault)
+        """See ``Transport.reject``: it ends the start."""
+        self._member.lose(self._owner[agent], fault)
+        self._member.check()
+        raise RunError(fault)
 
     def collect(self, rows: Matrix) -> Matrix:
         """See ``Transport.collect``."""
@@ -170,15 +163,14 @@ class ZmqTransport(Hosting):
             if content is None:
                 continue
             if len(content) != 8 * width * len(owners[q]):
-                self._member.disown(
-                    q, f"it has sent {len(content)} bytes of rows, where others are {width} numbers wide"
-                )
-                continue
+                fault = f"it has sent {len(content)} bytes of rows, where others are {width} numbers wide"
+                self.reject(owners[q][0], fault, everywhere=True)
             everything[list(owners[q])] = numbers(content).reshape(-1, width)
         return everything
 
     def close(self) -> None:
-        """Take nothing more that belongs to this graph."""
-        self._sums.forget()
+        """Take nothing more that belongs to this graph; after a fault what is still missing may come."""
+        if self._member.start is None:
+            return
         for name in ("round", "collect", "up", "down"):
             self._member.mailbox.forget((name, self._channel))

@@ -42,25 +42,28 @@ class Kind(IntEnum):
     WAITING = 6  # the sender lives, and waits for the processes listed
     ACKNOWLEDGE = 7  # nothing but how far the sender has received
     AGAIN = 8  # likewise, and the receiver shall send what comes after that once more
-    OBITUARY = 9  # a process is lost; travels on
+    WORD = 9  # what an agent says of a start that is being formed; travels on
     ABORT = 10  # all shall end with an exit code; travels on
     BYE = 11  # the sender needs nothing more and leaves
     UP = 12  # a partial sum, from an agent to its parent in the tree of an attempt
     DOWN = 13  # the total of a sum
+    START = 14  # what follows on this link belongs to the start of this name
 
 
-NOTHING, FLOAT64, JSON, INT64 = 0, 1, 2, 3
+NOTHING, FLOAT64, JSON, INT64, BYTES = 0, 1, 2, 3, 4
 _DTYPE = (
     dict.fromkeys(Kind, NOTHING)
     | dict.fromkeys((Kind.VECTOR, Kind.ROWS), FLOAT64)
     | dict.fromkeys((Kind.UP, Kind.DOWN), INT64)
-    | dict.fromkeys((Kind.HELLO, Kind.SHARE, Kind.WAITING, Kind.OBITUARY, Kind.ABORT), JSON)
+    | dict.fromkeys((Kind.HELLO, Kind.SHARE, Kind.WAITING, Kind.ABORT), JSON)
+    | dict.fromkeys((Kind.WORD, Kind.START), BYTES)
 )
 MOST = {kind: LIMIT if dtype else 0 for kind, dtype in _DTYPE.items()}
 """Largest payload in bytes. JSON takes up to 35 times its size in memory once it is read, so it is held short."""
-MOST |= {Kind.HELLO: 2**16, Kind.SHARE: 2**21, **dict.fromkeys((Kind.WAITING, Kind.OBITUARY, Kind.ABORT), 2**14)}
+MOST |= {Kind.HELLO: 2**16, Kind.SHARE: 2**21, Kind.WORD: 2**20, Kind.START: 32}
+MOST |= {Kind.WAITING: 2**14, Kind.ABORT: 2**14}
 _KINDS = {int(kind): kind for kind in Kind}
-SPEAKING = (Kind.VECTOR, Kind.SILENCE, Kind.SHARE, Kind.ROWS, Kind.OBITUARY, Kind.ABORT)
+SPEAKING = (Kind.VECTOR, Kind.SILENCE, Kind.SHARE, Kind.ROWS, Kind.ABORT)
 """Kinds with words: whose origin signs what it says."""
 REASONS = (
     *("truncated", "magic", "version", "oversized", "trailing"),
@@ -88,9 +91,9 @@ class Frame(NamedTuple):
     channel: int = 0
     """Which network of the world; 0 to 65535."""
     origin: int = 0
-    """Whose content it is: an agent in VECTOR, SILENCE and UP, a process in SHARE, ROWS, OBITUARY and DOWN."""
+    """Whose content it is: an agent in VECTOR, SILENCE and UP, a process in SHARE, ROWS, ABORT and DOWN."""
     round: int = 0
-    """Number of the exchange or sum of its channel, the gather, the collect; of an OBITUARY the round; below 2^31."""
+    """Number of the exchange or sum of its channel, the gather, the collect; below 2^31."""
     sequence: int = 0
     """Place among the frames that must arrive on this link, from 1; 0 for those that need not."""
     acknowledged: int = 0
@@ -98,7 +101,7 @@ class Frame(NamedTuple):
     payload: bytes = b""
     """Float64 or int64 in little-endian order, or UTF-8 JSON, or nothing, as the kind says."""
     words: bytes = b""
-    """Signature of the origin of a SHARE, ROWS, OBITUARY or ABORT, receipt of a VECTOR or SILENCE; below 2^16 bytes."""
+    """Signature of the origin of a SHARE, ROWS or ABORT, receipt of a VECTOR or SILENCE; below 2^16 bytes."""
 
 
 def encode(frame: Frame) -> bytes:
@@ -191,6 +194,8 @@ class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Its public settings."""
     begun: bool = False
     """Whether it goes on with a run, so that settings which were "auto" have values."""
+    run: str = ""
+    """Name of the first start of the run with which it goes on; "" where it has charged nothing."""
 
 
 class Excuse(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"absent": "for"}):
@@ -200,13 +205,6 @@ class Excuse(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"a
     sent: int
 
 
-class Obituary(msgspec.Struct, frozen=True):
-    """Content of OBITUARY: which process is accused, and why."""
-
-    process: int
-    reason: str
-
-
 class Abort(msgspec.Struct, frozen=True):
     """Content of ABORT: exit code, and the reason unless the sender's own output says it."""
 
@@ -214,7 +212,7 @@ class Abort(msgspec.Struct, frozen=True):
     reason: str | None = None
 
 
-_CONTENT: dict[Kind, Any] = {Kind.HELLO: Hello, Kind.WAITING: Excuse, Kind.OBITUARY: Obituary, Kind.ABORT: Abort}
+_CONTENT: dict[Kind, Any] = {Kind.HELLO: Hello, Kind.WAITING: Excuse, Kind.ABORT: Abort}
 
 
 def content(frame: Frame) -> Any:

@@ -1,0 +1,75 @@
+"""A start in which nothing is left but the end: somebody has staged one, and all take it over (docs/starts.md)."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+from admmnet.errors import CheckFailed, StartEnded
+from admmnet.evidence.members import agree
+from admmnet.evidence.receipts import note_start, start_keys
+from admmnet.forms import decode
+from admmnet.record.finish import FINISH, adopt, digest_of_end, drafts_of, theta_of
+from admmnet.record.folder import SUMMARY
+from admmnet.record.forms import Summary
+from admmnet.running.closing import agreed_end
+from admmnet.transport import World
+
+PIECE = 2**20
+"""Bytes of a file that a gather carries."""
+
+
+def finish(world: World, folder: Path) -> Summary:
+    """Share the files of the end that a member has on its disk, sign it, and give them their names.
+
+    Raises
+    ------
+    StartEnded
+        If nobody has them, they are not those that were signed, or too few sign them.
+    CheckFailed
+        If they are no end of this agent's run.
+    """
+    assert world.start is not None
+    digest, mine = world.start.digest, drafts_of(folder)
+    mine = mine if mine and _is(mine, digest) else {}
+    having = [rank for rank, said in enumerate(world.gather(bool(mine))) if said is True]
+    if not having:
+        raise StartEnded("nobody who is there has the last files that were signed")
+    files = _shared(world, having[0], mine)
+    if not _is(files, digest):
+        error = StartEnded(f"agent {having[0]} gives other last files than those that were signed")
+        error.process = having[0]
+        raise error
+    owners = [(i,) for i in range(world.size)]
+    members, summary = agree(world, owners), decode(Summary, files[SUMMARY], indent=2)
+    note_start(folder, members)
+    finished = agreed_end(world, members, digest, summary)
+    adopt(folder, {**files, FINISH: finished}, start_keys(folder), f"agent {having[0]}'s files")
+    return summary
+
+
+def _is(files: dict[str, bytes], digest: str) -> bool:
+    """Whether files are those of an end."""
+    try:
+        summary = decode(Summary, files.get(SUMMARY, b""), indent=2)
+        return digest_of_end(theta_of(files, "the last files"), summary) == digest
+    except CheckFailed:
+        return False
+
+
+def _shared(world: World, giver: int, mine: dict[str, bytes]) -> dict[str, bytes]:
+    """Files of one process, at all."""
+    own = world.rank == giver
+    lengths = world.gather({name: len(content) for name, content in mine.items()} if own else None)[giver]
+    found: dict[str, bytes] = {}
+    for name, length in lengths.items() if isinstance(lengths, dict) else ():
+        pieces: list[Any] = []
+        for place in range(0, length if type(length) is int else 0, PIECE):
+            piece = base64.b64encode(mine[name][place : place + PIECE]).decode() if own else None
+            pieces.append(world.gather(piece)[giver])
+        try:
+            found[str(name)] = b"".join(base64.b64decode(piece, validate=True) for piece in pieces)
+        except (TypeError, ValueError):
+            return {}
+    return found

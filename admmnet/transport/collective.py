@@ -125,8 +125,8 @@ def owned(
     for agents, answer in zip(owners, answers, strict=True):
         told = dict(_pairs(answer)) | {int(i): value for i, value in before.items()}
         for agent in agents:
-            if answer is None and agent not in told and world.start is not None:
-                text = f"agent {agent} is away, and has not said its {what} yet: the run waits for it"
+            if answer is None and agent not in told:
+                text = f"agent {agent} was lost before the first round: it has not said its {what} yet"
                 raise StartEnded(text).of_all()
             value = mine[agent] if agent in mine else told.get(agent)
             if not valid(agent, value):

@@ -29,7 +29,7 @@ REFUSED = {"count negative", "count text", "count of 2", "count capped", "share 
 """Lies before the first round: the others refuse to begin, and name the liar."""
 CODES = {"abort 2": 2, "abort 4": 4}
 """Exit codes with which a liar ends a run that does not go on."""
-UNHEARD = {"acknowledge", "bye", "hello", "word heard"}
+UNHEARD = {"acknowledge", "hello", "word heard"}
 """Lies that change nothing: the model is that of a run without them."""
 
 

@@ -31,16 +31,13 @@ class Heard:
     """Process 0 of two; what the other says is given, one answer a gather, then nothing."""
 
     name, shared_folder, rank, size = "mpi", True, 0, 2
-    graph = network = identity = machine = None
+    graph = network = identity = machine = start = None
 
     def __init__(self, *said: Any) -> None:
         self.said = list(said)
 
     def gather(self, value: Any) -> list[Any]:
         return list(json.loads(json.dumps([value, self.said.pop(0) if self.said else None])))
-
-    def outlive(self) -> None:
-        raise NotImplementedError
 
     def abort(self, code: int) -> NoReturn:
         raise NotImplementedError

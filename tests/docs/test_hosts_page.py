@@ -40,10 +40,10 @@ def test_frames_are_described() -> None:
 
 
 def test_deadlines_have_their_defaults() -> None:
-    rows = dict(re.findall(r"^\| `--([\w-]+)` \| (\d+) \|", section("Deadlines"), re.MULTILINE))
+    rows = dict(re.findall(r"^\| `--([\w-]+)` \| (\d+|auto) \|", section("Deadlines"), re.MULTILINE))
     defaults = {field.name.replace("_", "-"): field.default for field in fields(RunConfig)}
-    assert {name: float(value) for name, value in rows.items()} == {
-        name: value for name, value in defaults.items() if name.endswith("-deadline")
+    assert {name: value if value == "auto" else float(value) for name, value in rows.items()} == {
+        name: value for name, value in defaults.items() if name.endswith("-deadline") or name == "give-up"
     }
 
 

@@ -161,14 +161,14 @@ def test_a_network_that_was_parted_goes_on_when_the_line_is_mended(hosts: Hosts)
     hosts.check()
 
 
-PRIVATE = ("--algorithm", "pp-admm", "--epsilon", "20", "--delta", "1e-4", "--private", "--no-account", "--no-test")
-PRIVATE = (*PRIVATE, "--quiet")
+PRIVATE = ("--algorithm", "pp-admm", "--epsilon", "20", "--delta", "1e-4", "--private", "--no-account")
+QUIET = ("--no-test", "--quiet")
 SOON = ("--regroup-deadline", "1", "--heartbeat-deadline", "1")
 
 
 def test_the_others_go_on_without_a_host_that_is_gone(tmp_path: Path) -> None:
     """Four of five finish, with one model; what is left of their budgets is planned anew."""
-    with Hosts(tmp_path, 8, *SOON, graph="ring:5", plain=PRIVATE) as hosts:
+    with Hosts(tmp_path, 8, *SOON, graph="ring:5", plain=(*PRIVATE, *QUIET)) as hosts:
         hosts.start_all("kill:2:3")
         ends = [hosts.ended(agent)[0] for agent in range(5)]
         found = hosts.summaries()
@@ -210,7 +210,7 @@ def test_the_smaller_part_waits_and_gives_up(tmp_path: Path) -> None:
 def test_a_host_that_comes_back_takes_part_again(tmp_path: Path) -> None:
     """After ten rounds without it; all finish."""
     os.mkfifo(tmp_path / "arrived")
-    with Hosts(tmp_path, 24, "--regroup-deadline", "5", graph="ring:4", plain=PRIVATE) as hosts:
+    with Hosts(tmp_path, 24, "--regroup-deadline", "5", graph="ring:4", plain=(*PRIVATE, *QUIET)) as hosts:
         log = tmp_path / "log"
         for agent, fault in ((0, "hold:0:18"), (1, NONE), (2, "kill:2:3"), (3, NONE)):
             hosts.start(agent, fault, "--log", f"{log}{agent}")

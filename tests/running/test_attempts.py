@@ -37,7 +37,7 @@ def of(*agents: int) -> Total:
 
 
 def test_a_sum_of_all_participants_is_the_sum() -> None:
-    attempts = Attempts(4, 1, 2, 100.0)
+    attempts = Attempts(range(4), 1, 2, 100.0)
     for number in (1, 2, 3):
         assert attempts.begin(number) == (number, OF_ALL)
         total = of(*OF_ALL)
@@ -46,7 +46,7 @@ def test_a_sum_of_all_participants_is_the_sum() -> None:
 
 
 def test_a_sum_without_somebody_is_void_and_the_next_is_without_it() -> None:
-    attempts = Attempts(5, 1, 1, 100.0)
+    attempts = Attempts(range(5), 1, 1, 100.0)
     attempts.begin(7)
     assert attempts.judge(7, of(0, 1, 3, 4)) == (None, True)
     assert attempts.begin(7) == (2, (0, 1, 3, 4))
@@ -60,7 +60,7 @@ def test_a_sum_without_somebody_is_void_and_the_next_is_without_it() -> None:
 
 
 def test_a_budget_that_refuses_makes_no_sum_void() -> None:
-    attempts = Attempts(5, 1, 2, 100.0)
+    attempts = Attempts(range(5), 1, 2, 100.0)
     for round in (3, 4):
         attempts.begin(round)
         assert attempts.judge(round, None) == (None, False)
@@ -71,7 +71,7 @@ def test_a_budget_that_refuses_makes_no_sum_void() -> None:
 
 def test_who_is_left_out_is_named_and_who_took_part_does_not_go_on() -> None:
     """Only the agents of this process know that they took part; a silent one is left out without an error."""
-    attempts = Attempts(5, 1, 2, 100.0)
+    attempts = Attempts(range(5), 1, 2, 100.0)
     attempts.begin(6)
     assert attempts.judge(6, of(0, 1, 3, 4), spoken=(0,)) == (None, True)
     assert "without agent 2 from round 6 on" in attempt_notes(attempts)[1]
@@ -91,7 +91,7 @@ def test_receipts_of_every_attempt_come_before_what_follows_from_it() -> None:
 
     totals = [of(0, 1, 3), Total(np.full(2, 1000), (0, 1, 3))]
     rounds = Rounds.__new__(Rounds)
-    rounds._attempts, rounds._nodes = Watched(4, 1, 2, 100.0), []
+    rounds._attempts, rounds._nodes = Watched(range(4), 1, 2, 100.0), []
     rounds._receipts = SimpleNamespace(summed=lambda *what: happened.append("receipts"))  # type: ignore[assignment]
     rounds._transport = SimpleNamespace(reduce=lambda *what: totals.pop(0), lost={})
     none = lambda round: lambda lost: None  # noqa: E731
@@ -105,14 +105,14 @@ def test_receipts_of_every_attempt_come_before_what_follows_from_it() -> None:
 
 @pytest.mark.parametrize("number", [101, -101, -(2**63), 2**63 - 1])
 def test_a_sum_whose_masks_have_not_cancelled_ends_the_run(number: int) -> None:
-    attempts = Attempts(4, 1, 2, 100.0)
+    attempts = Attempts(range(4), 1, 2, 100.0)
     attempts.begin(3)
     with pytest.raises(RunError, match="the masks of round 3 did not cancel"):
         attempts.judge(3, Total(np.array([100, number]), OF_ALL))
 
 
 def test_too_few_are_asked_nothing() -> None:
-    attempts = Attempts(4, 2, 5, 100.0)
+    attempts = Attempts(range(4), 2, 5, 100.0)
     attempts.begin(0)
     assert attempts.judge(0, of(0, 1, 2)) == (None, False)
     assert attempts.begin(1) == (1, ())

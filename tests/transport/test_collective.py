@@ -24,7 +24,7 @@ class FakeWorld:
     def __init__(self, rank: int = 0, others: list[Any] | None = None) -> None:
         self.rank = rank
         self.name, self.shared_folder = "mpi", True
-        self.graph = self.network = self.identity = self.machine = None
+        self.graph = self.network = self.identity = self.machine = self.start = None
         self._others = [None] if others is None else others
         self.size = 1 + len(self._others)
         self.aborted: int | None = None
@@ -32,9 +32,6 @@ class FakeWorld:
     def gather(self, value: Any) -> list[Any]:
         answers = [*self._others[: self.rank], value, *self._others[self.rank :]]
         return list(json.loads(json.dumps(answers)))
-
-    def outlive(self) -> None:
-        raise NotImplementedError
 
     def abort(self, code: int) -> NoReturn:
         self.aborted = code

@@ -16,7 +16,7 @@ from admmnet.transport.zmq.sockets import Deadlines
 from admmnet.transport.zmq.wire import MOST, Frame, Kind, as_json, encode
 
 LINK = b"l" * 16
-PLAIN = {"quorum": 2, "strikes": 5, "regroup_deadline": 9.0, "give_up": 9.0}
+PLAIN: dict[str, Any] = {"quorum": 2, "strikes": 5, "regroup_deadline": 9.0, "give_up": 9.0}
 
 
 class Alone(Membership):

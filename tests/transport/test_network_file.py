@@ -88,7 +88,7 @@ FAULTS = {
     "no curve": ("curve = true\n", "", "network: missing key `curve`"),
     "unknown key": ("curve =", "curves = 1\ncurve =", "network: unknown key `curves`"),
     "unknown agent key": ("agent = 1\n", "agent = 1\nport = 3\n", "agents[1]: unknown key `port`"),
-    "no address": ('address = "tcp://b:5570"\n', "", "agents[1]: missing key `address`"),
+    "no address": ('address = "tcp://b:5570"\n', "", 'agent 1 has no address: give it one, or dial = "out"'),
     "no port": ("tcp://b:5570", "tcp://b", "'tcp://b' is no address"),
     "port 0": ("tcp://b:5570", "tcp://b:0", "port 1 to 65535"),
     "port too large": ("tcp://b:5570", "tcp://b:65536", "port 1 to 65535"),

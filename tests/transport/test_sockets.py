@@ -29,7 +29,7 @@ def test_a_neighbour_that_no_longer_admits_a_key_ends_its_line_alone() -> None:
             assert time.monotonic() < until, "nothing arrived"
         other.ban(0)
         happened: set[LineNews] = set()
-        while LineNews.NOT_ADMITTED not in happened or one._push[1].poll(0, zmq.POLLOUT):
+        while LineNews.NOT_ADMITTED not in happened or one._dealers[1].poll(0, zmq.POLLOUT):
             happened |= {line for _, line in one.wait(0.01)}
             assert time.monotonic() < until, happened
         for size in (1, 3 * PART):

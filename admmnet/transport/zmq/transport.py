@@ -45,8 +45,7 @@ class ZmqWorld:
     @property
     def counts(self) -> dict[str, int]:
         """Frames that were not simply wanted, by what became of them, and knocks of those without a right key."""
-        door = self.member.sockets.door
-        return self.member.mailbox.counts | {"turned away": 0 if door is None else door.turned_away}
+        return self.member.mailbox.counts | {"turned away": self.member.sockets.door.turned_away}
 
     def figures(self) -> dict[str, Any]:
         """Lines, bytes, frames and seconds of waiting until now; another thread may ask."""

@@ -130,14 +130,15 @@ def execute(
             if receipts is not None and keeper.due(done):
                 receipts.settle(durable=True)
             keeper.save(done, blocks, tail, observer.clock)
-            if seen == done and listener.heard(round, partial(observer.event, round, plan.rounds)):
+            if seen == done and listener.heard(round, partial(observer.event, plan.rounds)):
                 stopped = done < plan.rounds
                 break
         if not done:
             raise BudgetError("the budget does not afford what the run costs: raise --epsilon")
         if shown < done:
             observer.observe(done - 1, rounds.summed, rounds.heard)
-        observer.settle()
+        if observer.settle():
+            listener.heard(done - 1, partial(observer.event, plan.rounds))
         if receipts is not None:
             receipts.settle(durable=not plan.simulation)
         for agent in agents:

@@ -101,6 +101,7 @@ class Doorkeeper:
         self._tell.sndhwm = self.news.rcvhwm = self._tell.linger = 0
         self._tell.bind("inproc://door")
         self.news.connect("inproc://door")
+        self._poller.register(self._tell, zmq.POLLIN)  # nothing comes there but the context's end
         self._lines: dict[zmq.Socket[bytes], int] = {}  # monitors, -1 for that of the bound socket
         for process, socket_, events in (
             *((-1, bound, _COMING) for bound in (bound,) if bound is not None),

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from admmnet.errors import AdmmnetError, RunError, StartEnded, says
 from admmnet.graph.simple import parts_of
 from admmnet.transport.zmq.accusations import Accusations
-from admmnet.transport.zmq.mailbox import Topic, topic_of
+from admmnet.transport.zmq.mailbox import Box, Topic, topic_of
 from admmnet.transport.zmq.start import DRAWN, Meeting
 from admmnet.transport.zmq.wire import HEADER, LIMIT, MOST, Abort, BadFrame, Frame, Kind, Obituary, as_json
 
@@ -103,6 +103,10 @@ class Membership(Meeting):
         for early in self.mailbox.kept(topic, turn + 1).values():
             self.pass_on(early)
         box[-1, self.rank] = self.say(kind, topic[1], turn, payload)
+        return self.await_shares(topic, turn, box)
+
+    def await_shares(self, topic: Topic, turn: int, box: Box) -> dict[int, bytes | None]:
+        """Wait for all others' parts of a turn that has begun, and end it; None of lost ones."""
         others = set(range(self.size)) - {self.rank}
         self.wait(lambda: {q for q in others if (-1, q) not in box and q not in self.lost})
         self.mailbox.finish(topic, turn)
@@ -168,9 +172,9 @@ class Membership(Meeting):
     def obey(self, frame: Frame, value: Any) -> None:
         """See ``Session.obey``."""
         peer, link = frame.sender, self.links[frame.sender]
-        if frame.kind in (Kind.SHARE, Kind.ROWS):
+        if frame.kind in (Kind.SHARE, Kind.ROWS, Kind.POST):
             topic = topic_of(frame)
-            if topic is not None and frame.round <= self.mailbox.last(topic):
+            if topic is not None and (frame.kind is Kind.POST or frame.round <= self.mailbox.last(topic)):
                 self.pass_on(frame)  # else once this process is so far itself: no neighbour can be ahead of it by two
             if topic == DRAWN:
                 self.draw()

@@ -125,7 +125,7 @@ class Session(ABC):
         data = encode(Frame(kind, link.id, self.rank, sequence=number, acknowledged=received, **fields))
         if len(data) > self._widest:  # others may send as much, and pass on as much of everybody
             self._widest = len(data)
-            self.mailbox.room = ROOM + 4 * len(self.names) * len(data)
+            self.mailbox.room = ROOM + (4 + self.mailbox.ahead) * len(self.names) * len(data)
         if numbered:
             link.log.append((number, data))
             link.unconfirmed += len(data)

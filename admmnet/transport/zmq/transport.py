@@ -10,12 +10,14 @@ import atexit
 import json
 import sys
 import time
+from collections import deque
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from admmnet.errors import RequestError, RunError
 from admmnet.transport import Inbox, Machine, Outgoing, Transport, Trees, Words
+from admmnet.transport.choice import diameter
 from admmnet.transport.layout import Hosting
 from admmnet.transport.zmq.membership import Membership, check_size
 from admmnet.transport.zmq.sums import Sums
@@ -94,12 +96,21 @@ class ZmqWorld:
 
 
 class ZmqTransport(Hosting):
-    """One frame an agent and neighbouring process a round: its vector, or its silence."""
+    """One frame an agent and neighbouring process a round: its vector, or its silence.
+
+    Posts go ahead of the next vectors. An agent ends a round with vectors of neighbours that have ended the one before,
+    whose posts came first, and so on: it has all posts of a round once it has ended as many more as the diameter.
+    """
+
+    prompt = False
 
     def __init__(self, world: ZmqWorld, graph: Graph, block: int, channel: int) -> None:
         super().__init__(world, graph, block)
         self._member, self._channel = world.member, channel
-        self._exchanges = self._collects = 0
+        self._exchanges = self._collects = self._posts = 0
+        self._open: deque[tuple[int, int, Matrix]] = deque()  # turn, round and own rows of posts that are on their way
+        self._window = diameter(range(self._member.size), self._member.graph.edges)
+        self._member.mailbox.ahead = 2 * self._window  # both this process and others may be ahead by one
         for process, round in self._member.lost.items():
             self._mark(process, round)
         self._member.watchers.append(self._mark)
@@ -160,9 +171,32 @@ class ZmqTransport(Hosting):
 
     def collect(self, rows: Matrix) -> Matrix:
         """See ``Transport.collect``."""
-        turn, width, owners = self._collects, rows.shape[1], self.layout.owners
+        turn = self._collects
         self._collects += 1
         shares = self._member.share(Kind.ROWS, ("collect", self._channel), turn, payload_of(rows))
+        return self._stacked(rows, shares)
+
+    def post(self, round: int, rows: Matrix) -> None:
+        """See ``Transport.post``."""
+        payload, member = payload_of(rows), self._member
+        check_size(len(payload), "what a process posts", Kind.POST)
+        member.mailbox.note(member.say(Kind.POST, self._channel, self._posts, payload))
+        self._open.append((self._posts, round, rows))
+        self._posts += 1
+
+    def posted(self, *, last: bool = False) -> list[tuple[int, Matrix, Matrix | None]]:
+        """See ``Transport.posted``; as many posts stay open as the diameter, so nobody is further ahead than that."""
+        member, topic = self._member, ("post", self._channel)
+        found = list[tuple[int, Matrix, Matrix | None]]()
+        while len(self._open) > (0 if last else self._window):
+            turn, round, rows = self._open.popleft()
+            shares = member.await_shares(topic, turn, member.mailbox.begin(topic, turn))
+            found.append((round, rows, self._stacked(rows, shares)))
+        return found
+
+    def _stacked(self, rows: Matrix, shares: Mapping[int, bytes | None]) -> Matrix:
+        """Rows of all agents from those of this process and what the others have shared, nan of lost ones."""
+        width, owners = rows.shape[1], self.layout.owners
         everything = np.full((len(self._owner), width), np.nan)
         everything[list(self.agents)] = rows
         for q, content in shares.items():
@@ -179,5 +213,5 @@ class ZmqTransport(Hosting):
     def close(self) -> None:
         """Take nothing more that belongs to this graph."""
         self._sums.forget()
-        for name in ("round", "collect", "up", "down"):
+        for name in ("round", "collect", "post", "up", "down"):
             self._member.mailbox.forget((name, self._channel))

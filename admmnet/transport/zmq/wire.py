@@ -47,12 +47,13 @@ class Kind(IntEnum):
     BYE = 11  # the sender needs nothing more and leaves
     UP = 12  # a partial sum, from an agent to its parent in the tree of an attempt
     DOWN = 13  # the total of a sum
+    POST = 14  # one process's rows of a round, for which nobody waits; they travel on likewise
 
 
 NOTHING, FLOAT64, JSON, INT64 = 0, 1, 2, 3
 _DTYPE = (
     dict.fromkeys(Kind, NOTHING)
-    | dict.fromkeys((Kind.VECTOR, Kind.ROWS), FLOAT64)
+    | dict.fromkeys((Kind.VECTOR, Kind.ROWS, Kind.POST), FLOAT64)
     | dict.fromkeys((Kind.UP, Kind.DOWN), INT64)
     | dict.fromkeys((Kind.HELLO, Kind.SHARE, Kind.WAITING, Kind.OBITUARY, Kind.ABORT), JSON)
 )
@@ -60,7 +61,7 @@ MOST = {kind: LIMIT if dtype else 0 for kind, dtype in _DTYPE.items()}
 """Largest payload in bytes. JSON takes up to 35 times its size in memory once it is read, so it is held short."""
 MOST |= {Kind.HELLO: 2**16, Kind.SHARE: 2**21, **dict.fromkeys((Kind.WAITING, Kind.OBITUARY, Kind.ABORT), 2**14)}
 _KINDS = {int(kind): kind for kind in Kind}
-SPEAKING = (Kind.VECTOR, Kind.SILENCE, Kind.SHARE, Kind.ROWS, Kind.OBITUARY, Kind.ABORT)
+SPEAKING = (Kind.VECTOR, Kind.SILENCE, Kind.SHARE, Kind.ROWS, Kind.POST, Kind.OBITUARY, Kind.ABORT)
 """Kinds with words: whose origin signs what it says."""
 REASONS = (
     *("truncated", "magic", "version", "oversized", "trailing"),
@@ -98,7 +99,7 @@ class Frame(NamedTuple):
     payload: bytes = b""
     """Float64 or int64 in little-endian order, or UTF-8 JSON, or nothing, as the kind says."""
     words: bytes = b""
-    """Signature of the origin of a SHARE, ROWS, OBITUARY or ABORT, receipt of a VECTOR or SILENCE; below 2^16 bytes."""
+    """Signature of the origin of one of ``SIGNED``, receipt of a VECTOR or SILENCE; below 2^16 bytes."""
 
 
 def encode(frame: Frame) -> bytes:

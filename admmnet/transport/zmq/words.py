@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from admmnet.identity.keys import Identity, statement, verify
 from admmnet.transport.zmq.wire import Frame, Kind
 
-SIGNED = (Kind.SHARE, Kind.ROWS, Kind.OBITUARY, Kind.ABORT)
+SIGNED = (Kind.SHARE, Kind.ROWS, Kind.POST, Kind.OBITUARY, Kind.ABORT)
 """Kinds that travel on from neighbour to neighbour."""
 GATHERS, NONCES = 0, 1
 """Channels of SHARE: values of a gather, and the nonces that the run's id is made of."""

@@ -187,7 +187,7 @@ class ZmqTransport(Hosting):
     def posted(self, *, last: bool = False) -> list[tuple[int, Matrix, Matrix | None]]:
         """See ``Transport.posted``; as many posts stay open as the diameter, so nobody is further ahead than that."""
         member, topic = self._member, ("post", self._channel)
-        found = list[tuple[int, Matrix, Matrix | None]]()
+        found: list[tuple[int, Matrix, Matrix | None]] = []
         while len(self._open) > (0 if last else self._window):
             turn, round, rows = self._open.popleft()
             shares = member.await_shares(topic, turn, member.mailbox.begin(topic, turn))

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from admmnet.errors import AdmmnetError, RunError, StartEnded, says
 from admmnet.graph.simple import parts_of
+from admmnet.transport.choice import diameter
 from admmnet.transport.zmq.accusations import Accusations
 from admmnet.transport.zmq.mailbox import Box, Topic, topic_of
 from admmnet.transport.zmq.start import DRAWN, Meeting
@@ -62,12 +63,14 @@ class Membership(Meeting):
     ``on_loss`` is "stop" or "continue". With ``shared_folder`` all processes write one run folder, for one user: then
     one of them reports an error of all. ``lost`` maps lost processes to the round in which they were missed,
     ``watchers`` are called with both; ``round`` is the one that this process is in, for the news of losses, ``due`` the
-    one of which it owes its part, for the news that it leaves.
+    one of which it owes its part, for the news that it leaves. ``window`` is how many posts may be on their way here.
     """
 
     def __init__(self, *session: Any, on_loss: str, shared_folder: bool = False, **more: Any) -> None:
         super().__init__(*session, **more)
         self.graph, self.size = self.network.graph(), len(self.network.peers)
+        self.window = diameter(range(self.size), self.graph.edges)
+        self.mailbox.ahead = 2 * self.window  # of the oldest open post this process may be ahead, and others of it
         self.evidence = Accusations(self.graph, self.rank)
         self.round, self.due, self.lost = 0, 0, dict[int, int]()
         self.watchers: list[Callable[[int, int], None]] = []

@@ -17,7 +17,6 @@ import numpy as np
 
 from admmnet.errors import RequestError, RunError
 from admmnet.transport import Inbox, Machine, Outgoing, Transport, Trees, Words
-from admmnet.transport.choice import diameter
 from admmnet.transport.layout import Hosting
 from admmnet.transport.zmq.membership import Membership, check_size
 from admmnet.transport.zmq.sums import Sums
@@ -109,8 +108,6 @@ class ZmqTransport(Hosting):
         self._member, self._channel = world.member, channel
         self._exchanges = self._collects = self._posts = 0
         self._open: deque[tuple[int, int, Matrix]] = deque()  # turn, round and own rows of posts that are on their way
-        self._window = diameter(range(self._member.size), self._member.graph.edges)
-        self._member.mailbox.ahead = 2 * self._window  # both this process and others may be ahead by one
         for process, round in self._member.lost.items():
             self._mark(process, round)
         self._member.watchers.append(self._mark)
@@ -188,7 +185,7 @@ class ZmqTransport(Hosting):
         """See ``Transport.posted``; as many posts stay open as the diameter, so nobody is further ahead than that."""
         member, topic = self._member, ("post", self._channel)
         found: list[tuple[int, Matrix, Matrix | None]] = []
-        while len(self._open) > (0 if last else self._window):
+        while len(self._open) > (0 if last else self._member.window):
             turn, round, rows = self._open.popleft()
             shares = member.await_shares(topic, turn, member.mailbox.begin(topic, turn))
             found.append((round, rows, self._stacked(rows, shares)))

@@ -103,11 +103,10 @@ class Doorkeeper:
         self.news.connect("inproc://door")
         self._poller.register(self._tell, zmq.POLLIN)  # nothing comes there but the context's end
         self._lines: dict[zmq.Socket[bytes], int] = {}  # monitors, -1 for that of the bound socket
-        for process, socket_, events in (
-            *((-1, bound, _COMING) for bound in (bound,) if bound is not None),
-            *((process, dialler, _DIALLED) for process, (dialler, _) in dialled.items()),
-        ):
-            monitor = socket_.get_monitor_socket(events)
+        watched = [(process, dialler, _DIALLED) for process, (dialler, _) in dialled.items()]
+        watched += [] if bound is None else [(-1, bound, _COMING)]
+        for process, one, events in watched:
+            monitor = one.get_monitor_socket(events)
             self._lines[monitor] = process
             self._poller.register(monitor, zmq.POLLIN)
         self._thread = threading.Thread(target=self._serve, name="door", daemon=True)

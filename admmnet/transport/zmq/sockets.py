@@ -128,9 +128,7 @@ class Sockets:
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._deadlines, self._parent, self._keys = deadlines, parent, keys
         self._fresh: set[int] = set()  # lines that have said something since all was read
-        self._last: tuple[int, bytes] | None = (
-            None  # descriptor and routing id of the last message, of a line that came
-        )
+        self._last: tuple[int, bytes] | None = None  # descriptor and routing id, if the last message came to the ROUTER
         self._news: list[tuple[int, LineNews]] = []
         self._lines = {process: _Lines() for process in neighbours}
         self._by_key = {str(peer.public_key): process for process, peer in neighbours.items()}

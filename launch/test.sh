@@ -4,6 +4,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/_env.sh"
 cd "$root"
 make_environment mpich,test
+files_in_memory
 export PATH="$venv/bin:$PATH" OPENBLAS_NUM_THREADS=1  # the machine's cores go to ranks, not to BLAS
 ruff check .
 ruff format --check .

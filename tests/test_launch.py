@@ -192,7 +192,8 @@ def test_continuous_integration_ends_with_a_clone_without_real_sets(first: int, 
     project = tmp_path / "project"
     for folder in (".ci", "launch", ".venv/bin"):
         (project / folder).mkdir(parents=True)
-    shutil.copy(ROOT / ".ci" / "run", project / ".ci")
+    for script in (".ci/run", "launch/_env.sh"):
+        shutil.copy(ROOT / script, project / script)
     (project / ".gitignore").write_text(".venv\n")
     program(project / "launch/test.sh", f"echo $ADMMNET_DATA; exit {first}")
     told = 'echo "$PWD $PYTHONPATH ${ADMMNET_DATA-none} $@"; ls'

@@ -16,14 +16,14 @@ Made = Callable[[str], Reproduced]
 RIDGES = (0.5, 2.0)
 SCALES: dict[Any, dict[str, Any]] = {
     ding2020: {
-        "seeds_effects": 2, "seeds": 2, "seeds_others": 2, "trials": 1, "epsilons_effects": (10.0,),
-        "epsilons": (1.0, 10.0), "epsilons_curves": (1.0, 10.0), "epsilons_others": (1.0, 10.0),
+        "seeds_effects": 2, "seeds": 2, "seeds_others": 1, "trials": 1, "epsilons_effects": (10.0,),
+        "epsilons": (1.0, 10.0), "epsilons_curves": (10.0,), "epsilons_others": (10.0,),
         "values": {1: (0.001, 0.9), 2: (10.0**-3.5, 1e-1), 3: (2.0, 10.0), 4: (1e-3, 10.0)},
         "rounds": 3, "etas": (0.5,), "etas_others": (0.5,),
         "rounds_tuned": (3,), "rounds_ours": {True: (2,), False: (2,)},
     },
     damaskinos2021: {
-        "seeds": 2, "seeds_ridge": 2, "trials": 1, "epsilons": RIDGES, "epsilons_ridge": RIDGES,
+        "seeds": 1, "seeds_ridge": 2, "trials": 1, "epsilons": RIDGES, "epsilons_ridge": RIDGES,
         "ridge": 600, "draws": (7, 8), "clips": 2, "rates": 1,
         "batches": dict.fromkeys(("ridge", "logistic", "svm"), (50,)), "large": (),
         "seeds_figure3": 1, "batches_figure3": (20, 100), "reaches_figure3": (0.01, 0.1),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -47,6 +47,7 @@ every = pytest.mark.parametrize("name", SLOPES)
 both_labels = pytest.mark.parametrize("label", [-1.0, 1.0])
 
 
+@cache
 def table(name: str) -> TableLoss:
     slope, residual = SLOPES[name]
     return TableLoss.of(slope, name, residual=residual)
@@ -91,6 +92,12 @@ class Exact:
         return slope, self.integral[j] + t * (self.s[j] + rise * t / 2) + beyond * abs(slope)
 
 
+@cache
+def exact_of(loss: TableLoss, label: float) -> Exact:
+    """Made once: it has 65,537 fractions."""
+    return Exact(loss, label)
+
+
 def points(loss: TableLoss, label: float) -> tuple[Vector, Vector]:
     """Scores at all scales, at nodes and beside them, where the slope bends most of all, and labels."""
     rng = np.random.default_rng(1)
@@ -112,7 +119,7 @@ def points(loss: TableLoss, label: float) -> tuple[Vector, Vector]:
 def test_slopes_and_values_are_exact_to_a_few_units(name: str, label: float) -> None:
     """Worst seen: 1.11 units of a slope by label, 1.53 of one in u - y, 2.87 of a value; the contract allows 8."""
     loss = table(name)
-    exact = Exact(loss, label)
+    exact = exact_of(loss, label)
     u, y = points(loss, label)
     answers = [exact.at(*pair) for pair in zip(u.tolist(), y.tolist(), strict=True)]
     slopes = [slope for slope, _ in answers]
@@ -128,7 +135,7 @@ def test_the_constants_bound_every_slope_and_curvature_and_are_tight(name: str) 
     loss = table(name)
     steepest = sharpest = Fraction(0)
     for label in (-1.0, 1.0):
-        s = Exact(loss, label).s
+        s = exact_of(loss, label).s
         rises = [b - a for a, b in pairwise(s)]
         assert min(rises) >= 0
         steepest, sharpest = max(steepest, *map(abs, s)), max(sharpest, max(rises) / Fraction(STEP))
@@ -183,7 +190,7 @@ def test_extreme_scores_are_answered_without_a_warning(name: str) -> None:
 
 def exact_norm(found: Solution, X: Vector, y: Vector, loss: TableLoss, g: Vector, m: float) -> float:
     """Norm of the gradient at the answer, in fractions until the root."""
-    exact = {label: Exact(loss, label) for label in (-1.0, 1.0)}
+    exact = {label: exact_of(loss, label) for label in (-1.0, 1.0)}
     theta = [Fraction(v) for v in found.theta.tolist()]
     total = [Fraction(0)] * len(theta)
     for row, label in zip(X.tolist(), y.tolist(), strict=True):

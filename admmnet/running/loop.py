@@ -137,8 +137,7 @@ def execute(
             raise BudgetError("the budget does not afford what the run costs: raise --epsilon")
         if shown < done:
             observer.observe(done - 1, rounds.summed, rounds.heard)
-        if observer.settle():
-            listener.heard(done - 1, partial(observer.event, plan.rounds))
+        observer.settle(partial(listener.heard, done - 1), plan.rounds)
         if receipts is not None:
             receipts.settle(durable=not plan.simulation)
         for agent in agents:

@@ -5,7 +5,8 @@ Over MPI the writer alone gets the rows of all agents (docs/scale.md, "What obse
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -227,8 +228,11 @@ class Observer:
             for column, least in ((rows.releases, 0.0), (rows.bytes_sent, 0.0), (rows.spent, RoundFigures.NO_FIGURE)):
                 column[i] = np.nan_to_num(column[i], nan=least)
 
-    def settle(self) -> bool:
-        """Give every process what the writer has, once, after the last round; whether some was still on its way."""
+    def settle(self, heard: Callable[[Callable[[], RoundEvent | None]], object], rounds: int) -> None:
+        """Give every process what the writer has, once, after the last of the ``rounds`` planned.
+
+        Figures that were still on their way are told as those of a round, by ``heard``.
+        """
         late = edge.posted(self._transport, last=True)
         for posted, words in late:
             self._note(posted, (None, 0), *self._apart(words))
@@ -239,7 +243,8 @@ class Observer:
         self.theta, self.rows = edge.tell(transport, theta, theta.shape[1]), RoundFigures(transport.tell(rows))
         self.network = RoundFigures(transport.tell(self.network.values))
         self._said = {**dict(enumerate(self.theta)), **self._heard}
-        return bool(late)
+        if late:
+            heard(partial(self.event, rounds))
 
     def event(self, rounds: int) -> RoundEvent | None:
         """Return what the caller is told of the last known round of the ``rounds`` planned; asked at the writer.

@@ -47,7 +47,7 @@ class Kind(IntEnum):
     BYE = 11  # the sender needs nothing more and leaves
     UP = 12  # a partial sum, from an agent to its parent in the tree of an attempt
     DOWN = 13  # the total of a sum
-    POST = 14  # one process's rows of a round, for which nobody waits; they travel on likewise
+    POST = 15  # one process's rows of a round, for which nobody waits; they travel on likewise
 
 
 NOTHING, FLOAT64, JSON, INT64 = 0, 1, 2, 3

@@ -44,7 +44,7 @@ def network() -> None:
 def init(topology: str, hosts: Path, out: Path, port: int, seed: int, plain: bool) -> None:
     """Write DIR/network.toml and one key file an agent for the graph TOPOLOGY (file or spec).
 
-    Line i of the hosts file is the host of agent i; lines may repeat.
+    Line i of the hosts file is the host of agent i, or `out` where nobody can dial it; lines may repeat.
     """
     from admmnet.graph import network_of
     from admmnet.graph.specs import check_seed
@@ -53,7 +53,8 @@ def init(topology: str, hosts: Path, out: Path, port: int, seed: int, plain: boo
     check_seed("--seed", topology, seed)
     graph = network_of(topology, seed=seed)
     addresses = addresses_of(hosts, len(graph), port)
-    made = [renewed(Peer(i, address), curve=not plain) for i, address in enumerate(addresses)]
+    found = [Peer(i, address, dial="both" if address else "out") for i, address in enumerate(addresses)]
+    made = [renewed(peer, curve=not plain) for peer in found]
     peers, secrets = [peer for peer, _ in made], {i: secrets for i, (_, secrets) in enumerate(made)}
     name = Path(topology).name if Path(topology).exists() else topology
     network = make_network(name, graph.edges, peers, curve=not plain, topology_seed=seed, source=str(hosts))
@@ -143,7 +144,7 @@ def _renew(file: Path, agents: Sequence[int], out: Path, *, lost: bool, keep_cur
 
 
 def addresses_of(hosts: Path, agents: int, port: int) -> list[str]:
-    """Address of every agent from a hosts file: a line without a port gets the host's next free one."""
+    """Address of every agent from a hosts file, "" for `out`: a line without a port gets the host's next free one."""
     try:
         text = hosts.read_text(encoding="utf-8")
     except OSError as error:
@@ -156,7 +157,7 @@ def addresses_of(hosts: Path, agents: int, port: int) -> list[str]:
         few = "repeat the line of a host that runs several agents"
         remedy = few if len(lines) < agents else "leave out the hosts without one"
         raise RequestError(f"{hosts} has {counted(len(lines), 'host')} for {counted(agents, 'agent')}: {remedy}")
-    parsed = [_parse(hosts, number, line) for number, line in lines]
+    parsed = [("", 0) if line == "out" else _parse(hosts, number, line) for number, line in lines]
     taken = {(host, given) for host, given in parsed if given is not None}
     addresses, following = [], dict.fromkeys((host for host, _ in parsed), port)
     for host, given in parsed:
@@ -166,7 +167,7 @@ def addresses_of(hosts: Path, agents: int, port: int) -> list[str]:
             if (host, following[host]) not in taken:
                 given = following[host]
             following[host] += 1
-        addresses.append(f"tcp://{host}:{given}")
+        addresses.append(f"tcp://{host}:{given}" if host else "")
     return addresses
 
 
@@ -200,12 +201,14 @@ def write_folder(network: Network, secrets: Mapping[int, Secrets], out: Path) ->
 def _tell(network: Network, out: Path) -> None:
     from admmnet.transport.hosts.keys import secret_path
 
-    width = max(len(peer.address) for peer in network.peers)
+    width = max(len(peer.address or "only dials") for peer in network.peers)
     print(f"{out / 'network.toml'}: {len(network.peers)} agents, {len(network.edges)} edges")
     print(f"  agent  {'address':<{width}}  neighbours  key file")
     for peer in network.peers:
         around = ",".join(map(str, network.neighbours(peer.agent)))
-        print(f"  {peer.agent:<5}  {peer.address:<{width}}  {around:<10}  {secret_path(out, peer.agent)}")
+        print(
+            f"  {peer.agent:<5}  {peer.address or 'only dials':<{width}}  {around:<10}  {secret_path(out, peer.agent)}"
+        )
     print("next:")
     print("  copy network.toml to every host, and to each host its own agents' key files")
     print("  never copy the others' key files; delete them here when they are where they belong")

@@ -137,7 +137,7 @@ def execute(
             if keeper.due(done):
                 rounds.settle()
             keeper.save(done, blocks, tail, observer.clock)
-            if seen == done and listener.heard(round, partial(observer.event, round, plan.rounds)):
+            if seen == done and listener.heard(round, partial(observer.event, plan.rounds)):
                 stopped = done < plan.rounds
                 break
         rounds.settle()
@@ -145,7 +145,7 @@ def execute(
             raise BudgetError("the budget does not afford what the run costs: raise --epsilon")
         if shown < done:
             observer.observe(done - 1, rounds.summed, rounds.heard)
-        observer.settle()
+        observer.settle(partial(listener.heard, done - 1), plan.rounds)
         if receipts is not None:
             receipts.settle(durable=not plan.simulation)
         for agent in agents:

@@ -5,7 +5,8 @@ Over MPI the writer alone gets the rows of all agents (docs/scale.md, "What obse
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -64,17 +65,22 @@ class Observer:
         self._place = {node.id: place for place, node in enumerate(nodes)}
         self._quiet = plan.run.show == "end"  # no vector of an agent leaves it but to its neighbours
         mine = np.zeros_like(self.models()) if self._quiet else self.models()
-        self.theta = self._report(mine, np.zeros((len(self._data.counts), mine.shape[1])))
+        self.theta, self.clock = np.zeros((len(self._data.counts), mine.shape[1])), None
+        if plan.faults is not None and plan.faults.delays is not None:
+            self.clock = VirtualClock(plan.faults, self.theta[0].nbytes)
+        # where figures that are not measured are needed, or cost nothing
+        self._counting = transport.prompt or self.clock is not None
+        if self._counting:
+            self.theta = self._report(mine, self.theta)
         self._heard: Mapping[int, Vector] = {}
         self._said: dict[int, Vector] = {}
         self.rows, self.network = RoundFigures.filled(np.nan, len(self.theta)), RoundFigures.filled(np.nan)
-        self._path, self.clock = folder / "metrics.csv", None
-        if plan.faults is not None and plan.faults.delays is not None:
-            self.clock = VirtualClock(plan.faults, self.theta[0].nbytes)
+        self._path = folder / "metrics.csv"
+        if self.clock is not None:
             releases = np.array([[node.agent.releases] for node in nodes], dtype=float)
             self._releases = edge.collect(transport, releases)[:, 0]
         self._file = self._metrics(start) if is_writer(transport) else None
-        self._round = -1
+        self._round = self._told = -1  # the last round that is known, and of which the caller was told
         self._ended: Vector | None = None  # when the last round did, by the clock
 
     def _metrics(self, start: int) -> MetricsFile:
@@ -134,19 +140,30 @@ class Observer:
 
         Nobody's figures need the consensus of a private run: only where all models are it is known.
         """
-        mine = self.models()
-        judged = np.append(mine[0], self._error(mine[0])) if self._shared else None
         if self._simulation:
+            mine = self.models()
+            judged = np.append(mine[0], self._error(mine[0])) if self._shared else None
             self.theta = self._report(mine, self.theta)
             if judged is None:
                 judged = self._judged() if self._whole else np.empty(mine.shape[1] + 1)
                 judged = edge.tell(self._transport, judged, mine.shape[1])
             return judged, self._reported(self._figures(judged))
-        # no figure needs the others' models: one word of each agent in place of two
-        both = edge.report(self._transport, np.hstack([mine, self._figures(judged).values]))
-        theta, rows = (part.copy() for part in np.split(both, [mine.shape[1]], axis=1))
+        return self._apart(edge.report(self._transport, self._words()))
+
+    def _words(self) -> Matrix:
+        """Models and figures of this process's agents, one word each; of a private run, these need no consensus."""
+        mine = self.models()
+        judged = np.append(mine[0], self._error(mine[0])) if self._shared else None
+        return np.hstack([mine, self._figures(judged).values])
+
+    def _apart(self, words: Matrix) -> tuple[Vector | None, RoundFigures]:
+        """Take in models; return as ``_measured`` does."""
+        theta, rows = (part.copy() for part in np.split(words, [self.theta.shape[1]], axis=1))
         self.theta, rows = self.kept(theta, self.theta), self.kept(rows, self.rows.values)
-        return self._judged() if judged is None and self._whole else judged, RoundFigures(rows)
+        if not self._shared:
+            return self._judged() if self._whole else None, RoundFigures(rows)
+        own = self._nodes[0].id if self._whole else 0
+        return np.append(self.theta[own], rows[own, MEASURED[0]]), RoundFigures(rows)
 
     def observe(
         self,
@@ -159,16 +176,28 @@ class Observer:
         """Take in what agents have released and spent in a round, and if it is ``measured`` models, errors and losses.
 
         ``summed`` has the tree of the round's sum, None for none, and how many numbers its vectors have. ``heard``
-        has what agents of this process were sent, whatever the senders say of it elsewhere.
+        has what agents of this process were sent, whatever the senders say of it elsewhere. Figures of a private run
+        need not be known at once: they travel while the next rounds go on.
         """
         judged, self._heard = None, heard
+        if measured and not (self._simulation or self._quiet or self.clock is not None):
+            self._transport.post(round, self._words())
+            for posted, words in edge.posted(self._transport):
+                self._note(posted, summed, *self._apart(words))
+            return
         if measured and not self._quiet:
             judged, rows = self._measured()
+        elif not (measured or self._counting):
+            return
         else:
             if self._lossy and not self._quiet:
                 self.theta = self._report(self.models(), self.theta)
             rows = self._reported(self._counted())
             rows.values[:, MEASURED] = self.rows.values[:, MEASURED]
+        self._note(round, summed, judged, rows)
+
+    def _note(self, round: int, summed: Summed, judged: Vector | None, rows: RoundFigures) -> None:
+        """Take in the figures of a round, with the consensus and its test error where that was measured."""
         self.rows = rows
         if judged is not None:
             self._fill(rows, judged[:-1])
@@ -203,8 +232,14 @@ class Observer:
             for column, least in ((rows.releases, 0.0), (rows.bytes_sent, 0.0), (rows.spent, RoundFigures.NO_FIGURE)):
                 column[i] = np.nan_to_num(column[i], nan=least)
 
-    def settle(self) -> None:
-        """Give every process what the writer has, once, after the last round."""
+    def settle(self, heard: Callable[[Callable[[], RoundEvent | None]], object], rounds: int) -> None:
+        """Give every process what the writer has, once, after the last of the ``rounds`` planned.
+
+        Figures that were still on their way are told as those of a round, by ``heard``.
+        """
+        late = edge.posted(self._transport, last=True)
+        for posted, words in late:
+            self._note(posted, (None, 0), *self._apart(words))
         agents, whole, transport = len(self._data.counts), self._whole, self._transport
         theta, rows = (
             known if whole else np.empty((agents, known.shape[1])) for known in (self.theta, self.rows.values)
@@ -214,12 +249,20 @@ class Observer:
         self._said = {**dict(enumerate(self.theta)), **self._heard}
         if self._quiet and self._shared:
             self.theta = np.tile(self.models()[0], (agents, 1))  # the same at all: it follows from the totals
+        if late:
+            heard(partial(self.event, rounds))
 
-    def event(self, round: int, rounds: int) -> RoundEvent:
-        """Return what the caller is told of the last observed round of the ``rounds`` planned; asked at the writer."""
+    def event(self, rounds: int) -> RoundEvent | None:
+        """Return what the caller is told of the last known round of the ``rounds`` planned; asked at the writer.
+
+        None where it was told of that already.
+        """
+        if self._round == self._told:
+            return None
+        self._told = self._round
         spent, lost = self.rows.spent, tuple(sorted(self._transport.lost))
         return RoundEvent(
-            round,
+            self._round,
             rounds,
             known(float(self.network.test_error)),
             known(float(self.network.train_loss)) if self._simulation else None,

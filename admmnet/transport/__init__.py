@@ -219,6 +219,22 @@ class Transport(Protocol):
         Over ZeroMQ, and in one process, every process has them.
         """
 
+    prompt: bool
+    """Whether posts are answered at once."""
+
+    def post(self, round: int, rows: Matrix) -> None:
+        """Send rows of a round to where ``report`` has them, without waiting for those of others.
+
+        Every process posts in the same rounds, and asks for ``posted`` after each.
+        """
+
+    def posted(self, *, last: bool = False) -> list[tuple[int, Matrix, Matrix | None]]:
+        """Return posts that are whole, in order: the round, the rows of this process, and what ``report`` gives.
+
+        They are the same at every process: at once where the transport is ``prompt``, else some rounds later. ``last``:
+        all of them, after a wait.
+        """
+
     def tell(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the writer's numbers where ``report`` returns None; elsewhere the given ones, of the same shape."""
 

@@ -41,6 +41,12 @@ def report(transport: Transport, rows: Matrix) -> Matrix:
     return rows if everything is None else _checked(transport, rows, everything)
 
 
+def posted(transport: Transport, *, last: bool = False) -> list[tuple[int, Matrix]]:
+    """Rounds whose posts are whole, each with what ``report`` returns."""
+    found = transport.posted(last=last)
+    return [(round, mine if said is None else _checked(transport, mine, said)) for round, mine, said in found]
+
+
 def tell(transport: Transport, values: NDArray[np.float64], width: int) -> NDArray[np.float64]:
     """Give every process what the writer has; others take no model from it, ``width`` numbers a row, that cannot be.
 

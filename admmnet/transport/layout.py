@@ -112,12 +112,15 @@ def _order(graph: Graph) -> list[int]:
 class Hosting(ABC):
     """What transports share: the agents of this process, and which vectors cross to and from other processes."""
 
+    prompt = True
+
     def __init__(self, world: World, graph: Graph, block: int = 1) -> None:
         self.world: World = world
         self.layout = layout(graph, block, world.size)
         self.lost: dict[int, int] = {}
         self.inward = True
         self._last_sweep: Sweep | None = None
+        self._posted: list[tuple[int, Matrix, Matrix | None]] = []
         owners = self.layout.owners
         self.agents = owners[world.rank]
         self._owner = {i: rank for rank, own in enumerate(owners) for i in own}
@@ -135,6 +138,15 @@ class Hosting(ABC):
     def report(self, rows: Matrix) -> Matrix | None:
         """See ``Transport.report``: here every process has all rows."""
         return self.collect(rows)
+
+    def post(self, round: int, rows: Matrix) -> None:
+        """See ``Transport.post``."""
+        self._posted.append((round, rows, self.report(rows)))
+
+    def posted(self, *, last: bool = False) -> list[tuple[int, Matrix, Matrix | None]]:
+        """See ``Transport.posted``."""
+        found, self._posted = self._posted, []
+        return found
 
     def tell(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """See ``Transport.tell``: nobody needs to be told."""

@@ -87,7 +87,7 @@ PLAIN = (GREETING + 28, GREETING + 28)
 def knock(address: str, server_key: str | None, keys: Keys | None) -> set[int]:
     """Try to get in and send something; what became of the handshake."""
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    push = context.socket(zmq.PUSH)
+    push = context.socket(zmq.DEALER)
     monitor = push.get_monitor_socket()
     try:
         push.linger = 0

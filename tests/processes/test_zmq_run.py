@@ -13,6 +13,7 @@ import pytest
 from admmnet import read_run
 from admmnet.cli import run_command_line
 from admmnet.record.forms import PartFile
+from tests.people_runs import write_people
 
 from . import launch
 from .launch import admmnet
@@ -85,6 +86,23 @@ def test_agents_started_one_by_one(finished: Path, tmp_path: Path) -> None:
     for i in range(3):
         assert_part(finished / str(i), local, i, 3)
         assert (finished / str(i) / "config.toml").is_file()
+
+
+def test_agents_that_only_dial_end_a_private_run_with_all_figures(tmp_path: Path) -> None:
+    """Agents 0 and 2 have no address. Figures travel while rounds go on, and all have all of them in the end."""
+    (tmp_path / "hosts").write_text(f"out\n127.0.0.1:{free_ports(1)[0]}\nout\n")
+    init = ["network", "init", "path:3", "--hosts", str(tmp_path / "hosts"), "-o", str(tmp_path / "net")]
+    assert run_command_line(init) == 0
+    words = ["--network", str(tmp_path / "net" / "network.toml"), "--data", write_people(tmp_path / "people.npz")]
+    words += ["--algorithm", "pp-admm", "--epsilon", "5", "--no-account", "--no-test", "--rounds", "6"]
+    words += ["--measure-every", "2", "--quiet"]
+    assert in_folders(tmp_path, range(3), *words) == [(0, "")] * 3
+    told = [(tmp_path / str(i) / "metrics.csv").read_text() for i in range(3)]
+    assert told[0] == told[1] == told[2]
+    lines = [line.split(",") for line in told[0].splitlines()[1:]]
+    assert [(line[0], line[1]) for line in lines] == [(str(t), str(i)) for t in (0, 2, 4, 5) for i in (-1, 0, 1, 2)]
+    assert all(int(line[3]) == int(line[0]) + 1 for line in lines if line[1] != "-1")  # releases
+    assert len({model(tmp_path / str(i))["theta"].tobytes() for i in range(3)}) == 1
 
 
 def test_a_ledger_that_its_owner_rolled_back_is_found_by_its_neighbours(

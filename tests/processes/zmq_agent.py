@@ -41,7 +41,10 @@ def open_world(spec: dict[str, Any], rank: int) -> ZmqWorld:
     public = [key and key["public"] for key in spec["keys"]]
     addresses = spec["addresses"] | own.get("addresses", {})
     identities = [Identity(**pair) for pair in spec["identities"]]
-    peers = tuple(Peer(i, addresses[str(i)], public[i], identities[i].public) for i in range(len(addresses)))
+    peers = tuple(
+        Peer(i, where := addresses[str(i)], public[i], identities[i].public, dial="both" if where else "out")
+        for i in range(len(addresses))
+    )
     edges = tuple((i, j) for i, j in own.get("edges", spec["edges"]))
     keys = own.get("keys", spec["keys"][rank])
     if keys is not None and keys["public"] != public[rank]:  # an intruder says that it is agent `rank`

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import queue
 import selectors
 import socket
 import subprocess
@@ -220,10 +221,15 @@ class Crew:
 
 
 class Proxy:
-    """A line in between that can be cut; if asked to, it keeps what went over it, a pair of tapes a connection."""
+    """A line in between that can be cut; if asked to, it keeps what went over it, a pair of tapes a connection.
 
-    def __init__(self, target: int, *, keep: bool = True) -> None:
-        self._target, self._open, self._keep = target, True, keep
+    What goes over it arrives ``delay`` seconds later, and a connection takes two delays. With ``swallow`` set it stands
+    and carries nothing.
+    """
+
+    def __init__(self, target: int, *, keep: bool = True, delay: float = 0.0) -> None:
+        self._target, self._open, self._keep, self._delay = target, True, keep, delay
+        self.swallow = False
         self.tapes: list[tuple[bytearray, bytearray]] = []
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._lock = threading.Lock()
@@ -247,21 +253,41 @@ class Proxy:
                         near.close()
                         continue
                     far.settimeout(None)
+                    for end in (near, far):
+                        end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                     self._pairs.append((near, far))
                     tapes = (bytearray(), bytearray())
                     self.tapes.append(tapes)
                 for source, sink, tape in ((near, far, tapes[0]), (far, near, tapes[1])):
-                    threading.Thread(target=self._pump, args=(source, sink, tape), daemon=True).start()
+                    late: queue.SimpleQueue[tuple[float, bytes]] = queue.SimpleQueue()
+                    threading.Thread(target=self._pump, args=(source, sink, tape, late), daemon=True).start()
+                    if self._delay:
+                        threading.Thread(target=self._deliver, args=(sink, late), daemon=True).start()
 
-    def _pump(self, source: socket.socket, sink: socket.socket, tape: bytearray) -> None:
+    def _pump(
+        self, source: socket.socket, sink: socket.socket, tape: bytearray, late: queue.SimpleQueue[tuple[float, bytes]]
+    ) -> None:
+        first = time.monotonic() + 2 * self._delay
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
                 if self._keep:
                     with self._moved:
                         tape += data
                         self._moved.notify_all()
+                if self._delay:
+                    late.put((max(first, time.monotonic()) + self._delay, data))
+                elif not self.swallow:
+                    sink.sendall(data)
+        late.put((0.0, b""))
+        if not self._delay:
+            _break(source, sink)
+
+    def _deliver(self, sink: socket.socket, late: queue.SimpleQueue[tuple[float, bytes]]) -> None:
+        with contextlib.suppress(OSError):
+            while data := (come := late.get())[1]:
+                threading.Event().wait(come[0] - time.monotonic())
                 sink.sendall(data)
-        _break(source, sink)
+        _break(sink)
 
     def carried(self, holds: Callable[[list[tuple[bytearray, bytearray]]], bool]) -> None:
         """Wait until something holds for the tapes."""
@@ -297,8 +323,8 @@ def _break(*ends: socket.socket) -> None:
 
 
 @contextlib.contextmanager
-def proxy_to(address: str, *, keep: bool = True) -> Iterator[Proxy]:
-    proxy = Proxy(int(address.rpartition(":")[2]), keep=keep)
+def proxy_to(address: str, *, keep: bool = True, delay: float = 0.0) -> Iterator[Proxy]:
+    proxy = Proxy(int(address.rpartition(":")[2]), keep=keep, delay=delay)
     try:
         yield proxy
     finally:

@@ -36,7 +36,7 @@ class Neighbour:
 
     def open(self, lines: int, says: bytes = b"") -> None:
         for _ in range(lines):
-            line = self.context.socket(zmq.PUSH)
+            line = self.context.socket(zmq.DEALER)
             line.curve_publickey, line.curve_secretkey = self.keys.public.encode(), self.keys.secret.encode()
             line.curve_serverkey = self.server.encode()
             line.linger, line.reconnect_ivl = 0, -1

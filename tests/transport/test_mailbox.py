@@ -225,3 +225,18 @@ def test_one_sender_fills_no_more_than_its_part() -> None:
     assert two_.say(Kind.VECTOR, 0) is Fate.NOW
     mailbox.finish(ROUNDS, 0)
     assert one.say(Kind.VECTOR, 1) is Fate.EARLY
+
+
+def test_posts_may_be_further_ahead_and_a_word_of_ones_own_comes_back() -> None:
+    mailbox, one, _ = two()
+    mailbox.ahead, topic = 2, ("post", 0)
+    assert one.say(Kind.POST, 3, origin=5) is Fate.EARLY
+    assert one.say(Kind.POST, 4, origin=5) is Fate.AHEAD
+    own = Frame(Kind.POST, LINK, 0, origin=0, round=0)
+    mailbox.note(own)
+    assert one.say(Kind.POST, 0, origin=0) is Fate.KNOWN
+    assert one.say(Kind.POST, 0, origin=5) is Fate.EARLY
+    assert set(mailbox.begin(topic, 0)) == {(-1, 0), (-1, 5)}
+    mailbox.finish(topic, 0)
+    assert one.say(Kind.POST, 4, origin=5) is Fate.EARLY
+    assert one.say(Kind.SHARE, 2) is Fate.AHEAD  # of what is waited for nobody can be further

@@ -88,7 +88,8 @@ FAULTS = {
     "no curve": ("curve = true\n", "", "network: missing key `curve`"),
     "unknown key": ("curve =", "curves = 1\ncurve =", "network: unknown key `curves`"),
     "unknown agent key": ("agent = 1\n", "agent = 1\nport = 3\n", "agents[1]: unknown key `port`"),
-    "no address": ('address = "tcp://b:5570"\n', "", "agents[1]: missing key `address`"),
+    "an address for nobody": ('address = "tcp://b:5570"\n', 'address = "tcp://b:5570"\ndial = "out"\n', "remove one"),
+    "no address": ('address = "tcp://b:5570"\n', "", 'agent 1 has no address: give it one, or dial = "out"'),
     "no port": ("tcp://b:5570", "tcp://b", "'tcp://b' is no address"),
     "port 0": ("tcp://b:5570", "tcp://b:0", "port 1 to 65535"),
     "port too large": ("tcp://b:5570", "tcp://b:65536", "port 1 to 65535"),
@@ -214,6 +215,43 @@ def test_what_is_no_key(key: Any) -> None:
     with pytest.raises(RequestError, match=r"^it is no key") as caught:
         check_key(key, "it")
     assert not isinstance(key, str) or len(key) < 10 or key not in str(caught.value)
+
+
+# who dials
+
+
+def dialling(out: set[int], topology: str) -> Network:
+    peers = [
+        Peer(i, "" if i in out else f"tcp://host:{5570 + i}", identity=SIGNING[i], dial="out" if i in out else "both")
+        for i in range(4)
+    ]
+    return make_network(topology, load_topology(topology).edges(), peers, curve=False, source="hosts.txt")
+
+
+def test_an_agent_may_only_dial(tmp_path: Path) -> None:
+    network = dialling({1, 3}, "ring:4")
+    write_network(network, tmp_path / "network.toml")
+    assert (tmp_path / "network.toml").read_text().count('dial = "out"') == 2
+    assert read_network(tmp_path / "network.toml") == network
+    assert not network.peers[1].exposed
+    own, *others = network.peers
+    assert numbers_of(own, others) == []  # from where it dials is not known
+
+
+@pytest.mark.parametrize(
+    ("out", "topology", "message"),
+    [
+        ({2, 3}, "ring:4", "agents 2 and 3 share an edge, and both only dial"),
+        ({2, 3}, "ring:4", "or take a graph without such edges: 0-1 0-3 1-2"),
+        ({1, 2, 3}, "path:4", "or take a graph without such edges: 0-1 0-2 0-3"),
+        ({0, 1, 2, 3}, "ring:4", "neither reaches the other; give one of them an address"),
+    ],
+)
+def test_an_edge_of_two_that_only_dial_is_refused(out: set[int], topology: str, message: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        dialling(out, topology)
+    assert str(caught.value).startswith("hosts.txt: ")
+    assert message in str(caught.value)
 
 
 # key files

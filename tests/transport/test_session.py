@@ -117,7 +117,7 @@ def test_what_is_refused_anyhow_is_not_read(alone: Alone, frame: Frame, monkeypa
 def test_an_honest_process_sends_nothing_that_is_too_long(tmp_path: Path, alone: Alone) -> None:
     sent: list[bytes] = []
     alone.links[1].up = True
-    alone.sockets.send = lambda process, data: sent.append(data)  # type: ignore[method-assign]
+    alone.sockets.send = lambda process, data, dialled=False: sent.append(data)  # type: ignore
     alone.words.start, alone.around = "ab" * 32, frozenset({1})
     alone.say_waiting(list(range(10**6)))
     alone.abort(3, "\U0001f600" * 10**6)

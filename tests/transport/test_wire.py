@@ -50,7 +50,7 @@ json_values = st.recursive(
 whole_numbers = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=40).map(
     lambda values: np.array(values, dtype=np.int64)
 )
-WITH_NUMBERS, WITH_INTEGERS = (Kind.VECTOR, Kind.ROWS), (Kind.UP, Kind.DOWN)
+WITH_NUMBERS, WITH_INTEGERS = (Kind.VECTOR, Kind.ROWS, Kind.POST), (Kind.UP, Kind.DOWN)
 EMPTY = (Kind.SILENCE, Kind.ACKNOWLEDGE, Kind.AGAIN, Kind.BYE)
 
 

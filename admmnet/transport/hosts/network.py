@@ -10,10 +10,10 @@ import ipaddress
 import os
 import re
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
@@ -33,14 +33,16 @@ class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One agent as the others see it, and as the network file has it."""
 
     agent: Annotated[int, msgspec.Meta(ge=0)]
-    address: str
-    """Where its neighbours reach it: ``tcp://HOST:PORT`` or ``ipc://PATH``."""
+    address: str = ""
+    """Where its neighbours reach it: ``tcp://HOST:PORT`` or ``ipc://PATH``; "" where they cannot."""
     public_key: str | None = None
     """Z85, 40 letters; None without CURVE."""
     identity: str | None = None
     """Public half of its signing key, which every agent of a network has."""
     records: Annotated[int, msgspec.Meta(ge=1)] | None = None
     """Most records that it is believed to hold; None for any number."""
+    dial: Literal["both", "out"] = "both"
+    """Whether its neighbours dial it, too, or it has no address and dials them alone."""
     former: tuple[str, ...] = ()
     """Signing keys that it had before: what they have signed still counts."""
     revoked: tuple[str, ...] = ()
@@ -49,7 +51,7 @@ class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def exposed(self) -> bool:
         """Whether its messages leave the machine."""
-        return not self.address.startswith("ipc://") and not is_loopback(host_of(self.address))
+        return self.address.startswith("tcp://") and not is_loopback(host_of(self.address))
 
     def listens_at(self) -> str:
         """Address to bind: a host name becomes its IPv4 number, because ZeroMQ binds to numbers alone.
@@ -106,15 +108,21 @@ def host_of(address: str) -> str:
     return address.removeprefix("tcp://").rpartition(":")[0].strip("[]")
 
 
+def port_of(address: str) -> int:
+    """Port of a tcp address; 0 of others."""
+    return int(address.rpartition(":")[2]) if address.startswith("tcp://") else 0
+
+
 def numbers_of(own: Peer, neighbours: Iterable[Peer]) -> list[str]:
     """Numbers of the hosts that neighbours' connections come from, in the family that an agent listens in.
 
-    Empty, so that all may come, where one of them is not known: a name that does not resolve, ipc, another family.
+    Empty, so that all may come, where one of them is not known: a name that does not resolve, ipc, another family, an
+    agent without address.
     """
     family = socket.AF_INET6 if "[" in own.address else socket.AF_INET
     numbers: set[str] = set()
     for peer in neighbours:
-        if peer.address.startswith("ipc://") or "%" in peer.address:
+        if not peer.address.startswith("tcp://") or "%" in peer.address:
             return []
         try:
             found = socket.getaddrinfo(host_of(peer.address), None, family=family, type=socket.SOCK_STREAM)
@@ -181,7 +189,7 @@ def make_network(
         _check_peer(peer, curve, source)
         signing = [("signing key", key) for key in (peer.identity, *peer.former, *peer.revoked)]
         for what, value in (("address", peer.address), ("public_key", peer.public_key), *signing):
-            if value is not None and seen.setdefault(value, peer.agent) != peer.agent:
+            if value and seen.setdefault(value, peer.agent) != peer.agent:
                 raise collector.fault(
                     f"agents {seen[value]} and {peer.agent} have the same {what}: {value}; give each its own"
                 )
@@ -191,13 +199,40 @@ def make_network(
                 raise collector.fault(f"edge {edge[0]}-{edge[1]}: agent {end} has no address under [[agents]]")
         collector.edge(*edge)
     graph = collector.graph()
+    _check_dialling(graph, {peer.agent for peer in listed if peer.dial == "out"}, source)
     ordered = tuple(sorted(listed, key=lambda peer: peer.agent))
     return Network(topology, graph.edges, ordered, curve, topology_seed)
 
 
+def _check_dialling(graph: Graph, out: Set[int], source: str) -> None:
+    """Refuse an edge of two agents that only dial, and show a graph without such edges."""
+    from admmnet.graph.simple import Graph, parts_of
+
+    closed = [(i, j) for i, j in graph.edges if {i, j} <= out]
+    if not closed:
+        return
+    i, j = closed[0]
+    message = (
+        f'{source}: agents {i} and {j} share an edge, and both only dial (dial = "out"): neither reaches the other'
+    )
+    listening = min(set(graph) - out, default=None)
+    if listening is None:
+        raise RequestError(f"{message}; give one of them an address")
+    edges = [edge for edge in graph.edges if edge not in closed]
+    edges += [(listening, min(part)) for part in parts_of(Graph(len(graph), edges)) if listening not in part]
+    shown = " ".join(f"{min(edge)}-{max(edge)}" for edge in sorted(edges))
+    raise RequestError(f"{message}; give one of them an address, or take a graph without such edges: {shown}")
+
+
 def _check_peer(peer: Peer, curve: bool, source: str) -> None:
     where = f"{source}: agent {peer.agent}"
-    check_address(peer.address, f"{where}: address")
+    if peer.dial == "out":
+        if peer.address:
+            raise RequestError(f'{where}: its address {peer.address} would not be used with dial = "out"; remove one')
+    elif not peer.address:
+        raise RequestError(f'{where} has no address: give it one, or dial = "out" where nobody can dial it')
+    else:
+        check_address(peer.address, f"{where}: address")
     if peer.identity is None:
         raise RequestError(f"{where} has no identity: make the network anew with `admmnet network init`")
     check_identity(peer.identity, f"{where}: identity {printable(str(peer.identity), 80)!r}")
@@ -256,7 +291,7 @@ def write_network(network: Network, path: str | os.PathLike[str]) -> None:
         "edges = [\n" + "".join(f"    {row},\n" for row in rows) + "]\n"
     ]
     for peer in network.peers:
-        lines = [f"agent = {peer.agent}", f"address = {as_toml(peer.address)}"]
+        lines = [f"agent = {peer.agent}", f"address = {as_toml(peer.address)}" if peer.address else 'dial = "out"']
         lines += [] if peer.public_key is None else [f"public_key = {as_toml(peer.public_key)}"]
         lines += [f"identity = {as_toml(str(peer.identity))}"]
         lines += [] if peer.records is None else [f"records = {peer.records}"]

@@ -13,7 +13,7 @@ from contextlib import suppress
 import zmq
 
 from admmnet.transport.hosts.keys import Keys
-from admmnet.transport.hosts.network import Network
+from admmnet.transport.hosts.network import Network, port_of
 from admmnet.transport.zmq.door import Doorkeeper
 
 _LOOK = 0.2
@@ -25,20 +25,18 @@ def give(
     network: Network, rank: int, keys: Keys | None, files: Mapping[str, bytes], to: set[int], seconds: float
 ) -> None:
     """Answer neighbours until those in ``to`` say that they have the files, or the time is over."""
-    around = {network.peers[j].public_key: j for j in network.neighbours(rank)}
+    around = {str(network.peers[j].public_key): j for j in network.neighbours(rank)}
     missing, until = to & set(network.neighbours(rank)), time.monotonic() + seconds
-    if not missing:
+    if not missing or not network.peers[rank].address:  # who only dials can be asked by nobody
         return
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    socket, where, door = context.socket(zmq.REP), network.peers[rank].listens_at(), None
+    socket, where = context.socket(zmq.REP), network.peers[rank].listens_at()
     socket.linger, socket.maxmsgsize, socket.ipv6 = 1000, 2**12, "[" in where
     if keys is not None:
         socket.curve_server, socket.zap_domain, socket.curve_secretkey = True, b"admmnet", keys.secret.encode()
         socket.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
+    door = Doorkeeper(context, socket, port_of(where), len(around), None if keys is None else around)
     try:
-        if where.startswith("tcp://"):  # without a door ZeroMQ lets everybody in
-            admitted = None if keys is None else frozenset(map(str, around))
-            door = Doorkeeper(context, socket, int(where.rpartition(":")[2]), len(around), admitted)
         bound = False
         while missing and (left := until - time.monotonic()) > 0.0:
             if not bound:  # the run's own socket may not have closed yet
@@ -46,21 +44,20 @@ def give(
                     socket.bind(where)
                     bound = True
             come = socket.poll(int(1000 * min(left, _LOOK)))
-            if door is not None:
-                door.caught_up(set())
+            door.caught_up(set())
             if come:
                 asked = socket.recv_multipart(copy=False)
                 word, _, number = asked[0].bytes.partition(b" ")
-                asker = int(number) if keys is None and number.isdigit() else around.get(_key(asked[0]))
+                asker = int(number) if keys is None and number.isdigit() else around.get(_key(asked[0]) or "")
                 socket.send_multipart([part for name, data in files.items() for part in (name.encode(), data)])
                 missing -= {asker} if word == _HAVE else set()
     finally:
         socket.close()
+        door.news.close(0)
         end = threading.Thread(target=context.term, daemon=True)
         end.start()
         end.join(2.0)
-        if door is not None:
-            door.close()
+        door.close()
 
 
 def _key(frame: zmq.Frame) -> str | None:
@@ -79,7 +76,7 @@ class Asker:
         self._rank, self._take = rank, take
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._poller, self._sockets = zmq.Poller(), list[zmq.Socket[bytes]]()
-        for j in network.neighbours(rank):
+        for j in (j for j in network.neighbours(rank) if network.peers[j].address):
             peer, socket = network.peers[j], self._context.socket(zmq.REQ)
             socket.linger, socket.reconnect_ivl, socket.ipv6 = 1000, 500, "[" in peer.address
             socket.setsockopt(zmq.REQ_RELAXED, 1)

@@ -20,13 +20,13 @@ ROOM = 2 * LIMIT
 _FRAME = 2**9  # bytes that a frame needs besides its payload
 
 Topic = tuple[str, int]
-"""What turns are counted of: ("round", "up", "down" or "collect", channel), or ("gather", 0)."""
+"""What turns are counted of: ("round", "up", "down", "collect" or "post", channel), or ("gather", 0)."""
 Box = dict[tuple[int, int], Frame]
 """Frames of one turn, by (sender, origin); the sender of what travels from neighbour to neighbour is -1."""
 
-_TOPICS = {Kind.VECTOR: "round", Kind.SILENCE: "round", Kind.ROWS: "collect", Kind.SHARE: "gather"}
+_TOPICS = {Kind.VECTOR: "round", Kind.SILENCE: "round", Kind.ROWS: "collect", Kind.SHARE: "gather", Kind.POST: "post"}
 _TOPICS |= {Kind.UP: "up", Kind.DOWN: "down"}
-_PASSED_ON = (Kind.SHARE, Kind.ROWS)
+_PASSED_ON = (Kind.SHARE, Kind.ROWS, Kind.POST)
 _TRAVELLING = tuple(_TOPICS[kind] for kind in _PASSED_ON)
 
 
@@ -62,7 +62,8 @@ class Mailbox:
     ``identities`` maps the process of every neighbour to the public key that its frames come under, None where
     links have no keys. ``counts`` has the frames that were not simply wanted, by what became of them, ``received``
     how far every neighbour's numbered frames have come. ``genuine`` says of a frame of a kind that travels whether its
-    origin has signed it, ``room`` how many bytes of one neighbour's may wait here.
+    origin has signed it, ``room`` how many bytes of one neighbour's may wait here, ``ahead`` by how many turns more a
+    post may be ahead, for which nobody waits.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class Mailbox:
         self._first: dict[Topic, int] = {}  # the oldest turn of a topic that is not over
         self._begun: dict[Topic, int] = {}
         self._boxes: dict[tuple[Topic, int], Box] = {}
-        self.room = ROOM
+        self.room, self.ahead = ROOM, 0
         # bytes kept of every topic and sender, by turn
         self._turns: dict[tuple[Topic, int], dict[int, int]] = {}
         self._kept = dict.fromkeys(identities, 0)
@@ -144,7 +145,8 @@ class Mailbox:
             return Fate.TWICE if self._genuine(frame) else Fate.FORGED
         if turn < self._first.get(topic, 0):
             return Fate.KNOWN if travels else Fate.LATE
-        if turn > self.last(topic) + travels:  # one more, if who passes it on has begun what is next here
+        ahead = self.ahead if frame.kind is Kind.POST else 0
+        if turn > self.last(topic) + travels + ahead:  # one more, if who passes it on has begun what is next here
             return Fate.AHEAD
         size = _FRAME + len(frame.payload) + len(frame.words)
         if self._kept[peer] + size > self.room:
@@ -174,9 +176,14 @@ class Mailbox:
         self._begun[topic] = turn
         return self._boxes.setdefault((topic, turn), {})
 
+    def note(self, frame: Frame) -> None:
+        """Keep a word of this process's own, which comes back by way of others."""
+        if (topic := topic_of(frame)) is not None:
+            self._boxes.setdefault((topic, frame.round), {})[-1, frame.origin] = frame
+
     def finish(self, topic: Topic, turn: int) -> None:
         """End a turn: what comes of it from now on is late."""
-        del self._begun[topic]
+        self._begun.pop(topic, None)
         self._advance(topic, turn + 1)
 
     def forget(self, topic: Topic) -> None:

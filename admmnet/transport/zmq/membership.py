@@ -13,8 +13,9 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from admmnet.errors import AdmmnetError, RunError, StartEnded, says
+from admmnet.transport.choice import diameter
 from admmnet.transport.starts import Ended, Standing, Start
-from admmnet.transport.zmq.mailbox import Topic, topic_of
+from admmnet.transport.zmq.mailbox import Box, Topic, topic_of
 from admmnet.transport.zmq.start import Meeting
 from admmnet.transport.zmq.wire import HEADER, LIMIT, MOST, Abort, Frame, Kind, as_json
 from admmnet.transport.zmq.words import SIGNED
@@ -91,6 +92,8 @@ class Membership(Meeting):
         self.around = frozenset(sum(edge) - self.rank for edge in propose.edges if self.rank in edge)
         self.step, self.sent, self._rounds, self._lacking, self._waited_for = 0, {}, 0, set, []
         self._idle_since, self._computed = time.monotonic(), 0.0
+        self.window = diameter(propose.members, propose.edges)
+        self.mailbox.ahead = 2 * self.window  # of the oldest open post this process may be ahead, and others of it
         self.words.start, self._staging = start.name, False
         self.mailbox.begin_start(name)
         for peer in self.around:
@@ -141,6 +144,10 @@ class Membership(Meeting):
         for early in self.mailbox.kept(topic, turn + 1).values():
             self.pass_on(early)
         box[-1, self.rank] = self.say(kind, topic[1], turn, payload)
+        return self.await_shares(topic, turn, box)
+
+    def await_shares(self, topic: Topic, turn: int, box: Box) -> dict[int, bytes | None]:
+        """Wait for all other members' parts of a turn that has begun, and end it."""
         others = self.members - {self.rank}
         self.take_turn(self.around, lambda: {q for q in others if (-1, q) not in box})
         self.mailbox.finish(topic, turn)
@@ -262,9 +269,9 @@ class Membership(Meeting):
     def obey(self, frame: Frame, value: Any) -> None:
         """See ``Session.obey``."""
         peer, link = frame.sender, self.links[frame.sender]
-        if frame.kind in (Kind.SHARE, Kind.ROWS):
+        if frame.kind in (Kind.SHARE, Kind.ROWS, Kind.POST):
             topic = topic_of(frame)
-            if topic is not None and frame.round <= self.mailbox.last(topic):
+            if topic is not None and (frame.kind is Kind.POST or frame.round <= self.mailbox.last(topic)):
                 self.pass_on(frame)  # else once this process is so far itself: no neighbour can be ahead of it by two
         elif frame.kind is Kind.AGAIN:
             now = time.monotonic()

@@ -87,7 +87,7 @@ class Session(ABC):
             raise RequestError(
                 f"the public settings have {size} bytes, and agents compare at most {most}; shorten the longest list"
             )
-        self._next_look, self._relieved, self._widest = 0.0, 0.0, 0
+        self._relieved, self._widest = 0.0, 0
         # an honest one sends an excuse each pulse, and all may be read at once
         self._idle = IDLE + int(2 * deadlines.round / deadlines.pulse)
         self.sockets = Sockets(own, self.peers, keys, deadlines, parent)
@@ -135,7 +135,7 @@ class Session(ABC):
         data = encode(Frame(kind, link.id, self.rank, sequence=number, acknowledged=received, **fields))
         if len(data) > self._widest:  # others may send as much, and pass on as much of everybody
             self._widest = len(data)
-            self.mailbox.room = ROOM + 4 * len(self.names) * len(data)
+            self.mailbox.room = ROOM + (4 + self.mailbox.ahead) * len(self.names) * len(data)
         if numbered:
             link.log.append((number, data))
             link.unconfirmed += len(data)
@@ -155,11 +155,12 @@ class Session(ABC):
         place = {"channel": frame.channel, "origin": frame.origin, "round": frame.round}
         self.spread(frame.kind, besides=frame.sender, **place, payload=frame.payload, words=frame.words)
 
-    def greet(self, peer: int) -> None:
-        """Introduce this process to a neighbour."""
+    def greet(self, peer: int, *, dialled: bool = False) -> None:
+        """Introduce this process to a neighbour; over a line that it has dialled, so that the neighbour knows it."""
         link = self.links[peer]
         value = replace(self._greeting, echo=link.theirs or "", ready=link.ready)
-        self.sockets.send(peer, encode(Frame(Kind.HELLO, NO_LINK, self.rank, payload=as_json(value))))
+        hello = Frame(Kind.HELLO, NO_LINK, self.rank, payload=as_json(value))
+        self.sockets.send(peer, encode(hello), dialled=dialled)
 
     def resend(self, peer: int, after: int = 0) -> None:
         """Send again what a neighbour may not have."""
@@ -182,29 +183,27 @@ class Session(ABC):
     # in
 
     def take(self, seconds: float) -> None:
-        """Take what has arrived; if nothing has, wait until something does or the time is over."""
+        """Wait until something arrives or happens, or the time is over, and take it."""
         if time.monotonic() >= self._relieved + self.deadlines.pulse:
             self._relieved = time.monotonic()
             for link in self.links.values():
                 link.idle = max(0, link.idle - FORGIVEN)
+        for peer, line in self.sockets.wait(seconds):  # first: what arrived may have come over a new line
+            self._happened(peer, line)
         for _ in range(BURST):
             arrived = self.sockets.receive()
             if arrived is None:
                 break
             self._arrive(*arrived)
-            seconds = 0.0
-        if seconds > 0.0 or time.monotonic() >= self._next_look:
-            self._next_look = time.monotonic() + self.deadlines.pulse
-            for peer, line in self.sockets.wait(seconds):
-                self._happened(peer, line)
 
     def _happened(self, peer: int, line: LineNews) -> None:
         link = self.links[peer]
-        if line is LineNews.UP:
-            say("line-up", f"the line to {self.names[peer]} stands", peer=peer)
+        if line is LineNews.DIALLED:
+            self.greet(peer, dialled=True)
+        elif line is LineNews.UP:
+            if not link.up:
+                say("line-up", f"the line to {self.names[peer]} stands", peer=peer)
             link.up, link.down_since, link.fault = True, None, ""
-            if not link.ready:
-                self.greet(peer)
             self.resend(peer)
             self.line(peer, up=link.ready)
         elif line is LineNews.DOWN:
@@ -213,7 +212,7 @@ class Session(ABC):
                 link.up, link.down_since = False, time.monotonic()
         elif line is LineNews.FLOODS:
             self._cut(peer, str(line))
-        else:
+        elif not link.up:
             if link.fault != line:
                 text = f"the line to {self.names[peer]} does not come up: {line}"
                 say("line-down", text, "warning", peer=peer)
@@ -252,6 +251,7 @@ class Session(ABC):
         if fate in (Fate.FOREIGN, Fate.REFUSED):
             return False
         link = self.links[peer]
+        self.sockets.heard(peer)
         value = content(frame) if fate is Fate.NOW and frame.kind in _PARSED else None
         link.acknowledge(min(frame.acknowledged, link.sent))
         if frame.kind is Kind.WAITING:
@@ -289,6 +289,7 @@ class Session(ABC):
                 self.greet(peer)
                 return
             self.renewed(peer)  # no recording: the process that was here is dead
+        self.sockets.heard(peer, anew=True)
         news = theirs.nonce != link.theirs
         link.theirs = theirs.nonce
         if theirs.echo == mine and not link.ready and self.fits(peer, theirs):  # no recording can have received this

@@ -1,7 +1,8 @@
-"""Sockets of one process: where it hears, and one line to every neighbour.
+"""Sockets of one process: where it hears, and the lines to its neighbours.
 
-One PULL socket is bound and hears all neighbours; one PUSH socket a neighbour is connected to that neighbour's.
-ZeroMQ's own thread keeps lines alive, notices when one is cut and connects it again. Over tcp both ends show
+One ROUTER is bound, if the process has an address; one DEALER a neighbour that has one dials it. So two lines may lead
+to a neighbour, and each carries both ways: a link lasts as long as one of them stands, whichever end has opened it.
+ZeroMQ's own thread keeps lines alive, notices when one is cut and dials again. Over tcp both ends show
 their keys (CURVE), and the door lets in nobody but the neighbours. What is larger than ``PART`` travels in parts:
 so nobody can make a process hold more than that before it has shown a key.
 """
@@ -11,36 +12,29 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import zmq
-from zmq.utils.monitor import parse_monitor_message
 
 from admmnet.errors import RequestError
 from admmnet.transport.hosts.keys import Keys
-from admmnet.transport.hosts.network import Peer, numbers_of
+from admmnet.transport.hosts.network import Peer, numbers_of, port_of
 from admmnet.transport.zmq.door import UNREAD, Doorkeeper
 from admmnet.transport.zmq.wire import LIMIT
 
 QUEUE = 200_000
-"""Frames that may wait in the bound socket. A full queue would stop the heartbeats of the senders' lines."""
+"""Frames that may wait in a socket. A full queue would stop the heartbeats of the senders' lines."""
 PART = 2**16
 """Bytes of a message that travel in one piece."""
 BUSY = 1.0
 """Seconds until an address that is in use is refused."""
 _SEAL = 2**10  # more than what ZeroMQ and CURVE put around a piece
 _DOMAIN = b"admmnet"
-_EVENTS = (
-    zmq.EVENT_HANDSHAKE_SUCCEEDED
-    | zmq.EVENT_DISCONNECTED
-    | zmq.EVENT_HANDSHAKE_FAILED_AUTH
-    | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
-    | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
-    | zmq.EVENT_MONITOR_STOPPED
-)
 
 
 @dataclass(frozen=True)
@@ -81,10 +75,11 @@ class Deadlines:
 
 
 class LineNews(StrEnum):
-    """What happened to the line to a neighbour."""
+    """What happened to the lines to a neighbour."""
 
-    UP = "up"
-    DOWN = "down"
+    DIALLED = "the neighbour was reached, and knows nothing of that line yet"
+    UP = "another line than before is used"
+    DOWN = "no line stands"
     NOT_ADMITTED = "it does not admit this process's key"
     NOT_UNDERSTOOD = (
         "its key is not the one in the network file, it speaks no CURVE, or it knows no neighbour at this "
@@ -93,11 +88,23 @@ class LineNews(StrEnum):
     FLOODS = f"it sent {UNREAD} bytes and more while this process computed"
 
 
-_NEWS: dict[int, LineNews] = {
-    zmq.EVENT_HANDSHAKE_SUCCEEDED: LineNews.UP,
-    zmq.EVENT_DISCONNECTED: LineNews.DOWN,
-    zmq.EVENT_HANDSHAKE_FAILED_AUTH: LineNews.NOT_ADMITTED,
-}
+@dataclass
+class _Lines:
+    """Lines to a neighbour that stand; that in use is b"" if it was dialled, else a routing id."""
+
+    dialled: bool = False
+    came: tuple[int, bytes] | None = None
+    """Descriptor and routing id of the line over which the neighbour was heard last, of those that it has dialled."""
+    use: bytes | None = None
+
+    def settle(self) -> LineNews | None:
+        """Stay with the line in use as long as it stands: on another one frames would overtake each other."""
+        standing = [b""] if self.dialled else []
+        standing += [] if self.came is None else [self.came[1]]
+        if self.use in standing or (self.use is None and not standing):
+            return None
+        self.use = standing[0] if standing else None
+        return LineNews.UP if standing else LineNews.DOWN
 
 
 class Sockets:
@@ -117,49 +124,47 @@ class Sockets:
     ) -> None:
         self.orphaned, self.died = False, list[tuple[int, str]]()
         self.bytes_sent = 0
-        self._news = b""
+        self._told = b""
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._deadlines, self._parent, self._keys = deadlines, parent, keys
-        self._push: dict[int, zmq.Socket[bytes]] = {}
-        self._monitors: dict[zmq.Socket[bytes], int] = {}
         self._fresh: set[int] = set()  # lines that have said something since all was read
-        self._peers = dict(neighbours)
-        self._by_key = {peer.public_key: process for process, peer in neighbours.items()}
-        self._pull = self._socket(zmq.PULL, own.address)
-        self._pull.rcvhwm = QUEUE
-        self._pull.linger = -1  # what a neighbour sent before it left stays here until it is read
-        self._pull.maxmsgsize = PART + _SEAL
-        self._pull.handshake_ivl = _milliseconds(deadlines.answer)
-        if keys is not None:
-            self._pull.curve_server = True
-            self._pull.zap_domain = _DOMAIN
-            self._pull.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
-        for number in numbers_of(own, neighbours.values()):
-            self._pull.setsockopt(zmq.TCP_ACCEPT_FILTER, number.encode())
-        self.door: Doorkeeper | None = None
+        self._last: tuple[int, bytes] | None = None  # descriptor and routing id, if the last message came to the ROUTER
+        self._news: list[tuple[int, LineNews]] = []
+        self._lines = {process: _Lines() for process in neighbours}
+        self._by_key = {str(peer.public_key): process for process, peer in neighbours.items()}
+        self._dealers = {process: self._dealer(peer) for process, peer in neighbours.items() if peer.address}
+        self._whose = {self._dealers[process]: str(neighbours[process].public_key) for process in self._dealers}
+        self._router, where = None, ""
+        if own.address:
+            self._router, where = self._bound(own, neighbours), own.listens_at()
+        ports = {process: (socket, port_of(neighbours[process].address)) for process, socket in self._dealers.items()}
+        admitted = None if keys is None else self._by_key
+        self.door = Doorkeeper(self._context, self._router, port_of(where), len(neighbours), admitted, ports)
+        self._incoming, self._poller = zmq.Poller(), zmq.Poller()
+        self._readable: deque[Any] = deque()
+        for socket in (*self._dealers.values(), *([] if self._router is None else [self._router])):
+            self._incoming.register(socket, zmq.POLLIN)
+            self._poller.register(socket, zmq.POLLIN)
+        self._poller.register(self.door.news, zmq.POLLIN)
+        if parent is not None:
+            self._poller.register(parent, zmq.POLLIN | zmq.POLLERR)
         try:
-            where = own.listens_at()
-            if where.startswith("tcp://"):  # before anything listens: without a door ZeroMQ lets everybody in
-                admitted = None if keys is None else frozenset(map(str, self._by_key))
-                port = int(where.rpartition(":")[2])
-                self.door = Doorkeeper(self._context, self._pull, port, len(neighbours), admitted)
-            _bind(self._pull, where)
+            if self._router is not None:
+                _bind(self._router, where)
         except zmq.ZMQError as error:
             self.close(0.0)
             raise RequestError(
                 f"agent {own.agent} cannot listen at {own.address}: {error.strerror}; "
                 "give it another address in the network file, or end what listens there"
             ) from None
-        self._poller = zmq.Poller()
-        self._poller.register(self._pull, zmq.POLLIN)
-        if parent is not None:
-            self._poller.register(parent, zmq.POLLIN | zmq.POLLERR)
-        for process, peer in neighbours.items():
-            self._connect(process, peer)
+        for process, socket in self._dealers.items():
+            socket.connect(neighbours[process].address)
 
     def _socket(self, kind: int, address: str) -> zmq.Socket[bytes]:
         socket = self._context.socket(kind)
         socket.linger = 0
+        socket.sndhwm, socket.rcvhwm = 0, QUEUE  # never blocks; what waits is bounded by what a round sends
+        socket.maxmsgsize = PART + _SEAL
         socket.heartbeat_ivl = _milliseconds(self._deadlines.beat)
         socket.heartbeat_timeout = _milliseconds(self._deadlines.answer)
         socket.heartbeat_ttl = _milliseconds(self._deadlines.beat + self._deadlines.answer)
@@ -170,108 +175,169 @@ class Sockets:
             socket.curve_secretkey = self._keys.secret.encode()
         return socket
 
-    def _connect(self, process: int, peer: Peer) -> None:
-        socket = self._socket(zmq.PUSH, peer.address)
-        socket.sndhwm = 0  # never blocks; what waits is bounded by what a round sends
+    def _bound(self, own: Peer, neighbours: Mapping[int, Peer]) -> zmq.Socket[bytes]:
+        socket = self._socket(zmq.ROUTER, own.address)
+        socket.router_mandatory = True
+        socket.linger = -1  # what a neighbour sent before it left stays here until it is read
+        socket.handshake_ivl = _milliseconds(self._deadlines.answer)
+        if self._keys is not None:
+            socket.curve_server = True
+            socket.zap_domain = _DOMAIN
+            socket.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
+        for number in numbers_of(own, neighbours.values()):
+            socket.setsockopt(zmq.TCP_ACCEPT_FILTER, number.encode())
+        return socket
+
+    def _dealer(self, peer: Peer) -> zmq.Socket[bytes]:
+        socket = self._socket(zmq.DEALER, peer.address)
         socket.connect_timeout = _milliseconds(self._deadlines.answer)
         socket.reconnect_ivl = min(50, _milliseconds(0.25 * self._deadlines.grace))
         socket.reconnect_ivl_max = min(1000, _milliseconds(0.25 * self._deadlines.grace))
         if self._keys is not None:
             socket.curve_serverkey = str(peer.public_key).encode()
-        monitor = socket.get_monitor_socket(_EVENTS)
-        self._monitors[monitor] = process
-        self._poller.register(monitor, zmq.POLLIN)
-        socket.connect(peer.address)
-        self._push[process] = socket
+        return socket
 
-    def send(self, process: int, data: bytes) -> None:
-        """Hand over a message to a neighbour; ZeroMQ's thread sends it, unless the line has ended for good."""
+    def send(self, process: int, data: bytes, *, dialled: bool = False) -> None:
+        """Hand over a message to a neighbour; ZeroMQ's thread sends it, unless the line has ended for good.
+
+        ``dialled``: over the line that this process has dialled, whichever is in use.
+        """
         self.bytes_sent += len(data)
+        lines = self._lines[process]
         parts = [data[place : place + PART] for place in range(0, len(data), PART)]
         # it ends where the neighbour no longer admits this process's key, which may not have been read yet
         with suppress(zmq.Again):
-            self._push[process].send_multipart(parts, zmq.NOBLOCK)
+            if lines.use and self._router is not None and not dialled:
+                try:
+                    self._router.send_multipart([lines.use, *parts], zmq.NOBLOCK)
+                except zmq.ZMQError as error:
+                    if error.errno != zmq.EHOSTUNREACH:
+                        raise
+                    lines.came = None
+                    self._settle(process)
+            elif process in self._dealers:
+                self._dealers[process].send_multipart(parts, zmq.NOBLOCK)
 
     def ban(self, process: int) -> None:
-        """Take nothing more of a neighbour, and cut its line to here: it costs nothing any more."""
-        key = self._peers[process].public_key
-        if self.door is not None and key is not None:
-            self.door.ban(key)
+        """Take nothing more of a neighbour, and cut its lines: it costs nothing any more."""
+        self.door.ban(process)
+        self._lines[process].dialled, self._lines[process].came = False, None
+        self._settle(process)
+        socket = self._dealers.pop(process, None)
+        if socket is not None:
+            self._incoming.unregister(socket)
+            self._poller.unregister(socket)
+            with suppress(ValueError):
+                self._readable.remove(socket)
+            socket.close(_milliseconds(self._deadlines.shutdown))
+
+    def heard(self, process: int, *, anew: bool = False) -> None:
+        """Answer a neighbour where the last message of its came from, if it has dialled that line, and ``anew``."""
+        lines = self._lines[process]
+        if self._last is not None and process not in self.door.banned and (anew or lines.came is None):
+            lines.came = self._last
+            self._settle(process)
+
+    def _settle(self, process: int) -> None:
+        news = self._lines[process].settle()
+        if news is not None:
+            self._news.append((process, news))
 
     def receive(self) -> tuple[bytes, str | None] | None:
         """Message that has arrived and the key it came under; None if there is none."""
-        try:
-            part = self._pull.recv(zmq.NOBLOCK, copy=False)
-        except zmq.Again:
-            if self.door is not None:
-                self.door.caught_up(self._fresh)
-                self._fresh = set()
+        read = self._read_one()
+        if read is None:
+            self.door.caught_up(self._fresh)
+            self._fresh = set()
             return None
-        key = None if self._keys is None else str(part.get("User-Id"))
-        if self.door is not None:
-            line = int(part.get(zmq.SRCFD))
-            self.door.heard[line] = key
-            self._fresh.add(line)
+        socket, part = read
+        line, self._last = int(part.get(zmq.SRCFD)), None
+        if socket is self._router:
+            self._last, part = (line, part.bytes), socket.recv(copy=False)
+        key = None if self._keys is None else self._whose.get(socket) or str(part.get("User-Id"))
+        if self.door.heard.get(line) is None:
+            self.door.heard[line] = None if key is None else self._by_key[key]
+        self._fresh.add(line)
         data = part.bytes
         if part.more:
             parts, size = [data], len(data)
-            while self._pull.getsockopt(zmq.RCVMORE):
-                parts.append(self._pull.recv())
+            while part.more:
+                part = socket.recv(copy=False)
+                parts.append(part.bytes)
                 size += len(parts[-1])
             data = b"".join(parts) if size <= LIMIT else b""
         return data, key
 
+    def _read_one(self) -> tuple[zmq.Socket[bytes], zmq.Frame] | None:
+        """First part of a message, of the sockets in turn; None if nothing has arrived."""
+        if not self._readable:
+            self._readable.extend(socket for socket, _ in self._incoming.poll(0))
+        while self._readable:
+            socket = self._readable.popleft()
+            with suppress(zmq.Again):
+                part = socket.recv(zmq.NOBLOCK, copy=False)
+                self._readable.append(socket)
+                return socket, part
+        return None
+
     def wait(self, seconds: float) -> Iterator[tuple[int, LineNews]]:
         """Wait until something arrives or happens, and return what happened to lines."""
-        for socket, _ in self._poller.poll(max(0, _milliseconds(seconds) if seconds > 0 else 0)):
+        pause = _milliseconds(seconds) if seconds > 0 and not self._news else 0
+        for socket, _ in self._poller.poll(pause):
             if socket == self._parent:
                 self._read_news(os.read(socket, 4096))
-            elif socket in self._monitors:
-                yield from self._happened(socket)
-        while self.door is not None and self.door.flooded:
-            process = self._by_key.get(self.door.flooded.pop())
-            if process is not None:
-                yield process, LineNews.FLOODS
+        for event, process, line in self.door.happened():
+            if process < 0:
+                for neighbour, lines in self._lines.items():
+                    if lines.came is not None and lines.came[0] == line:
+                        lines.came = None
+                        self._settle(neighbour)
+                continue
+            lines = self._lines[process]
+            if event in (zmq.EVENT_HANDSHAKE_SUCCEEDED, zmq.EVENT_DISCONNECTED):
+                lines.dialled = event == zmq.EVENT_HANDSHAKE_SUCCEEDED and process in self._dealers
+                if lines.dialled:
+                    self._news.append((process, LineNews.DIALLED))
+            elif event != zmq.EVENT_MONITOR_STOPPED:
+                refused = event == zmq.EVENT_HANDSHAKE_FAILED_AUTH
+                self._news.append((process, LineNews.NOT_ADMITTED if refused else LineNews.NOT_UNDERSTOOD))
+            self._settle(process)
+        flooding = {self.door.flooded.pop() for _ in range(len(self.door.flooded))}
+        self._news += [(process, LineNews.FLOODS) for process in flooding if process is not None]
+        while self._news:
+            yield self._news.pop(0)
 
     def _read_news(self, data: bytes) -> None:
         self.orphaned = not data
-        *lines, self._news = (self._news + data).split(b"\n")
+        *lines, self._told = (self._told + data).split(b"\n")
         for line in lines:
             process, _, how = line.decode().partition(" ")
             self.died.append((int(process), how))
-
-    def _happened(self, monitor: zmq.Socket[bytes]) -> Iterator[tuple[int, LineNews]]:
-        while monitor.poll(0):
-            event = parse_monitor_message(monitor.recv_multipart())["event"]
-            yield self._monitors[monitor], _NEWS.get(event, LineNews.NOT_UNDERSTOOD)
 
     def close(self, linger: float, hopeless: frozenset[int] = frozenset()) -> None:
         """Close everything; what waits for a neighbour may still leave for `linger` seconds, except to some.
 
         A line that is cut now is given up: as a rule both ends leave, and ZeroMQ would knock in vain until then.
         """
-        leaving = zmq.Poller()
-        for monitor, process in self._monitors.items():
-            if process not in hopeless:
-                leaving.register(monitor, zmq.POLLIN)
-        for process, socket in self._push.items():
-            socket.close(0 if process in hopeless else _milliseconds(linger) if linger > 0 else 0)
-        self._pull.close(0)
+        pause = _milliseconds(linger) if linger > 0 else 0
+        leaving = {process for process in self._dealers if self._lines[process].dialled} - hopeless
+        for process, socket in self._dealers.items():
+            socket.close(pause if process in leaving else 0)
+        if self._router is not None:
+            self._router.close(pause)
         cut, until = False, time.monotonic() + linger
-        while leaving.sockets and (left := until - time.monotonic()) > 0:
-            for monitor, _ in leaving.poll(_milliseconds(left)):
-                event = parse_monitor_message(monitor.recv_multipart())["event"]
-                if event in (zmq.EVENT_DISCONNECTED, zmq.EVENT_MONITOR_STOPPED):
+        while leaving and (left := until - time.monotonic()) > 0:
+            self.door.news.poll(_milliseconds(left))
+            for event, process, _ in self.door.happened():
+                if process in leaving and event in (zmq.EVENT_DISCONNECTED, zmq.EVENT_MONITOR_STOPPED):
                     cut |= event == zmq.EVENT_DISCONNECTED
-                    leaving.unregister(monitor)
-        for monitor in self._monitors:
-            monitor.close(0)
+                    leaving.discard(process)
+        self.door.news.close(0)
         # which waits for lines that were cut as long as for others
         end = threading.Thread(target=self._context.term, name="end", daemon=True)
         end.start()
         end.join(0.0 if cut else None)
-        if self.door is not None:
-            self.door.close()
+        self.door.close()
 
 
 def _bind(socket: zmq.Socket[bytes], where: str) -> None:

@@ -182,11 +182,19 @@ class Meeting(Session):
     def _unreachable(self, process: int) -> str:
         if process not in self.links:
             return f"{self.names[process]} has not come"
-        link, where = self.links[process], f"{self.names[process]} at {self.peers[process].address}"
+        link, peer = self.links[process], self.peers[process]
+        where = (
+            f"{self.names[process]} at {peer.address}" if peer.address else f"{self.names[process]}, which only dials"
+        )
         if link.fault:
             return f"{where}: {link.fault}"
+        if link.theirs is None and link.up:
+            return f"{where}: it does not introduce itself"
         if link.theirs is None:
-            return f"{where}: {'it does not introduce itself' if link.up else 'nobody answers there'}"
+            own = self.network.peers[self.rank].address
+            there, here = "nobody answers there" if peer.address else "", "it has not dialled here" if own else ""
+            doors = " or ".join(place for place in (peer.address and "there", own and "here") if place)
+            return f"{where}: {' and '.join(filter(None, (there, here)))}: not started yet, or the firewall {doors}"
         return f"{where}: it does not hear this process"
 
     # what happens

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections import deque
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -39,8 +40,7 @@ def figures_of(member: Membership) -> dict[str, Any]:
 
 def _counts(member: Membership) -> dict[str, int]:
     """Frames that were not simply wanted, by what became of them, and knocks of those without a right key."""
-    door = member.sockets.door
-    return member.mailbox.counts | {"turned away": 0 if door is None else door.turned_away}
+    return member.mailbox.counts | {"turned away": member.sockets.door.turned_away}
 
 
 class ZmqWorld:
@@ -98,12 +98,19 @@ class ZmqWorld:
 
 
 class ZmqTransport(Hosting):
-    """One frame an agent and neighbouring process a round: its vector, or its silence."""
+    """One frame an agent and neighbouring process a round: its vector, or its silence.
+
+    Posts go ahead of the next vectors. An agent ends a round with vectors of neighbours that have ended the one before,
+    whose posts came first, and so on: it has all posts of a round once it has ended as many more as the diameter.
+    """
+
+    prompt = False
 
     def __init__(self, world: ZmqWorld, graph: Graph, block: int, channel: int) -> None:
         super().__init__(world, graph, block)
         self._member, self._channel = world.member, channel
-        self._exchanges = self._collects = 0
+        self._exchanges = self._collects = self._posts = 0
+        self._open: deque[tuple[int, int, Matrix]] = deque()  # turn, round and own rows of posts that are on their way
         away = world.start.away if world.start is not None else {}
         self.lost = {i: since for q, since in away.items() for i in self.layout.owners[q]}
         for i, j in self._crossing:
@@ -154,9 +161,32 @@ class ZmqTransport(Hosting):
 
     def collect(self, rows: Matrix) -> Matrix:
         """See ``Transport.collect``."""
-        turn, width, owners = self._collects, rows.shape[1], self.layout.owners
+        turn = self._collects
         self._collects += 1
         shares = self._member.share(Kind.ROWS, ("collect", self._channel), turn, payload_of(rows))
+        return self._stacked(rows, shares)
+
+    def post(self, round: int, rows: Matrix) -> None:
+        """See ``Transport.post``."""
+        payload, member = payload_of(rows), self._member
+        check_size(len(payload), "what a process posts", Kind.POST)
+        member.mailbox.note(member.say(Kind.POST, self._channel, self._posts, payload))
+        self._open.append((self._posts, round, rows))
+        self._posts += 1
+
+    def posted(self, *, last: bool = False) -> list[tuple[int, Matrix, Matrix | None]]:
+        """See ``Transport.posted``; as many posts stay open as the diameter, so nobody is further ahead than that."""
+        member, topic = self._member, ("post", self._channel)
+        found: list[tuple[int, Matrix, Matrix | None]] = []
+        while len(self._open) > (0 if last else self._member.window):
+            turn, round, rows = self._open.popleft()
+            shares = member.await_shares(topic, turn, member.mailbox.begin(topic, turn))
+            found.append((round, rows, self._stacked(rows, shares)))
+        return found
+
+    def _stacked(self, rows: Matrix, shares: Mapping[int, bytes | None]) -> Matrix:
+        """Rows of all agents from those of this process and what the others have shared, nan of lost ones."""
+        width, owners = rows.shape[1], self.layout.owners
         everything = np.full((len(self._owner), width), np.nan)
         everything[list(self.agents)] = rows
         for q, content in shares.items():
@@ -172,5 +202,5 @@ class ZmqTransport(Hosting):
         """Take nothing more that belongs to this graph; after a fault what is still missing may come."""
         if self._member.start is None:
             return
-        for name in ("round", "collect", "up", "down"):
+        for name in ("round", "collect", "post", "up", "down"):
             self._member.mailbox.forget((name, self._channel))

@@ -48,12 +48,13 @@ class Kind(IntEnum):
     UP = 12  # a partial sum, from an agent to its parent in the tree of an attempt
     DOWN = 13  # the total of a sum
     START = 14  # what follows on this link belongs to the start of this name
+    POST = 15  # one process's rows of a round, for which nobody waits; they travel on likewise
 
 
 NOTHING, FLOAT64, JSON, INT64, BYTES = 0, 1, 2, 3, 4
 _DTYPE = (
     dict.fromkeys(Kind, NOTHING)
-    | dict.fromkeys((Kind.VECTOR, Kind.ROWS), FLOAT64)
+    | dict.fromkeys((Kind.VECTOR, Kind.ROWS, Kind.POST), FLOAT64)
     | dict.fromkeys((Kind.UP, Kind.DOWN), INT64)
     | dict.fromkeys((Kind.HELLO, Kind.SHARE, Kind.WAITING, Kind.ABORT), JSON)
     | dict.fromkeys((Kind.WORD, Kind.START), BYTES)
@@ -63,7 +64,7 @@ MOST = {kind: LIMIT if dtype else 0 for kind, dtype in _DTYPE.items()}
 MOST |= {Kind.HELLO: 2**16, Kind.SHARE: 2**21, Kind.WORD: 2**20, Kind.START: 32}
 MOST |= {Kind.WAITING: 2**14, Kind.ABORT: 2**14}
 _KINDS = {int(kind): kind for kind in Kind}
-SPEAKING = (Kind.VECTOR, Kind.SILENCE, Kind.SHARE, Kind.ROWS, Kind.ABORT)
+SPEAKING = (Kind.VECTOR, Kind.SILENCE, Kind.SHARE, Kind.ROWS, Kind.POST, Kind.ABORT)
 """Kinds with words: whose origin signs what it says."""
 REASONS = (
     *("truncated", "magic", "version", "oversized", "trailing"),
@@ -101,7 +102,7 @@ class Frame(NamedTuple):
     payload: bytes = b""
     """Float64 or int64 in little-endian order, or UTF-8 JSON, or nothing, as the kind says."""
     words: bytes = b""
-    """Signature of the origin of a SHARE, ROWS or ABORT, receipt of a VECTOR or SILENCE; below 2^16 bytes."""
+    """Signature of the origin of one of ``SIGNED``, receipt of a VECTOR or SILENCE; below 2^16 bytes."""
 
 
 def encode(frame: Frame) -> bytes:

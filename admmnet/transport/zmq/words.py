@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from admmnet.identity.keys import Identity, statement, verify
 from admmnet.transport.zmq.wire import Frame, Kind
 
-SIGNED = (Kind.SHARE, Kind.ROWS, Kind.ABORT)
+SIGNED = (Kind.SHARE, Kind.ROWS, Kind.POST, Kind.ABORT)
 """Kinds that travel on from neighbour to neighbour, and bear no signature in what they carry."""
 
 

@@ -99,8 +99,10 @@ def test_a_block_answers_as_its_members_alone(name: str) -> None:
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("size", [1, 3, 130])
-@pytest.mark.parametrize("name", ["objective", "output", "exact", "gradient sum"])
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [("objective", 1), ("objective", 20), ("output", 3), ("output", 20), ("exact", 20), ("gradient sum", 130)],
+)
 def test_rows_are_the_answers_of_single_members(name: str, size: int) -> None:
     sizes, question = [7 + 5 * (k % 3) for k in range(size)], ASKED[name]
     refuses = 0 if size > 1 else None

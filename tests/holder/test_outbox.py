@@ -14,6 +14,7 @@ from admmnet.holder.answers import NO, REFUSED, Ask, Released
 from admmnet.holder.measurements import NoisyGradient
 from admmnet.holder.outbox import Answered, Outbox, question_hash
 from admmnet.masking import Attempt
+from admmnet.methods.agent import Agent, AgentPlan
 from admmnet.running.node import proposal
 from admmnet.types import BEFORE
 
@@ -93,7 +94,7 @@ class Repeating:
 
 def test_a_method_cannot_break_the_silence() -> None:
     method, door = Stubborn(), Repeating()
-    steps: Any = proposal(method, None, door, 3)  # type: ignore[arg-type]
+    steps: Any = proposal(method, Agent(0, (), AgentPlan()), door, 3)  # type: ignore[arg-type]
     with pytest.raises(StopIteration) as done:
         next(steps)
     assert done.value.value is None

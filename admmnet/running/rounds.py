@@ -42,7 +42,7 @@ class Rounds:
         self._trees = RoundTrees(plan.graph, plan.faults, masked=attempts is not None)
         self.summed: tuple[Tree | None, int] = (None, 0)  # tree of the last sum, and how many numbers its vectors have
         self.heard: dict[int, Vector] = {}  # what agents of this process heard from others in the last round
-        plain = plan.faults is None and attempts is None
+        plain = plan.faults is None and attempts is None and self._graph is None and not transport.lost
         self._together = Together.of(self._nodes) if plain else None
         transport.inward = self._together is None or receipts is not None
         self.seconds = {"solve": 0.0, "exchange": 0.0}  # wall time in proposals, and in between
@@ -68,9 +68,6 @@ class Rounds:
             taking = [[node for node in block if node.id in members] for block in taking]
             for node in self._nodes:
                 node.door.attempt(number, members)
-        if transport.lost and self._together is not None:
-            self.settle()
-            self._together, transport.inward = None, True
         together = self._together
         if together is not None:
             together.propose(round)

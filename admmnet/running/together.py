@@ -37,7 +37,7 @@ class Together:
         method = nodes[0].method if nodes else None
         if method is None or len(nodes) < FEWEST or not vars(type(method)).get("by_rows", False):
             return None
-        plain = all(type(node.door) is Door and node.door.outbox is None and node.moved is None for node in nodes)
+        plain = all(type(node.door) is Door and node.door.outbox is None for node in nodes)
         if not plain or method.aggregate != "mean":
             return None
         found = rows_of([node.agent for node in nodes], summing=method.verb == "reduce")

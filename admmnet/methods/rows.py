@@ -136,6 +136,9 @@ class AgentRows:
         self.plan = kind(**wide, noise=column([plan.noise for plan in plans]))
         self.convexity = column([agent.convexity for agent in agents])
 
+    def answered(self, measurement: Any, answer: Any) -> None:
+        """Count nothing: gates are asked agent by agent."""
+
     def question(self, kind: Callable[..., Measurement], vectors: Matrix, *numbers: Any, **more: Any) -> Rows:
         """Ask all agents, each with its own vector, numbers (B,) or one for all."""
         size = len(self.agents)

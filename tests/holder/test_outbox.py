@@ -14,12 +14,9 @@ from admmnet.holder.answers import NO, REFUSED, Ask, Released
 from admmnet.holder.measurements import NoisyGradient
 from admmnet.holder.outbox import Answered, Outbox, question_hash
 from admmnet.masking import Attempt
-<<<<<<< HEAD
-from admmnet.running.node import carried_out, proposal
-=======
-from admmnet.methods.agent import Agent, AgentPlan
-from admmnet.running.node import proposal
->>>>>>> field
+    method = Stubborn()
+    door: Any = Repeating()
+    assert carried_out(proposal(method, Agent(0, (), AgentPlan()), door, 3), door, 3) is None  # type: ignore[arg-type]
 from admmnet.types import BEFORE
 
 ONE, OTHER = (NoisyGradient(np.full(2, value), 1.0) for value in (0.0, 1.0))
@@ -96,17 +93,9 @@ class Repeating:
 
 
 def test_a_method_cannot_break_the_silence() -> None:
-<<<<<<< HEAD
     method = Stubborn()
     door: Any = Repeating()
-    assert carried_out(proposal(method, None, door, 3), door, 3) is None  # type: ignore[arg-type]
-=======
-    method, door = Stubborn(), Repeating()
-    steps: Any = proposal(method, Agent(0, (), AgentPlan()), door, 3)  # type: ignore[arg-type]
-    with pytest.raises(StopIteration) as done:
-        next(steps)
-    assert done.value.value is None
->>>>>>> field
+    assert carried_out(proposal(method, Agent(0, (), AgentPlan()), door, 3), door, 3) is None  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("kind", "data"), [("<f8", b"1234567"), ("<i8", b"123456789"), ("yes", b"12345678")])

@@ -68,7 +68,7 @@ ASKED: dict[str, Any] = {
 class Book:
     """A ledger that only notes what it is asked, together with draws and solves."""
 
-    contract = Contract()
+    contract, refused_at = Contract(), None
 
     def __init__(self, affords: Callable[[Sequence[Event]], bool] = lambda events: True) -> None:
         self.log: list[Any] = []

@@ -43,6 +43,7 @@ SHARDS = {
 }
 """Functions outside of ``admmnet/data`` that may touch ``Records.shards``."""
 SECRETS = {
+    ("admmnet/running/checkpoint/keeper.py", "restore"),
     ("admmnet/running/checkpoint/keeper.py", "_solver_of"),
     ("admmnet/running/checkpoint/state.py", "node_state"),
     ("admmnet/running/checkpoint/state.py", "restore_node"),

@@ -14,9 +14,8 @@ from admmnet.holder.answers import NO, REFUSED, Ask, Released
 from admmnet.holder.measurements import NoisyGradient
 from admmnet.holder.outbox import Answered, Outbox, question_hash
 from admmnet.masking import Attempt
-    method = Stubborn()
-    door: Any = Repeating()
-    assert carried_out(proposal(method, Agent(0, (), AgentPlan()), door, 3), door, 3) is None  # type: ignore[arg-type]
+from admmnet.methods.agent import Agent, AgentPlan
+from admmnet.running.node import carried_out, proposal
 from admmnet.types import BEFORE
 
 ONE, OTHER = (NoisyGradient(np.full(2, value), 1.0) for value in (0.0, 1.0))

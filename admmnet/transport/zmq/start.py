@@ -126,7 +126,7 @@ class Meeting(Session):
             elif not refused and (there := self.size - len(missing)) + self._ready > come:
                 come, begun = there + self._ready, now  # the deadline counts from the last that came
             # the neighbours of whoever does not come know more of it, and speak first
-            far = self.fault is None and not (missing and missing[0] in self.links)
+            far = self.fault is None and all(link.ready for link in self.links.values())
             if not self.run and now >= begun + self.deadlines.connect + far * self.deadlines.shutdown:
                 self._not_connected(missing)
             self.serve(self.deadlines.pulse)
@@ -171,7 +171,8 @@ class Meeting(Session):
     def _not_connected(self, missing: list[int]) -> NoReturn:
         if self.fault is not None:
             self.fail(RequestError(self.fault))
-        reason = "; ".join(map(self._unreachable, missing)) or "no start was formed"
+        away = [process for process in missing if process not in self.links or not self.links[process].ready]
+        reason = "; ".join(map(self._unreachable, away)) or "no start was formed"
         self.fail(
             RunError(
                 f"not connected within {self.deadlines.connect:g} s (connection deadline): {reason}; "

@@ -38,7 +38,7 @@ class NoisyGradient(Measurement):
         C, to which each record's slope is clipped; None where G bounds it already.
     rate : float
         q, with which each record's coin puts it into the sum, which is over n all the same; 1 for all records.
-    scale : float
+    times : float
         What the noisy gradient is multiplied by before it is rounded to a grid of the noise as multiplied: public.
     """
 
@@ -46,7 +46,7 @@ class NoisyGradient(Measurement):
     sigma: float
     most: float | None = None
     rate: float = 1.0
-    scale: float = 1.0
+    times: float = 1.0
 
     def within(self, known: Known) -> Self:
         """Hold the point to the norm up to which rounding stays within its share: (V11)."""
@@ -80,4 +80,4 @@ class NoisyGradient(Measurement):
             X, y = X[drawn], y[drawn]
         slopes: Any = SimpleNamespace(derivative=lambda u, y: np.clip(loss.derivative(u, y), -most, most))
         found = gradient(X, y, self.here, slopes)[0] * (len(y) / known.records) if len(y) else 0.0
-        return Released(round_to_grid(self.scale * (found + b), self.scale * self.sigma), self)
+        return Released(round_to_grid(self.times * (found + b), self.times * self.sigma), self)

@@ -76,6 +76,8 @@ PUBLIC = {
     "agents",
     "encoding",
     "starts",
+    "lineage",
+    "facts",
     "ledgers",
     "index",
     "digest",
@@ -90,7 +92,7 @@ def test_a_private_checkpoint_holds_released_values_alone(method: str, place: Pl
     names = {name for state in states.values() for name in state}
     assert names <= RELEASED
     assert set(meta) == PUBLIC
-    assert meta["records"] == {}, "not even a fingerprint"
+    assert meta["records"] == meta["facts"] == {}, "not even a fingerprint"
     assert set(states) == {"network", *(f"agent {i}" for i in range(10 if method == "blocks" else 4))}
     # the same run, seeded, does keep what a private one must not
     folder = place.interrupted("seeded", 4, checkpoint_every=4, **METHODS[method])

@@ -115,7 +115,8 @@ class Meeting(Session):
             self._post(self.regroup.begin(standing))
         while self.start is None:
             now, missing = time.monotonic(), self._missing()
-            if not self.run and not self.regroup.regrouping and all(link.ready for link in self.links.values()):
+            alike = self.fault is None and all(link.ready for link in self.links.values())
+            if not self.run and not self.regroup.regrouping and alike:
                 self._post(self.regroup.begin(standing))
             if self.fault is not None and not refused:  # the others shall hear of it, if they come soon
                 begun, refused = now - self.deadlines.connect + self.deadlines.shutdown, True
@@ -126,8 +127,7 @@ class Meeting(Session):
             elif not refused and (there := self.size - len(missing)) + self._ready > come:
                 come, begun = there + self._ready, now  # the deadline counts from the last that came
             # the neighbours of whoever does not come know more of it, and speak first
-            far = self.fault is None and all(link.ready for link in self.links.values())
-            if not self.run and now >= begun + self.deadlines.connect + far * self.deadlines.shutdown:
+            if not self.run and now >= begun + self.deadlines.connect + alike * self.deadlines.shutdown:
                 self._not_connected(missing)
             self.serve(self.deadlines.pulse)
             if self.overtaken is not None and self.overtaken():

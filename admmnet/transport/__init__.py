@@ -85,6 +85,8 @@ class Begun:
     """Processes that take no part, and since which round."""
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What agents have said before the first round: it stands, whatever they say in later starts."""
+    asked: dict[str, int] = field(default_factory=dict)
+    """How often each fact was asked for in this start: a run that is planned twice asks twice."""
     stage: Callable[[str, str], Mapping[int, tuple[str, str]]] = lambda digest, seal: {}
     """Say that the last files are on the disk; what of all agents a quorum at least has said of it."""
     history: list[Any] = field(default_factory=list)

@@ -121,7 +121,10 @@ def owned(
 ) -> dict[int, T]:
     """As ``gather_owned``, of what has come back; what others have said in the first start stands, if it is lasting."""
     known: dict[int, Any] = {}
-    before = {} if world.start is None or not lasting else world.start.facts.setdefault(what, {})
+    before: dict[str, Any] = {}
+    if world.start is not None and lasting:
+        time = world.start.asked[what] = world.start.asked.get(what, 0) + 1
+        before = world.start.facts.setdefault(what if time == 1 else f"{what} ({time})", {})
     for agents, answer in zip(owners, answers, strict=True):
         told = dict(_pairs(answer)) | {int(i): value for i, value in before.items()}
         for agent in agents:

@@ -173,7 +173,7 @@ def test_nightly_makes_all_papers_audits_and_kills_runs(site: Site, tmp_path: Pa
     assert checked == " all    : -m pytest tests/estimators/test_estimators.py"
     assert shown == " all    : -m pytest tests/processes/test_documented_commands.py"
     outside = " ".join(f"tests/attacks/test_{name}.py" for name in ("strangers", "floods", "liars"))
-    assert attacked == f"  10000 all  : -m pytest {outside}"
+    assert attacked == f"  10000 all  : -m pytest {outside} tests/processes/test_starts.py"
     assert edited == "     5000: -m pytest tests/running/test_manifest.py"
     assert disturbed == "     : -m tests.benchmarks.soak 30"
     assert killed == "    200 : -m pytest tests/processes/test_resume.py"

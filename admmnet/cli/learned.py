@@ -11,6 +11,7 @@ from admmnet.errors import RequestError, counted
 from admmnet.privacy.network.account import Learned, totals
 from admmnet.record.format import epsilon
 from admmnet.record.network import Found, Network
+from admmnet.record.verdict import ModeFacts
 
 SIMULATED = "in this simulation, as if links were encrypted"
 
@@ -23,8 +24,10 @@ def numbers_in(text: str) -> tuple[int, ...]:
         raise RequestError(f"--observers {text}: give numbers of agents, such as 0:3") from None
 
 
-def lines_of(network: Network | str, found: Found | None, colluders: int) -> Iterator[str]:
-    """Both sentences: what everybody together learns, and what some alone do."""
+def lines_of(network: Network | str, found: Found | None, mode: ModeFacts | None) -> Iterator[str]:
+    """Mode of a folder without faults; both sentences: what everybody together learns, and what some alone do."""
+    if mode is not None:
+        yield f"mode:       {mode.line()}"
     if isinstance(network, str) or found is None:
         yield f"network:    -   ({network})"
         return
@@ -43,12 +46,13 @@ def lines_of(network: Network | str, found: Found | None, colluders: int) -> Ite
     yield "            budgets and verdicts use the first (docs/network-ledger.md)"
 
 
-def facts_of(network: Network | str, found: Found | None, colluders: int) -> dict[str, Any]:
+def facts_of(network: Network | str, found: Found | None, mode: ModeFacts | None) -> dict[str, Any]:
     """The same as JSON values, with every set and agent."""
+    how = {} if mode is None else {"mode": mode.mode, "seeded": mode.seeded}
     if isinstance(network, str) or found is None:
-        return {"network": None, "reason": network}
+        return how | {"network": None, "reason": network}
     whole = totals(found.learned)
-    return {
+    return how | {
         "theorem": network.theorem,
         "transport": network.transport,
         "everybody": {"epsilon": network.everybody},

@@ -134,14 +134,17 @@ def verify(
 def network(run: Path, colluders: int, observers: str, plot: Path | None, as_json: bool) -> None:
     """Say what other agents alone, or K together, can learn from what reaches them (docs/network-ledger.md)."""
     from admmnet.cli.learned import draw_distances, facts_of, lines_of, numbers_in
-    from admmnet.record.network import find, network_in
+    from admmnet.record.network import find, network_of
+    from admmnet.record.reader import look_at
+    from admmnet.record.verdict import verdict_of
 
-    chosen, found = numbers_in(observers), network_in(run)
+    chosen, read = numbers_in(observers), look_at(run)
+    found, mode = network_of(read), None if read.faults else verdict_of(read).mode
     told = None if isinstance(found, str) else find(found, colluders, chosen)
     if as_json:
-        print(json.dumps(facts_of(found, told, colluders), indent=2))
+        print(json.dumps(facts_of(found, told, mode), indent=2))
     else:
-        for line in lines_of(found, told, colluders):
+        for line in lines_of(found, told, mode):
             print(line)
     if plot is not None and told is not None:
         draw_distances(told, plot, run.name)

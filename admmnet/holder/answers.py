@@ -156,6 +156,12 @@ class Measurement:
         raise NotImplementedError
 
     @classmethod
+    def same_by_rows(cls, rows: str, one: str) -> bool:
+        """Whether rows are told by the class that tells single members, or by one that is derived from it."""
+        by_rows, alone = (next(kind for kind in cls.__mro__ if name in vars(kind)) for name in (rows, one))
+        return issubclass(by_rows, alone)
+
+    @classmethod
     def carry_out_rows(cls, parts: Sequence[Part]) -> list[Answered] | None:
         """As ``carry_out`` of all members of some parts, to the bit; None where that goes one by one."""
         return None

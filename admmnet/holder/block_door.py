@@ -67,6 +67,8 @@ class BlockDoor:
         for part, told in self._carried(parts, round):
             for row, place in enumerate(part.places):
                 answers[place] = told[row] if isinstance(told, list) else _single(part, told, row)
+        if any(isinstance(said, RequestError) for said in answers):
+            return answers  # nobody was asked: nothing is noted as refused
         for part, _ in parts:
             for row, place in enumerate(part.places):
                 outbox, said = self._doors[place].outbox, answers[place]
@@ -116,7 +118,8 @@ class BlockDoor:
             if vectors is None:
                 question = question.within(known)
             else:
-                held = question.held_rows(known, vectors[places])
+                kind = type(question) if question.same_by_rows("held_rows", "within") else Measurement
+                held = kind.held_rows(question, known, vectors[places])
             found.append((self._part(question, known, places, held), ()))
         return found
 
@@ -177,6 +180,8 @@ class BlockDoor:
     def _by_rows(self, kind: type[Measurement], parts: Sequence[Part]) -> list[Answered] | None:
         """Answers of some parts that are asked questions of one kind, held to the bound of messages, 2^40."""
         told = all(part.known.simulated for part in parts)
+        if not kind.same_by_rows("carry_out_rows", "carry_out"):
+            return None
         try:
             with quietly(not told):
                 found = kind.carry_out_rows(parts)

@@ -190,10 +190,8 @@ class DPDSGD(Method):
         """As little noise as keeps the promise; w_i of eq. (60)."""
         counts, zero = self.facts.counts, np.zeros(self.facts.width)
         known = self.known(counts[agent])
-        (unit,) = NoisyGradient(zero, 1.0, self.settings.clip_norm).cost(known).now
-        assert isinstance(unit, Gaussian)
         # rounding at its n makes it no less than what was calibrated
-        sigma = self._calibrated(self.rate(agent), target) * unit.sensitivity * (1.0 + 1e-9)
+        sigma = self._calibrated(self.rate(agent), target) * self._moved(known) * (1.0 + 1e-9)
         (event,) = self.question(agent, zero, sigma).cost(known).now
         return AgentPlan(
             regularisation=float(self.settings.regularisation),
@@ -201,6 +199,12 @@ class DPDSGD(Method):
             noise=sigma,
             charges=((event, self.gradients),),
         )
+
+    def _moved(self, known: Known) -> float:
+        """Most that one record moves the mean gradient of all of an agent's records."""
+        (unit,) = NoisyGradient(np.zeros(self.facts.width), 1.0, self.settings.clip_norm).cost(known).now
+        assert isinstance(unit, Gaussian)
+        return unit.sensitivity
 
     def _check_clip(self, known: Known) -> None:
         """Refuse a clip that leaves rounding no room: Theorem 24."""
@@ -256,14 +260,17 @@ class DPDSGD(Method):
             answer = yield Ask(self.question(agent.id, state.theta, plan.noise))
             if not isinstance(answer, Released):
                 return None
-        shares = self.weights[agent.id]
-        if agent.contact is not None:
-            shares = np.where(agent.contact.present, shares, 0.0)
+        shares = self._shares(agent)
         step: Vector = state.theta + shares @ (state.heard - state.theta)
         if answer is not None:
             gradient = plan.weight / self.rate(agent.id) * answer.value + plan.regularisation * state.theta
             step = step - float(own.step_size) * gradient
         return step
+
+    def _shares(self, agent: Agent) -> Vector:
+        """W_ij of its neighbours, zero where an edge is absent."""
+        shares = self.weights[agent.id]
+        return shares if agent.contact is None else np.where(agent.contact.present, shares, 0.0)
 
     def _whole_steps(self, agent: Agent) -> Asking[Vector | None]:
         """Eqs. (108), (120): all that is mixed lies within a public radius, and is rounded before the noise comes."""
@@ -273,11 +280,8 @@ class DPDSGD(Method):
         answer = yield Ask(self.question(agent.id, here, plan.noise))
         if not isinstance(answer, Released):
             return None
-        shares = self.weights[agent.id]
-        if agent.contact is not None:
-            shares = np.where(agent.contact.present, shares, 0.0)
         ridge = float(self.settings.step_size) * plan.regularisation
-        mixed = here + shares @ (heard - here) - ridge * here
+        mixed = here + self._shares(agent) @ (heard - here) - ridge * here
         message: Vector = np.rint(mixed / step) * step - answer.value
         return message
 
@@ -292,12 +296,11 @@ class DPDSGD(Method):
         """Largest step of any agent that has spent nothing before, where messages are whole steps."""
         if not self.whole:
             return None
-        zero, steps = np.zeros(self.facts.width), []
+        steps = []
         for i, records in self.facts.counts.items():
-            (unit,) = NoisyGradient(zero, 1.0, self.settings.clip_norm).cost(self.known(records)).now
-            assert isinstance(unit, Gaussian)
             rho = Target(*self.settings.budget_of(i)).nominal_rho()
-            steps.append(grid_step(self.scale(i) * unit.sensitivity * math.sqrt(0.5 * self.gradients / rho)))
+            moved = self._moved(self.known(records))
+            steps.append(grid_step(self.scale(i) * moved * math.sqrt(0.5 * self.gradients / rho)))
         return max(steps)
 
     def flow(self, events: Mapping[int, Sequence[Event]]) -> GossipFlow | None:

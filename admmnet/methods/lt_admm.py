@@ -19,8 +19,8 @@ from admmnet.methods.settings import MethodSettings
 from admmnet.settings import Auto, setting
 from admmnet.types import Matrix, Vector
 
-STABLE, TAKEN = 2.0, 0.5
-"""Largest tau beta rho max|N_i| that is let through, and what is taken: above 1 the local steps may oscillate."""
+STABLE, TAKEN = 4.0 / 3.0, 0.5
+"""Bound below which s = tau beta rho max|N_i| must be, and what is taken: docs/algorithms.md has the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class LTSettings(DSGDSettings):
     edge_step: float | Auto = setting(
         "auto",
         "algorithm",
-        "weight of lt-admm's edges in a local step; auto: half of what is stable",
+        "weight of lt-admm's edges in a local step; auto: s = 1/2 of docs/algorithms.md",
         within="(0, 1e+06]",
         tunable=True,
     )
@@ -66,10 +66,10 @@ class LTADMM(DPDSGD):
         super().__init__(settings, facts)
         busiest = max(facts.graph.degree(i) for i in facts.graph) * float(self.settings.penalty) * self.local
         self.settings = filled(self.settings, edge_step=TAKEN / busiest)
-        if float(self.settings.edge_step) * busiest > STABLE:
+        if float(self.settings.edge_step) * busiest >= STABLE:
             raise RequestError(
                 f"edge_step = {float(self.settings.edge_step):g} lets the vectors run away: at {self.local} local "
-                f"steps, penalty = {float(self.settings.penalty):g} and this graph it must be at most "
+                f"steps, penalty = {float(self.settings.penalty):g} and this graph it must be below "
                 f"{STABLE / busiest:.3g}"
             )
 

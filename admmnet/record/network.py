@@ -20,7 +20,7 @@ from admmnet.methods.settings import MethodSettings
 from admmnet.privacy.network.account import Flow, Learned, learned
 from admmnet.privacy.network.trees import TreeFlow
 from admmnet.privacy.network.views import sets_of
-from admmnet.record.reader import Run, look_at
+from admmnet.record.reader import Run
 
 THEOREMS = {True: "Theorem N1: sums along a public tree", False: "Theorem N2: gossip with noisy gradients"}
 
@@ -77,6 +77,8 @@ def find(network: Network, colluders: int, observers: Sequence[int] = ()) -> Fou
 
 def network_of(run: Run) -> Network | str:
     """What the messages of a finished run show, or why there is no figure, in a line."""
+    if run.faults:
+        return run.faults[0]
     if run.summary is None or run.part is not None:
         return "the run is unfinished, or the ledgers of other agents lie elsewhere: all of them are needed"
     sections = load_saved(run.path).sections
@@ -97,15 +99,19 @@ def network_of(run: Run) -> Network | str:
         return _without(sections.method)
     tree = spanning_tree(graph)
     everybody = run.summary.privacy.epsilon_spent
-    deltas = {i: float(own.delta or 0.0) for i, own in ledgers.items()}
-    return Network(flow, graph, tree, deltas, float(everybody or 0.0), run.summary.transport)
+    deltas = {i: own.delta for i, own in ledgers.items() if own.delta is not None}
+    if everybody is None or len(deltas) < len(ledgers):
+        return "nothing is proven of this run"
+    return Network(flow, graph, tree, deltas, everybody, run.summary.transport)
 
 
 def _without(method: MethodSettings) -> str:
-    if method.algorithm == "dp-dsgd":
+    if method.algorithm == "dp-dsgd" and getattr(method, "mixing", None) != "network":
         return "the bits below the noise's grid tell strangers apart: run with --mixing network"
     if method.trust == "masked":
         return "masked sums have two figures of their own (docs/masked.md)"
+    if method.algorithm in ("dp-dsgd", "noisy-gd", "ssp"):
+        return "an agent was refused, or the run ended early: events are not those of T equal rounds"
     return f"no theorem covers what the messages of {method.algorithm} tell to neighbours alone"
 
 
@@ -113,11 +119,16 @@ def _against(run: Run, method: MethodSettings, faults: FaultSettings, show: str)
     """Conditions that do not hold, each with the line that breaks it."""
     summary = run.summary
     assert summary is not None
-    if METHODS[method.algorithm].verb == "none":
+    kind = METHODS[method.algorithm]
+    if not kind.__module__.startswith("admmnet.") or not kind.covered:
+        yield f"{method.algorithm} is not ours, or reads more than a proof covers: no theorem covers its messages"
+    if any(own.header.get("loss") is not None for own in run.ledgers.values()):
+        yield "the loss comes from elsewhere: the theorems are of losses that are known to be convex"
+    if kind.verb == "none":
         yield "one holder has all records"
     if method.method == "published":
         yield "the published form books no proven events"
-    if METHODS[method.algorithm].verb == "exchange" and method.answer != "average":
+    if kind.verb == "exchange" and method.answer != "average":
         yield f"--answer {method.answer} shows agents' own vectors, or mixes them without noise: take average"
     if show != "end":
         yield "figures of every round are made of all agents' vectors: run with --show end"
@@ -132,11 +143,7 @@ def _against(run: Run, method: MethodSettings, faults: FaultSettings, show: str)
         yield "agents were lost"
     if any(own.resumed or own.changed for own in run.ledgers.values()):
         yield "the run went on after an interruption, or with other members"
+    if len(summary.starts) > 1 or summary.away:
+        yield "the run had more than one start, or agents took no part in some rounds"
     if any(own.header.get("stages") or own.header.get("encoding_from") for own in run.ledgers.values()):
         yield "sums before the first round are seen by all"
-
-
-def network_in(path: Any) -> Network | str:
-    """As ``network_of``, of a folder; a fault in it is the reason."""
-    run = look_at(path)
-    return run.faults[0] if run.faults else network_of(run)

@@ -38,12 +38,11 @@ def flow_of(graph: Graph) -> GossipFlow:
     return GossipFlow(W, M, np.full(size, ROUNDS**-0.5), np.ones(size), none, none, ROUNDS)
 
 
-def found_on(graph: Graph, colluders: int, *, readout: bool) -> list[Learned]:
-    """Figures of random sets, always the same."""
+def found_on(graph: Graph, colluders: int) -> list[Learned]:
+    """Figures of random sets, always the same, where the average is shown at the end."""
     sets, _ = sets_of(len(graph), colluders)
     chosen = np.random.default_rng(1).choice(len(sets), min(SETS, len(sets)), replace=False)
-    tree = spanning_tree(graph) if readout else None
-    return learned(flow_of(graph), graph, tree, [sets[i] for i in chosen], dict.fromkeys(graph, 1e-5))
+    return learned(flow_of(graph), graph, spanning_tree(graph), [sets[i] for i in chosen], dict.fromkeys(graph, 1e-5))
 
 
 def main() -> None:
@@ -53,24 +52,22 @@ def main() -> None:
     out = parser.parse_args().out
     heads = ["graph"]
     for colluders in (1, 2):
-        heads += [f"K={colluders}, (N7)", f"K={colluders}, N2 mean / max", "with `average`, mean / max"]
+        heads += [f"K={colluders}, (N7)", f"K={colluders}, N2 mean / max"]
     print(row(*heads) + f"\n|{'---|' * len(heads)}")
     curves = []
     for (name, spec), look in zip(GRAPHS.items(), LOOKS, strict=True):
         graph = network_of(spec, agents=None, seed=0)
         cells = [name]
         for colluders in (1, 2):
-            for readout in (False, True):
-                found = found_on(graph, colluders, readout=readout)
-                far = [one for one in found if one.distance > 1]
-                if not readout:
-                    cells.append(f"{fmean(one.mu_linear or 0.0 for one in far):.3f}")
-                cells.append(f"{fmean(one.share for one in far):.3f} / {max(one.share for one in far):.3f}")
-                if (colluders, readout) == (1, True):
-                    by: dict[int, list[float]] = {}
-                    for one in found:
-                        by.setdefault(one.distance, []).append(one.share)
-                    curves.append(Curve(name, look, sorted(by), [fmean(by[k]) for k in sorted(by)]))
+            found = found_on(graph, colluders)
+            far = [one for one in found if one.distance > 1]
+            cells.append(f"{fmean(one.mu_linear or 0.0 for one in far):.3f}")
+            cells.append(f"{fmean(one.share for one in far):.3f} / {max(one.share for one in far):.3f}")
+            if colluders == 1:
+                by: dict[int, list[float]] = {}
+                for one in found:
+                    by.setdefault(one.distance, []).append(one.share)
+                curves.append(Curve(name, look, sorted(by), [fmean(by[k]) for k in sorted(by)]))
         print(row(*cells), flush=True)
     words = "what one other agent learns, average at the end", "edges to the observer", "share of everybody's mu"
     with style():

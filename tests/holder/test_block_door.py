@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pytest
 
 from admmnet.errors import RequestError
 from admmnet.holder import NO, REFUSED, Ask, Door, Released, SimulatedHolder
-from admmnet.holder.answers import Rows
+from admmnet.holder.answers import Rows, Work
 from admmnet.holder.block_door import BlockDoor
 from admmnet.holder.encoding import RawRows
-from admmnet.holder.measurements import ColumnCounts, GradientSum, PerturbedMinimiser
+from admmnet.holder.known import Known
+from admmnet.holder.measurements import ColumnCounts, ExactMinimiser, GradientSum, PerturbedMinimiser
+from admmnet.holder.outbox import Outbox
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.privacy.filters import Count
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.losses import get_loss
+from admmnet.types import BEFORE
 from tests.solvers.problems import problem
 
 from .doors import ASKED, COSTS, LOGISTIC, D
@@ -127,6 +130,38 @@ def test_a_block_that_affords_nothing_is_refused_as_one() -> None:
     block = Block(ASKED["output"], (9,), refuses=0)
     assert BlockDoor(block.doors).answer(Rows((ASKED["output"],), [0], np.ones((1, D))), 3) == [REFUSED]
     assert block.ledgers[0].refused_at == 3
+
+
+class Twice(ExactMinimiser):
+    """Answers twice what its base does, at half of the linear term, and says nothing of rows."""
+
+    def within(self, known: Known) -> Self:
+        return self.placed(0.5 * self.linear)
+
+    def carry_out(self, secret: Secret, known: Known) -> Work:
+        told: Any = yield from super().carry_out(secret, known)
+        return Released(2.0 * told.value, self)
+
+
+def test_rows_of_a_base_say_nothing_of_what_is_derived(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("admmnet.holder.block_door.KINDS", {Twice})
+    question, sizes = Twice(**vars(ASKED["exact"])), [9] * 5
+    vectors = np.outer(np.linspace(0.5, 2.0, 5), question.linear)
+    rows, asks, alone = (Block(question, sizes, refuses=None) for _ in range(3))
+    own = [Ask(replace(question, linear=vector)) for vector in vectors]
+    wanted = [bits(door.answer(ask, 0)) for door, ask in zip(alone.doors, own, strict=True)]
+    assert [bits(told) for told in BlockDoor(rows.doors).answer(Rows((question,), [0] * 5, vectors), 0)] == wanted
+    assert [bits(told) for told in BlockDoor(asks.doors).answer(own, 0)] == wanted
+
+
+def test_a_fault_of_one_is_no_refusal_of_others() -> None:
+    block, odd = Block(ASKED["output"], [9] * 5, refuses=None), Ask(ASKED["output"], (object(),))  # type: ignore[arg-type]
+    for door in block.doors:
+        door.outbox = Outbox("first", {}, BEFORE)
+    told = BlockDoor(block.doors).answer([odd if k == 3 else Ask(ASKED["output"]) for k in range(5)], 0)
+    assert isinstance(told[3], RequestError)
+    assert not any(door.outbox.take() for door in block.doors if door.outbox is not None)
+    assert not any(ledger.lines for ledger in block.ledgers)
 
 
 def test_a_failure_is_one_members_own(monkeypatch: pytest.MonkeyPatch) -> None:

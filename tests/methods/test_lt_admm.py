@@ -102,8 +102,40 @@ def test_both_ends_of_an_edge_agree_whatever_is_lost() -> None:
         assert one.z[row].any()
 
 
-def test_an_edge_step_that_runs_away_is_refused(problem: Path, tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match=r"edge_step = 4 lets the vectors run away.*at most"):
-        play(problem, tmp_path / "run", algorithm="lt-admm", edge_step=4.0, epsilon=8.0)
+def run_away(share: float) -> LTADMM:
+    """On a ring of four, s = ``share`` 4/3."""
+    graph = network_of("ring:4", agents=None, seed=0)
+    config = RunConfig(algorithm="lt-admm", loss="logistic", rounds=400, edge_step=share / 0.6, epsilon=8.0)
+    counts = dict.fromkeys(graph, 50)
+    return LTADMM(config.sections.method, Facts(graph, counts, 1, dict.fromkeys(counts, 0.1)))
+
+
+def largest(method: LTADMM) -> float:
+    """Largest vector after 400 rounds without gradients, from opposite vectors of neighbours."""
+    agents = [method.agent(i, AgentPlan(noise=0.1)) for i in range(4)]
+    for i, agent in enumerate(agents):
+        agent.state.theta = np.array([(-1.0) ** i])
+    for _ in range(400):
+        said: list[Vector] = []
+        for agent in agents:
+            steps = method.propose(agent, 0)
+            next(steps)
+            try:
+                while True:
+                    steps.send(Released(np.zeros(1), None))
+            except StopIteration as done:
+                said.append(done.value)
+        for i, agent in enumerate(agents):
+            method.absorb(agent, said[i], {j: said[j] for j in agent.neighbours})
+    return max(abs(float(vector[0])) for vector in said)
+
+
+def test_an_edge_step_that_runs_away_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert largest(run_away(0.98)) < 0.05
+    for share in (1.0, 1.02):
+        with pytest.raises(RequestError, match=r"lets the vectors run away.*must be below 1.67"):
+            run_away(share)
+    monkeypatch.setattr("admmnet.methods.lt_admm.STABLE", 2.0)
+    assert largest(run_away(1.02)) > 100.0
     with pytest.raises(RequestError, match="gossip_steps does not go with"):
         RunConfig(algorithm="lt-admm", gossip_steps=2)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import csv
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from admmnet import RunConfig, run
 from admmnet.errors import RequestError
 from admmnet.graph.tree import spanning_tree
+from admmnet.methods.dp_dsgd import DPDSGD
 from admmnet.privacy.events import DiscreteGaussian
-from admmnet.record.network import find, network_in
+from admmnet.record.network import find, network_of
 from admmnet.record.reader import read_run
 from admmnet.running.observer import Observer
 from tests.command_runs import Admmnet
@@ -29,6 +32,12 @@ def played(people: str, out: Path, **settings: Any) -> Path:
     return run(RunConfig(data=people, **COMMON | settings, out=str(out))).folder
 
 
+class Leaking(DPDSGD):
+    """Says of its messages what those of its base are."""
+
+    name = "leaking"
+
+
 @pytest.fixture(scope="module")
 def gossip(people: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return played(people, tmp_path_factory.mktemp("gossip") / "run", **GOSSIP)
@@ -37,12 +46,14 @@ def gossip(people: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_both_sentences_and_every_pair(gossip: Path, admmnet: Admmnet) -> None:
     said = admmnet("ledger", "network", gossip)
     assert said.code == 0
-    everybody, alone, why, _ = said.out.splitlines()
+    mode, everybody, alone, why, _ = said.out.splitlines()
+    assert mode.startswith("mode:       simulation, seed 2: ")
     assert everybody == "everybody together: epsilon 2"
     assert alone.startswith("one other agent alone: at most ")
     assert "(strangers), 2 (neighbours), mean " in alone
     assert "as if links were encrypted" in why
     facts = json.loads(admmnet("ledger", "network", gossip, "--json", "--colluders", 2).out)
+    assert (facts["mode"], facts["seeded"]) == ("simulation", True)
     assert (facts["sets"], facts["all_sets"], facts["everybody"]["epsilon"]) == (15, True, pytest.approx(2.0, rel=1e-6))
     assert len(facts["pairs"]) == 15 * 4
     for pair in facts["pairs"]:
@@ -93,7 +104,7 @@ def test_with_show_end_nobody_s_own_vector_is_collected(
 def test_sums_tell_what_the_parts_of_the_tree_add_up(people: str, tmp_path: Path) -> None:
     """Theorem N1, from the ledgers' events alone."""
     folder = played(people, tmp_path / "run", **SUMS, topology="grid:2x3")
-    network = network_in(folder)
+    network = network_of(read_run(folder))
     assert not isinstance(network, str), network
     tree = spanning_tree(network.graph)
     assert tree is not None
@@ -123,9 +134,10 @@ def test_sums_tell_what_the_parts_of_the_tree_add_up(people: str, tmp_path: Path
         ({**GOSSIP, "mixing": "plain"}, "run with --mixing network"),
         ({**GOSSIP, "drop": 0.2}, "simulated trouble"),
         ({"algorithm": "pp-admm"}, "no theorem covers"),
+        ({**GOSSIP, "algorithm": "tests.running.test_network_ledger:Leaking"}, "is not ours"),
         ({**SUMS, "trust": "masked", "colluders": 1}, "masked sums"),
     ],
-    ids=["rounds", "plain", "trouble", "pp-admm", "masked"],
+    ids=["rounds", "plain", "trouble", "pp-admm", "method", "masked"],
 )
 def test_a_dash_has_its_reason(
     settings: dict[str, Any], reason: str, people: str, tmp_path: Path, admmnet: Admmnet
@@ -133,9 +145,25 @@ def test_a_dash_has_its_reason(
     folder = played(people, tmp_path / "run", **settings)
     said = admmnet("ledger", "network", folder)
     assert said.code == 0
-    assert said.out.startswith("network:    -   (")
+    assert said.out.splitlines()[1].startswith("network:    -   (")
     assert reason in said.out
     assert json.loads(admmnet("ledger", "network", folder, "--json").out)["network"] is None
+
+
+def test_nothing_proven_or_several_starts_is_a_dash(gossip: Path) -> None:
+    read = read_run(gossip)
+    summary = read.summary
+    assert summary is not None
+    unproven = structs.replace(summary, privacy=structs.replace(summary.privacy, epsilon_spent=None))
+    for other, reason in (
+        (unproven, "nothing is proven of this run"),
+        (structs.replace(summary, away={"3": ["1-2"]}), "agents took no part in some rounds"),
+    ):
+        assert reason in str(network_of(replace(read, summary=other)))
+    early = {name: replace(own, events=own.events[:-1]) for name, own in read.ledgers.items()}
+    foreign = {name: replace(own, header=own.header | {"loss": "others:Theirs"}) for name, own in read.ledgers.items()}
+    assert "the loss comes from elsewhere" in str(network_of(replace(read, ledgers=foreign)))
+    assert "events are not those of T equal rounds" in str(network_of(replace(read, ledgers=early)))
 
 
 def test_what_does_not_go_together_is_refused_before_the_run() -> None:

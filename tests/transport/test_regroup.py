@@ -22,15 +22,24 @@ TRIALS = int(os.environ.get("ADMMNET_TRIALS", "300"))
 
 
 @pytest.mark.parametrize(
-    ("share", "stall", "mute"), [(0.4, 0, 0), (0.40001, 0, 0), (0.1, 1, 0), (0.06, 0, 1), (0.04, 1, 1)]
+    ("share", "wrong"),
+    [
+        (0.4, {}),
+        (0.40001, {}),
+        (0.1, {"stall": 1}),
+        (0.06, {"mute": 1}),
+        (0.04, {"stall": 1, "mute": 1}),
+        (0.03, {"lie": "files"}),
+        (0.03, {"lie": "heard"}),
+    ],
 )
 def test_whatever_fails_honest_agents_finish_with_one_model(
-    share: float, stall: int, mute: int, request: pytest.FixtureRequest
+    share: float, wrong: Any, request: pytest.FixtureRequest
 ) -> None:
     first = 10**6 * int(request.node.callspec.indices["share"])
     for seed in range(first, first + int(share * TRIALS)):
         try:
-            World(seed, stall=stall, mute=mute).run()
+            World(seed, **wrong).run()
         except Unfit as unfit:
             raise AssertionError(f"trial {seed}: {unfit}") from None
 
@@ -289,6 +298,40 @@ def test_same_members_and_edges_replay_and_others_go_on() -> None:
     crew.pulses(40, (1, 2))
     assert (crew.start(2).rule, crew.start(2).round) == ("go on", 4)
     assert crew.start(2).lineage == crew.start(2).number
+
+
+RING = Graph(5, [(0, 1), (0, 4), (1, 2), (2, 3), (3, 4)])
+
+
+def struck(crew: Crew, *causes: Any, whom: int = 1) -> list[tuple[int, int, int]]:
+    """End a start at agents 0, 1 and so on by these causes; strikes in the next one."""
+    for i, cause in enumerate(causes):
+        crew.begin(i, cause, whom=[whom] if cause == "heard" else [])
+    crew.pulses(40)
+    return crew.start(1).strikes
+
+
+def test_what_most_fail_at_is_the_fault_of_nobody() -> None:
+    assert struck(Crew(RING), "heard", "failed", "failed", "failed", "heard") == []
+    assert struck(Crew(RING), "heard", "failed", "failed", "heard", "heard") == [(1, 1, 1), (2, 2, 1)]
+
+
+def test_files_that_an_agent_only_says_it_has_cost_it_a_strike() -> None:
+    crew = Crew(RING, strikes=2)
+    for strikes, rule in (([], "finish"), ([(0, 0, 1)], "finish"), ([(0, 0, 2)], "go on")):
+        machine = crew.machines[0]
+        machine.promise = replace(machine.promise, staged=(2**40, A))
+        assert struck(crew, "heard", *["failed"] * 4) == strikes
+        assert (crew.start(1).rule, 0 in crew.start(1).members) == (rule, rule == "finish")
+
+
+def test_an_end_that_most_have_heard_of_an_agent_is_its_own() -> None:
+    assert struck(Crew(RING), *["heard"] * 5, whom=2) == [(2, 2, 1)]
+    assert struck(Crew(RING), "heard", "heard", "failed", "failed", "heard", whom=0) == [
+        (0, 0, 1),
+        (2, 2, 1),
+        (3, 3, 1),
+    ]
 
 
 def test_the_smaller_side_gives_up() -> None:

@@ -102,11 +102,13 @@ class Keeper:
     def open_outboxes(self, agents: Sequence[Node]) -> None:
         """Give the doors what they have answered in earlier starts; from now on they note their answers."""
         for agent in agents if self._jump else ():
-            agent.door.outbox = Outbox(self.starts[-1].name, {}, self._spent[agent.id] + 1)  # until then it is silent
+            agent.door.outbox = Outbox(self.starts[-1].name, {}, self._spent[agent.id], again=False)
+        begun = self._transport.world.start
+        again = begun is None or begun.changed is None or begun.rule == "replay"
         for agent in agents if self.kept else ():
             past = self.past[agent.id]
             agent.door.marks |= past.marks
-            agent.door.outbox = Outbox(self.starts[-1].name, past.answers, agent.ledger.charged)
+            agent.door.outbox = Outbox(self.starts[-1].name, past.answers, agent.ledger.charged, again)
 
     def repeats(self, round: int, agents: Sequence[Node]) -> bool:
         """Whether these agents can be asked in a round that some may have been charged for: their answers are there."""

@@ -137,7 +137,8 @@ class Words:
                 return "replay", max(common), ""
         charged = sorted(self.here[i].charged for i in members if i in base.members) or [-1]
         median = charged[(len(charged) - 1) // 2]
-        return "go on", 1 + min(charged[-1], median + diameter(base.members, base.edges)), ""
+        first = 1 + min(charged[-1], median + diameter(base.members, base.edges))
+        return "go on", first if base.rule == "finish" else max(base.round, first), ""
 
 
 def _edge(i: int, j: int) -> Edge:

@@ -54,6 +54,7 @@ class Outbox:
     start: str  # name of this start of the run
     earlier: Mapping[int, Sequence[Answered]]  # answers of earlier starts by round, in the order of the questions
     charged: int  # last round that the ledger charges, ``BEFORE`` for none
+    again: bool = True  # whether that round may be asked again, where a crash has left no answer of it
     fresh: list[Answered] = field(default_factory=list)  # must be on the disk before anything of the round is sent
     silent: int | None = None  # last repeated round in which another question was asked: nothing is said in it
     _asked: tuple[int, int] = (BEFORE, 0)
@@ -68,7 +69,7 @@ class Outbox:
 
         ``REFUSED`` where another question was asked in that round, or what was answered is not known any more.
         """
-        if round > self.last and round >= self.charged:
+        if round > self.last and round >= self.charged + (not self.again):
             return None
         place = self._asked[1] if self._asked[0] == round else 0
         self._asked = round, place + 1

@@ -7,12 +7,12 @@ from copy import copy
 
 import numpy as np
 
-from admmnet.errors import RequestError, RunError
+from admmnet.errors import RunError
 from admmnet.evidence.members import Members
 from admmnet.identity.keys import statement, verify
 from admmnet.masking import MaskKey, Masks, start_of
 from admmnet.transport import World
-from admmnet.transport.collective import gather_owned
+from admmnet.transport.collective import gather_owned, wrong_word
 from admmnet.types import Total
 
 
@@ -120,9 +120,8 @@ def agree_on_masks(
             known[agent] = bytes.fromhex(public)
             probe.shared(known[agent])
         except ValueError:
-            raise RequestError(
-                f"agent {agent} gives a key for masks that hides nothing: it must be an X25519 public key"
-            ).of_all() from None
+            text = f"agent {agent} gives a key for masks that hides nothing: it must be an X25519 public key"
+            raise wrong_word(world, agent, text) from None
     start = start_of(members.run, settings, known)
     return {i: Masks(i, key, known, start, colluders) for i, key in keys.items()}
 

@@ -40,7 +40,7 @@ class Chain:
             self._changes, self._there = (self._changed[1],), dict.fromkeys(start.members)
         if plan.method.verb != "exchange":
             self._changes = ()
-        self._repeats = start is None or start.rule == "replay"
+        self._repeats = start is None or start.changed is None or start.rule == "replay"
         # a run without a limit of its own, from the first round on, goes on with what is left of its plan
         limited = all(node.ledger.contract.run is not None or not plan.method.private for node in agents)
         self._anew = renewed(plan.method) and (self._changed is None or limited)

@@ -6,11 +6,11 @@ import base64
 from pathlib import Path
 from typing import Any
 
-from admmnet.errors import CheckFailed, StartEnded
+from admmnet.errors import CheckFailed, StartEnded, printable
 from admmnet.evidence.members import agree
 from admmnet.evidence.receipts import note_start, start_keys
 from admmnet.forms import decode
-from admmnet.record.finish import FINISH, adopt, digest_of_end, drafts_of, theta_of
+from admmnet.record.finish import FINISH, PUBLIC, adopt, digest_of_end, drafts_of, theta_of
 from admmnet.record.folder import SUMMARY
 from admmnet.record.forms import Summary
 from admmnet.running.closing import agreed_end
@@ -18,6 +18,8 @@ from admmnet.transport import World
 
 PIECE = 2**20
 """Bytes of a file that a gather carries."""
+LONGEST = 2**30
+"""Bytes of a file that an agent may give."""
 
 
 def finish(world: World, folder: Path) -> Summary:
@@ -38,9 +40,7 @@ def finish(world: World, folder: Path) -> Summary:
         raise StartEnded("nobody who is there has the last files that were signed")
     files = _shared(world, having[0], mine)
     if not _is(files, digest):
-        error = StartEnded(f"agent {having[0]} gives other last files than those that were signed")
-        error.process = having[0]
-        raise error
+        raise _wrong(having[0], "gives other last files than those that were signed")
     owners = [(i,) for i in range(world.size)]
     members, summary = agree(world, owners), decode(Summary, files[SUMMARY], indent=2)
     note_start(folder, members)
@@ -58,18 +58,30 @@ def _is(files: dict[str, bytes], digest: str) -> bool:
         return False
 
 
+def _wrong(giver: int, text: str) -> StartEnded:
+    error = StartEnded(f"agent {giver} {text}")
+    error.process = giver
+    return error
+
+
 def _shared(world: World, giver: int, mine: dict[str, bytes]) -> dict[str, bytes]:
-    """Files of one process, at all."""
+    """Files of one process, at all; StartEnded if it says other names than those of such files, or endless ones."""
     own = world.rank == giver
     lengths = world.gather({name: len(content) for name, content in mine.items()} if own else None)[giver]
+    if not isinstance(lengths, dict) or not all(
+        type(size) is int and 0 <= size <= LONGEST for size in lengths.values()
+    ):
+        raise _wrong(giver, f"does not say how long its last files are, each at most {LONGEST} bytes")
+    if strange := sorted(lengths.keys() - set(PUBLIC)):
+        raise _wrong(giver, f"gives a file {printable(repr(strange[0]), 60)}, which is none of the last ones")
     found: dict[str, bytes] = {}
-    for name, length in lengths.items() if isinstance(lengths, dict) else ():
+    for name, length in lengths.items():
         pieces: list[Any] = []
-        for place in range(0, length if type(length) is int else 0, PIECE):
+        for place in range(0, length, PIECE):
             piece = base64.b64encode(mine[name][place : place + PIECE]).decode() if own else None
             pieces.append(world.gather(piece)[giver])
         try:
-            found[str(name)] = b"".join(base64.b64decode(piece, validate=True) for piece in pieces)
+            found[name] = b"".join(base64.b64decode(piece, validate=True) for piece in pieces)
         except (TypeError, ValueError):
             return {}
     return found

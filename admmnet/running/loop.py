@@ -111,14 +111,15 @@ def execute(
         if behind:
             keeper.open_outboxes(agents)
         listener, stopped = Listener(transport, on_round, stoppable=stoppable), False
-        observer = Observer(plan, transport, blocks, folder, start)
+        alone, every = plan.method.verb == "none", int(plan.run.measure_every)
+        # of a start in which no round is left, the last one is observed again
+        observer = Observer(plan, transport, blocks, folder, start if alone else min(start, plan.method.rounds - 1))
         keeper.restore_clock(observer.clock)
         opened.callback(observer.close)
         rounds = Rounds(plan, transport, blocks, receipts, attempts, keeper)
         if receipts is not None and plan.prologue.stages and keeper.due(start):
             receipts.settle(durable=True)
         keeper.save(start, blocks, tail, observer.clock)
-        alone, every = plan.method.verb == "none", int(plan.run.measure_every)
         done = seen = shown = start
         for round in count(done) if alone and plan.method.open_ended else range(done, plan.method.rounds):
             chain.begin(round)
@@ -143,7 +144,7 @@ def execute(
         rounds.settle()
         if not done:
             raise BudgetError("the budget does not afford what the run costs: raise --epsilon")
-        if shown < done:
+        if shown < done or (done == start and not alone):
             observer.observe(done - 1, rounds.summed, rounds.heard)
         observer.settle(partial(listener.heard, done - 1), plan.rounds)
         if receipts is not None:

@@ -53,8 +53,18 @@ class Words:
         edges, members = set(base.edges), self.here.keys() & set(base.members)
         own = {i: self.here[i].ended for i in members}
         ends = {i: end for i, end in own.items() if end is not None and end.start == base.number}
+        most = len(base.members) // 2
+        heard = Counter(j for end in ends.values() if end.cause == "heard" for j in set(end.whom))
+        # these have ended it by a word, and say now that they have only heard of its end
+        found |= {(j, j) for j, count in heard.items() if count > most and j in ends and ends[j].cause == "heard"}
+        vain = sum(end.cause == "failed" for end in ends.values()) > most  # it could not be done: nobody's fault
+        if vain and base.rule == "finish":  # but of those that have said that they have the files
+            said = {i: self.here[i].staged for i in members}
+            found |= {(i, i) for i, staged in said.items() if staged is not None and staged[1] == base.digest}
         for i in members:
             end = ends.get(i)
+            if end is not None and end.cause == "failed" and vain:
+                continue
             if end is None:  # neighbours that have begun this start have sent it all that it needed
                 found |= {edge for edge in edges if i in edge and sum(edge) - i in ends}
                 continue
@@ -127,7 +137,8 @@ class Words:
                 return "replay", max(common), ""
         charged = sorted(self.here[i].charged for i in members if i in base.members) or [-1]
         median = charged[(len(charged) - 1) // 2]
-        return "go on", 1 + min(charged[-1], median + diameter(base.members, base.edges)), ""
+        first = 1 + min(charged[-1], median + diameter(base.members, base.edges))
+        return "go on", first if base.rule == "finish" else max(base.round, first), ""
 
 
 def _edge(i: int, j: int) -> Edge:

@@ -133,13 +133,24 @@ def owned(
                 raise StartEnded(text).of_all()
             value = mine[agent] if agent in mine else told.get(agent)
             if not valid(agent, value):
-                raise RequestError(
+                raise wrong_word(
+                    world,
+                    agent,
                     f"agent {agent} says that its {what} is {printable(repr(value), 60)}, which cannot be: "
-                    "all processes must run the same version and settings"
-                ).of_all()
+                    "all processes must run the same version and settings",
+                )
             known[agent] = value
     before |= {str(i): value for i, value in known.items()}
     return dict(sorted(known.items()))
+
+
+def wrong_word(world: World, agent: int, text: str) -> AdmmnetError:
+    """Error of a word that no agent can say, for all to raise: it ends a later start, and before that the run."""
+    if world.start is None or not world.start.number:
+        return RequestError(text).of_all()
+    error = StartEnded(text)
+    error.process = agent  # on hosts of their own each has one
+    return error.of_all()
 
 
 def _pairs(answer: Any) -> Iterator[tuple[int, Any]]:

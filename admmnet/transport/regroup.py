@@ -46,9 +46,9 @@ SLACK = 4
 APART = 10
 """Rounds of a start before an agent from outside ends it."""
 RAISES = 8
-"""Times, between two starts, that one agent alone moves the others to a higher number."""
+"""Times, between two starts, that one agent alone moves the others to a higher number, or says a new STAGED."""
 JUMP = 2**20
-"""Numbers by which an agent may be behind."""
+"""Numbers above its own, or a start that was formed, in which an agent hears words; it follows for a 16th at most."""
 Sent = tuple[int, bytes]
 """A neighbour, and the word that it is sent."""
 
@@ -97,7 +97,7 @@ class Regroup:
         self._signed: list[Signed] = []
         self._known = Certificates(rules, genuine)
         self._later: dict[tuple[object, ...], Sent] = {}  # words of numbers above
-        self._raised = Counter[int]()
+        self._raised, self._ends_of = Counter[int](), Counter[int]()
         self._asking: set[int] = set()
         self._staged: dict[int, dict[str, tuple[Staged, bytes]]] = defaultdict(dict)  # of every agent the last ones
         self._out: list[Sent] = []
@@ -138,7 +138,7 @@ class Regroup:
         """Leave a start, or come new, and take part in forming the next one."""
         self._standing, self.over, self.regrouping = standing, None, True
         self._lacks = {} if standing.ended is None else dict(standing.ended.lacks)
-        self._waited, self._raised = 0, Counter()
+        self._waited, self._raised, self._ends_of = 0, Counter(), Counter()
         self._next()
         return self._sent()
 
@@ -153,8 +153,8 @@ class Regroup:
         new = name not in self._data and name not in self._staged[said.agent]
         if new and not self._genuine(said.agent, signature, self.rules.statement(data[len(signature) :])):
             raise CheckFailed(f"a word of agent {said.agent} is not signed by it")
-        if said.number > self.number + JUMP:
-            raise CheckFailed(f"agent {said.agent} is at number {said.number}, at which nobody can be")
+        if said.number > self._near(said) + JUMP:
+            return
         if said.agent in self._struck() and not isinstance(said, Staged):
             return
         if isinstance(said, Here):
@@ -162,7 +162,7 @@ class Regroup:
                 raise CheckFailed(f"agent {said.agent} names a start that its members have not signed")
             self._answer(said, via)
         if isinstance(said, Staged):
-            self._hear_staged(said, data, name)
+            self._hear_staged(said, data, name, via)
         elif said.number > self.number:
             self._hear_later(said, data, via)
         elif said.number == self.number and said.number:
@@ -203,7 +203,7 @@ class Regroup:
             self._promise(staged=(number, digest))
             said = Staged(self.me, number, digest, seal)
             data = self._as_signed(said)
-            self._hear_staged(said, data, name_of(data))
+            self._hear_staged(said, data, name_of(data), self.me)
         return self._sent()
 
     def _may_stage(self, number: int) -> bool:
@@ -221,7 +221,7 @@ class Regroup:
         if self.regrouping:
             self._raised[said.agent] += 1
             if self._raised[said.agent] <= RAISES:
-                self._say_here(said.number)
+                self._say_here(self._followed(said))
         elif self.named is None and self.start is not None and isinstance(said, Here):
             last = self.start.propose
             if said.agent not in last.members:
@@ -241,14 +241,17 @@ class Regroup:
         self._spread(data, besides=via)
         self._look()
 
-    def _hear_staged(self, said: Staged, data: bytes, name: str) -> None:
+    def _hear_staged(self, said: Staged, data: bytes, name: str, via: int) -> None:
         own = self._staged[said.agent]
         if name in own or any(other.number == said.number for other, _ in own.values()):
             return  # the first of two
+        self._ends_of[said.agent] += 1
+        if self._ends_of[said.agent] > RAISES:
+            return
         own[name] = said, data
         if len(own) > HISTORY:
             del own[min(own, key=lambda name: own[name][0].number)]
-        self._spread(data)
+        self._spread(data, besides=via)
         end = said.number, said.digest
         same = [i for i, its in self._staged.items() if any((one.number, one.digest) == end for one, _ in its.values())]
         if self._is_end(same) and self.named is None:
@@ -375,8 +378,17 @@ class Regroup:
 
     def _next(self) -> None:
         """Go to the next number, or the highest that others are known to be at."""
-        heard = [self.rules.read(data)[0].number for _, data in self._later.values()]
+        heard = [self._followed(self.rules.read(data)[0]) for _, data in self._later.values()]
         self._say_here(max([self.number + 1, *heard]))
+
+    def _near(self, said: Said) -> int:
+        """Highest number to which this agent knows, also by a word itself, that others have come."""
+        last = self._known.start_of(said.last) if isinstance(said, Here) else None
+        return self.number if last is None else max(self.number, last.number)
+
+    def _followed(self, said: Said) -> int:
+        """Number to which this agent follows a word."""
+        return min(said.number, self._near(said) + JUMP // 16)
 
     def _say_here(self, number: int) -> None:
         """Go to a number, on disk first, and say HERE."""

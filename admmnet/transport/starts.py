@@ -86,7 +86,7 @@ class Here(Word, frozen=True, forbid_unknown_fields=True, tag="here"):
     """Rounds, of this lineage, from which it can replay."""
     staged: tuple[Whole, Digest] | None = None
     """Start and digest of the end whose files it has on its disk."""
-    signed: list[Signed] = []
+    signed: Annotated[list[Signed], Meta(max_length=HISTORY)] = []
     about: dict[str, Any] = {}
     """Public facts on which a start is planned."""
 
@@ -247,6 +247,8 @@ class Certificates:
         return self._known[certificate]
 
     def _checked(self, certificate: Certificate) -> Propose | None:
+        if len(certificate.agrees) > len(self._rules.graph):
+            return None
         read = [(data, *self._rules.read(data)) for data in (certificate.propose, *certificate.agrees)]
         if not all(self._genuine(said.agent, sig, self._rules.statement(data[len(sig) :])) for data, said, sig in read):
             return None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,11 +13,14 @@ import pytest
 from admmnet.errors import CheckFailed
 from admmnet.forms import decode, encode
 from admmnet.holder.answers import NO, REFUSED, Ask, Released
+from admmnet.holder.door import Door
 from admmnet.holder.measurements import NoisyGradient
 from admmnet.holder.outbox import Answered, Outbox, question_hash
 from admmnet.masking import Attempt
 from admmnet.methods.agent import Agent, AgentPlan
+from admmnet.running.checkpoint.keeper import Keeper
 from admmnet.running.node import carried_out, proposal
+from admmnet.transport import Begun
 from admmnet.types import BEFORE
 
 ONE, OTHER = (NoisyGradient(np.full(2, value), 1.0) for value in (0.0, 1.0))
@@ -59,6 +64,25 @@ def test_which_rounds_ask_the_door(charged: int, asked: dict[int, bool]) -> None
     for round, fresh in asked.items():
         assert (Outbox("second", kept((ONE, NO)), charged).repeated(round, ONE) is None) is fresh
     assert Outbox("second", {}, BEFORE).repeated(-3, ONE) is None
+
+
+def test_a_changed_start_asks_nothing_in_the_round_that_was_charged_last() -> None:
+    begun, agent = Begun("b" * 64, 3, (0, 1), ((0, 1),), "go on", round=3, changed=(3, 3)), SimpleNamespace(id=0)
+    keeper: Any = SimpleNamespace(_jump=0, kept=True, starts=[SimpleNamespace(name="second")])
+    keeper.past = {0: SimpleNamespace(marks=frozenset(), answers={})}
+    charges: list[int] = []
+    for now, first in ((begun, 4), (replace(begun, rule="replay"), 3), (replace(begun, changed=None), 3), (None, 3)):
+        keeper._transport = SimpleNamespace(world=SimpleNamespace(start=now))
+        ledger: Any = SimpleNamespace(charged=3, charge=lambda round, event: charges.append(round))
+        agent.ledger, agent.door = ledger, object.__new__(Door)
+        agent.door._ledger, agent.door._secret = ledger, SimpleNamespace(marks=frozenset())
+        Keeper.open_outboxes(keeper, [agent])  # type: ignore[list-item]
+        asked = [round for round in range(2, 6) if agent.door.outbox.repeated(round, ONE) is None]
+        assert asked[0] == first
+        for round in (3, 4):
+            agent.door.nothing(round)
+        assert charges.pop() == 4
+        assert not charges
 
 
 def test_a_hash_is_of_all_that_was_asked() -> None:

@@ -182,6 +182,16 @@ def test_the_others_go_on_without_a_host_that_is_gone(tmp_path: Path) -> None:
         assert [start.round for start in book.changed] == [first[agent]]
 
 
+def test_a_host_that_is_gone_in_the_last_round_leaves_the_others_an_end(tmp_path: Path) -> None:
+    """In the start that follows no round is left."""
+    with Hosts(tmp_path, 4, *SOON, graph="ring:4", plain=(*PRIVATE, *QUIET)) as hosts:
+        hosts.start_all("kill:2:3")
+        ends = [hosts.ended(agent) for agent in range(4)]
+        found = hosts.summaries()
+    assert [code for code, _ in ends] == [5, 5, -9, 5], ends
+    assert {one["starts"][-1]["round"] for one in found.values()} == {4}
+
+
 def test_a_line_that_is_cut_for_good_costs_no_agent(tmp_path: Path) -> None:
     with Hosts(tmp_path, 8, *SOON, graph="ring:4") as hosts:
         hosts.start_all()

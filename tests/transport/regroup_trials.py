@@ -10,12 +10,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from admmnet.graph.simple import Graph, parts_of
 from admmnet.identity.keys import SIGNATURE
 from admmnet.record.finish import quorum
 from admmnet.transport.choice import diameter
 from admmnet.transport.regroup import Regroup, Sent
-from admmnet.transport.starts import Dispute, Ended, Patience, Promise, Rules, Standing, Start
+from admmnet.transport.starts import Dispute, Ended, Here, Patience, Promise, Rules, Standing, Start
 
 ROUNDS, LATE, NOTICE = 14, 24, 3.0
 PATIENCE = Patience(regroup=40, give_up=3000)
@@ -33,6 +35,17 @@ def signature(agent: int, said: bytes) -> bytes:
 
 def genuine(agent: int, given: bytes, said: bytes) -> bool:
     return given == signature(agent, said)
+
+
+FILES = "f" * 64
+"""Digest of an end that a liar says it has, and nobody has."""
+
+
+class Above(Regroup):
+    """Goes to numbers in which nobody has heard of it yet."""
+
+    def _next(self) -> None:
+        self._say_here(self.number + 2)
 
 
 class Host:
@@ -61,6 +74,10 @@ class Host:
     def begin(self, ended: Ended | None) -> None:
         self.start = None
         states = tuple(self.states)
+        if self.me in self.world.lying and ended is not None:
+            ended = Ended(ended.start, "heard", whom=[self.world.graph[self.me][0]])
+            if self.world.lie == "files":
+                self.machine.promise = replace(self.machine.promise, staged=(2**40, FILES))
         self.put(self.machine.begin(Standing(ended, self.lineage, self.charged, states)))
 
     def put(self, sent: list[Sent]) -> None:
@@ -90,8 +107,10 @@ class Host:
         if self.me in self.world.stalling:
             j = self.world.random.choice(self.around)
             lacks, late, busy = {j: max(0, self.round - 1)}, [j], False  # a lie
+        vain = propose.digest == FILES and over.cause == "heard"  # all know before they hear of the end
+        cause = "failed" if vain else over.cause
         self.begin(
-            Ended(propose.number, over.cause, sent=dict(self.sent), lacks=lacks, late=late, whom=over.whom, busy=busy)
+            Ended(propose.number, cause, sent=dict(self.sent), lacks=lacks, late=late, whom=over.whom, busy=busy)
         )
 
     def end(self, cause: Any, *whom: int) -> None:
@@ -106,7 +125,10 @@ class Host:
         self.around = [i + j - self.me for i, j in propose.edges if self.me in (i, j)]
         self.sent, self.waited, self.late_for = {}, 0, 0
         if propose.rule == "finish":
-            self.later(self.stage, propose.number, propose.digest)
+            if propose.digest == FILES:
+                self.later(self.end, "failed")
+            else:
+                self.later(self.stage, propose.number, propose.digest)
             return
         self.round = self.first = propose.round
         if propose.rule == "go on":
@@ -134,6 +156,8 @@ class Host:
         number = self.start.propose.number
         if self.round >= ROUNDS:
             self.later(self.stage, number, self.model)
+        elif self.me in self.world.lying and self.world.lie == "heard" and self.round > self.first:
+            self.end_by_word()
         elif not (self.me in self.world.stalling and self.round >= self.world.stalling[self.me]):
             self.charged = max(self.charged, self.round)
             for j in self.around:
@@ -141,6 +165,16 @@ class Host:
                 self.world.send(self.me, j, ("turn", number, self.round))
             self.waited = self.late_for = 0
             self.look()
+
+    def end_by_word(self) -> None:
+        """Give another cause than this agent does when the next start is formed."""
+        machine, j = self.machine, self.around[0]
+        assert self.start is not None
+        ended = Ended(self.start.propose.number, "late", lacks={j: 0}, late=[j])
+        here = Here(self.me, machine.number + 1, "", sorted(machine.live), machine.promise.last, ended)
+        for j in sorted(machine.live):
+            self.world.send(self.me, j, ("word", machine._as_signed(here)))
+        self.end("heard", self.around[0])
 
     def stage(self, number: int, digest: str) -> None:
         if not self.finished:
@@ -194,20 +228,23 @@ class World:
         *,
         stall: int = 0,
         mute: int = 0,
+        lie: str = "",
         quorum: Callable[[int], int] = quorum,
         kind: type[Regroup] = Regroup,
         overtaking: bool = False,
     ) -> None:
         self.random = random.Random(seed)
-        self.size = self.random.randint(3 + stall + mute, 7)
+        self.lie = lie
+        self.size = self.random.randint(5 if lie else 3 + stall + mute, 7)
         self.graph = self.connected()
         wrong = self.random.sample(range(self.size), self.size)
         self.stalling = dict.fromkeys(wrong[:stall], self.random.randrange(ROUNDS))
         self.mute = set(wrong[stall : stall + mute])
-        self.honest = set(range(self.size)) - self.stalling.keys() - self.mute
+        self.lying = set(wrong[:1]) if lie else set[int]()
+        self.honest = set(range(self.size)) - self.stalling.keys() - self.mute - self.lying
         if len(parts_of(self.graph, self.honest)) > 1:  # else some are at a liar's mercy
             self.graph = Graph(self.size, itertools.combinations(range(self.size), 2))
-        self.rules = Rules(self.graph, quorum(self.size), 4 if stall else 99, b"trial")
+        self.rules = Rules(self.graph, quorum(self.size), 4 if stall or lie else 99, b"trial")
         self.kind, self.overtaking = kind, overtaking
         self.now, self.events, self.order = 0.0, list[Any](), itertools.count()
         self.held: dict[tuple[int, int], list[Any]] = defaultdict(list)
@@ -219,8 +256,8 @@ class World:
         for host in self.hosts:
             self.at(self.random.uniform(0, 2), self.boot, host)
             self.at(self.random.random(), self.beat, host)
-        self.triggers = {} if stall else {"stage": 0.5, "enter": 0.2}
-        for _ in range(self.random.randint(0, 2) if stall else self.random.randint(0, 3)):
+        self.triggers = {} if stall or lie else {"stage": 0.5, "enter": 0.2}
+        for _ in range(self.random.randint(0, 2) if stall or lie else self.random.randint(0, 3)):
             self.at(self.random.uniform(0, 15), self.fault)
 
     def connected(self) -> Graph:
@@ -231,7 +268,8 @@ class World:
                 return graph
 
     def machine(self, host: Host) -> Regroup:
-        return self.kind(
+        kind = Above if self.lie == "heard" and host.me in self.lying else self.kind
+        return kind(
             host.me,
             self.rules,
             PATIENCE,

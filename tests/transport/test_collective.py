@@ -2,14 +2,16 @@ from __future__ import annotations
 
 import json
 import sys
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import networkx as nx
 import pytest
 
-from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError
-from admmnet.transport import Transport
-from admmnet.transport.collective import describe_error, install_exception_hook, report_error, run_on_all
+from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError, StartEnded
+from admmnet.running.checkpoint.keeper import Keeper
+from admmnet.transport import Begun, Transport
+from admmnet.transport.collective import describe_error, gather_owned, install_exception_hook, report_error, run_on_all
 
 
 class Aborted(BaseException):
@@ -65,6 +67,34 @@ def test_the_first_rank_with_an_error_is_quoted() -> None:
         run_on_all(FakeWorld(rank=1, others=[[2, "theirs"]]), step)
     with pytest.raises(RunError, match="mine"):
         run_on_all(FakeWorld(rank=0, others=[[2, "theirs"]]), step)
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "process"), [(None, RequestError, None), (0, RequestError, None), (2, StartEnded, 1)]
+)
+def test_a_word_that_cannot_be_ends_a_later_start_and_not_the_run(
+    number: int | None, kind: type[AdmmnetError], process: int | None
+) -> None:
+    world: Any = FakeWorld(others=[[[1, -1.0]]])
+    world.start = None if number is None else Begun("a" * 64, number, (0, 1), ((0, 1),))
+    with pytest.raises(kind, match="agent 1 says that its budget is") as caught:
+        gather_owned(world, [(0,), (1,)], {0: 1.0}, lambda agent, said: said > 0.0, "budget", lasting=False)
+    assert caught.value.shared
+    assert getattr(caught.value, "process", None) == process
+
+
+@pytest.mark.parametrize("word", ["x", [1], [1, 2.0], [1, None], [True, 2]])
+def test_a_word_of_masked_sums_that_cannot_be_ends_a_later_start(word: Any) -> None:
+    world: Any = FakeWorld(others=[word, None])
+    world.start = Begun("a" * 64, 2, (0, 1), ((0, 1),))
+    keeper: Any = SimpleNamespace(start=3, past={0: SimpleNamespace(answers={4: ()})})
+    keeper._transport = SimpleNamespace(agents=(0,), world=world)
+    with pytest.raises(StartEnded, match="agent 1 does not say which rounds") as caught:
+        Keeper.hold_void(keeper)
+    assert caught.value.process == 1
+    world._others[0] = [2, 6]
+    Keeper.hold_void(keeper)
+    assert keeper.void == range(3, 7)
 
 
 def test_a_shared_error_is_reported_by_the_first_rank_alone(capsys: pytest.CaptureFixture[str]) -> None:

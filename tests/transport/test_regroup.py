@@ -12,8 +12,20 @@ from msgspec.structs import replace
 from admmnet.errors import CheckFailed
 from admmnet.graph.simple import Graph
 from admmnet.transport.choice import Words
-from admmnet.transport.regroup import JUMP, Regroup
-from admmnet.transport.starts import Dispute, Ended, Here, Patience, Promise, Propose, Rules, Staged, Standing, written
+from admmnet.transport.regroup import JUMP, RAISES, Regroup
+from admmnet.transport.starts import (
+    Dispute,
+    Ended,
+    Here,
+    Patience,
+    Promise,
+    Propose,
+    Rules,
+    Signed,
+    Staged,
+    Standing,
+    written,
+)
 
 from .regroup_trials import Unfit, World, genuine, signature
 
@@ -22,15 +34,24 @@ TRIALS = int(os.environ.get("ADMMNET_TRIALS", "300"))
 
 
 @pytest.mark.parametrize(
-    ("share", "stall", "mute"), [(0.4, 0, 0), (0.40001, 0, 0), (0.1, 1, 0), (0.06, 0, 1), (0.04, 1, 1)]
+    ("share", "wrong"),
+    [
+        (0.4, {}),
+        (0.40001, {}),
+        (0.1, {"stall": 1}),
+        (0.06, {"mute": 1}),
+        (0.04, {"stall": 1, "mute": 1}),
+        (0.03, {"lie": "files"}),
+        (0.03, {"lie": "heard"}),
+    ],
 )
 def test_whatever_fails_honest_agents_finish_with_one_model(
-    share: float, stall: int, mute: int, request: pytest.FixtureRequest
+    share: float, wrong: Any, request: pytest.FixtureRequest
 ) -> None:
     first = 10**6 * int(request.node.callspec.indices["share"])
     for seed in range(first, first + int(share * TRIALS)):
         try:
-            World(seed, stall=stall, mute=mute).run()
+            World(seed, **wrong).run()
         except Unfit as unfit:
             raise AssertionError(f"trial {seed}: {unfit}") from None
 
@@ -291,6 +312,50 @@ def test_same_members_and_edges_replay_and_others_go_on() -> None:
     assert crew.start(2).lineage == crew.start(2).number
 
 
+RING = Graph(5, [(0, 1), (0, 4), (1, 2), (2, 3), (3, 4)])
+
+
+def struck(crew: Crew, *causes: Any, whom: int = 1) -> list[tuple[int, int, int]]:
+    """End a start at agents 0, 1 and so on by these causes; strikes in the next one."""
+    for i, cause in enumerate(causes):
+        crew.begin(i, cause, whom=[whom] if cause == "heard" else [])
+    crew.pulses(40)
+    return crew.start(1).strikes
+
+
+def test_what_most_fail_at_is_the_fault_of_nobody() -> None:
+    assert struck(Crew(RING), "heard", "failed", "failed", "failed", "heard") == []
+    assert struck(Crew(RING), "heard", "failed", "failed", "heard", "heard") == [(1, 1, 1), (2, 2, 1)]
+
+
+def test_files_that_an_agent_only_says_it_has_cost_it_a_strike() -> None:
+    crew = Crew(RING, strikes=2)
+    for strikes, rule in (([], "finish"), ([(0, 0, 1)], "finish"), ([(0, 0, 2)], "go on")):
+        machine = crew.machines[0]
+        machine.promise = replace(machine.promise, staged=(2**40, A))
+        assert struck(crew, "heard", *["failed"] * 4) == strikes
+        assert (crew.start(1).rule, 0 in crew.start(1).members) == (rule, rule == "finish")
+
+
+def test_an_end_that_most_have_heard_of_an_agent_is_its_own() -> None:
+    assert struck(Crew(RING), *["heard"] * 5, whom=2) == [(2, 2, 1)]
+    assert struck(Crew(RING), "heard", "heard", "failed", "failed", "heard", whom=0) == [
+        (0, 0, 1),
+        (2, 2, 1),
+        (3, 3, 1),
+    ]
+
+
+def test_a_later_start_begins_in_no_earlier_round() -> None:
+    """Members say that they have charged less than they had before the start that ends."""
+    rules = Rules(TRIANGLE, 2, 5, b"by hand")
+    for rule, first in (("go on", 9), ("replay", 9), ("finish", 4)):
+        base = Propose(0, 2, [], [0, 1, 2], [(0, 1), (0, 2), (1, 2)], rule, 9, 2)  # type: ignore[arg-type]
+        said = {str(i): Here(i, 3, "", [1 - i], charged=3) for i in (0, 1)}
+        words = Words(rules, said, dict.fromkeys(said, base))
+        assert words.rule([0, 1], [(0, 1)]) == ("go on", first, "")
+
+
 def test_the_smaller_side_gives_up() -> None:
     crew = Crew(TRIANGLE)
     crew.part({0})
@@ -325,9 +390,10 @@ def test_words_that_nobody_can_have_said() -> None:
         (data[:64] + data[64:].replace(b'"number":', b'"number": '), "written in another way"),
         (data[:64] + b"{}", "is not written as"),
         (data[:64] + written(replace(here, nonce="2")), "not signed by it"),
-        (signed(replace(here, number=number + JUMP + 1), crew.rules), "at which nobody can be"),
         (signed(replace(here, last=replace(last, agrees=last.agrees[:2])), crew.rules), "have not signed"),
         (signed(replace(here, last=replace(last, agrees=last.agrees[:2] * 2)), crew.rules), "have not signed"),
+        (signed(replace(here, last=replace(last, agrees=last.agrees * 2)), crew.rules), "have not signed"),
+        (signed(replace(here, signed=[Signed(k, [], []) for k in range(5)]), crew.rules), "is not written as"),
         (signature(3, b"") + written(replace(here, agent=3)), "no agent 3"),
         (signed(Dispute(1, number, 1), crew.rules), "disputes an edge to agent 1, which there is not"),
     ]:
@@ -360,11 +426,39 @@ def test_an_end_needs_a_quorum_of_signers() -> None:
     assert crew.machines[0].named == A
 
 
-def test_one_agent_cannot_fill_the_memory_with_ends() -> None:
+def test_one_agent_cannot_fill_memory_and_lines_with_ends() -> None:
     crew = Crew(TRIANGLE)
-    machine = crew.machines[0]
+    machine, sent = crew.machines[0], list[tuple[int, bytes]]()
     for number in range(1, 50):
         for digest in (A, B):
-            machine.hear(signed(Staged(1, number, digest), crew.rules), 1)
+            sent += machine.hear(signed(Staged(1, number, digest), crew.rules), 1)
+    assert [j for j, _ in sent] == [2] * RAISES
     kept = [data for _, data in machine.line(2, up=True) if b'"staged"' in data[64:90]]
-    assert [machine.rules.read(data)[0] for data in kept] == [Staged(1, number, A) for number in range(46, 50)]
+    assert [machine.rules.read(data)[0] for data in kept] == [Staged(1, number, A) for number in range(5, 9)]
+
+
+def test_who_was_away_follows_to_numbers_that_a_liar_has_taken_the_others_to() -> None:
+    crew = Crew(TRIANGLE, strikes=99)
+    crew.part({0})
+    for i in (1, 2):
+        crew.begin(i, "down", whom=[0])
+    for _ in range(40):
+        machine = crew.machines[1]
+        here = Here(2, machine.number + JUMP, "far", [1], machine.promise.last)
+        crew.put(2, [(1, signed(here, crew.rules))])
+        crew.pulses(20, (1, 2))
+        for i in (1, 2) if crew.machines[1].number < 2 * JUMP else ():
+            crew.begin(i, "failed")
+    before = crew.machines[0].number
+    assert crew.start(1).number > 2 * JUMP + before
+    far = Here(1, crew.machines[1].number, "none", [0])
+    assert crew.machines[0].hear(signed(far, crew.rules), 1) == []
+    crew.join()
+    crew.begin(0, "down", whom=[1, 2])
+    crew.pulses(60)
+    assert crew.machines[0].number > before + JUMP
+    crew.machines[1].progress(10)
+    crew.begin(1, "returned", whom=[0])
+    crew.begin(2, whom=[1])
+    crew.pulses(60)
+    assert crew.start(1).members == [0, 1, 2]

@@ -35,7 +35,7 @@ from admmnet.running.checkpoint.state import State, move_on, node_state, restore
 from admmnet.running.node import Node
 from admmnet.running.readout import TailAverage
 from admmnet.transport import Begun, Transport
-from admmnet.transport.collective import run_on_all
+from admmnet.transport.collective import run_on_all, wrong_word
 from admmnet.types import BEFORE
 from admmnet.version import __version__
 
@@ -102,11 +102,13 @@ class Keeper:
     def open_outboxes(self, agents: Sequence[Node]) -> None:
         """Give the doors what they have answered in earlier starts; from now on they note their answers."""
         for agent in agents if self._jump else ():
-            agent.door.outbox = Outbox(self.starts[-1].name, {}, self._spent[agent.id] + 1)  # until then it is silent
+            agent.door.outbox = Outbox(self.starts[-1].name, {}, self._spent[agent.id], again=False)
+        begun = self._transport.world.start
+        again = begun is None or begun.changed is None or begun.rule == "replay"
         for agent in agents if self.kept else ():
             past = self.past[agent.id]
             agent.door.marks |= past.marks
-            agent.door.outbox = Outbox(self.starts[-1].name, past.answers, agent.ledger.charged)
+            agent.door.outbox = Outbox(self.starts[-1].name, past.answers, agent.ledger.charged, again)
 
     def repeats(self, round: int, agents: Sequence[Node]) -> bool:
         """Whether these agents can be asked in a round that some may have been charged for: their answers are there."""
@@ -239,7 +241,7 @@ class Keeper:
         """Round with which all begin, or the stage before it; what they go on from is read."""
         world = self._transport.world
         mine = run_on_all(world, self._candidates) if resumed else {0: []}
-        if (begun := world.start) is not None:
+        if (begun := world.start) is not None and not world.shared_folder:  # else nobody remembers another start
             return self._formed(begun, mine, resumed=resumed)
         offers = [_offer(said) for said in world.gather([secrets.token_hex(8), sorted(mine)]) if said is not None]
         common = set(mine).intersection(*(whole for _, whole in offers))
@@ -248,7 +250,7 @@ class Keeper:
                 f"{self._folder} holds no checkpoint that is whole at every process"
                 + ("; run anew" if self._seeded else "; run anew, with --account if what is spent must count")
             ).of_all()
-        start = max(common)
+        start = self.source = max(common)
         run_on_all(world, lambda: self._load(mine[start], start, resumed=resumed))
         self.starts.append(Start(offers[0][0], start))
         return self._went_on(start, resumed=resumed)
@@ -279,7 +281,6 @@ class Keeper:
 
     def _went_on(self, start: int, *, resumed: bool) -> int:
         world = self._transport.world
-        self.source = start if world.start is None else self.source
         if not resumed:
             return start
         if world.rank == 0 or not world.shared_folder:
@@ -308,7 +309,12 @@ class Keeper:
     def hold_void(self) -> None:
         """Find the rounds of masked sums that no start can repeat: bytes of two starts do not cancel."""
         own = [max(self.past[i].answers, default=self.start - 1) for i in self._transport.agents]
-        last = [part for part in self._transport.world.gather([min(own), max(own)]) if part is not None]
+        last, world = list[tuple[int, int]](), self._transport.world
+        for rank, said in enumerate(world.gather([min(own), max(own)])):
+            if isinstance(said, list) and [type(round) for round in said] == [int, int]:
+                last.append((said[0], said[1]))
+            elif said is not None:
+                raise wrong_word(world, rank, f"agent {rank} does not say which rounds of masked sums it has answered")
         self.void = range(min(low for low, _ in last) + 1, max(high for _, high in last) + 1)
 
     def _candidates(self) -> dict[int, list[Path]]:

@@ -21,6 +21,11 @@ _LOOK = 0.2
 _HAVE, _WANT = b"have", b"want"
 
 
+def is_question(data: bytes) -> bool:
+    """Whether a message is that of an ``Asker``: its socket puts four bytes before it."""
+    return data[4:9] in (_HAVE + b" ", _WANT + b" ")
+
+
 def give(
     network: Network, rank: int, keys: Keys | None, files: Mapping[str, bytes], to: set[int], seconds: float
 ) -> None:

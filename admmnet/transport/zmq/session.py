@@ -20,6 +20,7 @@ from admmnet.log import Waiting, say
 from admmnet.transport.hosts.keys import Keys
 from admmnet.transport.hosts.network import Network
 from admmnet.transport.zmq import wire
+from admmnet.transport.zmq.linger import is_question
 from admmnet.transport.zmq.link_state import Link, difference, facts, link_id
 from admmnet.transport.zmq.mailbox import ROOM, Fate, Mailbox, topic_of
 from admmnet.transport.zmq.sockets import Deadlines, LineNews, Sockets
@@ -227,7 +228,8 @@ class Session(ABC):
             else:
                 brought = self._judge(frame, identity)
         except BadFrame as bad:
-            self._garbled(identity, bad.reason)
+            if not is_question(data):  # a neighbour that comes late asks for the last files
+                self._garbled(identity, bad.reason)
         except RecursionError:  # brackets in brackets
             self._garbled(identity, "payload")
         peer = None if brought or identity is None else self._by_key.get(identity)

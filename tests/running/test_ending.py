@@ -1,0 +1,46 @@
+"""The last files that an agent gives in a start in which nothing is left but the end: others than it can have."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from admmnet.errors import StartEnded
+from admmnet.running.ending import LONGEST, finish
+from admmnet.transport import Begun
+
+
+class World:
+    """Agent 0 of two; agent 1 says these words, one after the other."""
+
+    rank, size = 0, 2
+    start = Begun("a" * 64, 3, (0, 1), ((0, 1),), "finish", "d" * 64)
+
+    def __init__(self, *words: Any) -> None:
+        self.words = list(words)
+
+    def gather(self, value: Any) -> list[Any]:
+        return [value, self.words.pop(0)]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((None,), "nobody who is there has"),
+        ((True, None), "does not say how long"),
+        ((True, {"metrics.csv": "1"}), "does not say how long"),
+        ((True, {"metrics.csv": LONGEST + 1}), f"each at most {LONGEST} bytes"),
+        ((True, {"metrics.csv": 1, "ledger/agent-000.jsonl": 1}), "gives a file 'ledger/agent-000.jsonl', which is"),
+        ((True, {"metrics.csv": 1}, base64.b64encode(b"x").decode()), "gives other last files than those"),
+        ((True, {"metrics.csv": 1}, 7), "gives other last files than those"),
+    ],
+)
+def test_what_an_agent_gives_as_the_last_files_is_looked_at(words: Any, told: str, tmp_path: Path) -> None:
+    world: Any = World(*words)
+    with pytest.raises(StartEnded, match=told) as caught:
+        finish(world, tmp_path)
+    assert caught.value.process == (1 if words[0] else None)
+    assert not world.words

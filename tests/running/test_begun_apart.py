@@ -17,7 +17,8 @@ from admmnet.transport.zmq.wire import Hello
 class Others:
     """A world of two hosts of their own, of which the other one has begun, or not."""
 
-    name, shared_folder, lasting, rank, size = "zmq", False, True, 0, 2
+    name, shared_folder, rank, size = "zmq", False, 0, 2
+    start = None
 
     def __init__(self, *, begun: bool) -> None:
         self.begun, self.asked = begun, 0

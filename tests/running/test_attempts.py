@@ -91,6 +91,7 @@ def test_receipts_of_every_attempt_come_before_what_follows_from_it() -> None:
 
     totals = [of(0, 1, 3), Total(np.full(2, 1000), (0, 1, 3))]
     rounds = Rounds.__new__(Rounds)
+    rounds._together = None
     rounds._attempts, rounds._nodes = Watched(range(4), 1, 2, 100.0), []
     rounds._receipts = SimpleNamespace(summed=lambda *what: happened.append("receipts"))  # type: ignore[assignment]
     rounds._transport = SimpleNamespace(reduce=lambda *what: totals.pop(0), lost={})

@@ -94,7 +94,9 @@ def run_on(
             **settings,
         )
         try:
-            result = run(config, graph=graph, world=LocalWorld(), loader=lambda *_: data, on_start=plans.append)
+            result = run(
+                config, graph=graph, world=LocalWorld(lasting=False), loader=lambda *_: data, on_start=plans.append
+            )
             _, found = read_found(out)
         finally:  # what was charged is spent, whatever came then
             begun = private and (out / "ledger").is_dir()

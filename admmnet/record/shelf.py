@@ -45,12 +45,11 @@ def ledger_places(
 ) -> dict[int, LedgerFile]:
     """File of the ledger of every agent of some blocks: in simulations of very many agents, one a block.
 
-    Private runs, which are ``durable``, keep one an agent, and so do those that have reason to (``own``), and a run
-    that goes on with such files.
+    Runs that have reason to (``own``), as private ones have, keep one an agent, and so does a run that goes on with
+    such files. Those of ``durable`` runs reach the disk before anything is sent.
     """
     kept = sum(map(len, blocks)) <= KEPT
-    own = own or durable or agents <= ALONE
-    if own or (resumed and any((folder / "ledger").glob("agent-*"))):
+    if own or agents <= ALONE or (resumed and any((folder / "ledger").glob("agent-*"))):
         mine = [i for block in blocks for i in block]
         return {i: LedgerFile(ledger_path(folder, i, agents), durable=durable, kept=kept) for i in mine}
     width = len(str(agents - 1))

@@ -214,8 +214,9 @@ def _nodes(
 ) -> list[list[Node]]:
     """Agents of this process, those of a block together."""
     mine = transport.layout.blocks[transport.world.rank]
-    own = plan.network.block == 1 or plan.network.receipts or plan.settings.account is not None
-    how = {"durable": not plan.simulation, "own": own, "resumed": plan.run.resume is not None}
+    private = not plan.simulation
+    own = private or plan.network.block == 1 or plan.network.receipts or plan.settings.account is not None
+    how = {"durable": private and transport.world.lasting, "own": own, "resumed": plan.run.resume is not None}
     files = ledger_places(folder, mine, len(plan.graph), **how)
     return [[_node(plan, files[i], i, keeper.places.get(i), masks.get(i)) for i in block] for block in mine]
 
@@ -247,5 +248,4 @@ def _ledger(plan: Prepared, file: LedgerFile, agent: int, since: Place | None) -
         encoding_from=None if taken is None else taken.digest,
         version=__version__,
     )
-    durable, account = not plan.simulation, plan.accounts.get(agent)
-    return Ledger(file, header, durable=durable, account=account, since=since)
+    return Ledger(file, header, durable=file.durable, account=plan.accounts.get(agent), since=since)

@@ -118,6 +118,8 @@ class World(Protocol):
     """As the summary calls the transport."""
     shared_folder: bool
     """Whether all processes write one run folder; else each has a folder of its own."""
+    lasting: bool
+    """Whether the run folder is kept; else its ledgers need not reach the disk, but accounts do."""
 
     @property
     def graph(self) -> Graph | None:

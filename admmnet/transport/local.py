@@ -22,12 +22,15 @@ class LocalWorld:
     """One process."""
 
     rank, size, name = 0, 1, "local"
-    shared_folder = True
+    shared_folder = lasting = True
     graph = None
     network: Network | None = None
     identity: Identity | None = None
     start: Begun | None = None
     machine: Machine | None = None
+
+    def __init__(self, *, lasting: bool = True) -> None:
+        self.lasting = lasting
 
     def gather(self, value: Any) -> list[Any]:
         """Return the value in a list, as JSON would carry it."""

@@ -112,7 +112,7 @@ class MPIWorld:
     """All ranks of MPI's world communicator."""
 
     name = "mpi"
-    shared_folder = True
+    shared_folder = lasting = True
     graph = None
     network: Network | None = None
     identity: Identity | None = None

@@ -30,7 +30,7 @@ JUNK: list[Any] = [None, True, 0, -1, 2.5, 1e400, "7", [], {}, [7], 2**60, "\x1b
 class Heard:
     """Process 0 of two; what the other says is given, one answer a gather, then nothing."""
 
-    name, shared_folder, rank, size = "mpi", True, 0, 2
+    name, shared_folder, lasting, rank, size = "mpi", True, True, 0, 2
     graph = network = identity = machine = start = None
 
     def __init__(self, *said: Any) -> None:

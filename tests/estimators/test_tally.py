@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import pickle
 import warnings
 from pathlib import Path
@@ -286,3 +287,19 @@ def test_folds_in_one_account_are_told_before_they_become_nan(model: Any, record
     assert "folds of a cross validation are other records than the whole: account='process' counts them" in words
     with pytest.warns(PrivacyWarning), pytest.raises((RequestError, BudgetError)):
         cross_val_score(model, X, y, error_score="raise")
+
+
+def test_a_fit_syncs_its_account_and_no_ledger_of_its_passing_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    real = os.fsync
+
+    def fsync(handle: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{handle}"))
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    NetworkClassifier(agents=3, rounds=4, epsilon=1.0, account=tmp_path / "mine").fit(*people())
+    assert len([name for name in synced if name.startswith(str(tmp_path)) and name.endswith(".jsonl")]) >= 3 * 4
+    assert not [name for name in synced if "/ledger/" in name]

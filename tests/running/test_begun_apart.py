@@ -18,6 +18,7 @@ class Others:
     """A world of two hosts of their own, of which the other one has begun, or not."""
 
     name, shared_folder, rank, size = "zmq", False, 0, 2
+    start = None
 
     def __init__(self, *, begun: bool) -> None:
         self.begun, self.asked = begun, 0

@@ -25,7 +25,7 @@ class FakeWorld:
 
     def __init__(self, rank: int = 0, others: list[Any] | None = None) -> None:
         self.rank = rank
-        self.name, self.shared_folder = "mpi", True
+        self.name, self.shared_folder, self.lasting = "mpi", True, True
         self.graph = self.network = self.identity = self.machine = self.start = None
         self._others = [None] if others is None else others
         self.size = 1 + len(self._others)

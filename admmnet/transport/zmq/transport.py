@@ -46,7 +46,7 @@ def _counts(member: Membership) -> dict[str, int]:
 class ZmqWorld:
     """Processes of one start of a run over ZeroMQ, as this one, which has formed it, sees them."""
 
-    name = "zmq"
+    name, lasting = "zmq", True
     machine: Machine | None = None
 
     def __init__(self, member: Membership, begun: Begun) -> None:

@@ -34,13 +34,14 @@ class Settings(TypedDict, total=False):
     agents: int | None
     transport: str
     block: int | Literal["auto"]
-    on_loss: str
     receipts: bool
     connect_deadline: float
     heartbeat_deadline: float
     regroup_deadline: float
+    give_up: float
+    quorum: str
     strikes: int
-    round_deadline: float
+    round_deadline: float | Literal["auto"]
     shutdown_deadline: float
     linger: float
     topology_schedule: str | PathLike[str] | None

@@ -179,7 +179,7 @@ class Receipts:
 
     def _add(self, chain: KeptChain, i: int, j: int, round: int, inbox: Inbox, said: bytes | None) -> None:
         """Judge the receipt of a neighbour j, which has ``said`` something where that was heard."""
-        if chain.broken:  # accused already, and not given up by the others
+        if chain.broken:  # its receipts were refused already
             inbox[i].pop(j, None)
             return
         words = inbox.words.get(i, {}).get(j, b"")

@@ -120,7 +120,7 @@ class SumSettings(MethodSettings):
     spare_attempts: int | Auto = setting(
         "auto",
         "privacy",
-        "with --trust masked: how many sums may be void, because agents are lost on the way, and tried again; auto: 2, "
+        "with --trust masked: how many sums may be void, because an agent fails on the way, and tried again; auto: 2, "
         "of ssp 0",
         within="[0, 1e+06]",
     )

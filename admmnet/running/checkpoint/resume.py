@@ -19,7 +19,7 @@ from admmnet.settings import settings_in
 def resumed_config(folder: str | Path, flags: Mapping[str, Any] | None = None) -> RunConfig:
     """Settings with which an interrupted run goes on.
 
-    Of ``flags``, by setting, None counts as not given. Transport, ``on_loss``, deadlines and ``checkpoint_every`` alone
+    Of ``flags``, by setting, None counts as not given. Transport, deadlines and ``checkpoint_every`` alone
     may differ from the folder's.
 
     Raises

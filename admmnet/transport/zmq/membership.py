@@ -123,7 +123,6 @@ class Membership(Meeting):
         self.check(begun)
         look = begun + self.deadlines.pulse
         while absent := missing():
-            self.check(begun)  # not once nothing is missing: a turn that is whole at one is so at all, then it ends
             self._waited_for = sorted(absent)
             self.serve(look - time.monotonic())
             now = time.monotonic()
@@ -134,6 +133,9 @@ class Membership(Meeting):
                     self.waiting.look(begun, now, map(self.names.__getitem__, sorted(absent)))
                     self._look(absent, begun, now)
                 look = now + self.deadlines.pulse
+            # what is known by a turn that is whole at one is known at all, before they hear of an end
+            if self.start is None or self.start.propose.rule != "finish" or missing():
+                self.check(begun)
         self._idle_since, self._lacking, self._waited_for = time.monotonic(), set, []
         self.waiting.since = None
 

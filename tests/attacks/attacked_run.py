@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import Any
@@ -48,7 +48,7 @@ def lie(claim: Callable[[int, int], list[list[Any]]]) -> None:
 
 
 def merged(
-    answers: Sequence[Any], owners: Sequence[Sequence[int]], mine: Mapping[int, int], valid: object, what: str
+    world: object, answers: Sequence[Any], owners: object, mine: object, valid: object, what: str, **more: object
 ) -> dict[int, int]:
     """What planning did before: everybody is believed of everybody, the last one most."""
     known: dict[int, int] = {}

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from admmnet import RunError, run
-from admmnet.holder import door
+from admmnet.holder import block_door
 from admmnet.solvers import batch
 
 
@@ -46,7 +46,7 @@ def test_both_worlds_end_alike(tmp_path: Path) -> None:
 
 
 def test_without_the_doors_own_state_one_record_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (door, batch):
+    for module in (block_door, batch):
         monkeypatch.setattr(module, "quietly", lambda quiet: nullcontext())
     out, inside = (ending(tmp_path / str(found), found=found) for found in (False, True))
     assert out == ""

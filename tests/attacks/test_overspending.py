@@ -239,6 +239,9 @@ LIES: dict[str, Any] = {
     "records_of": lambda self, agents: 1,
     "entry": lambda self, agent: {"epsilon_proven": 1e-3, "epsilon_spent": 1e-3},
     "first": None,
+    "by_rows": True,
+    "lattice": 2.0**-40,
+    "flow": lambda self, events: object(),
 }
 
 

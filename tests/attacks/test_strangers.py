@@ -67,7 +67,6 @@ def waiting(folder: Path, **others: Any) -> Iterator[Crew]:
         crew.members[1].tell()
         assert set(crew.finish().values()) == {0}, crew.report()
         for rank in range(3):
-            assert crew.members[rank].said("lost") == [{}]
             assert len(crew.members[rank].said("round")) == crew.spec["rounds"]
 
 
@@ -185,6 +184,7 @@ def test_a_line_comes_back_while_strangers_come_and_come(tmp_path: Path) -> None
 
 def test_replays_of_a_session(tmp_path: Path) -> None:
     with between(tmp_path, {"3": [["wait"]]}, curve=True) as (crew, proxies):
+        proxies[0].close()  # all frames go over the line that agent 0 dials
         crew.start().said(1, "waiting")
         tape = bytes(proxies[1].tapes[0][0])
         assert len(tape) > 1000

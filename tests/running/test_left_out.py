@@ -123,7 +123,7 @@ def test_a_discovered_encoding_needs_consent(what: str, tmp_path: Path, admmnet:
     config = tmp_path / "mine.toml"
     config.write_text(UNDECLARED[what])
     words = ["run", str(config), "--data", write_table(tmp_path), "--rounds", "2", "--topology", "ring:3"]
-    words += ["--no-test", "--no-account"]
+    words += ["--no-test", "--no-account", "--encode", "declared"]
     told = admmnet.refused(*words, "-o", tmp_path / "refused")
     assert "would be discovered from the private records" in told
     assert "with --encode private, or accept it with --data-dependent" in told

@@ -206,7 +206,7 @@ def _masks(plan: Prepared, transport: Transport, members: Members | None) -> tup
         return {}, None
     masks = agree_on_masks(world, transport.layout.owners, members, plan.texts.shared, colluders)
     there = [i for i in plan.graph if i not in transport.lost]
-    return masks, Attempts(there, colluders, method.attempts - method.rounds, method.largest)
+    return masks, Attempts(there, colluders)
 
 
 def _nodes(

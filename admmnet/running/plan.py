@@ -189,7 +189,7 @@ def decide(
 
         def fits(agent: int, ratio: Any) -> bool:
             """Whether it follows from the budget left: what (P5) and (P2) make of one differs by less than this."""
-            near = math.sqrt(2.0 * method.facts.nominal[agent] / method.attempts)
+            near = math.sqrt(2.0 * method.facts.nominal[agent] / method.rounds)
             return type(ratio) in (int, float) and 0.5 * near <= ratio <= 2.0 * near
 
         ratios = gather_owned(world, owners, own, fits, "share of sensitivity in the noise")

@@ -94,7 +94,7 @@ def execute(
         opened.callback(close_all, [agent.ledger for agent in agents])
         start, tail = max(keeper.start, 0), TailAverage(plan.method.rounds)
         text = f"{plan.settings.algorithm} on {counted(len(plan.graph), 'agent')} begins in round {start}"
-        number, size = max(1, len(keeper.starts)), len(plan.graph) - len(transport.lost)
+        number, size = max(1, len(keeper.starts)), len(plan.graph) - len(transport.away)
         say("start", text, run=str(folder), start=number, round=start, rounds=plan.rounds, members=size)
         chain = Chain(plan, transport, agents)
         chain.go_on(start)
@@ -205,7 +205,7 @@ def _masks(plan: Prepared, transport: Transport, members: Members | None) -> tup
     if not isinstance(method, SumMethod) or colluders is None or members is None:
         return {}, None
     masks = agree_on_masks(world, transport.layout.owners, members, plan.texts.shared, colluders)
-    there = [i for i in plan.graph if i not in transport.lost]
+    there = [i for i in plan.graph if i not in transport.away]
     return masks, Attempts(there, colluders)
 
 

@@ -43,7 +43,7 @@ class Rounds:
         self._trees = RoundTrees(plan.graph, plan.faults, masked=attempts is not None)
         self.summed: tuple[Tree | None, int] = (None, 0)  # tree of the last sum, and how many numbers its vectors have
         self.heard: dict[int, Vector] = {}  # what agents of this process heard from others in the last round
-        plain = plan.faults is None and attempts is None and self._graph is None and not transport.lost
+        plain = plan.faults is None and attempts is None and self._graph is None and not transport.away
         self._together = Together.of(self._nodes) if plain else None
         transport.inward = self._together is None or receipts is not None
         self.seconds = {"solve": 0.0, "exchange": 0.0}  # wall time in proposals, and in between
@@ -103,7 +103,7 @@ class Rounds:
             assert isinstance(self._method, SumMethod)
             spoken = [node.id for node in self._nodes if node.outgoing is not None]
             total = self._attempts.judge(round, total, self._method.largest, spoken)
-        tree = trees(frozenset(self._transport.lost))
+        tree = trees(frozenset(self._transport.away))
         self.summed = (None, 0)
         if summed is not None and tree is not None:
             self.summed = (tree, summed.value.size)

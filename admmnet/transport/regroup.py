@@ -6,7 +6,6 @@ whoever gets a new one passes it on, and a line that comes up gets all that are 
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
@@ -14,7 +13,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from admmnet.errors import CheckFailed
-from admmnet.identity.keys import statement
 from admmnet.transport.choice import Words
 from admmnet.transport.starts import (
     HISTORY,
@@ -354,9 +352,8 @@ class Regroup:
             return
         self._promise(last=certificate)
         if self.me in said.members:
-            run = hashlib.sha256(statement("start", self._data[name], *agrees)).hexdigest()
             about = {i: here.about for i, here in self._words(said.words).here.items() if i in said.members}
-            self.start, self.regrouping = Start(said, run, certificate, about), False
+            self.start, self.regrouping = Start(said, certificate.name, certificate, about), False
             self._asking, self._later = set(), {}
         elif not self.struck_out and not self._left_out:
             self.struck_out = self.me in self._struck()

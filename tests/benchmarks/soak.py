@@ -154,7 +154,7 @@ def verify(folder: Path) -> list[str]:
         found.append("agents have different models")
     for run in runs:
         summary = json.loads((Path(run) / "summary.json").read_text())
-        found += [f"{run}: {row}" for row in summary["per_agent"] if row.get("lost_at") is not None]
+        found += [f"{run}: agents were away: {summary['away']}"] if "away" in summary else []
     return found
 
 

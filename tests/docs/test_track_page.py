@@ -16,7 +16,7 @@ from admmnet import read_run
 from tests.doc_pages import ROOT, blocks
 
 STOPPING, MLFLOW, TENSORBOARD, WANDB = blocks(ROOT / "docs" / "track.md", "python")
-NETWORK = {"test_error", "train_loss", "epsilon", "releases", "lost"}
+NETWORK = {"test_error", "train_loss", "epsilon", "releases", "away"}
 
 
 class Points:

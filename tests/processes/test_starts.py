@@ -180,6 +180,9 @@ def test_the_others_go_on_without_a_host_that_is_gone(tmp_path: Path) -> None:
         assert one["away"] == {"2": [f"{first[agent]}-7"]}
         (book,) = read_run(tmp_path / str(agent)).ledgers.values()
         assert [start.round for start in book.changed] == [first[agent]]
+    # it knows nothing of that start but what its members have signed
+    assert run_command_line(["adopt", str(tmp_path / "2"), "--from", str(tmp_path / "0")]) == 0
+    assert hosts.summaries().keys() == {*range(5)}
 
 
 def test_a_host_that_is_gone_in_the_last_round_leaves_the_others_an_end(tmp_path: Path) -> None:

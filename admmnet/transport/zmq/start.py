@@ -132,7 +132,7 @@ class Meeting(Session):
             self.serve(self.deadlines.pulse)
             if self.overtaken is not None and self.overtaken():
                 self.end(Overtaken("the run has ended without this process"))
-            if self.regroup.named is not None and now > changed + self.deadlines.connect:
+            if self.regroup.ends.named is not None and now > changed + self.deadlines.connect:
                 self.fail(
                     RunError(
                         "the run has ended without this process: take over its end by `admmnet adopt`, with the folder "

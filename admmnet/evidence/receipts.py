@@ -275,7 +275,7 @@ def begin(
             )
             write_whole({path: encode(Identities(starts=[*starts, start]), indent=2)})
 
-    run_on_all(world, make)
+    run_on_all(world, make, apart=True)
 
     def open_own() -> None:
         for i, _ in kept_by(transport.agents, graph):
@@ -283,7 +283,7 @@ def begin(
             path.touch()
             _mend(path)
 
-    run_on_all(world, open_own)  # before anything is charged, so that a missing file was removed
+    run_on_all(world, open_own, apart=True)  # before anything is charged, so that a missing file was removed
 
 
 def note_start(folder: Path, members: Members) -> None:

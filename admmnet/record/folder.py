@@ -177,7 +177,7 @@ def open_folder(out: str | None, algorithm: str, settings: str | None, world: Wo
                 raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
             (folder / MANIFEST).unlink(missing_ok=True)  # of a run that died before its summary
 
-    run_on_all(world, create)
+    run_on_all(world, create, apart=True)
     if not first:
         opened.enter_context(hold(folder, first=False))
     return folder

@@ -44,7 +44,7 @@ from admmnet.running.rounds import Rounds
 from admmnet.running.summary import summarise
 from admmnet.solvers.losses import LOSSES
 from admmnet.transport import Transport, World, is_writer
-from admmnet.transport.collective import run_on_all
+from admmnet.transport.collective import all_ready, run_on_all
 from admmnet.version import __version__
 
 
@@ -85,7 +85,7 @@ def execute(
         masks, attempts = _masks(plan, transport, members)
         if attempts is not None and keeper.kept:
             keeper.hold_void()
-        blocks = run_on_all(world, lambda: _nodes(whole, transport, folder, keeper, masks))
+        blocks = run_on_all(world, lambda: _nodes(whole, transport, folder, keeper, masks), apart=True)
         opened.enter_context(threadpool_limits(limits=1))  # of scipy, too, which blocks have loaded by now
         if plan.settings.account is not None:
             note_begun(Path(plan.settings.account), plan.accounts)
@@ -105,6 +105,7 @@ def execute(
         receipts = _receipts(plan, transport, members, agents, folder, keeper)
         if receipts is not None:
             opened.callback(receipts.close)
+        all_ready(world)
         data, found = run_prologue(plan, transport, blocks, receipts, attempts, keeper, folder)
         plan = replace(plan, data=data)
         keeper.restore(blocks, tail)

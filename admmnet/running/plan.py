@@ -181,7 +181,7 @@ def decide(
             anew = changing and renewed(method) and kind.private
             return prologue, method, {i: _planned(settings, method, i, own[i], accounts.get(i), anew) for i in mine}
 
-    prologue, method, found = run_on_all(world, plans)
+    prologue, method, found = run_on_all(world, plans, apart=True)
     planned = {i: plan for i, (plan, _) in found.items()}
     contracts = {i: contract for i, (_, contract) in found.items()}
     if isinstance(method, SumMethod) and settings.trust == "masked":  # all add noise for the strictest of them

@@ -147,8 +147,8 @@ class World(Protocol):
     def machine(self) -> Machine | None:
         """Processes of this machine, where they can give each other arrays."""
 
-    def abort(self, code: int) -> NoReturn:
-        """End all processes at once with this exit code."""
+    def abort(self, code: int, reason: str | None = None) -> NoReturn:
+        """End all processes at once with this exit code; on hosts of their own they are told the reason."""
 
     def connect(self, graph: Graph, block: int = 1) -> Transport:
         """Spread the graph's agents over the processes, by ``layout.layout``."""

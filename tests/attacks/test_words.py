@@ -39,7 +39,7 @@ class Heard:
     def gather(self, value: Any) -> list[Any]:
         return list(json.loads(json.dumps([value, self.said.pop(0) if self.said else None])))
 
-    def abort(self, code: int) -> NoReturn:
+    def abort(self, code: int, reason: str | None = None) -> NoReturn:
         raise NotImplementedError
 
     def connect(self, graph: nx.Graph, block: int = 1) -> Transport:

@@ -189,9 +189,8 @@ def test_hosts_that_are_killed_at_random_instants_end_with_one_model(regroup: st
             assert len(finished) > hosts.agents // 2, ends
             for agent in ends.keys() - finished:  # the others have finished without it
                 assert ends[agent][0] == 3, ends[agent]
-                assert (
-                    run_command_line(["adopt", str(folder / str(agent)), "--from", str(folder / str(finished[0]))]) == 0
-                )
+                own_folder, other = (str(folder / str(i)) for i in (agent, finished[0]))
+                assert run_command_line(["adopt", own_folder, "--from", other]) == 0
             assert hosts.summaries(own).keys() == {*range(hosts.agents)}
             hosts.check_sent()
         kills += own

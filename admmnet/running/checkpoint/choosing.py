@@ -83,7 +83,7 @@ class Chosen:
     def _agreed(self, *, resumed: bool) -> int:
         """Round with which all begin, or the stage before it; what they go on from is read."""
         world = self._transport.world
-        mine = run_on_all(world, self._candidates) if resumed else {0: []}
+        mine = run_on_all(world, self._candidates, apart=True) if resumed else {0: []}
         if (begun := world.start) is not None and not world.shared_folder:  # else nobody remembers another start
             return self._formed(begun, mine, resumed=resumed)
         offers = [_offer(said) for said in world.gather([secrets.token_hex(8), sorted(mine)]) if said is not None]
@@ -106,7 +106,7 @@ class Chosen:
 
         def read() -> None:
             if begun.changed is not None and start <= 0 and self.first < 0:
-                raise StartEnded("an agent is away before the first round: the sums there need all")
+                raise StartEnded("an agent is away before the first round: the sums there need all").of_all()
             if begun.rule == "replay" and start not in mine:
                 raise RequestError(f"{self._folder} does not hold the checkpoint of {_since(start)} that it had")
             changed = begun.rule != "replay" and begun.changed is not None
@@ -118,7 +118,7 @@ class Chosen:
                     path = ledger_path(self._folder.parent, i, self._total)
                     self.places[i], self._spent[i] = _place_of(path, start)
 
-        run_on_all(world, read)
+        run_on_all(world, read, apart=True)
         self.starts.append(Start(begun.name[:16], start))
         return self._went_on(start, resumed=resumed)
 

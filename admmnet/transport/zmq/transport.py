@@ -78,11 +78,11 @@ class ZmqWorld:
             self.member.check()
             raise RunError(f"process {process} shares a value that is no JSON") from None
 
-    def abort(self, code: int) -> NoReturn:
+    def abort(self, code: int, reason: str | None = None) -> NoReturn:
         """End every process: the neighbours hear of it, tell theirs, and end with the same code."""
         sys.stdout.flush()
         sys.stderr.flush()
-        self.member.abort(code)
+        self.member.abort(code, reason)
         self.member.leave()
         sys.exit(code)
 

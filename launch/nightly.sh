@@ -5,8 +5,8 @@
 # ADMMNET_DATA=DIR launch/nightly.sh [options of `admmnet reproduce`]; the real data sets are in DIR
 # OUT=FOLDER for the figures (default runs/nightly-DATE); KILLS=N for the killed runs a transport (default 200, 0 for
 # none), AUDITS=N for N times the trials of every change, and 20 N whole runs a world (default 10, 0 for none),
-# STRANGERS=N for garbage connections to an agent (default 10000), SOAK=MINUTES for five agents that are stopped and cut
-# off for so long (default 30).
+# STRANGERS=N for garbage connections to an agent (default 10000), SOAK=MINUTES for five agents that are stopped, killed,
+# parted and cut off for so long (default 30).
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/_env.sh"
 make_environment mpich,test
@@ -31,8 +31,8 @@ if [ "$audits" != 0 ]; then
 fi
 ADMMNET_CHECKS=all python -m pytest tests/estimators/test_estimators.py
 ADMMNET_PAGES=all python -m pytest tests/processes/test_documented_commands.py
-ADMMNET_STRANGERS=$strangers ADMMNET_LIES=all python -m pytest tests/attacks/test_{strangers,floods,liars}.py tests/processes/test_starts.py
+ADMMNET_STRANGERS=$strangers ADMMNET_LIES=all python -m pytest tests/attacks/test_{strangers,floods,liars}.py tests/processes/test_{end,starts}.py
 ADMMNET_EDITS=5000 python -m pytest tests/running/test_manifest.py
 [ "$soak" = 0 ] || python -m tests.benchmarks.soak "$soak"
 [ "$kills" = 0 ] && exit
-ADMMNET_KILLS=$kills exec python -m pytest tests/processes/test_resume.py
+ADMMNET_KILLS=$kills exec python -m pytest tests/processes/test_resume.py tests/processes/test_starts.py

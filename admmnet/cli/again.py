@@ -12,6 +12,7 @@ from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.errors import StartEnded
 from admmnet.log import say
 from admmnet.running.checkpoint.memory import Memory
+from admmnet.running.ending import finish_own
 from admmnet.running.handshake import resuming
 from admmnet.transport import Begun
 from admmnet.transport.zmq.membership import RunEnded
@@ -43,17 +44,18 @@ def folder_of(settings: RunConfig) -> Path:
 class Starts:
     """Starts of an agent's run, one after the other."""
 
-    def __init__(self, member: Membership, memory: Memory, asking: Callable[[], Asker | None]) -> None:
+    def __init__(self, member: Membership, memory: Memory, folder: Path, asking: Callable[[], Asker | None]) -> None:
         self._member, self._memory, self._asking, self._cause = member, memory, asking, ""
+        self._folder = folder
 
     def next(self) -> tuple[ZmqWorld, Begun]:
         """Form the next start, and return its processes.
 
-        Overtaken says that the run has ended without this one, and that its folder has been finished from others'.
+        Overtaken says that the run has ended, and that this folder has been finished by others' files, or by its own.
         """
         standing, facts, fresh = self._memory.standing()
         asker = self._asking()
-        self._member.overtaken = None if asker is None else asker.taken
+        self._member.overtaken = lambda: (asker is not None and asker.taken()) or self._finished()
         try:
             start = self._member.meet(standing, fresh=fresh)
         finally:
@@ -62,6 +64,15 @@ class Starts:
         begun = self._memory.begun(start, self._member.graph.edges, facts, self._cause)
         begun.stage = self._member.stage
         return ZmqWorld(self._member, begun), begun
+
+    def _finished(self) -> bool:
+        """Whether a quorum has signed this agent's own last files: they have their names now."""
+        member = self._member
+        ends, last = member.regroup.ends, member.regroup.promise.last
+        if ends.named is None or not finish_own(self._folder, member.network, ends, last):
+            return False
+        say("finished", f"{self._folder} has finished: most agents have signed its last files", run=str(self._folder))
+        return True
 
     def ended(self, settings: RunConfig, error: StartEnded) -> RunConfig:
         """Return the settings with which a run goes on after a start has ended; raise what ends the run."""

@@ -113,7 +113,8 @@ def agent(
     memory = Memory(folder_of(settings), number, len(network.peers))
     with relayed, telling(agent=number) as figures:
         member = open_agent(network, number, settings, keys, identity, parent, memory)
-        starts = Starts(member, memory, partial(_asker, network, number, keys, settings))
+        folder = folder_of(settings)
+        starts = Starts(member, memory, folder, partial(_asker, network, number, keys, settings))
         if figures is not None:
             figures.live = lambda: figures_of(member)
         try:
@@ -121,7 +122,7 @@ def agent(
                 try:
                     world, start = starts.next()
                     if start.rule == "finish":
-                        summary: Any = finish(world, folder_of(settings))
+                        summary: Any = finish(world, folder)
                         break
                     with progress:
                         result = run(settings, world=world, **how)
@@ -131,7 +132,7 @@ def agent(
                 except StartEnded as error:
                     settings = starts.ended(settings, error)
         except Overtaken:
-            return
+            summary = read_form(Summary, folder / SUMMARY)
         except RunEnded as error:
             if report is not None:
                 sys.exit(error.exit_code)  # the starter hears why from its source
@@ -139,7 +140,7 @@ def agent(
     member.close()
     missing = {peer for peer in member.around if not member.links[peer].farewell}
     if parent is None and settings.linger and missing:
-        give(network, number, keys, public_files(folder_of(settings)), missing, settings.linger)
+        give(network, number, keys, public_files(folder), missing, settings.linger)
     leave(summary)
 
 

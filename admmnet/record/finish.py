@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from admmnet.record.file_forms import Finish, PartFile
 from admmnet.record.folder import PART, STARTS, SUMMARY, sha256
 from admmnet.record.forms import Summary
 from admmnet.record.manifest import MANIFEST, make_manifest
-from admmnet.transport.starts import Certificate, Certificates, Rules, scope_of
+from admmnet.transport.starts import Certificate, Certificates, Rules, Staged, scope_of
 from admmnet.types import Matrix
 
 FINISH = "finish.json"
@@ -46,6 +47,17 @@ def digest_of_end(theta: Matrix, summary: Summary) -> str:
 def staged_statement(run: str, agent: int, digest: str) -> bytes:
     """What an agent signs when its last files are on its disk as drafts; ``run`` is the name of the start."""
     return statement("staged", run, agent, digest)
+
+
+def signers(run: str, digest: str, keys: Mapping[int, str], said: Iterable[Staged]) -> dict[int, str]:
+    """Agents that have signed an end in a start of this name, each with its signature."""
+    found = {}
+    for one in said:
+        with suppress(ValueError):
+            signed = staged_statement(run, one.agent, digest)
+            if one.digest == digest and verify(keys[one.agent], bytes.fromhex(one.seal), signed):
+                found[one.agent] = one.seal
+    return found
 
 
 def check_finish(finish: Finish, keys: Mapping[int, str], where: object) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +12,9 @@ from admmnet.errors import StartEnded
 from admmnet.evidence.members import Members
 from admmnet.files import write_whole
 from admmnet.forms import encode
-from admmnet.identity.keys import verify
 from admmnet.log import say
 from admmnet.record import folder as run_folder
-from admmnet.record.finish import FINISH, digest_of_end, finish_of, keep_drafts, quorum, staged_statement
+from admmnet.record.finish import FINISH, digest_of_end, finish_of, keep_drafts, quorum, signers, staged_statement
 from admmnet.record.forms import Summary
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
@@ -87,12 +85,7 @@ def agreed_end(world: World, members: Members, digest: str, summary: Summary) ->
     assert world.start is not None
     assert world.network is not None
     seal = members.own[mine].sign(staged_statement(members.run, mine, digest)).hex()
-    names = {}
-    for agent, (theirs, signature) in world.start.stage(digest, seal).items():
-        with suppress(ValueError):
-            signed = staged_statement(members.run, agent, digest)
-            if theirs == digest and verify(members.keys[agent], bytes.fromhex(signature), signed):
-                names[agent] = signature
+    names = signers(members.run, digest, members.keys, world.start.stage(digest, seal))
     say("staged", f"the last files are drafts on the disks of {len(names)} of {world.size} agents", staged=len(names))
     if len(names) < (least := quorum(world.size)):
         raise StartEnded(f"{len(names)} of {world.size} agents have signed this end as it is, {least} must").of_all()

@@ -10,11 +10,14 @@ from admmnet.errors import CheckFailed, StartEnded, printable
 from admmnet.evidence.members import agree
 from admmnet.evidence.receipts import note_start, start_keys
 from admmnet.forms import decode
-from admmnet.record.finish import FINISH, PUBLIC, adopt, digest_of_end, drafts_of, theta_of
+from admmnet.record.finish import FINISH, PUBLIC, adopt, digest_of_end, drafts_of, finish_of, quorum, signers, theta_of
 from admmnet.record.folder import SUMMARY
 from admmnet.record.forms import Summary
 from admmnet.running.closing import agreed_end
 from admmnet.transport import World
+from admmnet.transport.ends import Ends
+from admmnet.transport.hosts.network import Network
+from admmnet.transport.starts import Certificate
 
 PIECE = 2**20
 """Bytes of a file that a gather carries."""
@@ -47,6 +50,25 @@ def finish(world: World, folder: Path) -> Summary:
     finished = agreed_end(world, members, digest, summary)
     adopt(folder, {**files, FINISH: finished}, start_keys(folder), f"agent {having[0]}'s files")
     return summary
+
+
+def finish_own(folder: Path, network: Network, ends: Ends, last: Certificate | None) -> bool:
+    """Finish with this agent's own files, if they are of the end that a quorum has signed; return whether they are.
+
+    Others may have got no further: who has these files needs nobody to finish. ``last`` is the last start it knows.
+    """
+    digest, files = ends.named or "", drafts_of(folder)
+    if not digest or not files or not _is(files, digest):
+        return False
+    known, summary = start_keys(folder), decode(Summary, files[SUMMARY], indent=2)
+    for run, keys in known.items():
+        names = signers(run, digest, keys, ends.said)
+        if len(names) >= quorum(len(keys)):
+            start = last if last is not None and last.name == run else None
+            finished = finish_of(run, summary, digest, names, network.digest, start)
+            adopt(folder, {**files, FINISH: finished}, known, "its own last files")
+            return True
+    return False
 
 
 def _is(files: dict[str, bytes], digest: str) -> bool:

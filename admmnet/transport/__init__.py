@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from admmnet.identity.keys import Identity
     from admmnet.transport.hosts.network import Network
     from admmnet.transport.layout import Layout
-    from admmnet.transport.starts import Certificate
+    from admmnet.transport.starts import Certificate, Staged
     from admmnet.types import Integers, Matrix, Total, Vector
 
 Outgoing = Mapping[int, "Vector | None"]
@@ -90,8 +90,8 @@ class Begun:
     """What agents have said before the first round: it stands, whatever they say in later starts."""
     asked: dict[str, int] = field(default_factory=dict)
     """How often each fact was asked for in this start: a run that is planned twice asks twice."""
-    stage: Callable[[str, str], Mapping[int, tuple[str, str]]] = lambda digest, seal: {}
-    """Say that the last files are on the disk; what of all agents a quorum at least has said of it."""
+    stage: Callable[[str, str], Sequence[Staged]] = lambda digest, seal: ()
+    """Say that the last files are on the disk; what a quorum of agents at least has said of that."""
     history: list[Any] = field(default_factory=list)
     """This start and those before it, for the summary."""
     keep: Callable[[Path], None] = lambda folder: None

@@ -25,8 +25,13 @@ class Ends:
         self._said: dict[int, dict[str, tuple[Staged, bytes]]] = defaultdict(dict)
 
     @property
+    def said(self) -> list[Staged]:
+        """All of them."""
+        return [one for own in self._said.values() for one, _ in own.values()]
+
+    @property
     def words(self) -> list[bytes]:
-        """All of them, as signed."""
+        """The same, as signed."""
         return [data for own in self._said.values() for _, data in own.values()]
 
     def known(self, agent: int, name: str) -> bool:
@@ -35,8 +40,7 @@ class Ends:
 
     def of(self, number: int) -> dict[int, Staged]:
         """Words of a start, by who has said them."""
-        said = {i: [one for one, _ in own.values() if one.number == number] for i, own in self._said.items()}
-        return {i: own[0] for i, own in said.items() if own}
+        return {one.agent: one for one in self.said if one.number == number}
 
     def begin(self) -> None:
         """Count anew what every agent says: a start has ended."""

@@ -31,7 +31,7 @@ def settings(folder: Path, **others: Any) -> RunConfig:
 
 def starts(folder: Path, goes_on: bool = True) -> Starts:
     member: Any = Member(goes_on)
-    return Starts(member, Memory(folder, 0, 3), lambda: None)
+    return Starts(member, Memory(folder, 0, 3), folder, lambda: None)
 
 
 def test_a_fault_ends_a_start_and_the_run_goes_on(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from admmnet.transport.zmq.door import Doorkeeper
 
 _LOOK = 0.2
 """Seconds between two tries to listen, and after which keys may open lines again."""
+_AGAIN = 1.0
+"""Seconds after which a question is asked again, the first time."""
 _HAVE, _WANT = b"have", b"want"
 
 
@@ -78,7 +80,7 @@ class Asker:
     def __init__(
         self, network: Network, rank: int, keys: Keys | None, take: Callable[[Mapping[str, bytes]], bool]
     ) -> None:
-        self._rank, self._take = rank, take
+        self._rank, self._take, self._gap, self._again = rank, take, _AGAIN, time.monotonic() + _AGAIN
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._poller, self._sockets = zmq.Poller(), list[zmq.Socket[bytes]]()
         for j in (j for j in network.neighbours(rank) if network.peers[j].address):
@@ -90,18 +92,30 @@ class Asker:
                 socket.curve_publickey, socket.curve_secretkey = keys.public.encode(), keys.secret.encode()
                 socket.curve_serverkey = str(peer.public_key).encode()
             socket.connect(peer.address)
-            socket.send(b"%b %d" % (_WANT, rank))
             self._poller.register(socket, zmq.POLLIN)
             self._sockets.append(socket)
+        self._say(_WANT)
+
+    def _say(self, word: bytes) -> None:
+        for socket in self._sockets:
+            with suppress(zmq.Again):
+                socket.send(b"%b %d" % (word, self._rank), zmq.NOBLOCK)
 
     def taken(self) -> bool:
-        """Look at the answers that have come, one of each neighbour; whether the files of one were accepted."""
+        """Look at the answers that have come, one of each neighbour; whether the files of one were accepted.
+
+        Who was still at work at the first question has not answered it: all are asked again, less and less often, as
+        an answer may take its time.
+        """
+        if self._poller.sockets and time.monotonic() > self._again:
+            self._gap *= 2
+            self._again += self._gap
+            self._say(_WANT)
         for giver, _ in self._poller.poll(0) if self._poller.sockets else ():
             self._poller.unregister(giver)
             parts = giver.recv_multipart()
             if self._take(dict(zip([name.decode(errors="replace") for name in parts[::2]], parts[1::2], strict=False))):
-                for socket in self._sockets:
-                    socket.send(b"%b %d" % (_HAVE, self._rank), zmq.NOBLOCK)
+                self._say(_HAVE)
                 return True
         return False
 

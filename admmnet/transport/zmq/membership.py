@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from admmnet.errors import AdmmnetError, RunError, StartEnded, says
 from admmnet.transport.choice import diameter
-from admmnet.transport.starts import Ended, Standing, Start
+from admmnet.transport.starts import Ended, Staged, Standing, Start
 from admmnet.transport.zmq.mailbox import Box, Topic, topic_of
 from admmnet.transport.zmq.start import Meeting
 from admmnet.transport.zmq.wire import HEADER, LIMIT, MOST, Abort, Frame, Kind, as_json
@@ -242,8 +242,8 @@ class Membership(Meeting):
         error.shared = True
         raise error
 
-    def stage(self, digest: str, seal: str) -> dict[int, tuple[str, str]]:
-        """Say that the last files are on the disk; return digests and seals of all who have said so, a quorum at least.
+    def stage(self, digest: str, seal: str) -> list[Staged]:
+        """Say that the last files are on the disk; return the words of all who have said so, a quorum at least.
 
         From here on nobody's failure ends another's run, but for that of so many that there is no quorum.
         """
@@ -256,7 +256,7 @@ class Membership(Meeting):
             if time.monotonic() > begun + self._deadline():
                 self._cause = "late", [], f"fewer than {self.quorum} agents have the last files on their disks"
             self.check()
-        return {i: (said.digest, said.seal) for i, said in self.regroup.ends.of(number).items()}
+        return list(self.regroup.ends.of(number).values())
 
     def next_round(self, round: int) -> None:
         """Note that a round begins."""

@@ -21,6 +21,15 @@ DOCS = "docs"
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 FENCE = re.compile(r"^( *)```.*?^\1```[^\n]*$", re.DOTALL | re.MULTILINE)
 # the theme's script would fetch these for diagrams and a repository's stars, which no page has
+MOVED = {
+    "algorithms": "methods.html",
+    "baselines": "methods.html#13-single-site-baselines",
+    "losses": "methods.html#14-losses",
+    "defaults": "methods.html#15-defaults",
+    "masked": "methods.html#masked-sums",
+    "limits": "privacy.html#what-it-does-not-cover",
+}
+"""Pages that there were, and where their text stands now."""
 ELSEWHERE = re.compile(r"https://(?:unpkg\.com|api\.github\.com)/")
 
 
@@ -121,7 +130,10 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_post_build(config: MkDocsConfig, **_: Any) -> None:
-    """Take addresses of other hosts out of the theme's scripts."""
+    """Leave a page that leads on where one was; take addresses of other hosts out of the theme's scripts."""
+    for old, new in MOVED.items():
+        page = f'<meta http-equiv="refresh" content="0; url={new}"><a href="{new}">This page has moved.</a>\n'
+        Path(config.site_dir, f"{old}.html").write_text(page, encoding="utf-8")
     for script in Path(config.site_dir).rglob("*.js"):
         text = script.read_text(encoding="utf-8")
         if ELSEWHERE.search(text):

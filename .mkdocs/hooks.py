@@ -27,6 +27,7 @@ MOVED = {
     "losses": "methods.html#14-losses",
     "defaults": "methods.html#15-defaults",
     "masked": "methods.html#masked-sums",
+    "run-folder": "ledger.html",
     "limits": "privacy.html#what-it-does-not-cover",
 }
 """Pages that there were, and where their text stands now."""

@@ -1,6 +1,6 @@
 """What a run folder holds: its JSON files as typed values, each key with its meaning.
 
-The JSON Schema of summary.json and the tables of docs/run-folder.md are made from these types. A key without a default
+The JSON Schema of summary.json and the tables of docs/ledger.md are made from these types. A key without a default
 is always there, null where it is infinite or has no meaning; a key with one is left out where it has that value.
 Epsilons and rhos are pure numbers.
 """
@@ -445,4 +445,4 @@ TABLES: Collection[type[Struct]] = (
     VirtualSeconds,
     Baseline,
 )
-"""Forms of summary.json, in the order of docs/run-folder.md."""
+"""Forms of summary.json, in the order of docs/ledger.md."""

@@ -197,6 +197,6 @@ def test_every_file_and_column_of_a_run_folder_is_documented(tmp_path: Path) -> 
     result = run(config)
     with (result.folder / "metrics.csv").open(encoding="utf-8") as file:
         columns = set(next(csv.reader(file)))
-    assert sorted(columns - backticked("run-folder.md")) == []
+    assert sorted(columns - backticked("ledger.md")) == []
     files = {path.name for path in result.folder.iterdir()}
-    assert sorted(file for file in files if f"`{file}" not in page("run-folder.md")) == []
+    assert sorted(file for file in files if f"`{file}" not in page("ledger.md")) == []

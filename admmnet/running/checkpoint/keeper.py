@@ -1,4 +1,4 @@
-"""Checkpoints of a run, and going on from them (docs/run-folder.md, "Checkpoints").
+"""Checkpoints of a run, and going on from them (docs/ledger.md, "Checkpoints").
 
 A checkpoint is a folder ``checkpoint/<rounds done>`` with a part from every process. Seeded runs keep everything
 that the next round depends on. Others keep released values and public facts, and in the outbox beside each part what

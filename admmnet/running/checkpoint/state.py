@@ -1,4 +1,4 @@
-"""What a checkpoint keeps of agents and solvers, field by field (docs/run-folder.md, "Checkpoints").
+"""What a checkpoint keeps of agents and solvers, field by field (docs/ledger.md, "Checkpoints").
 
 An agent's state, what is counted of it and what has happened at its door are public. What is behind the door (streams,
 thresholds, warm starts, how far a series is) is in checkpoints of seeded runs alone.

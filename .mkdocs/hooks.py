@@ -20,7 +20,9 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = "docs"
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 FENCE = re.compile(r"^( *)```.*?^\1```[^\n]*$", re.DOTALL | re.MULTILINE)
-MOVED: dict[str, str] = {}
+MOVED = {
+    "overview": "index",
+}
 """Names that pages had before, and the pages that have their content now."""
 MOVED_PAGE = """\
 <!doctype html>

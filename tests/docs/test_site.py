@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -83,6 +84,15 @@ def test_files_that_pages_link_to_are_there(site: Path, pages: dict[Path, Page])
     assert (site / "pictures" / "ding2020-figure5.png").is_file()
     for file in ("topologies/ring-5.edges", "launch/mpi-hosts.sh"):
         assert (site / file).read_bytes() == (ROOT / file).read_bytes()
+
+
+def test_old_names_lead_to_pages(site: Path, pages: dict[Path, Page]) -> None:
+    moved = runpy.run_path(str(CONFIG.parent / "hooks.py"))["MOVED"]
+    assert moved
+    for old, new in moved.items():
+        (link,) = pages[site / f"{old}.html"].links
+        assert (site / f"{old}.html").parent.joinpath(link).resolve() == (site / f"{new}.html").resolve()
+        assert f"{new}.md" in in_nav()
 
 
 def test_pages_load_nothing_from_elsewhere(site: Path, pages: dict[Path, Page]) -> None:

@@ -22,6 +22,10 @@ LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 FENCE = re.compile(r"^( *)```.*?^\1```[^\n]*$", re.DOTALL | re.MULTILINE)
 MOVED = {
     "overview": "index",
+    "estimators": "library",
+    "reference": "library",
+    "examples/frame": "library",
+    "examples/graph": "library",
 }
 """Names that pages had before, and the pages that have their content now."""
 MOVED_PAGE = """\

@@ -122,8 +122,8 @@ def test_search_knows_the_pages(site: Path) -> None:
         assert f'"location":"{page.removesuffix(".md")}.html' in index, page
 
 
-def test_the_reference_has_every_public_name(site: Path, pages: dict[Path, Page]) -> None:
-    ids = pages[site / "reference.html"].ids
+def test_the_library_has_every_public_name(site: Path, pages: dict[Path, Page]) -> None:
+    ids = pages[site / "library.html"].ids
     homes = {f"admmnet.{home}.{name}" for name, home in admmnet._HOMES.items() if name != "__version__"}
     assert set(admmnet.__all__) == set(admmnet._HOMES)
     assert sorted(homes - ids) == []

@@ -20,17 +20,29 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = "docs"
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 FENCE = re.compile(r"^( *)```.*?^\1```[^\n]*$", re.DOTALL | re.MULTILINE)
-# the theme's script would fetch these for diagrams and a repository's stars, which no page has
 MOVED = {
-    "algorithms": "methods.html",
-    "baselines": "methods.html#13-single-site-baselines",
-    "losses": "methods.html#14-losses",
-    "defaults": "methods.html#15-defaults",
-    "masked": "methods.html#masked-sums",
-    "run-folder": "ledger.html",
-    "limits": "privacy.html#what-it-does-not-cover",
+    "overview": "index",
+    "estimators": "library",
+    "reference": "library",
+    "examples/frame": "library",
+    "examples/graph": "library",
+    "algorithms": "methods",
+    "baselines": "methods",
+    "losses": "methods",
+    "defaults": "methods",
+    "masked": "methods",
+    "limits": "privacy",
+    "run-folder": "ledger",
 }
-"""Pages that there were, and where their text stands now."""
+"""Names that pages had before, and the pages that have their content now."""
+MOVED_PAGE = """\
+<!doctype html>
+<meta charset="utf-8">
+<meta http-equiv="refresh" content="0; url={to}">
+<title>Moved</title>
+<a href="{to}">This page has moved</a>
+"""
+# the theme's script would fetch these for diagrams and a repository's stars, which no page has
 ELSEWHERE = re.compile(r"https://(?:unpkg\.com|api\.github\.com)/")
 
 
@@ -131,10 +143,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_post_build(config: MkDocsConfig, **_: Any) -> None:
-    """Leave a page that leads on where one was; take addresses of other hosts out of the theme's scripts."""
+    """Send readers of old names on, and take addresses of other hosts out of the theme's scripts."""
     for old, new in MOVED.items():
-        page = f'<meta http-equiv="refresh" content="0; url={new}"><a href="{new}">This page has moved.</a>\n'
-        Path(config.site_dir, f"{old}.html").write_text(page, encoding="utf-8")
+        page = Path(config.site_dir, f"{old}.html")
+        page.parent.mkdir(exist_ok=True)
+        page.write_text(MOVED_PAGE.format(to=posixpath.relpath(f"{new}.html", posixpath.dirname(old) or ".")), "utf-8")
     for script in Path(config.site_dir).rglob("*.js"):
         text = script.read_text(encoding="utf-8")
         if ELSEWHERE.search(text):

@@ -1,4 +1,4 @@
-"""The library's face: ``run``, and what a run leaves in memory, with the ways to look at it (docs/reference.md)."""
+"""The library's face: ``run``, and what a run leaves in memory, with the ways to look at it (docs/library.md)."""
 
 from __future__ import annotations
 

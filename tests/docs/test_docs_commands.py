@@ -31,7 +31,7 @@ from admmnet.privacy.events import Gaussian
 from admmnet.privacy.filters import Count
 from admmnet.privacy.ledger.form import Header
 from admmnet.settings import Setting
-from tests.doc_pages import EXAMPLES, PAGES, ROOT, blocks, name, page, prose, section, text, whole_files
+from tests.doc_pages import PAGES, ROOT, blocks, name, page, prose, section, text, whole_files
 
 
 def command_words(line: str) -> list[str] | None:
@@ -46,7 +46,7 @@ def command_words(line: str) -> list[str] | None:
 
 def documented_commands() -> list[tuple[str, list[str]]]:
     found = []
-    for path in [path for path in PAGES if path not in EXAMPLES]:
+    for path in PAGES:
         lines = [line for block in blocks(path, "bash") for line in block.splitlines()]
         lines += re.findall(r"^ {4}((?:admmnet|mpirun) .*)", prose(path), re.MULTILINE)
         found += [(name(path), words) for line in lines if (words := command_words(line)) is not None]
@@ -155,7 +155,7 @@ def test_every_exit_code_has_its_row() -> None:
     assert codes <= set(map(int, rows))
 
 
-@pytest.mark.parametrize("path", [path for path in PAGES if blocks(path, "toml") and path not in EXAMPLES], ids=name)
+@pytest.mark.parametrize("path", [path for path in PAGES if blocks(path, "toml")], ids=name)
 def test_config_examples_load(path: Path, tmp_path: Path) -> None:
     own = (block for block in blocks(path, "toml") if "[build-system]" not in block)
     for number, block in enumerate(own):
@@ -167,13 +167,13 @@ def test_config_examples_load(path: Path, tmp_path: Path) -> None:
             load_config(file)
 
 
-@pytest.mark.parametrize("path", [path for path in PAGES if blocks(path, "python")], ids=name)
+@pytest.mark.parametrize("path", [path for path in PAGES if "```python" in text(path)], ids=name)
 def test_imports_in_examples_exist(path: Path) -> None:
     files = {  # that the page shows whole
         file.replace("/", "."): [node.name for node in ast.parse(code).body if isinstance(node, ast.ClassDef)]
         for file, code in whole_files(text(path)).items()
     }
-    for block in blocks(path, "python"):
+    for block in re.findall(r"^```python\n(.*?)^```", text(path), re.DOTALL | re.MULTILINE):
         for node in ast.walk(ast.parse(block)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("admmnet"):
                 known = files.get(node.module or "") or dir(import_module(node.module or ""))

@@ -1,4 +1,4 @@
-"""The short programs of docs/estimators.md do what the page says of them, in as many lines as it boasts of."""
+"""The short programs of docs/library.md do what the page says of them, in as many lines as it boasts of."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from admmnet import read_run
 from tests.doc_pages import ROOT, blocks
 
-FOUND = blocks(ROOT / "docs" / "estimators.md", "python")
+FOUND = blocks(ROOT / "docs" / "library.md", "python")
 ARRAYS, SHARDS, FRAME = FOUND[:3]
 
 

@@ -26,6 +26,10 @@ MOVED = {
     "reference": "library",
     "examples/frame": "library",
     "examples/graph": "library",
+    "model": "results",
+    "plot": "results",
+    "report": "results",
+    "track": "results",
 }
 """Names that pages had before, and the pages that have their content now."""
 MOVED_PAGE = """\

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.doc_pages import ROOT, blocks, name, prose
+from tests.doc_pages import ROOT, blocks, fenced, name, prose, text
 from tests.real_sets import FOLDER, held
 
 NIGHTLY = ("docs/audit.md", "docs/compare.md", "docs/reproduction.md", "docs/scale.md", "docs/trouble.md")
@@ -77,8 +77,7 @@ def _first_two(match: re.Match[str]) -> str:
 
 GIVEN = {
     "docs/data.md": ("runs/two",),
-    "docs/plot.md": ("runs/again", "made-A", "made-B", "made-C"),
-    "docs/report.md": ("runs/again", "runs/a", "runs/b", "runs/c"),
+    "docs/results.md": ("runs/again", "runs/a", "runs/b", "runs/c", "made-A", "made-B", "made-C"),
 }
 """Run folders that a page takes from another one."""
 CHANGES = (
@@ -140,11 +139,15 @@ def _changed(page: str, line: str) -> str:
     return line
 
 
+def tracked(path: Path) -> str:
+    return text(path).partition("\n## Track a run\n")[2]
+
+
 def python_of(path: Path) -> str | None:
     """Return the Python of a page as one script, what is long made short; None if it has none."""
-    found = blocks(path, "python")
-    # tests/docs/test_worked_example.py and test_track_page.py run those
-    if not found or path.name in ("contributing.md", "track.md"):
+    # tests/docs/test_worked_example.py and test_track_page.py run those of contributing.md and of the last section
+    found = [block for block in blocks(path, "python") if block not in fenced(tracked(path), "python")]
+    if not found or path.name == "contributing.md":
         return None
     script = "\n".join(found).replace("range(5)", "range(1)")
     return script if held("adult") else script.replace('"adult"', '"census"')

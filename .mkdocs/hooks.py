@@ -30,6 +30,8 @@ MOVED = {
     "plot": "results",
     "report": "results",
     "track": "results",
+    "starts": "protocol",
+    "wire": "protocol",
 }
 """Names that pages had before, and the pages that have their content now."""
 MOVED_PAGE = """\

@@ -32,6 +32,10 @@ MOVED = {
     "track": "results",
     "starts": "protocol",
     "wire": "protocol",
+    "members": "hosts",
+    "robust": "hosts",
+    "tried": "hosts",
+    "examples/hospitals": "hosts",
 }
 """Names that pages had before, and the pages that have their content now."""
 MOVED_PAGE = """\

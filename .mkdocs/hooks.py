@@ -36,6 +36,9 @@ MOVED = {
     "robust": "hosts",
     "tried": "hosts",
     "examples/hospitals": "hosts",
+    "topologies": "simulate",
+    "trouble": "simulate",
+    "scale": "simulate",
 }
 """Names that pages had before, and the pages that have their content now."""
 MOVED_PAGE = """\

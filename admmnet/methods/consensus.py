@@ -2,7 +2,7 @@
 
 Only released vectors enter: ``theta`` is what the agent itself last broadcast, ``heard`` what its neighbours did.
 Privacy rests on that (docs/privacy.md, Theorem 3): the duals and the penalty are public. Simulated trouble
-(docs/trouble.md) is public too, and leaves the convexity as it is.
+(docs/simulate.md) is public too, and leaves the convexity as it is.
 """
 
 from __future__ import annotations

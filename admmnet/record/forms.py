@@ -228,7 +228,7 @@ class Seconds(FileForm, frozen=True, kw_only=True):
 
 
 class VirtualSeconds(FileForm, frozen=True, kw_only=True):
-    """With [`--delay`](trouble.md): how long the rounds would have taken."""
+    """With [`--delay`](simulate.md): how long the rounds would have taken."""
 
     total: Figure
     """in all"""
@@ -332,13 +332,13 @@ class Summary(FileForm, frozen=True, kw_only=True):
     """with a gate, below"""
     bytes_sent: Whole
     """payload of the whole run, each vector times its receivers; not what [observing the
-    run](scale.md#what-observing-a-run-sends) sends"""
+    run](simulate.md#what-observing-a-run-sends) sends"""
     frames: dict[str, Whole] = {}
     """with `zmq`: [frames that were not simply taken](protocol.md#rules-for-frames), by what was done with them"""
     seconds: Seconds
     """wall time, below"""
     virtual_seconds: VirtualSeconds | None = None
-    """with [`--delay`](trouble.md), below"""
+    """with [`--delay`](simulate.md), below"""
     steps: Whole | None = None
     """of a method of one site alone: steps that were taken"""
     baseline: Baseline | None = None

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tests.doc_pages import ROOT, blocks, fenced, name, prose, text
 from tests.real_sets import FOLDER, held
 
-NIGHTLY = ("docs/audit.md", "docs/compare.md", "docs/reproduction.md", "docs/scale.md", "docs/trouble.md")
+NIGHTLY = ("docs/audit.md", "docs/compare.md", "docs/reproduction.md", "docs/simulate.md")
 """Pages of grids, large networks and many like runs: tried where ADMMNET_PAGES=all, as launch/nightly.sh has it."""
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "topologies" / "README.md"]
 
@@ -100,7 +100,7 @@ CHANGES = (
     Change("", r"=[\w.-]+(:[\w.-]+){2,}(?=[, ])", _first_two, "two values of what is tuned"),
     Change("docs/compare.md", r"(--tune .*)$", _to(r"\1 --tune-seeds 1"), "one trial of each"),
     Change("docs/reproduction.md", r"(--tune .*)$", _to(r"\1 --tune-seeds 1"), "one trial of each"),
-    Change("docs/scale.md", r"(admmnet run .*)$", _to(r"\1 --rounds 1"), "a thousand agents, one round"),
+    Change("docs/simulate.md", r"(.* --agents 1000 .*)$", _to(r"\1 --rounds 1"), "a large network, one round"),
     Change(
         "docs/contributing.md",
         r"-f \.mkdocs/mkdocs\.yml",

@@ -33,6 +33,19 @@ MOVED = {
     "masked": "methods",
     "limits": "privacy",
     "run-folder": "ledger",
+    "model": "results",
+    "plot": "results",
+    "report": "results",
+    "track": "results",
+    "starts": "protocol",
+    "wire": "protocol",
+    "members": "hosts",
+    "robust": "hosts",
+    "tried": "hosts",
+    "examples/hospitals": "hosts",
+    "topologies": "simulate",
+    "trouble": "simulate",
+    "scale": "simulate",
 }
 """Names that pages had before, and the pages that have their content now."""
 MOVED_PAGE = """\

@@ -88,7 +88,7 @@ class RunResult:
         return pd.read_csv(self.folder / "metrics.csv")
 
     def plot(self, file: str | Path | None = None, **options: Any) -> Any:
-        """Draw the run: error, loss, privacy, consensus, broadcasts, graph (docs/plot.md).
+        """Draw the run: error, loss, privacy, consensus, broadcasts, graph (docs/results.md).
 
         Parameters
         ----------

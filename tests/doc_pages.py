@@ -32,9 +32,14 @@ def examples(path: Path) -> str:
     return "\n".join(EXAMPLE.findall(text(path)))
 
 
+def fenced(text: str, language: str) -> list[str]:
+    """Return the blocks of a text in a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
 def blocks(path: Path, language: str) -> list[str]:
     """Return the blocks of a page in a language, but those of its examples."""
-    return re.findall(rf"^```{language}\n(.*?)^```", EXAMPLE.sub("", text(path)), re.DOTALL | re.MULTILINE)
+    return fenced(EXAMPLE.sub("", text(path)), language)
 
 
 def prose(path: Path) -> str:

@@ -19,7 +19,7 @@ TOP = 20
 
 @click.group(no_args_is_help=False)
 def model() -> None:
-    """Coefficients of a saved model beside the noise in them; files of it for other programs (docs/model.md)."""
+    """Coefficients of a saved model beside the noise in them; files of it for other programs (docs/results.md)."""
 
 
 @model.command()

@@ -1,4 +1,4 @@
-"""Simulated trouble: agents that are away, edges that come and go, messages that are lost (docs/trouble.md).
+"""Simulated trouble: agents that are away, edges that come and go, messages that are lost (docs/simulate.md).
 
 All of it is a public, seeded function of the round, the same at every process, and independent of the records.
 It is the receiver that ignores what a round's trouble has lost, so every transport carries the same messages.

@@ -2,7 +2,7 @@
 
 Only released vectors enter: ``theta`` is what the agent itself last broadcast, ``heard`` what its neighbours did.
 Privacy rests on that (docs/proofs.md, Theorem 3): the duals and the penalty are public. Simulated trouble
-(docs/trouble.md) is public too, and leaves the convexity as it is.
+(docs/simulate.md) is public too, and leaves the convexity as it is.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ class ConsensusMethod(Method):
         few = sum(graph.degree(i) < JUDGED - 1 for i in graph)
         unsafe = f"; {few} agents have less than 3 neighbours, of which one can move them at will"
         kept = f"aggregate = {self.aggregate}: each agent keeps a model of its own{unsafe if few else ''}"
-        return (f"{kept} (docs/robust.md)",)
+        return (f"{kept} (docs/hosts.md)",)
 
     def wanted_convexity(self, agent: int) -> float:
         """Convexity that suits an agent's noise, eq. (20): of forms whose penalty or self-term may be ``auto``."""

@@ -228,7 +228,7 @@ class Seconds(FileForm, frozen=True, kw_only=True):
 
 
 class VirtualSeconds(FileForm, frozen=True, kw_only=True):
-    """With [`--delay`](trouble.md): how long the rounds would have taken."""
+    """With [`--delay`](simulate.md): how long the rounds would have taken."""
 
     total: Figure
     """in all"""
@@ -277,7 +277,7 @@ class StartEntry(FileForm, frozen=True, kw_only=True):
     round: Round
     """first round, or that from which rounds are repeated"""
     rule: Literal["finish", "replay", "go on"]
-    """[how it goes on](starts.md#words)"""
+    """[how it goes on](protocol.md#words)"""
     cause: str
     """what has ended the one before, as this agent saw it; empty of the first one"""
 
@@ -296,7 +296,7 @@ class Summary(FileForm, frozen=True, kw_only=True):
     rounds: Whole
     """T, rounds that were done; epochs of a method of one site"""
     stopped: bool = False
-    """`true` where [`on_round`](track.md) ended the run before its last round; else absent"""
+    """`true` where [`on_round`](results.md) ended the run before its last round; else absent"""
     aggregate: str
     """how vectors of several agents count: `mean` or `screened`"""
     topology: str | None
@@ -324,7 +324,7 @@ class Summary(FileForm, frozen=True, kw_only=True):
     train_loss: Real | None = None
     """mean loss of the consensus over all training records; simulations only"""
     far_from_others: dict[str, Real]
-    """agents whose vectors [stood far from the others](robust.md#who-stands-far-from-the-others) in the last round:
+    """agents whose vectors [stood far from the others](hosts.md#who-stands-far-from-the-others) in the last round:
     how many times as far as is usual"""
     per_agent: list[AgentEntry]
     """one entry an agent, by number, below"""
@@ -332,13 +332,13 @@ class Summary(FileForm, frozen=True, kw_only=True):
     """with a gate, below"""
     bytes_sent: Whole
     """payload of the whole run, each vector times its receivers; not what [observing the
-    run](scale.md#what-observing-a-run-sends) sends"""
+    run](simulate.md#what-observing-a-run-sends) sends"""
     frames: dict[str, Whole] = {}
-    """with `zmq`: [frames that were not simply taken](wire.md#rules-for-frames), by what was done with them"""
+    """with `zmq`: [frames that were not simply taken](protocol.md#rules-for-frames), by what was done with them"""
     seconds: Seconds
     """wall time, below"""
     virtual_seconds: VirtualSeconds | None = None
-    """with [`--delay`](trouble.md), below"""
+    """with [`--delay`](simulate.md), below"""
     steps: Whole | None = None
     """of a method of one site alone: steps that were taken"""
     baseline: Baseline | None = None
@@ -348,12 +348,12 @@ class Summary(FileForm, frozen=True, kw_only=True):
     manifest: Literal["manifest.json"]
     """the file that lists all others"""
     starts: list[StartEntry] = []
-    """[starts](starts.md) of a run over hosts of their own that had more than one, as this agent took part in them;
+    """[starts](protocol.md) of a run over hosts of their own that had more than one, as this agent took part in them;
     else absent"""
     away: dict[Annotated[str, Meta(pattern=f"^({NUMBER})$")], list[str]] = {}
     """agents that took no part in rounds of these starts: ranges such as `3-17`"""
     identities: Literal["network", "run"] | None = None
-    """where the signing keys of [receipts](members.md#receipts) came from: a network file, or made for the run;
+    """where the signing keys of [receipts](hosts.md#receipts) came from: a network file, or made for the run;
     absent without receipts"""
     notes: list[str]
     """what the reader must know to quote the figures, in words"""

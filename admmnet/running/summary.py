@@ -290,7 +290,7 @@ def _lost_entry(
 def _far_notes(apart: Mapping[int, float]) -> list[str]:
     return [
         f"agent {i}: its vectors stand {value:.3g} times as far from the middle of all as is usual: it errs or lies, "
-        "or its records are unlike the others' (docs/robust.md)"
+        "or its records are unlike the others' (docs/hosts.md)"
         for i, value in apart.items()
     ]
 

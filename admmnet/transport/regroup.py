@@ -1,4 +1,4 @@
-"""Forming the next start of a run: one agent's part in it, as a pure state machine (docs/starts.md).
+"""Forming the next start of a run: one agent's part in it, as a pure state machine (docs/protocol.md).
 
 Events in, words out: no clock, no socket. A pulse is longer than a word takes through the network. Words are flooded:
 whoever gets a new one passes it on, and a line that comes up gets all that are known.

@@ -26,7 +26,7 @@ from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Gaussian
 from admmnet.privacy.filters import Count
 from admmnet.privacy.ledger.form import Header
-from tests.doc_pages import PAGES, ROOT, blocks, name, page, prose, section, text, whole_files
+from tests.doc_pages import PAGES, ROOT, blocks, fenced, name, page, prose, section, text, whole_files
 from tests.docs.test_command_tables import settings
 
 
@@ -144,7 +144,7 @@ def test_imports_in_examples_exist(path: Path) -> None:
         file.replace("/", "."): [node.name for node in ast.parse(code).body if isinstance(node, ast.ClassDef)]
         for file, code in whole_files(text(path)).items()
     }
-    for block in re.findall(r"^```python\n(.*?)^```", text(path), re.DOTALL | re.MULTILINE):
+    for block in fenced(text(path), "python"):
         for node in ast.walk(ast.parse(block)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("admmnet"):
                 known = files.get(node.module or "") or dir(import_module(node.module or ""))

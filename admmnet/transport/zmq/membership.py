@@ -1,4 +1,4 @@
-"""What one process owes to, and is owed by, the others in a start, and what ends it (docs/starts.md, docs/hosts.md).
+"""What one process owes to, and is owed by, the others in a start, and what ends it (docs/protocol.md, docs/hosts.md).
 
 No thread: everything happens while the process waits for something, and every wait is one poll. Nobody is given up
 inside a start. A fault ends it, here by ``StartEnded``; ``meet`` forms the next one in the same process.

@@ -323,8 +323,12 @@ class Regroup:
         if self.promise.agreed or not waits or self.me not in order[: (self._turns - 1) // TURN + 1]:
             return
         choice = self._words().choose(self.me, self.number)
-        if choice is not None and self.me in choice.members:
+        if choice is not None and self.me in choice.members and (self._since > TURN + 1 or self._is_whole(choice)):
             self._say(choice)
+
+    def _is_whole(self, choice: Propose) -> bool:
+        """Whether all lines are in a start that are not struck out; another may stand at one of its ends by now."""
+        return choice.edges == [edge for edge in self.rules.graph.edges if not self._words().out(edge)]
 
     def _look(self) -> None:
         """Sign a proposal that can be signed, and begin a start that all its members have signed."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class RunSummary(dict[str, Any]):
-    """Content of summary.json (docs/run-folder.md); called, it is the closing table as text."""
+    """Content of summary.json (docs/ledger.md); called, it is the closing table as text."""
 
     def __init__(self, content: Mapping[str, Any], folder: Path) -> None:
         super().__init__(content)

@@ -73,7 +73,7 @@ def _noise_words(noise: dict[str, Any]) -> str:
         return f"{'no figure' if noise['known'] == 'no' else 'none'}: {noise['reason']}"
     return (
         f"standard deviation of what privacy added to a coefficient ({noise['known']}), {noise['reason']} of "
-        "docs/algorithms.md"
+        "docs/methods.md"
     )
 
 

@@ -1,4 +1,4 @@
-"""What a method asks of records, and what it is told (docs/privacy.md, "The boundary").
+"""What a method asks of records, and what it is told (docs/proofs.md, "The boundary").
 
 A measurement is a frozen value of plain numbers and vectors. The door answers the classes registered here and no
 others: a foreign class could state a cost of nothing and read the records all the same.
@@ -134,7 +134,7 @@ class Measurement:
     """Vector on which no cost depends: members of a block are asked together if all besides is equal."""
 
     def within(self, known: Known) -> Self:
-        """Return the same with public inputs held to their bounds: docs/privacy.md, "The public radius"."""
+        """Return the same with public inputs held to their bounds: docs/proofs.md, "The public radius"."""
         raise NotImplementedError
 
     def held_rows(self, known: Known, rows: Matrix) -> Matrix:

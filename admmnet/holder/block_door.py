@@ -3,7 +3,7 @@
 For every question, in this order: its public inputs are held to public bounds; the ledgers are asked whether the cost
 fits, and all of the block are charged; noise is drawn, each agent's from its own stream; answers are computed and
 rounded to the public grid. What an agent is told, what stands in its ledger and where its streams end is as if it were
-alone. What comes out is what is released, and nothing else (docs/privacy.md, "The boundary").
+alone. What comes out is what is released, and nothing else (docs/proofs.md, "The boundary").
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class AgentPlan:
     proximal: float = 0.0
     """ADMM penalty; lambda/N, the agent's share of the regulariser; weight of its self-term."""
     weight: float = 1.0
-    """w_i of its mean loss, docs/algorithms.md (60)."""
+    """w_i of its mean loss, docs/methods.md (60)."""
     convexity: float = 0.0
     """m / w_i, m the least convexity of its objectives over the run."""
     noise: Any = None

@@ -1,7 +1,7 @@
-"""Decentralised consensus ADMM around one agent, docs/algorithms.md eqs. (3), (4), (35), (36).
+"""Decentralised consensus ADMM around one agent, docs/methods.md eqs. (3), (4), (35), (36).
 
 Only released vectors enter: ``theta`` is what the agent itself last broadcast, ``heard`` what its neighbours did.
-Privacy rests on that (docs/privacy.md, Theorem 3): the duals and the penalty are public. Simulated trouble
+Privacy rests on that (docs/proofs.md, Theorem 3): the duals and the penalty are public. Simulated trouble
 (docs/simulate.md) is public too, and leaves the convexity as it is.
 """
 
@@ -26,7 +26,7 @@ PLAIN_REGULARISATION = 1e-4
 """Default of the forms that need none for privacy, other than the proven ones (0)."""
 
 HINGE_WIDTH = 1.0
-"""Half-width of the smoothed hinge that is the loss of the proven forms: docs/defaults.md."""
+"""Half-width of the smoothed hinge that is the loss of the proven forms: docs/methods.md."""
 
 
 class Consensus:

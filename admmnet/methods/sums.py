@@ -1,4 +1,4 @@
-"""What methods share that add up noisy integer vectors of the agents' records: docs/algorithms.md, eqs. (70), (71)."""
+"""What methods share that add up noisy integer vectors of the agents' records: docs/methods.md, eqs. (70), (71)."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class SumMethod(Method):
         return self._finest
 
     def plan(self, agent: int, target: Target) -> AgentPlan:
-        """Noise of one agent: the sums share mu^2 equally (docs/privacy.md, Theorems 5(b), 19)."""
+        """Noise of one agent: the sums share mu^2 equally (docs/proofs.md, Theorems 5(b), 19)."""
         known = self.known(self.facts.counts[agent])
         mu = gaussian_mu_left(target, self.attempts * self.unit().dimension(known))
         return self.planned(agent, mu / math.sqrt(self.attempts))

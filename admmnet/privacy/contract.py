@@ -1,4 +1,4 @@
-"""What an agent's run is promised, and the ledger that keeps it (docs/privacy.md, sec. 6).
+"""What an agent's run is promised, and the ledger that keeps it (docs/proofs.md, sec. 6).
 
 A contract is made before the first round from settings, public facts and the method's plan. The door charges under it,
 the ledger's header states it, and every figure of a promise comes from it.
@@ -24,7 +24,7 @@ from admmnet.solvers.radius import tail_delta
 from admmnet.types import BEFORE
 
 STAGES = {"bounds": -3, "shape": -2, "whiten": -1}
-"""Sums before the first round, docs/algorithms.md (113) to (116), and their rounds in the ledger."""
+"""Sums before the first round, docs/methods.md (113) to (116), and their rounds in the ledger."""
 EARLIEST = min(STAGES.values())
 ROUNDING = 1e-9
 """Relative slack between what was spent and what is proven: both are sums, in different orders."""
@@ -99,7 +99,7 @@ class Contract:
 
     @property
     def delta_clipping(self) -> float | None:
-        """Most that clipped noise adds to delta, docs/privacy.md (V10); None where no noise is clipped."""
+        """Most that clipped noise adds to delta, docs/proofs.md (V10); None where no noise is clipped."""
         planned = self.filter.planned if isinstance(self.filter, Count) else ()
         exact = DiscreteGaussian | NoRecords | Unprotected
         draws = sum(count for event, count in planned if not isinstance(event, exact))
@@ -260,7 +260,7 @@ class MemoryLedger:
         return filter is None or filter.affords(self.totals, events)
 
     def refuse(self, round: int) -> None:
-        """Refuse every further charge, for good (docs/privacy.md, Theorem 5)."""
+        """Refuse every further charge, for good (docs/proofs.md, Theorem 5)."""
         if self.refused_at is None:
             self.refused_at = round
 

@@ -85,7 +85,7 @@ def _fill(found: Integers, rngs: Generators, s: float) -> None:
 
 
 def excess(size: int, s: float, parts: int = 1) -> float:
-    """Bound on the log ratio of the discrete law to that of a rounded Gaussian: docs/privacy.md, eq. (P10).
+    """Bound on the log ratio of the discrete law to that of a rounded Gaussian: docs/proofs.md, eq. (P10).
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ EXCESS_SHARE = 1e-3
 
 
 def most_excess(epsilon: float, delta: float) -> float:
-    """Sum of ``excess`` that a filter of (mu^2, kappa) admits: the K of docs/privacy.md, (P11)."""
+    """Sum of ``excess`` that a filter of (mu^2, kappa) admits: the K of docs/proofs.md, (P11)."""
     return EXCESS_SHARE * delta * math.exp(-epsilon)
 
 

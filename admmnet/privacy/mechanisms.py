@@ -16,7 +16,7 @@ GRID_BITS = 20
 
 
 def gaussian_noise(rng: np.random.Generator, sigma: float, size: int) -> Vector:
-    """Draw N(0, sigma^2 I) of shape (size,): docs/privacy.md Theorem 1.
+    """Draw N(0, sigma^2 I) of shape (size,): docs/proofs.md Theorem 1.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def clipped_gaussian_rows(rngs: Sequence[np.random.Generator], sigma: float, siz
 
 
 def laplace_noise(rng: np.random.Generator, scale: float) -> float:
-    """Draw one Laplace(0, scale) number: docs/privacy.md Theorem 2.
+    """Draw one Laplace(0, scale) number: docs/proofs.md Theorem 2.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def laplace_noise(rng: np.random.Generator, scale: float) -> float:
 
 
 def gamma_norm_noise(rng: np.random.Generator, rate: float, size: int) -> Vector:
-    """Draw from K(rate), density ~ exp(-rate ||z||) on R^size: docs/algorithms.md eq. (25), docs/privacy.md Theorem 11.
+    """Draw from K(rate), density ~ exp(-rate ||z||) on R^size: docs/methods.md eq. (25), docs/proofs.md Theorem 11.
 
     Radius Gamma(size, 1 / rate), direction uniform on the sphere.
 
@@ -82,7 +82,7 @@ def round_to_grid(x: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
     """Round a noisy vector, or a row each, to the public grid of ``grid_step``.
 
     Post-processing of the noisy value: it costs nothing, and removes low-order bits through which
-    floating-point noise can tell its input (docs/privacy.md, "Noise").
+    floating-point noise can tell its input (docs/proofs.md, "Noise").
     """
     step = grid_step(sigma)
     return np.asarray(np.rint(x / step) * step)

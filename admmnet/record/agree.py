@@ -1,4 +1,4 @@
-"""Whether summary.json says what the ledgers say, from which alone it is recomputed (docs/run-folder.md)."""
+"""Whether summary.json says what the ledgers say, from which alone it is recomputed (docs/ledger.md)."""
 
 from __future__ import annotations
 

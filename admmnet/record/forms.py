@@ -1,6 +1,6 @@
 """What a run folder holds: its JSON files as typed values, each key with its meaning.
 
-The JSON Schema of summary.json and the tables of docs/run-folder.md are made from these types. A key without a default
+The JSON Schema of summary.json and the tables of docs/ledger.md are made from these types. A key without a default
 is always there, null where it is infinite or has no meaning; a key with one is left out where it has that value.
 Epsilons and rhos are pure numbers.
 """
@@ -71,7 +71,7 @@ class Privacy(FileForm, frozen=True, kw_only=True):
     account_epsilon_spent: Figure | None
     """proven epsilon of everything in that account, all runs together"""
     account_colluders: Whole | None = None
-    """where any run of the account had [masked](masked.md) sums: the least K of its runs, up to which
+    """where any run of the account had [masked](methods.md#masked-sums) sums: the least K of its runs, up to which
     `account_epsilon_spent` holds"""
     account_epsilon_if_all_collude: Figure | None = None
     """the same account's epsilon if more work together, or masks fail"""
@@ -86,13 +86,13 @@ class Privacy(FileForm, frozen=True, kw_only=True):
     trust: Literal["local", "masked"] | None = None
     """of methods that sum: whether every agent's own noise protects it, or masked sums do"""
     colluders: Whole | None = None
-    """with [`--trust masked`](masked.md): K, up to which `epsilon_proven` holds"""
+    """with [`--trust masked`](methods.md#masked-sums): K, up to which `epsilon_proven` holds"""
     epsilon_if_all_collude: Figure | None = None
     """proven epsilon of the worst case if more than K others work together, or masks fail"""
     group_size: Whole
     """K of `--group-size`"""
     epsilon_group: Figure | None
-    """promise to a person with K records of this run ([Theorem 17](privacy.md#6-the-budget)); null for K = 1, where
+    """promise to a person with K records of this run ([Theorem 17](proofs.md#6-the-budget)); null for K = 1, where
     an agent was lost, and of an `adaptive` method whose filter has an order"""
     epsilon_spent: Figure | None
     """proven epsilon of what was released: an odometer reading, not a promise"""
@@ -187,7 +187,7 @@ class AgentEntry(FileForm, frozen=True, kw_only=True):
     refused_at: Whole | None
     """round from which its budget refused; null if it never did"""
     joined_at: Whole | UnsetType | None = UNSET
-    """with the [joining gate](algorithms.md#the-joining-gate) alone: round from which it spoke with its own records,
+    """with the [joining gate](methods.md#the-joining-gate) alone: round from which it spoke with its own records,
     0 of the core; null for never, whose releases are what it passed on"""
     asked: Whole | UnsetType = UNSET
     """with a gate alone: questions that it was asked"""
@@ -207,7 +207,7 @@ class Gate(FileForm, frozen=True, kw_only=True):
     """With a gate: what it was asked and saved, the sums over agents that were not lost."""
 
     asked: Whole
-    """questions; none of the joining gate where all agents are in its [core](algorithms.md#the-joining-gate)"""
+    """questions; none of the joining gate where all agents are in its [core](methods.md#the-joining-gate)"""
     yes: Whole
     """how many were answered with yes"""
     saved: Whole
@@ -445,4 +445,4 @@ TABLES: Collection[type[Struct]] = (
     VirtualSeconds,
     Baseline,
 )
-"""Forms of summary.json, in the order of docs/run-folder.md."""
+"""Forms of summary.json, in the order of docs/ledger.md."""

@@ -109,7 +109,7 @@ def _without(method: MethodSettings) -> str:
     if method.algorithm == "dp-dsgd" and getattr(method, "mixing", None) != "network":
         return "the bits below the noise's grid tell strangers apart: run with --mixing network"
     if method.trust == "masked":
-        return "masked sums have two figures of their own (docs/masked.md)"
+        return "masked sums have two figures of their own (docs/privacy.md)"
     if method.algorithm in ("dp-dsgd", "noisy-gd", "ssp"):
         return "an agent was refused, or the run ended early: events are not those of T equal rounds"
     return f"no theorem covers what the messages of {method.algorithm} tell to neighbours alone"

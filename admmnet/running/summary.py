@@ -1,4 +1,4 @@
-"""summary.json: what a finished run says of itself (docs/run-folder.md)."""
+"""summary.json: what a finished run says of itself (docs/ledger.md)."""
 
 from __future__ import annotations
 

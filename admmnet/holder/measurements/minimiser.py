@@ -1,7 +1,7 @@
 """Minimisers of an agent's perturbed local objective: what the ADMM methods broadcast.
 
 The objective is J(theta) = (1/n) sum_k phi(x_k . theta, y_k) + (m/2) ||theta||^2 + linear . theta, with everything
-besides the records in m and ``linear`` (docs/algorithms.md, eqs. (3), (6)).
+besides the records in m and ``linear`` (docs/methods.md, eqs. (3), (6)).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def checked_rows(rows: Matrix, known: Known) -> None:
 
 
 def held(linear: Vector, known: Known, convexity: float, beta: float, tail: float) -> Vector:
-    """Linear term scaled back to the public radius, within which every solve is certified: docs/privacy.md (B4).
+    """Linear term scaled back to the public radius, within which every solve is certified: docs/proofs.md (V4).
 
     ``tail`` is a norm that the noise added to it never exceeds.
     """
@@ -95,7 +95,7 @@ def booked_convexity(convexity: float, booked: float | None) -> float:
 class PerturbedMinimiser(Measurement):
     """Minimiser with Gaussian noise: theta_hat(linear + b1) + b2.
 
-    Proof: docs/privacy.md, Theorems 3, 4 and 26; without b1 Theorem 7.
+    Proof: docs/proofs.md, Theorems 3, 4 and 26; without b1 Theorem 7.
 
     Parameters
     ----------
@@ -195,14 +195,14 @@ def noisy(secret: Secret, theta_hat: Vector, sigma2: float) -> Vector:
 class GammaMinimiser(Measurement):
     """Minimiser with a linear term of density ~ exp(-rate ||b||), and Gaussian noise for the inexact solve.
 
-    Proof: docs/privacy.md, Theorems 11 and 4.
+    Proof: docs/proofs.md, Theorems 11 and 4.
 
     Parameters
     ----------
     linear, convexity, beta, sigma2, booked
         As of ``PerturbedMinimiser``.
     rate : float
-        a of K(a), docs/algorithms.md (25).
+        a of K(a), docs/methods.md (25).
     scale : float
         b = scale * e with e of rate |scale| a: 1, or what turns a moved centre into a linear term (29).
     penalty : float or None

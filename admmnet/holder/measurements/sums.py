@@ -1,7 +1,7 @@
 """Sums over an agent's records on an integer grid with discrete Gaussian noise: gradients, and moments.
 
 What is released are integers, so that sums over agents are exact, in any order, on any transport. Sensitivities hold
-for the integers: rounding to the grid and floating-point errors are in them (docs/privacy.md, Theorems 20, 21, 27, 28).
+for the integers: rounding to the grid and floating-point errors are in them (docs/proofs.md, Theorems 20, 21, 27, 28).
 Where agents take part in a masked sum, each adds its part of the noise, and masks that cancel in the sum (Theorem 23).
 """
 
@@ -162,7 +162,7 @@ class OnGrid(Measurement):
 @measurement
 @dataclass(frozen=True, eq=False)
 class GradientSum(OnGrid):
-    """Sum of the loss gradients of all records at a public point, on the grid. Proof: docs/privacy.md, Theorem 20.
+    """Sum of the loss gradients of all records at a public point, on the grid. Proof: docs/proofs.md, Theorem 20.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ def gradient_rounding(known: Known, norm: float) -> float:
 @measurement
 @dataclass(frozen=True, eq=False)
 class MomentSum(OnGrid):
-    """Sums of y x and of x x^T over all records, on the grid. Proof: docs/privacy.md, Theorem 21.
+    """Sums of y x and of x x^T over all records, on the grid. Proof: docs/proofs.md, Theorem 21.
 
     Released are the numbers of sum y x (of classes: K rows, the sums of each class), then svec(sum x x^T)/sqrt 2: the
     upper triangle in rows, its diagonal over sqrt 2. Fields are as of ``OnGrid``.
@@ -287,7 +287,7 @@ class MomentSum(OnGrid):
 @measurement
 @dataclass(frozen=True, eq=False)
 class SecondMoments(OnGrid):
-    """svec(sum x x^T)/sqrt 2 over all records, on the grid. Proof: docs/privacy.md, Theorem 28.
+    """svec(sum x x^T)/sqrt 2 over all records, on the grid. Proof: docs/proofs.md, Theorem 28.
 
     The upper triangle in rows, its diagonal over sqrt 2. Fields are as of ``OnGrid``.
     """

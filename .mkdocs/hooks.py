@@ -43,6 +43,8 @@ MOVED = {
     "robust": "hosts",
     "tried": "hosts",
     "examples/hospitals": "hosts",
+    "examples/signoff": "signoff",
+    "examples/method": "contributing",
     "topologies": "simulate",
     "trouble": "simulate",
     "scale": "simulate",

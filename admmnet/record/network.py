@@ -139,8 +139,6 @@ def _against(run: Run, method: MethodSettings, faults: FaultSettings, show: str)
     troubled = (faults.drop, faults.offline, faults.topology_schedule, faults.delay)
     if any(value not in (None, 0.0) for value in troubled):
         yield "simulated trouble"
-    if summary.lost:
-        yield "agents were lost"
     if any(own.resumed or own.changed for own in run.ledgers.values()):
         yield "the run went on after an interruption, or with other members"
     if len(summary.starts) > 1 or summary.away:

@@ -308,4 +308,4 @@ def test_counters_do_not_drown_the_words() -> None:
 
 def test_masks_of_a_stage_are_for_all_agents_of_its_first_attempt() -> None:
     stage = BoundsStage(settings(**MASKED), FACTS, 0.05, ENCODING, unbounded(ENCODING))
-    assert (stage.rounds, stage.attempts, stage.first) == (1, 1, Attempt(1, (0, 1, 2), 1))
+    assert (stage.rounds, stage.first) == (1, Attempt(1, (0, 1, 2), 1))

@@ -34,12 +34,6 @@ _CHUNK = 2**15
 """Candidates that are drawn together: they stay in cache."""
 
 
-def discrete_gaussian(rng: np.random.Generator, s: float, size: int) -> Integers:
-    """Draw N_Z(0, s^2), shape (size,): ``discrete_rows`` of one row."""
-    found: Integers = discrete_rows([rng], s, size)[0]
-    return found
-
-
 def discrete_rows(generators: Generators, s: float, size: int) -> Integers:
     """Draw N_Z(0, s^2), each row by its own generator as if it were drawn alone, shape (B, size).
 

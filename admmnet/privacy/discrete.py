@@ -251,5 +251,5 @@ def _powers_rising() -> Words:
 def _words(rngs: Generators, rows: Integers) -> Words:
     """Next word for each of ``rows``, which ascend, of the row's own generator."""
     counts = np.bincount(rows, minlength=len(rngs)).tolist()
-    pieces = [rng.bit_generator.random_raw(count) for rng, count in zip(rngs, counts, strict=True)]
-    return np.concatenate(pieces, dtype=np.uint64)
+    pieces = [rng.bit_generator.random_raw(count) for rng, count in zip(rngs, counts, strict=True) if count]
+    return np.concatenate([np.zeros(0, dtype=np.uint64), *pieces], dtype=np.uint64)

@@ -82,8 +82,8 @@ class BlockDoor:
             if id(asked) not in plain:
                 own = _ours(asked, simulated=told)
                 values = (own.free == name or _plain(value) for name, value in vars(own).items())
-                length = len(getattr(own, own.free)) if own.free else 0
-                plain[id(asked)] = own, kinds.setdefault((type(own), length, *values), len(kinds))
+                shape = getattr(own, own.free).shape if own.free else ()
+                plain[id(asked)] = own, kinds.setdefault((type(own), shape, *values), len(kinds))
             own, kind = plain[id(asked)]
             owns.append(own)
             parts.setdefault((kind, door._known_for(own), place if reserve else None), []).append(place)
@@ -93,10 +93,8 @@ class BlockDoor:
             if vectors is not None and (vectors.shape[:-1] != (size,) or not question.free):
                 raise RequestError(f"vectors go with questions of {size} agents that have a free one, a vector each")
             if question.free:
-                own_rows = (
-                    [getattr(owns[place], question.free) for place in places] if vectors is None else vectors[places]
-                )
-                rows = question.held_rows(known, np.array(own_rows))
+                given = [getattr(owns[k], question.free) for k in places] if vectors is None else vectors[places]
+                rows = question.held_rows(known, np.array(given))
             else:
                 question = question.within(known)
             secrets = [self._doors[place]._secret for place in places]

@@ -204,6 +204,7 @@ def test_nobody_is_charged_for_a_question_that_makes_no_sense() -> None:
     odd, all_of = replace(question, linear=np.zeros(D + 1)), [Ask(question)] * len(SIZES)
     unsuited: dict[str, tuple[list[Ask], Any]] = {
         f"has {D + 1} numbers": ([*all_of[1:], Ask(odd)], None),
+        "has 1 numbers": ([*all_of[1:], Ask(replace(question, linear=np.array(1.0)))], None),
         "is not finite": (all_of, np.full((len(SIZES), D), np.inf)),
         "a vector each": (all_of, np.ones((len(SIZES) - 1, D))),
         "no measurement": ([Ask(Secret)] * len(SIZES), None),  # type: ignore[arg-type]

@@ -134,7 +134,8 @@ class PerturbedMinimiser(Measurement):
     def held_rows(self, known: Known, rows: Matrix) -> Matrix:
         """Hold linear terms to the public radius."""
         tail = 0.0 if self.sigma1 is None else gaussian_tail(self.sigma1, known.width)
-        checked(rows[np.isfinite(rows).all(axis=1).argmin()], known, "linear term")
+        finite = np.isfinite(rows).reshape(len(rows), -1).all(axis=1)
+        checked(rows[finite.argmin()], known, "linear term")
         return clip_rows(rows, _radius(known.facts, self.convexity, self.beta, tail))
 
     @classmethod

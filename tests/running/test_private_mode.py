@@ -94,14 +94,14 @@ def main(secrets: Path, *words: str) -> None:
         kept["noise"] += drawn.ravel().tolist()
         return drawn
 
-    def summing(self: GradientSum, secret: Secret, known: Known) -> Vector:
-        total = gradient_sum(self, secret, known)
-        kept["sums"] += [*total.tolist(), *np.rint(total / self.grid).tolist()]
-        return total
+    def summing(self: GradientSum, secrets: Sequence[Secret], known: Known) -> Matrix:
+        found = gradient_sums(self, secrets, known)
+        kept["sums"] += [*found.ravel().tolist(), *np.rint(found / self.grid).ravel().tolist()]
+        return found
 
     sums.__dict__["discrete_rows"] = drawing_integers
     minimiser.__dict__["clipped_gaussian_rows"] = drawing_rows
-    gradient_sum, GradientSum.total = GradientSum.total, summing  # type: ignore[method-assign]
+    gradient_sums, GradientSum.totals = GradientSum.totals, summing  # type: ignore[method-assign]
     LocalSolver.data_gradient = differentiating  # type: ignore[method-assign]
     LocalSolver.solve = solving  # type: ignore[method-assign]
     BallQuery.asks = asking  # type: ignore[method-assign]

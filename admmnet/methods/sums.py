@@ -180,7 +180,7 @@ class SumMethod(Method):
             counts = self.facts.counts
             asked = agent.each(
                 lambda own: (counts[own.id], own.plan.noise),
-                lambda own: self.costing(self.known(counts[own.id]), point, own.plan.noise),
+                lambda records, ratio: self.costing(self.known(records), point, ratio),
             )
         found: Any = vector_of((yield Ask(asked)))
         return found  # type: ignore[no-any-return]

@@ -89,6 +89,7 @@ class Settings(TypedDict, total=False):
     gate_radius: float
     max_releases: int | Literal["auto"]
     loss_clip: float
+    gate_sensitivity: str
     growth: float | Literal["auto"]
     gamma: float | Literal["auto"]
     step_size: float | Literal["auto"]

@@ -29,6 +29,7 @@ class Settings(TypedDict, total=False):
     encode_share: float | Literal["auto"]
     whiten: str
     whiten_share: float | Literal["auto"]
+    record_epsilon: str | None
     topology: str | PathLike[str] | Graph[Any] | None
     topology_seed: int | None
     agents: int | None

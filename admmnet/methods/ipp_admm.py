@@ -81,7 +81,8 @@ class IPPSettings(PPSettings):
             )
         for name, usual in (("loss_clip", LOSS_CLIP), ("gate_sensitivity", PRINTED)):
             if (given := getattr(self, name)) != usual and not published:
-                raise RequestError(f"{name} = {given} goes with algorithm = 'ipp-admm' and method = 'published'")
+                words = given if isinstance(given, str) else f"{given:g}"
+                raise RequestError(f"{name} = {words} goes with algorithm = 'ipp-admm' and method = 'published'")
         for name in ("gate_share", "gate_threshold", "max_releases"):
             if getattr(self, name) != "auto" and self.gate == "off":
                 raise RequestError(f"{name} goes with a gate, not gate = 'off'")

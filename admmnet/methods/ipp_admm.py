@@ -68,6 +68,7 @@ class IPPSettings(PPSettings):
         "what the published gate's noise is for: 2C, as printed; or 2C/n, by which a record moves the mean that is "
         "compared",
         choices=(PRINTED, "mean"),
+        tunable=True,
     )
 
     def check(self) -> None:

@@ -46,7 +46,7 @@ class Network:
     transport: str
 
     def affords(self, work: float) -> int:
-        """How many sets so much work affords: of gossip, of vectors of all agents in all rounds and steps of a search."""
+        """How many sets so much work affords: of gossip, agents' vectors in all rounds of all steps of a search."""
         size = float(len(self.graph))
         return int(work / (FIGURE * size if isinstance(self.flow, TreeFlow) else STEPS * self.flow.rounds * size**3))
 

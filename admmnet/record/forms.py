@@ -56,6 +56,29 @@ class DataFacts(FileForm, frozen=True, kw_only=True):
     """names of three classes or more"""
 
 
+class NetworkFigures(FileForm, frozen=True, kw_only=True):
+    """What one other agent alone can learn, beside the guarantee: [the network ledger](network-ledger.md)."""
+
+    colluders: Whole
+    """how many agents look together"""
+    theorem: str
+    """which theorem gives the figures"""
+    sets: Whole
+    """sets of so many agents that were looked at"""
+    of: Whole
+    """sets that there are"""
+    epsilon_worst: Figure
+    """the largest of all figures"""
+    epsilon_mean: Figure
+    """their mean"""
+    observers: list[Whole]
+    """who learns most"""
+    agent: Whole
+    """of whose records"""
+    conditions: str
+    """what it needs"""
+
+
 class Privacy(FileForm, frozen=True, kw_only=True):
     """What the run promises and has spent: the largest figures of its agents, whose records are disjoint."""
 
@@ -103,6 +126,9 @@ class Privacy(FileForm, frozen=True, kw_only=True):
     """zCDP rho of what was released, proven"""
     rho_published: Figure | None
     """the same by the paper's arithmetic"""
+    network: NetworkFigures | None = None
+    """with `--show end`, of a run of one process: what one other agent alone can learn, where there is a figure that
+    takes no more than seconds"""
 
 
 class TestError(FileForm, frozen=True, kw_only=True):
@@ -368,6 +394,7 @@ TABLES: Collection[type[Struct]] = (
     Summary,
     DataFacts,
     Privacy,
+    NetworkFigures,
     TestError,
     References,
     AgentEntry,

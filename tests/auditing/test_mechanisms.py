@@ -138,11 +138,11 @@ def test_charges_that_are_forgotten_are_found() -> None:
 
 
 def test_what_a_bug_replaces_is_put_back() -> None:
-    before = Secret.gaussian, vars(song_sgd)["gamma_norm_noise"], MemoryLedger.charge
+    before = Secret.gaussian, vars(song_sgd)["gamma_norm_noise"], MemoryLedger._steps
     for bug in BUGS:
         with planted(bug):
-            assert (Secret.gaussian, vars(song_sgd)["gamma_norm_noise"], MemoryLedger.charge) != before
-        assert (Secret.gaussian, vars(song_sgd)["gamma_norm_noise"], MemoryLedger.charge) == before
+            assert (Secret.gaussian, vars(song_sgd)["gamma_norm_noise"], MemoryLedger._steps) != before
+        assert (Secret.gaussian, vars(song_sgd)["gamma_norm_noise"], MemoryLedger._steps) == before
 
 
 @pytest.mark.parametrize("algorithm", ["pp-admm", "m-admm", "noisy-gd"])

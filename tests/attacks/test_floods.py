@@ -20,7 +20,7 @@ UNREAD = 2**24
 def test_who_floods_a_process_that_computes(how: str, tmp_path: Path) -> None:
     """Nothing is read meanwhile: the door cuts the line, and the process says so when it looks again."""
     own: dict[int, dict[str, Any]] = {
-        0: {"acts": {"2": [["flood", how, 4 * UNREAD], ["wait"]]}},
+        0: {"acts": {"2": [["flood", how, 8 * UNREAD], ["wait"]]}},
         1: {"acts": {"2": [["wait"]]}},
     }
     with Crew(tmp_path, path(2), 2, curve=True, own=own, unread=UNREAD) as crew:

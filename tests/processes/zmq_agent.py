@@ -90,14 +90,15 @@ def garble(world: ZmqWorld, how: str, times: int) -> None:
 
 
 def flood(world: ZmqWorld, how: str, size: int) -> None:
-    """Send every neighbour so many bytes, in frames that bring nothing or as one message that does not end for long."""
+    """Send every neighbour so many bytes until it cuts the line: frames that bring nothing, or one message."""
     for peer, link in world.member.links.items():
         if how == "one message":
             world.member.sockets.send(peer, bytes(size))
-            continue
         frame = encode(Frame(Kind.VECTOR, link.id, world.rank, sequence=10**6, payload=bytes(8000)))
-        for _ in range(size // len(frame)):
+        for _ in range(size // len(frame) if how == "frames" else 0):
             world.member.sockets.send(peer, frame)
+        while link.up:
+            world.member.serve(0.1)
 
 
 def act(do: list[Any], world: ZmqWorld) -> None:

@@ -135,7 +135,9 @@ def brought() -> set[str]:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Bring the linked files along."""
+    """Bring the linked files along, and the script by which pages on a disk can search."""
+    script = Path(__file__).with_name("iframe-worker.js")
+    files.append(File.generated(config, f"assets/javascripts/{script.name}", abs_src_path=str(script)))
     for path in sorted(brought()):
         files.append(File.generated(config, site_path(path), abs_src_path=str(ROOT / path)))
     return files

@@ -1,4 +1,4 @@
-"""What receipts show: who forged a ledger or rolled it back, or told agents different things (docs/members.md)."""
+"""What receipts show: who forged a ledger or rolled it back, or told agents different things (docs/hosts.md)."""
 
 from __future__ import annotations
 

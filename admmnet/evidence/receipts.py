@@ -1,4 +1,4 @@
-"""Receipts in a run: signed by every agent in every round, judged and kept by its neighbours (docs/members.md).
+"""Receipts in a run: signed by every agent in every round, judged and kept by its neighbours (docs/hosts.md).
 
 They are kept in receipts/agent-007.jsonl, 007 being the keeper, in batches whose last line is signed: one signature
 that was verified covers the receipts before it, which bear each other's hashes.

@@ -1,4 +1,4 @@
-"""What is measured of raw records before the first round: docs/algorithms.md, eqs. (113) to (116).
+"""What is measured of raw records before the first round: docs/methods.md, eqs. (113) to (116).
 
 Three sums in one round each, as those of any method: bounds of columns, then their shapes, then second moments. All
 else is made of their totals, which everybody knows.

@@ -1,4 +1,4 @@
-"""Noisy gradient descent on one public point: docs/algorithms.md, eqs. (70)-(74).
+"""Noisy gradient descent on one public point: docs/methods.md, eqs. (70)-(74).
 
 The agents sum noisy gradients along a spanning tree, and all take the same accelerated step (Nesterov 1983).
 """

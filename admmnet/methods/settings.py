@@ -36,7 +36,7 @@ class MethodSettings(ProblemSettings, PrivacySettings):
     rounds: int | Auto = setting(
         "auto",
         "algorithm",
-        "rounds T; auto: by the rule of docs/defaults.md, 30 if published, 100 for admm",
+        "rounds T; auto: by the rule of docs/methods.md, 30 if published, 100 for admm",
         within="[1, 1e+06]",
         scope="network",
         everyday=13,

@@ -1,4 +1,4 @@
-"""Sufficient statistics: one noisy sum of moments and a ridge solve. docs/algorithms.md, eqs. (75)-(77).
+"""Sufficient statistics: one noisy sum of moments and a ridge solve. docs/methods.md, eqs. (75)-(77).
 
 After Wang 2018, "Revisiting differentially private linear regression" (SSP; AdaSSP chooses its ridge privately, which
 costs budget; here it follows from the public noise).
@@ -25,7 +25,7 @@ from admmnet.types import Integers, Matrix, Total, Vector
 RIDGE = 0.75
 """Ridge over sigma sqrt(d), half the typical norm of the second moments' noise, eq. (77)."""
 SENSITIVITY = 2.0
-"""Of the moments, docs/privacy.md Theorem 21."""
+"""Of the moments, docs/proofs.md Theorem 21."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What methods share that add up noisy integer vectors of the agents' records: docs/algorithms.md, eqs. (70), (71)."""
+"""What methods share that add up noisy integer vectors of the agents' records: docs/methods.md, eqs. (70), (71)."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class SumMethod(Method):
         return self._finest
 
     def plan(self, agent: int, target: Target) -> AgentPlan:
-        """Noise of one agent: the sums share mu^2 equally (docs/privacy.md, Theorems 5(b), 19)."""
+        """Noise of one agent: the sums share mu^2 equally (docs/proofs.md, Theorems 5(b), 19)."""
         known = self.known(self.facts.counts[agent])
         mu = gaussian_mu_left(target, self.rounds * self.unit().dimension(known))
         return self.planned(agent, mu / math.sqrt(self.rounds))
@@ -180,7 +180,7 @@ class SumMethod(Method):
             counts = self.facts.counts
             asked = agent.each(
                 lambda own: (counts[own.id], own.plan.noise),
-                lambda own: self.costing(self.known(counts[own.id]), point, own.plan.noise),
+                lambda records, ratio: self.costing(self.known(records), point, ratio),
             )
         found: Any = vector_of((yield Ask(asked)))
         return found  # type: ignore[no-any-return]

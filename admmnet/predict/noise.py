@@ -1,6 +1,6 @@
 """How much of a saved model's coefficients is noise: from its ledgers and settings alone.
 
-docs/algorithms.md, sec. 10 eqs. (101)-(106). No record is read, so whoever has the run folder may know it.
+docs/methods.md, sec. 10 eqs. (101)-(106). No record is read, so whoever has the run folder may know it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Noise:
 
     deviation: Vector | None  # in the shape of the model
     reason: str  # how it was found, or why there is none
-    equation: str = ""  # its number on docs/algorithms.md, if any
+    equation: str = ""  # its number on docs/methods.md, if any
 
 
 class _NoFigure(Exception):
@@ -322,7 +322,7 @@ BOUNDS: dict[str, tuple[Bound, str]] = {
     "dp-scd": (_dual_steps, BATCHES),
     "song-sgd": (_disjoint_steps, BATCHES),
 }
-"""Bounds on the variance, and their numbers on docs/algorithms.md."""
+"""Bounds on the variance, and their numbers on docs/methods.md."""
 WITHOUT = {
     "seq-dp-scd": DUALS,
     "primal-dp-scd": "the scores that its steps go by have noise of their own, and columns were scaled by the records",

@@ -1,4 +1,4 @@
-"""The run folder: what a run leaves behind, and reading it again (docs/run-folder.md)."""
+"""The run folder: what a run leaves behind, and reading it again (docs/ledger.md)."""
 
 from __future__ import annotations
 

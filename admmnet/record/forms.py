@@ -1,6 +1,6 @@
 """What a run says of itself: summary.json as typed values, each key with its meaning.
 
-The JSON Schema of summary.json and the tables of docs/run-folder.md are made from these types. A key without a default
+The JSON Schema of summary.json and the tables of docs/ledger.md are made from these types. A key without a default
 is always there, null where it is infinite or has no meaning; a key with one is left out where it has that value.
 Epsilons and rhos are pure numbers.
 """
@@ -56,6 +56,29 @@ class DataFacts(FileForm, frozen=True, kw_only=True):
     """names of three classes or more"""
 
 
+class NetworkFigures(FileForm, frozen=True, kw_only=True):
+    """What one other agent alone can learn, beside the guarantee: [the network ledger](network-ledger.md)."""
+
+    colluders: Whole
+    """how many agents look together"""
+    theorem: str
+    """which theorem gives the figures"""
+    sets: Whole
+    """sets of so many agents that were looked at"""
+    of: Whole
+    """sets that there are"""
+    epsilon_worst: Figure
+    """the largest of all figures"""
+    epsilon_mean: Figure
+    """their mean"""
+    observers: list[Whole]
+    """who learns most"""
+    agent: Whole
+    """of whose records"""
+    conditions: str
+    """what it needs"""
+
+
 class Privacy(FileForm, frozen=True, kw_only=True):
     """What the run promises and has spent: the largest figures of its agents, whose records are disjoint."""
 
@@ -70,7 +93,7 @@ class Privacy(FileForm, frozen=True, kw_only=True):
     account_epsilon_spent: Figure | None
     """proven epsilon of everything in that account, all runs together"""
     account_colluders: Whole | None = None
-    """where any run of the account had [masked](masked.md) sums: the least K of its runs, up to which
+    """where any run of the account had [masked](methods.md#masked-sums) sums: the least K of its runs, up to which
     `account_epsilon_spent` holds"""
     account_epsilon_if_all_collude: Figure | None = None
     """the same account's epsilon if more work together, or masks fail"""
@@ -85,13 +108,13 @@ class Privacy(FileForm, frozen=True, kw_only=True):
     trust: Literal["local", "masked"] | None = None
     """of methods that sum: whether every agent's own noise protects it, or masked sums do"""
     colluders: Whole | None = None
-    """with [`--trust masked`](masked.md): K, up to which `epsilon_proven` holds"""
+    """with [`--trust masked`](methods.md#masked-sums): K, up to which `epsilon_proven` holds"""
     epsilon_if_all_collude: Figure | None = None
     """proven epsilon of the worst case if more than K others work together, or masks fail"""
     group_size: Whole
     """K of `--group-size`"""
     epsilon_group: Figure | None
-    """promise to a person with K records of this run ([Theorem 17](privacy.md#6-the-budget)); null for K = 1, where
+    """promise to a person with K records of this run ([Theorem 17](proofs.md#6-the-budget)); null for K = 1, where
     an agent is away at the end, and of an `adaptive` method whose filter has an order"""
     epsilon_spent: Figure | None
     """proven epsilon of what was released: an odometer reading, not a promise"""
@@ -103,6 +126,9 @@ class Privacy(FileForm, frozen=True, kw_only=True):
     """zCDP rho of what was released, proven"""
     rho_published: Figure | None
     """the same by the paper's arithmetic"""
+    network: NetworkFigures | None = None
+    """with `--show end`, of a run of one process: what one other agent alone can learn, where there is a figure that
+    takes no more than seconds"""
 
 
 class TestError(FileForm, frozen=True, kw_only=True):
@@ -186,7 +212,7 @@ class AgentEntry(FileForm, frozen=True, kw_only=True):
     refused_at: Whole | None
     """round from which its budget refused; null if it never did"""
     joined_at: Whole | UnsetType | None = UNSET
-    """with the [joining gate](algorithms.md#the-joining-gate) alone: round from which it spoke with its own records,
+    """with the [joining gate](methods.md#the-joining-gate) alone: round from which it spoke with its own records,
     0 of the core; null for never, whose releases are what it passed on"""
     asked: Whole | UnsetType = UNSET
     """with a gate alone: questions that it was asked"""
@@ -204,7 +230,7 @@ class Gate(FileForm, frozen=True, kw_only=True):
     """With a gate: what it was asked and saved, the sums over agents that are not away at the end."""
 
     asked: Whole
-    """questions; none of the joining gate where all agents are in its [core](algorithms.md#the-joining-gate)"""
+    """questions; none of the joining gate where all agents are in its [core](methods.md#the-joining-gate)"""
     yes: Whole
     """how many were answered with yes"""
     saved: Whole
@@ -225,7 +251,7 @@ class Seconds(FileForm, frozen=True, kw_only=True):
 
 
 class VirtualSeconds(FileForm, frozen=True, kw_only=True):
-    """With [`--delay`](trouble.md): how long the rounds would have taken."""
+    """With [`--delay`](simulate.md): how long the rounds would have taken."""
 
     total: Figure
     """in all"""
@@ -274,7 +300,7 @@ class StartEntry(FileForm, frozen=True, kw_only=True):
     round: Round
     """first round, or that from which rounds are repeated"""
     rule: Literal["finish", "replay", "go on"]
-    """[how it goes on](starts.md#words)"""
+    """[how it goes on](protocol.md#words)"""
     cause: str
     """what has ended the one before, as this agent saw it; empty of the first one"""
 
@@ -293,7 +319,7 @@ class Summary(FileForm, frozen=True, kw_only=True):
     rounds: Whole
     """T, rounds that were done; epochs of a method of one site"""
     stopped: bool = False
-    """`true` where [`on_round`](track.md) ended the run before its last round; else absent"""
+    """`true` where [`on_round`](results.md) ended the run before its last round; else absent"""
     aggregate: str
     """how vectors of several agents count: `mean` or `screened`"""
     topology: str | None
@@ -321,7 +347,7 @@ class Summary(FileForm, frozen=True, kw_only=True):
     train_loss: Real | None = None
     """mean loss of the consensus over all training records; simulations only"""
     far_from_others: dict[str, Real]
-    """agents whose vectors [stood far from the others](robust.md#who-stands-far-from-the-others) in the last round:
+    """agents whose vectors [stood far from the others](hosts.md#who-stands-far-from-the-others) in the last round:
     how many times as far as is usual"""
     per_agent: list[AgentEntry]
     """one entry an agent, by number, below"""
@@ -329,13 +355,13 @@ class Summary(FileForm, frozen=True, kw_only=True):
     """with a gate, below"""
     bytes_sent: Whole
     """payload of the whole run, each vector times its receivers; not what [observing the
-    run](scale.md#what-observing-a-run-sends) sends"""
+    run](simulate.md#what-observing-a-run-sends) sends"""
     frames: dict[str, Whole] = {}
-    """with `zmq`: [frames that were not simply taken](wire.md#rules-for-frames), by what was done with them"""
+    """with `zmq`: [frames that were not simply taken](protocol.md#rules-for-frames), by what was done with them"""
     seconds: Seconds
     """wall time, below"""
     virtual_seconds: VirtualSeconds | None = None
-    """with [`--delay`](trouble.md), below"""
+    """with [`--delay`](simulate.md), below"""
     steps: Whole | None = None
     """of a method of one site alone: steps that were taken"""
     baseline: Baseline | None = None
@@ -345,12 +371,12 @@ class Summary(FileForm, frozen=True, kw_only=True):
     manifest: Literal["manifest.json"]
     """the file that lists all others"""
     starts: list[StartEntry] = []
-    """[starts](starts.md) of a run over hosts of their own that had more than one, as this agent took part in them;
+    """[starts](protocol.md) of a run over hosts of their own that had more than one, as this agent took part in them;
     else absent"""
     away: dict[Annotated[str, Meta(pattern=f"^({NUMBER})$")], list[str]] = {}
     """agents that took no part in rounds of these starts: ranges such as `3-17`"""
     identities: Literal["network", "run"] | None = None
-    """where the signing keys of [receipts](members.md#receipts) came from: a network file, or made for the run;
+    """where the signing keys of [receipts](hosts.md#receipts) came from: a network file, or made for the run;
     absent without receipts"""
     notes: list[str]
     """what the reader must know to quote the figures, in words"""
@@ -368,6 +394,7 @@ TABLES: Collection[type[Struct]] = (
     Summary,
     DataFacts,
     Privacy,
+    NetworkFigures,
     TestError,
     References,
     AgentEntry,
@@ -377,4 +404,4 @@ TABLES: Collection[type[Struct]] = (
     VirtualSeconds,
     Baseline,
 )
-"""Forms of summary.json, in the order of docs/run-folder.md."""
+"""Forms of summary.json, in the order of docs/ledger.md."""

@@ -1,4 +1,4 @@
-"""manifest.json: size and sha256 of every file of a finished run folder (docs/run-folder.md)."""
+"""manifest.json: size and sha256 of every file of a finished run folder (docs/ledger.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a run folder again: files as they were written, figures as the ledgers have them (docs/run-folder.md)."""
+"""Reading a run folder again: files as they were written, figures as the ledgers have them (docs/ledger.md)."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class RunSeries:
     rounds : ndarray of int, shape (T,)
         All up to the last one that metrics.csv or a ledger knows; of a baseline the epochs in metrics.csv.
     network, agents : dict of str to ndarray
-        Columns of metrics.csv (docs/run-folder.md), nan where unknown: of the consensus and the sums, (T,); of every
+        Columns of metrics.csv (docs/ledger.md), nan where unknown: of the consensus and the sums, (T,); of every
         agent, (T, N). Private runs have none that was computed from training records.
     state : ndarray of int8, shape (T, N)
         One of ``STATES``. ``SILENT``: its gate said no, or it had nothing to say; ``OFFLINE``: also away;

@@ -188,7 +188,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
 
     try:
         taken = None if source is None else source.taken
-        public = Public(counts, width, data.task, data.classes, data.raw, taken)
+        public = Public(counts, width, data.task, data.classes, data.raw, taken, data.alphas)
         wish = Wish(config.encode, request.whiten, request.encode_share, request.whiten_share)
         lasting = world.start is not None and not world.shared_folder and not run.seeded and run.checkpoint_every
         changing = (faults.offline is not None and not alone) or bool(lasting)

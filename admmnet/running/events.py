@@ -1,4 +1,4 @@
-"""What a run tells its caller of every round, and how the caller ends it (docs/track.md)."""
+"""What a run tells its caller of every round, and how the caller ends it (docs/results.md)."""
 
 from __future__ import annotations
 

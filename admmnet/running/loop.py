@@ -1,4 +1,4 @@
-"""One run from settings to run folder: prepare, loop, close (docs/contributing.md, "The loop")."""
+"""One run from settings to run folder: prepare, loop, close (docs/contributing.md, "Layers")."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What is measured after every round. It sees released vectors, and the training records in simulations only.
 
-Over MPI the writer alone gets the rows of all agents (docs/scale.md, "What observing a run sends").
+Over MPI the writer alone gets the rows of all agents (docs/simulate.md, "What observing a run sends").
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sums before the first round, and the records that are encoded by them: docs/algorithms.md, (113) to (116)."""
+"""Sums before the first round, and the records that are encoded by them: docs/methods.md, (113) to (116)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def run_prologue(
     """Ask the stages, encode and whiten all records, and return those of tests, encoded alike.
 
     What a stage finds is in the folder, and in a checkpoint, before the next one is asked. A run that goes on charges
-    none again: answers are repeated where all agents have theirs (docs/privacy.md, Theorem 30).
+    none again: answers are repeated where all agents have theirs (docs/proofs.md, Theorem 30).
 
     Raises
     ------

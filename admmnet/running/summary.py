@@ -1,10 +1,11 @@
-"""summary.json: what a finished run says of itself (docs/run-folder.md)."""
+"""summary.json: what a finished run says of itself (docs/ledger.md)."""
 
 from __future__ import annotations
 
 import platform
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -141,7 +142,15 @@ def summarise(
         ),
         "versions": versions_of(),
     }
-    return msgspec.convert(found, Summary)
+    summary = msgspec.convert(found, Summary)
+    if world.size > 1 or plan.run.show != "end":
+        return summary
+    from admmnet.record.network import told
+    from admmnet.record.reader import look_at
+
+    read = replace(look_at(agents[0].ledger.path.parents[1]), summary=summary)
+    network = msgspec.structs.replace(summary.privacy, network=told(read))
+    return msgspec.structs.replace(summary, privacy=network)
 
 
 class Word(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -287,7 +296,7 @@ def _unsaid_entry(agent: int, graph: Graph, data: Records, observer: Observer, *
 def _far_notes(apart: Mapping[int, float]) -> list[str]:
     return [
         f"agent {i}: its vectors stand {value:.3g} times as far from the middle of all as is usual: it errs or lies, "
-        "or its records are unlike the others' (docs/robust.md)"
+        "or its records are unlike the others' (docs/hosts.md)"
         for i, value in apart.items()
     ]
 

@@ -63,7 +63,7 @@ _SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 
 @dataclass
 class Begun:
-    """A start of a run over hosts of their own (docs/starts.md)."""
+    """A start of a run over hosts of their own (docs/protocol.md)."""
 
     name: str
     """64 hexadecimal digits, which nobody can have known before."""

@@ -1,7 +1,7 @@
 """Acting as one over several processes: an error anywhere becomes the same error everywhere.
 
 What comes back from a gather is another process's word. It is believed of that process's own agents, once type and
-range are right, and of nobody else: ``gather_owned`` (docs/privacy.md, "What other processes decide").
+range are right, and of nobody else: ``gather_owned`` (docs/proofs.md, "What other processes decide").
 """
 
 from __future__ import annotations

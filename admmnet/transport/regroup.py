@@ -1,4 +1,4 @@
-"""Forming the next start of a run: one agent's part in it, as a pure state machine (docs/starts.md).
+"""Forming the next start of a run: one agent's part in it, as a pure state machine (docs/protocol.md).
 
 Events in, words out: no clock, no socket. A pulse is longer than a word takes through the network. Words are flooded:
 whoever gets a new one passes it on, and a line that comes up gets all that are known.
@@ -66,6 +66,8 @@ class Regroup:
         Cause, and by whom, for which the start must end here: the caller shall ``begin``.
     ends : Ends
         Words of ends; with one that a quorum has staged there is nothing more to form.
+    asking : set of int
+        Agents from outside this start that ask to take part in the next one.
     gave_up, struck_out : bool
         Whether no start came in time; whether the others have struck this agent out.
     """
@@ -95,7 +97,7 @@ class Regroup:
         self._known = Certificates(rules, genuine)
         self._later: dict[tuple[object, ...], Sent] = {}  # words of numbers above
         self._raised = Counter[int]()
-        self._asking: set[int] = set()
+        self.asking: set[int] = set()
         self._out: list[Sent] = []
         self._clear()
 
@@ -115,11 +117,6 @@ class Regroup:
     def here(self) -> set[int]:
         """Agents that have said HERE of this number."""
         return set(self._words().here)
-
-    @property
-    def asking(self) -> set[int]:
-        """Agents from outside this start that ask to take part in the next one."""
-        return self._asking
 
     # events
 
@@ -184,7 +181,7 @@ class Regroup:
 
     def progress(self, rounds: int) -> None:
         """Note that so many rounds of this start are behind this agent."""
-        if rounds >= APART and self.over is None and (asking := sorted(self._asking - self._struck())):
+        if rounds >= APART and self.over is None and (asking := sorted(self.asking - self._struck())):
             self._end("returned", asking)
 
     def stage(self, number: int, digest: str, seal: str = "") -> list[Sent]:
@@ -215,7 +212,7 @@ class Regroup:
         elif self.ends.named is None and self.start is not None and isinstance(said, Here):
             last = self.start.propose
             if said.agent not in last.members:
-                self._asking.add(said.agent)
+                self.asking.add(said.agent)
             elif said.ended is None or said.ended.start != last.number or said.ended.cause != "heard":
                 self._end("heard", [said.agent])
 
@@ -294,8 +291,12 @@ class Regroup:
         if self.promise.agreed or not waits or self.me not in order[: (self._turns - 1) // TURN + 1]:
             return
         choice = self._words().choose(self.me, self.number)
-        if choice is not None and self.me in choice.members:
+        if choice is not None and self.me in choice.members and (self._since > TURN + 1 or self._is_whole(choice)):
             self._say(choice)
+
+    def _is_whole(self, choice: Propose) -> bool:
+        """Whether all lines are in a start that are not struck out; another may stand at one of its ends by now."""
+        return choice.edges == [edge for edge in self.rules.graph.edges if not self._words().out(edge)]
 
     def _look(self) -> None:
         """Sign a proposal that can be signed, and begin a start that all its members have signed."""
@@ -327,7 +328,7 @@ class Regroup:
         if self.me in said.members:
             about = {i: here.about for i, here in self._words(said.words).here.items() if i in said.members}
             self.start, self.regrouping = Start(said, certificate.name, certificate, about), False
-            self._asking, self._later = set(), {}
+            self.asking, self._later = set(), {}
         elif not self.struck_out and not self._left_out:
             self.struck_out = self.me in self._struck()
             self._left_out, self._calm = True, 0

@@ -1,4 +1,4 @@
-"""Starts of a run: what agents sign as they form the next one, and the start that follows from it (docs/starts.md).
+"""Starts of a run: what agents sign as they form the next one, and the start that follows from it (docs/protocol.md).
 
 Pure: words in, a start out. Everybody who knows the same words of a number finds the same start.
 """

@@ -1,4 +1,4 @@
-"""What noise costs pp-admm, noisy-gd and masked noisy-gd on validation parts: a table of docs/defaults.md.
+"""What noise costs pp-admm, noisy-gd and masked noisy-gd on validation parts: a table of docs/methods.md.
 
 The records are those of ``choose_rule``: of the training records of a data seed some go to N agents in equal shards,
 and up to 10,000 others judge. S is (64), which for equal shards is (72) over G, too; masked sums with one colluder have

@@ -32,10 +32,20 @@ def outcome(found: dict[str, Any]) -> str:
 
 
 def tried(found: list[dict[str, Any]]) -> str:
-    """Table of what became of lies, in the order of ``LIES``; of what was tried twice the later."""
+    """Lies by what became of them, in the order of ``LIES``; of what was tried twice the later."""
     latest = {list(LIES).index(one["name"]): one for one in found}
-    lines = [row(one["what"], outcome(one)) for _, one in sorted(latest.items())]
-    return "\n".join([row("what agent 0 says or does", "the three others"), "|---|---|", *lines, ""])
+    lies: dict[str, list[str]] = {}
+    for _, one in sorted(latest.items()):
+        lies.setdefault(outcome(one), []).append(one["what"])
+    return by_outcome(lies)
+
+
+def by_outcome(lies: dict[str, list[str]]) -> str:
+    """Table of what the three others did, the most frequent last; only the lies of that one are not listed."""
+    *rare, (usual, others) = sorted(lies.items(), key=lambda item: len(item[1]))
+    lines = [row(ended, f"{len(told)}: {'; '.join(told)}") for ended, told in rare]
+    lines.append(row(usual, f"{len(others)}: all others in `tests/attacks/lies.py`"))
+    return "\n".join([row("the three others", "lies of agent 0"), "|---|---|", *lines, ""])
 
 
 def benchmark(places: dict[str, Any]) -> str:
@@ -70,6 +80,11 @@ def place(name: str, found: dict[str, Any]) -> str:
             f"{one['seconds']:.{0 if one['seconds'] >= 10.0 else 1}f}",
         )
         lines.append(row(*cells))
+    lines += [
+        row("none" if one["epsilon"] is None else f"{one['epsilon']:g}", f"`{one['name']}`", *"-----")
+        for one in found["refused"]
+    ]
+    lines += [f"\nRefused: {one['reason']}." for one in found["refused"]]
     return "\n".join([*lines, ""])
 
 
@@ -77,7 +92,7 @@ def shown(found: dict[str, Any]) -> dict[str, Any]:
     """Of what `admmnet compare --json` prints of a place, what the page and its readers need."""
     names = ("name", "epsilon", "epsilon_proven", "adjacency", "error", "spread", "errors", "releases", "bytes_sent")
     lines = [{key: one[key] for key in names} | {"seconds": round(one["seconds"], 2)} for one in found["lines"]]
-    return {"delta": found["delta"], "data": found["data"], "lines": lines}
+    return {"delta": found["delta"], "data": found["data"], "lines": lines, "refused": found["refused"]}
 
 
 def fill(page: str, content: str) -> None:
@@ -88,7 +103,7 @@ def fill(page: str, content: str) -> None:
 
 def main(path: Path) -> None:
     if path.suffix == ".jsonl":
-        fill("tried.md", tried([json.loads(line) for line in path.read_text().splitlines()]))
+        fill("hosts.md", tried([json.loads(line) for line in path.read_text().splitlines()]))
         return
     places = {name: shown(found) for name, found in json.loads(path.read_text()).items()}
     (DOCS / "benchmark.json").write_text(written(places))

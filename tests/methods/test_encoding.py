@@ -37,7 +37,6 @@ from admmnet.methods.encoding_rule import encoding_helps, encoding_share, omega,
 from admmnet.methods.sums import moments
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.contract import MemoryLedger
-from admmnet.privacy.discrete import discrete_gaussian
 from admmnet.privacy.events import DiscreteGaussian
 from admmnet.privacy.filters import covers
 from admmnet.rng import AgentStreams, Purpose
@@ -45,6 +44,7 @@ from admmnet.running.node import Node
 from admmnet.solvers.losses import get_loss
 from admmnet.types import Matrix, Total, Vector
 from tests.masking.crew import crew
+from tests.privacy.plain_sampler import discrete_gaussian
 
 COUNTS = {0: 300, 1: 500, 2: 200}
 ENCODING = Encoding((Number(), Plain(2), Words(3), Number(1.0, 0.0, 4.0, EVEN), Number()))

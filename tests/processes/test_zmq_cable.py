@@ -1,6 +1,6 @@
 """Runs over ZeroMQ on two hosts, network namespaces that are joined by a cable, when that is cut.
 
-The table of docs/wire.md names these tests.
+The table of docs/protocol.md names these tests.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from admmnet import RequestError, RoundEvent, RunConfig, RunError, StopRun, read
 from admmnet.methods import METHODS
 from admmnet.running.reports import AgentReport
 from admmnet.transport.local import LocalWorld
+from tests.doc_pages import page
 from tests.folder_forms import check_folder
 from tests.people_runs import rows
 
@@ -110,8 +111,7 @@ def test_what_stopping_saves_is_as_the_page_says(algorithm: str, people: str, tm
     result = run(config(people, tmp_path / "run", algorithm=algorithm, seed=0, **alone), on_round=hear)
     figures = result.summary["privacy"]
     saved = figures["epsilon_spent"] < 0.9 * figures["epsilon_proven"]
-    page = (Path(__file__).parents[2] / "docs" / "track.md").read_text()
-    sentence = page.partition("A private method in one place pays")[2].partition("no epsilon.")[0]
+    sentence = page("results.md").partition("A private method in one place pays")[2].partition("no epsilon.")[0]
     assert saved is (f"`{algorithm}`" not in sentence)
     assert saved is (f"{algorithm} {AHEAD}" not in result.summary["notes"])
 

@@ -1,4 +1,4 @@
-"""Plain words on what a run promises, what it spent, and what nobody promises (docs/privacy.md, docs/limits.md)."""
+"""Plain words on what a run promises, what it spent, and what nobody promises (docs/privacy.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a start of a run goes on from: the newest checkpoint that all processes have whole (docs/run-folder.md)."""
+"""What a start of a run goes on from: the newest checkpoint that all processes have whole (docs/ledger.md)."""
 
 from __future__ import annotations
 

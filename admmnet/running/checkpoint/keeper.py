@@ -1,8 +1,8 @@
-"""Checkpoints of a run, and going on from them (docs/run-folder.md, "Checkpoints").
+"""Checkpoints of a run, and going on from them (docs/ledger.md, "Checkpoints").
 
 A checkpoint is a folder ``checkpoint/<rounds done>`` with a part from every process. Seeded runs keep everything
 that the next round depends on. Others keep released values and public facts, and in the outbox beside each part what
-was answered since: rounds that are repeated ask nothing anew (docs/privacy.md, Theorem 30).
+was answered since: rounds that are repeated ask nothing anew (docs/proofs.md, Theorem 30).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How the agents that are there form the next start of a run: sockets and a clock feed ``Regroup`` (docs/starts.md).
+"""How the agents that are there form the next start of a run: sockets and a clock feed ``Regroup`` (docs/protocol.md).
 
 The first start has all agents and edges of the network file; its name is that of the run, for which all that follows
 is signed. Before that words are signed for the network file alone. Settings are compared on every link.

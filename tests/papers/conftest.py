@@ -16,7 +16,7 @@ Made = Callable[[str], Reproduced]
 RIDGES = (0.5, 2.0)
 SCALES: dict[Any, dict[str, Any]] = {
     ding2020: {
-        "seeds_effects": 1, "seeds": 2, "seeds_others": 1, "trials": 1, "epsilons_effects": (10.0,),
+        "seeds_effects": 2, "seeds": 2, "seeds_others": 1, "trials": 1, "epsilons_effects": (10.0,),
         "epsilons": (1.0, 10.0), "epsilons_curves": (10.0,), "epsilons_others": (10.0,),
         "values": {1: (0.001, 0.9), 2: (10.0**-3.5, 1e-1), 3: (2.0, 10.0), 4: (1e-3, 10.0)},
         "rounds": 3, "etas": (0.5,), "etas_others": (0.5,),

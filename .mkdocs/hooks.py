@@ -20,6 +20,43 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = "docs"
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 FENCE = re.compile(r"^( *)```.*?^\1```[^\n]*$", re.DOTALL | re.MULTILINE)
+MOVED = {
+    "overview": "index",
+    "estimators": "library",
+    "reference": "library",
+    "examples/frame": "library",
+    "examples/graph": "library",
+    "algorithms": "methods",
+    "baselines": "methods",
+    "losses": "methods",
+    "defaults": "methods",
+    "masked": "methods",
+    "limits": "privacy",
+    "run-folder": "ledger",
+    "model": "results",
+    "plot": "results",
+    "report": "results",
+    "track": "results",
+    "starts": "protocol",
+    "wire": "protocol",
+    "members": "hosts",
+    "robust": "hosts",
+    "tried": "hosts",
+    "examples/hospitals": "hosts",
+    "examples/signoff": "signoff",
+    "examples/method": "contributing",
+    "topologies": "simulate",
+    "trouble": "simulate",
+    "scale": "simulate",
+}
+"""Names that pages had before, and the pages that have their content now."""
+MOVED_PAGE = """\
+<!doctype html>
+<meta charset="utf-8">
+<meta http-equiv="refresh" content="0; url={to}">
+<title>Moved</title>
+<a href="{to}">This page has moved</a>
+"""
 # the theme's script would fetch these for diagrams and a repository's stars, which no page has
 ELSEWHERE = re.compile(r"https://(?:unpkg\.com|api\.github\.com)/")
 
@@ -98,7 +135,9 @@ def brought() -> set[str]:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Bring the linked files along."""
+    """Bring the linked files along, and the script by which pages on a disk can search."""
+    script = Path(__file__).with_name("iframe-worker.js")
+    files.append(File.generated(config, f"assets/javascripts/{script.name}", abs_src_path=str(script)))
     for path in sorted(brought()):
         files.append(File.generated(config, site_path(path), abs_src_path=str(ROOT / path)))
     return files
@@ -121,7 +160,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_post_build(config: MkDocsConfig, **_: Any) -> None:
-    """Take addresses of other hosts out of the theme's scripts."""
+    """Send readers of old names on, and take addresses of other hosts out of the theme's scripts."""
+    for old, new in MOVED.items():
+        page = Path(config.site_dir, f"{old}.html")
+        page.parent.mkdir(exist_ok=True)
+        page.write_text(MOVED_PAGE.format(to=posixpath.relpath(f"{new}.html", posixpath.dirname(old) or ".")), "utf-8")
     for script in Path(config.site_dir).rglob("*.js"):
         text = script.read_text(encoding="utf-8")
         if ELSEWHERE.search(text):

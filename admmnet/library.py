@@ -1,4 +1,4 @@
-"""The library's face: ``run``, and what a run leaves in memory, with the ways to look at it (docs/reference.md)."""
+"""The library's face: ``run``, and what a run leaves in memory, with the ways to look at it (docs/library.md)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class RunSummary(dict[str, Any]):
-    """Content of summary.json (docs/run-folder.md); called, it is the closing table as text."""
+    """Content of summary.json (docs/ledger.md); called, it is the closing table as text."""
 
     def __init__(self, content: Mapping[str, Any], folder: Path) -> None:
         super().__init__(content)
@@ -88,7 +88,7 @@ class RunResult:
         return pd.read_csv(self.folder / "metrics.csv")
 
     def plot(self, file: str | Path | None = None, **options: Any) -> Any:
-        """Draw the run: error, loss, privacy, consensus, broadcasts, graph (docs/plot.md).
+        """Draw the run: error, loss, privacy, consensus, broadcasts, graph (docs/results.md).
 
         Parameters
         ----------

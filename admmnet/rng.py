@@ -2,7 +2,7 @@
 
 Seeded streams are PCG64 keyed by (seed, agent, purpose), so the numbers are the same on every transport
 and for every number of processes. Private streams are ChaCha20 under a fresh 256-bit key that is kept
-nowhere. See docs/privacy.md, "Noise".
+nowhere. See docs/proofs.md, "Noise".
 """
 
 from __future__ import annotations

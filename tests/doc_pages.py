@@ -7,8 +7,6 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.md"))
-"""Carried out as they stand, by tests/processes/test_examples.py."""
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "topologies" / "README.md"]
 MODULES = sorted((ROOT / "admmnet").rglob("*.py"))
 
@@ -26,8 +24,22 @@ def page(file: str) -> str:
     return text(ROOT / "docs" / file)
 
 
+EXAMPLE = re.compile(r"^<!-- example -->\n(.*?)^<!-- end of example -->\n", re.DOTALL | re.MULTILINE)
+
+
+def examples(path: Path) -> str:
+    """Return the parts of a page that tests/processes/test_examples.py carries out as they stand."""
+    return "\n".join(EXAMPLE.findall(text(path)))
+
+
+def fenced(text: str, language: str) -> list[str]:
+    """Return the blocks of a text in a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
 def blocks(path: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", text(path), re.DOTALL | re.MULTILINE)
+    """Return the blocks of a page in a language, but those of its examples."""
+    return fenced(EXAMPLE.sub("", text(path)), language)
 
 
 def prose(path: Path) -> str:

@@ -1,7 +1,7 @@
 """What an attacker learns of a mechanism in trials: a lower bound on epsilon, beside what is proven.
 
 Two worlds differ in one record, the canary. A trial runs the mechanism in one of them and reduces all that is seen
-to a score; how well scores tell the worlds apart bounds epsilon from below (docs/privacy.md, "Auditing").
+to a score; how well scores tell the worlds apart bounds epsilon from below (docs/proofs.md, "Auditing").
 """
 
 from __future__ import annotations

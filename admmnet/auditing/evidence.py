@@ -2,7 +2,7 @@
 
 Each is the logarithm of the likelihood ratio of the answer, world 1 over world 0, where both worlds' records are known:
 exact where the loss has no curvature, up to the noise that hides a solve's error. A score need not be exact for a bound
-to hold, only to be strong (docs/privacy.md, "Auditing").
+to hold, only to be strong (docs/proofs.md, "Auditing").
 """
 
 from __future__ import annotations

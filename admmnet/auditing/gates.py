@@ -1,6 +1,6 @@
 """Gates alone, asked through the door: mechanisms to audit.
 
-The relation is replace-one. Public inputs are the auditor's, as docs/privacy.md, sec. 1, allows everybody else.
+The relation is replace-one. Public inputs are the auditor's, as docs/proofs.md, sec. 1, allows everybody else.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class HeldQuestions:
 
     @cached_property
     def event(self) -> AboveThreshold:
-        """What a start charges: its two parts as docs/privacy.md, Theorem 9, balances them."""
+        """What a start charges: its two parts as docs/proofs.md, Theorem 9, balances them."""
         first = self.epsilon / (1.0 + 2.0 ** (2.0 / 3.0))
         return AboveThreshold(_fall_sensitivity(), first, self.epsilon - first)
 

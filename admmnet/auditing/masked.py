@@ -1,4 +1,4 @@
-"""Masked sums on an integer grid, asked for through the door: mechanisms to audit (docs/privacy.md, Theorem 23)."""
+"""Masked sums on an integer grid, asked for through the door: mechanisms to audit (docs/proofs.md, Theorem 23)."""
 
 from __future__ import annotations
 

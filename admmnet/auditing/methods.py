@@ -2,7 +2,7 @@
 
 Agent 0 holds the canary. The auditor knows all other records, sends what the neighbour says (or what the others add to
 a sum), and so keeps the agent's point where the canary and its replacement pull apart with all their slope and where
-no curvature is left: docs/privacy.md, sec. 1, allows everybody else that much.
+no curvature is left: docs/proofs.md, sec. 1, allows everybody else that much.
 """
 
 from __future__ import annotations

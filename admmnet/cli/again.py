@@ -1,4 +1,4 @@
-"""The starts of one agent's run in one process: each but the last has ended by a fault (docs/starts.md)."""
+"""The starts of one agent's run in one process: each but the last has ended by a fault (docs/protocol.md)."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 TABLES = ("problem", "algorithm", "baseline", "privacy")
 """Tables whose settings an audit has; data and network are the auditor's."""
-MASKED = ("trust", "colluders", "spare_attempts")
+MASKED = ("trust", "colluders")
 """Settings of masked sums, which are audited by another command."""
 GIVEN = {"seed", "simulate"}
 """Settings of other tables: the trials' seed, and what an audit always is."""

@@ -158,7 +158,7 @@ def pays_for(mechanisms: Sequence[str], *, gated: bool) -> list[str]:
     """What each charge of a plan pays for, in order.
 
     Gaussian noise on a vector has three uses. Behind an objective's noise it hides how exactly the solve was made
-    (docs/privacy.md, Theorem 4); as a plan's first charge it is all the noise of the vector that is sent; else, of
+    (docs/proofs.md, Theorem 4); as a plan's first charge it is all the noise of the vector that is sent; else, of
     a method with a gate, it is that of the gate's questions.
     """
     found = []

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +48,15 @@ def started(command: Sequence[str], folder: Path, restarts: int) -> int:
     """Start ranks, again while they fail, and return the exit code; KeyboardInterrupt, of SIGTERM too, ends them."""
     for start in range(restarts + 1):
         shutil.rmtree(folder, ignore_errors=True)
+        held = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))  # until they can be passed on
+        let = partial(signal.pthread_sigmask, signal.SIG_SETMASK, held)
         try:  # in a group of its own: Ctrl-C at the terminal reaches this process alone, which passes it on
-            launcher = subprocess.Popen(command, stdin=subprocess.DEVNULL, process_group=0)
+            launcher = subprocess.Popen(command, stdin=subprocess.DEVNULL, process_group=0, preexec_fn=let)
         except OSError as error:
+            let()
             raise RequestError(f"{command[0]}: {error.strerror}; install admmnet[mpich], or give --mpirun") from None
         try:
+            let()
             fallen = _fallen(launcher.pid, folder)
             code = launcher.wait()
         except KeyboardInterrupt as error:

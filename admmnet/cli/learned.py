@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from admmnet.errors import RequestError, counted
-from admmnet.privacy.network.account import Learned, totals
+from admmnet.privacy.network.account import Learned, extremes
 from admmnet.record.format import epsilon
 from admmnet.record.network import Found, Network
 from admmnet.record.verdict import ModeFacts
@@ -31,7 +31,7 @@ def lines_of(network: Network | str, found: Found | None, mode: ModeFacts | None
     if isinstance(network, str) or found is None:
         yield f"network:    -   ({network})"
         return
-    whole, size = totals(found.learned), len(found.learned[0].observers)
+    whole, size = extremes(found.learned), len(found.learned[0].observers)
     who = "one other agent alone" if size == 1 else f"{size} others together"
     parts = [
         f"{epsilon(value)} ({name})"
@@ -51,7 +51,7 @@ def facts_of(network: Network | str, found: Found | None, mode: ModeFacts | None
     how = {} if mode is None else {"mode": mode.mode, "seeded": mode.seeded}
     if isinstance(network, str) or found is None:
         return how | {"network": None, "reason": network}
-    whole = totals(found.learned)
+    whole = extremes(found.learned)
     return how | {
         "theorem": network.theorem,
         "transport": network.transport,

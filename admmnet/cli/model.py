@@ -19,7 +19,7 @@ TOP = 20
 
 @click.group(no_args_is_help=False)
 def model() -> None:
-    """Coefficients of a saved model beside the noise in them; files of it for other programs (docs/model.md)."""
+    """Coefficients of a saved model beside the noise in them; files of it for other programs (docs/results.md)."""
 
 
 @model.command()
@@ -73,7 +73,7 @@ def _noise_words(noise: dict[str, Any]) -> str:
         return f"{'no figure' if noise['known'] == 'no' else 'none'}: {noise['reason']}"
     return (
         f"standard deviation of what privacy added to a coefficient ({noise['known']}), {noise['reason']} of "
-        "docs/algorithms.md"
+        "docs/methods.md"
     )
 
 

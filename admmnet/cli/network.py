@@ -25,7 +25,7 @@ _HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0
 
 @click.group(no_args_is_help=False)
 def network() -> None:
-    """Make the network file and the keys of agents on several hosts (docs/hosts.md, docs/members.md)."""
+    """Make the network file and the keys of agents on several hosts (docs/hosts.md, docs/hosts.md)."""
 
 
 @network.command()

@@ -16,7 +16,7 @@ _SEED = click.option("--seed", type=click.IntRange(min=0), default=0, metavar="N
 
 @click.group(no_args_is_help=False)
 def topology() -> None:
-    """Make and inspect graphs of agents: files, or specs such as ring:5 (docs/topologies.md)."""
+    """Make and inspect graphs of agents: files, or specs such as ring:5 (docs/simulate.md)."""
 
 
 @topology.command()

@@ -1,4 +1,4 @@
-"""What ``auto`` means for delta: docs/defaults.md."""
+"""What ``auto`` means for delta: docs/methods.md."""
 
 from __future__ import annotations
 

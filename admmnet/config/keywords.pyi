@@ -94,7 +94,6 @@ class Settings(TypedDict, total=False):
     growth: float | Literal["auto"]
     gamma: float | Literal["auto"]
     step_size: float | Literal["auto"]
-    spare_attempts: int | Literal["auto"]
     clip_norm: float | None
     gossip_steps: int
     mixing: str

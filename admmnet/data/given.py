@@ -1,4 +1,4 @@
-"""Records that a caller holds in memory: encoded, drawn and dealt as those of files are (docs/estimators.md)."""
+"""Records that a caller holds in memory: encoded, drawn and dealt as those of files are (docs/library.md)."""
 
 from __future__ import annotations
 

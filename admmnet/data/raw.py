@@ -1,4 +1,4 @@
-"""Columns as they come, for encodings that are measured before the first round: docs/algorithms.md, section 12.
+"""Columns as they come, for encodings that are measured before the first round: docs/methods.md, section 12.
 
 Kinds are declared, so that the width follows from the schema alone. No number makes a record refused: what is none is
 missing. Columns whose scale says more than a line become features as declared.

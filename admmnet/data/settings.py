@@ -207,7 +207,7 @@ UNEQUAL, MOST_UNEQUAL = "zipf:1.5", 100
 
 
 def parse_split(text: str) -> Split:
-    """Parse the forms of `--split`: docs/data.md, "Shards"."""
+    """Parse the forms of `--split`: docs/data.md, "Splits"."""
     kind, _, rest = text.partition(":")
     if text in ("auto", "iid", SHARDS):
         return Split(cast("Literal['auto', 'iid', 'shards']", text))

@@ -1,4 +1,4 @@
-"""Estimators around the methods of a network, on arrays: docs/estimators.md.
+"""Estimators around the methods of a network, on arrays: docs/library.md.
 
 The rows go to agents of one process, which learn as those of a run do; nothing but the model is kept.
 """

@@ -1,4 +1,4 @@
-"""Estimators in the manner of scikit-learn around single-site methods: docs/estimators.md."""
+"""Estimators in the manner of scikit-learn around single-site methods: docs/library.md."""
 
 from __future__ import annotations
 

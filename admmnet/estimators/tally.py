@@ -1,4 +1,4 @@
-"""Private fits of this process on the same rows, added up in memory (docs/estimators.md, "Many fits").
+"""Private fits of this process on the same rows, added up in memory (docs/library.md, "Many fits").
 
 Worker processes count their own fits. Nothing of a tally is written, and the key of its hashes is kept nowhere.
 """

@@ -1,4 +1,4 @@
-"""What receipts show: who forged a ledger or rolled it back, or told agents different things (docs/members.md)."""
+"""What receipts show: who forged a ledger or rolled it back, or told agents different things (docs/hosts.md)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from admmnet.identity.keys import verify
 from admmnet.identity.receipts import NOTHING, Receipt, fault_of, hash_of, of_line
 from admmnet.privacy.ledger.checks import TOLERANCE
 from admmnet.privacy.ledger.lines import digest
+from admmnet.record.file_forms import Beginning, Identities
 from admmnet.record.folder import SUMMARY, sha256
-from admmnet.record.forms import Beginning, Identities, Summary
+from admmnet.record.forms import Summary
 from admmnet.transport.hosts.network import Network
 
 _FILE = re.compile(r"agent-(\d{3,})\.jsonl")

@@ -1,4 +1,4 @@
-"""Who takes part in a run, under which signing keys, and the name of this start (docs/members.md)."""
+"""Who takes part in a run, under which signing keys, and the name of this start (docs/hosts.md)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def agree(world: World, owners: Sequence[Sequence[int]]) -> Members:
             if said != run:
                 raise RunError(
                     f"agent {agents[0]} has another name for this run than agent {mine[0]}: somebody between them "
-                    "has told different numbers or keys to different agents; see docs/members.md"
+                    "has told different numbers or keys to different agents; see docs/hosts.md"
                 )
 
     names = world.gather(run)

@@ -1,4 +1,4 @@
-"""Values over seeds: means and spreads, and which differences are clear (docs/reproduction.md, "Words")."""
+"""Values over seeds: means and spreads, and which differences are clear (docs/reproduction.md, "In short")."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ Worst = Mapping[int, Totals]
 
 
 def composed(parts: Sequence[Totals]) -> Totals:
-    """Sum of the totals of several runs on the same records (docs/privacy.md, Theorem 5)."""
+    """Sum of the totals of several runs on the same records (docs/proofs.md, Theorem 5)."""
     total = copy(added(parts))
     total.alone = None  # the choice is a continuation: each would have to be within delta by itself
     return total

@@ -1,6 +1,6 @@
 """The virtual clock: what rounds would have taken where computing and sending take time. Nothing sleeps.
 
-docs/algorithms.md eq. (38); docs/trouble.md.
+docs/methods.md eq. (38); docs/simulate.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How long computing and sending take, and the random numbers of simulated trouble (docs/trouble.md)."""
+"""How long computing and sending take, and the random numbers of simulated trouble (docs/simulate.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simulated trouble: agents that are away, edges that come and go, messages that are lost (docs/trouble.md).
+"""Simulated trouble: agents that are away, edges that come and go, messages that are lost (docs/simulate.md).
 
 All of it is a public, seeded function of the round, the same at every process, and independent of the records.
 It is the receiver that ignores what a round's trouble has lost, so every transport carries the same messages.
@@ -63,7 +63,7 @@ class RoundFaults:
 
 
 class MessageLoss:
-    """Gilbert-Elliott chains, one a link, docs/algorithms.md eq. (37); independent losses if ``burst`` is 1.
+    """Gilbert-Elliott chains, one a link, docs/methods.md eq. (37); independent losses if ``burst`` is 1.
 
     A round's uniform number u makes a link lossy if u < enter, clears it if u >= stay, and leaves it alone in
     between. So the state of any round follows from the last few rounds, and nothing needs to be stored. ``drop`` is

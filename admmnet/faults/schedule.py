@@ -1,4 +1,4 @@
-"""Graphs that take turns, from a text file (docs/trouble.md): each line gives rounds and their graph."""
+"""Graphs that take turns, from a text file (docs/simulate.md): each line gives rounds and their graph."""
 
 from __future__ import annotations
 

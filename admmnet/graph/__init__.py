@@ -1,6 +1,6 @@
 """Networks of agents: built from a spec, read from a file, checked, written and described.
 
-A network is a simple, undirected, connected graph whose nodes are the agents 0..N-1; see docs/topologies.md.
+A network is a simple, undirected, connected graph whose nodes are the agents 0..N-1; see docs/simulate.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Public spanning trees: a function of the graph alone, the same at every process (docs/algorithms.md, eq. (90))."""
+"""Public spanning trees: a function of the graph alone, the same at every process (docs/methods.md, eq. (90))."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What touches records: holders, the door, measurements. Nothing here imports a method, a transport or a setting.
 
-The trusted base is listed file by file in docs/privacy.md, "The boundary".
+The trusted base is listed file by file in docs/proofs.md, "The boundary".
 """
 
 from admmnet.holder.answers import NO, REFUSED, Answer, Ask, Asking, Cost, Released

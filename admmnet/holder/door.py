@@ -1,4 +1,4 @@
-"""The door: the one thing that answers measurements with records (docs/privacy.md, "The boundary").
+"""The door: the one thing that answers measurements with records (docs/proofs.md, "The boundary").
 
 What is public of the records, and what stays behind the door. How a question is answered: ``block_door``.
 """
@@ -176,7 +176,7 @@ def _agree(holder: Holder, loss: Loss) -> None:
     if not isinstance(holder, SimulatedHolder) and not type(loss).__module__.startswith("admmnet."):
         raise RequestError(
             f"the {loss.name} loss says tabled = False, so its code would see records, which it may in simulations "
-            "alone: take a loss that can be tabled (docs/losses.md)"
+            "alone: take a loss that can be tabled (docs/methods.md)"
         )
     if holder.task not in tasks_of(loss):
         raise RequestError(

@@ -1,4 +1,4 @@
-"""Raw records and the map that makes rows of them, once it was released (docs/privacy.md, Theorem 29)."""
+"""Raw records and the map that makes rows of them, once it was released (docs/proofs.md, Theorem 29)."""
 
 from __future__ import annotations
 

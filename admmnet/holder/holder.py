@@ -1,4 +1,4 @@
-"""Holders of records: the only way in, and what the theorems ask of rows and labels (docs/privacy.md, sec. 1).
+"""Holders of records: the only way in, and what the theorems ask of rows and labels (docs/proofs.md, sec. 1).
 
 Whoever has a ``Holder`` can count its records and put it behind a ``Door``; nothing here hands out a row, a label or
 a number computed from them. ``SimulatedHolder`` does, for public data and simulations alone.

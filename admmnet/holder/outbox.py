@@ -1,6 +1,6 @@
 """Answers of an agent's door by round, given again where a later start of the run repeats the round.
 
-Nothing is repeated but to the question that was asked, and nothing is asked twice: docs/privacy.md, Theorem 30.
+Nothing is repeated but to the question that was asked, and nothing is asked twice: docs/proofs.md, Theorem 30.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The problem of single-site methods: losses, primal, dual.
 
-With N records x_i (rows of X, ||x_i|| <= 1) and labels y_i, P(theta) is docs/baselines.md (40) and D(alpha)
+With N records x_i (rows of X, ||x_i|| <= 1) and labels y_i, P(theta) is docs/methods.md (40) and D(alpha)
 is (41), both to be minimised; P + D is the duality gap, 0 or more, and theta = X^T alpha / (lambda N).
 X is a dense float64 array in C order or a scipy.sparse CSR matrix; whatever is (d,) or (N,) is dense.
 """
@@ -87,12 +87,12 @@ class Problem:
         return self.regularisation * self.records
 
     def primal(self, theta: Vector) -> float:
-        """P(theta) of docs/baselines.md (40), in the loss's unit; theta of shape (d,)."""
+        """P(theta) of docs/methods.md (40), in the loss's unit; theta of shape (d,)."""
         losses = self.loss.value(self.X @ theta, self.y)
         return float(np.mean(losses) + 0.5 * self.regularisation * (theta @ theta))
 
     def dual(self, alpha: Vector, theta: Vector) -> float:
-        """D(alpha) of docs/baselines.md (41); +inf where alpha is infeasible. theta is ``point(alpha)``."""
+        """D(alpha) of docs/methods.md (41); +inf where alpha is infeasible. theta is ``point(alpha)``."""
         loss: Any = self.loss  # these three have conjugates
         conjugates = loss.conjugate(-alpha, self.y)
         return float(np.mean(conjugates) + 0.5 * self.regularisation * (theta @ theta))

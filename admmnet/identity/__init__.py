@@ -1,1 +1,1 @@
-"""Who says what: signing keys of agents, and statements that anybody can hold them to (docs/members.md)."""
+"""Who says what: signing keys of agents, and statements that anybody can hold them to (docs/hosts.md)."""

@@ -1,4 +1,4 @@
-"""Ed25519 keys of agents (RFC 8032), and what exactly is signed with them (docs/members.md, docs/hosts.md)."""
+"""Ed25519 keys of agents (RFC 8032), and what exactly is signed with them (docs/hosts.md, docs/hosts.md)."""
 
 from __future__ import annotations
 

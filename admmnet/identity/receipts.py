@@ -1,4 +1,4 @@
-"""What an agent signs in every round: what it said, and where its ledger stood (docs/members.md, "Receipts").
+"""What an agent signs in every round: what it said, and where its ledger stood (docs/hosts.md, "Receipts").
 
 Pure: bytes in, values out. Receipts of one agent and start are chained by their hashes, so that one signature that was
 verified covers all before it.

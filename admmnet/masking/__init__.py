@@ -1,4 +1,4 @@
-"""Pairwise masks that cancel in a sum: who shares one with whom, and the words (docs/privacy.md, Theorem 23)."""
+"""Pairwise masks that cancel in a sum: who shares one with whom, and the words (docs/proofs.md, Theorem 23)."""
 
 from admmnet.masking.masks import Attempt, MaskKey, Masks, start_of
 from admmnet.masking.partners import partners_of

@@ -1,4 +1,4 @@
-"""Keys of a start, and the words that two agents add and subtract (docs/privacy.md, Theorem 23).
+"""Keys of a start, and the words that two agents add and subtract (docs/proofs.md, Theorem 23).
 
 X25519 (RFC 7748) made new at each start of a process, HKDF and HMAC with SHA-256 (RFC 5869, RFC 2104), ChaCha20 (RFC
 8439).

@@ -1,4 +1,4 @@
-"""Decentralised consensus ADMM without privacy: docs/algorithms.md, sec. 1, eqs. (3) and (4)."""
+"""Decentralised consensus ADMM without privacy: docs/methods.md, sec. 1, eqs. (3) and (4)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Points of error that noise is expected to cost, and which method loses fewer: from public facts, before the run.
 
-The constants are measured on validation parts of training records: docs/defaults.md, "Where noise drowns a method".
+The constants are measured on validation parts of training records: docs/methods.md, "Where noise drowns a method".
 """
 
 from __future__ import annotations

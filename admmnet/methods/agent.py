@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -48,7 +48,7 @@ class AgentPlan:
     proximal: float = 0.0
     """ADMM penalty; lambda/N, the agent's share of the regulariser; weight of its self-term."""
     weight: float = 1.0
-    """w_i of its mean loss, docs/algorithms.md (60)."""
+    """w_i of its mean loss, docs/methods.md (60)."""
     convexity: float = 0.0
     """m / w_i, m the least convexity of its objectives over the run."""
     noise: Any = None
@@ -108,9 +108,9 @@ class Agent:
         """Question of a kind with these numbers; ``AgentRows`` has one of many agents."""
         return kind(*numbers, **more)
 
-    def each(self, key: Callable[[Agent], Hashable], make: Callable[[Agent], Measurement]) -> Any:
-        """Question that is made for an agent, the same where the ``key`` is; ``AgentRows`` has one of many agents."""
-        return make(self)
+    def each(self, key: Callable[[Agent], tuple[Any, ...]], make: Callable[..., Measurement]) -> Any:
+        """Question that is made of an agent's ``key``; ``AgentRows`` has one of many agents."""
+        return make(*key(self))
 
     @property
     def convexity(self) -> float:

@@ -1,6 +1,6 @@
 """What agents take from several vectors at once: their mean, perhaps without those that stand far from the others.
 
-docs/algorithms.md, eq. (100); what that survives and costs: docs/robust.md.
+docs/methods.md, eq. (100); what that survives and costs: docs/hosts.md.
 """
 
 from __future__ import annotations

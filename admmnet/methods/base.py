@@ -1,4 +1,4 @@
-"""What a method is: one immutable instance a run, its state a dataclass an agent (docs/algorithms.md).
+"""What a method is: one immutable instance a run, its state a dataclass an agent (docs/methods.md).
 
 A method sees public values alone. It asks the agent's door for what it needs of the records, and is told what
 everybody may know: see ``admmnet.holder``.

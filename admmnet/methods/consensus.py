@@ -1,8 +1,8 @@
-"""Decentralised consensus ADMM around one agent, docs/algorithms.md eqs. (3), (4), (35), (36).
+"""Decentralised consensus ADMM around one agent, docs/methods.md eqs. (3), (4), (35), (36).
 
 Only released vectors enter: ``theta`` is what the agent itself last broadcast, ``heard`` what its neighbours did.
-Privacy rests on that (docs/privacy.md, Theorem 3): the duals and the penalty are public. Simulated trouble
-(docs/trouble.md) is public too, and leaves the convexity as it is.
+Privacy rests on that (docs/proofs.md, Theorem 3): the duals and the penalty are public. Simulated trouble
+(docs/simulate.md) is public too, and leaves the convexity as it is.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PLAIN_REGULARISATION = 1e-4
 """Default of the forms that need none for privacy, other than the proven ones (0)."""
 
 HINGE_WIDTH = 1.0
-"""Half-width of the smoothed hinge that is the loss of the proven forms: docs/defaults.md."""
+"""Half-width of the smoothed hinge that is the loss of the proven forms: docs/methods.md."""
 
 
 class Consensus:
@@ -198,7 +198,7 @@ class ConsensusMethod(Method):
         few = sum(graph.degree(i) < JUDGED - 1 for i in graph)
         unsafe = f"; {few} agents have less than 3 neighbours, of which one can move them at will"
         kept = f"aggregate = {self.aggregate}: each agent keeps a model of its own{unsafe if few else ''}"
-        return (f"{kept} (docs/robust.md)",)
+        return (f"{kept} (docs/hosts.md)",)
 
     def wanted_convexity(self, agent: int) -> float:
         """Convexity that suits an agent's noise, eq. (20): of forms whose penalty or self-term may be ``auto``."""

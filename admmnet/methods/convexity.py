@@ -1,4 +1,4 @@
-"""How convex an agent's objective should be: docs/algorithms.md, eqs. (19)-(21); docs/defaults.md gives figures."""
+"""How convex an agent's objective should be: docs/methods.md, eqs. (19)-(21); docs/methods.md gives figures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def balanced_convexity(noise: float, radius: float, agents: int) -> float:
 def least_convexity(rho: float, releases: int, records: float, curvature: float, delta: float) -> float:
     """Convexity below which curvature would eat the budget, eq. (20).
 
-    Condition (L) of docs/privacy.md Theorem 3 at the order where zCDP with this rho is converted, solved for
+    Condition (L) of docs/proofs.md Theorem 3 at the order where zCDP with this rho is converted, solved for
     kappa, with a margin.
     """
     each, lam = rho / releases, math.sqrt(math.log(1.0 / delta) / rho)

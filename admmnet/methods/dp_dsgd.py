@@ -1,4 +1,4 @@
-"""Noisy decentralised gradient descent over a gossip matrix: docs/algorithms.md, eqs. (108), (109).
+"""Noisy decentralised gradient descent over a gossip matrix: docs/methods.md, eqs. (108), (109).
 
 Lian et al. 2017 (D-PSGD) with Metropolis weights (Xiao, Boyd, Lall 2005) and the per-record clipping, sampling and
 noise of DP-SGD (Abadi et al. 2016). What is sent is what is released: theta_i.

@@ -1,6 +1,6 @@
 """DVP, dual variable perturbation: Zhang, Zhu 2017, as Ding et al. 2020 compare with it.
 
-docs/algorithms.md, sec. 6 eqs. (25)-(28).
+docs/methods.md, sec. 6 eqs. (25)-(28).
 """
 
 from __future__ import annotations

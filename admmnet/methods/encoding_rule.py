@@ -1,4 +1,4 @@
-"""Whether records are measured before the first round, from public facts alone: docs/algorithms.md, (117) to (119)."""
+"""Whether records are measured before the first round, from public facts alone: docs/methods.md, (117) to (119)."""
 
 from __future__ import annotations
 

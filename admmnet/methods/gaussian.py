@@ -1,6 +1,6 @@
-"""DVP, M-ADMM and R-ADMM with Gaussian noise in place of K(a): docs/algorithms.md, sec. 6 eq. (107).
+"""DVP, M-ADMM and R-ADMM with Gaussian noise in place of K(a): docs/methods.md, sec. 6 eq. (107).
 
-What the noise brings, apart from what the method brings. Proof: docs/privacy.md, Theorem 3 (Gaussian forms of the
+What the noise brings, apart from what the method brings. Proof: docs/proofs.md, Theorem 3 (Gaussian forms of the
 rivals). The published form is the papers' algorithm with their constants and calibrates by the same proof.
 """
 

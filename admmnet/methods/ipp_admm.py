@@ -1,6 +1,6 @@
 """IPP-ADMM: a gate decides whether an agent speaks. Ding et al. 2020, Algorithm 2, and its proven form.
 
-docs/algorithms.md, sec. 3 eqs. (13)-(15) as published; sec. 5 eqs. (22), (23) proven.
+docs/methods.md, sec. 3 eqs. (13)-(15) as published; sec. 5 eqs. (22), (23) proven.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ JOINING = ("auto", "joining")
 """Values of ``gate`` with which agents join a core."""
 GATE_RADIUS, LOSS_CLIP, PRINTED = 5.0, 2.0, "printed"
 Q_MIN = 0.005
-"""Fall of the average loss worth a broadcast, docs/algorithms.md eq. (23)."""
+"""Fall of the average loss worth a broadcast, docs/methods.md eq. (23)."""
 
 
 @dataclass(frozen=True, kw_only=True)

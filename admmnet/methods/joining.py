@@ -1,6 +1,6 @@
 """The joining gate: the largest agents speak from the first round, the others where they are needed.
 
-docs/algorithms.md, eqs. (80)-(89); docs/privacy.md, Theorem 22.
+docs/methods.md, eqs. (80)-(89); docs/proofs.md, Theorem 22.
 """
 
 from __future__ import annotations

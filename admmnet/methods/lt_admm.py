@@ -1,4 +1,4 @@
-"""Local training with ADMM: docs/algorithms.md, eqs. (121), (122). LT-ADMM-DP (Ren et al. 2026).
+"""Local training with ADMM: docs/methods.md, eqs. (121), (122). LT-ADMM-DP (Ren et al. 2026).
 
 Between two broadcasts an agent takes several noisy gradient steps. Noise, clipping and sampling are those of dp-dsgd.
 """
@@ -20,7 +20,7 @@ from admmnet.settings import Auto, setting
 from admmnet.types import Matrix, Vector
 
 STABLE, TAKEN = 4.0 / 3.0, 0.5
-"""Bound below which s = tau beta rho max|N_i| must be, and what is taken: docs/algorithms.md has the reason."""
+"""Bound below which s = tau beta rho max|N_i| must be, and what is taken: docs/methods.md has the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class LTSettings(DSGDSettings):
     edge_step: float | Auto = setting(
         "auto",
         "algorithm",
-        "weight of lt-admm's edges in a local step; auto: s = 1/2 of docs/algorithms.md",
+        "weight of lt-admm's edges in a local step; auto: s = 1/2 of docs/methods.md",
         within="(0, 1e+06]",
         tunable=True,
     )

@@ -1,6 +1,6 @@
 """M-ADMM, penalty perturbation: Zhang, Khalili, Liu 2018a, as Ding et al. 2020 compare with it.
 
-docs/algorithms.md, sec. 6 eqs. (25), (26), (29), (30).
+docs/methods.md, sec. 6 eqs. (25), (26), (29), (30).
 """
 
 from __future__ import annotations

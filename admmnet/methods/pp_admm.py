@@ -1,6 +1,6 @@
 """PP-ADMM: every round a perturbed minimiser is broadcast. Ding et al. 2020, Algorithm 1, and its proven form.
 
-docs/algorithms.md, sec. 2 eqs. (5)-(13) as published; sec. 5 eqs. (16)-(21) proven.
+docs/methods.md, sec. 2 eqs. (5)-(13) as published; sec. 5 eqs. (16)-(21) proven.
 """
 
 from __future__ import annotations

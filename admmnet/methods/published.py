@@ -1,4 +1,4 @@
-"""Parameters of PP-ADMM and IPP-ADMM as published: Ding et al. 2020, docs/algorithms.md eqs. (8)-(14).
+"""Parameters of PP-ADMM and IPP-ADMM as published: Ding et al. 2020, docs/methods.md eqs. (8)-(14).
 
 The paper leaves one degree of freedom, rho_total. Its own arithmetic takes epsilon^2/(4 ln(1/delta)); calibration by
 the proven accountant takes the largest rho_total whose proven worst case keeps the promise, all else as in the paper.

@@ -1,6 +1,6 @@
 """R-ADMM, recycled ADMM: Zhang, Khalili, Liu 2018b, as Ding et al. 2020 compare with it.
 
-docs/algorithms.md, sec. 6 eqs. (25), (26), (30)-(33).
+docs/methods.md, sec. 6 eqs. (25), (26), (30)-(33).
 """
 
 from __future__ import annotations

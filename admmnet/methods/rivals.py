@@ -1,4 +1,4 @@
-"""What DVP, M-ADMM and R-ADMM share: pure epsilon a round, docs/algorithms.md, sec. 6 eqs. (25)-(27), (30).
+"""What DVP, M-ADMM and R-ADMM share: pure epsilon a round, docs/methods.md, sec. 6 eqs. (25)-(27), (30).
 
 Every round that reads records is pure epsilon, plus a little Gaussian noise for the inexact solve. One degree of
 freedom, a nominal zCDP budget that those rounds share equally. ``published`` takes what the papers' arithmetic

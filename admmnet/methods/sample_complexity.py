@@ -1,4 +1,4 @@
-"""How many records the published PP-ADMM asks for: Ding et al. 2020, Theorems 3.4 and 3.5, docs/algorithms.md (110).
+"""How many records the published PP-ADMM asks for: Ding et al. 2020, Theorems 3.4 and 3.5, docs/methods.md (110).
 
 The theorems leave a constant V open, and two more, a and Delta^(t+1) >= 0, which are taken to be 0: what is computed
 is the least that they can ask for, as a multiple of V, and the excess loss below which they promise nothing.

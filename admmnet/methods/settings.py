@@ -36,7 +36,7 @@ class MethodSettings(ProblemSettings, PrivacySettings):
     rounds: int | Auto = setting(
         "auto",
         "algorithm",
-        "rounds T; auto: by the rule of docs/defaults.md, 30 if published, 100 for admm",
+        "rounds T; auto: by the rule of docs/methods.md, 30 if published, 100 for admm",
         within="[1, 1e+06]",
         scope="network",
         everyday=13,
@@ -111,24 +111,6 @@ class StepSettings(MethodSettings):
         within="(0, 1e+09]",
         tunable=True,
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class SumSettings(MethodSettings):
-    """What methods have whose agents add up sums over their records."""
-
-    spare_attempts: int | Auto = setting(
-        "auto",
-        "privacy",
-        "with --trust masked: how many sums may be void, because an agent fails on the way, and tried again; auto: 2, "
-        "of ssp 0",
-        within="[0, 1e+06]",
-    )
-
-    def check(self) -> None:
-        """Check that spare attempts come with masks."""
-        if self.trust != "masked" and self.spare_attempts != "auto":
-            raise RequestError("spare_attempts goes with trust = 'masked': give that, or leave it out")
 
 
 @dataclass(frozen=True, kw_only=True)

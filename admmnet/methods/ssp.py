@@ -1,4 +1,4 @@
-"""Sufficient statistics: one noisy sum of moments and a ridge solve. docs/algorithms.md, eqs. (75)-(77).
+"""Sufficient statistics: one noisy sum of moments and a ridge solve. docs/methods.md, eqs. (75)-(77).
 
 After Wang 2018, "Revisiting differentially private linear regression" (SSP; AdaSSP chooses its ridge privately, which
 costs budget; here it follows from the public noise).
@@ -17,7 +17,7 @@ from admmnet.holder.answers import Asking
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.sums import MomentSum
 from admmnet.methods.base import Agent, Facts, ModelState, filled
-from admmnet.methods.settings import Given, MethodSettings, SumSettings
+from admmnet.methods.settings import Given, MethodSettings
 from admmnet.methods.sums import FINEST, SumMethod, moments
 from admmnet.settings import Auto, setting
 from admmnet.types import Integers, Matrix, Total, Vector
@@ -25,11 +25,11 @@ from admmnet.types import Integers, Matrix, Total, Vector
 RIDGE = 0.75
 """Ridge over sigma sqrt(d), half the typical norm of the second moments' noise, eq. (77)."""
 SENSITIVITY = 2.0
-"""Of the moments, docs/privacy.md Theorem 21."""
+"""Of the moments, docs/proofs.md Theorem 21."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class MomentSettings(SumSettings):
+class MomentSettings(MethodSettings):
     """Settings of its own."""
 
     ridge: float | Auto = setting(
@@ -42,7 +42,6 @@ class SSP(SumMethod):
 
     name = "ssp"
     Settings = MomentSettings
-    spare = 0
     losses: ClassVar[dict[str, str]] = dict.fromkeys(("binary", "classes", "real"), "squared")
 
     def __init__(self, settings: MethodSettings, facts: Facts) -> None:
@@ -98,7 +97,7 @@ class SSP(SumMethod):
 
     def _noise(self, total: Total, numbers: int = 1) -> float:
         """Typical norm of the noise in so many numbers of a total; of one its standard deviation."""
-        return SENSITIVITY * math.sqrt(self.noise_of(total.agents) * self.attempts * numbers)
+        return SENSITIVITY * math.sqrt(self.noise_of(total.agents) * self.rounds * numbers)
 
     def _parts(self, total: Total) -> tuple[Matrix, Vector, Matrix, float]:
         """First moments along the eigenvectors of the second, shape (K, d), eigenvalues, eigenvectors, and ridge."""

@@ -172,7 +172,7 @@ class CostJob(Job):
         return f"cost of choosing for {self.final.words}"
 
     def __call__(self, shelf: Any) -> Result:
-        """Compose the worst cases (docs/privacy.md, Theorem 5)."""
+        """Compose the worst cases (docs/proofs.md, Theorem 5)."""
         worst = [job.worst() for job in self.trials]
         proven, published = tuning_cost(worst, [self.final.worst()], float(self.final.config().delta))
         return {"epsilon_proven": finite(proven), "epsilon_published": finite(published)}

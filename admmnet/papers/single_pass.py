@@ -33,7 +33,7 @@ def log_places(steps: int, first: int = 300, count: int = 8) -> list[int]:
 
 @dataclass(frozen=True)
 class SongJob(Job):
-    """One pass of docs/baselines.md (55), measured by the objective on all training records.
+    """One pass of docs/methods.md (55), measured by the objective on all training records.
 
     ``batch`` is b, ``alpha`` the privacy of every record (None for no noise), ``schedule`` and ``scale`` are of
     (56), ``regularisation`` is lambda, ``seed`` of the order and of the noise.

@@ -1,4 +1,4 @@
-"""Coefficients of a saved model beside the noise in them, and what they are coefficients of (docs/model.md)."""
+"""Coefficients of a saved model beside the noise in them, and what they are coefficients of (docs/results.md)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BY_CHANCE = math.erfc(BEYOND / math.sqrt(2.0))
 
 
 def coefficients(model: Model, agent: int | None = None) -> dict[str, Any]:
-    """Facts on every coefficient, the largest first: the content of the command's `--json`, see docs/model.md.
+    """Facts on every coefficient, the largest first: the content of the command's `--json`, see docs/results.md.
 
     Errors are those of ``noise_of``.
     """

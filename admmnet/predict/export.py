@@ -1,4 +1,4 @@
-"""A saved model as one file that needs no admmnet: JSON, or numpy's archive without pickle (docs/model.md)."""
+"""A saved model as one file that needs no admmnet: JSON, or numpy's archive without pickle (docs/results.md)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROWS = {"rows": "norm 1", "none": "as they are"}
 
 
 def content(model: Model, agent: int | None = None) -> dict[str, Any]:
-    """Everything that predictions follow from, as plain values (docs/model.md).
+    """Everything that predictions follow from, as plain values (docs/results.md).
 
     RequestError if there is no such agent, or features were divided or projected after they were encoded.
     """

@@ -1,6 +1,6 @@
 """How much of a saved model's coefficients is noise: from its ledgers and settings alone.
 
-docs/algorithms.md, sec. 10 eqs. (101)-(106). No record is read, so whoever has the run folder may know it.
+docs/methods.md, sec. 10 eqs. (101)-(106). No record is read, so whoever has the run folder may know it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Noise:
 
     deviation: Vector | None  # in the shape of the model
     reason: str  # how it was found, or why there is none
-    equation: str = ""  # its number on docs/algorithms.md, if any
+    equation: str = ""  # its number on docs/methods.md, if any
 
 
 class _NoFigure(Exception):
@@ -140,7 +140,7 @@ def _require_steady(run: _Run) -> None:
     if gated and (config.method == "published" or run.value("gate") not in ("auto", "joining", "off")):
         raise _NoFigure("a gate decided in every round who spoke: no bound is known for that")
     for i, entry in run.entries.items():
-        if entry.lost_at is not None or entry.refused_at is not None:
+        if str(i) in run.summary.away or entry.refused_at is not None:
             raise _NoFigure(f"agent {i} fell silent in mid-run: no bound is known for that")
         if entry.joined_at:
             raise _NoFigure(f"agent {i} joined in round {entry.joined_at}: no bound is known for that")
@@ -244,8 +244,8 @@ def descent_response(steps: int, contraction: Vector) -> Vector:
 
 def _sums(run: _Run) -> list[float]:
     """Variance of the noise in each mean over the records of those who were in the sum, by round."""
-    if run.summary.lost:
-        raise _NoFigure("agents were lost in mid-run: no bound is known for that")
+    if run.summary.away:
+        raise _NoFigure("agents were away in mid-run: no bound is known for that")
     variance, records = defaultdict[int, float](float), defaultdict[int, int](int)
     for i in run.ledgers:
         for round, events in run.rounds(i).items():
@@ -322,7 +322,7 @@ BOUNDS: dict[str, tuple[Bound, str]] = {
     "dp-scd": (_dual_steps, BATCHES),
     "song-sgd": (_disjoint_steps, BATCHES),
 }
-"""Bounds on the variance, and their numbers on docs/algorithms.md."""
+"""Bounds on the variance, and their numbers on docs/methods.md."""
 WITHOUT = {
     "seq-dp-scd": DUALS,
     "primal-dp-scd": "the scores that its steps go by have noise of their own, and columns were scaled by the records",

@@ -1,4 +1,4 @@
-"""Totals of what was charged, under both accountants (docs/privacy.md, sec. 6)."""
+"""Totals of what was charged, under both accountants (docs/proofs.md, sec. 6)."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Totals:
         return more
 
     def epsilon_proven(self, delta: float, *, coarse: bool = False) -> float:
-        """Epsilon of the events so far: an odometer reading (docs/privacy.md, Theorem 5); inf if unprotected.
+        """Epsilon of the events so far: an odometer reading (docs/proofs.md, Theorem 5); inf if unprotected.
 
         The best of the orders, eq. (P2), or less: by (mu^2, kappa) where every event has them; of steps on sampled
         batches by their loss distribution. ``coarse`` reads a number of steps rounded up.

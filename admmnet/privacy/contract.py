@@ -1,4 +1,4 @@
-"""What an agent's run is promised, and the ledger that keeps it (docs/privacy.md, sec. 6).
+"""What an agent's run is promised, and the ledger that keeps it (docs/proofs.md, sec. 6).
 
 A contract is made before the first round from settings, public facts and the method's plan. The door charges under it,
 the ledger's header states it, and every figure of a promise comes from it.
@@ -7,7 +7,6 @@ the ledger's header states it, and every figure of a promise comes from it.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -24,7 +23,7 @@ from admmnet.solvers.radius import tail_delta
 from admmnet.types import BEFORE
 
 STAGES = {"bounds": -3, "shape": -2, "whiten": -1}
-"""Sums before the first round, docs/algorithms.md (113) to (116), and their rounds in the ledger."""
+"""Sums before the first round, docs/methods.md (113) to (116), and their rounds in the ledger."""
 EARLIEST = min(STAGES.values())
 ROUNDING = 1e-9
 """Relative slack between what was spent and what is proven: both are sums, in different orders."""
@@ -99,7 +98,7 @@ class Contract:
 
     @property
     def delta_clipping(self) -> float | None:
-        """Most that clipped noise adds to delta, docs/privacy.md (V10); None where no noise is clipped."""
+        """Most that clipped noise adds to delta, docs/proofs.md (V10); None where no noise is clipped."""
         planned = self.filter.planned if isinstance(self.filter, Count) else ()
         exact = DiscreteGaussian | NoRecords | Unprotected
         draws = sum(count for event, count in planned if not isinstance(event, exact))
@@ -260,7 +259,7 @@ class MemoryLedger:
         return filter is None or filter.affords(self.totals, events)
 
     def refuse(self, round: int) -> None:
-        """Refuse every further charge, for good (docs/privacy.md, Theorem 5)."""
+        """Refuse every further charge, for good (docs/proofs.md, Theorem 5)."""
         if self.refused_at is None:
             self.refused_at = round
 
@@ -329,13 +328,9 @@ def charge_all(ledgers: Sequence[MemoryLedger], round: int, costs: Sequence[tupl
 
     Every ledger is there once. Equal costs are mostly one object.
     """
-    states = [(ledger.state, id(events)) for ledger, events in zip(ledgers, costs, strict=True)]
     known: dict[Hashable, tuple[Step, ...]] = {}
-    equal = Counter(states)
-    for ledger, events, state in zip(ledgers, costs, states, strict=True):
-        if equal[state] == 1:
-            ledger.charge(round, *events)
-            continue
+    for ledger, events in zip(ledgers, costs, strict=True):
+        state = ledger.state, id(events)
         if state not in known:
             known[state] = ledger._steps(round, events)
         for step in known[state]:

@@ -21,7 +21,7 @@ ORDERS: Vector = 1.0 + LAMBDAS
 def epsilon_at_orders(curve: Vector, delta: float) -> Vector:
     """Epsilon that each order certifies at this delta, shape (601,).
 
-    epsilon = D_alpha + ln(1 - 1/alpha) - ln(alpha delta)/(alpha - 1), docs/privacy.md eq. (P2); Canonne,
+    epsilon = D_alpha + ln(1 - 1/alpha) - ln(alpha delta)/(alpha - 1), docs/proofs.md eq. (P2); Canonne,
     Kamath, Steinke 2020, Proposition 12. Never below 0.
     """
     overhead = np.log(LAMBDAS) - np.log(ORDERS) - np.log(ORDERS * delta) / LAMBDAS
@@ -39,28 +39,28 @@ def best_order(curve: Vector, delta: float) -> int:
 
 
 def allowance(order: int, epsilon: float, delta: float) -> float:
-    """Most D_alpha at one fixed order that still certifies (epsilon, delta), docs/privacy.md eq. (P2) solved."""
+    """Most D_alpha at one fixed order that still certifies (epsilon, delta), docs/proofs.md eq. (P2) solved."""
     lam, alpha = float(LAMBDAS[order]), float(ORDERS[order])
     return epsilon - math.log(lam / alpha) + math.log(alpha * delta) / lam
 
 
 def loose_epsilon(rho: float, delta: float) -> float:
-    """Published conversion rho + 2 sqrt(rho ln(1/delta)), docs/privacy.md eq. (P3); Bun, Steinke 2016."""
+    """Published conversion rho + 2 sqrt(rho ln(1/delta)), docs/proofs.md eq. (P3); Bun, Steinke 2016."""
     return rho + 2.0 * math.sqrt(rho * math.log(1.0 / delta))
 
 
 def loose_rho(epsilon: float, delta: float) -> float:
-    """Published budget epsilon^2 / (4 ln(1/delta)), docs/privacy.md eq. (P4); Ding et al. 2020, Lemma 2.7."""
+    """Published budget epsilon^2 / (4 ln(1/delta)), docs/proofs.md eq. (P4); Ding et al. 2020, Lemma 2.7."""
     return epsilon * epsilon / (4.0 * math.log(1.0 / delta))
 
 
 def group_epsilon(rho: float, delta: float, size: int) -> float:
-    """Epsilon of a person with ``size`` records, docs/privacy.md Theorem 17: (P2) of size^2 rho, plain zCDP."""
+    """Epsilon of a person with ``size`` records, docs/proofs.md Theorem 17: (P2) of size^2 rho, plain zCDP."""
     return epsilon(size * size * rho * ORDERS, delta)
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    """Exact delta of Gaussian releases with sum of (Delta/sigma)^2 = mu^2, docs/privacy.md eq. (P5).
+    """Exact delta of Gaussian releases with sum of (Delta/sigma)^2 = mu^2, docs/proofs.md eq. (P5).
 
     Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu); Balle, Wang 2018, Theorem 8.
     """

@@ -30,7 +30,7 @@ Sampling: TypeAlias = Annotated[str, Meta(extra_json_schema={"enum": list(SAMPLI
 
 @dataclass(frozen=True)
 class ObjectivePerturbation:
-    """Exact minimiser of a strongly convex objective with a Gaussian linear term (docs/privacy.md, Theorem 3)."""
+    """Exact minimiser of a strongly convex objective with a Gaussian linear term (docs/proofs.md, Theorem 3)."""
 
     mechanism: ClassVar[str] = "objective-perturbation"
     sensitivity: Positive
@@ -57,7 +57,7 @@ class ObjectivePerturbation:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """A vector with added N(0, sigma^2 I) noise (docs/privacy.md, Theorem 1; of an inexact minimiser Theorem 4)."""
+    """A vector with added N(0, sigma^2 I) noise (docs/proofs.md, Theorem 1; of an inexact minimiser Theorem 4)."""
 
     mechanism: ClassVar[str] = "gaussian"
     sensitivity: Positive
@@ -73,7 +73,7 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class DiscreteGaussian:
-    """A vector on an integer grid with discrete Gaussian noise (docs/privacy.md, Theorem 19)."""
+    """A vector on an integer grid with discrete Gaussian noise (docs/proofs.md, Theorem 19)."""
 
     mechanism: ClassVar[str] = "discrete-gaussian"
     sensitivity: Positive
@@ -101,7 +101,7 @@ class DiscreteGaussian:
 
 @dataclass(frozen=True)
 class Laplace:
-    """A number with added Laplace noise, or what is computed from it, a comparison (docs/privacy.md, Theorems 2, 6)."""
+    """A number with added Laplace noise, or what is computed from it, a comparison (docs/proofs.md, Theorems 2, 6)."""
 
     mechanism: ClassVar[str] = "laplace"
     sensitivity: Positive
@@ -115,7 +115,7 @@ class Laplace:
 
 @dataclass(frozen=True)
 class AboveThreshold:
-    """One start of a held noisy threshold: any number of "no", up to the first "yes" (docs/privacy.md, Theorem 9)."""
+    """One start of a held noisy threshold: any number of "no", up to the first "yes" (docs/proofs.md, Theorem 9)."""
 
     mechanism: ClassVar[str] = "above-threshold"
     sensitivity: Positive
@@ -170,7 +170,7 @@ LEAST_PART = 12.0
 
 @dataclass(frozen=True)
 class SubsampledGaussian:
-    """Gaussian steps on sampled batches, all steps of a run together (docs/privacy.md, Theorems 10, 12)."""
+    """Gaussian steps on sampled batches, all steps of a run together (docs/proofs.md, Theorems 10, 12)."""
 
     mechanism: ClassVar[str] = "subsampled-gaussian"
     noise_multiplier: Positive

@@ -1,4 +1,4 @@
-"""Filters of a budget: nothing is drawn before its cost is known to fit (docs/privacy.md, Theorems 5 and 25)."""
+"""Filters of a budget: nothing is drawn before its cost is known to fit (docs/proofs.md, Theorems 5 and 25)."""
 
 from __future__ import annotations
 

@@ -15,28 +15,17 @@ GRID_BITS = 20
 """Released vectors are rounded to a grid of step at most sigma * 2^-GRID_BITS."""
 
 
-def gaussian_noise(rng: np.random.Generator, sigma: float, size: int) -> Vector:
-    """Draw N(0, sigma^2 I) of shape (size,): docs/privacy.md Theorem 1.
+def clipped_gaussian_rows(rngs: Sequence[np.random.Generator], sigma: float, size: int) -> Matrix:
+    """Draw N(0, sigma^2 I), shape (k, size), each row from a generator of its own: docs/proofs.md Theorem 1.
+
+    Rows have norm at most `gaussian_tail`: one is scaled back with probability 2^-128 at most, and what that adds to
+    delta is `admmnet.solvers.radius.tail_delta`.
 
     Raises
     ------
     ValueError
         If sigma is not positive and finite.
     """
-    _check("sigma", sigma)
-    return sigma * rng.standard_normal(size)
-
-
-def clipped_gaussian_noise(rng: np.random.Generator, sigma: float, size: int) -> Vector:
-    """`gaussian_noise` of norm at most `gaussian_tail`: scaled back with probability 2^-128 at most.
-
-    Noise that enters a local problem is drawn so; what it adds to delta: `admmnet.solvers.radius.tail_delta`.
-    """
-    return clip(gaussian_noise(rng, sigma, size), gaussian_tail(sigma, size))
-
-
-def clipped_gaussian_rows(rngs: Sequence[np.random.Generator], sigma: float, size: int) -> Matrix:
-    """`clipped_gaussian_noise` of shape (k, size), each row from a generator of its own, to the bit as if alone."""
     _check("sigma", sigma)
     found = np.empty((len(rngs), size))
     for rng, row in zip(rngs, found, strict=True):
@@ -46,7 +35,7 @@ def clipped_gaussian_rows(rngs: Sequence[np.random.Generator], sigma: float, siz
 
 
 def laplace_noise(rng: np.random.Generator, scale: float) -> float:
-    """Draw one Laplace(0, scale) number: docs/privacy.md Theorem 2.
+    """Draw one Laplace(0, scale) number: docs/proofs.md Theorem 2.
 
     Raises
     ------
@@ -58,7 +47,7 @@ def laplace_noise(rng: np.random.Generator, scale: float) -> float:
 
 
 def gamma_norm_noise(rng: np.random.Generator, rate: float, size: int) -> Vector:
-    """Draw from K(rate), density ~ exp(-rate ||z||) on R^size: docs/algorithms.md eq. (25), docs/privacy.md Theorem 11.
+    """Draw from K(rate), density ~ exp(-rate ||z||) on R^size: docs/methods.md eq. (25), docs/proofs.md Theorem 11.
 
     Radius Gamma(size, 1 / rate), direction uniform on the sphere.
 
@@ -82,7 +71,7 @@ def round_to_grid(x: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
     """Round a noisy vector, or a row each, to the public grid of ``grid_step``.
 
     Post-processing of the noisy value: it costs nothing, and removes low-order bits through which
-    floating-point noise can tell its input (docs/privacy.md, "Noise").
+    floating-point noise can tell its input (docs/proofs.md, "Noise").
     """
     step = grid_step(sigma)
     return np.asarray(np.rint(x / step) * step)

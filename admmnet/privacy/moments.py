@@ -1,6 +1,6 @@
 """The moments accountant, by which DP-SGD and DP-SCD were published: Abadi et al. 2016, Damaskinos et al. 2021.
 
-It is not a privacy claim of ours: docs/privacy.md says of which batches it does not hold.
+It is not a privacy claim of ours: docs/proofs.md says of which batches it does not hold.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def least_epsilon(delta: float) -> float:
 
 
 def epsilon(event: SubsampledGaussian, delta: float) -> float:
-    """Epsilon of all steps together, docs/privacy.md eq. (P13): Abadi et al. 2016, Theorem 2 and eq. (4).
+    """Epsilon of all steps together, docs/proofs.md eq. (P13): Abadi et al. 2016, Theorem 2 and eq. (4).
 
     Batches are booked as if every record were in by its own coin and nobody saw which, however they came about. The
     papers' noise multiplier is relative to C, that of ``fixed`` events to 2 C.

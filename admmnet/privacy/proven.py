@@ -1,4 +1,4 @@
-"""The proven accountant: claims only what has a proof in docs/privacy.md.
+"""The proven accountant: claims only what has a proof in docs/proofs.md.
 
 Relation: replace-one, but for Gaussian steps on sampled batches (``events.relation_of``).
 
@@ -65,17 +65,17 @@ def cost(event: Event) -> EventCost:
 
 
 def gaussian_rho(sensitivity: float, sigma: float) -> float:
-    """Delta^2 / (2 sigma^2), docs/privacy.md Theorem 1; Bun, Steinke 2016, Proposition 1.6."""
+    """Delta^2 / (2 sigma^2), docs/proofs.md Theorem 1; Bun, Steinke 2016, Proposition 1.6."""
     return max(0.5 * (sensitivity / sigma) ** 2, LEAST)
 
 
 def pure_rho(epsilon: float) -> float:
-    """Return epsilon tanh(epsilon / 2), docs/privacy.md Theorem 2; Steinke 2024: pure epsilon in zCDP."""
+    """Return epsilon tanh(epsilon / 2), docs/proofs.md Theorem 2; Steinke 2024: pure epsilon in zCDP."""
     return max(epsilon * math.tanh(0.5 * epsilon), LEAST)
 
 
 def gamma_norm_epsilon(event: GammaNorm) -> float:
-    """Pure epsilon of a minimiser perturbed by K(a), docs/privacy.md Theorem 11: a Delta + ln(1 + kappa), or (L)."""
+    """Pure epsilon of a minimiser perturbed by K(a), docs/proofs.md Theorem 11: a Delta + ln(1 + kappa), or (L)."""
     slope = event.rate * event.sensitivity
     kappa = event.curvature / (event.records * event.convexity)
     whole = slope + math.log1p(kappa)
@@ -83,7 +83,7 @@ def gamma_norm_epsilon(event: GammaNorm) -> float:
 
 
 def _pure(epsilon: float) -> tuple[float, Vector]:
-    """Zero-concentrated rho, and the exact curve of the worst pure-epsilon pair: docs/privacy.md Theorem 2.
+    """Zero-concentrated rho, and the exact curve of the worst pure-epsilon pair: docs/proofs.md Theorem 2.
 
     ln(cosh((lam + 1/2) epsilon) / cosh(epsilon/2)) / lam; the quotient is 1 + 2 sinh(x) sinh(w) / cosh(epsilon/2).
     """
@@ -95,7 +95,7 @@ def _pure(epsilon: float) -> tuple[float, Vector]:
 
 
 def _objective_perturbation(event: ObjectivePerturbation) -> tuple[float, Vector]:
-    """docs/privacy.md Theorem 3: rho0 + 2.6 kappa^2, the curve min{(R), (A)}, or (L); at most Theorem 26's mu^2/2."""
+    """docs/proofs.md Theorem 3: rho0 + 2.6 kappa^2, the curve min{(R), (A)}, or (L); at most Theorem 26's mu^2/2."""
     half = 0.5 * gaussian_mu_squared(event)
     rho0 = gaussian_rho(event.sensitivity, event.sigma)
     kappa = event.curvature / (event.records * event.convexity)
@@ -111,7 +111,7 @@ def _objective_perturbation(event: ObjectivePerturbation) -> tuple[float, Vector
 
 
 def stretch(event: ObjectivePerturbation) -> float:
-    """Lam of docs/privacy.md Theorem 26, mu over sensitivity/sigma; inf where it proves none; k is its K."""
+    """Lam of docs/proofs.md Theorem 26, mu over sensitivity/sigma; inf where it proves none; k is its K."""
     k = 2.0 * event.sigma / event.sensitivity / event.records * (event.curvature / event.convexity) * ROUNDED
     k *= 4.0 if event.logistic else 1.0
     most = 1.5 if event.logistic else 0.8

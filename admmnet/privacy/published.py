@@ -1,6 +1,6 @@
 """The published accountant: the arithmetic of Ding et al. (2020) to the letter, for comparison with their figures.
 
-It is not a privacy claim of ours; docs/privacy.md says which of its steps do not hold.
+It is not a privacy claim of ours; docs/proofs.md says which of its steps do not hold.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ EPSILON3_SHARE = 0.99
 
 
 def rho(event: Event) -> float | None:
-    """Published cost rho of one event, docs/privacy.md eqs. (P6) to (P9); None where the paper has none for it."""
+    """Published cost rho of one event, docs/proofs.md eqs. (P6) to (P9); None where the paper has none for it."""
     match event:
         case ObjectivePerturbation():
             return 0.0 if event.gated else objective_rho(event.sensitivity, event.sigma, event.noise_share)
@@ -37,7 +37,7 @@ def rho(event: Event) -> float | None:
 
 
 def gamma_norm_epsilon(event: GammaNorm) -> float:
-    """Pure epsilon of a round by the papers of DVP, M-ADMM and R-ADMM: docs/privacy.md eq. (P9)."""
+    """Pure epsilon of a round by the papers of DVP, M-ADMM and R-ADMM: docs/proofs.md eq. (P9)."""
     slope = event.rate * event.sensitivity
     if event.penalty is None:
         return slope + 2.0 * math.log1p(event.curvature / (event.records * event.convexity))
@@ -45,7 +45,7 @@ def gamma_norm_epsilon(event: GammaNorm) -> float:
 
 
 def objective_rho(sensitivity: float, sigma: float, share: float | None = None) -> float:
-    """rho1 of a round, read back from its noise: docs/privacy.md eq. (P6), the inverse of eqs. (9)-(11).
+    """rho1 of a round, read back from its noise: docs/proofs.md eq. (P6), the inverse of eqs. (9)-(11).
 
     ``share`` is epsilon3 / epsilon1, by default as in the paper.
     """
@@ -56,10 +56,10 @@ def objective_rho(sensitivity: float, sigma: float, share: float | None = None) 
 
 
 def epsilon1(rho1: float) -> float:
-    """Return epsilon1 = rho1 + 2 sqrt(rho1 ln(1/delta1)), docs/algorithms.md eq. (9)."""
+    """Return epsilon1 = rho1 + 2 sqrt(rho1 ln(1/delta1)), docs/methods.md eq. (9)."""
     return rho1 + 2.0 * math.sqrt(rho1 * math.log(1.0 / DELTA1))
 
 
 def sigma1(epsilon3: float, sensitivity: float) -> float:
-    """sigma1 = Delta sqrt(2 ln(1.25/delta1)) / epsilon3, Delta = 2 G/n_i: docs/algorithms.md eq. (10)."""
+    """sigma1 = Delta sqrt(2 ln(1.25/delta1)) / epsilon3, Delta = 2 G/n_i: docs/methods.md eq. (10)."""
     return sensitivity * math.sqrt(2.0 * math.log(1.25 / DELTA1)) / epsilon3

@@ -1,4 +1,4 @@
-"""Gaussian steps on sampled batches, by dp-accounting (docs/privacy.md, sec. 5, Theorems 10, 12).
+"""Gaussian steps on sampled batches, by dp-accounting (docs/proofs.md, sec. 5, Theorems 10, 12).
 
 The library's import takes a second: it is imported where it is used. Its add-or-remove relation is what is called
 zero-out here: the records number N and the batch size is nominal, so that a record without effect is an absent one.
@@ -172,7 +172,7 @@ def epsilon_proven(event: SubsampledGaussian, delta: float, arithmetic: str = "p
 
 
 def gaussian_profile(x: Vector, mu: float) -> Vector:
-    """Return g: the profile of N(mu, 1) and N(0, 1) at x >= 0, docs/privacy.md eq. (P5)."""
+    """Return g: the profile of N(mu, 1) and N(0, 1) at x >= 0, docs/proofs.md eq. (P5)."""
     from scipy.special import erfc, erfcx
 
     near, far = x / mu - 0.5 * mu, x / mu + 0.5 * mu

@@ -12,7 +12,7 @@ from admmnet.privacy.budget import Totals, joined
 
 
 def added(parts: Sequence[Totals]) -> Totals:
-    """Proven costs of all parts: curves, mu^2 and kappa add up (docs/privacy.md, Theorem 5)."""
+    """Proven costs of all parts: curves, mu^2 and kappa add up (docs/proofs.md, Theorem 5)."""
     found = _joined(parts, np.sum)
     if len(charged := [part for part in parts if part.rho]) == 1:
         return found

@@ -1,4 +1,4 @@
-"""encoding.json and whitening.npy: what sums before the first round have told of the records (docs/run-folder.md)."""
+"""encoding.json and whitening.npy: what sums before the first round have told of the records (docs/ledger.md)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a run folder holds: its JSON files as typed values, each key with its meaning.
+"""What a run says of itself: summary.json as typed values, each key with its meaning.
 
-The JSON Schema of summary.json and the tables of docs/run-folder.md are made from these types. A key without a default
+The JSON Schema of summary.json and the tables of docs/ledger.md are made from these types. A key without a default
 is always there, null where it is infinite or has no meaning; a key with one is left out where it has that value.
 Epsilons and rhos are pure numbers.
 """
@@ -21,7 +21,6 @@ Figure = Annotated[float, Meta(ge=0.0, le=1e300)]
 Real = Annotated[float, Meta(ge=-1e300, le=1e300)]
 Number = Annotated[int, Meta(ge=-(1 << 53), le=1 << 53)] | Real
 Mode = Literal["simulation", "private"]
-Signature = Annotated[str, Meta(pattern="^[0-9a-f]{128}$", max_length=128)]
 
 
 class FileForm(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -94,7 +93,7 @@ class Privacy(FileForm, frozen=True, kw_only=True):
     account_epsilon_spent: Figure | None
     """proven epsilon of everything in that account, all runs together"""
     account_colluders: Whole | None = None
-    """where any run of the account had [masked](masked.md) sums: the least K of its runs, up to which
+    """where any run of the account had [masked](methods.md#masked-sums) sums: the least K of its runs, up to which
     `account_epsilon_spent` holds"""
     account_epsilon_if_all_collude: Figure | None = None
     """the same account's epsilon if more work together, or masks fail"""
@@ -109,14 +108,14 @@ class Privacy(FileForm, frozen=True, kw_only=True):
     trust: Literal["local", "masked"] | None = None
     """of methods that sum: whether every agent's own noise protects it, or masked sums do"""
     colluders: Whole | None = None
-    """with [`--trust masked`](masked.md): K, up to which `epsilon_proven` holds"""
+    """with [`--trust masked`](methods.md#masked-sums): K, up to which `epsilon_proven` holds"""
     epsilon_if_all_collude: Figure | None = None
     """proven epsilon of the worst case if more than K others work together, or masks fail"""
     group_size: Whole
     """K of `--group-size`"""
     epsilon_group: Figure | None
-    """promise to a person with K records of this run ([Theorem 17](privacy.md#6-the-budget)); null for K = 1, where
-    an agent was lost, and of an `adaptive` method whose filter has an order"""
+    """promise to a person with K records of this run ([Theorem 17](proofs.md#6-the-budget)); null for K = 1, where
+    an agent is away at the end, and of an `adaptive` method whose filter has an order"""
     epsilon_spent: Figure | None
     """proven epsilon of what was released: an odometer reading, not a promise"""
     epsilon_published: Figure | None
@@ -138,7 +137,7 @@ class TestError(FileForm, frozen=True, kw_only=True):
     __test__ = False
 
     mean: Figure | None
-    """over agents that were not lost"""
+    """over agents that are not away at the end"""
     std: Figure | None
     """over the same, of the population"""
     consensus: Figure | None
@@ -170,7 +169,7 @@ class References(FileForm, frozen=True, kw_only=True):
 
 
 class AgentEntry(FileForm, frozen=True, kw_only=True):
-    """Figures of one agent; those of a lost agent are null but for the first four and `lost_at`."""
+    """Figures of one agent; those of an agent that is away at the end are null but for the first four."""
 
     agent: Whole
     """number"""
@@ -213,7 +212,7 @@ class AgentEntry(FileForm, frozen=True, kw_only=True):
     refused_at: Whole | None
     """round from which its budget refused; null if it never did"""
     joined_at: Whole | UnsetType | None = UNSET
-    """with the [joining gate](algorithms.md#the-joining-gate) alone: round from which it spoke with its own records,
+    """with the [joining gate](methods.md#the-joining-gate) alone: round from which it spoke with its own records,
     0 of the core; null for never, whose releases are what it passed on"""
     asked: Whole | UnsetType = UNSET
     """with a gate alone: questions that it was asked"""
@@ -225,15 +224,13 @@ class AgentEntry(FileForm, frozen=True, kw_only=True):
     """of a method from outside: what its `entry()` says"""
     test_error: Figure | None
     """of its vector in model.npz; null without test records"""
-    lost_at: Whole | None
-    """round in which the others lost it; null if they did not. Its own ledger has what it spent"""
 
 
 class Gate(FileForm, frozen=True, kw_only=True):
-    """With a gate: what it was asked and saved, the sums over agents that were not lost."""
+    """With a gate: what it was asked and saved, the sums over agents that are not away at the end."""
 
     asked: Whole
-    """questions; none of the joining gate where all agents are in its [core](algorithms.md#the-joining-gate)"""
+    """questions; none of the joining gate where all agents are in its [core](methods.md#the-joining-gate)"""
     yes: Whole
     """how many were answered with yes"""
     saved: Whole
@@ -254,7 +251,7 @@ class Seconds(FileForm, frozen=True, kw_only=True):
 
 
 class VirtualSeconds(FileForm, frozen=True, kw_only=True):
-    """With [`--delay`](trouble.md): how long the rounds would have taken."""
+    """With [`--delay`](simulate.md): how long the rounds would have taken."""
 
     total: Figure
     """in all"""
@@ -303,7 +300,7 @@ class StartEntry(FileForm, frozen=True, kw_only=True):
     round: Round
     """first round, or that from which rounds are repeated"""
     rule: Literal["finish", "replay", "go on"]
-    """[how it goes on](starts.md#words)"""
+    """[how it goes on](protocol.md#words)"""
     cause: str
     """what has ended the one before, as this agent saw it; empty of the first one"""
 
@@ -322,7 +319,7 @@ class Summary(FileForm, frozen=True, kw_only=True):
     rounds: Whole
     """T, rounds that were done; epochs of a method of one site"""
     stopped: bool = False
-    """`true` where [`on_round`](track.md) ended the run before its last round; else absent"""
+    """`true` where [`on_round`](results.md) ended the run before its last round; else absent"""
     aggregate: str
     """how vectors of several agents count: `mean` or `screened`"""
     topology: str | None
@@ -350,7 +347,7 @@ class Summary(FileForm, frozen=True, kw_only=True):
     train_loss: Real | None = None
     """mean loss of the consensus over all training records; simulations only"""
     far_from_others: dict[str, Real]
-    """agents whose vectors [stood far from the others](robust.md#who-stands-far-from-the-others) in the last round:
+    """agents whose vectors [stood far from the others](hosts.md#who-stands-far-from-the-others) in the last round:
     how many times as far as is usual"""
     per_agent: list[AgentEntry]
     """one entry an agent, by number, below"""
@@ -358,13 +355,13 @@ class Summary(FileForm, frozen=True, kw_only=True):
     """with a gate, below"""
     bytes_sent: Whole
     """payload of the whole run, each vector times its receivers; not what [observing the
-    run](scale.md#what-observing-a-run-sends) sends"""
+    run](simulate.md#what-observing-a-run-sends) sends"""
     frames: dict[str, Whole] = {}
-    """with `zmq`: [frames that were not simply taken](wire.md#rules-for-frames), by what was done with them"""
+    """with `zmq`: [frames that were not simply taken](protocol.md#rules-for-frames), by what was done with them"""
     seconds: Seconds
     """wall time, below"""
     virtual_seconds: VirtualSeconds | None = None
-    """with [`--delay`](trouble.md), below"""
+    """with [`--delay`](simulate.md), below"""
     steps: Whole | None = None
     """of a method of one site alone: steps that were taken"""
     baseline: Baseline | None = None
@@ -374,89 +371,24 @@ class Summary(FileForm, frozen=True, kw_only=True):
     manifest: Literal["manifest.json"]
     """the file that lists all others"""
     starts: list[StartEntry] = []
-    """[starts](starts.md) of a run over hosts of their own that had more than one, as this agent took part in them;
+    """[starts](protocol.md) of a run over hosts of their own that had more than one, as this agent took part in them;
     else absent"""
     away: dict[Annotated[str, Meta(pattern=f"^({NUMBER})$")], list[str]] = {}
     """agents that took no part in rounds of these starts: ranges such as `3-17`"""
     identities: Literal["network", "run"] | None = None
-    """where the signing keys of [receipts](members.md#receipts) came from: a network file, or made for the run;
+    """where the signing keys of [receipts](hosts.md#receipts) came from: a network file, or made for the run;
     absent without receipts"""
     notes: list[str]
     """what the reader must know to quote the figures, in words"""
     versions: dict[str, str]
     """of admmnet, Python and the libraries that a result may depend on"""
 
-    @property
-    def lost(self) -> dict[int, int]:
-        """Agents that the others lost, and the round."""
-        return {entry.agent: entry.lost_at for entry in self.per_agent if entry.lost_at is not None}
 
+def absent(summary: Any) -> set[int]:
+    """Agents that take no part in the last start of a run, by its summary, also where that is a table."""
+    starts = summary.get("starts") or ()
+    return set(range(summary["agents"])) - set(starts[-1]["members"]) if starts else set()
 
-class FileEntry(FileForm, frozen=True, kw_only=True):
-    """One file of a manifest."""
-
-    sha256: Digest
-    size: Whole
-    grows: bool = False
-    """of a lost agent: the list holds its beginning"""
-
-
-class Manifest(FileForm, frozen=True, kw_only=True):
-    """manifest.json: size and sha256 of every file of a finished run folder."""
-
-    schema: Literal[3]
-    files: dict[str, FileEntry]
-
-
-class PartFile(FileForm, frozen=True, kw_only=True):
-    """part.json: the folder holds the ledger of one agent alone."""
-
-    agent: Whole
-    agents: Annotated[int, Meta(ge=1)]
-
-
-class Signed(FileForm, frozen=True, kw_only=True):
-    """signature.json: one signature over a whole folder."""
-
-    manifest: Digest
-    grown: Digest
-    time: str
-    note: str
-    simulation: bool = False
-    """whether its signer knew that the run is a simulation"""
-    key: Digest
-    signature: Signature
-
-
-class Beginning(FileForm, frozen=True, kw_only=True):
-    """One start of a run, in receipts/identities.json."""
-
-    run: Digest
-    round: Round
-    source: Literal["network", "run"]
-    keepers: list[Whole]
-    keys: dict[Annotated[str, Meta(pattern=f"^({NUMBER})$")], Digest]
-    since: Round | None = None
-    """Rounds of the checkpoint from which a start with another first round went on."""
-
-
-class Identities(FileForm, frozen=True, kw_only=True):
-    """receipts/identities.json: the starts of a run, who keeps receipts, and keys."""
-
-    starts: list[Beginning]
-
-
-class Finish(FileForm, frozen=True, kw_only=True):
-    """finish.json: the end of a run whose agents have folders of their own, and who had its files on disk by then."""
-
-    run: Digest
-    rounds: Whole
-    digest: Digest
-    staged: dict[Annotated[str, Meta(pattern=f"^({NUMBER})$")], Signature]
-
-
-Lost = dict[Annotated[str, Meta(pattern=f"^({NUMBER})$")], Whole]
-"""lost.json: agents that the others lost, and the round, as soon as there are any."""
 
 TABLES: Collection[type[Struct]] = (
     Summary,
@@ -472,4 +404,4 @@ TABLES: Collection[type[Struct]] = (
     VirtualSeconds,
     Baseline,
 )
-"""Forms of summary.json, in the order of docs/run-folder.md."""
+"""Forms of summary.json, in the order of docs/ledger.md."""

@@ -17,7 +17,7 @@ from admmnet.graph.tree import Tree, spanning_tree
 from admmnet.methods import METHODS
 from admmnet.methods.base import Facts
 from admmnet.methods.settings import MethodSettings
-from admmnet.privacy.network.account import Flow, Learned, learned, totals
+from admmnet.privacy.network.account import Flow, Learned, extremes, learned
 from admmnet.privacy.network.shifts import STEPS
 from admmnet.privacy.network.trees import TreeFlow
 from admmnet.privacy.network.views import MOST_SETS, sets_of
@@ -94,7 +94,7 @@ def told(run: Run) -> NetworkFigures | None:
     if isinstance(network, str) or network.affords(SECONDS) < (size := len(network.graph)):
         return None
     found = find(network, 1)
-    whole, worst = totals(found.learned), max(found.learned, key=lambda one: one.epsilon)
+    whole, worst = extremes(found.learned), max(found.learned, key=lambda one: one.epsilon)
     return NetworkFigures(
         colluders=1,
         theorem=network.theorem,
@@ -156,7 +156,7 @@ def _without(method: MethodSettings) -> str:
     if method.algorithm == "dp-dsgd" and getattr(method, "mixing", None) != "network":
         return "the bits below the noise's grid tell strangers apart: run with --mixing network"
     if method.trust == "masked":
-        return "masked sums have two figures of their own (docs/masked.md)"
+        return "masked sums have two figures of their own (docs/privacy.md)"
     if method.algorithm in ("dp-dsgd", "noisy-gd", "ssp"):
         return "an agent was refused, or the run ended early: events are not those of T equal rounds"
     return f"no theorem covers what the messages of {method.algorithm} tell to neighbours alone"
@@ -186,8 +186,6 @@ def _against(run: Run, method: MethodSettings, faults: FaultSettings, show: str)
     troubled = (faults.drop, faults.offline, faults.topology_schedule, faults.delay)
     if any(value not in (None, 0.0) for value in troubled):
         yield "simulated trouble"
-    if summary.lost:
-        yield "agents were lost"
     if any(own.resumed or own.changed for own in run.ledgers.values()):
         yield "the run went on after an interruption, or with other members"
     if len(summary.starts) > 1 or summary.away:

@@ -39,7 +39,7 @@ class ModeFacts(_Part, frozen=True, kw_only=True):
             return "simulation, secret noise: the records count as public, figures computed from them are shown"
         if self.preprocessing == "data-dependent":
             return "private, but for values read from the records (see its notes), which no epsilon covers"
-        return "private, secret noise: nothing that the records decide leaves without noise"
+        return "private, secret noise: only noisy results left each agent"
 
 
 class Integrity(_Part, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Pictures of runs and of graphs (docs/plot.md)."""
+"""Pictures of runs and of graphs (docs/results.md)."""
 
 from __future__ import annotations
 

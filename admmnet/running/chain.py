@@ -1,6 +1,6 @@
 """The starts of a run, one after the other: each has fixed members, and goes on from what they bring.
 
-docs/algorithms.md, "A changed start", eq. (112); docs/privacy.md, Theorem 31. Masked and other sums go on as they are.
+docs/methods.md, "A changed start", eq. (112); docs/proofs.md, Theorem 31. Masked and other sums go on as they are.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A start in which nothing is left but the end: somebody has staged one, and all take it over (docs/starts.md)."""
+"""A start in which nothing is left but the end: somebody has staged one, and all take it over (docs/protocol.md)."""
 
 from __future__ import annotations
 

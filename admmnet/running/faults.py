@@ -1,4 +1,4 @@
-"""Simulated faults as a run's settings ask for them (docs/trouble.md)."""
+"""Simulated faults as a run's settings ask for them (docs/simulate.md)."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ def decide(
             anew = changing and renewed(method) and kind.private
             return prologue, method, {i: _planned(settings, method, i, own[i], accounts.get(i), anew) for i in mine}
 
-    prologue, method, found = run_on_all(world, plans)
+    prologue, method, found = run_on_all(world, plans, apart=True)
     planned = {i: plan for i, (plan, _) in found.items()}
     contracts = {i: contract for i, (_, contract) in found.items()}
     if isinstance(method, SumMethod) and settings.trust == "masked":  # all add noise for the strictest of them
@@ -191,7 +191,7 @@ def decide(
 
         def fits(agent: int, ratio: Any) -> bool:
             """Whether it follows from the budget left: what (P5) and (P2) make of one differs by less than this."""
-            near = math.sqrt(2.0 * method.facts.nominal[agent] / method.attempts)
+            near = math.sqrt(2.0 * method.facts.nominal[agent] / method.rounds)
             return type(ratio) in (int, float) and 0.5 * near <= ratio <= 2.0 * near
 
         ratios = gather_owned(world, owners, own, fits, "share of sensitivity in the noise")

@@ -1,4 +1,4 @@
-"""Sums before the first round, and the records that are encoded by them: docs/algorithms.md, (113) to (116)."""
+"""Sums before the first round, and the records that are encoded by them: docs/methods.md, (113) to (116)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def run_prologue(
     """Ask the stages, encode and whiten all records, and return those of tests, encoded alike.
 
     What a stage finds is in the folder, and in a checkpoint, before the next one is asked. A run that goes on charges
-    none again: answers are repeated where all agents have theirs (docs/privacy.md, Theorem 30).
+    none again: answers are repeated where all agents have theirs (docs/proofs.md, Theorem 30).
 
     Raises
     ------
@@ -165,10 +165,7 @@ def _asked(
         [Node(stage.agent(node.id, plans[node.id]), stage, node.door, node.ledger) for node in block]
         for block in blocks
     ]
-    own = attempts if attempts is None else attempts.of_stage(stage.largest)
-    Rounds(replace(plan, method=stage), transport, nodes, receipts, own, keeper).run(stage.number)
-    if attempts is not None and own is not None:
-        attempts.after(own)
+    Rounds(replace(plan, method=stage), transport, nodes, receipts, attempts, keeper).run(stage.number)
     for node, asked in zip(_all(blocks), _all(nodes), strict=True):
         node.agent.sent += asked.agent.sent
         node.agent.numbers += asked.agent.numbers

@@ -53,7 +53,7 @@ def rehearse(
     Raises
     ------
     RequestError
-        If ``beta`` is below four worst-case margins (docs/privacy.md, "The public radius"), a state cannot be kept, or
+        If ``beta`` is below four worst-case margins (docs/proofs.md, "The public radius"), a state cannot be kept, or
         the method fails, naming its author's file and line.
     """
     with blaming(type(method)), np.errstate():  # what it sets there does not stay

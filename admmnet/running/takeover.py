@@ -1,4 +1,4 @@
-"""Encodings that a run takes over from a finished one, at no charge (docs/algorithms.md, section 12).
+"""Encodings that a run takes over from a finished one, at no charge (docs/methods.md, section 12).
 
 What the other run has released, it has paid for. A private run takes it from private runs alone, of no weaker trust,
 and stands on the account that they were charged to: that adds up both.

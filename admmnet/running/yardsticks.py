@@ -1,4 +1,4 @@
-"""What a finished run's figure is held against, as its summary.json has it, in words (docs/run-folder.md)."""
+"""What a finished run's figure is held against, as its summary.json has it, in words (docs/ledger.md)."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Points and gradients are carried in twice the working precision as unevaluated sums hi + lo, so that rounding no
 longer grows with the linear term: what is left is the error in evaluating phi', of the order of 30 units of 2^-53 of
 the steepest loss. Every step lowers J by an amount that is certain, so the steps end, and where they end the point
-rounded to float64 passes the ordinary certificate. Proof: docs/privacy.md, "The public radius", Theorem 14.
+rounded to float64 passes the ordinary certificate. Proof: docs/proofs.md, "The public radius", Theorem 14.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def block_size(d: int) -> int:
 def worst_error(G: float, c: float) -> float:
     """Bound on the error of `accurate_gradient` over all records of norm 1, losses of slope G and curvature c.
 
-    ``|s| phi''(s) <= 2 c + G + 1/2`` for every score s is all that is used of a loss: docs/privacy.md, (V5).
+    ``|s| phi''(s) <= 2 c + G + 1/2`` for every score s is all that is used of a loss: docs/proofs.md, (V5).
     """
     return 1.02 * _U * (4.0 * (2.0 * c + G + 0.5) + 21.0 * G)
 

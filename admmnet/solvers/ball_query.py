@@ -1,6 +1,6 @@
 """How much a point's average loss can fall within a ball around it, certified: the proven gate's query.
 
-q = f(c) - min over ||theta - c|| <= R of f(theta), f the average loss alone (docs/privacy.md, Theorem 8).
+q = f(c) - min over ||theta - c|| <= R of f(theta), f the average loss alone (docs/proofs.md, Theorem 8).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from admmnet.types import Vector
 
 _PART = 7.0 / 16.0  # of the gap for the solves, as much for the search; rounding has the last eighth
 _ORDINARY = 40  # turns; the first query takes 5 to 30, a warm one 1 to 3
-_TURNS = 200  # more than any record set needs: docs/privacy.md, Theorem 15
+_TURNS = 200  # more than any record set needs: docs/proofs.md, Theorem 15
 
 
 def query_settings(radius: float, gap: float) -> tuple[float, float]:

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Solve(NamedTuple):
-    """A local problem to be solved, docs/algorithms.md eq. (6)."""
+    """A local problem to be solved, docs/methods.md eq. (6)."""
 
     solver: AnySolver  # whose records
     g: Vector  # linear term, (d,)

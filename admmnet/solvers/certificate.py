@@ -202,7 +202,7 @@ def rounding_margin(
     norm: float,
     rows: int | None = None,
 ) -> float:
-    """Bound on the rounding error in ||grad J||_2 as this module computes it: docs/privacy.md, (V1).
+    """Bound on the rounding error in ||grad J||_2 as this module computes it: docs/proofs.md, (V1).
 
     Of `shape` (n, d), the largest row norm R, c = sup phi'' or `met_curvature`, `rms` from `gradient`, `size` =
     ||theta||, `linear` = m ||theta|| + ||g||, and `norm` as computed, with blocks of `rows` (by default `block_rows`).

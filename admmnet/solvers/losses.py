@@ -2,7 +2,7 @@
 
 A loss knows its two constants over records with ``||x|| <= row_norm``, on which every privacy statement
 rests: the gradient bound G (`Loss.lipschitz`) and the curvature bound c1 (`Loss.curvature_bound`); see
-docs/privacy.md, sec. 3, and docs/losses.md. All functions work record by record and are free of warnings at
+docs/proofs.md, sec. 3, and docs/methods.md. All functions work record by record and are free of warnings at
 any score; a result is infinite only where the number itself is beyond float64.
 """
 
@@ -126,7 +126,7 @@ class SmoothedHinge(Bounded):
     """Hinge loss of the margin t = y u with its kink replaced by a parabola, labels y in {-1, +1}.
 
     phi = 0 if t >= 1 + h; (1 + h - t)^2 / (4 h) if |1 - t| <= h; 1 - t if t <= 1 - h. The slope phi' runs from -y
-    to 0 and phi'' = 1 / (2 h) in between, so G = row_norm and c1 = row_norm^2 / (2 h); docs/losses.md.
+    to 0 and phi'' = 1 / (2 h) in between, so G = row_norm and c1 = row_norm^2 / (2 h); docs/methods.md.
 
     `derivative` is off by three units of 2^-53 at most.
 
@@ -178,7 +178,7 @@ class SmoothedHinge(Bounded):
 class Huber(Bounded):
     """Squared loss with clipped residuals: r = u - y; r^2 / 2 if |r| <= K, K |r| - K^2 / 2 beyond.
 
-    phi' = r clipped to [-K, K] and phi'' = 1 within, so G = K row_norm and c1 = row_norm^2; docs/losses.md.
+    phi' = r clipped to [-K, K] and phi'' = 1 within, so G = K row_norm and c1 = row_norm^2; docs/methods.md.
     Labels may be any numbers. One subtraction is all that rounds in `derivative`: one unit.
 
     Parameters
@@ -246,7 +246,7 @@ class Squared(Bounded):
 
 
 ONE_SIDED = (Logistic, SmoothedHinge)
-"""Losses whose slope has one sign for each label, whatever the score: docs/privacy.md Theorem 26. Exact types alone."""
+"""Losses whose slope has one sign for each label, whatever the score: docs/proofs.md Theorem 26. Exact types alone."""
 SCORES = "softmax has a score for every class, and solvers of local problems need one: take algorithm noisy-gd or ssp"
 
 

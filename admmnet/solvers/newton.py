@@ -104,7 +104,7 @@ class LocalSolver(AnySolver):
         """Minimise J with linear term g and quadratic coefficient m > 0 until certainly ||grad J||_2 <= beta.
 
         Where ||g|| is at most `radius.linear_radius` and rows have norm at most 1, there is an answer
-        whatever the records (docs/privacy.md, Theorem 14).
+        whatever the records (docs/proofs.md, Theorem 14).
 
         Raises
         ------

@@ -3,7 +3,7 @@
 What other agents send enters a local problem as its linear term, or as the centre of a gate's query. Large enough, it
 lets rounding alone keep a gradient norm above beta for some records and not for others. So public inputs are scaled
 back to a radius that follows from public numbers alone, and noise beyond a norm that it never reaches is, too. Proofs:
-docs/privacy.md, "The public radius", whose numbers (V1) to (V12) stand in this file.
+docs/proofs.md, "The public radius", whose numbers (V1) to (V12) stand in this file.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ class ProblemSettings:
     loss: str = setting(
         "auto",
         "problem",
-        "loss function; auto: what suits the method (docs/losses.md)",
+        "loss function; auto: what suits the method (docs/methods.md)",
         metavar="auto|logistic|smoothed-hinge|huber|squared|NAME",
         chosen=True,
     )

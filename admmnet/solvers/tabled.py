@@ -1,7 +1,7 @@
 """Losses from outside as public tables: their code is called on a public grid, and never with a record.
 
 A table is a loss by itself, whatever it was made from: its slope is the piecewise linear function through the nodes,
-constant beyond the grid. docs/losses.md, "Losses from outside", says what is computed and with which error.
+constant beyond the grid. docs/methods.md, "Losses from outside", says what is computed and with which error.
 """
 
 from __future__ import annotations

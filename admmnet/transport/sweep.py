@@ -1,4 +1,4 @@
-"""How a sum runs along a tree of agents between processes: up to the root and down again (docs/wire.md, "Sums").
+"""How a sum runs along a tree of agents between processes: up to the root and down again (docs/protocol.md, "Sums").
 
 The agents of one process fall into pieces that the tree joins without leaving the process. A piece sends one message
 up, from its top agent; down, a process needs the total once, from the process above its shallowest piece.

@@ -1,4 +1,4 @@
-"""Somebody plans changed starts to spend more than the budget: docs/privacy.md, Theorem 31."""
+"""Somebody plans changed starts to spend more than the budget: docs/proofs.md, Theorem 31."""
 
 from __future__ import annotations
 

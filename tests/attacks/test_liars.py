@@ -1,7 +1,7 @@
 """One of four agents lies: the others go on as if nothing had been said, or end the start and name it.
 
 `ADMMNET_LIES=all` tells all lies (launch/nightly.sh), else one of each kind. `ADMMNET_TRIED=FILE` appends what became
-of them, for docs/tried.md (tests/benchmarks/pages.py).
+of them, for docs/hosts.md (tests/benchmarks/pages.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Attacks on masked sums: each succeeds where the rule that it aims at is taken out (docs/privacy.md, Theorem 23)."""
+"""Attacks on masked sums: each succeeds where the rule that it aims at is taken out (docs/proofs.md, Theorem 23)."""
 
 from __future__ import annotations
 

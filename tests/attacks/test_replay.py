@@ -1,4 +1,4 @@
-"""Starts that repeat rounds: whatever is tried, a round is charged once and sent once (docs/privacy.md, Theorem 30)."""
+"""Starts that repeat rounds: whatever is tried, a round is charged once and sent once (docs/proofs.md, Theorem 30)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of docs/privacy.md, "Auditing": lower bounds on epsilon beside what is proven and published.
+"""The tables of docs/proofs.md, "Auditing": lower bounds on epsilon beside what is proven and published.
 
 python -m tests.benchmarks.audit -o FOLDER [--times X] [--jobs N] [WORD ...]    # lines whose names have such a word
 

@@ -1,4 +1,4 @@
-"""How the rule behind ``auto`` was chosen: errors of rules on validation parts of training records (docs/defaults.md).
+"""How the rule behind ``auto`` was chosen: errors of rules on validation parts of training records (docs/methods.md).
 
 A setting is a data set, a split, N and epsilon. Of the training records of a data seed (the test records are never
 looked at) up to 15,000, or --records, go to N agents, and up to 10,000 others judge the average of the last vectors.

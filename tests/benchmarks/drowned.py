@@ -1,4 +1,4 @@
-"""What noise costs pp-admm, noisy-gd and masked noisy-gd on validation parts: a table of docs/defaults.md.
+"""What noise costs pp-admm, noisy-gd and masked noisy-gd on validation parts: a table of docs/methods.md.
 
 The records are those of ``choose_rule``: of the training records of a data seed some go to N agents in equal shards,
 and up to 10,000 others judge. S is (64), which for equal shards is (72) over G, too; masked sums with one colluder have
@@ -63,7 +63,7 @@ def descent(at: Case, X: Matrix, y: Vector, epsilon: float, seed: int, **trust: 
     method = METHODS["noisy-gd"](config, Facts(at.graph, counts, d, nominal))
     assert isinstance(method, NoisyGD)
     variance = method.noise_of(dict.fromkeys(counts)) * nominal[0] / budget  # nominal budgets are a little smaller
-    sigma = 2.0 * method.loss.lipschitz() / len(y) * math.sqrt(variance * method.attempts)
+    sigma = 2.0 * method.loss.lipschitz() / len(y) * math.sqrt(variance * method.rounds)
     rng, theta, point = np.random.default_rng([3, seed]), np.zeros(d), np.zeros(d)
     for step in range(method.rounds):
         gradient = X.T @ method.loss.derivative(X @ point, y) / len(y) + sigma * rng.standard_normal(d)

@@ -2,7 +2,7 @@
 
 Every seed deals the training records anew and draws its own graph and noise; the test records are the same for all.
 With ``--part validation`` a fifth of the training records is held out in their place: that is how the gate's constants
-were chosen (docs/defaults.md). Differences to pp-admm are paired, those of the first rounds given.
+were chosen (docs/methods.md). Differences to pp-admm are paired, those of the first rounds given.
 
     python -m tests.benchmarks.joining --data-dir DIR --data adult --split dirichlet:0.1 --rounds 20:30 --seeds 100:106
     python -m tests.benchmarks.joining --data-dir DIR --part test --data adult --split zipf:1 --rounds 20 --seeds 0:14

@@ -1,4 +1,4 @@
-"""Accuracy and cost of masked sums: the figures of docs/masked.md.
+"""Accuracy and cost of masked sums: the figures of docs/methods.md.
 
     python -m tests.benchmarks.masked pooled DATA_DIR [SEEDS]
     python -m tests.benchmarks.masked cost

@@ -32,10 +32,20 @@ def outcome(found: dict[str, Any]) -> str:
 
 
 def tried(found: list[dict[str, Any]]) -> str:
-    """Table of what became of lies, in the order of ``LIES``; of what was tried twice the later."""
+    """Lies by what became of them, in the order of ``LIES``; of what was tried twice the later."""
     latest = {list(LIES).index(one["name"]): one for one in found}
-    lines = [row(one["what"], outcome(one)) for _, one in sorted(latest.items())]
-    return "\n".join([row("what agent 0 says or does", "the three others"), "|---|---|", *lines, ""])
+    lies: dict[str, list[str]] = {}
+    for _, one in sorted(latest.items()):
+        lies.setdefault(outcome(one), []).append(one["what"])
+    return by_outcome(lies)
+
+
+def by_outcome(lies: dict[str, list[str]]) -> str:
+    """Table of what the three others did, the most frequent last; only the lies of that one are not listed."""
+    *rare, (usual, others) = sorted(lies.items(), key=lambda item: len(item[1]))
+    lines = [row(ended, f"{len(told)}: {'; '.join(told)}") for ended, told in rare]
+    lines.append(row(usual, f"{len(others)}: all others in `tests/attacks/lies.py`"))
+    return "\n".join([row("the three others", "lies of agent 0"), "|---|---|", *lines, ""])
 
 
 def benchmark(places: dict[str, Any]) -> str:
@@ -93,7 +103,7 @@ def fill(page: str, content: str) -> None:
 
 def main(path: Path) -> None:
     if path.suffix == ".jsonl":
-        fill("tried.md", tried([json.loads(line) for line in path.read_text().splitlines()]))
+        fill("hosts.md", tried([json.loads(line) for line in path.read_text().splitlines()]))
         return
     places = {name: shown(found) for name, found in json.loads(path.read_text()).items()}
     (DOCS / "benchmark.json").write_text(written(places))

@@ -1,4 +1,4 @@
-"""What one wrong member does to the others' models: the tables of docs/robust.md.
+"""What one wrong member does to the others' models: the tables of docs/hosts.md.
 
 Run as ``python -m tests.benchmarks.robust --data-dir DIR`` in the project's folder, with Adult in DIR; about fifteen
 minutes. ``--algorithm NAME`` takes another method, ``--seeds A:B`` other seeds.

@@ -1,4 +1,4 @@
-"""Rounds that ADMM without noise needs in simulated trouble: the table of docs/trouble.md.
+"""Rounds that ADMM without noise needs in simulated trouble: the table of docs/simulate.md.
 
 Run as ``python -m tests.benchmarks.trouble`` in the project's folder; about two minutes.
 """

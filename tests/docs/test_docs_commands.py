@@ -8,30 +8,26 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
 
 from admmnet import run
 from admmnet.cli import command_line
-from admmnet.cli.settings import DEFAULTS
-from admmnet.config.run_config import RunConfig, own_settings
-from admmnet.config.toml import common_settings, load_config
+from admmnet.config.run_config import RunConfig
+from admmnet.config.toml import load_config
 from admmnet.errors import AdmmnetError
 from admmnet.experiments.grid import Grid
 from admmnet.experiments.grid_file import read_grids
 from admmnet.forms import encode
-from admmnet.methods import METHODS
 from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Gaussian
 from admmnet.privacy.filters import Count
 from admmnet.privacy.ledger.form import Header
-from admmnet.settings import Setting
-from tests.doc_pages import EXAMPLES, PAGES, ROOT, blocks, name, page, prose, section, text, whole_files
+from tests.doc_pages import PAGES, ROOT, blocks, fenced, name, page, prose, section, text, whole_files
+from tests.docs.test_command_tables import settings
 
 
 def command_words(line: str) -> list[str] | None:
@@ -46,7 +42,7 @@ def command_words(line: str) -> list[str] | None:
 
 def documented_commands() -> list[tuple[str, list[str]]]:
     found = []
-    for path in [path for path in PAGES if path not in EXAMPLES]:
+    for path in PAGES:
         lines = [line for block in blocks(path, "bash") for line in block.splitlines()]
         lines += re.findall(r"^ {4}((?:admmnet|mpirun) .*)", prose(path), re.MULTILINE)
         found += [(name(path), words) for line in lines if (words := command_words(line)) is not None]
@@ -69,7 +65,7 @@ def check_command(words: list[str]) -> None:
     except click.exceptions.Exit:
         return  # the help page
     if command.name in ("run", "calibrate"):
-        load_config(None, {key: value for key, value in values.items() if key in flags()})
+        load_config(None, {key: value for key, value in values.items() if key in settings()})
 
 
 @pytest.mark.parametrize(("file", "words"), documented_commands())
@@ -96,31 +92,6 @@ def test_scripts_in_the_readme_can_be_started() -> None:
     assert all(os.access(ROOT / script, os.X_OK) for script in scripts)
 
 
-def test_every_setting_has_its_row_with_table_and_default() -> None:
-    rows = re.findall(
-        r"^\| `--([a-z-]+)[^|]*?(?:\\\|[^|]*?)*` ?(?:, `-o DIR` ?)?\| `\[(\w+)\]` \| (\S+) \|",
-        page("cli.md"),
-        re.MULTILINE,
-    )
-
-    def shown(value: Any) -> str:
-        if value is None or value is False:
-            return "none" if value is None else "off"
-        return f"{value:g}" if isinstance(value, float) else str(value)
-
-    expected = {
-        key.replace("_", "-"): (own.about.table, shown(DEFAULTS.get(key, own.default))) for key, own in flags().items()
-    }
-    assert {flag: (table, default) for flag, table, default in rows} == expected
-
-
-def flags() -> dict[str, Setting]:
-    """Settings that have a flag, methods' own included."""
-    own = (own_settings(name) for name in METHODS.own)
-    settings = common_settings() | {key: value for found in own for key, value in found.items()}
-    return {key: value for key, value in settings.items() if value.base is not Mapping}
-
-
 def leaves(command: click.Command) -> list[click.Command]:
     if not isinstance(command, click.Group):
         return [command]
@@ -141,7 +112,7 @@ def test_every_flag_and_choice_of_every_command_is_documented() -> None:
     ]
     missing += [
         f"--{key.replace('_', '-')} {choice}"
-        for key, own in flags().items()
+        for key, own in settings().items()
         for choice in own.about.choices
         if not re.search(rf"`--{key.replace('_', '-')} [^`]*(?<![\w-]){choice}(?![\w-])", written)
     ]
@@ -155,7 +126,7 @@ def test_every_exit_code_has_its_row() -> None:
     assert codes <= set(map(int, rows))
 
 
-@pytest.mark.parametrize("path", [path for path in PAGES if blocks(path, "toml") and path not in EXAMPLES], ids=name)
+@pytest.mark.parametrize("path", [path for path in PAGES if blocks(path, "toml")], ids=name)
 def test_config_examples_load(path: Path, tmp_path: Path) -> None:
     own = (block for block in blocks(path, "toml") if "[build-system]" not in block)
     for number, block in enumerate(own):
@@ -167,13 +138,13 @@ def test_config_examples_load(path: Path, tmp_path: Path) -> None:
             load_config(file)
 
 
-@pytest.mark.parametrize("path", [path for path in PAGES if blocks(path, "python")], ids=name)
+@pytest.mark.parametrize("path", [path for path in PAGES if "```python" in text(path)], ids=name)
 def test_imports_in_examples_exist(path: Path) -> None:
     files = {  # that the page shows whole
         file.replace("/", "."): [node.name for node in ast.parse(code).body if isinstance(node, ast.ClassDef)]
         for file, code in whole_files(text(path)).items()
     }
-    for block in blocks(path, "python"):
+    for block in fenced(text(path), "python"):
         for node in ast.walk(ast.parse(block)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("admmnet"):
                 known = files.get(node.module or "") or dir(import_module(node.module or ""))
@@ -197,6 +168,6 @@ def test_every_file_and_column_of_a_run_folder_is_documented(tmp_path: Path) -> 
     result = run(config)
     with (result.folder / "metrics.csv").open(encoding="utf-8") as file:
         columns = set(next(csv.reader(file)))
-    assert sorted(columns - backticked("run-folder.md")) == []
+    assert sorted(columns - backticked("ledger.md")) == []
     files = {path.name for path in result.folder.iterdir()}
-    assert sorted(file for file in files if f"`{file}" not in page("run-folder.md")) == []
+    assert sorted(file for file in files if f"`{file}" not in page("ledger.md")) == []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.doc_pages import MODULES, PAGES, ROOT, name, page, prose, text
+from tests.doc_pages import MODULES, PAGES, ROOT, blocks, name, page, prose, text
 
 DOCS = {path.name for path in PAGES if path.parent.name == "docs"}
 
@@ -67,11 +67,40 @@ def equations(source: str) -> list[str]:
     return numbers
 
 
-def unfounded(pattern: str, stated: set[str]) -> list[tuple[str, str]]:
-    """Numbers and names that modules cite in the pattern's words, and that no page has; there must be citations."""
-    cited = {(found, name(path)) for path in MODULES for found in re.findall(pattern, flat(path))}
-    assert cited
-    return sorted(citation for citation in cited if citation[0] not in stated)
+CITATION = re.compile(
+    r"docs/([\w-]+)\.md((?:[, ]*(?:(?:and|to|-|Theorems?|Lemma|eqs?\.|secs?\.|section) ?|\d+(?:\([a-z]\))?"
+    r"|\([A-Z]?\d*\)|\"[A-Z][^\"]*\"))*)"
+)
+PART = re.compile(r"(Theorem|Lemma|sec)|\((\w+)\)|(\d+)|\"([^\"]+)\"|\b(to)\b|(-)")
+
+
+def parts(tail: str) -> list[tuple[str, str]]:
+    """Kind and name of every part that a citation names after its page, ranges filled."""
+    found: list[tuple[str, str]] = []
+    kind, ranging = "", False
+    for word, formula, number, heading, *until in PART.findall(re.sub(r"(?<=\d)\([a-z]\)", "", tail)):
+        kind = word or kind
+        if any(until):
+            ranging = True
+            continue
+        here = ("formula", formula) if formula else (kind, number) if number and kind else ("heading", heading)
+        if ranging and here[1]:
+            first, last = (int(re.sub(r"\D", "", name)) for name in (found[-1][1], here[1]))
+            found += [(here[0], re.sub(r"\d+", str(k), here[1])) for k in range(first + 1, last)]
+        ranging = False
+        if here[1]:
+            found.append(here)
+    return found
+
+
+def stated(file: str) -> set[tuple[str, str]]:
+    """Theorems, lemmas, sections, headings and formulas that a page has."""
+    written = page(file)
+    found = set(re.findall(r"^[^\w\n]*(Theorem|Lemma) (\d+)\b", written, re.MULTILINE))
+    found |= {("sec", number) for number in re.findall(r"^## (\d+)\. ", written, re.MULTILINE)}
+    found |= {("heading", heading) for heading in re.findall(r"^#+ (?:\d+\. )?(.+)$", written, re.MULTILINE)}
+    fenced = "\n".join(blocks(ROOT / "docs" / file, "text"))
+    return found | {("formula", one) for one in re.findall(r"^\(([A-Z]?\d*)\) ", fenced, re.MULTILINE)}
 
 
 def test_citations_are_read_in_every_form() -> None:
@@ -82,19 +111,39 @@ def test_citations_are_read_in_every_form() -> None:
 
 
 def test_cited_equations_are_on_their_page() -> None:
-    found = re.findall(r"^[^\w\n(|]{0,6}\((P?\d+)\)[\s*`:]|\\tag\{(P?\d+)\}", page("algorithms.md"), re.MULTILINE)
-    defined = [first or second for first, second in found]
-    assert max(Counter(defined).values()) == 1
+    defined = [number for kind, number in stated("methods.md") if kind == "formula"]
+    lines = "\n".join(blocks(ROOT / "docs" / "methods.md", "text"))
+    assert len(re.findall(r"^\(\d+\) ", lines, re.MULTILINE)) == len(defined)
     assert {str(n) for n in range(1, 16)} <= set(defined)
-    private = set(re.findall(r"(?:\(|\\tag\{)(P\d+)[)}]", page("privacy.md")))
+    private = {number for kind, number in stated("proofs.md") if kind == "formula"}
     cited = {(number, name(path)) for path in [*MODULES, *PAGES] for number in equations(flat(path))}
     assert any(number.startswith("P") for number, _ in cited)
     assert sorted(citation for citation in cited if citation[0] not in {*defined, *private}) == []
 
 
-def test_cited_theorems_pages_and_sections_exist() -> None:
-    theorems = set(re.findall(r"^[^\w\n]*Theorem (\d+)\b", page("privacy.md"), re.MULTILINE))
-    assert unfounded(r"docs/privacy\.md,? Theorem (\d+)\b(?!\.\d)", theorems) == []
-    assert unfounded(r"\bdocs/([\w-]+\.md)", DOCS) == []
-    sections = set(re.findall(r"^## (\d)\. ", page("algorithms.md"), re.MULTILINE))
-    assert unfounded(r"docs/algorithms\.md, sec\. (\d)", sections) == []
+def test_parts_of_a_citation_are_read() -> None:
+    assert parts(", Theorems 3, 4 and 26; 7") == [
+        ("Theorem", "3"),
+        ("Theorem", "4"),
+        ("Theorem", "26"),
+        ("Theorem", "7"),
+    ]
+    assert parts(", sec. 2 eqs. (5)-(7)") == [("sec", "2"), ("formula", "5"), ("formula", "6"), ("formula", "7")]
+    assert parts(" eqs. (P6) to (P8)") == [("formula", f"P{n}") for n in (6, 7, 8)]
+    assert parts(', "The boundary"') == [("heading", "The boundary")]
+
+
+def test_every_citation_resolves() -> None:
+    """Each theorem, lemma, section, heading and formula that code names of a page stands on that page."""
+    files = [*MODULES, *sorted((ROOT / "tests").rglob("*.py"))]
+    found = [(name(path), match) for path in files if path != Path(__file__) for match in CITATION.finditer(flat(path))]
+    cited = {(file, f"{match[1]}.md", part) for file, match in found for part in parts(match[2])}
+    assert len(cited) > 150
+    known = {file: stated(file) for _, file, _ in cited}
+    assert sorted(one for one in cited if one[2] not in known[one[1]]) == []
+
+
+def test_cited_pages_exist() -> None:
+    cited = {(found, name(path)) for path in MODULES for found in re.findall(r"\bdocs/([\w-]+\.md)", flat(path))}
+    assert cited
+    assert sorted(citation for citation in cited if citation[0] not in DOCS) == []

@@ -13,14 +13,14 @@ from admmnet.record.forms import TABLES as TABLES_OF_SUMMARY
 from admmnet.record.measured import ENCODING_TABLES
 from tests.doc_pages import ROOT
 
-PAGES = {"ledger.md": 6, "run-folder.md": 15}
+PAGES = {"ledger.md": 23}
 
 
 def mechanisms() -> str:
     rows = ["| mechanism | what was released | parameters |", "|---|---|---|"]
     for name, kind in EVENTS.items():
-        told = (f"{', '.join(f'`{one}`' for one in names.split(', '))}: {words}" for names, words in keys(kind).items())
-        rows.append(f"| `{name}` | {summary(kind)} | {' '.join(told) or 'none'} |")
+        told = ", ".join(f"`{one}`" for names in keys(kind) for one in names.split(", "))
+        rows.append(f"| `{name}` | {summary(kind)} | {told or 'none'} |")
     return "\n".join(rows)
 
 

@@ -1,4 +1,4 @@
-"""docs/hosts.md and wire.md: keys, deadlines, events, figures, kinds of frames and tests are those of the code."""
+"""docs/hosts.md and protocol.md: keys, deadlines, events, figures, kinds of frames and tests are those of the code."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from admmnet.transport.zmq.wire import HEADER, MAGIC, Kind
 from tests import doc_pages
 from tests.doc_pages import ROOT
 
-section, wire = partial(doc_pages.section, "hosts.md"), partial(doc_pages.section, "wire.md")
+section, wire = partial(doc_pages.section, "hosts.md"), partial(doc_pages.section, "protocol.md")
 
 
 def test_every_fault_names_a_test_that_exists() -> None:
     rows = [line for line in wire("Faults that were tried").splitlines() if line.startswith("| ")][1:]
     named = [match[1] for row in rows if (match := re.search(r"\| `(test_\w+)` \|$", row))]
-    assert named == re.findall(r"`(test_\w+)`", doc_pages.page("wire.md"))
+    assert named == re.findall(r"`(test_\w+)`", doc_pages.page("protocol.md"))
     assert len(set(named)) == len(rows) > 20
     tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("*.py"))
     assert set(named) - set(re.findall(r"def (test_\w+)\(", tests)) == set()

@@ -1,4 +1,4 @@
-"""The short programs of docs/estimators.md do what the page says of them, in as many lines as it boasts of."""
+"""The short programs of docs/library.md do what the page says of them, in as many lines as it boasts of."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from admmnet import read_run
 from tests.doc_pages import ROOT, blocks
 
-FOUND = blocks(ROOT / "docs" / "estimators.md", "python")
+FOUND = blocks(ROOT / "docs" / "library.md", "python")
 ARRAYS, SHARDS, FRAME = FOUND[:3]
 
 
@@ -35,7 +35,7 @@ def test_ten_lines_make_a_private_model_of_arrays(
     majority = summary["references"]["larger_class"]  # 0.447; 20 runs had 0.12 on average, deviation 0.04: 8 of these
     assert summary["test_error"]["consensus"] < majority
     said = capsys.readouterr().out
-    assert "private, secret noise: nothing that the records decide leaves without noise" in said
+    assert "private, secret noise: only noisy results left each agent" in said
     last = [line.split() for line in said.splitlines()[-5:]]
     assert [agent for agent, _ in last] == ["0", "1", "2", "3", "4"]
     assert all(float(epsilon) <= 1.0 for _, epsilon in last)

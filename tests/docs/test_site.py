@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -85,6 +86,15 @@ def test_files_that_pages_link_to_are_there(site: Path, pages: dict[Path, Page])
         assert (site / file).read_bytes() == (ROOT / file).read_bytes()
 
 
+def test_old_names_lead_to_pages(site: Path, pages: dict[Path, Page]) -> None:
+    moved = runpy.run_path(str(CONFIG.parent / "hooks.py"))["MOVED"]
+    assert moved
+    for old, new in moved.items():
+        (link,) = pages[site / f"{old}.html"].links
+        assert (site / f"{old}.html").parent.joinpath(link).resolve() == (site / f"{new}.html").resolve()
+        assert f"{new}.md" in in_nav()
+
+
 def test_pages_load_nothing_from_elsewhere(site: Path, pages: dict[Path, Page]) -> None:
     loads = {load for page in pages.values() for load in page.loads}
     assert len(loads) > 5
@@ -112,8 +122,8 @@ def test_search_knows_the_pages(site: Path) -> None:
         assert f'"location":"{page.removesuffix(".md")}.html' in index, page
 
 
-def test_the_reference_has_every_public_name(site: Path, pages: dict[Path, Page]) -> None:
-    ids = pages[site / "reference.html"].ids
+def test_the_library_has_every_public_name(site: Path, pages: dict[Path, Page]) -> None:
+    ids = pages[site / "library.html"].ids
     homes = {f"admmnet.{home}.{name}" for name, home in admmnet._HOMES.items() if name != "__version__"}
     assert set(admmnet.__all__) == set(admmnet._HOMES)
     assert sorted(homes - ids) == []

@@ -1,4 +1,4 @@
-"""The examples of docs/track.md, run as they stand; trackers have stand-ins that refuse what the real ones refuse."""
+"""docs/results.md, "Track a run", as it stands; trackers have stand-ins that refuse what the real ones refuse."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from admmnet import read_run
-from tests.doc_pages import ROOT, blocks
+from tests.doc_pages import fenced, section
 
-STOPPING, MLFLOW, TENSORBOARD, WANDB = blocks(ROOT / "docs" / "track.md", "python")
-NETWORK = {"test_error", "train_loss", "epsilon", "releases", "lost"}
+STOPPING, MLFLOW, TENSORBOARD, WANDB = fenced(section("results.md", "Track a run"), "python")
+NETWORK = {"test_error", "train_loss", "epsilon", "releases", "away"}
 
 
 class Points:
@@ -58,7 +58,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_stopping(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    exec(compile(STOPPING, "track.md", "exec"), {})
+    exec(compile(STOPPING, "results.md", "exec"), {})
     *lines, last = capsys.readouterr().out.splitlines()
     rounds, stopped = last.split()
     assert (len(lines), stopped) == (int(rounds), "True")
@@ -84,7 +84,7 @@ def test_mlflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         log_artifacts=lambda local_dir, artifact_path=None: kept.append(Path(local_dir).is_dir()),
     )
     monkeypatch.setitem(sys.modules, "mlflow", module)
-    exec(compile(MLFLOW, "track.md", "exec"), {})
+    exec(compile(MLFLOW, "results.md", "exec"), {})
     assert kept == ["first", ["algorithm", "epsilon", "rounds", "seed"], True, True, "ended"]
     hold(points, NETWORK, only_run(tmp_path))
 
@@ -107,7 +107,7 @@ def test_tensorboard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     module.__dict__["SummaryWriter"] = SummaryWriter
     monkeypatch.setitem(sys.modules, "tensorboardX", module)
-    exec(compile(TENSORBOARD, "track.md", "exec"), {})
+    exec(compile(TENSORBOARD, "results.md", "exec"), {})
     own = {f"{name}/{agent}" for name in ("epsilon", "releases") for agent in range(5)}
     hold(points, NETWORK | own, only_run(tmp_path))
 
@@ -122,7 +122,7 @@ def test_wandb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     module.__dict__["init"] = init
     monkeypatch.setitem(sys.modules, "wandb", module)
-    exec(compile(WANDB, "track.md", "exec"), {})
+    exec(compile(WANDB, "results.md", "exec"), {})
     hold(points, NETWORK, only_run(tmp_path))
     assert summary["privacy"]["epsilon_target"] == 1.0
 

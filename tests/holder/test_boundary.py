@@ -1,4 +1,4 @@
-"""The boundary around records, over the syntax trees of the whole package (docs/privacy.md, sec. 1).
+"""The boundary around records, over the syntax trees of the whole package (docs/proofs.md, sec. 1).
 
 Each rule finds breaches in one module, and is shown to notice a planted one. What may be done where is listed here;
 an entry that nobody needs any more is an error, too.

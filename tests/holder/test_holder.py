@@ -1,4 +1,4 @@
-"""What a holder takes and refuses: the promises of docs/privacy.md, sec. 1, about every row and label."""
+"""What a holder takes and refuses: the promises of docs/proofs.md, sec. 1, about every row and label."""
 
 from __future__ import annotations
 

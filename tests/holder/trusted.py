@@ -1,4 +1,4 @@
-"""The trusted base: files on which privacy rests, with their lines of code; prints the table of docs/privacy.md."""
+"""The trusted base: files on which privacy rests, with their lines of code; prints the table of docs/proofs.md."""
 
 from __future__ import annotations
 

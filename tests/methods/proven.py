@@ -43,7 +43,7 @@ def fall(f: Local, center: Vector) -> float:
 
 
 class Replay:
-    """The proven methods from docs/privacy.md secs. 3 and 4; noise is what the plan says."""
+    """The proven methods from docs/proofs.md secs. 3 and 4; noise is what the plan says."""
 
     def __init__(self, problem: Path, plan: Plan, threshold: float = -math.inf) -> None:
         agents = [plan.agents[i] for i in range(5)]

@@ -1,4 +1,4 @@
-"""docs/algorithms.md in plain NumPy and SciPy, written from the equations and from nothing else."""
+"""docs/methods.md in plain NumPy and SciPy, written from the equations and from nothing else."""
 
 from __future__ import annotations
 

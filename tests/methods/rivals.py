@@ -1,4 +1,4 @@
-"""DVP, M-ADMM and R-ADMM of docs/algorithms.md, sec. 6, in plain NumPy and SciPy: eqs. (13) and (25) to (33)."""
+"""DVP, M-ADMM and R-ADMM of docs/methods.md, sec. 6, in plain NumPy and SciPy: eqs. (13) and (25) to (33)."""
 
 from __future__ import annotations
 

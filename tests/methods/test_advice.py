@@ -1,4 +1,4 @@
-"""Which method is named before a run, at both sides of every limit: docs/defaults.md, "Where noise drowns a method"."""
+"""Which method is named before a run, at both sides of every limit: docs/methods.md, "Where noise drowns a method"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decentralised noisy gradient descent, replayed from eqs. (24), (60), (108) of docs/algorithms.md."""
+"""Decentralised noisy gradient descent, replayed from eqs. (24), (60), (108) of docs/methods.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rivals with Gaussian noise: docs/algorithms.md eq. (107), replayed, and against the proven PP-ADMM."""
+"""The rivals with Gaussian noise: docs/methods.md eq. (107), replayed, and against the proven PP-ADMM."""
 
 from __future__ import annotations
 

@@ -267,7 +267,7 @@ def test_who_can_carry_no_release_is_never_asked_and_pays_nothing(problem: Path,
 
 
 def test_from_which_size_a_question_can_speak() -> None:
-    """Records above 2 tau sqrt(d) / sqrt(2 rho), docs/algorithms.md."""
+    """Records above 2 tau sqrt(d) / sqrt(2 rho), docs/methods.md."""
     at = [least_records(82, Target(epsilon, 1e-4).nominal_rho()) for epsilon in (0.5, 1.0, 2.0, 10.0)]
     assert at == pytest.approx([474, 254, 137, 35], rel=0.03)
 

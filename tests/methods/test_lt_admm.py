@@ -1,4 +1,4 @@
-"""Local training with ADMM, replayed from eqs. (121), (122) of docs/algorithms.md with messages of their own for z."""
+"""Local training with ADMM, replayed from eqs. (121), (122) of docs/methods.md with messages of their own for z."""
 
 from __future__ import annotations
 

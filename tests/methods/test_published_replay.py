@@ -1,4 +1,4 @@
-"""PP-ADMM and IPP-ADMM as published, replayed with the same random numbers from the equations of docs/algorithms.md."""
+"""PP-ADMM and IPP-ADMM as published, replayed with the same random numbers from the equations of docs/methods.md."""
 
 from __future__ import annotations
 

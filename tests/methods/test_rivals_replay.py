@@ -1,4 +1,4 @@
-"""DVP, M-ADMM and R-ADMM, replayed with the same random numbers from the equations of docs/algorithms.md, sec. 6."""
+"""DVP, M-ADMM and R-ADMM, replayed with the same random numbers from the equations of docs/methods.md, sec. 6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Theorems 3.4 and 3.5 of Ding et al. 2020 with a = Delta = 0: docs/algorithms.md eq. (110)."""
+"""Theorems 3.4 and 3.5 of Ding et al. 2020 with a = Delta = 0: docs/methods.md eq. (110)."""
 
 from __future__ import annotations
 

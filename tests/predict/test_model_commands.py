@@ -16,11 +16,11 @@ from admmnet.cli import run_command_line
 from admmnet.predict.coefficients import coefficients
 from admmnet.predict.model import read_model
 from admmnet.predict.noise import noise_of
-from tests.doc_pages import ROOT, blocks
+from tests.doc_pages import ROOT
 from tests.people_runs import seal
 from tests.trained_models import CAPTURE, SCHEMA, Refused, people, table_of, trained, trained_on_people
 
-PAGE = ROOT / "docs" / "model.md"
+FILE = ROOT / "docs" / "read_model.py"
 
 
 @pytest.fixture(scope="module")
@@ -140,10 +140,10 @@ def test_what_cannot_be_shown(people_run: Path, tmp_path: Path, refused: Refused
 # export
 
 
-def by_the_page(model: Path) -> dict[str, Any]:
-    """Names that the page's code defines, run beside a model.json."""
+def by_the_file(model: Path) -> dict[str, Any]:
+    """Names that the file which docs/results.md links to defines, run beside a model.json."""
     names: dict[str, Any] = {}
-    code = "\n".join(blocks(PAGE, "python")).replace('"model.json"', repr(str(model)))
+    code = FILE.read_text().replace('"model.json"', repr(str(model)))
     exec(code, names)
     return names
 
@@ -161,7 +161,7 @@ def test_the_page_s_numpy_predicts_as_admmnet_does(
     file, new = tmp_path / "model.json", people(tmp_path / "new.csv", 50, 5, 10, 99, label=False)
     assert run_command_line(["model", "export", str(people_run), "-o", str(file), *agent]) == 0
     assert capsys.readouterr().out == f"model: {file}\n"
-    page = by_the_page(file)
+    page = by_the_file(file)
     rows = np.array([page["features"](row) for row in table_of(new.read_text())])
     told = predicted(people_run, new, capsys, *agent)
     np.testing.assert_allclose(page["scores"](rows)[:, 0], [float(row["score"]) for row in told], rtol=1e-12)
@@ -182,7 +182,7 @@ def test_columns_that_were_measured(kinds: dict[str, Any], epsilon: float, tmp_p
     how: dict[str, Any] = {"data": str(data), "schema": schema, "epsilon": epsilon, "delta": 1e-4, "rounds": 2}
     folder = trained(tmp_path / "run", algorithm="noisy-gd", encode="private", **how)
     assert run_command_line(["model", "export", str(folder), "-o", str(tmp_path / "model.json")]) == 0
-    page = by_the_page(tmp_path / "model.json")
+    page = by_the_file(tmp_path / "model.json")
     rows = np.array([page["features"](row) for row in table_of(data.read_text())], dtype=float)
     told = predicted(folder, data, capsys)
     np.testing.assert_allclose(page["scores"](rows)[:, 0], [float(row["score"]) for row in told], rtol=1e-9, atol=1e-12)
@@ -215,7 +215,7 @@ def test_every_scale_of_the_schema(tmp_path: Path, capsys: CAPTURE) -> None:
     schema = {**SCHEMA, "columns": columns}
     run(RunConfig(data=str(data), schema=schema, algorithm="admm", topology="path:2", seed=0, out=str(out)))
     assert run_command_line(["model", "export", str(out), "-o", str(tmp_path / "model.json")]) == 0
-    page = by_the_page(tmp_path / "model.json")
+    page = by_the_file(tmp_path / "model.json")
     rows = np.array([page["features"](row) for row in table_of(data.read_text())])
     assert page["model"]["features"] == list(read_model(out).feature_names[:-1])
     scores = [float(row["score"]) for row in predicted(out, data, capsys)]
@@ -247,7 +247,7 @@ def test_models_of_other_labels(kind: str, tmp_path: Path, capsys: CAPTURE) -> N
         assert (
             run_command_line(["model", "export", str(tmp_path / "run"), "-o", str(tmp_path / f"model.{ending}")]) == 0
         )
-    page = by_the_page(tmp_path / "model.json")
+    page = by_the_file(tmp_path / "model.json")
     told = predicted(tmp_path / "run", data, capsys)
     found = page["predictions"](X)
     if kind == "real":
@@ -291,7 +291,7 @@ def test_what_cannot_be_exported(people_run: Path, tmp_path: Path, refused: Refu
 def test_the_page_s_numpy_refuses_undeclared_categories(people_run: Path, tmp_path: Path) -> None:
     assert run_command_line(["model", "export", str(people_run), "-o", str(tmp_path / "model.json")]) == 0
     with pytest.raises(ValueError, match="undeclared category 'z'"):
-        by_the_page(tmp_path / "model.json")["features"]({"age": "40", "ward": "z"})
+        by_the_file(tmp_path / "model.json")["features"]({"age": "40", "ward": "z"})
 
 
 def test_rows_that_are_taken_as_they_are(tmp_path: Path, capsys: CAPTURE) -> None:
@@ -305,4 +305,4 @@ def test_rows_that_are_taken_as_they_are(tmp_path: Path, capsys: CAPTURE) -> Non
     assert "in a row as it is;" in capsys.readouterr().out
     assert run_command_line(["model", "export", str(folder), "-o", str(tmp_path / "model.json")]) == 0
     told = [float(row["score"]) for row in predicted(folder, data, capsys)]
-    np.testing.assert_allclose(by_the_page(tmp_path / "model.json")["scores"](X)[:, 0], told, rtol=1e-12)
+    np.testing.assert_allclose(by_the_file(tmp_path / "model.json")["scores"](X)[:, 0], told, rtol=1e-12)

@@ -17,7 +17,7 @@ from admmnet.predict.model import read_model
 from admmnet.predict.noise import noise_of
 from admmnet.record.encoding import Found
 from admmnet.types import Matrix, Vector
-from tests.predict.test_model_commands import by_the_page, predicted
+from tests.predict.test_model_commands import by_the_file, predicted
 from tests.trained_models import CAPTURE, SCHEMA, Refused, people, table_of, trained
 
 
@@ -80,7 +80,7 @@ def test_the_page_s_numpy_predicts_for_whitened_rows(whitened: Path, tmp_path: P
     test = whitened.parent / "test.csv"
     for ending in ("json", "npz"):
         assert run_command_line(["model", "export", str(whitened), "-o", str(tmp_path / f"model.{ending}")]) == 0
-    page = by_the_page(tmp_path / "model.json")
+    page = by_the_file(tmp_path / "model.json")
     assert page["model"]["format"] == "admmnet-model 2", "a reader of the first would leave the whitening out"
     rows = np.array([page["features"](row) for row in table_of(test.read_text())])
     told = predicted(whitened, test, capsys)

@@ -1,4 +1,4 @@
-"""Noise of density K(a) ~ exp(-a ||z||), docs/algorithms.md eq. (25): radius, direction, independence of the two.
+"""Noise of density K(a) ~ exp(-a ||z||), docs/methods.md eq. (25): radius, direction, independence of the two.
 
 Every p-value of the right law, 36 in all, is compared with ``FALSE``, the false-positive rate of a single test. At
 ``SIZE`` draws every wrong sampler is found at the same threshold.

@@ -1,4 +1,4 @@
-"""The curve of pure epsilon, docs/privacy.md Theorem 2, against randomised response in 60 digits."""
+"""The curve of pure epsilon, docs/proofs.md Theorem 2, against randomised response in 60 digits."""
 
 from __future__ import annotations
 

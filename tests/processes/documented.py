@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.doc_pages import ROOT, blocks, name, prose
+from tests.doc_pages import ROOT, blocks, fenced, name, prose, text
 from tests.real_sets import FOLDER, held
 
-NIGHTLY = ("docs/audit.md", "docs/compare.md", "docs/reproduction.md", "docs/scale.md", "docs/trouble.md")
+NIGHTLY = ("docs/audit.md", "docs/compare.md", "docs/reproduction.md", "docs/simulate.md")
 """Pages of grids, large networks and many like runs: tried where ADMMNET_PAGES=all, as launch/nightly.sh has it."""
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "topologies" / "README.md"]
 
@@ -77,8 +77,7 @@ def _first_two(match: re.Match[str]) -> str:
 
 GIVEN = {
     "docs/data.md": ("runs/two",),
-    "docs/plot.md": ("runs/again", "made-A", "made-B", "made-C"),
-    "docs/report.md": ("runs/again", "runs/a", "runs/b", "runs/c"),
+    "docs/results.md": ("runs/again", "runs/a", "runs/b", "runs/c", "made-A", "made-B", "made-C"),
 }
 """Run folders that a page takes from another one."""
 CHANGES = (
@@ -90,7 +89,7 @@ CHANGES = (
     Change("", r"--data adult\b(?!:)", _adult, "the real set where there is one, else one that is built in"),
     Change("", r"--data mnist\b(?!:)(.*)", _digits, "two rounds of the real set where there is one"),
     Change("", r"--data-dir DIR", _folder, "the folder of the real sets, where one is named"),
-    Change("docs/defaults.md", r"seq 100 119", _to("seq 100 101"), "two seeds of twenty"),
+    Change("docs/methods.md", r"seq 100 119", _to("seq 100 101"), "two seeds of twenty"),
     Change(
         "",
         r"(admmnet compare .*)",
@@ -101,7 +100,7 @@ CHANGES = (
     Change("", r"=[\w.-]+(:[\w.-]+){2,}(?=[, ])", _first_two, "two values of what is tuned"),
     Change("docs/compare.md", r"(--tune .*)$", _to(r"\1 --tune-seeds 1"), "one trial of each"),
     Change("docs/reproduction.md", r"(--tune .*)$", _to(r"\1 --tune-seeds 1"), "one trial of each"),
-    Change("docs/scale.md", r"(admmnet run .*)$", _to(r"\1 --rounds 1"), "a thousand agents, one round"),
+    Change("docs/simulate.md", r"(.* --agents 1000 .*)$", _to(r"\1 --rounds 1"), "a large network, one round"),
     Change(
         "docs/contributing.md",
         r"-f \.mkdocs/mkdocs\.yml",
@@ -140,11 +139,15 @@ def _changed(page: str, line: str) -> str:
     return line
 
 
+def tracked(path: Path) -> str:
+    return text(path).partition("\n## Track a run\n")[2]
+
+
 def python_of(path: Path) -> str | None:
     """Return the Python of a page as one script, what is long made short; None if it has none."""
-    found = blocks(path, "python")
-    # tests/docs/test_worked_example.py and test_track_page.py run those
-    if not found or path.name in ("contributing.md", "track.md"):
+    # tests/docs/test_worked_example.py and test_track_page.py run those of contributing.md and of the last section
+    found = [block for block in blocks(path, "python") if block not in fenced(tracked(path), "python")]
+    if not found or path.name == "contributing.md":
         return None
     script = "\n".join(found).replace("range(5)", "range(1)")
     return script if held("adult") else script.replace('"adult"', '"census"')

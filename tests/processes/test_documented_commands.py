@@ -57,19 +57,6 @@ kind = "categorical"
 categories = ["a", "b"]
 
 {SETTINGS}"""
-# a host of the ssh example is a folder
-SSH = """\
-#!/bin/sh
-[ "$1" = -tt ] || exit 9
-cd "$HOSTS/$2" && exec sh -c "$3"
-"""
-SCP = """\
-#!/bin/bash
-set -e
-[ "$1" = -q ]; shift
-to=${!#}
-cp "${@:1:$#-1}" "$HOSTS/${to%%:*}/${to#*:}"
-"""
 # a folder stands for the machine: files go there, and its users and services are left as they are
 SUDO = """\
 #!/bin/bash
@@ -169,11 +156,8 @@ def prepare(folder: Path, page: str, run_folder: Path) -> None:
         (folder / "hosts.txt").write_text("".join(f"127.0.0.1:{port}\n" for port in ports), encoding="utf-8")
     if page == "docs/hosts.md":
         owners_files(folder)
-        for word, body in (("ssh", SSH), ("scp", SCP), ("sudo", SUDO), ("docker", DOCKER)):
+        for word, body in (("sudo", SUDO), ("docker", DOCKER)):
             program(folder / "bin" / word, body)
-        for host in ("node-a.example", "node-b.example"):
-            owners_files(folder / "hosts" / host / "admmnet")
-            (folder / "hosts" / host / "admmnet" / ".venv").symlink_to(folder / ".venv")
 
 
 def environment(folder: Path) -> dict[str, str]:

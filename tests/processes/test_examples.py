@@ -1,4 +1,4 @@
-"""The pages of docs/examples: every block is carried out as it stands, in order, in an empty folder.
+"""Examples of the pages: every block is carried out as it stands, in order, in an empty folder.
 
 A block behind "`NAME`:" is a file; `bash` and `python` are run; the words and counts of `text` behind them are printed.
 """
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.doc_pages import EXAMPLES, ROOT, name, text
+from tests.doc_pages import PAGES, ROOT, examples, name
 
 pytestmark = pytest.mark.processes
 DEADLINE = 120.0
@@ -80,9 +80,9 @@ def carry_out(page: str, folder: Path) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("path", EXAMPLES, ids=name)
-def test_the_page(path: Path, tmp_path: Path) -> None:
-    page = text(path)
+@pytest.mark.parametrize("path", [path for path in PAGES if examples(path)], ids=name)
+def test_the_examples(path: Path, tmp_path: Path) -> None:
+    page = examples(path)
     assert {"bash", "text"} <= {block.kind for block in blocks(page)}
     carry_out(page, tmp_path)
 

@@ -98,10 +98,14 @@ def test_signals_reach_the_ranks(number: int, tmp_path: Path) -> None:
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # ignored in background jobs
     )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "here\n"
-    process.send_signal(number)
-    out, err = process.communicate(timeout=DEADLINE)
+    with process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "here\n"
+            process.send_signal(number)
+            out, err = process.communicate(timeout=DEADLINE)
+        finally:
+            process.kill()
     assert (process.returncode, out) == (130 if number == signal.SIGINT else 3, "gone\n")
     assert "admmnet: " not in err  # the ranks have said it
 

@@ -1,6 +1,6 @@
 """Runs over ZeroMQ on two hosts, network namespaces that are joined by a cable, when that is cut.
 
-The table of docs/wire.md names these tests.
+The table of docs/protocol.md names these tests.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from admmnet import read_run
-from admmnet.record.forms import PartFile
+from admmnet.record.file_forms import PartFile
 
 from .launch import Ended, admmnet, start_all
 from .test_zmq_run_faults import WORDS, assert_ends_all, people, whole

@@ -1,6 +1,6 @@
 """What becomes of a whole run over ZeroMQ when something goes wrong: who says so, how it ends, what the ledgers hold.
 
-The table of docs/wire.md names these tests.
+The table of docs/protocol.md names these tests.
 """
 
 from __future__ import annotations

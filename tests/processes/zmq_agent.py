@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import sys
 import time
 from pathlib import Path
@@ -24,6 +25,7 @@ from admmnet.transport import Begun, Outgoing, Transport
 from admmnet.transport.hosts.keys import Keys
 from admmnet.transport.hosts.network import Network, Peer
 from admmnet.transport.starts import Standing
+from admmnet.transport.zmq import door
 from admmnet.transport.zmq.membership import Membership
 from admmnet.transport.zmq.sockets import Deadlines
 from admmnet.transport.zmq.transport import ZmqWorld
@@ -88,14 +90,15 @@ def garble(world: ZmqWorld, how: str, times: int) -> None:
 
 
 def flood(world: ZmqWorld, how: str, size: int) -> None:
-    """Send every neighbour so many bytes, in frames that bring nothing or as one message that does not end for long."""
+    """Send every neighbour so many bytes until it cuts the line: frames that bring nothing, or one message."""
     for peer, link in world.member.links.items():
         if how == "one message":
             world.member.sockets.send(peer, bytes(size))
-            continue
         frame = encode(Frame(Kind.VECTOR, link.id, world.rank, sequence=10**6, payload=bytes(8000)))
-        for _ in range(size // len(frame)):
+        for _ in range(size // len(frame) if how == "frames" else 0):
             world.member.sockets.send(peer, frame)
+        while link.up:
+            world.member.serve(0.1)
 
 
 def act(do: list[Any], world: ZmqWorld) -> None:
@@ -157,6 +160,7 @@ def run_rounds(world: ZmqWorld, spec: dict[str, Any]) -> Transport:
 
 def main(path: str, place: str) -> None:
     spec, rank = json.loads(Path(path).read_text()), int(place)
+    door.UNREAD = spec.get("unread", door.UNREAD)
     say("started", os.getpid())
     try:
         world = open_world(spec, rank)
@@ -172,6 +176,7 @@ def main(path: str, place: str) -> None:
         world.close()
         say("counts", world.counts)
     except AdmmnetError as error:
+        say("peak", 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
         say("error", str(error))
         sys.exit(error.exit_code)
 

@@ -27,7 +27,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 MODES = {
-    "private": "private, secret noise: nothing that the records decide leaves without noise",
+    "private": "private, secret noise: only noisy results left each agent",
     "seeded": "simulation, seed 3: the noise can be made again, nothing is protected",
     "secret": "simulation, secret noise: the records count as public, figures computed from them are shown",
     "plain": "simulation, seed 3: the noise can be made again, nothing is protected",

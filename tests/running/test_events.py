@@ -13,6 +13,7 @@ from admmnet import RequestError, RoundEvent, RunConfig, RunError, StopRun, read
 from admmnet.methods import METHODS
 from admmnet.running.reports import AgentReport
 from admmnet.transport.local import LocalWorld
+from tests.doc_pages import page
 from tests.folder_forms import check_folder
 from tests.people_runs import rows
 
@@ -60,7 +61,7 @@ def test_events_say_what_the_run_folder_says(algorithm: str, people: str, tmp_pa
         assert (event.test_error, event.train_loss) == (float(mine[0]["test_error"]), float(mine[0]["train_loss"]))
         assert event.releases == {int(row["agent"]): int(row["releases"]) for row in mine[1:]}
         assert event.epsilon == ({} if algorithm == "admm" else last)
-        assert event.lost == ()
+        assert event.away == ()
         flat = event.metrics()
         assert flat["releases"] == int(mine[0]["releases"])
         assert flat.get("epsilon") == max(event.epsilon.values(), default=None)
@@ -72,7 +73,7 @@ def test_events_of_private_runs_hold_nothing_of_records(people: str, tmp_path: P
     seen: list[RoundEvent] = []
     run(config(people, tmp_path / "run", **PRIVATE, no_test=True), on_round=seen.append)
     assert {(event.test_error, event.train_loss) for event in seen} == {(None, None)}
-    assert set(seen[0].metrics()) == {"epsilon", "releases", "lost"}
+    assert set(seen[0].metrics()) == {"epsilon", "releases", "away"}
 
 
 @pytest.mark.parametrize("kind", ["simulation", "private", "masked", "tail", "gossip", "one place"])
@@ -110,8 +111,7 @@ def test_what_stopping_saves_is_as_the_page_says(algorithm: str, people: str, tm
     result = run(config(people, tmp_path / "run", algorithm=algorithm, seed=0, **alone), on_round=hear)
     figures = result.summary["privacy"]
     saved = figures["epsilon_spent"] < 0.9 * figures["epsilon_proven"]
-    page = (Path(__file__).parents[2] / "docs" / "track.md").read_text()
-    sentence = page.partition("A private method in one place pays")[2].partition("no epsilon.")[0]
+    sentence = page("results.md").partition("A private method in one place pays")[2].partition("no epsilon.")[0]
     assert saved is (f"`{algorithm}`" not in sentence)
     assert saved is (f"{algorithm} {AHEAD}" not in result.summary["notes"])
 

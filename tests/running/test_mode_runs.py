@@ -106,7 +106,7 @@ def test_errors_are_null_everywhere(untested: Path) -> None:
 def test_report_and_picture_cope(untested: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     html = make_report([untested]).html
-    assert "private, secret noise: nothing that the records decide leaves without noise" in html
+    assert "private, secret noise: only noisy results left each agent" in html
     assert "0 for testing" in html
     assert "NaN" not in html
     plot_run(untested, file=tmp_path / "run.png")
@@ -149,7 +149,7 @@ def test_an_unseeded_simulation(people: str, tmp_path: Path) -> None:
         (("--simulate",), "simulation, secret noise: the records count as public", "proven for the worst case"),
         (
             ("--no-test", "--no-account"),
-            "private, secret noise: nothing that the records decide",
+            "private, secret noise: only noisy results left each agent",
             "proven for the worst case",
         ),
     ],

@@ -63,7 +63,7 @@ def census(agents: int) -> dict[str, Any]:
 
 
 def breast_cancer() -> dict[str, Any]:
-    """Records of the ten lines of docs/estimators.md."""
+    """Records of the ten lines of docs/library.md."""
     X, y = pytest.importorskip("sklearn.datasets").load_breast_cancer(return_X_y=True)
     X = (X - X[:150].mean(axis=0)) / X[:150].std(axis=0)
     return {"X": X[150:], "y": y[150:], "test": (X[:150], y[:150])}

@@ -82,7 +82,7 @@ def check(X: Matrix, y: Vector, g: Vector, m: float, beta: float, found: Solutio
 
 
 def worst_margin(facts: LossFacts, m: float, beta: float, linear: float) -> float:
-    """(V3) of docs/privacy.md: `rounding_margin` over all records where the gradient norm is at most beta."""
+    """(V3) of docs/proofs.md: `rounding_margin` over all records where the gradient norm is at most beta."""
     n, d, G, c, _ = facts
     a = LARGEST_ROW**2 * c * d / m
     terms = (a + 3.0) * (linear + LARGEST_ROW * G + beta), LARGEST_ROW * (summands(n, d) + 12) * G

@@ -1,4 +1,4 @@
-"""The certificate of Theorem 26, docs/privacy.md, for slopes of which only s' <= K is known: bounds rounded outward.
+"""The certificate of Theorem 26, docs/proofs.md, for slopes of which only s' <= K is known: bounds rounded outward.
 
 Sums, products, quotients and roots are rounded to the next number beyond. Of numpy's exp and log and scipy's erfcx a
 relative error of ``ERROR`` is assumed, which is a hundred times what they state.

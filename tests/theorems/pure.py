@@ -1,4 +1,4 @@
-"""One round of DVP, M-ADMM or R-ADMM as an exact law: docs/algorithms.md eqs. (28), (29), (31), written out.
+"""One round of DVP, M-ADMM or R-ADMM as an exact law: docs/methods.md eqs. (28), (29), (31), written out.
 
 The noise e at which theta is the round's minimiser solves a linear equation, so the minimiser's density is that of e
 there times |det de/dtheta|. Nothing of the package enters but losses and the numbers of a decision.

@@ -298,7 +298,7 @@ def _log_sum(terms: Array) -> float:
 
 
 def discrete_delta(mu: float, kappa: float, epsilon: float) -> float:
-    """Delta of discrete Gaussian releases, docs/privacy.md Theorem 19: e^kappa (P5) + e^epsilon (e^kappa - 1).
+    """Delta of discrete Gaussian releases, docs/proofs.md Theorem 19: e^kappa (P5) + e^epsilon (e^kappa - 1).
 
     Parameters
     ----------

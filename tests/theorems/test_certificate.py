@@ -1,4 +1,4 @@
-"""Theorem 26 of docs/privacy.md: the inequalities of step 5, and the certificate of step 6.
+"""Theorem 26 of docs/proofs.md: the inequalities of step 5, and the certificate of step 6.
 
 ADMMNET_TEST_LARGE=1 runs the certificate at all its nodes, which takes ten minutes; three are run with every change.
 """

@@ -1,4 +1,4 @@
-"""Theorems 8 and 9 of docs/privacy.md: exact probabilities of the gate's answers, and its query's sensitivity."""
+"""Theorems 8 and 9 of docs/proofs.md: exact probabilities of the gate's answers, and its query's sensitivity."""
 
 from __future__ import annotations
 

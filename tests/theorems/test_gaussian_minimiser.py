@@ -1,4 +1,4 @@
-"""Theorem 26 of docs/privacy.md on real minimisers: how far apart the probabilities of a set can be in two worlds.
+"""Theorem 26 of docs/proofs.md on real minimisers: how far apart the probabilities of a set can be in two worlds.
 
 The distance of two laws is the largest |Phi^-1 Q(A) - Phi^-1 P(A)| over sets of a likelihood ratio. In one dimension
 sets are made of intervals whose probabilities are exact, so that none comes out too large; in two of squares, to

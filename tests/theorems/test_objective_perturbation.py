@@ -1,4 +1,4 @@
-"""Theorem 3 of docs/privacy.md against exact Renyi divergences: objective perturbation of GLM losses.
+"""Theorem 3 of docs/proofs.md against exact Renyi divergences: objective perturbation of GLM losses.
 
 Every divergence comes with an estimate of its quadrature error, asserted to be below 1e-6 of the bound in one
 dimension and 1e-4 in two; a violation counts from there. ADMMNET_TEST_LARGE=1 searches 20 times as many models.

@@ -1,4 +1,4 @@
-"""docs/losses.md against exact Renyi divergences: Theorems 3, 7, 8 and 11 for losses whose curvature jumps.
+"""docs/methods.md against exact Renyi divergences: Theorems 3, 7, 8 and 11 for losses whose curvature jumps.
 
 Divergences are quadratures in one dimension, broken where curvatures jump, with an estimate of their error that
 is asserted to be below 1e-6 of the bound (1e-2 in the plane); a violation counts from there. Seeded, so nothing

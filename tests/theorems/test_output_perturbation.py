@@ -1,4 +1,4 @@
-"""Theorems 4 and 7 of docs/privacy.md: how far replacing a record moves a minimiser, exact and inexact.
+"""Theorems 4 and 7 of docs/proofs.md: how far replacing a record moves a minimiser, exact and inexact.
 
 The bounds are the package's own: the sensitivities in the events that a release charges.
 """

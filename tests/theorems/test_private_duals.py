@@ -1,4 +1,4 @@
-"""The argument for private duals, docs/privacy.md: exact divergence of (v_1, ..., v_T) on two records.
+"""The argument for private duals, docs/proofs.md: exact divergence of (v_1, ..., v_T) on two records.
 
 DP-SCD for ridge regression in one dimension, fresh Poisson coins, noise on v alone, zero-out of one record:
 never above the T-fold composition of the Poisson-subsampled Gaussian. The sum over coins that are not released

@@ -1,4 +1,4 @@
-"""Theorem 11 of docs/privacy.md against exact laws: a round of DVP, M-ADMM and R-ADMM, as the package calibrates it.
+"""Theorem 11 of docs/proofs.md against exact laws: a round of DVP, M-ADMM and R-ADMM, as the package calibrates it.
 
 Every model takes its noise from the method and its objective from ``pure.Round``, which writes the method's equation
 out. States (duals, neighbours) are arbitrary, and aimed: the theorem holds for all. ADMMNET_TEST_LARGE=1 searches 20

@@ -1,9 +1,9 @@
 """Simulated trouble costs no privacy: the same charges, the same convexity, and nothing from who is away.
 
-The statement and its proof are in docs/trouble.md. What is tested is what the proof rests on: the events of a
+The statement and its proof are in docs/simulate.md. What is tested is what the proof rests on: the events of a
 round in which an agent takes part are those that were calibrated, the problem it solves has the convexity that
 they name, and an agent that is away draws, charges and says nothing. Where a changed start is planned anew charges
-are others, as many a round, and come to no more than the budget (docs/privacy.md, Theorem 31).
+are others, as many a round, and come to no more than the budget (docs/proofs.md, Theorem 31).
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from admmnet.types import Matrix, Vector
 @measurement
 @dataclass(frozen=True, eq=False)
 class ColumnCounts(OnGrid):
-    """Counts of raw records by column and bin, on the grid. Proof: docs/privacy.md, Theorem 27.
+    """Counts of raw records by column and bin, on the grid. Proof: docs/proofs.md, Theorem 27.
 
     Of m edges a column has m + 2 bins: [-inf, edge 1), ..., [edge m, inf], and missing values, one column after the
     other.

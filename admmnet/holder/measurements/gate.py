@@ -1,4 +1,4 @@
-"""Questions of a gate: whether an agent should speak (docs/privacy.md, sec. 4)."""
+"""Questions of a gate: whether an agent should speak (docs/proofs.md, sec. 4)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _bound = lru_cache(maxsize=4096)(centre_radius)
 @measurement
 @dataclass(frozen=True, eq=False)
 class NoisyFall(_Fall):
-    """Whether the fall with N(0, sigma^2) reaches the threshold. Proof: docs/privacy.md, Theorems 8, 9 and 1."""
+    """Whether the fall with N(0, sigma^2) reaches the threshold. Proof: docs/proofs.md, Theorems 8, 9 and 1."""
 
     sigma: float
 
@@ -118,7 +118,7 @@ class HeldFall(_Fall):
 class GradientNorm(Measurement):
     """Whether the norm of the mean loss's gradient at a public point, with N(0, sigma^2), reaches a threshold.
 
-    Proof: docs/privacy.md, Theorem 22.
+    Proof: docs/proofs.md, Theorem 22.
     """
 
     here: Vector
@@ -153,7 +153,7 @@ class GradientNorm(Measurement):
 class PublishedComparison(Measurement):
     """A round of IPP-ADMM as published: a candidate, a noisy comparison, and the candidate's broadcast on a yes.
 
-    Proof of what it costs: docs/privacy.md, Theorems 3, 4 and 6.
+    Proof of what it costs: docs/proofs.md, Theorems 3, 4 and 6.
 
     Parameters
     ----------

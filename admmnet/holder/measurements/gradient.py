@@ -26,7 +26,7 @@ ROUNDING_SHARE = 1e-5
 @measurement
 @dataclass(frozen=True, eq=False)
 class NoisyGradient(Measurement):
-    """Gradient of the mean loss at a public point, with Gaussian noise. Proof: docs/privacy.md, Theorems 18 and 24.
+    """Gradient of the mean loss at a public point, with Gaussian noise. Proof: docs/proofs.md, Theorems 18 and 24.
 
     Parameters
     ----------

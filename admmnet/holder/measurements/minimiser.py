@@ -1,7 +1,7 @@
 """Minimisers of an agent's perturbed local objective: what the ADMM methods broadcast.
 
 The objective is J(theta) = (1/n) sum_k phi(x_k . theta, y_k) + (m/2) ||theta||^2 + linear . theta, with everything
-besides the records in m and ``linear`` (docs/algorithms.md, eqs. (3), (6)).
+besides the records in m and ``linear`` (docs/methods.md, eqs. (3), (6)).
 """
 
 from __future__ import annotations
@@ -34,15 +34,8 @@ def checked(vector: Vector, known: Known, what: str, rows: int = 1) -> None:
         raise RequestError(f"the {what} is not finite: a step before diverged")
 
 
-def checked_rows(rows: Matrix, known: Known) -> None:
-    """The same of many linear terms, shape (k, d)."""
-    if rows.shape[1] != known.width or not np.isfinite(rows).all():
-        for row in rows:
-            checked(row, known, "linear term")
-
-
 def held(linear: Vector, known: Known, convexity: float, beta: float, tail: float) -> Vector:
-    """Linear term scaled back to the public radius, within which every solve is certified: docs/privacy.md (B4).
+    """Linear term scaled back to the public radius, within which every solve is certified: docs/proofs.md (V4).
 
     ``tail`` is a norm that the noise added to it never exceeds.
     """
@@ -95,7 +88,7 @@ def booked_convexity(convexity: float, booked: float | None) -> float:
 class PerturbedMinimiser(Measurement):
     """Minimiser with Gaussian noise: theta_hat(linear + b1) + b2.
 
-    Proof: docs/privacy.md, Theorems 3, 4 and 26; without b1 Theorem 7.
+    Proof: docs/proofs.md, Theorems 3, 4 and 26; without b1 Theorem 7.
 
     Parameters
     ----------
@@ -127,9 +120,7 @@ class PerturbedMinimiser(Measurement):
 
     def within(self, known: Known) -> Self:
         """Hold the linear term to the public radius."""
-        tail = 0.0 if self.sigma1 is None else gaussian_tail(self.sigma1, known.width)
-        linear = held(self.linear, known, self.convexity, self.beta, tail)
-        return self if linear is self.linear else replace(self, linear=linear)
+        return replace(self, linear=self.held_rows(known, self.linear[None])[0])
 
     def cost(self, known: Known) -> Cost:
         """Objective perturbation and the noise that hides an inexact solve; or output perturbation."""
@@ -143,22 +134,18 @@ class PerturbedMinimiser(Measurement):
     def held_rows(self, known: Known, rows: Matrix) -> Matrix:
         """Hold linear terms to the public radius."""
         tail = 0.0 if self.sigma1 is None else gaussian_tail(self.sigma1, known.width)
-        checked_rows(rows, known)
+        finite = np.isfinite(rows).reshape(len(rows), -1).all(axis=1)
+        checked(rows[finite.argmin()], known, "linear term")
         return clip_rows(rows, _radius(known.facts, self.convexity, self.beta, tail))
 
     @classmethod
     def carry_out_rows(cls, parts: Sequence[Part]) -> list[Answered]:
-        """Eqs. (5)-(7) of many members, each by its own streams."""
+        """Eqs. (5)-(7), each member by its own streams."""
         linear = draw_rows(parts, Purpose.OBJECTIVE, "sigma1", [part.rows for part in parts])
         theta_hat = solve_rows(parts, linear)
         noisy = draw_rows(parts, Purpose.OUTPUT, "sigma2", [found.values for found in theta_hat])
         rounded = (round_to_grid(rows, part.question.sigma2) for part, rows in zip(parts, noisy, strict=True))
         return [found._replace(values=rows) for found, rows in zip(theta_hat, rounded, strict=True)]
-
-    def carry_out(self, secret: Secret, known: Known) -> Work:
-        """Eqs. (5)-(7)."""
-        theta_hat = yield from candidate(secret, self.linear, self.sigma1, self.convexity, self.beta)
-        return Released(noisy(secret, theta_hat, self.sigma2), self)
 
 
 _objective = lru_cache(maxsize=1024)(ObjectivePerturbation)
@@ -195,14 +182,14 @@ def noisy(secret: Secret, theta_hat: Vector, sigma2: float) -> Vector:
 class GammaMinimiser(Measurement):
     """Minimiser with a linear term of density ~ exp(-rate ||b||), and Gaussian noise for the inexact solve.
 
-    Proof: docs/privacy.md, Theorems 11 and 4.
+    Proof: docs/proofs.md, Theorems 11 and 4.
 
     Parameters
     ----------
     linear, convexity, beta, sigma2, booked
         As of ``PerturbedMinimiser``.
     rate : float
-        a of K(a), docs/algorithms.md (25).
+        a of K(a), docs/methods.md (25).
     scale : float
         b = scale * e with e of rate |scale| a: 1, or what turns a moved centre into a linear term (29).
     penalty : float or None
@@ -267,10 +254,5 @@ class ExactMinimiser(Measurement):
 
     @classmethod
     def carry_out_rows(cls, parts: Sequence[Part]) -> list[Answered]:
-        """Eq. (3) of many members."""
-        return solve_rows(parts, [part.rows for part in parts])
-
-    def carry_out(self, secret: Secret, known: Known) -> Work:
         """Eq. (3)."""
-        theta = yield Solve(secret.solver, self.linear, self.convexity, self.beta)
-        return Released(theta, self)
+        return solve_rows(parts, [part.rows for part in parts])

@@ -1,4 +1,4 @@
-"""How far apart the gradients of two records can be at one public point: docs/privacy.md, Theorem 20."""
+"""How far apart the gradients of two records can be at one public point: docs/proofs.md, Theorem 20."""
 
 from __future__ import annotations
 

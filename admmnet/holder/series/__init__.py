@@ -1,4 +1,4 @@
-"""Single-site methods as series of steps, answered an epoch at a time: docs/baselines.md."""
+"""Single-site methods as series of steps, answered an epoch at a time: docs/methods.md."""
 
 from admmnet.holder.problem import SINGLE_SITE_LOSSES, Problem
 from admmnet.holder.series.banco import OnlineSteps

@@ -1,4 +1,4 @@
-"""BANCO: parameter-free SGD from locally private subgradients. Jun, Orabona 2019; docs/baselines.md (57)-(59).
+"""BANCO: parameter-free SGD from locally private subgradients. Jun, Orabona 2019; docs/methods.md (57)-(59).
 
 Each record adds noise to its own negative subgradient, before anybody else sees it. Magnitude and direction of the
 model are learnt apart; neither has a learning rate. The loss is the mean loss alone, lambda plays no part.
@@ -46,7 +46,7 @@ class OnlineProgress(SeriesProgress):
 
 
 def sub_exponential(epsilon: float, d: int, constant: str = "tight") -> float:
-    """sigma^2 of docs/baselines.md (59) for the noise K(epsilon/2) on R^d.
+    """sigma^2 of docs/methods.md (59) for the noise K(epsilon/2) on R^d.
 
     The least number with E exp(beta u.xi) <= exp(beta^2 sigma^2 / 2) for every unit u and |beta| <= epsilon/4
     (tight), or the poster's 18 d^2 / epsilon^2, which is larger.
@@ -62,7 +62,7 @@ class OnlineSteps(Series):
     """One pass from w_1 = q_1 = 0, which is one epoch; its answer is the average of w_1 to w_T.
 
     Draws ``permutation(N)``; then for each record `gamma_norm_noise` of rate epsilon / 2 (``standard_gamma(d)``,
-    ``standard_normal(d)``), or ``standard_normal(d)`` with `sigma`. Proof: docs/privacy.md, Theorem 13 or 1; every
+    ``standard_normal(d)``), or ``standard_normal(d)`` with `sigma`. Proof: docs/proofs.md, Theorem 13 or 1; every
     record is used once.
 
     Parameters

@@ -1,6 +1,6 @@
 """A series: steps of a single-site method, answered an epoch at a time and paid for by one event before the first.
 
-What the event covers is stated for all steps together (docs/privacy.md, Theorems 10, 12, 13): the first answer charges
+What the event covers is stated for all steps together (docs/proofs.md, Theorems 10, 12, 13): the first answer charges
 it, further ones up to the last step cost nothing, and after that there are none. What an epoch starts from is kept
 behind the door; an agent without it, as one that resumes a private run, has paid for nothing and begins anew.
 """

@@ -1,4 +1,4 @@
-"""Batches of records: Poisson, of fixed size, or the parts of a shuffled order. docs/baselines.md, sec. 3.
+"""Batches of records: Poisson, of fixed size, or the parts of a shuffled order. docs/methods.md, "Batches".
 
 What each sampling proves is not decided here. L is the nominal batch: Poisson batches have L records on
 average, and the last part of an epoch's shuffled order may be shorter; every divisor stays L.

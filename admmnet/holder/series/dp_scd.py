@@ -1,7 +1,7 @@
 """DP-SCD: mini-batch dual coordinate descent with clipped steps and Gaussian noise.
 
-By default the dual variables are private: they never leave, so noise goes on v alone, docs/baselines.md (48),
-docs/privacy.md Theorem 10. `dual_noise` is the paper's Algorithm 1 (Damaskinos et al. 2021), (49).
+By default the dual variables are private: they never leave, so noise goes on v alone, docs/methods.md (48),
+docs/proofs.md Theorem 10. `dual_noise` is the paper's Algorithm 1 (Damaskinos et al. 2021), (49).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Weights(NamedTuple):
 def batch_update(
     problem: Problem, step: Step, weights: Weights, batch: RecordIndices, dual: Vector, v: Vector
 ) -> tuple[Vector, Vector]:
-    """Clipped steps of the batch's records and their sum in v, before noise: docs/baselines.md (43)-(47).
+    """Clipped steps of the batch's records and their sum in v, before noise: docs/methods.md (43)-(47).
 
     ``dual`` (N,) and ``v`` (d,) are the state before the step, and not changed. Returns zeta_j, shape (b,), at most C
     in size, and the sum of zeta_j x_j, shape (d,).
@@ -90,7 +90,7 @@ class DualSteps(DualSeries):
 
     Each step draws its batch (`draw_batches`), then from the noise's stream, with `dual_noise`,
     ``standard_normal(b)`` for the dual variables of the batch in its order, and always ``standard_normal(d)`` for v.
-    Without noise nothing is drawn from the latter. Proof: docs/privacy.md, Theorem 10 for private dual variables and
+    Without noise nothing is drawn from the latter. Proof: docs/proofs.md, Theorem 10 for private dual variables and
     Poisson batches; noise on those of a batch tells who is in it, and then, as for batches of fixed size, where
     private ones remember earlier batches but one record's coin is not independent of the others', Theorem 12.
 

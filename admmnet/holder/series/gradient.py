@@ -1,4 +1,4 @@
-"""SGD and DP-SGD, with a constant learning rate: docs/baselines.md (53) and (54).
+"""SGD and DP-SGD, with a constant learning rate: docs/methods.md (53) and (54).
 
 A record's gradient is phi'(x . theta) x, of norm |phi'| ||x||: clipping needs no matrix of gradients. The
 regulariser's gradient depends on no record and is added unclipped (Abadi et al. 2016; Damaskinos et al. 2021).
@@ -45,7 +45,7 @@ class GradientSteps(BatchSeries):
     Each step draws its batch (`draw_batches`), then ``standard_normal(d)`` from the noise's stream; without noise
     nothing is drawn from the latter. With batches of one record, fixed or shuffled, neither clip nor noise, the loop
     is compiled, needs numba, and draws for each epoch ``rng.integers(N, size=N)`` (fixed; fewer if fewer steps are
-    left) or ``rng.permutation(N)`` (shuffled). Proof: docs/privacy.md, Theorems 10, 12.
+    left) or ``rng.permutation(N)`` (shuffled). Proof: docs/proofs.md, Theorems 10, 12.
 
     Parameters
     ----------

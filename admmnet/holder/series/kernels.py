@@ -2,7 +2,7 @@
 
 Compiled code is cached beside this file; `name.py_func` is the plain Python function. Rows are read from a `Store`,
 dense or CSR alike. Scores are s = x . theta with theta = v / (lambda N), and c = ||x||^2 / (lambda N). Numbers in
-parentheses are those of docs/baselines.md.
+parentheses are those of docs/methods.md.
 """
 
 from __future__ import annotations

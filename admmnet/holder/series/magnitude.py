@@ -1,4 +1,4 @@
-"""The magnitude of banco's model, docs/baselines.md (57): a function of numbers that have noise already."""
+"""The magnitude of banco's model, docs/methods.md (57): a function of numbers that have noise already."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _rule() -> tuple[Vector, Vector]:
 
 
 def magnitude(x: float, y: float, a: float) -> float:
-    """Magnitude m = (1/2a) int_{-a}^{a} beta exp(beta x - beta^2 y) d beta, docs/baselines.md (57).
+    """Magnitude m = (1/2a) int_{-a}^{a} beta exp(beta x - beta^2 y) d beta, docs/methods.md (57).
 
     Odd in x, positive for x > 0, with a relative error of about 1e-12, as that page says; x is the sum of
     g_s . q_s, y = t (sigma^2 / 2 + G^2) > 0, a half the width of the interval. Beyond float64 the answer is inf with

@@ -1,7 +1,7 @@
 """Compiled loops of the methods without privacy: SDCA, and SGD record by record. Importing this imports numba.
 
 Nothing rests on them: what they serve is booked as `Unprotected`, and a loop sees records and its own state alone.
-Scores are s = x . theta and c = ||x||^2 / (lambda N). Numbers in parentheses are those of docs/baselines.md.
+Scores are s = x . theta and c = ||x||^2 / (lambda N). Numbers in parentheses are those of docs/methods.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""primalDP-SCD: batches of coordinates of theta, every record in every step. docs/baselines.md (51), (52).
+"""primalDP-SCD: batches of coordinates of theta, every record in every step. docs/methods.md (51), (52).
 
 Algorithm 2 of Damaskinos et al. 2021. Each feature, a column of X here, must have norm at most 1 over all records.
 Scaling columns to that end depends on the records, and no figure covers it: whoever asks must have declared it.

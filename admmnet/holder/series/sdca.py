@@ -1,4 +1,4 @@
-"""SDCA: sequential dual coordinate ascent, exact steps, no privacy. docs/baselines.md (43) to (45), L = 1."""
+"""SDCA: sequential dual coordinate ascent, exact steps, no privacy. docs/methods.md (43) to (45), L = 1."""
 
 from __future__ import annotations
 

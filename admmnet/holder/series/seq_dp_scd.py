@@ -1,8 +1,8 @@
-"""seqDP-SCD: steps of a batch one after the other, noise at its end. docs/baselines.md (50).
+"""seqDP-SCD: steps of a batch one after the other, noise at its end. docs/methods.md (50).
 
 Algorithm 3 of Damaskinos et al. 2021, which they offer as a baseline: each step sees the steps before it. Their
 bound on what one record can do, 2 C sqrt(L (L + 1)), takes every later step to be turned round. It cannot be: later
-steps never carry two states further apart, so sqrt(2) C is enough (docs/baselines.md, sec. 4). Both are here.
+steps never carry two states further apart, so sqrt(2) C is enough (docs/proofs.md, Lemma 2). Both are here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class SequentialSteps(DualSeries):
 
     Each step draws its batch, in random order (`draw_batches` with ``ordered=True``), then from the noise's stream
     ``standard_normal(b)`` for the batch's dual variables in its order and ``standard_normal(d)`` for v. Without noise
-    nothing is drawn from the latter. Needs numba. Proof: docs/baselines.md, sec. 4, and docs/privacy.md, Theorem 12.
+    nothing is drawn from the latter. Needs numba. Proof: docs/proofs.md, Lemma 2 and Theorem 12.
     Dual variables cannot be private here: those of other records change with v before it has noise.
 
     Parameters
@@ -40,7 +40,7 @@ class SequentialSteps(DualSeries):
         ``bound="contraction"``. Poisson batches are refused.
     bound : {"published", "contraction"}
         Sensitivity of a step that the noise covers: the paper's Lemma 5 (any relation), or the one that
-        docs/baselines.md proves: sqrt(2) C under zero-out, twice that under replace-one, if all rows have norm 1.
+        docs/proofs.md, Lemma 2 proves: sqrt(2) C under zero-out, twice that under replace-one, if all rows have norm 1.
     damped : bool
         Put L for 1 in the step's weight, as the paper's subproblem does in print. It is not needed here: the
         next step sees this one, so the exact step along the coordinate is safe.
@@ -66,7 +66,7 @@ class SequentialSteps(DualSeries):
 
     @property
     def unit_rows(self) -> bool:
-        """For the bound of docs/baselines.md."""
+        """For the bound of docs/methods.md."""
         return self.bound == "contraction"
 
     def check(self, known: Known) -> None:

@@ -1,4 +1,4 @@
-"""Private SGD in one pass with pure epsilon: Song, Chaudhuri, Sarwate 2013. docs/baselines.md (55) and (56).
+"""Private SGD in one pass with pure epsilon: Song, Chaudhuri, Sarwate 2013. docs/methods.md (55) and (56).
 
 Batches are disjoint, so each record is used once; the summed gradient of a batch gets noise of density
 exp(-(alpha/2) ||z||). Replacing one record with gradients of norm at most 1 moves the sum by at most 2, which is
@@ -37,7 +37,7 @@ class DisjointProgress(SeriesProgress):
 
 
 def learning_rates(schedule: str, steps: int, scale: float, regularisation: float) -> Vector:
-    """eta_1 to eta_T of docs/baselines.md (56): scale / sqrt(t), scale / (lambda t), or scale."""
+    """eta_1 to eta_T of docs/methods.md (56): scale / sqrt(t), scale / (lambda t), or scale."""
     t = np.arange(1.0, steps + 1.0)
     if schedule == "sqrt":
         return np.asarray(scale / np.sqrt(t))
@@ -51,7 +51,7 @@ class DisjointSteps(Series):
 
     Draws ``permutation(N)``, sorted by alpha and cut into batches of b, the last of each alpha of what remains; then
     for each batch `gamma_norm_noise` of rate alpha / 2: ``standard_gamma(d)``, then ``standard_normal(d)``. Proof:
-    docs/privacy.md, Theorem 13, and batches are disjoint.
+    docs/proofs.md, Theorem 13, and batches are disjoint.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Steps along dual coordinates for a whole batch at once: docs/baselines.md (42) to (47).
+"""Steps along dual coordinates for a whole batch at once: docs/methods.md (42) to (47).
 
 All take, for the records of the batch, the dual variables alpha, the labels y, the scores s = x . v / (lambda N)
 and the weights w = L ||x||^2 / (lambda N), with the nominal L. Constraints are enforced before the step; what
@@ -20,12 +20,12 @@ _LEAST_WEIGHT = 1e-150  # of a null row, whose step is not used: see `step_limit
 
 
 def ridge_step(alpha: Vector, y: Vector, s: Vector, w: Vector) -> Vector:
-    """Exact step for half the squared residual, docs/baselines.md (43)."""
+    """Exact step for half the squared residual, docs/methods.md (43)."""
     return (y - alpha - s) / (1.0 + w)
 
 
 def hinge_step(alpha: Vector, y: Vector, s: Vector, w: Vector) -> Vector:
-    """Exact step for the hinge loss from the projected alpha, docs/baselines.md (44)."""
+    """Exact step for the hinge loss from the projected alpha, docs/methods.md (44)."""
     p = np.minimum(np.maximum(y * alpha, 0.0), 1.0)
     target = p + (1.0 - y * s) / np.maximum(w, _LEAST_WEIGHT)
     step: Vector = y * (np.minimum(np.maximum(target, 0.0), 1.0) - p)
@@ -33,7 +33,7 @@ def hinge_step(alpha: Vector, y: Vector, s: Vector, w: Vector) -> Vector:
 
 
 def logistic_step(alpha: Vector, y: Vector, s: Vector, w: Vector, tiny: float = TINY) -> Vector:
-    """One Newton step for the logistic loss, at y alpha clipped to [tiny, 1 - tiny], docs/baselines.md (46)."""
+    """One Newton step for the logistic loss, at y alpha clipped to [tiny, 1 - tiny], docs/methods.md (46)."""
     p = np.minimum(np.maximum(y * alpha, tiny), 1.0 - tiny)
     rest = 1.0 - p
     return -(y * np.log(p / rest) + s) / (1.0 / (p * rest) + w)

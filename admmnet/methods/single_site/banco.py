@@ -1,4 +1,4 @@
-"""BANCO: parameter-free SGD from locally private subgradients, Jun, Orabona 2019: docs/baselines.md (57)-(59)."""
+"""BANCO: parameter-free SGD from locally private subgradients, Jun, Orabona 2019: docs/methods.md (57)-(59)."""
 
 from __future__ import annotations
 

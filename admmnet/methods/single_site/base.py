@@ -1,4 +1,4 @@
-"""Methods of one holder of all records: a round is an epoch of a series of steps (docs/baselines.md)."""
+"""Methods of one holder of all records: a round is an epoch of a series of steps (docs/methods.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DP-SCD: dual coordinate descent on sampled batches, Damaskinos et al. 2021: docs/baselines.md (48), (49)."""
+"""DP-SCD: dual coordinate descent on sampled batches, Damaskinos et al. 2021: docs/methods.md (48), (49)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DP-SGD: clipped gradients, Gaussian noise, sampled batches, Abadi et al. 2016: docs/baselines.md (54)."""
+"""DP-SGD: clipped gradients, Gaussian noise, sampled batches, Abadi et al. 2016: docs/methods.md (54)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""primalDP-SCD: coordinates of the model, Damaskinos et al. 2021: docs/baselines.md (51), (52)."""
+"""primalDP-SCD: coordinates of the model, Damaskinos et al. 2021: docs/methods.md (51), (52)."""
 
 from __future__ import annotations
 

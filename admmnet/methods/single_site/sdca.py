@@ -1,4 +1,4 @@
-"""SDCA: dual coordinate ascent without privacy, down to a duality gap: docs/baselines.md, sec. 4."""
+"""SDCA: dual coordinate ascent without privacy, down to a duality gap: docs/methods.md, "Coordinate methods"."""
 
 from __future__ import annotations
 

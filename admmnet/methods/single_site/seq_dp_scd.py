@@ -1,4 +1,4 @@
-"""seqDP-SCD: the steps of a batch follow each other, Damaskinos et al. 2021: docs/baselines.md (50)."""
+"""seqDP-SCD: the steps of a batch follow each other, Damaskinos et al. 2021: docs/methods.md (50)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from admmnet.methods.single_site.settings import Accounted, Batched, Clipped, Du
 
 
 class SeqDPSCD(SingleSite):
-    """The published form has the noise of the paper's Lemma 5, the proven one that of docs/baselines.md, sec. 4."""
+    """The published form has the noise of the paper's Lemma 5, the proven one that of docs/proofs.md, Lemma 2."""
 
     name = "seq-dp-scd"
     Settings = together(Batched, Passing, Clipped, Accounted, DualStepping)

@@ -1,4 +1,4 @@
-"""SGD without privacy: docs/baselines.md (53)."""
+"""SGD without privacy: docs/methods.md (53)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SGD with pure epsilon in one pass, Song, Chaudhuri, Sarwate 2013: docs/baselines.md (55), (56)."""
+"""SGD with pure epsilon in one pass, Song, Chaudhuri, Sarwate 2013: docs/methods.md (55), (56)."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def _distances(graph: Graph, sources: Sequence[int]) -> dict[int, int]:
     return {i: found.get(i, len(graph) + 1) for i in graph}
 
 
-class Totals(NamedTuple):
+class Extremes(NamedTuple):
     """Figures over sets of observers and agents: epsilons, and None where there are none of the kind."""
 
     worst: float
@@ -91,9 +91,9 @@ class Totals(NamedTuple):
     neighbours: float | None
 
 
-def totals(found: Sequence[Learned]) -> Totals:
+def extremes(found: Sequence[Learned]) -> Extremes:
     """Sum figures up."""
     near = [one.epsilon for one in found if one.distance == 1]
     far = [one.epsilon for one in found if one.distance > 1]
     whole = [*near, *far]
-    return Totals(max(whole), math.fsum(whole) / len(whole), max(far, default=None), max(near, default=None))
+    return Extremes(max(whole), math.fsum(whole) / len(whole), max(far, default=None), max(near, default=None))

@@ -1,4 +1,4 @@
-"""The page: one file of HTML that needs nothing from the network (docs/report.md)."""
+"""The page: one file of HTML that needs nothing from the network (docs/results.md)."""
 
 from __future__ import annotations
 

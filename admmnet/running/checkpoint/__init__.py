@@ -1,1 +1,1 @@
-"""Checkpoints, and going on from them (docs/run-folder.md, "Checkpoints")."""
+"""Checkpoints, and going on from them (docs/ledger.md, "Checkpoints")."""

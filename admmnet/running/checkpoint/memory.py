@@ -1,6 +1,6 @@
 """What an agent on a host of its own must not forget of the starts of its run, and what it brings into the next one.
 
-``starts/starts.json`` is on the disk before a word is said that follows from it (docs/starts.md).
+``starts/starts.json`` is on the disk before a word is said that follows from it (docs/protocol.md).
 """
 
 from __future__ import annotations
@@ -102,6 +102,7 @@ class Memory:
             said.digest,
             round,
             changed=kept.changed,
+            certificate=start.certificate if said.number else None,
             lineage=kept.lineage,
             away=dict(kept.away),
             facts=facts,

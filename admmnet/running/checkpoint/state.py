@@ -1,4 +1,4 @@
-"""What a checkpoint keeps of agents and solvers, field by field (docs/run-folder.md, "Checkpoints").
+"""What a checkpoint keeps of agents and solvers, field by field (docs/ledger.md, "Checkpoints").
 
 An agent's state, what is counted of it and what has happened at its door are public. What is behind the door (streams,
 thresholds, warm starts, how far a series is) is in checkpoints of seeded runs alone.
@@ -36,7 +36,7 @@ _PLAIN = (bool, int, float, complex, str)
 def node_state(node: Node, *, seeded: bool) -> State:
     """State of one agent after a round, its share in a block's solver excepted; of a private run nothing secret.
 
-    A threshold that an agent of a private run holds (docs/privacy.md, Theorem 9) is not kept: the resumed agent
+    A threshold that an agent of a private run holds (docs/proofs.md, Theorem 9) is not kept: the resumed agent
     abandons that start, whose charge stands and covers every answer it gave, and pays for a new one with fresh
     noise before it asks again. Both are adaptively composed charges, as any two starts are.
     """

@@ -1,1 +1,1 @@
-"""Local problems of many agents solved together (docs/scale.md)."""
+"""Local problems of many agents solved together (docs/simulate.md)."""

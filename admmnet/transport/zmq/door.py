@@ -90,6 +90,8 @@ class Doorkeeper:
         self._dialled: dict[int, int] = {}  # whose line has a descriptor
         self.heard: dict[int, int | None] = {}
         self._caught_up: set[int] = set()
+        self._going: set[int] = set()  # lines that were cut, and not yet gone
+        self._rests, self._gone = False, threading.Condition()
         self._null, self._hold = os.open(os.devnull, os.O_RDONLY), os.open(os.devnull, os.O_RDONLY)
         self._poller = zmq.Poller()
         self._asked = context.socket(zmq.ROUTER)  # some are answered later
@@ -120,6 +122,15 @@ class Doorkeeper:
     def ban(self, process: int) -> None:
         """Let nothing more come in of a neighbour; its lines are cut within a moment."""
         self.banned.append(process)
+
+    def rest(self, seconds: float) -> None:
+        """Cut nothing more, and wait until the lines that were cut are gone, before sockets are closed.
+
+        ZeroMQ 4.3.5 ends the process at the next heartbeat of a line that was cut while its socket was being closed.
+        """
+        with self._gone:
+            self._rests = True
+            self._gone.wait_for(lambda: not self._going, seconds)
 
     def happened(self) -> Iterator[Happened]:
         """News that have not been read yet."""
@@ -204,6 +215,9 @@ class Doorkeeper:
 
     def _forget(self, line: int) -> None:
         self._caught_up.discard(line)
+        with self._gone:
+            self._going.discard(line)
+            self._gone.notify_all()
         for known in (self._strangers, self._silent, self._read, self.heard, self._dialled):
             known.pop(line, None)
 
@@ -231,9 +245,10 @@ class Doorkeeper:
     def _cut(self, line: int) -> bool:
         """Cut a line; whether it still stood."""
         self._read.pop(line, None)
-        with self._held(line) as held:
-            if held is not None:
+        with self._gone, self._held(line) as held:
+            if held is not None and not self._rests:
                 held.shutdown(socket.SHUT_RDWR)
+                self._going.add(line)
                 return True
         return False
 

@@ -1,4 +1,4 @@
-"""What becomes of a frame that arrived: the rules, without sockets (docs/wire.md, "Rules for frames").
+"""What becomes of a frame that arrived: the rules, without sockets (docs/protocol.md, "Rules for frames").
 
 Two layers. On a link frames are numbered: what came already is a duplicate, what comes after a hole waits until
 the hole is sent again, and a frame that belongs to no link of this process is foreign. Above it frames belong to

@@ -1,4 +1,4 @@
-"""What one process owes to, and is owed by, the others in a start, and what ends it (docs/starts.md, docs/hosts.md).
+"""What one process owes to, and is owed by, the others in a start, and what ends it (docs/protocol.md, docs/hosts.md).
 
 No thread: everything happens while the process waits for something, and every wait is one poll. Nobody is given up
 inside a start. A fault ends it, here by ``StartEnded``; ``meet`` forms the next one in the same process.
@@ -173,10 +173,15 @@ class Membership(Meeting):
         """End the start where a neighbour, or somebody far away, fails for too long."""
         deadline = self._deadline()
         for peer in sorted(absent & self.around):
-            if self.links[peer].farewell:
+            link = self.links[peer]
+            # where the first fault ends the run, a process that waits for others is not at fault: its neighbour is
+            since = begun if self.goes_on else max(begun, link.waiting_at)
+            if link.farewell and self.shared_folder and not self.goes_on:
+                self.fail(RunEnded(f"{self.names[peer]} has left the run", RunError.exit_code))
+            if link.farewell:
                 self.lose(peer, "it has left the run", "down")
-            elif now - begun > deadline:
-                garbled = self.links[peer].garbled
+            elif now - since > deadline:
+                garbled = link.garbled
                 unread = f"; {garbled} frames from it could not be read" if garbled else ""
                 self.lose(
                     peer,
@@ -249,13 +254,14 @@ class Membership(Meeting):
         """
         assert self.start is not None
         self._staging, begun = True, time.monotonic()
-        self._post(self.regroup.stage(self.start.propose.number, digest, seal))
-        while self.regroup.named is None:
+        number = self.start.propose.number
+        self._post(self.regroup.stage(number, digest, seal))
+        while self.regroup.ends.named is None:
             self.serve(self.deadlines.pulse)
             if time.monotonic() > begun + self._deadline():
                 self._cause = "late", [], f"fewer than {self.quorum} agents have the last files on their disks"
             self.check()
-        return {i: (said.digest, said.seal) for i, said in self.regroup.seals.items()}
+        return {i: (said.digest, said.seal) for i, said in self.regroup.ends.of(number).items()}
 
     def next_round(self, round: int) -> None:
         """Note that a round begins."""
@@ -275,6 +281,9 @@ class Membership(Meeting):
             topic = topic_of(frame)
             if topic is not None and (frame.kind is Kind.POST or frame.round <= self.mailbox.last(topic)):
                 self.pass_on(frame)  # else once this process is so far itself: no neighbour can be ahead of it by two
+        elif frame.kind is Kind.WAITING:
+            if set(value.absent) - {self.rank}:
+                self.links[peer].waiting_at = time.monotonic()
         elif frame.kind is Kind.AGAIN:
             now = time.monotonic()
             if now > link.answered_at + 0.5 * self.deadlines.pulse:  # else each word would cost this process many

@@ -320,6 +320,7 @@ class Sockets:
         A line that is cut now is given up: as a rule both ends leave, and ZeroMQ would knock in vain until then.
         """
         pause = _milliseconds(linger) if linger > 0 else 0
+        self.door.rest(linger)
         leaving = {process for process in self._dealers if self._lines[process].dialled} - hopeless
         for process, socket in self._dealers.items():
             socket.close(pause if process in leaving else 0)
@@ -336,7 +337,7 @@ class Sockets:
         # which waits for lines that were cut as long as for others
         end = threading.Thread(target=self._context.term, name="end", daemon=True)
         end.start()
-        end.join(0.0 if cut else None)
+        end.join(0.0 if cut else linger + 1.0)
         self.door.close()
 
 

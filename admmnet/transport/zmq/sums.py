@@ -1,4 +1,4 @@
-"""Sums over the members of a start: up a tree of the graph, then down (docs/wire.md, "Sums")."""
+"""Sums over the members of a start: up a tree of the graph, then down (docs/protocol.md, "Sums")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames between processes: a header, a payload of raw float64 or int64 or JSON, words (docs/wire.md, "Wire").
+"""Frames between processes: a header, a payload of raw float64 or int64 or JSON, words (docs/protocol.md, "Wire").
 
 Pure: bytes in, values out. Nothing is unpickled, and whatever arrives, ``decode`` returns a frame or raises
 ``BadFrame`` with a named reason.

@@ -1,4 +1,4 @@
-"""The baselines in plain Python, record by record, from the equations of docs/baselines.md.
+"""The baselines in plain Python, record by record, from the equations of docs/methods.md.
 
 Lists of floats and loops; nothing is shared with the package. Random numbers are asked for in the documented order.
 Each series yields (what a step releases, what it keeps).

@@ -17,7 +17,7 @@ from admmnet.graph.tree import Tree, spanning_tree
 from admmnet.methods import METHODS
 from admmnet.methods.base import Facts
 from admmnet.methods.settings import MethodSettings
-from admmnet.privacy.network.account import Flow, Learned, learned, totals
+from admmnet.privacy.network.account import Flow, Learned, extremes, learned
 from admmnet.privacy.network.shifts import STEPS
 from admmnet.privacy.network.trees import TreeFlow
 from admmnet.privacy.network.views import MOST_SETS, sets_of
@@ -94,7 +94,7 @@ def told(run: Run) -> NetworkFigures | None:
     if isinstance(network, str) or network.affords(SECONDS) < (size := len(network.graph)):
         return None
     found = find(network, 1)
-    whole, worst = totals(found.learned), max(found.learned, key=lambda one: one.epsilon)
+    whole, worst = extremes(found.learned), max(found.learned, key=lambda one: one.epsilon)
     return NetworkFigures(
         colluders=1,
         theorem=network.theorem,

@@ -1,4 +1,4 @@
-"""Words STAGED that an agent knows: who says that it has which last files on its disk (docs/starts.md)."""
+"""Words STAGED that an agent knows: who says that it has which last files on its disk (docs/protocol.md)."""
 
 from __future__ import annotations
 

@@ -55,8 +55,8 @@ def test_records_have_pure_epsilons_of_their_own(tmp_path: Path, admmnet: Admmne
     lines = [f"{a:.6f},{b:.6f},{alpha:g},{'yes' if a > 0 else 'no'}" for (a, b), alpha in zip(x, alphas, strict=True)]
     (tmp_path / "own.csv").write_text("\n".join(["a,b,alpha,y", *lines, ""]))
     words = ("--data", tmp_path / "own.csv", "--label", "y", "--positive", "yes", "--seed", "3", "--batch", "7")
-    words += ("--no-test", "--record-epsilon", "alpha", "--delta", "1e-3")
-    admmnet.ok("baseline", "song-sgd", *words, "--epsilon", "1", "-o", tmp_path / "run")
+    own = ("--no-test", "--record-epsilon", "alpha", "--delta", "1e-3")
+    admmnet.ok("baseline", "song-sgd", *words, *own, "--epsilon", "1", "-o", tmp_path / "run")
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     few = int((alphas == 0.25).sum())
     assert summary["steps"] == math.ceil(few / 7) + math.ceil((200 - few) / 7)

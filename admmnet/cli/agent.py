@@ -303,8 +303,8 @@ def _check_plain(network: Network, *, plain: bool) -> None:
     where = network.exposed[0].address
     if not plain:
         raise RequestError(
-            f"the network file has curve = false, but {where} is reached over a network: whoever is on it reads and "
-            "forges messages; make keys with `admmnet network init`, or accept it with --plain"
+            f"the network file has curve = false, but {where} is reached over a network: others on it can read and "
+            "forge messages; make keys with `admmnet network init`, or accept it with --plain"
         )
     print(
         f"admmnet: warning: --plain: messages go over the network ({where}) without encryption or authentication",

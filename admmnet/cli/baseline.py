@@ -32,7 +32,7 @@ _WORDS = {
     "delta": "privacy budget delta; auto: 0.1 over the records, at most 1e-5",
     "measure_every": "epochs between measurements, lines of metrics.csv; the last one is always measured",
     "checkpoint_every": "epochs between checkpoints, from which --resume goes on; needs --seed",
-    "group_size": "also report what a person with this many records is promised",
+    "group_size": "also report the guarantee for a person with this many records",
 }
 """Help where that of `run` speaks of a network."""
 

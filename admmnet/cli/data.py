@@ -38,7 +38,7 @@ def data() -> None:
 @click.option("--label", metavar="NAME", help="label column of a file of columns")
 @click.option("--separator", metavar="MARK|tab", help="what divides the cells of a .csv or .tsv file")
 @click.option("--positive", metavar="VALUE", help="label value that counts as +1")
-@click.option("--task", type=click.Choice(TASKS), help="what the labels are where nothing declares it")
+@click.option("--task", type=click.Choice(TASKS), help="kind of undeclared labels")
 @click.option(
     "--features", type=click.IntRange(min=1), metavar="D", help="number of features of a .libsvm or .npz file"
 )
@@ -141,7 +141,7 @@ def draft(file: Path, label: str | None, separator: str | None, header_only: boo
 
 @data.command()
 @click.argument("name", metavar="[NAME|FILE]", required=False)
-@click.option("--run", "folder", type=PATH, metavar="DIR", help="what a run has measured of its records, and released")
+@click.option("--run", "folder", type=PATH, metavar="DIR", help="figures that a run has measured and released")
 @click.option("--schema", type=PATH, metavar="FILE", help="as for check")
 @click.option("--label", metavar="NAME", help="label column of a file of columns")
 @click.option("--separator", metavar="MARK|tab", help="what divides the cells of a .csv or .tsv file")

@@ -23,7 +23,7 @@ MORE = click.argument("more", nargs=-1, type=PATH, metavar="")
 def behind(against: tuple[Path, ...], more: tuple[Path, ...]) -> tuple[Path, ...]:
     """Folders of ``--against A B``, of which click takes the first for the option's and the others for arguments."""
     if more and not against:
-        raise RequestError(f"{more[0]}: one folder is checked at a time; what it is held against goes behind --against")
+        raise RequestError(f"{more[0]}: one folder is checked at a time; name folders to compare with behind --against")
     return against + more
 
 

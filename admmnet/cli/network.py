@@ -40,7 +40,7 @@ def network() -> None:
     help="port of a host's first agent; the next ones count up",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, metavar="N", help="seed of a random graph (default: 0)")
-@click.option("--plain", is_flag=True, help="no CURVE keys: whoever watches the network reads messages")
+@click.option("--plain", is_flag=True, help="no CURVE keys: anyone on the network can read messages")
 def init(topology: str, hosts: Path, out: Path, port: int, seed: int, plain: bool) -> None:
     """Write DIR/network.toml and one key file an agent for the graph TOPOLOGY (file or spec).
 
@@ -135,7 +135,7 @@ def _renew(file: Path, agents: Sequence[int], out: Path, *, lost: bool, keep_cur
     before = "revoked" if lost else "former"
     print(f"{out / 'network.toml'}: new keys for {len(chosen)} of {count} agents; those of before are {before}")
     print("next, when no run is under way:")
-    print("  copy network.toml to every host: who still has the old one is refused")
+    print("  copy network.toml to every host: a host with the old one is refused")
     if network.curve and keep_curve:
         print("  append each new key file to its agent's own: cat new.secret.toml >> agent-00I.secret.toml")
         print("  (from an own [identity] of before in it, take that table out first)")

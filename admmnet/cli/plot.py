@@ -25,7 +25,7 @@ from admmnet.errors import RequestError
     default="page",
     help="width of a paper's column (3.4 inches) or page (7)",
 )
-@click.option("--title", metavar="TEXT", help="heading (default: what the run is)")
+@click.option("--title", metavar="TEXT", help="heading (default: method, data, agents, budget)")
 def plot(runs: tuple[Path, ...], out: Path, panels: str | None, width: Any, title: str | None) -> None:
     """Draw a run's error, loss, privacy, consensus gap, broadcasts and graph; of several runs, the first four."""
     from admmnet.report.run_plot import plot_run

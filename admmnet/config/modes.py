@@ -87,7 +87,7 @@ def _test(data: DataSettings) -> str | None:
     if data.own_set or (data.public_data and data.data not in OFFICIAL):
         return "--no-test"
     own = "official" if data.public_data else "FILE"
-    return f"--test {own} (records that are somebody's to publish) or --no-test"
+    return f"--test {own} (records on which errors may be published) or --no-test"
 
 
 def _account(settings: MethodSettings) -> str | None:

@@ -12,7 +12,7 @@ from admmnet.data.readers.delimited import SEPARATORS
 from admmnet.data.schema import Schema, to_table
 from admmnet.data.values import PLAIN
 
-LEFT_OUT = "simulations leave these records out; a private run counts every record: free its files of them before"
+LEFT_OUT = "simulations leave these records out; a private run refuses them: delete them from its files first"
 
 
 def write_draft(draft: SchemaDraft) -> str:
@@ -23,7 +23,7 @@ def write_draft(draft: SchemaDraft) -> str:
     lines = _comment(
         f"Drafted from {draft.looked_at}.",
         "Bounds, categories, label values and shares below are those of these records: whoever uses this schema on",
-        "private records publishes them. Draft from a public sample, or write here what a code book says.",
+        "private records publishes them. Draft from a public sample, or fill in from a code book.",
     )
     if label is None:
         lines += ["", "# No label column is named: label = ..., and labels = [negative, positive], go here."]

@@ -143,7 +143,7 @@ def _public(settings: DataSettings) -> Source:
     schema = declared(settings)
     if settings.test is not None:
         return read_file(settings.test, schema, settings.positive)
-    place = "where there is no test file, nothing else says what the features are"
+    place = "without a test file nothing else names the features"
     if form_of(settings.data) != ".csv":
         if schema.features is None:
             raise RequestError(f"{settings.data}: give the number of features with --features D: {place}")
@@ -183,10 +183,7 @@ def records_of(
             f" and the run folder holds it ({ENCODING}): declare it in [data.schema]",
         )
     if source.left_out:
-        notes += (
-            "records were left out by what they hold: which records count was read from the rows, and no budget covers "
-            "that",
-        )
+        notes += ("records were left out by their labels: that was read from the rows, and no budget covers it",)
     if parse_split(settings.split).kind == "by-column":
         notes += ("shards were made from a column of the rows: take them, and their sizes, to be public",)
     if settings.record_epsilon is not None:

@@ -16,8 +16,8 @@ SIGNS = ("-1", "+1")
 """Words for the labels -1 and +1 where nothing else was declared."""
 
 LEFT_OUT = (
-    "records have labels that leave_out names, and a private run counts every record, for which records count would be "
-    "told by n_i and by how they are dealt: free the file of them before, or accept it with --data-dependent"
+    "records have labels that leave_out names, and leaving them out would reveal how many there are: delete these rows "
+    "first, or add --data-dependent"
 )
 """What is said where a private run would leave records out."""
 

@@ -87,10 +87,7 @@ class DataSettings:
     separator: str | None = setting(None, "data", "what divides the cells of a .csv or .tsv file", metavar="MARK|tab")
     positive: str | None = setting(None, "data", "label value that counts as +1", metavar="VALUE")
     task: str = setting(
-        "auto",
-        "data",
-        "what the labels of a file are where nothing declares it: two classes, more classes, or real targets",
-        choices=TASKS,
+        "auto", "data", "kind of a file's undeclared labels: two classes, more classes, or real targets", choices=TASKS
     )
     features: int | None = setting(None, "data", "number of features of a .libsvm file", within="[1, inf)")
     no_intercept: bool = setting(False, "data", "do without the constant column")

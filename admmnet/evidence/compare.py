@@ -213,7 +213,7 @@ def compare(folders: Sequence[Evidence]) -> int:
                 if said is not None and said != sha256(path):
                     raise CheckFailed(
                         f"{path}: is not the ledger whose sha256 {teller.path}/summary.json has: one of the two was "
-                        "changed after the run, and nobody has signed either, so that nobody is shown to have lied"
+                        "changed after the run; neither is signed, so no liar is shown"
                     )
     return len(known)
 

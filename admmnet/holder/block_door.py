@@ -216,7 +216,7 @@ def _ours(measurement: Any, *, simulated: bool) -> Any:
     kind = type(measurement)  # one that another package has registered answers in simulations alone
     if kind not in KINDS or not (simulated or kind.__module__.startswith("admmnet.holder.")):
         raise RequestError(
-            f"{kind.__name__} is no measurement of admmnet.holder: the door answers those alone, because each states "
-            "what it costs and has a proof"
+            f"{kind.__name__} is no measurement of admmnet.holder: only those are answered, because each states its "
+            "cost and has a proof"
         )
     return same_fields(measurement)

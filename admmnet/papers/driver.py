@@ -157,7 +157,7 @@ def _write(request: Request, module: Any, figures: Sequence[Figure], measured: i
     write_table(folder / CLAIMS, lines)
     write_whole({folder / REPORT: ("\n\n".join(parts) + "\n").encode()})
     undrawn = (
-        "no picture was drawn: matplotlib is not installed; run: pip install 'admmnet[plot]', and make the same "
-        f"call again: what is in {RESULTS} is not repeated"
+        "no picture was drawn: matplotlib is not installed; run: pip install 'admmnet[plot]', and make the "
+        f"same call again: finished results in {RESULTS} are not repeated"
     )
     return Reproduced(folder, folder / REPORT, tuple(pictures), claims, measured, None if able else undrawn)

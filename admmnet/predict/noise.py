@@ -138,7 +138,7 @@ def _require_steady(run: _Run) -> None:
     if run.value("aggregate") != "mean":
         raise _NoFigure(f"no bound is known with --aggregate {run.value('aggregate')}")
     if gated and (config.method == "published" or run.value("gate") not in ("auto", "joining", "off")):
-        raise _NoFigure("a gate decided in every round who spoke: no bound is known for that")
+        raise _NoFigure("a gate chose the speakers of every round: no bound is known for that")
     for i, entry in run.entries.items():
         if str(i) in run.summary.away or entry.refused_at is not None:
             raise _NoFigure(f"agent {i} fell silent in mid-run: no bound is known for that")

@@ -66,7 +66,7 @@ class PrivacySettings:
     group_size: int = setting(
         1,
         "privacy",
-        "also report what a person with this many records, anywhere in the network, is promised",
+        "also report the guarantee for a person with this many records, anywhere in the network",
         within="[1, 1e+06]",
         metavar="K",
         numbers=False,

@@ -117,7 +117,7 @@ class Privacy(FileForm, frozen=True, kw_only=True):
     """promise to a person with K records of this run ([Theorem 17](proofs.md#6-the-budget)); null for K = 1, where
     an agent is away at the end, and of an `adaptive` method whose filter has an order"""
     epsilon_spent: Figure | None
-    """proven epsilon of what was released: an odometer reading, not a promise"""
+    """spent so far: proven epsilon of all releases; not the guarantee"""
     epsilon_published: Figure | None
     """epsilon of what was released, by the paper's arithmetic; null for a proven method"""
     rho_proven: Figure | None

@@ -154,7 +154,7 @@ def verdict_on(summary: Summary, folder: str) -> Verdict:
 def _promise(privacy: Privacy, *, seeded: bool) -> list[str]:
     """What is promised, asked for and spent."""
     if privacy.epsilon_target is None:
-        return ["privacy:    none; what is sent is made of the records without noise"]
+        return ["privacy:    none; messages are made from the records without noise"]
     proven = "nothing is proven"
     if privacy.epsilon_proven is not None:
         secret = "with secret noise it would be " if seeded else ""

@@ -62,8 +62,8 @@ COLUMNS = {
     ),
     "eps proven": ColumnStyle(
         epsilon,
-        "the promise, fixed before the first round for the worst case: whatever comes out is at most exp(eps) times as "
-        "likely as it is with one record exchanged, plus delta",
+        "the guarantee, fixed before the first round: any outcome is at most exp(eps) times as likely as with one "
+        "record exchanged, plus delta",
     ),
     "eps published": ColumnStyle(
         epsilon,
@@ -104,7 +104,7 @@ COLUMNS = {
     "encoding": ColumnStyle(str, left=True, wraps=True),
 }
 """All columns, by their names."""
-_GUESS = "error of who looks at no record and says the same of everybody"
+_GUESS = "error of one fixed prediction that looks at no record"
 ROWS = {
     "network": "the row of all agents together",
     "always the larger class": _GUESS,

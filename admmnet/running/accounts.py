@@ -142,7 +142,7 @@ def _same_records(folder: Path, now: Mapping[str, Any]) -> Mapping[str, Any]:
         if before[key] != value:
             why, remedy = "a record's cost would be spread over accounts that do not add up", ANOTHER_FOLDER
             if key in ("mode", "noise"):
-                why = "what a simulation shows is no cost that an account of private runs could hold"
+                why = "an account of private runs holds no costs of simulations"
                 remedy = "name another folder with --account"
             elif key == "data":
                 why = "if these are the same records in another form, give them as they were"

@@ -40,7 +40,7 @@ def finish(world: World, folder: Path) -> Summary:
     mine = mine if mine and _is(mine, digest) else {}
     having = [rank for rank, said in enumerate(world.gather(bool(mine))) if said is True]
     if not having:
-        raise StartEnded("nobody who is there has the last files that were signed")
+        raise StartEnded("no agent that is there has the signed last files")
     files = _shared(world, having[0], mine)
     if not _is(files, digest):
         raise _wrong(having[0], "gives other last files than those that were signed")

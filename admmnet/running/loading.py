@@ -57,9 +57,8 @@ def graph_of(
 
 
 _OPEN = (
-    "the encoding (columns, categories, bounds or labels) would be discovered from the private records and shown by "
-    "the model: declare it in [data.schema], have columns measured with --encode private, or accept it with "
-    "--data-dependent"
+    "the encoding (columns, categories, bounds or labels) would be discovered from the private records, and the model "
+    "would show it: declare it in [data.schema], add --encode private, or accept it with --data-dependent"
 )
 
 

@@ -31,7 +31,7 @@ def host_notes(hosts: int) -> tuple[str, ...]:
     """Who reads along where ranks are on several hosts."""
     if hosts == 1:
         return ()
-    return (f"the ranks span {hosts} hosts: MPI sends everything in clear, whoever watches the network reads it",)
+    return (f"the ranks span {hosts} hosts: MPI sends everything in clear, and anyone on the network can read it",)
 
 
 def source_note(settings: MethodSettings) -> tuple[str, ...]:

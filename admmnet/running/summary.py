@@ -224,8 +224,8 @@ def group_notes(privacy: Privacy) -> list[str]:
     if privacy.group_size == 1 or privacy.epsilon_group is not None or privacy.epsilon_target is None:
         return []
     return [
-        f"no epsilon is proven for a person with {privacy.group_size} records: an agent is away, no plan says "
-        "beforehand what the run charges, or nothing is proven of this run at all"
+        f"no epsilon is proven for a person with {privacy.group_size} records: an agent is away, the charges "
+        "were not planned beforehand, or this run has no proof"
     ]
 
 
@@ -308,6 +308,6 @@ def _silent_notes(transport: Transport, silent: Sequence[int]) -> list[str]:
             if i in transport.away
             else f"agent {i} gave no figures that can be read"
         )
-        + ": what it spent is in its own ledger, and not in these figures"
+        + ": its spending is in its own ledger, and not in these figures"
         for i in silent
     ]

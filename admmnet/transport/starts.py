@@ -164,9 +164,9 @@ class Rules(NamedTuple):
         try:
             found: Said = _DECODER.decode(data[SIGNATURE:])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise CheckFailed("what an agent says of a start is not written as such words are") from None
+            raise CheckFailed("an agent's word of a start has another form than such words") from None
         if written(found) != data[SIGNATURE:]:
-            raise CheckFailed("what an agent says of a start is written in another way than such words are")
+            raise CheckFailed("an agent's word of a start is spelt in another way than such words")
         if found.agent >= len(self.graph):
             raise CheckFailed(f"there is no agent {found.agent}")
         if isinstance(found, Dispute) and not self.graph.has_edge(found.agent, found.with_):

@@ -54,7 +54,7 @@ def test_words_that_exclude_each_other(pair: tuple[str, str]) -> None:
 
 # what a private run must say
 
-FILE = "--test FILE (records that are somebody's to publish) or --no-test"
+FILE = "--test FILE (records on which errors may be published) or --no-test"
 ACCOUNT = "--account DIR (which adds up what all runs on these records spend) or --no-account"
 
 

@@ -110,6 +110,6 @@ def test_records_that_are_left_out(write: Write) -> None:
     assert "data.schema.leave_out goes with csv files" in refusal(svm, schema={"leave_out": [9]}, features=1)
     assert records.left_out
     assert records.preprocessing == "data-dependent"  # the test file is the same, and would not make it so
-    assert any("which records count was read from the rows" in note for note in records.notes)
+    assert any("that was read from the rows, and no budget covers it" in note for note in records.notes)
     whole = write("w.csv", CSV.replace("10", "9").replace("-5", "5"))
     assert every(whole, schema=schema, test=path).preprocessing == "public-bounds"

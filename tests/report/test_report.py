@@ -165,7 +165,7 @@ def test_promises_by_kind_of_run(seeded: Path, private: Path, published: Path, p
     assert "simulation" not in text
     assert "is the figure to quote" in text
     assert "at most 73.11% right guesses" in text
-    assert "odometer" in text
+    assert "Guarantee and spending" in text
     text = words_of(published)
     assert "It is the paper's claim and no proof stands behind it" in text
     assert "Of both, this is the figure to quote" not in text  # of a simulation none is

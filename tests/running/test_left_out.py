@@ -26,7 +26,7 @@ SCHEMA: dict[str, Any] = {
 }
 RUN: dict[str, Any] = {"algorithm": "noisy-gd", "rounds": 2, "no_test": True, "delta": 1e-5}
 PRIVATE: dict[str, Any] = {"private": True, "no_account": True}
-REFUSED = "records have labels that leave_out names, and a private run counts every record"
+REFUSED = "records have labels that leave_out names, and leaving them out would reveal how many there are"
 
 
 def frame(missing: int) -> pd.DataFrame:
@@ -61,7 +61,7 @@ def test_a_private_run_counts_every_record(way: str, tmp_path: Path) -> None:
         assert sum(entry["records"] for entry in result.summary["per_agent"]) == 86
         header = result.ledgers[0].header
         assert header["preprocessing"] == "data-dependent"
-        assert any("which records count was read from the rows" in note for note in result.summary["notes"])
+        assert any("that was read from the rows, and no budget covers it" in note for note in result.summary["notes"])
 
 
 def test_without_such_records_nothing_is_refused(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_draft_says_so(tmp_path: Path) -> None:
     table = read_table(path, parse_schema({}))
     text = write_draft(draft(table, "won"))
     assert 'leave_out = [""]' in text
-    assert "a private run counts every record" in text
+    assert "a private run refuses them" in text
     schema = tmp_path / "schema.toml"
     schema.write_text(text)
     assert read_schema(schema)["schema"]["leave_out"] == [""]

@@ -144,7 +144,7 @@ def test_a_word_that_is_none_is_counted_against_its_sender(alone: Alone) -> None
     for number in range(1, 9):
         assert not alone.blamed
         alone._arrive(encode(Frame(Kind.WORD, LINK, 1, sequence=number, payload=b"x" * 80)), None)
-    assert alone.blamed == ["what an agent says of a start is not written as such words are"]
+    assert alone.blamed == ["an agent's word of a start has another form than such words"]
 
 
 def test_who_asks_for_the_last_files_is_no_liar(alone: Alone, monkeypatch: pytest.MonkeyPatch) -> None:

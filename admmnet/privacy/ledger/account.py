@@ -119,7 +119,7 @@ class AccountFile:
         if len(lines) < count or digest(lines[count - 1]) != head:
             raise RequestError(
                 f"the account {self.path} is not the one that was last used here: it had {count} lines, and has "
-                f"{len(lines)} now, or others; what is missing was spent: put the right file back"
+                f"{len(lines)} now, or others; the missing part was spent: put the right file back"
             )
 
     @property

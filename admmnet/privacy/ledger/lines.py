@@ -71,7 +71,7 @@ class ChainFile:
     def _another(self, how: str) -> RunError:
         return RunError(
             f"the {self.what} {self.path} {how} while this run used it: nothing was sent that does not stand there; "
-            "put the right file back, or what was spent is lost to every later run"
+            "put the right file back: later runs must know its spending"
         )
 
     def add(self, line: bytes) -> None:

@@ -30,7 +30,7 @@ TITLES = {
     "error": ("Test error", ""),
     "loss": ("Training loss", ""),
     "gap": ("Consensus gap", ""),
-    "privacy": ("Epsilon spent", "an odometer reading"),
+    "privacy": ("Epsilon spent", "so far, after every round"),
     "broadcasts": ("Broadcasts", "a row an agent"),
 }
 UNDRAWN = tag("p", f"This is not drawn: {REMEDY}, and make the page again.", class_="aside")

@@ -51,7 +51,7 @@ def _column(run: RunFacts) -> dict[str, str]:
         "Epsilon promised (proven)": epsilon(privacy.epsilon_proven) if private else "no privacy",
         "Epsilon claimed (paper)": epsilon(privacy.epsilon_target if privacy.accountant == "published" else None),
         "Delta": epsilon(privacy.delta),
-        "Epsilon spent (odometer)": epsilon(privacy.epsilon_spent),
+        "Epsilon spent so far": epsilon(privacy.epsilon_spent),
         "Relation": run.header["adjacency"] if private else NONE,
         "Error of the average": missed["consensus"],
         "Error of the agents' models, mean": missed["mean"],
@@ -79,8 +79,8 @@ def _warnings(runs: Sequence[RunFacts]) -> list[str]:
         found.append("Not all runs have the same data: their errors are not measured on the same records.")
     return [
         *found,
-        "Runs on the same records add up: what all of them together cost is more than any column says, unless an "
-        "account spans them.",
+        "Runs on the same records add up: unless an account spans them, all of them together cost more than any "
+        "column shows.",
     ]
 
 

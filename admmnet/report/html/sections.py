@@ -189,7 +189,7 @@ COLUMNS = (
     ("events", "Events", "lines of its ledger", count),
     ("target", "Budget ε", "epsilon of its ledger's header", epsilon),
     ("promised", "Worst case ε", "proven before the run: all that its filter lets through", epsilon),
-    ("spent", "Spent ε", "odometer: proven epsilon of what was released, from the ledger", epsilon),
+    ("spent", "Spent ε", "spent so far: proven epsilon of all releases, from the ledger", epsilon),
     (
         "unmasked",
         "Spent ε, all collude",

@@ -42,8 +42,8 @@ def meaning(run: RunFacts) -> Said:
     if not run.series.private:
         yield (
             "No privacy",
-            f"This run had no privacy. {run.header['algorithm']} uses the records without noise: whoever sees what "
-            "was sent, or the model, may learn about any record. No epsilon describes it. Its errors serve for "
+            f"This run had no privacy. {run.header['algorithm']} uses the records without noise: its messages and "
+            "its model may reveal any record. No epsilon describes it. Its errors serve for "
             "comparison with private runs, and for nothing that concerns privacy.",
         )
         return
@@ -118,8 +118,8 @@ TRUST = (
     "agent's own noise is left: the second epsilon rests on no cryptography and no trust. Quote both.",
 )
 ODOMETER = (
-    "Promise and odometer",
-    "Epsilon spent is an odometer: what the events so far cost, added up from the ledgers. How many events there were "
+    "Guarantee and spending",
+    "Epsilon spent so far is the cost of all events, added up from the ledgers. How many events there were "
     "can depend on the records, so the reading is a diagnostic and no guarantee.",
 )
 MANY = (
@@ -189,7 +189,7 @@ def _lasting(run: RunFacts) -> Iterator[str]:
         "Settings that were tuned on the same records cost budget that is not on this page."
     )
     yield (
-        "Whoever controls the machine of an agent sees its records. That the program really drew the noise that the "
+        "Anyone who controls an agent's machine sees its records. That the program really drew the noise that the "
         "ledger names, and sent nothing else, no ledger can show."
     )
     if run.said("transport") == "mpi":
@@ -210,8 +210,8 @@ def incidents(run: RunFacts) -> Iterator[str]:
     series, accounts = run.series, [agent.account for agent in run.agents]
     if series.part is not None:
         yield (
-            f"This folder is the part of agent {series.part}, one of {series.size}. It has its own ledger and no "
-            "other: what the others spent is in their own folders."
+            f"This folder is the part of agent {series.part}, one of {series.size}. It has its own ledger "
+            "alone; the others' spending is in their own folders."
         )
     if not run.finished:
         yield (

@@ -132,8 +132,8 @@ class Chosen:
                     path.unlink(missing_ok=True)  # written again, from the same outboxes
         if not self._seeded:
             self.notes = (
-                f"the run was interrupted and went on {_since(start)}: what was sent since was sent again as it was, "
-                "and is charged once",
+                f"the run was interrupted and went on {_since(start)}: later messages were sent again unchanged, "
+                "and are charged once",
             )
         return start
 
@@ -216,8 +216,8 @@ class Chosen:
         ):
             if meta.get(name) != now:
                 raise RequestError(
-                    f"the checkpoint {path} was written with {name} = {meta.get(name)!r}, this is {now!r}: resume with "
-                    "what the run was started with, or run anew"
+                    f"the checkpoint {path} was written with {name} = {meta.get(name)!r}, this is {now!r}: resume "
+                    "with the first settings, or run anew"
                 )
         if meta.get("settings") != self._settings:
             raise RequestError(

@@ -87,7 +87,7 @@ def number_of(text):
 
 
 def measured(record, part):
-    """Return features of a measured column of numbers, docs/algorithms.md, eq. (115)."""
+    """Return features of a measured column of numbers, docs/methods.md, eq. (115)."""
     v, low, high = number_of(record[part["column"]]), part["low"], part["high"]
     v = part["missing"] if np.isnan(v) and part["missing"] is not None else v
     if np.isnan(v):

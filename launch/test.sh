@@ -9,5 +9,5 @@ export PATH="$venv/bin:$PATH" OPENBLAS_NUM_THREADS=1  # the machine's cores go t
 ruff check .
 ruff format --check .
 mypy
-workers=$(python -c 'import os; print(min(4, os.cpu_count() + 1))')  # tests of processes wait much
+workers=$(python -c 'import os; print(min(8, os.cpu_count() + 3))')  # tests of processes wait much
 exec python -m pytest --numprocesses "$workers" --dist loadfile --no-loadscope-reorder "$@"

@@ -11,6 +11,7 @@ import numpy as np
 
 from admmnet import RunConfig, run
 from admmnet.forms import encode
+from admmnet.record.forms import Summary
 from admmnet.record.manifest import make_manifest
 from admmnet.running.events import OnRound, RoundEvent
 
@@ -64,10 +65,12 @@ def rows(folder: Path) -> list[dict[str, str]]:
 
 def seal(folder: Path) -> None:
     """Write the manifest anew, as somebody would who changes files and covers it up."""
-    (folder / "manifest.json").write_bytes(make_manifest(folder, {}, ()))
+    (folder / "manifest.json").write_bytes(make_manifest(folder, {}))
 
 
 def put_summary(folder: Path, summary: dict[str, Any]) -> None:
     """Write another summary, as admmnet spells it, and the manifest with it."""
-    (folder / "summary.json").write_bytes(encode(summary, indent=2))
+    order = {name: place for place, name in enumerate(Summary.__struct_fields__)}
+    placed = dict(sorted(summary.items(), key=lambda item: order.get(item[0], len(order))))
+    (folder / "summary.json").write_bytes(encode(placed, indent=2))
     seal(folder)

@@ -1,4 +1,4 @@
-"""Small run folders, and copies of them that look as if their run had been interrupted or had lost an agent."""
+"""Small run folders, and copies that look as if their run had been interrupted, or had gone on without an agent."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def unfinished(source: Path, folder: Path, *, rounds: int, agents: int) -> Path:
     return folder
 
 
-def with_lost(source: Path, folder: Path, *, agent: int, round: int) -> Path:
-    """Copy of a run whose others lost an agent in a round: its figures stay, its ledger has no end and no digest."""
+def with_away(source: Path, folder: Path, *, agent: int, round: int) -> Path:
+    """Copy of a run that goes on without an agent from a round on: its ledger has no end and no digest."""
     shutil.copytree(source, folder)
     name = f"ledger/agent-{agent:03d}.jsonl"
     _keep_rounds(folder / name, round)
@@ -55,7 +55,14 @@ def with_lost(source: Path, folder: Path, *, agent: int, round: int) -> Path:
     del summary["ledgers"][name]
     told = ("agent", "records", "degree", "releases", "test_error")
     entry = {key: value if key in told else None for key, value in summary["per_agent"][agent].items()}
-    summary["per_agent"][agent] = entry | {"lost_at": round}
+    summary["per_agent"][agent] = entry
+    others = [i for i in range(summary["agents"]) if i != agent]
+    starts = zip((0, 1), ([*range(summary["agents"])], others), (0, round), ("", "agent gone"), strict=True)
+    summary["starts"] = [
+        {"number": number, "members": members, "round": first, "rule": "go on", "cause": cause}
+        for number, members, first, cause in starts
+    ]
+    summary["away"] = {str(agent): [f"{round}-{summary['rounds'] - 1}"]}
     summary["transport"] = "zmq"
     head, *lines = (folder / "metrics.csv").read_text(encoding="utf-8").splitlines()
     rows = [line.split(",") for line in lines]

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from admmnet.errors import RequestError
-from admmnet.holder.measurements import sums
+from admmnet.holder.measurements import minimiser, sums
 from admmnet.holder.series import banco, dp_scd, gradient, seq_dp_scd, song_sgd
 from admmnet.holder.series.base import with_noise
-from admmnet.privacy.contract import MemoryLedger
-from admmnet.privacy.discrete import discrete_gaussian
+from admmnet.privacy.contract import MemoryLedger, Step
+from admmnet.privacy.discrete import discrete_rows
 from admmnet.privacy.events import Event
-from admmnet.privacy.mechanisms import gamma_norm_noise
+from admmnet.privacy.mechanisms import clipped_gaussian_rows, gamma_norm_noise
 
 Change = tuple[Any, str, Callable[..., Any]]
 """Owner, name, and what stands there while the bug is planted."""
@@ -65,18 +65,18 @@ def _halved() -> list[Change]:
     ]
     found += [
         (song_sgd, "gamma_norm_noise", half(gamma_norm_noise)),
-        (sums, "discrete_gaussian", smaller(discrete_gaussian, 1)),
+        (minimiser, "clipped_gaussian_rows", half(clipped_gaussian_rows)),
+        (sums, "discrete_rows", smaller(discrete_rows, 1)),
         (banco.OnlineSteps, "_sanitised", lambda own, g, rng: 0.5 * (g + sanitised(own, g, rng))),
     ]
     return found + [(module, "with_noise", smaller(with_noise, 1)) for module in (dp_scd, gradient, seq_dp_scd)]
 
 
 def _forgetting() -> list[Change]:
-    """The ledger's charge, without that of every other round."""
-    charge = MemoryLedger.charge
+    """The ledger's steps, without those of every other round."""
+    steps = MemoryLedger._steps
 
-    def forgetful(ledger: MemoryLedger, round: int, *events: Event) -> None:
-        if round % 2 == 0:
-            charge(ledger, round, *events)
+    def forgetful(ledger: MemoryLedger, round: int, events: tuple[Event, ...]) -> tuple[Step, ...]:
+        return () if round % 2 else steps(ledger, round, events)
 
-    return [(MemoryLedger, "charge", forgetful)]
+    return [(MemoryLedger, "_steps", forgetful)]

@@ -37,7 +37,7 @@ COMMANDS = {
     "reproduce": "Make the figures of a paper: CSV, pictures and what holds of its claims.",
     "run": "Train on the network and write a run folder.",
     "topology": "Make and inspect graphs of agents.",
-    "watch": "Watch a run through its folder: rounds, error, epsilon spent, who is lost.",
+    "watch": "Watch a run through its folder: rounds, error, epsilon spent, who is away.",
 }
 
 

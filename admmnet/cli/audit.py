@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 TABLES = ("problem", "algorithm", "baseline", "privacy")
 """Tables whose settings an audit has; data and network are the auditor's."""
-MASKED = ("trust", "colluders", "spare_attempts")
+MASKED = ("trust", "colluders")
 """Settings of masked sums, which are audited by another command."""
 GIVEN = {"seed", "simulate"}
 """Settings of other tables: the trials' seed, and what an audit always is."""
@@ -40,7 +40,17 @@ def refused() -> set[str]:
 class _Audit(SettingsCommand):
     """Settings of the method that is named first."""
 
-    more = "A method's own settings: admmnet audit NAME --help."
+    more = "A method's own settings: admmnet audit NAME --help. What strangers learn: admmnet audit gossip --help."
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """That of ``audit gossip`` where it is asked for, which has flags of its own."""
+        if args[:1] != ["gossip"]:
+            return super().make_context(info_name, args, parent, **extra)
+        from admmnet.cli.gossip import gossip
+
+        return gossip.make_context(f"{info_name} gossip", args[1:], parent, **extra)
 
     def methods(self) -> list[str]:
         """Those with a proof."""

@@ -34,7 +34,13 @@ def print_comparison(result: CompareResult) -> None:
             grid.add_section()
         before = line.entry
         grid.add_row(*_cells(line, real=real))
+    if result.refused:
+        grid.add_section()
+    for one in result.refused:
+        grid.add_row(one.entry.text, "-" if one.epsilon is None else short(one.epsilon), *"-" * (len(COLUMNS) - 2))
     show(console(), grid)
+    for one in result.refused:
+        print(f"refused: {one.reason}")
     for line in result.lines:
         if line.epsilon_if_all_collude is not None:
             target = "-" if line.epsilon is None else short(line.epsilon)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
@@ -58,8 +58,8 @@ class Screen:
         facts.add_row(f"{sight.unit}s", self._rounds(sight, room(out, 62), plain=plain))
         facts.add_row("test error", _errors(sight, room(out, 54), plain=plain))
         facts.add_row("epsilon", Text(_epsilon(sight)))
-        if sight.lost:
-            facts.add_row("lost", Text(lost_words(sight.lost), style="bold red"))
+        if sight.away:
+            facts.add_row("away", Text(away_words(sight.away), style="bold red"))
         if sight.trouble is not None:
             facts.add_row("trouble", Text(sight.trouble, style="bold red"))
         return Group(mode, head, facts, _agents(sight, FEW if whole else max(1, out.height - ABOVE)))
@@ -102,17 +102,16 @@ def line(sight: Sight) -> str:
     most = sight.most_spent
     if most is not None:
         parts.append(f"epsilon {epsilon(most.spent)} of {epsilon(most.target)} spent")
-    if sight.lost:
-        parts.append("lost: " + lost_words(sight.lost))
+    if sight.away:
+        parts.append("away: " + away_words(sight.away))
     if sight.trouble is not None:
         parts.append(f"trouble: {sight.trouble}")
     return ", ".join(parts)
 
 
-def lost_words(lost: Mapping[int, int]) -> str:
-    """Say who was lost, and when."""
-    shown = [f"agent {i} in round {at_}" for i, at_ in list(lost.items())[:4]]
-    return ", ".join(shown) + (f" and {len(lost) - 4} more" if len(lost) > 4 else "")
+def away_words(away: Sequence[int]) -> str:
+    """Say who is away."""
+    return ", ".join(f"agent {i}" for i in away[:4]) + (f" and {len(away) - 4} more" if len(away) > 4 else "")
 
 
 def _run_words(sight: Sight) -> str:

@@ -75,9 +75,9 @@ class Progress:
         each = passed / (done - (self._before or 0))  # a run that goes on did not begin at 0
         largest = max(event.epsilon.values(), default=None)
         spent = None if largest is None else f"epsilon {epsilon(largest)} spent"
-        lost = f"{counted(len(event.lost), 'agent')} lost" if event.lost else None
+        away = f"{counted(len(event.away), 'agent')} away" if event.away else None
         left = f"{seconds(passed)} so far, about {seconds(each * (event.rounds - done))} left"
-        return f"{self._unit} {done} of {event.rounds}: " + ", ".join(filter(None, (words, spent, lost, left)))
+        return f"{self._unit} {done} of {event.rounds}: " + ", ".join(filter(None, (words, spent, away, left)))
 
     def __enter__(self) -> Progress:
         return self

@@ -213,7 +213,9 @@ def tell(result: RunResult, *, quiet: bool, as_json: bool, told: Collection[str]
 
 def leave(summary: Any) -> None:
     """Exit with a code of its own where a run has finished without some agent, as its summary says."""
-    if any(entry["lost_at"] is not None for entry in summary["per_agent"]):
+    from admmnet.record.forms import absent
+
+    if absent(summary):
         raise click.exceptions.Exit(IN_PART)
 
 

@@ -42,7 +42,7 @@ POLL = 0.2
     help="pause between two looks",
 )
 def watch(run: Path | None, once: bool, as_json: bool, stale: float | None, wait: float, every: float) -> None:
-    """Watch a run through its folder: rounds, error, epsilon spent, who is lost.
+    """Watch a run through its folder: rounds, error, epsilon spent, who is away.
 
     RUN is a run folder, also of one host's agent, of any transport, finished or not; by default the newest in
     runs/. It ends with the run. Nothing is verified but receipts: `admmnet ledger verify` does that.

@@ -29,6 +29,7 @@ class Settings(TypedDict, total=False):
     encode_share: float | Literal["auto"]
     whiten: str
     whiten_share: float | Literal["auto"]
+    record_epsilon: str | None
     topology: str | PathLike[str] | Graph[Any] | None
     topology_seed: int | None
     agents: int | None
@@ -89,10 +90,10 @@ class Settings(TypedDict, total=False):
     gate_radius: float
     max_releases: int | Literal["auto"]
     loss_clip: float
+    gate_sensitivity: str
     growth: float | Literal["auto"]
     gamma: float | Literal["auto"]
     step_size: float | Literal["auto"]
-    spare_attempts: int | Literal["auto"]
     clip_norm: float | None
     gossip_steps: int
     mixing: str

@@ -232,6 +232,10 @@ class RunConfig(RunSettings, FaultSettings, NetworkSettings, DataSettings, Metho
                 f"data = {self.data!r} does not go with algorithm = {self.algorithm!r}: one holder has all records; "
                 "name one file"
             )
+        if self.record_epsilon is not None and not self.chosen_method.by_record:
+            raise RequestError(
+                f"record_epsilon = {self.record_epsilon!r} goes with song-sgd, not {self.algorithm}: leave it out"
+            )
         if self.show == "end" and self.answer != "average":
             raise RequestError(
                 f"show = 'end' goes with answer = 'average', not {self.answer!r}, whose models are agents' own"

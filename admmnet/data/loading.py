@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from admmnet.data.columns import Rows, no_rows, numbered
 from admmnet.data.files import about
 from admmnet.data.raw import RawFeatures
@@ -86,7 +88,23 @@ def made(
         shards = {agent: make(source, parts[agent], settings, fitted.transform) for agent in group}
         tests = tests or make(read.known, read.test, settings, fitted.transform)
         records = records_of(source, fitted, settings, shards, tests)
-        yield replace(records, counts={agent: len(part) for agent, part in parts.items()})
+        records = replace(records, counts={agent: len(part) for agent, part in parts.items()})
+        if settings.record_epsilon is not None:
+            records = replace(records, alphas=_alphas(source, parts[0], settings.record_epsilon))
+        yield records
+
+
+def _alphas(source: Source, rows: Rows, name: str) -> Vector:
+    """Pure epsilon of each record of one holder, from its column."""
+    with about(source.file):
+        column = source.column(name)
+    try:
+        values = np.array([source.schema.spelling.number(text) for text in column.levels])[column.codes[rows]]
+    except ValueError as error:
+        raise RequestError(f"record_epsilon = {name!r}: {error}: give a positive number in every record") from None
+    if not (values > 0.0).all():
+        raise RequestError(f"record_epsilon = {name!r} has {values.min():g}: it must be positive in every record")
+    return values
 
 
 def _share(source: Source) -> float:
@@ -168,6 +186,8 @@ def records_of(
         notes += ("records were left out by their labels: that was read from the rows, and no budget covers it",)
     if parse_split(settings.split).kind == "by-column":
         notes += ("shards were made from a column of the rows: take them, and their sizes, to be public",)
+    if settings.record_epsilon is not None:
+        notes += (f"record_epsilon: column {settings.record_epsilon!r} is taken to be public, and no budget covers it",)
     features = source.features
     # names of projected features do not say which columns of a file they were made of
     hidden = settings.project is not None and not settings.named

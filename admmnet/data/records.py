@@ -104,6 +104,8 @@ class Records(_Labelled):
         Where shards and test records are `RawRows`: how they are encoded where nothing is measured.
     labels : tuple of str
         For classes: what the labels stand for, those of -1 and +1, or of 0..K-1.
+    alphas : ndarray, shape (n,), or None
+        Where records of a single holder have pure epsilons of their own: those, public by assumption.
     """
 
     name: str
@@ -120,6 +122,7 @@ class Records(_Labelled):
     left_out: bool = False
     telling: tuple[str, ...] = ()
     raw: Encoding | None = None
+    alphas: Vector | None = None
 
     @property
     def classes(self) -> int:

@@ -133,6 +133,12 @@ class DataSettings:
         chosen=True,
     )
     whiten_share: float | Auto = setting("auto", "data", "share of the budget for that; auto: 0.05", within="(0, 0.9]")
+    record_epsilon: str | None = setting(
+        None,
+        "data",
+        "of song-sgd: column that holds each record's own pure epsilon, taken to be public, and no feature",
+        metavar="COLUMN",
+    )
     schema: Mapping[str, Any] = setting({}, "data", "public schema of a file: labels, columns, categories, bounds")
 
     def check(self) -> None:

@@ -107,6 +107,8 @@ def declared(settings: DataSettings) -> Schema:
     schema = replace(parse_schema(settings.schema), measured=settings.encode == "private")
     if settings.label is not None:
         schema = replace(schema, label=settings.label)
+    if settings.record_epsilon is not None:
+        schema = replace(schema, drop=(*schema.drop, settings.record_epsilon))
     if settings.features is not None:
         schema = replace(schema, features=settings.features)
     if settings.separator is not None:

@@ -18,8 +18,9 @@ from admmnet.identity.keys import verify
 from admmnet.identity.receipts import NOTHING, Receipt, fault_of, hash_of, of_line
 from admmnet.privacy.ledger.checks import TOLERANCE
 from admmnet.privacy.ledger.lines import digest
+from admmnet.record.file_forms import Beginning, Identities
 from admmnet.record.folder import SUMMARY, sha256
-from admmnet.record.forms import Beginning, Identities, Summary
+from admmnet.record.forms import Summary
 from admmnet.transport.hosts.network import Network
 
 _FILE = re.compile(r"agent-(\d{3,})\.jsonl")

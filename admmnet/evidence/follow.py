@@ -7,27 +7,34 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from msgspec import to_builtins
+import msgspec
+from msgspec import Struct, to_builtins
 
 from admmnet.errors import IN_PART, CheckFailed, RequestError, RunError, printable
 from admmnet.evidence.compare import read_evidence
 from admmnet.files import load_toml
 from admmnet.forms import read_form
 from admmnet.privacy.ledger.form import HeaderLine
-from admmnet.record.folder import LOST, PART, SUMMARY, is_held
-from admmnet.record.forms import Lost, Summary
+from admmnet.record.folder import PART, STARTS, SUMMARY, is_held
+from admmnet.record.forms import Summary, absent
 from admmnet.record.shelf import Follower, ledger_files
 from admmnet.record.values import at, whole
 from admmnet.record.verdict import ModeFacts, mode_of
 
 SHARE = 0.05
 """Share of the time that goes into receipts at most, whose signatures are verified."""
+
+
+class _Started(Struct):
+    """What starts.json says of who takes part; other keys are no matter here."""
+
+    away: dict[int, int] = {}
 
 
 @dataclass(frozen=True)
@@ -45,7 +52,7 @@ class AgentSight:
     error: float | None
     """Test error of its last released vector."""
     state: str
-    """That it was lost, or its budget refused."""
+    """That it is away, or its budget refused."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +76,8 @@ class Sight:
     """Test errors of the consensus by round."""
     agents: tuple[AgentSight, ...]
     """Those of which the folder knows something."""
-    lost: Mapping[int, int]
-    """Agent to the round in which the others lost it."""
+    away: tuple[int, ...]
+    """Agents without which the others go on, or have finished."""
     trouble: str | None
     """What is wrong with the receipts, or with a file."""
     summary: Summary | None
@@ -88,7 +95,7 @@ class Sight:
     def verdict(self, stale: float | None = None) -> int:
         """Exit code: 0 going on or finished, 5 finished in part, 3 dead, or nothing new for ``stale`` seconds."""
         if self.summary is not None:
-            return IN_PART if self.lost else 0
+            return IN_PART if self.away else 0
         silent = stale is not None and self.quiet >= stale
         return RunError.exit_code if silent or self.phase == "broken" else 0
 
@@ -187,8 +194,8 @@ class Watcher:
         phase = "broken" if held is False else "running" if held else "unknown"
         phase = phase if summary is None else "stopped" if summary.stopped else "finished"
         rounds = whole(at(settings, "algorithm", "rounds")) or whole(at(settings, "baseline", "epochs"))
-        lost = self._lost(summary)
-        agents = tuple(self._agents(summary, lost))
+        away = tuple(sorted(self._away() if summary is None else absent(summary)))
+        agents = tuple(self._agents(summary, away))
         header = self._header
         return Sight(
             settings=settings,
@@ -199,7 +206,7 @@ class Watcher:
             quiet=max(0.0, self._clock() - newest),
             errors=self._metrics.errors,
             agents=agents,
-            lost=lost,
+            away=away,
             trouble=self._receipts(at_once=ended),
             summary=summary,
         )
@@ -209,21 +216,21 @@ class Watcher:
             return read_form(Summary, self.folder / SUMMARY)
         return None
 
-    def _lost(self, summary: Summary | None) -> dict[int, int]:
-        said = Lost()
-        with suppress(CheckFailed):
-            said = read_form(Lost, self.folder / LOST)
-        found = {int(i): round for i, round in said.items()} | ({} if summary is None else summary.lost)
-        return dict(sorted(found.items()))
+    def _away(self) -> list[int]:
+        """Agents that take no part in the start that goes on; nobody where nothing is known of one."""
+        with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            content = (self.folder / STARTS / "starts.json").read_bytes()
+            return list(msgspec.json.decode(content, type=_Started, strict=False).away)
+        return []
 
-    def _agents(self, summary: Summary | None, lost: Mapping[int, int]) -> list[AgentSight]:
+    def _agents(self, summary: Summary | None, away: Collection[int]) -> list[AgentSight]:
         refused = {} if summary is None else {entry.agent: entry.refused_at for entry in summary.per_agent}
         self._charged = 0
         budgets = dict(self._budgets())
         seen = []
-        for agent in sorted({*budgets, *self._metrics.agents, *lost}):
+        for agent in sorted({*budgets, *self._metrics.agents, *away}):
             error, releases = self._metrics.agents.get(agent, (None, 0))
-            state = f"lost in round {lost[agent]}" if agent in lost else ""
+            state = "away" if agent in away else ""
             if not state and refused.get(agent) is not None:
                 state = f"refused in round {refused[agent]}"
             target, spent = budgets.get(agent, (None, None))

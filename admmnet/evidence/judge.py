@@ -50,6 +50,11 @@ def judged(
             check_end(files, start_keys(one.path), one.path)
     receipts = compare(kept) if kept else None
     hold_summaries([run, *others])
+    if run.summary is not None and run.summary.privacy.network is not None:
+        from admmnet.record.network import network_fault
+
+        if (fault := network_fault(read_run(folder, processes=processes))) is not None:
+            raise CheckFailed(fault)
     notes = [] if network is None else hold_keys(kept[0], read_network(network), network)
     verdict = verdict_of(run)
     if private and verdict.mode.mode != "private":

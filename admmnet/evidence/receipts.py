@@ -24,7 +24,7 @@ from admmnet.graph.simple import Graph
 from admmnet.identity.keys import verify
 from admmnet.identity.receipts import NOTHING, Receipt, fault_of, hash_of, of_words, statement_of, to_words
 from admmnet.record import folder as run_folder
-from admmnet.record.forms import Beginning, Identities
+from admmnet.record.file_forms import Beginning, Identities
 from admmnet.transport import Inbox, Transport, World
 from admmnet.transport.collective import run_on_all
 
@@ -148,8 +148,7 @@ class Receipts:
     def take(self, round: int, inbox: Inbox) -> None:
         """Judge and keep what the neighbours sent with their vectors; who sends no good receipt is rejected."""
         for (i, j), chain in self._chains.items():
-            if j not in self._transport.lost:
-                self._add(chain, i, j, round, inbox, digest_of(inbox[i].get(j)))
+            self._add(chain, i, j, round, inbox, digest_of(inbox[i].get(j)))
         self._end_round()
 
     def summed(self, round: int, models: Mapping[int, Vector], total: Total | None) -> None:
@@ -166,11 +165,9 @@ class Receipts:
         own, silent = digest_of_sum(total), dict.fromkeys(self._transport.agents)
         inbox = self._transport.exchange(silent, round, self.signed(round, models, own))
         for (i, j), chain in self._chains.items():
-            if j not in self._transport.lost:
-                self._add(chain, i, j, round, inbox, None)
+            self._add(chain, i, j, round, inbox, None)
         for (i, j), chain in self._chains.items():
-            gone = chain.broken or j in self._transport.lost
-            if not gone and chain.last is not None and chain.last.total != own:
+            if not chain.broken and chain.last is not None and chain.last.total != own:
                 raise RunError(
                     f"agent {i} and its neighbour {j} were given different sums in round {round}: somebody on the way "
                     "has handed on another one; their receipts show both"
@@ -216,7 +213,7 @@ class Receipts:
             if verify(self._members.keys[j], chain.signature, statement):
                 lines = [receipt.line(self._members.run, None) for receipt in pending[:-1]]
                 batches.setdefault(i, []).extend([*lines, pending[-1].line(self._members.run, chain.signature)])
-            elif judging and j not in self._transport.lost:
+            elif judging:
                 chain.broken = True
                 unsigned.append((i, j, pending[-1].round))
         for i, path in self._paths.items():
@@ -278,7 +275,7 @@ def begin(
             )
             write_whole({path: encode(Identities(starts=[*starts, start]), indent=2)})
 
-    run_on_all(world, make)
+    run_on_all(world, make, apart=True)
 
     def open_own() -> None:
         for i, _ in kept_by(transport.agents, graph):
@@ -286,7 +283,7 @@ def begin(
             path.touch()
             _mend(path)
 
-    run_on_all(world, open_own)  # before anything is charged, so that a missing file was removed
+    run_on_all(world, open_own, apart=True)  # before anything is charged, so that a missing file was removed
 
 
 def note_start(folder: Path, members: Members) -> None:

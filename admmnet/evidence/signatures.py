@@ -12,8 +12,9 @@ from admmnet.errors import CheckFailed, RequestError
 from admmnet.files import write_whole
 from admmnet.forms import encode, read_form
 from admmnet.identity.keys import SIGNATURE, Identity, statement, verify
-from admmnet.record.forms import Signed, Summary
-from admmnet.record.manifest import MANIFEST, grown_digest, manifest_digest
+from admmnet.record.file_forms import Signed
+from admmnet.record.forms import Summary
+from admmnet.record.manifest import MANIFEST, manifest_digest
 from admmnet.transport.hosts.keys import read_toml, signer_in
 from admmnet.transport.hosts.network import read_network
 
@@ -47,7 +48,6 @@ def sign_folder(
         raise RequestError(f"--note must be one line of at most {LONGEST_NOTE} letters")
     said = Signed(
         manifest=manifest_digest(folder),
-        grown=grown_digest(folder),
         time=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         note=note,
         simulation=simulation,
@@ -74,14 +74,14 @@ def check_signature(folder: Path) -> Signed | None:
     if not verify(said.key, bytes.fromhex(said.signature), _statement(said)):
         raise CheckFailed(f"{path}: its signature is not that of its key: it was changed")
     there = (folder / MANIFEST).exists()
-    if not there or (manifest_digest(folder), grown_digest(folder)) != (said.manifest, said.grown):
+    if not there or manifest_digest(folder) != said.manifest:
         raise CheckFailed(f"{path}: signs another folder: {MANIFEST} or a file was changed after it was signed")
     return said
 
 
 def _statement(said: Signed) -> bytes:
     mode = "simulation" if said.simulation else "private"
-    return statement("run folder", said.manifest, said.grown, said.time, said.note, mode)
+    return statement("run folder", said.manifest, said.time, said.note, mode)
 
 
 def known_keys(path: Path) -> dict[str, str]:

@@ -11,8 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from admmnet.errors import AdmmnetError, RequestError
-from admmnet.experiments.figures import CompareResult, Failed, Line, Row, line_of, row_of, to_csv
+from admmnet.errors import AdmmnetError, RequestError, RunError
+from admmnet.experiments.figures import CompareResult, Failed, Line, Refused, Row, line_of, row_of, to_csv
 from admmnet.experiments.folder import locked, read_about
 from admmnet.experiments.grid import Case, Cell, Comparison, Grid
 from admmnet.experiments.parsing import Entry, Values, said
@@ -43,7 +43,7 @@ def compare(
     RequestError
         If the words, the data or the folder are wrong, or anything was different in an earlier call.
     BudgetError
-        If a method affords no round at an epsilon, naming both; nothing has been run then.
+        If no method affords a round at any epsilon, naming the first of both; nothing has been run then.
     RunError
         If a process was ended from outside; what has finished is kept.
     """
@@ -90,17 +90,22 @@ class _Session:
         return [answers[number] for number in range(len(tasks))]
 
     def check(self) -> None:
-        """Load the data and decide everything that precedes any run; the first refusal is raised."""
-        grid = self.grid
-        tasks = [
-            Call("the data", survey, (replace(grid.sample, data_seed=data_seed),)) for data_seed in grid.data_seeds
-        ]
+        """Load the data and decide everything that precedes any run; what cannot run is left out."""
+        grid, tasks = self.grid, dict[Case, Call]()
         for case in grid.cases():
             cells = [cell for cell in grid.possible(case) if self._summary(cell) is None]
             if cells:
                 settings = tuple((cell.words, grid.config(cell), cell.trial) for cell in cells)
-                tasks.append(Call(case.words, check, (settings,)))
-        self.surveys = tuple(self._answers("checking", tasks)[: len(grid.data_seeds)])
+                tasks[case] = Call(case.words, check, (settings,))
+        answers = dict(self.pool.run([*tasks.values()], "checking"))
+        for number, case in enumerate(tasks):
+            if isinstance(failure := answers[number], Failure):
+                error = failure.error()
+                if isinstance(error, RunError):
+                    raise error
+                grid.refuse(case, error)
+        splits = [Call("the data", survey, (replace(grid.sample, data_seed=seed),)) for seed in grid.data_seeds]
+        self.surveys = tuple(self._answers("the data", splits))
         if grid.delta is None:
             surveys = self.surveys
             grid.choose_delta(min(found.smallest for found in surveys), min(found.train for found in surveys))
@@ -237,6 +242,7 @@ class _Session:
             lines=self.lines(),
             choices=tuple(self.choices.values()),
             failed=tuple(self.failed),
+            refused=tuple(Refused(*place, str(error)) for place, error in grid.refused.items()),
             notes=tuple(dict.fromkeys((*notes, *self._relations(), SIMULATION))),
             pictures=(),
             undrawn=None,

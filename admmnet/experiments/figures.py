@@ -114,6 +114,19 @@ class Failed:
 
 
 @dataclass(frozen=True)
+class Refused:
+    """A method at an epsilon that cannot run, and why: the others do."""
+
+    entry: Entry
+    epsilon: float | None
+    reason: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return {"name": self.entry.text, "epsilon": self.epsilon, "reason": self.reason}
+
+
+@dataclass(frozen=True)
 class CompareResult:
     """What a comparison leaves in memory.
 
@@ -129,6 +142,7 @@ class CompareResult:
     lines: tuple[Line, ...]
     choices: tuple[Choice, ...]
     failed: tuple[Failed, ...]
+    refused: tuple[Refused, ...]
     notes: tuple[str, ...]
     pictures: tuple[Path, ...]
     undrawn: str | None
@@ -158,6 +172,7 @@ class CompareResult:
             "lines": [line.as_dict() for line in self.lines],
             "tuning": [choice.as_dict() for choice in self.choices],
             "failed": [{"run": failed.words, "reason": failed.message} for failed in self.failed],
+            "refused": [one.as_dict() for one in self.refused],
             "notes": list(self.notes),
             "csv": str(self.folder / "compare.csv"),
             "pictures": [str(picture) for picture in self.pictures],

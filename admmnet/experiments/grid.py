@@ -93,10 +93,9 @@ class Grid:
     """A comparison, checked: everything that follows from its words.
 
     ``epsilons`` and ``seeds`` increase. ``candidates`` has the combinations of settings to try for each entry, of
-    which a single one is taken untried. ``sample`` are the settings of the first run, on the network if any method
-    is. ``settings`` are what a further call must agree with, as JSON gives them back. ``delta`` is None until
-    ``choose_delta`` where the settings leave it open. What is out of range, given twice or contradictory is refused
-    with a RequestError that names method and epsilon.
+    which a single one is taken untried. ``settings`` are what a further call must agree with, as JSON gives them
+    back. ``delta`` is None until ``choose_delta`` where the settings leave it open. ``refused`` are methods and
+    epsilons that cannot run, with the reason; if none can, the first reason is raised.
     """
 
     def __init__(self, comparison: Comparison) -> None:
@@ -109,13 +108,16 @@ class Grid:
         self.candidates = parse_tune(comparison.tune, self.entries, comparison.settings)
         self._check_tuning()
         first = self.data_seed(self.seeds[0])
-        configs = [  # one for every combination that can be wrong in itself: refuses what is contradictory
-            self.config(Cell(case, self.seeds[0], values))
-            for case in self.cases()
-            if case.data_seed == first
-            for values in self.candidates[case.entry]
-        ]
-        self.sample = next((config for config in configs if not config.baseline), configs[0])
+        self.refused: dict[tuple[Entry, float | None], AdmmnetError] = {}
+        self._configs: dict[tuple[Entry, float | None], list[RunConfig]] = {}
+        for case in self.cases():  # one for every combination that can be wrong in itself
+            if case.data_seed == first:
+                cells = [Cell(case, self.seeds[0], values) for values in self.candidates[case.entry]]
+                try:
+                    self._configs[case.entry, case.epsilon] = list(map(self.config, cells))
+                except AdmmnetError as error:
+                    self.refuse(case, error)
+        configs = [config for found in self._configs.values() for config in found]
         check_comparable(self.sample.sections.data, self.sample.sections.run)
         self.delta = None if self.sample.delta == "auto" else float(self.sample.delta)
         self._pooled = any(config.baseline for config in configs)
@@ -183,6 +185,18 @@ class Grid:
                 f"--seeds {self.seeds[-1]} is not allowed with --tune: seeds from {TRIAL_SEEDS} on are the trials'"
             )
 
+    @property
+    def sample(self) -> RunConfig:
+        """Settings of the first run, on the network if any method is."""
+        found = [configs[0] for place, configs in self._configs.items() if place not in self.refused]
+        return next((config for config in found if not config.baseline), found[0])
+
+    def refuse(self, case: Case, error: AdmmnetError) -> None:
+        """Leave a case out, on all splits; where nothing is left the first refusal is raised."""
+        self.refused.setdefault((case.entry, case.epsilon), error)
+        if not any(self.cases()):
+            raise next(iter(self.refused.values()))
+
     def tuned(self, entry: Entry) -> bool:
         """Whether anything is tried for a method."""
         return len(self.candidates[entry]) > 1
@@ -197,11 +211,12 @@ class Grid:
         return tuple(dict.fromkeys(self.data_seed(seed) for seed in self.seeds))
 
     def cases(self) -> Iterator[Case]:
-        """Everything that settings are chosen for."""
+        """Everything that settings are chosen for, and that is not refused."""
         for data_seed in self.data_seeds:
             for entry in self.entries:
                 for epsilon in self.epsilons if entry.private else (None,):
-                    yield Case(entry, epsilon, data_seed)
+                    if (entry, epsilon) not in self.refused:
+                        yield Case(entry, epsilon, data_seed)
 
     def runs(self, case: Case, values: Values) -> list[Cell]:
         """Runs of a case with these settings."""

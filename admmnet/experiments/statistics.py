@@ -14,6 +14,8 @@ ALIKE = 0.05
 """Relative difference of means that must be ruled out for them to be called alike."""
 SAME = 1e-9
 """Relative difference up to which two means are the same number."""
+LEAST = 3
+"""Trials from which on a comparison tells anything."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,9 @@ Judge = Callable[[Sample, Sample], Outcome | None]
 
 
 def lower(a: Sample, b: Sample) -> Outcome | None:
-    """Compare two means by Welch's t test; None for a single run of either, and for values that are not finite."""
+    """Compare two means by Welch's t test; None for too few trials of either, and for values that are not finite."""
     parts = [s.spread**2 / s.count for s in (a, b)]
-    if min(a.count, b.count) < 2:
+    if min(a.count, b.count) < LEAST:
         return None
     noise, freedom = math.sqrt(sum(parts)), math.inf
     if noise > 0.0:
@@ -60,7 +62,7 @@ def paired(a: Mapping[Any, float], b: Mapping[Any, float]) -> Outcome | None:
     """Compare values of the same seeds by the paired t test; None as in ``lower``."""
     pairs = [(a[seed], b[seed]) for seed in a if seed in b]
     differences = [first - second for first, second in pairs]
-    if len(differences) < 2 or not all(map(math.isfinite, differences)):
+    if len(differences) < LEAST or not all(map(math.isfinite, differences)):
         return None
     noise = stdev(differences) / math.sqrt(len(differences))
     size = max(abs(fmean(values)) for values in zip(*pairs, strict=True))
@@ -84,7 +86,7 @@ def steadier(a: Sample, b: Sample) -> Outcome | None:
     """Compare two standard deviations by the F test; None as in ``lower``."""
     from scipy.special import fdtr, fdtrc
 
-    if min(a.count, b.count) < 2 or not math.isfinite(a.spread + b.spread):
+    if min(a.count, b.count) < LEAST or not math.isfinite(a.spread + b.spread):
         return None
     if a.spread == b.spread:
         return "alike"
@@ -99,8 +101,8 @@ def steadier(a: Sample, b: Sample) -> Outcome | None:
 class Contest(NamedTuple):
     """In how many places one thing was clearly below another, neither, clearly above.
 
-    ``alike`` are those of the level ones where there is no difference worth the name, ``untold`` the places where a
-    single run, or a value that is not finite, tells nothing.
+    ``alike`` are those of the level ones where there is no difference worth the name, ``untold`` the places where too
+    few trials, or a value that is not finite, tell nothing.
     """
 
     below: int = 0

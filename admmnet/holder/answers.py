@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import fields
 from enum import Enum
 from functools import cache, lru_cache
+from itertools import compress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
@@ -96,6 +97,14 @@ class Part(NamedTuple):
         """Question of one of them."""
         return self.question if self.rows is None else self.question.placed(self.rows[row])
 
+    def only(self, kept: Sequence[bool]) -> Part:
+        """Return the part of those members that are ``kept``."""
+        if all(kept):
+            return self
+        rows = None if self.rows is None else self.rows[np.array(kept)]
+        places, secrets = list(compress(self.places, kept)), list(compress(self.secrets, kept))
+        return self._replace(places=places, rows=rows, secrets=secrets)
+
 
 class Answered(NamedTuple):
     """What the members of a part are told: vectors, shape (k, d), but errors in the rows that ``failed`` names."""
@@ -115,6 +124,8 @@ def measurement(kind: K) -> K:
     return kind
 
 
+_BY_ROWS = {"held_rows": "within", "carry_out_rows": "carry_out", "totals": "total"}
+"""What tells members by rows, and what tells one of them the same."""
 _PLAIN: Mapping[str, type] = {"float": float, "int": int, "bool": bool, "str": str}
 _EXACT = frozenset(_PLAIN.values())
 """Types whose values are equal only where they are the same, zeros excepted: a derived one may say anything."""
@@ -131,7 +142,14 @@ class Measurement:
     """
 
     free: ClassVar[str] = ""
-    """Vector on which no cost depends: members of a block are asked together if all besides is equal."""
+    """Vector on which no cost depends, and all that ``within`` changes: all else being equal, members are one part."""
+
+    def __init_subclass__(cls) -> None:
+        """Rows of a base say nothing of what a class tells single members: it gets the form that asks one by one."""
+        for rows, one in _BY_ROWS.items():
+            told, alone = ([kind for kind in cls.__mro__ if name in vars(kind)] for name in (rows, one))
+            if told and alone and not issubclass(told[0], alone[0]):
+                setattr(cls, rows, vars(told[-1])[rows])
 
     def within(self, known: Known) -> Self:
         """Return the same with public inputs held to their bounds: docs/proofs.md, "The public radius"."""
@@ -152,18 +170,12 @@ class Measurement:
         raise NotImplementedError
 
     def carry_out(self, secret: Secret, known: Known) -> Work:
-        """Draw, compute, round; the cost is charged."""
+        """Draw, compute, round; the cost is charged. Of kinds that do not answer by rows."""
         raise NotImplementedError
 
     @classmethod
-    def same_by_rows(cls, rows: str, one: str) -> bool:
-        """Whether rows are told by the class that tells single members, or by one that is derived from it."""
-        by_rows, alone = (next(kind for kind in cls.__mro__ if name in vars(kind)) for name in (rows, one))
-        return issubclass(by_rows, alone)
-
-    @classmethod
     def carry_out_rows(cls, parts: Sequence[Part]) -> list[Answered] | None:
-        """As ``carry_out`` of all members of some parts, to the bit; None where that goes one by one."""
+        """As ``carry_out`` of all members of some parts, each as if it were alone; None of kinds that have that."""
         return None
 
     def __post_init__(self) -> None:
@@ -219,22 +231,8 @@ def key_of(what: object, *numbers: float) -> str:
     return "|".join((type(what).__name__, *(repr(float(number)) for number in numbers)))
 
 
-class Rows(NamedTuple):
-    """What the members of a block are asked: the distinct questions, and which of them each is asked, shape (B,).
-
-    ``vectors``, shape (B, d), stand in place of the questions' free ones; None where they have none.
-    """
-
-    questions: Sequence[Measurement]
-    which: Sequence[int]
-    vectors: Matrix | None = None
-
-
 class Ask(NamedTuple):
-    """A question to the door; what the answer may lead to, its ``reserve``, must fit the budget, too.
-
-    To the doors of a block ``Rows`` are asked.
-    """
+    """A question to the door; what the answer may lead to, its ``reserve``, must fit the budget, too."""
 
     measurement: Measurement
     reserve: tuple[Measurement, ...] = ()

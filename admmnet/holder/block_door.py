@@ -25,19 +25,16 @@ from admmnet.holder.answers import (
     Measurement,
     Part,
     Released,
-    Rows,
     same_fields,
 )
-from admmnet.holder.known import Known
 from admmnet.privacy.contract import affording, charge_all
 from admmnet.privacy.events import check, relation_of
 from admmnet.solvers.batch import Steps, quietly, run_batched
 from admmnet.solvers.radius import MOST, clip, clip_rows
+from admmnet.types import Matrix
 
 FAILED = "a measurement failed in its own arithmetic: nothing of it is released, and what it cost stays charged"
 """All that is said of it where records are private: why may depend on a record."""
-FEW = 4
-"""Members below which measurements are carried out one by one: that is faster."""
 Told = Answer | Exception
 Asked = list[tuple[Part, Sequence[Measurement]]]
 """Parts of a block, and what must fit their budgets besides."""
@@ -49,26 +46,24 @@ class BlockDoor:
     def __init__(self, doors: Sequence[Any]) -> None:
         self._doors = doors  # of class ``Door``, which is that of one agent
 
-    def answer(self, asked: Sequence[Ask] | Rows, round: int) -> list[Told]:
+    def answer(self, asks: Sequence[Ask], round: int, vectors: Matrix | None = None) -> list[Told]:
         """Answer a question of every door, in the doors' order; an error in the place of a member is its own.
 
-        What was answered in an earlier start is answered as it was then, and costs nothing. Where a question is none of
-        ours, or its public inputs make no sense, nobody is charged.
+        The same question is mostly the same object; ``vectors``, shape (B, d), stand in place of their free ones. What
+        was answered in an earlier start is answered as it was then, and costs nothing.
 
         Raises
         ------
         RequestError
-            If that is so of ``Rows``.
+            If a question is none of ours, or its public inputs make no sense. Nobody is charged.
         RunError
             If a ledger holds other charges. No error depends on records.
         """
         answers: list[Told] = [REFUSED] * len(self._doors)
-        parts = self._columns(asked) if isinstance(asked, Rows) else self._grouped(asked, round, answers)
+        parts = [(self._fresh(part, round, answers), reserve) for part, reserve in self._grouped(asks, vectors)]
         for part, told in self._carried(parts, round):
             for row, place in enumerate(part.places):
                 answers[place] = told[row] if isinstance(told, list) else _single(part, told, row)
-        if any(isinstance(said, RequestError) for said in answers):
-            return answers  # nobody was asked: nothing is noted as refused
         for part, _ in parts:
             for row, place in enumerate(part.places):
                 outbox, said = self._doors[place].outbox, answers[place]
@@ -76,72 +71,56 @@ class BlockDoor:
                     outbox.add(round, part.of(row), said, part.known.attempt)
         return answers
 
-    def _grouped(self, asks: Sequence[Ask], round: int, answers: list[Told]) -> Asked:
-        """Put together who is asked the same of as many records; what costs nothing is put in ``answers``."""
-        parts: dict[Any, list[tuple[int, Any]]] = {}
-        for place, (door, ask) in enumerate(zip(self._doors, asks, strict=True)):
-            try:
-                own = _ours(ask.measurement, simulated=door.simulated)
-                question = own.within(known := door._known_for(own))
-            except RequestError as error:
-                answers[place] = error
-                return []
-            before = None if door.outbox is None else door.outbox.repeated(round, question, known.attempt)
-            if before is not None:
-                answers[place] = before
-                continue
-            numbers = (_plain(value) for name, value in vars(question).items() if name != question.free)
-            alone = place if ask.reserve else None
-            parts.setdefault((type(question), known, alone, *numbers), []).append((place, question))
+    def _grouped(self, asks: Sequence[Ask], vectors: Matrix | None) -> Asked:
+        """Put together who is asked the same of as many records, public inputs held to their bounds."""
+        told, size = all(door.simulated for door in self._doors), len(self._doors)
+        vectors = None if vectors is None else np.array(vectors, dtype=np.float64)
+        plain: dict[int, tuple[Any, int]] = {}  # by the identity of a question: itself made anew, and which it is
+        kinds: dict[Any, int] = {}
+        owns, parts = [], dict[Any, list[int]]()
+        for place, (door, (asked, reserve)) in enumerate(zip(self._doors, asks, strict=True)):
+            if id(asked) not in plain:
+                own = _ours(asked, simulated=told)
+                values = (own.free == name or _plain(value) for name, value in vars(own).items())
+                shape = getattr(own, own.free).shape if own.free else ()
+                plain[id(asked)] = own, kinds.setdefault((type(own), shape, *values), len(kinds))
+            own, kind = plain[id(asked)]
+            owns.append(own)
+            parts.setdefault((kind, door._known_for(own), place if reserve else None), []).append(place)
         found: Asked = []
-        for (_, known, *_), members in parts.items():
-            (first, question), places = members[0], [place for place, _ in members]
-            rows = np.array([getattr(own, own.free) for _, own in members]) if question.free else None
-            found.append((self._part(question, known, places, rows), asks[first].reserve))
-        return found
-
-    def _columns(self, asked: Rows) -> Asked:
-        """The same of questions in columns, asked for the first time."""
-        size, told = len(self._doors), all(door.simulated for door in self._doors)
-        questions = [_ours(one, simulated=told) for one in asked.questions]
-        vectors = None if asked.vectors is None else np.array(asked.vectors, dtype=np.float64)
-        fit = all(bool(one.free) is (vectors is not None) for one in questions) and len(asked.which) == size
-        fit &= vectors is None or vectors.shape[:-1] == (size,)
-        if not fit or any(door.outbox for door in self._doors):
-            raise RequestError(f"rows of questions go with {size} agents, and a vector each where one is free")
-        parts: dict[tuple[int, Known], list[int]] = {}
-        for place, (door, which) in enumerate(zip(self._doors, asked.which, strict=True)):
-            parts.setdefault((which, door._known_for(questions[which])), []).append(place)
-        found: Asked = []
-        for (which, known), places in parts.items():
-            question, held = questions[which], None
-            if vectors is None:
-                question = question.within(known)
+        for (_, known, _), places in parts.items():
+            question, rows = owns[places[0]], None
+            if vectors is not None and (vectors.shape[:-1] != (size,) or not question.free):
+                raise RequestError(f"vectors go with questions of {size} agents that have a free one, a vector each")
+            if question.free:
+                given = [getattr(owns[k], question.free) for k in places] if vectors is None else vectors[places]
+                rows = question.held_rows(known, np.array(given))
             else:
-                kind = type(question) if question.same_by_rows("held_rows", "within") else Measurement
-                held = kind.held_rows(question, known, vectors[places])
-            found.append((self._part(question, known, places, held), ()))
+                question = question.within(known)
+            secrets = [self._doors[place]._secret for place in places]
+            found.append((Part(question, known, places, rows, secrets), asks[places[0]].reserve))
         return found
 
-    def _part(self, question: Any, known: Known, places: Sequence[int], rows: Any) -> Part:
-        return Part(question, known, list(places), rows, [self._doors[place]._secret for place in places])
+    def _fresh(self, part: Part, round: int, answers: list[Told]) -> Part:
+        """Members that were not asked in an earlier start; the others are told what they were told then."""
+        fresh = [True] * len(part.places)
+        for row, place in enumerate(part.places):
+            outbox = self._doors[place].outbox
+            before = None if outbox is None else outbox.repeated(round, part.of(row), part.known.attempt)
+            if before is not None:
+                answers[place], fresh[row] = before, False
+        return part.only(fresh)
 
     def _carried(self, asked: Asked, round: int) -> list[tuple[Part, Answered | list[Told]]]:
         """What members are told whose budgets afford it, all charged before anything is drawn."""
-        parts: list[tuple[Part, Cost]] = []
-        for part, reserve in asked:
-            try:
-                parts.append(self._affordable(part, reserve, round))
-            except RequestError as error:
-                return [(part, [error] * len(part.places))]
+        parts = [self._affordable(part, reserve, round) for part, reserve in asked if part.places]
         charged = sorted((place, cost.now) for part, cost in parts for place in part.places if cost.now)
         charge_all([self._doors[place]._ledger for place, _ in charged], round, [events for _, events in charged])
         found: list[tuple[Part, Answered | list[Told]]] = []
         alone: list[tuple[Part, Cost]] = []
         for kind in dict.fromkeys(type(part.question) for part, _ in parts):
             own = [(part, cost) for part, cost in parts if type(part.question) is kind and part.places]
-            many = sum(len(part.places) for part, _ in own) >= FEW
-            done = self._by_rows(kind, [part for part, _ in own]) if many else None
+            done = self._by_rows(kind, [part for part, _ in own])
             if done is None:
                 alone += own
             else:
@@ -169,19 +148,14 @@ class BlockDoor:
         for door in doors:
             door._one_at_a_time(question)
         fits = affording([door._ledger for door in doors], needed)
-        if all(fits):
-            return part, cost
         for door, fit in zip(doors, fits, strict=True):
             if not fit:
                 door._ledger.refuse(round)
-        places = [place for place, fit in zip(part.places, fits, strict=True) if fit]
-        return self._part(question, part.known, places, None if part.rows is None else part.rows[fits]), cost
+        return part.only(fits), cost
 
     def _by_rows(self, kind: type[Measurement], parts: Sequence[Part]) -> list[Answered] | None:
         """Answers of some parts that are asked questions of one kind, held to the bound of messages, 2^40."""
         told = all(part.known.simulated for part in parts)
-        if not kind.same_by_rows("carry_out_rows", "carry_out"):
-            return None
         try:
             with quietly(not told):
                 found = kind.carry_out_rows(parts)

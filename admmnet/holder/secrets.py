@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from admmnet.holder.holder import Holder
 from admmnet.holder.rows import Features
 from admmnet.masking import Masks
-from admmnet.privacy.mechanisms import clipped_gamma_norm_noise, clipped_gaussian_noise, laplace_noise
+from admmnet.privacy.mechanisms import clipped_gamma_norm_noise, clipped_gaussian_rows, laplace_noise
 from admmnet.rng import Purpose
 from admmnet.solvers.certificate import AnySolver
 from admmnet.solvers.losses import Loss
@@ -79,7 +79,8 @@ class Secret:
 
     def gaussian(self, purpose: Purpose, sigma: float, size: int) -> Vector:
         """N(0, sigma^2 I) of shape (size,), of norm at most ``gaussian_tail``."""
-        return clipped_gaussian_noise(self.streams[purpose], sigma, size)
+        found: Vector = clipped_gaussian_rows([self.streams[purpose]], sigma, size)[0]
+        return found
 
     def gamma_norm(self, purpose: Purpose, rate: float, size: int) -> Vector:
         """Density ~ exp(-rate ||z||), shape (size,), of norm at most ``gamma_norm_tail``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -108,9 +108,9 @@ class Agent:
         """Question of a kind with these numbers; ``AgentRows`` has one of many agents."""
         return kind(*numbers, **more)
 
-    def each(self, key: Callable[[Agent], Hashable], make: Callable[[Agent], Measurement]) -> Any:
-        """Question that is made for an agent, the same where the ``key`` is; ``AgentRows`` has one of many agents."""
-        return make(self)
+    def each(self, key: Callable[[Agent], tuple[Any, ...]], make: Callable[..., Measurement]) -> Any:
+        """Question that is made of an agent's ``key``; ``AgentRows`` has one of many agents."""
+        return make(*key(self))
 
     @property
     def convexity(self) -> float:

@@ -52,6 +52,8 @@ class Facts:
     """Number of classes K, 2 of binary labels; 0 for real targets."""
     first: int = 0
     """First round of the start that is planned; 0 but in a changed one."""
+    alphas: Vector | None = None
+    """Pure epsilon of each record of a single holder, where these have their own; taken to be public."""
 
     @property
     def size(self) -> int:
@@ -97,6 +99,8 @@ class Method:
     """Whether all that it asks are sums, which ``--trust masked`` can mask."""
     open_ended: ClassVar[bool] = False
     """Whether a run goes on until nothing more comes, however many rounds were planned."""
+    by_record: ClassVar[bool] = False
+    """Whether records of its single holder may have pure epsilons of their own: ``record_epsilon``."""
     goes_on: ClassVar[bool] = True
     """Whether a run can go on from released values alone, as a private run that is resumed must."""
     by_rows: ClassVar[bool] = False

@@ -68,7 +68,6 @@ class Stage(SumMethod):
 
     number: ClassVar[int]
     losses: ClassVar[dict[str, str]] = {"binary": "logistic", "classes": "softmax", "real": "huber"}
-    spare = 0
 
     def __init__(self, settings: MethodSettings, facts: Facts, share: float) -> None:
         super().__init__(settings, facts)
@@ -77,11 +76,6 @@ class Stage(SumMethod):
 
     @property
     def rounds(self) -> int:
-        """One."""
-        return 1
-
-    @property
-    def attempts(self) -> int:
         """One: a void sum stays charged, and what it was to tell stays at its fallback."""
         return 1
 

@@ -28,7 +28,7 @@ from admmnet.types import Vector
 
 JOINING = ("auto", "joining")
 """Values of ``gate`` with which agents join a core."""
-GATE_RADIUS, LOSS_CLIP = 5.0, 2.0
+GATE_RADIUS, LOSS_CLIP, PRINTED = 5.0, 2.0, "printed"
 Q_MIN = 0.005
 """Fall of the average loss worth a broadcast, docs/methods.md eq. (23)."""
 
@@ -62,6 +62,14 @@ class IPPSettings(PPSettings):
     loss_clip: float = setting(
         LOSS_CLIP, "privacy", "clip of a record's loss in the published gate, C", within="(0, 1e+06]"
     )
+    gate_sensitivity: str = setting(
+        PRINTED,
+        "privacy",
+        "what the published gate's noise is for: 2C, as printed; or 2C/n, by which a record moves the mean that is "
+        "compared",
+        choices=(PRINTED, "mean"),
+        tunable=True,
+    )
 
     def check(self) -> None:
         """Check which gate and form a setting goes with."""
@@ -72,10 +80,10 @@ class IPPSettings(PPSettings):
             raise RequestError(
                 f"gate_radius = {self.gate_radius:g} goes with the gate of algorithm = 'ipp-admm', method = 'proven'"
             )
-        if self.loss_clip != LOSS_CLIP and not published:
-            raise RequestError(
-                f"loss_clip = {self.loss_clip:g} goes with algorithm = 'ipp-admm' and method = 'published'"
-            )
+        for name, usual in (("loss_clip", LOSS_CLIP), ("gate_sensitivity", PRINTED)):
+            if (given := getattr(self, name)) != usual and not published:
+                words = given if isinstance(given, str) else f"{given:g}"
+                raise RequestError(f"{name} = {words} goes with algorithm = 'ipp-admm' and method = 'published'")
         for name in ("gate_share", "gate_threshold", "max_releases"):
             if getattr(self, name) != "auto" and self.gate == "off":
                 raise RequestError(f"{name} goes with a gate, not gate = 'off'")

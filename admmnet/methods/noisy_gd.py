@@ -16,7 +16,7 @@ from admmnet.holder.known import Known
 from admmnet.holder.measurements.sums import GradientSum
 from admmnet.methods.advice import sums_advice
 from admmnet.methods.base import Agent, Facts, filled
-from admmnet.methods.settings import MethodSettings, StepSettings, SumSettings
+from admmnet.methods.settings import MethodSettings, StepSettings
 from admmnet.methods.sums import FINEST, SumMethod, summed_noise
 from admmnet.types import Integers, Total, Vector
 
@@ -26,11 +26,6 @@ FEWEST, MOST = 10, 300
 """Range of the automatic number of rounds."""
 WIDTHS = {"smoothed-hinge": 1.0, "huber": 0.25}
 """Widths of the losses that are taken where the settings leave the loss open."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DescentSettings(SumSettings, StepSettings):
-    """Settings of its own."""
 
 
 @dataclass(slots=True)
@@ -46,7 +41,7 @@ class NoisyGD(SumMethod):
     """Every round each agent releases the sum of its records' gradients with discrete Gaussian noise."""
 
     name = "noisy-gd"
-    Settings = DescentSettings
+    Settings = StepSettings
     by_rows = True
     losses: ClassVar[dict[str, str]] = {"binary": "smoothed-hinge", "classes": "softmax", "real": "huber"}
 

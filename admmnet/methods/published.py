@@ -164,7 +164,8 @@ class PublishedRule:
         c, clip = self._releases, settings.loss_clip
         ratio = (2.0 * c) ** (2.0 / 3.0)
         epsilon_t, epsilon_q = part.epsilon_gate / (1.0 + ratio), part.epsilon_gate * ratio / (1.0 + ratio)
-        gate = PublishedGate(2.0 * c * clip / epsilon_t, 4.0 * c * clip / epsilon_q, part.epsilon_gate)
+        moved = 2.0 * clip / (kind.records if settings.gate_sensitivity == "mean" else 1)
+        gate = PublishedGate(c * moved / epsilon_t, 2.0 * c * moved / epsilon_q, part.epsilon_gate)
         question = PublishedComparison(nothing, *common, nothing, share, clip, 0.0, *gate, noise_share=self.noise_share)
         first = question.cost(known)
         later = question.cost(known._replace(marks=frozenset({PublishedComparison.MARK}))).now

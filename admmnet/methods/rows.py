@@ -5,15 +5,16 @@ Every agent has the bits that it has alone: sums over neighbours are added in as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import fields
-from typing import Any, Protocol
+from functools import cache
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.holder.answers import Measurement, Rows
+from admmnet.holder.answers import Measurement
 from admmnet.methods.agent import Agent, AgentPlan, Contact, ReleasedRows
 from admmnet.methods.consensus import Consensus, ConsensusState
 from admmnet.types import Matrix, Vector
@@ -111,6 +112,13 @@ class OneState:
                 setattr(agent.state, name, value)
 
 
+class Rows(NamedTuple):
+    """Questions of many agents, of equal ones one object; ``vectors``, shape (B, d), in place of their free ones."""
+
+    questions: Sequence[Measurement]
+    vectors: Matrix | None = None
+
+
 class AgentRows:
     """Agents of a process in place of an ``Agent``.
 
@@ -141,32 +149,19 @@ class AgentRows:
 
     def question(self, kind: Callable[..., Measurement], vectors: Matrix, *numbers: Any, **more: Any) -> Rows:
         """Ask all agents, each with its own vector, numbers (B,) or one for all."""
-        size = len(self.agents)
-        given = dict(enumerate(numbers)) | more
-        varying = {name: value.tolist() for name, value in given.items() if isinstance(value, np.ndarray)}
-        firsts: dict[Hashable, int] = {}
-        keys = list(zip(*varying.values(), strict=True)) if varying else [()] * size
-        for place, key in enumerate(keys):
-            firsts.setdefault(key, place)
-        questions = []
-        for place in firsts.values():
-            own = {name: varying[name][place] if name in varying else value for name, value in given.items()}
-            plain = [own.pop(number) for number in range(len(numbers))]
-            questions.append(kind(vectors[place], *plain, **{str(name): value for name, value in own.items()}))
-        which = {key: number for number, key in enumerate(firsts)}
-        return Rows(questions, [which[key] for key in keys], vectors)
+        given, size = (*numbers, *more.values()), len(self.agents)
+        each = (value.tolist() if isinstance(value, np.ndarray) else [value] * size for value in given)
 
-    def each(self, key: Callable[[Agent], Hashable], make: Callable[[Agent], Measurement]) -> Rows:
-        """Ask every agent what is made for it, or for one of the same key."""
-        numbers: dict[Hashable, int] = {}
-        which: list[int] = []
-        questions: list[Measurement] = []
-        for agent in self.agents:
-            number = numbers.setdefault(key(agent), len(questions))
-            if number == len(questions):
-                questions.append(make(agent))
-            which.append(number)
-        return Rows(questions, which)
+        @cache
+        def made(*own: Any) -> Measurement:
+            return kind(vectors[0], *own[: len(numbers)], **dict(zip(more, own[len(numbers) :], strict=True)))
+
+        return Rows([made(*own) for own in zip(*each, strict=True)], vectors)
+
+    def each(self, key: Callable[[Agent], tuple[Any, ...]], make: Callable[..., Measurement]) -> Rows:
+        """Ask every agent what is made of its ``key``."""
+        made = cache(make)
+        return Rows([made(*key(agent)) for agent in self.agents])
 
 
 def column(values: Sequence[Any]) -> Any:

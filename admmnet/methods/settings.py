@@ -114,24 +114,6 @@ class StepSettings(MethodSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SumSettings(MethodSettings):
-    """What methods have whose agents add up sums over their records."""
-
-    spare_attempts: int | Auto = setting(
-        "auto",
-        "privacy",
-        "with --trust masked: how many sums may be void, because an agent fails on the way, and tried again; auto: 2, "
-        "of ssp 0",
-        within="[0, 1e+06]",
-    )
-
-    def check(self) -> None:
-        """Check that spare attempts come with masks."""
-        if self.trust != "masked" and self.spare_attempts != "auto":
-            raise RequestError("spare_attempts goes with trust = 'masked': give that, or leave it out")
-
-
-@dataclass(frozen=True, kw_only=True)
 class ConsensusSettings(MethodSettings):
     """What methods have whose agents agree through duals."""
 

@@ -17,7 +17,7 @@ from admmnet.holder.answers import Asking
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.sums import MomentSum
 from admmnet.methods.base import Agent, Facts, ModelState, filled
-from admmnet.methods.settings import Given, MethodSettings, SumSettings
+from admmnet.methods.settings import Given, MethodSettings
 from admmnet.methods.sums import FINEST, SumMethod, moments
 from admmnet.settings import Auto, setting
 from admmnet.types import Integers, Matrix, Total, Vector
@@ -29,7 +29,7 @@ SENSITIVITY = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class MomentSettings(SumSettings):
+class MomentSettings(MethodSettings):
     """Settings of its own."""
 
     ridge: float | Auto = setting(
@@ -42,7 +42,6 @@ class SSP(SumMethod):
 
     name = "ssp"
     Settings = MomentSettings
-    spare = 0
     losses: ClassVar[dict[str, str]] = dict.fromkeys(("binary", "classes", "real"), "squared")
 
     def __init__(self, settings: MethodSettings, facts: Facts) -> None:
@@ -98,7 +97,7 @@ class SSP(SumMethod):
 
     def _noise(self, total: Total, numbers: int = 1) -> float:
         """Typical norm of the noise in so many numbers of a total; of one its standard deviation."""
-        return SENSITIVITY * math.sqrt(self.noise_of(total.agents) * self.attempts * numbers)
+        return SENSITIVITY * math.sqrt(self.noise_of(total.agents) * self.rounds * numbers)
 
     def _parts(self, total: Total) -> tuple[Matrix, Vector, Matrix, float]:
         """First moments along the eigenvectors of the second, shape (K, d), eigenvalues, eigenvectors, and ridge."""

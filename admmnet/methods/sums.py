@@ -40,8 +40,6 @@ class SumMethod(Method):
     forms = ("proven",)
     tasks = frozenset({"binary", "classes", "real"})
     maskable = True
-    spare: ClassVar[int] = 2
-    """Void attempts at masked sums that are planned for where the settings leave it open."""
     losses: ClassVar[dict[str, str]]
     """Loss of every task where the settings leave it open."""
 
@@ -49,7 +47,6 @@ class SumMethod(Method):
         super().__init__(filled(settings, regularisation=0.0, loss=self.losses[facts.task]), facts)
         if self.masked:
             check_participants(self.first.participants, self.colluders)
-            self.settings = filled(self.settings, spare_attempts=self.spare)
         self._asked: dict[bytes, OnGrid] = {}
         self._counted: tuple[tuple[int, ...], int] = (), 0
 
@@ -75,11 +72,6 @@ class SumMethod(Method):
     def colluders(self) -> int:
         """K of its plan: how many other agents may collude."""
         return int(self.settings.colluders or 0)
-
-    @property
-    def attempts(self) -> int:
-        """Sums that are planned and paid for."""
-        return self.rounds + (int(self.settings.spare_attempts) if self.masked else 0)
 
     @property
     def largest(self) -> float:
@@ -144,7 +136,7 @@ class SumMethod(Method):
         # more than (P5) makes of any of the budgets
         mu = 2.0 * math.sqrt(2.0 * max(*whole, *self.facts.nominal.values()))
         parts = len(self.facts.counts) - self.colluders if self.masked else 1
-        return self.unit().moved(self.known(1)) * math.sqrt(self.attempts / parts) / mu
+        return self.unit().moved(self.known(1)) * math.sqrt(self.rounds / parts) / mu
 
     @cached_property
     def fits(self) -> bool:
@@ -168,8 +160,8 @@ class SumMethod(Method):
     def plan(self, agent: int, target: Target) -> AgentPlan:
         """Noise of one agent: the sums share mu^2 equally (docs/proofs.md, Theorems 5(b), 19)."""
         known = self.known(self.facts.counts[agent])
-        mu = gaussian_mu_left(target, self.attempts * self.unit().dimension(known))
-        return self.planned(agent, mu / math.sqrt(self.attempts))
+        mu = gaussian_mu_left(target, self.rounds * self.unit().dimension(known))
+        return self.planned(agent, mu / math.sqrt(self.rounds))
 
     def planned(self, agent: int, ratio: float) -> AgentPlan:
         """Plan of an agent whose sums have this sensitivity over noise each."""
@@ -178,7 +170,7 @@ class SumMethod(Method):
             known = known._replace(attempt=self.first)
         # unrounded: its ratio bounds that of every question
         (event,) = self.costing(known, np.zeros(self.size), ratio).cost(known).now
-        return AgentPlan(noise=ratio, charges=((event, self.attempts),))
+        return AgentPlan(noise=ratio, charges=((event, self.rounds),))
 
     def summand(self, agent: Agent, point: Vector) -> Asking[Integers | None]:
         """Eq. (70) or (97): what the agent adds to a sum at a public point; None once its budget refuses."""
@@ -188,7 +180,7 @@ class SumMethod(Method):
             counts = self.facts.counts
             asked = agent.each(
                 lambda own: (counts[own.id], own.plan.noise),
-                lambda own: self.costing(self.known(counts[own.id]), point, own.plan.noise),
+                lambda records, ratio: self.costing(self.known(records), point, ratio),
             )
         found: Any = vector_of((yield Ask(asked)))
         return found  # type: ignore[no-any-return]

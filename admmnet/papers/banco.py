@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.experiments.statistics import Contest, Outcome, Sample, counted, duel, total
+from admmnet.experiments.statistics import LEAST, Contest, Outcome, Sample, counted, duel, total
 from admmnet.experiments.store import Lab
 from admmnet.papers.driver import Request
 from admmnet.papers.report import Claim, Figure, SummaryTable, curves, sized
@@ -245,7 +245,7 @@ def _matches(rows: RowTable, method: str) -> Contest:
     for own in _places(rows).values():
         missed: Outcome = "level" if _over_bound(own, method) <= ALLOWED else "above"
         found.append("below" if _ratio(own, method) <= FACTOR else missed)
-    return counted(found if len(rows.distinct("seed")) > 1 else [None for _ in found])
+    return counted(found if len(rows.distinct("seed")) >= LEAST else [None for _ in found])
 
 
 def over_rates(rows: Sequence[Row], steps: int, sources: Sequence[DataSource]) -> Figure:

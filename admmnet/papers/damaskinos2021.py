@@ -45,8 +45,8 @@ SCALES: dict[str, dict[str, Any]] = {
         "seeds": 5, "seeds_ridge": 3, "trials": 3, "epsilons": (0.1, 0.5, 1.0, 2.0), "epsilons_ridge": (0.1, 1.0),
         "ridge": 100_000, "draws": (7, 8), "clips": 5, "rates": 3,
         "batches": {"ridge": (200, 100, 1000), "logistic": (50, 200), "svm": (50, 200)}, "large": (1000,),
-        "seeds_figure3": 2, "batches_figure3": (100, 200, 1000),
-        "reaches_figure3": (0.0001, 0.0003, 0.001, 0.003),
+        "seeds_figure3": 3, "batches_figure3": (20, 100, 500, 2000, 5000),
+        "reaches_figure3": (0.00003, 0.0001, 0.0003, 0.001, 0.003, 0.01),
     },
     "quick": {
         "seeds": 3, "seeds_ridge": 3, "trials": 1, "epsilons": (0.1, 1.0), "epsilons_ridge": (0.1, 1.0),

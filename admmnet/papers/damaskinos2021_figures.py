@@ -248,21 +248,26 @@ def _minima(rows: RowTable) -> dict[int, float]:
 
 
 def _batch_claims(rows: RowTable, reading: str) -> list[Claim]:
-    """Claims in one reading. That a minimum lies elsewhere, or higher, must be clear over seeds."""
+    """Claims in one reading. That a minimum lies elsewhere, or higher, must be clear over seeds.
+
+    Where the best C, or its best L, lies at an end of the grid, a better one may lie beyond: nothing is decided.
+    """
     series = {clip: own.by("batch", "test_error") for clip, own in rows.split("clip")}
     least = {clip: min(one.values(), key=lambda s: s.mean) for clip, one in series.items()}
     best = min(least, key=lambda clip: least[clip].mean)
     widths = {clip: sum(s.mean <= FLAT * least[clip].mean for s in one.values()) for clip, one in series.items()}
     others = [clip for clip in series if clip != best]
+    batch = min(series[best], key=lambda size: series[best][size].mean)
+    inside = min(series) < best < max(series) and min(series[best]) < batch < max(series[best])
     minima = {clip: _minima(rows.where(clip=clip)) for clip in series}
     moved = counted(paired(minima[best], minima[clip]) for clip in others if clip < best)
     raised = total(duel(least[best], least[clip]) for clip in others if clip > best)
     wide, narrower = widths[best] >= WIDE * len(series[best]), (widths[clip] < widths[best] for clip in others)
     return [
-        Claim("at the best C a wide range of L comes close to the least error", sized([wide], rows), reading),
-        Claim("any other C narrows that range", sized(narrower, rows), reading),
-        Claim("a smaller C moves the minimum to larger batches", moved, reading),
-        Claim("a larger C raises the error", raised, reading),
+        Claim("at the best C a wide range of L comes close to the least error", sized([wide], rows), reading, inside),
+        Claim("any other C narrows that range", sized(narrower, rows), reading, inside),
+        Claim("a smaller C moves the minimum to larger batches", moved, reading, inside),
+        Claim("a larger C raises the error", raised, reading, inside),
     ]
 
 

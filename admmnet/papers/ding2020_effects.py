@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
-from admmnet.experiments.parsing import Values
 from admmnet.experiments.statistics import Contest, Outcome, counted, paired, total
 from admmnet.experiments.store import Lab, Result
 from admmnet.papers.ding2020_compared import PAPER, PROVEN, PUBLISHED
@@ -17,7 +16,8 @@ from admmnet.papers.tables import Row, RowTable, percent, seeds_of, three
 from admmnet.record.format import parameter
 from admmnet.report.figure import BLUE, RED, Look, Panel
 
-BETA = 10.0**-3.5
+BETA, EXACT = 10.0**-3.5, 1e-6
+"""The paper's beta, and one that makes proven noise small."""
 DELTA = 1e-4
 ETA_EFFECTS, SHARE_EFFECTS = 0.02, 0.5
 """Penalty and epsilon3/epsilon1 of the second and third reading: between those that figure 5 chooses."""
@@ -39,14 +39,15 @@ class Effect(NamedTuple):
     choice: float
     chosen: str
     too_much: str = ""
-    fixed: Values = ()
+    gates: tuple[str | None, ...] = (None,)
+    """What the gate's noise is for; None without a gate."""
 
 
 EFFECTS = {
     1: Effect(
         "pp-admm", "inexact_share", "splits, share for the approximate solution",
         "Effects of privacy budget splitting, PP-ADMM",
-        0.001, "splits = 0.001 is a good trade-off", fixed=settings(beta=1e-6),
+        0.001, "splits = 0.001 is a good trade-off",
     ),
     2: Effect(
         "pp-admm", "beta", "beta, gradient norm at which a solve stops",
@@ -56,12 +57,12 @@ EFFECTS = {
     3: Effect(
         "ipp-admm", "loss_clip", "C_loss, clip of a record's loss",
         "Effects of the clipping threshold C_loss, IPP-ADMM",
-        2.0, "C_loss = 2 is a good trade-off", "too large a C_loss hurts",
+        2.0, "C_loss = 2 is a good trade-off", "too large a C_loss hurts", ("printed", "mean"),
     ),
     4: Effect(
         "ipp-admm", "gate_threshold", "alpha, what a fall in loss must reach",
         "Effects of the gate's threshold alpha, IPP-ADMM",
-        1e-3, "alpha = 1e-3 gives the lowest error", "a large alpha degrades the model",
+        1e-3, "alpha = 1e-3 gives the lowest error", "a large alpha degrades the model", ("printed", "mean"),
     ),
 }  # fmt: skip
 _HERE = {
@@ -70,6 +71,8 @@ _HERE = {
     PROVEN: "eta = 0.02, epsilon3/epsilon1 = 0.5, proven epsilon",
 }
 """The readings in these figures, where nothing else is tuned."""
+GATES = {"printed": "gate's noise for 2C", "mean": "gate's noise for 2C/n"}
+"""How figures 3 and 4 call the two."""
 FORMS = {PAPER: ":published", PUBLISHED: ":published", PROVEN: ":published:proven"}
 
 
@@ -78,12 +81,15 @@ def effects(lab: Lab, scale: Any, adult: DataSource) -> list[Figure]:
     wanted: dict[RunJob, tuple[int, dict[str, Any]]] = {}
     for (number, effect), (reading, form) in product(EFFECTS.items(), FORMS.items()):
         tuned = settings(eta=ETA_EFFECTS, noise_share=SHARE_EFFECTS)
-        grid = product(scale.values[number], scale.epsilons_effects, range(scale.seeds_effects))
-        for x, epsilon, seed in grid:
+        exact = settings(beta=EXACT) if number == 1 or (number > 2 and reading != PAPER) else ()
+        grid = product(effect.gates, scale.values[number], scale.epsilons_effects, range(scale.seeds_effects))
+        for gate, x, epsilon, seed in grid:
             own = settings(epsilon=epsilon, delta=DELTA, rounds=scale.rounds)
             own += settings(eta=0.5) if reading == PAPER else tuned
-            own += (*effect.fixed, (effect.setting, x))
+            own += exact if gate is None else exact + settings(gate_sensitivity=gate)
+            own += ((effect.setting, x),)
             facts = {"reading": reading, "method": effect.method, "epsilon": epsilon, "x": x, "seed": seed}
+            facts |= {"gate": gate and GATES[gate]}
             wanted[RunJob(effect.method + form, adult, own, seed)] = (number, facts)
     results = lab.measure("figures 1 to 4", list(wanted))
     larger = guessing(adult)
@@ -97,35 +103,50 @@ def effect_of(number: int, rows: Sequence[Row], source: DataSource) -> Figure:
     """One of figures 1 to 4."""
     effect = EFFECTS[number]
 
-    def panel(own: RowTable, reading: str, part: str, values: Sequence[float]) -> Panel:
+    def panel(own: RowTable, title: str, part: str, values: Sequence[float]) -> Panel:
         marks = zip(own.distinct("epsilon"), (Look(BLUE, "o"), Look(RED, "s")), strict=False)
         looks = {epsilon: (f"epsilon = {parameter(epsilon)}", look) for epsilon, look in marks}
         return Panel(
-            _HERE[reading],
-            effect.xlabel if reading == PROVEN else "",
+            title,
+            effect.xlabel if own[0]["reading"] == PROVEN else "",
             f"{part if part == 'test' else 'training'} error in %",
             curves(own, "epsilon", looks, "x", f"{part}_error", lambda s: s.times(100.0)),
             xlog=True,
             ticks=_apart(values),
         )
 
+    def panels(found: RowTable) -> list[list[Panel]]:
+        return [
+            [
+                panel(own, f"{_HERE[reading]}{gate and f', {gate}'}", part, found.distinct("x"))
+                for part in ("train", "test")
+            ]
+            for gate, part_of in _by_gate(found)
+            for reading, own in part_of.split("reading")
+        ]
+
+    by = ("reading",) if effect.gates == (None,) else ("gate", "reading")
+    asked = [SummaryTable("Broadcasts", "epsilon", "x", "releases", three, by)] if len(by) > 1 else []
     return Figure(
         f"figure{number}",
         f"Figure {number}. {effect.title}, {source.words}",
         rows,
         [source],
-        lambda found: _claims(number, found),
+        lambda found: [claim for gate, own in _by_gate(found) for claim in _claims(number, own, gate)],
         [
-            SummaryTable("Test error in %", "epsilon", "x", "test_error", percent),
-            SummaryTable("Proven epsilon", "epsilon", "x", "epsilon_proven", three),
+            SummaryTable("Test error in %", "epsilon", "x", "test_error", percent, by),
+            SummaryTable("Proven epsilon", "epsilon", "x", "epsilon_proven", three, by),
+            *asked,
         ],
-        lambda found: [
-            [panel(own, reading, part, found.distinct("x")) for part in ("train", "test")]
-            for reading, own in found.split("reading")
-        ],
+        panels,
         lambda found: f"{seeds_of(found)}. Left: training records, right: test records, of the consensus.",
         2.0,
     )
+
+
+def _by_gate(rows: RowTable) -> Iterator[tuple[str, RowTable]]:
+    """Rows of each gate, or all of them."""
+    yield from rows.split("gate") if rows.distinct("gate") else [("", rows)]
 
 
 def _apart(values: Sequence[float]) -> tuple[float, ...]:
@@ -159,27 +180,27 @@ def _ends(cases: Sequence[RowTable], first: float, second: float, value: str = "
     return counted(paired(_runs(own, first, value), _runs(own, second, value)) for own in cases)
 
 
-def _claims(number: int, rows: RowTable) -> Iterator[Claim]:
+def _claims(number: int, rows: RowTable, place: str) -> Iterator[Claim]:
     """Claims on one of figures 1 to 4, over the readings and epsilons at which something was learned."""
     effect, every = EFFECTS[number], [own for _, own in rows.split("reading", "epsilon")]
     cases = [own for own in every if _learned(own)]
     low, *_, high = sorted(rows.distinct("x"))
     standings = (_standing(own, effect.choice, best=number in (2, 4)) for own in cases)
-    yield Claim(effect.chosen, counted(one for one in standings if one != "alike"))
+    yield Claim(effect.chosen, counted(one for one in standings if one != "alike"), place)
     if number == 1:
         both = total(_ends(cases, low, high, value) for value in ("train_error", "test_error"))
         yield Claim("the less of the budget goes to the approximate solution, the better the accuracy", both)
         return
-    yield Claim(effect.too_much, _ends(cases, effect.choice, high))
+    yield Claim(effect.too_much, _ends(cases, effect.choice, high), place)
     little = _ends(cases, effect.choice, low)
     if number == 2:
         # that it does not help holds where it is alike, too; what is too noisy to tell is left out
         no_better = Contest(little.below + little.alike, 0, little.above, 0, little.untold)
         yield Claim("too small a beta does not help: an exact solution of the noisy problem is no better", no_better)
     elif number == 3:
-        yield Claim("too small a C_loss hurts", little)
+        yield Claim("too small a C_loss hurts", little, place)
     else:
-        yield Claim("a large alpha may reduce communication", _ends(every, high, low, "releases"))
+        yield Claim("a large alpha may reduce communication", _ends(every, high, low, "releases"), place)
 
 
 def _standing(own: RowTable, choice: float, *, best: bool) -> Outcome | None:

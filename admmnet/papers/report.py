@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from admmnet.experiments.statistics import Contest, Outcome, Sample, counted
+from admmnet.experiments.statistics import LEAST, Contest, Outcome, Sample, counted
 from admmnet.papers.sources import DataSource
 from admmnet.papers.tables import Row, RowTable, grid_table, markdown
 from admmnet.report.figure import Curve, Look, Panel, Picture
 
-Verdict = Literal["holds", "open", "does not hold", "too few"]
+Verdict = Literal["holds", "open", "does not hold", "too few trials for a verdict"]
 Panels = Sequence[Sequence[Panel]]
 
 
@@ -19,7 +19,8 @@ Panels = Sequence[Sequence[Panel]]
 class Claim:
     """A claim of a paper, and in how many comparisons it is clear, neither, or its opposite clear.
 
-    ``place`` says where it is asked: data set, reading of epsilon. Where nothing was ``learned`` it stays open.
+    ``place`` says where it is asked: data set, reading of epsilon. Where nothing was ``learned``, or an optimum lies at
+    a grid's end, it stays open.
     """
 
     words: str
@@ -29,10 +30,10 @@ class Claim:
 
     @property
     def verdict(self) -> Verdict:
-        """``too few`` runs tell nothing; what is level refutes only where all are alike (docs/reproduction.md)."""
+        """Too few trials tell nothing; what is level refutes only where all are alike (docs/reproduction.md)."""
         clear, level, against, alike, untold = self.found
         if untold and not self.found.places:
-            return "too few"
+            return "too few trials for a verdict"
         if not self.found.places or not self.learned:
             return "open"
         if clear == self.found.places:
@@ -46,8 +47,8 @@ class Claim:
 
 
 def sized(met: Iterable[bool], rows: RowTable) -> Contest:
-    """Places where means keep a size, and where not; a single seed tells nothing."""
-    few = len(rows.distinct("seed")) < 2
+    """Places where means keep a size, and where not; too few seeds tell nothing."""
+    few = len(rows.distinct("seed")) < LEAST
     found: list[Outcome | None] = [None if few else "below" if one else "above" for one in met]
     return counted(found)
 

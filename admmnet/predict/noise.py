@@ -140,7 +140,7 @@ def _require_steady(run: _Run) -> None:
     if gated and (config.method == "published" or run.value("gate") not in ("auto", "joining", "off")):
         raise _NoFigure("a gate chose the speakers of every round: no bound is known for that")
     for i, entry in run.entries.items():
-        if entry.lost_at is not None or entry.refused_at is not None:
+        if str(i) in run.summary.away or entry.refused_at is not None:
             raise _NoFigure(f"agent {i} fell silent in mid-run: no bound is known for that")
         if entry.joined_at:
             raise _NoFigure(f"agent {i} joined in round {entry.joined_at}: no bound is known for that")
@@ -244,8 +244,8 @@ def descent_response(steps: int, contraction: Vector) -> Vector:
 
 def _sums(run: _Run) -> list[float]:
     """Variance of the noise in each mean over the records of those who were in the sum, by round."""
-    if run.summary.lost:
-        raise _NoFigure("agents were lost in mid-run: no bound is known for that")
+    if run.summary.away:
+        raise _NoFigure("agents were away in mid-run: no bound is known for that")
     variance, records = defaultdict[int, float](float), defaultdict[int, int](int)
     for i in run.ledgers:
         for round, events in run.rounds(i).items():

@@ -7,7 +7,6 @@ the ledger's header states it, and every figure of a promise comes from it.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -329,13 +328,9 @@ def charge_all(ledgers: Sequence[MemoryLedger], round: int, costs: Sequence[tupl
 
     Every ledger is there once. Equal costs are mostly one object.
     """
-    states = [(ledger.state, id(events)) for ledger, events in zip(ledgers, costs, strict=True)]
     known: dict[Hashable, tuple[Step, ...]] = {}
-    equal = Counter(states)
-    for ledger, events, state in zip(ledgers, costs, states, strict=True):
-        if equal[state] == 1:
-            ledger.charge(round, *events)
-            continue
+    for ledger, events in zip(ledgers, costs, strict=True):
+        state = ledger.state, id(events)
         if state not in known:
             known[state] = ledger._steps(round, events)
         for step in known[state]:

@@ -34,12 +34,6 @@ _CHUNK = 2**15
 """Candidates that are drawn together: they stay in cache."""
 
 
-def discrete_gaussian(rng: np.random.Generator, s: float, size: int) -> Integers:
-    """Draw N_Z(0, s^2), shape (size,): ``discrete_rows`` of one row."""
-    found: Integers = discrete_rows([rng], s, size)[0]
-    return found
-
-
 def discrete_rows(generators: Generators, s: float, size: int) -> Integers:
     """Draw N_Z(0, s^2), each row by its own generator as if it were drawn alone, shape (B, size).
 
@@ -257,5 +251,5 @@ def _powers_rising() -> Words:
 def _words(rngs: Generators, rows: Integers) -> Words:
     """Next word for each of ``rows``, which ascend, of the row's own generator."""
     counts = np.bincount(rows, minlength=len(rngs)).tolist()
-    pieces = [rng.bit_generator.random_raw(count) for rng, count in zip(rngs, counts, strict=True)]
-    return np.concatenate(pieces, dtype=np.uint64)
+    pieces = [rng.bit_generator.random_raw(count) for rng, count in zip(rngs, counts, strict=True) if count]
+    return np.concatenate([np.zeros(0, dtype=np.uint64), *pieces], dtype=np.uint64)

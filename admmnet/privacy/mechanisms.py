@@ -15,28 +15,17 @@ GRID_BITS = 20
 """Released vectors are rounded to a grid of step at most sigma * 2^-GRID_BITS."""
 
 
-def gaussian_noise(rng: np.random.Generator, sigma: float, size: int) -> Vector:
-    """Draw N(0, sigma^2 I) of shape (size,): docs/proofs.md Theorem 1.
+def clipped_gaussian_rows(rngs: Sequence[np.random.Generator], sigma: float, size: int) -> Matrix:
+    """Draw N(0, sigma^2 I), shape (k, size), each row from a generator of its own: docs/proofs.md Theorem 1.
+
+    Rows have norm at most `gaussian_tail`: one is scaled back with probability 2^-128 at most, and what that adds to
+    delta is `admmnet.solvers.radius.tail_delta`.
 
     Raises
     ------
     ValueError
         If sigma is not positive and finite.
     """
-    _check("sigma", sigma)
-    return sigma * rng.standard_normal(size)
-
-
-def clipped_gaussian_noise(rng: np.random.Generator, sigma: float, size: int) -> Vector:
-    """`gaussian_noise` of norm at most `gaussian_tail`: scaled back with probability 2^-128 at most.
-
-    Noise that enters a local problem is drawn so; what it adds to delta: `admmnet.solvers.radius.tail_delta`.
-    """
-    return clip(gaussian_noise(rng, sigma, size), gaussian_tail(sigma, size))
-
-
-def clipped_gaussian_rows(rngs: Sequence[np.random.Generator], sigma: float, size: int) -> Matrix:
-    """`clipped_gaussian_noise` of shape (k, size), each row from a generator of its own, to the bit as if alone."""
     _check("sigma", sigma)
     found = np.empty((len(rngs), size))
     for rng, row in zip(rngs, found, strict=True):

@@ -8,7 +8,7 @@ from typing import Any
 
 from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.record.figures import figures, privacy_of
-from admmnet.record.forms import AgentEntry, Summary
+from admmnet.record.forms import AgentEntry, Summary, absent
 
 TOLERANCE = 1e-9
 """Relative difference allowed between a figure of summary.json and the ledger's."""
@@ -21,6 +21,9 @@ def contradictions(path: Path, summary: Summary, accounts: Mapping[str, Verified
 
 def _faults(path: Path, summary: Summary, accounts: Mapping[str, VerifiedLedger]) -> Iterator[str]:
     entries, listed = {entry.agent: entry for entry in summary.per_agent}, summary.ledgers
+    away = absent(summary)
+    if away and summary.transport != "zmq":
+        yield "only zmq goes on without an agent"
     if len(summary.per_agent) != summary.agents or [*entries] != [*range(len(entries))]:
         yield f"per_agent has the agents {[*entries]!s:.60}, not 0 to {summary.agents - 1}"
         return
@@ -31,8 +34,8 @@ def _faults(path: Path, summary: Summary, accounts: Mapping[str, VerifiedLedger]
             yield f"agents is {summary.agents}, there is a ledger of agent {agent}"
             return
         entry = entries[agent]
-        if entry.lost_at is not None:
-            yield from _not_lost(summary, account, entry.lost_at, given=name in listed)
+        if agent in away and name in listed:
+            yield f"agent {agent}: takes no part in the last start, but its ledger is listed"
         elif name in listed:
             yield from _entry_faults(account, entry, releases.get(agent))
             last = account.last
@@ -40,7 +43,7 @@ def _faults(path: Path, summary: Summary, accounts: Mapping[str, VerifiedLedger]
                 yield f"rounds is {summary.rounds}, the ledger of agent {agent} has a charge of round {last}"
     given = {PurePath(name).stem.removeprefix("agent-") for name in listed}
     numbers = {int(number) for number in given if number.isdecimal()}
-    living = [entry for i, entry in entries.items() if i in numbers and entry.lost_at is None]
+    living = [entry for i, entry in entries.items() if i in numbers - away]
     for account in list(accounts.values())[:1]:  # what the first says of the run all say
         yield from _common_faults(summary, account, living)
 
@@ -60,14 +63,6 @@ def _entry_faults(account: VerifiedLedger, entry: AgentEntry, releases: int | No
         yield f"agent {agent}: refused_at is {refused}, its ledger has a charge of round {last}"
 
 
-def _not_lost(summary: Summary, account: VerifiedLedger, lost_at: int, *, given: bool) -> Iterator[str]:
-    """Evidence against the loss of an agent: it gave its figures, or did all rounds, or none could be lost."""
-    done = account.finished and lost_at < summary.rounds - 1
-    if given or done or summary.transport != "zmq":
-        why = "its ledger ends whole" if done or given else "only zmq goes on without an agent"
-        yield f"agent {account.header['agent']}: lost_at is {lost_at}, but {why}"
-
-
 def _releases(path: Path) -> dict[int, int]:
     """Releases of every agent in the last round of metrics.csv; nothing where it cannot be read."""
     try:
@@ -84,7 +79,7 @@ def _releases(path: Path) -> dict[int, int]:
 
 
 def _common_faults(summary: Summary, account: VerifiedLedger, living: Sequence[AgentEntry]) -> Iterator[str]:
-    """What a summary says of the run otherwise than a ledger and the entries of agents that were not lost."""
+    """What a summary says of the run otherwise than a ledger and the entries of agents that are not away at the end."""
     header, said = account.header, summary.privacy
     for name, right_word in (header | {"seeded": header["noise"] == "seeded"}).items():
         if name in ("mode", "algorithm", "method", "seeded") and summary[name] != right_word:
@@ -92,9 +87,9 @@ def _common_faults(summary: Summary, account: VerifiedLedger, living: Sequence[A
     if (summary.seed is not None) != summary.seeded:
         yield f"seed is {summary.seed}, seeded is {summary.seeded}"
     maskable = said.trust is not None or header.get("trust") is not None
-    right = privacy_of(account.contract, living, account=said.account, maskable=maskable, planned=not summary.lost)
+    right = privacy_of(account.contract, living, account=said.account, maskable=maskable, planned=not absent(summary))
     for name in said.__struct_fields__ if living else ():
-        if not _same(said[name], right[name]):
+        if name != "network" and not _same(said[name], right[name]):
             yield f"privacy.{name} is {said[name]!r}, by the ledgers it is {right[name]!r}"
 
 

@@ -13,10 +13,13 @@ import numpy as np
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.files import write_whole
 from admmnet.forms import decode, encode, read_form
+from admmnet.graph.simple import Graph
 from admmnet.identity.keys import statement, verify
+from admmnet.record.file_forms import Finish, PartFile
 from admmnet.record.folder import PART, STARTS, SUMMARY, sha256
-from admmnet.record.forms import Finish, PartFile, Summary
+from admmnet.record.forms import Summary
 from admmnet.record.manifest import MANIFEST, make_manifest
+from admmnet.transport.starts import Certificate, Certificates, Rules, scope_of
 from admmnet.types import Matrix
 
 FINISH = "finish.json"
@@ -56,15 +59,27 @@ def check_finish(finish: Finish, keys: Mapping[int, str], where: object) -> None
         raise CheckFailed(f"{where}: {len(finish.staged)} of {len(keys)} agents have signed, {quorum(len(keys))} must")
 
 
+def _keys_of_start(finish: Finish, keys: Mapping[str, Mapping[int, str]]) -> Mapping[int, str] | None:
+    """Keys of all agents, if the members of a start that was formed elsewhere have signed it for a known run."""
+    for run, own in keys.items():
+        rules = Rules(Graph(len(own)), quorum(len(own)), 0, scope_of(finish.network, run))
+        genuine = lambda agent, signature, said, own=own: verify(own[agent], signature, said)  # noqa: E731
+        named = finish.start is not None and finish.start.name == finish.run
+        if named and Certificates(rules, genuine).start_of(finish.start) is not None:
+            return own
+    return None
+
+
 def check_end(files: Mapping[str, bytes], keys: Mapping[str, Mapping[int, str]], where: object) -> Summary:
     """Hold last files of a run against their finish.json, and that against the keys of starts; return their summary.
 
-    CheckFailed says that the end is of another run, is not signed by a quorum, or is not that of these files.
+    CheckFailed says that the end is of another run or start, is not signed by a quorum, or is not that of these files.
     """
     finish = decode(Finish, files.get(FINISH, b""), f"{where}/{FINISH}", indent=2)
-    if finish.run not in keys:
+    own = keys.get(finish.run) or _keys_of_start(finish, keys)
+    if own is None:
         raise CheckFailed(f"{where}/{FINISH}: is of another run: no start here is called {finish.run[:16]}")
-    check_finish(finish, keys[finish.run], f"{where}/{FINISH}")
+    check_finish(finish, own, f"{where}/{FINISH}")
     summary = decode(Summary, files.get(SUMMARY, b""), f"{where}/{SUMMARY}", indent=2)
     if digest_of_end(theta_of(files, where), summary) != finish.digest:
         raise CheckFailed(f"{where}: model, rounds or ledgers are not those that the agents have signed")
@@ -123,11 +138,14 @@ def adopt(folder: Path, files: Mapping[str, bytes], keys: Mapping[str, Mapping[i
     own = OWN if (folder / OWN[0]).exists() else ()  # no signature covers them: an agent keeps its own
     new = {folder / name: content for name, content in files.items() if name in PUBLIC and name not in own}
     last = {path: new.pop(path) for path in (folder / FINISH, folder / SUMMARY)}
-    manifest = make_manifest(folder, new | {folder / SUMMARY: last[folder / SUMMARY]}, summary.lost)
+    manifest = make_manifest(folder, new | {folder / SUMMARY: last[folder / SUMMARY]})
     write_whole(new | {folder / MANIFEST: manifest} | last)
 
 
-def finish_of(run: str, summary: Summary, digest: str, staged: Mapping[int, str]) -> bytes:
-    """finish.json of an end that these agents have signed."""
+def finish_of(
+    run: str, summary: Summary, digest: str, staged: Mapping[int, str], network: str, start: Certificate | None
+) -> bytes:
+    """finish.json of an end that these agents have signed, in a start of this name, with what its members signed."""
     names = {str(i): signature for i, signature in sorted(staged.items())}
-    return encode(Finish(run=run, rounds=summary.rounds, digest=digest, staged=names), indent=2)
+    rounds = summary.rounds
+    return encode(Finish(run=run, rounds=rounds, digest=digest, staged=names, network=network, start=start), indent=2)

@@ -19,7 +19,8 @@ import numpy as np
 from admmnet.errors import RequestError
 from admmnet.files import sync, write_whole
 from admmnet.forms import encode
-from admmnet.record.forms import PartFile, Summary
+from admmnet.record.file_forms import PartFile
+from admmnet.record.forms import Summary
 from admmnet.record.manifest import MANIFEST, make_manifest
 from admmnet.transport.collective import run_on_all
 from admmnet.types import Matrix, Vector
@@ -37,8 +38,6 @@ CLOCK_COLUMNS = ("virtual_seconds",)
 """Where delays are simulated: when the network, or an agent, could go on to the next round."""
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """Said by file systems of clusters that know no locks: there nothing keeps two runs apart."""
-LOST = "lost.json"
-"""File with the agents that were lost, and in which round, as soon as there are any: {"3": 17}."""
 CHECKPOINT = "checkpoint"
 STARTS = "starts"
 """What an agent on a host of its own must not forget of starts; no manifest covers it."""
@@ -178,7 +177,7 @@ def open_folder(out: str | None, algorithm: str, settings: str | None, world: Wo
                 raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
             (folder / MANIFEST).unlink(missing_ok=True)  # of a run that died before its summary
 
-    run_on_all(world, create)
+    run_on_all(world, create, apart=True)
     if not first:
         opened.enter_context(hold(folder, first=False))
     return folder
@@ -261,7 +260,7 @@ def last_files(folder: Path, files: Mapping[str, bytes], summary: Summary) -> di
     sync(folder / "metrics.csv")
     text = {folder / SUMMARY: encode(summary, indent=2)}
     new = {folder / name: content for name, content in files.items()}
-    manifest = make_manifest(folder, new | text, summary.lost)
+    manifest = make_manifest(folder, new | text)
     return new | {folder / MANIFEST: manifest} | text
 
 

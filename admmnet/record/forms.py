@@ -1,4 +1,4 @@
-"""What a run folder holds: its JSON files as typed values, each key with its meaning.
+"""What a run says of itself: summary.json as typed values, each key with its meaning.
 
 The JSON Schema of summary.json and the tables of docs/ledger.md are made from these types. A key without a default
 is always there, null where it is infinite or has no meaning; a key with one is left out where it has that value.
@@ -21,7 +21,6 @@ Figure = Annotated[float, Meta(ge=0.0, le=1e300)]
 Real = Annotated[float, Meta(ge=-1e300, le=1e300)]
 Number = Annotated[int, Meta(ge=-(1 << 53), le=1 << 53)] | Real
 Mode = Literal["simulation", "private"]
-Signature = Annotated[str, Meta(pattern="^[0-9a-f]{128}$", max_length=128)]
 
 
 class FileForm(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -55,6 +54,29 @@ class DataFacts(FileForm, frozen=True, kw_only=True):
     """`data-dependent`: something was read from the records, which no epsilon covers"""
     classes: list[str] = []
     """names of three classes or more"""
+
+
+class NetworkFigures(FileForm, frozen=True, kw_only=True):
+    """What one other agent alone can learn, beside the guarantee: [the network ledger](network-ledger.md)."""
+
+    colluders: Whole
+    """how many agents look together"""
+    theorem: str
+    """which theorem gives the figures"""
+    sets: Whole
+    """sets of so many agents that were looked at"""
+    of: Whole
+    """sets that there are"""
+    epsilon_worst: Figure
+    """the largest of all figures"""
+    epsilon_mean: Figure
+    """their mean"""
+    observers: list[Whole]
+    """who learns most"""
+    agent: Whole
+    """of whose records"""
+    conditions: str
+    """what it needs"""
 
 
 class Privacy(FileForm, frozen=True, kw_only=True):
@@ -93,7 +115,7 @@ class Privacy(FileForm, frozen=True, kw_only=True):
     """K of `--group-size`"""
     epsilon_group: Figure | None
     """promise to a person with K records of this run ([Theorem 17](proofs.md#6-the-budget)); null for K = 1, where
-    an agent was lost, and of an `adaptive` method whose filter has an order"""
+    an agent is away at the end, and of an `adaptive` method whose filter has an order"""
     epsilon_spent: Figure | None
     """spent so far: proven epsilon of all releases; not the guarantee"""
     epsilon_published: Figure | None
@@ -104,6 +126,9 @@ class Privacy(FileForm, frozen=True, kw_only=True):
     """zCDP rho of what was released, proven"""
     rho_published: Figure | None
     """the same by the paper's arithmetic"""
+    network: NetworkFigures | None = None
+    """with `--show end`, of a run of one process: what one other agent alone can learn, where there is a figure that
+    takes no more than seconds"""
 
 
 class TestError(FileForm, frozen=True, kw_only=True):
@@ -112,7 +137,7 @@ class TestError(FileForm, frozen=True, kw_only=True):
     __test__ = False
 
     mean: Figure | None
-    """over agents that were not lost"""
+    """over agents that are not away at the end"""
     std: Figure | None
     """over the same, of the population"""
     consensus: Figure | None
@@ -144,7 +169,7 @@ class References(FileForm, frozen=True, kw_only=True):
 
 
 class AgentEntry(FileForm, frozen=True, kw_only=True):
-    """Figures of one agent; those of a lost agent are null but for the first four and `lost_at`."""
+    """Figures of one agent; those of an agent that is away at the end are null but for the first four."""
 
     agent: Whole
     """number"""
@@ -199,12 +224,10 @@ class AgentEntry(FileForm, frozen=True, kw_only=True):
     """of a method from outside: what its `entry()` says"""
     test_error: Figure | None
     """of its vector in model.npz; null without test records"""
-    lost_at: Whole | None
-    """round in which the others lost it; null if they did not. Its own ledger has what it spent"""
 
 
 class Gate(FileForm, frozen=True, kw_only=True):
-    """With a gate: what it was asked and saved, the sums over agents that were not lost."""
+    """With a gate: what it was asked and saved, the sums over agents that are not away at the end."""
 
     asked: Whole
     """questions; none of the joining gate where all agents are in its [core](methods.md#the-joining-gate)"""
@@ -360,82 +383,18 @@ class Summary(FileForm, frozen=True, kw_only=True):
     versions: dict[str, str]
     """of admmnet, Python and the libraries that a result may depend on"""
 
-    @property
-    def lost(self) -> dict[int, int]:
-        """Agents that the others lost, and the round."""
-        return {entry.agent: entry.lost_at for entry in self.per_agent if entry.lost_at is not None}
 
+def absent(summary: Any) -> set[int]:
+    """Agents that take no part in the last start of a run, by its summary, also where that is a table."""
+    starts = summary.get("starts") or ()
+    return set(range(summary["agents"])) - set(starts[-1]["members"]) if starts else set()
 
-class FileEntry(FileForm, frozen=True, kw_only=True):
-    """One file of a manifest."""
-
-    sha256: Digest
-    size: Whole
-    grows: bool = False
-    """of a lost agent: the list holds its beginning"""
-
-
-class Manifest(FileForm, frozen=True, kw_only=True):
-    """manifest.json: size and sha256 of every file of a finished run folder."""
-
-    schema: Literal[3]
-    files: dict[str, FileEntry]
-
-
-class PartFile(FileForm, frozen=True, kw_only=True):
-    """part.json: the folder holds the ledger of one agent alone."""
-
-    agent: Whole
-    agents: Annotated[int, Meta(ge=1)]
-
-
-class Signed(FileForm, frozen=True, kw_only=True):
-    """signature.json: one signature over a whole folder."""
-
-    manifest: Digest
-    grown: Digest
-    time: str
-    note: str
-    simulation: bool = False
-    """whether its signer knew that the run is a simulation"""
-    key: Digest
-    signature: Signature
-
-
-class Beginning(FileForm, frozen=True, kw_only=True):
-    """One start of a run, in receipts/identities.json."""
-
-    run: Digest
-    round: Round
-    source: Literal["network", "run"]
-    keepers: list[Whole]
-    keys: dict[Annotated[str, Meta(pattern=f"^({NUMBER})$")], Digest]
-    since: Round | None = None
-    """Rounds of the checkpoint from which a start with another first round went on."""
-
-
-class Identities(FileForm, frozen=True, kw_only=True):
-    """receipts/identities.json: the starts of a run, who keeps receipts, and keys."""
-
-    starts: list[Beginning]
-
-
-class Finish(FileForm, frozen=True, kw_only=True):
-    """finish.json: the end of a run whose agents have folders of their own, and who had its files on disk by then."""
-
-    run: Digest
-    rounds: Whole
-    digest: Digest
-    staged: dict[Annotated[str, Meta(pattern=f"^({NUMBER})$")], Signature]
-
-
-Lost = dict[Annotated[str, Meta(pattern=f"^({NUMBER})$")], Whole]
-"""lost.json: agents that the others lost, and the round, as soon as there are any."""
 
 TABLES: Collection[type[Struct]] = (
     Summary,
     DataFacts,
     Privacy,
+    NetworkFigures,
     TestError,
     References,
     AgentEntry,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Literal
 
 from admmnet.errors import CheckFailed
 from admmnet.forms import encode, read_form
-from admmnet.record.forms import FileEntry, Manifest
+from admmnet.record.file_forms import FileEntry, Manifest
 
 MANIFEST = "manifest.json"
 SCHEMA: Literal[3] = 3
@@ -17,7 +17,6 @@ FILES = (
     *(
         "config.toml",
         "encoding.json",
-        "lost.json",
         "metrics.csv",
         "model.npz",
         "noise.npy",
@@ -30,17 +29,14 @@ FILES = (
 """What a manifest covers, folders with all that is in them; anything else in a run folder was put there by somebody."""
 
 
-def make_manifest(folder: Path, new: Mapping[Path, bytes], lost: Collection[int]) -> bytes:
-    """Canonical bytes of the manifest of a folder, to which files ``new`` are about to be added.
-
-    Of the files of ``lost`` agents, which may still write, it holds what stands there now: their beginning.
-    """
+def make_manifest(folder: Path, new: Mapping[Path, bytes]) -> bytes:
+    """Canonical bytes of the manifest of a folder, to which files ``new`` are about to be added."""
     files: dict[str, FileEntry] = {}
     for path in {*_covered(folder), *new}:
         content = new[path] if path in new else path.read_bytes()
         name = path.relative_to(folder).as_posix()
         digest = hashlib.sha256(content).hexdigest()
-        files[name] = FileEntry(sha256=digest, size=len(content), grows=_may_grow(name, lost))
+        files[name] = FileEntry(sha256=digest, size=len(content))
     return encode(Manifest(schema=SCHEMA, files=dict(sorted(files.items()))), indent=1)
 
 
@@ -49,17 +45,8 @@ def manifest_digest(folder: Path) -> str:
     return hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
 
 
-def grown_digest(folder: Path) -> str:
-    """sha256 over names and contents, as they stand, of the files of which a manifest holds the beginning alone."""
-    whole = hashlib.sha256()
-    for name, entry in read_form(Manifest, folder / MANIFEST, indent=1).files.items():
-        if entry.grows:
-            whole.update(f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()} {name}\n".encode())
-    return whole.hexdigest()
-
-
-def check_manifest(folder: Path, lost: Collection[int]) -> None:
-    """Hold every file against the manifest; ledgers and receipts of ``lost`` agents alone may have grown since.
+def check_manifest(folder: Path) -> None:
+    """Hold every file against the manifest.
 
     Raises
     ------
@@ -76,12 +63,8 @@ def check_manifest(folder: Path, lost: Collection[int]) -> None:
         if file.is_symlink() or not file.is_file():
             raise CheckFailed(f"{file}: is no plain file")
         content = file.read_bytes()
-        if entry.grows and not _may_grow(name, lost):
-            raise CheckFailed(f"{path}: says that {name} grows, which is no file of an agent that was lost")
-        size = entry.size
-        content = content[:size] if entry.grows else content
-        if len(content) != size:
-            raise CheckFailed(f"{file}: has {len(content)} bytes, {size} in {MANIFEST}")
+        if len(content) != entry.size:
+            raise CheckFailed(f"{file}: has {len(content)} bytes, {entry.size} in {MANIFEST}")
         if hashlib.sha256(content).hexdigest() != entry.sha256:
             raise CheckFailed(f"{file}: its sha256 is not the one in {MANIFEST}: it was changed")
     for name in sorted(set(there) - set(files)):
@@ -96,15 +79,3 @@ def _covered(folder: Path) -> Iterator[Path]:
             yield from (file for file in path.rglob("*") if file.is_symlink() or not file.is_dir())
         elif path.is_symlink() or path.exists():
             yield path
-
-
-def _may_grow(name: str, lost: Collection[int]) -> bool:
-    """Whether a file is a ledger, or receipts, of an agent that was lost: it may live and write a charge more."""
-    path = PurePosixPath(name)
-    return str(path.parent) in ("ledger", "receipts") and _agent(path.stem) in lost
-
-
-def _agent(stem: str) -> int | None:
-    """Agent whose file has such a name."""
-    number = stem.removeprefix("agent-")
-    return int(number) if number != stem and number.isdecimal() else None

@@ -17,11 +17,19 @@ from admmnet.graph.tree import Tree, spanning_tree
 from admmnet.methods import METHODS
 from admmnet.methods.base import Facts
 from admmnet.methods.settings import MethodSettings
-from admmnet.privacy.network.account import Flow, Learned, learned
+from admmnet.privacy.network.account import Flow, Learned, extremes, learned
+from admmnet.privacy.network.shifts import STEPS
 from admmnet.privacy.network.trees import TreeFlow
-from admmnet.privacy.network.views import sets_of
+from admmnet.privacy.network.views import MOST_SETS, sets_of
+from admmnet.record.forms import NetworkFigures
 from admmnet.record.reader import Run
 
+WORK, SECONDS = 2e11, 5e9
+"""Numbers that a search may handle in minutes, for a command, and in seconds, for a summary."""
+FIGURE = 4e5
+"""What an epsilon of a sum costs in the same unit."""
+NEAR = 1e-3
+"""Relative difference of figures that two searches may come to: each is a proof."""
 THEOREMS = {True: "Theorem N1: sums along a public tree", False: "Theorem N2: gossip with noisy gradients"}
 
 
@@ -36,6 +44,11 @@ class Network:
     everybody: float
     """Epsilon of the run to somebody who sees every message: the largest of all agents."""
     transport: str
+
+    def affords(self, work: float) -> int:
+        """How many sets so much work affords: of gossip, agents' vectors in all rounds of all steps of a search."""
+        size = float(len(self.graph))
+        return int(work / (FIGURE * size if isinstance(self.flow, TreeFlow) else STEPS * self.flow.rounds * size**3))
 
     @property
     def theorem(self) -> str:
@@ -70,9 +83,43 @@ def find(network: Network, colluders: int, observers: Sequence[int] = ()) -> Fou
     else:
         if not 1 <= colluders < size:
             raise RequestError(f"--colluders {colluders} is not allowed: it must be 1 to {size - 1}")
-        sets, whole = sets_of(size, colluders)
+        sets, whole = sets_of(size, colluders, max(1, min(MOST_SETS, network.affords(WORK))))
     own = learned(network.flow, network.graph, network.tree, sets, network.deltas)
     return Found(own, len(sets), whole)
+
+
+def told(run: Run) -> NetworkFigures | None:
+    """Figures for summary.json: of one agent alone, where there are any within seconds."""
+    network = network_of(run)
+    if isinstance(network, str) or network.affords(SECONDS) < (size := len(network.graph)):
+        return None
+    found = find(network, 1)
+    whole, worst = extremes(found.learned), max(found.learned, key=lambda one: one.epsilon)
+    return NetworkFigures(
+        colluders=1,
+        theorem=network.theorem,
+        sets=found.sets,
+        of=size,
+        epsilon_worst=whole.worst,
+        epsilon_mean=whole.mean,
+        observers=list(worst.observers),
+        agent=worst.agent,
+        conditions="encrypted links, --show end" + ", in this simulation as if" * (network.transport == "local"),
+    )
+
+
+def network_fault(run: Run) -> str | None:
+    """What summary.json says of the network otherwise than the ledgers; a search may end ``NEAR`` what it found."""
+    said = None if run.summary is None else run.summary.privacy.network
+    if said is None:
+        return None
+    right = told(run)
+    for name in said.__struct_fields__ if right is not None else ():
+        mine, other = said[name], right[name]  # type: ignore[index]
+        near = isinstance(mine, float) and abs(mine - other) <= NEAR * max(mine, other)
+        if name not in ("observers", "agent") and not near and mine != other:
+            return f"{run.path}: privacy.network.{name} is {mine!r}, by the ledgers it is {other!r}"
+    return f"{run.path}: privacy.network is given, by the ledgers there is none" if right is None else None
 
 
 def network_of(run: Run) -> Network | str:
@@ -139,8 +186,6 @@ def _against(run: Run, method: MethodSettings, faults: FaultSettings, show: str)
     troubled = (faults.drop, faults.offline, faults.topology_schedule, faults.delay)
     if any(value not in (None, 0.0) for value in troubled):
         yield "simulated trouble"
-    if summary.lost:
-        yield "agents were lost"
     if any(own.resumed or own.changed for own in run.ledgers.values()):
         yield "the run went on after an interruption, or with other members"
     if len(summary.starts) > 1 or summary.away:

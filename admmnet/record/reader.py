@@ -19,8 +19,9 @@ from admmnet.privacy.ledger.lines import digest
 from admmnet.privacy.ledger.segments import is_segment
 from admmnet.record.agree import contradictions
 from admmnet.record.encoding import read_found
+from admmnet.record.file_forms import PartFile
 from admmnet.record.folder import PART, SUMMARY, ledger_name
-from admmnet.record.forms import PartFile, Summary
+from admmnet.record.forms import Summary, absent
 from admmnet.record.manifest import MANIFEST, check_manifest
 from admmnet.record.shelf import ReadLedger, ledger_files, read_all
 
@@ -57,11 +58,6 @@ class Run:
     def settings(self) -> dict[str, Any]:
         """Settings of config.toml by name, whatever their tables; RequestError if the file is missing or wrong."""
         return read_values(self.path / "config.toml")
-
-    @cached_property
-    def lost(self) -> Mapping[int, int]:
-        """Agents that the others lost, and the round."""
-        return {} if self.summary is None else self.summary.lost
 
 
 def read_run(path: str | Path, *, events: bool = True, processes: int = 1) -> Run:
@@ -204,10 +200,11 @@ def _digest_faults(
 ) -> Iterator[tuple[str, str]]:
     """Hold the ledgers against the summary, which a run writes when every agent that it still has is through.
 
-    An agent that was lost on the way has no digest there, and its ledger, as a rule, no end.
+    An agent that is away at the end has no digest there, and its ledger, as a rule, no end.
     """
     listed = summary.ledgers
-    missing = {name for name in named.keys() - listed.keys() if named[name].ledger.header["agent"] not in summary.lost}
+    away = absent(summary)
+    missing = {name for name in named.keys() - listed.keys() if named[name].ledger.header["agent"] not in away}
     if whole:  # a part's summary lists the ledgers of the others, which are elsewhere
         missing |= listed.keys() - named.keys()
     if missing:
@@ -247,7 +244,7 @@ def _manifest_fault(path: Path, summary: Summary | None) -> str | None:
     if not there:
         return f"{path / MANIFEST}: is missing, though summary.json names it"
     try:
-        check_manifest(path, summary.lost)
+        check_manifest(path)
     except CheckFailed as error:
         return str(error)
     return None

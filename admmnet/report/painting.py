@@ -9,9 +9,9 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.report.figure import BLACK, BLUE, DASHES, INK, LABEL, RED, SKY, TICK
+from admmnet.report.figure import BLUE, DASHES, INK, LABEL, RED, SKY, TICK
 from admmnet.report.layout import layout
-from admmnet.report.series import LOST, OFFLINE, REFUSED, RELAYED, SILENT, SPOKE, UNKNOWN, USED_UP, Floats, RunSeries
+from admmnet.report.series import OFFLINE, REFUSED, RELAYED, SILENT, SPOKE, UNKNOWN, USED_UP, Floats, RunSeries
 
 STATE_COLOURS = {
     SPOKE: BLUE,
@@ -20,7 +20,6 @@ STATE_COLOURS = {
     USED_UP: "#c3cbd3",
     REFUSED: RED,
     OFFLINE: SKY,
-    LOST: BLACK,
     UNKNOWN: "#ffffff",
 }
 """No two alike in grey."""
@@ -107,7 +106,6 @@ def network(
     edges: Sequence[tuple[int, int]],
     values: Mapping[int, float],
     label: str,
-    lost: Sequence[int],
     top: float | None,
 ) -> None:
     """Paint a network."""
@@ -142,7 +140,4 @@ def network(
             # dark numbers on light colours, white ones on dark colours
             ink = INK if shade[:3] @ (0.299, 0.587, 0.114) > 0.55 else "white"
             axes.text(*place, str(node), ha="center", va="center_baseline", fontsize=font, color=ink, zorder=3)
-    for node in lost:
-        below = {"xytext": (0.0, -0.75 * size**0.5), "textcoords": "offset points", "ha": "center", "va": "top"}
-        axes.annotate("lost", places[index[node]], color=INK, fontsize=TICK, zorder=4, **below)
     axes.set_aspect("equal", adjustable="datalim")

@@ -235,7 +235,7 @@ def network_panel(run: RunSeries, most_edges: int | None = None) -> Panel:
     spent = {agent: value for agent, value in last if np.isfinite(value)}
     top = max([*spent.values(), *run.targets[np.isfinite(run.targets)].tolist()], default=1.0)
     label = "epsilon spent" if run.private else ""
-    return graph_panel(graph, spent, label=label, lost=sorted(run.lost_at), top=top, most_edges=most_edges)
+    return graph_panel(graph, spent, label=label, top=top, most_edges=most_edges)
 
 
 def graph_panel(
@@ -243,15 +243,14 @@ def graph_panel(
     values: Mapping[int, float] | None = None,
     *,
     label: str = "",
-    lost: Sequence[int] = (),
     top: float | None = None,
     most_edges: int | None = None,
 ) -> Panel:
-    """Panel of a network, agents coloured by a value each; those without one stay white, lost ones are named.
+    """Panel of a network, agents coloured by a value each; those without one stay white.
 
     The colours end at ``top`` or the largest value; of more than ``most_edges`` edges none is drawn.
     """
     edges = list(graph.edges())
     shown = edges if most_edges is None or len(edges) <= most_edges else []
-    paint = partial(painting.network, graph=graph, edges=shown, values=values or {}, label=label, lost=lost, top=top)
+    paint = partial(painting.network, graph=graph, edges=shown, values=values or {}, label=label, top=top)
     return Panel("", "", "", paint=paint)

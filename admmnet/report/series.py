@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from admmnet.record.forms import AgentEntry, Summary
 from admmnet.record.reader import Run, read_run
 
 Floats = NDArray[np.float64]
-UNKNOWN, SILENT, SPOKE, USED_UP, REFUSED, OFFLINE, LOST, RELAYED = -1, 0, 1, 2, 3, 4, 5, 6
+UNKNOWN, SILENT, SPOKE, USED_UP, REFUSED, OFFLINE, RELAYED = -1, 0, 1, 2, 3, 4, 5
 """States of an agent in a round, see ``RunSeries.state``."""
 STATES = {
     UNKNOWN: "not recorded",
@@ -28,7 +28,6 @@ STATES = {
     USED_UP: "releases used up",
     REFUSED: "budget refused",
     OFFLINE: "offline",
-    LOST: "lost",
     RELAYED: "passed on what it heard",
 }
 
@@ -57,8 +56,8 @@ def gate_line(summary: Summary) -> str | None:
 
 
 def _joined_at(entries: Collection[AgentEntry]) -> dict[int, int | None]:
-    """Round in which each agent of a joining gate joined, None for never; what a lost one did is not known."""
-    return {one.agent: one.joined_at for one in entries if one.joined_at is not UNSET and one.lost_at is None}
+    """Round in which each agent of a joining gate joined, None for never; without agents that gave no figures."""
+    return {one.agent: one.joined_at for one in entries if one.joined_at is not UNSET and one.rho_proven is not None}
 
 
 @dataclass(frozen=True)
@@ -73,15 +72,15 @@ class RunSeries:
         Columns of metrics.csv (docs/ledger.md), nan where unknown: of the consensus and the sums, (T,); of every
         agent, (T, N). Private runs have none that was computed from training records.
     state : ndarray of int8, shape (T, N)
-        One of ``STATES``. ``SILENT``: its gate said no, or it had nothing to say; ``LOST``: the others had lost it;
+        One of ``STATES``. ``SILENT``: its gate said no, or it had nothing to say; ``OFFLINE``: also away;
         ``UNKNOWN``: metrics.csv has not the round, and its count of releases does not tell either.
     epsilon_spent, epsilon_published : ndarray, shape (T, N)
         Totals of the ledger after each round, at the budget's delta: proven, and by the paper's arithmetic. 0 before
         the first event, inf where infinite, nan where there is none, or the ledger lies elsewhere.
     targets, deltas : ndarray, shape (N,)
         Budget of every agent; nan without one, or where the ledger lies elsewhere.
-    lost_at, refused_at : dict of int to int
-        Agent to round, of agents lost and refused, as the summary has it: empty in unfinished runs.
+    refused_at : dict of int to int
+        Agent to round, of agents refused, as the summary has it: empty in unfinished runs.
     edges : tuple of (int, int) or None
         The graph, lower end first, ascending; None of a baseline and of one agent's part.
     part : int or None
@@ -98,7 +97,6 @@ class RunSeries:
     epsilon_published: Floats
     targets: Floats
     deltas: Floats
-    lost_at: dict[int, int]
     refused_at: dict[int, int]
     edges: tuple[tuple[int, int], ...] | None
     ledgers: tuple[VerifiedLedger, ...]
@@ -191,7 +189,7 @@ def curves(folder: Run) -> RunSeries:
         if budget["epsilon"] is not None:
             budgets[:, account.header["agent"]] = budget["epsilon"], budget["delta"]
     entries = [] if summary is None else summary.per_agent
-    lost_at = dict(folder.lost)
+    away = {} if summary is None else summary.away
     refused_at = {entry.agent: entry.refused_at for entry in entries if entry.refused_at is not None}
     joined_at = {agent: np.inf if at is None else at for agent, at in _joined_at(entries).items()}
     ends = (sorted((account.header["agent"], other)) for account in ledgers for other in account.header["neighbours"])
@@ -202,12 +200,11 @@ def curves(folder: Run) -> RunSeries:
         rounds=rounds,
         network={name: values[:, 0] for name, values in figures.items()},
         agents=agents,
-        state=_states(rounds, agents["releases"], settings, lost_at, refused_at, joined_at),
+        state=_states(rounds, agents["releases"], settings, away, refused_at, joined_at),
         epsilon_spent=spent,
         epsilon_published=published,
         targets=budgets[0],
         deltas=budgets[1],
-        lost_at=lost_at,
         refused_at=refused_at,
         edges=edges if folder.part is None else None,
         ledgers=ledgers,
@@ -260,7 +257,7 @@ def _states(
     rounds: NDArray[np.int64],
     releases: Floats,
     settings: dict[str, Any],
-    lost_at: dict[int, int],
+    away: Mapping[str, Sequence[str]],
     refused_at: dict[int, int],
     joined_at: dict[int, float],
 ) -> NDArray[np.int8]:
@@ -289,9 +286,10 @@ def _states(
         for absence in parse_offline(settings["offline"], size, planned):
             last = np.inf if absence.last is None else absence.last
             state[(rounds >= absence.first) & (rounds <= last), absence.agent] = OFFLINE
-    for agent, first in lost_at.items():
-        state[rounds >= first, agent] = LOST
-    there = ~np.isin(state, (REFUSED, OFFLINE, LOST))
+    for name, ranges in away.items():
+        for begin, _, end in (one.partition("-") for one in ranges):
+            state[(rounds >= int(begin)) & (rounds <= int(end or begin)), int(name)] = OFFLINE
+    there = ~np.isin(state, (REFUSED, OFFLINE))
     there[told[np.diff(told, prepend=-1) == 1]] = True  # a stretch of one round
     spoken = grown(releases)
     in_all = spoken >= grown(np.cumsum(there, axis=0))

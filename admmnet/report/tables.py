@@ -93,8 +93,8 @@ def _network(summary: Mapping[str, Any]) -> Told:
 
 def _state(entry: Mapping[str, Any], summary: Mapping[str, Any], parts: Mapping[int, str]) -> str:
     """What else became of an agent's releases."""
-    if entry["lost_at"] is not None:
-        return f"lost at {entry['lost_at']}"
+    if away := summary.get("away", {}).get(str(entry["agent"])):
+        return f"away {', '.join(away)}"
     refused = [] if entry["refused_at"] is None else [f"refused at {entry['refused_at']}"]
     if str(entry["agent"]) in summary.get("far_from_others", {}):
         return ") (".join([*refused, "far off"])

@@ -6,7 +6,7 @@ import fcntl
 import json
 import math
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,23 +24,30 @@ from admmnet.privacy.ledger.lines import KEPT, NOTHING
 from admmnet.privacy.settings import ANOTHER_FOLDER, PrivacySettings
 from admmnet.running.checkpoint.resume import begun_at
 from admmnet.transport import World
-from admmnet.transport.collective import gather_owned
+from admmnet.transport.collective import owned
 
 RECORDS = "records.json"
 """File in an account's folder that says of which records it is, and which agents' accounts have been begun."""
 
 
-def deltas_of(account: str | None, world: World, owners: Sequence[Sequence[int]]) -> dict[int, float]:
-    """Delta of every agent that has an account already, by its owner's word alone."""
+def deltas_in(account: str | None, agents: Iterable[int]) -> dict[int, float | None]:
+    """Delta of the accounts of some agents, None of those that have none."""
+    return {i: None if account is None else delta_of(Path(account), i) for i in agents}
+
+
+def deltas_of(
+    account: str | None, world: World, owners: Sequence[Sequence[int]], told: Sequence[Any]
+) -> dict[int, float]:
+    """Delta of every agent that has an account already, by its owner's word alone: ``told``, as "deltas"."""
     if account is None and world.name != "zmq":  # where each host chooses whether it has one
         return {}
-    own = {i: None if account is None else delta_of(Path(account), i) for i in owners[world.rank]}
 
     def valid(agent: int, value: object) -> bool:
         return value is None or (type(value) is float and 0.0 < value < 1.0)
 
-    told = gather_owned(world, owners, own, valid, "account's delta")
-    return {i: delta for i, delta in told.items() if delta is not None}
+    words, own = [said and said.get("deltas", ()) for said in told], deltas_in(account, owners[world.rank])
+    found = owned(world, words, owners, own, valid, "account's delta")
+    return {i: delta for i, delta in found.items() if delta is not None}
 
 
 def open_accounts(

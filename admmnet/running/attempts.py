@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from copy import copy
 
 import numpy as np
 
@@ -17,29 +16,14 @@ from admmnet.types import Total
 
 
 class Attempts:
-    """Attempts of one start of a run; all that is decided here follows from totals, which are the same everywhere.
+    """Attempts of one start of a run, ``colluders`` is K; all that is decided follows from totals, which all have."""
 
-    ``colluders`` is K. As many void attempts as are ``spare`` may be followed by another one in the same round. No
-    number of a sum whose masks have cancelled exceeds ``largest``.
-    """
-
-    def __init__(self, agents: Collection[int], colluders: int, spare: int, largest: float) -> None:
-        self.participants, self.colluders, self._spare = tuple(agents), colluders, spare
-        self._largest = largest
+    def __init__(self, agents: Collection[int], colluders: int) -> None:
+        self.participants, self.colluders = tuple(agents), colluders
         self._number = 0
         self.void: list[int] = []  # rounds of void attempts
         self.missed: dict[int, int] = {}  # agents that were missing in one, and since when sums are without them
         self.ended: int | None = None  # round from which on too few agents were left
-
-    def of_stage(self, largest: float) -> Attempts:
-        """Attempts of a sum before the first round: without spare ones, and sharing nothing that is set."""
-        found = copy(self)
-        found._spare, found._largest = 0, largest
-        return found
-
-    def after(self, stage: Attempts) -> None:
-        """Go on with the numbers and participants that a sum before the first round has left."""
-        self._number, self.participants, self.ended = stage._number, stage.participants, stage.ended
 
     def begin(self, round: int) -> tuple[int, tuple[int, ...]]:
         """Number of the next attempt, and who takes part; nobody where too few agents are left for one."""
@@ -49,8 +33,8 @@ class Attempts:
         self._number += 1
         return self._number, self.participants
 
-    def judge(self, round: int, total: Total | None, spoken: Collection[int] = ()) -> tuple[Total | None, bool]:
-        """Return the sum, None of a void attempt, and whether another attempt is due.
+    def judge(self, round: int, total: Total | None, largest: float, spoken: Collection[int] = ()) -> Total | None:
+        """Return the sum, None of a void attempt; no number exceeds ``largest`` where masks have cancelled.
 
         In a sum without somebody the masks of that agent's partners stay: it is noise. The next attempt is without it.
         ``spoken`` are agents of this process that took part.
@@ -61,15 +45,15 @@ class Attempts:
             If the sum is noise although nobody is missing, or one of this process's agents that took part is not in it.
         """
         if total is not None and total.agents == self.participants:
-            if (np.abs(total.value.astype(np.float64)) > self._largest).any():
+            if (np.abs(total.value.astype(np.float64)) > largest).any():
                 raise RunError(
                     f"the masks of round {round} did not cancel: an agent was told another model, other settings or "
                     "other participants than the rest, or has sent something else than its part; nobody's records "
                     "are shown by that, and nobody can say whose doing it was: start the run again"
                 )
-            return total, False
+            return total
         if total is None:  # nobody put anything in, or no tree reached all, which ``RoundTrees.notes`` says
-            return None, False
+            return None
         self.void.append(round)
         if left_out := sorted(set(spoken).difference(total.agents)):
             raise RunError(
@@ -79,9 +63,7 @@ class Attempts:
             )
         self.missed |= {i: round for i in self.participants if i not in total.agents}
         self.participants = tuple(i for i in self.participants if i in total.agents)
-        again = self._spare > 0 and len(self.participants) >= self.colluders + 2
-        self._spare -= again
-        return None, again
+        return None
 
 
 def agree_on_masks(

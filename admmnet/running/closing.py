@@ -31,7 +31,7 @@ def answer(
 ) -> Matrix:
     """Every agent's model: the average, its own last released vector, or what tail and gossip make of these."""
     theta, asked, sent = observer.theta, plan.settings.answer, np.zeros(len(plan.graph), dtype=np.int64)
-    living = [i for i in range(len(theta)) if i not in transport.lost]
+    living = [i for i in range(len(theta)) if i not in transport.away]
     if asked == "tail":
         if tail.count:  # none of a run that was stopped in its first half
             theta = observer.kept(edge.collect(transport, tail.mean()), tail.heard(theta))
@@ -85,6 +85,7 @@ def agreed_end(world: World, members: Members, digest: str, summary: Summary) ->
     """finish.json, once a quorum has signed the same end; StartEnded if it does not come to that."""
     mine = min(members.own)
     assert world.start is not None
+    assert world.network is not None
     seal = members.own[mine].sign(staged_statement(members.run, mine, digest)).hex()
     names = {}
     for agent, (theirs, signature) in world.start.stage(digest, seal).items():
@@ -95,4 +96,4 @@ def agreed_end(world: World, members: Members, digest: str, summary: Summary) ->
     say("staged", f"the last files are drafts on the disks of {len(names)} of {world.size} agents", staged=len(names))
     if len(names) < (least := quorum(world.size)):
         raise StartEnded(f"{len(names)} of {world.size} agents have signed this end as it is, {least} must").of_all()
-    return finish_of(members.run, summary, digest, names)
+    return finish_of(members.run, summary, digest, names, world.network.digest, world.start.certificate)

@@ -26,7 +26,7 @@ from admmnet.methods import fixed, only_filled
 from admmnet.methods.blame import blaming
 from admmnet.methods.encoding_rule import Wish
 from admmnet.record.folder import SUMMARY
-from admmnet.running.accounts import deltas_of, open_accounts, opening_notes, records_of
+from admmnet.running.accounts import deltas_in, deltas_of, open_accounts, opening_notes, records_of
 from admmnet.running.agreement import world_of
 from admmnet.running.arguments import Arguments, in_python
 from admmnet.running.ends import terminating
@@ -42,7 +42,7 @@ from admmnet.running.rehearsal import rehearse
 from admmnet.running.room import require_room
 from admmnet.running.takeover import Source, check_charged, check_columns, source_of
 from admmnet.transport import World
-from admmnet.transport.collective import end_all_on_error, install_exception_hook, run_on_all, told_by_all
+from admmnet.transport.collective import end_all_on_error, install_exception_hook, pairs_of, run_on_all, told_by_all
 from admmnet.transport.layout import Layout, layout
 from admmnet.transport.stall import STALL
 
@@ -96,7 +96,7 @@ def perform(
                 check_mode(found)
                 return (found,)
 
-            (config,) = run_on_all(world, checked)
+            (config,) = run_on_all(world, checked, apart=True)
             if not all_go_on(world, None if config.resume is None else Path(str(config.out))):
                 config = replace(config, resume=None)
             if config.transport == "zmq" and world.name != "zmq":
@@ -164,8 +164,11 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
         holders = held(places.blocks[world.rank], data, sections.method, **how)
         return found, graph, places, data, holders, request, source
 
-    machine = {"machine": platform.node()}
-    read, told = told_by_all(world, loaded, lambda read: machine | told_of(read[4], read[3]), quoting=quoting)
+    def facts(read: tuple[RunConfig, Graph, Layout, Records, Holders, DataSettings, Source | None]) -> dict[str, Any]:
+        deltas = deltas_in(config.account, read[4]) if config.delta == "auto" and config.budgeted else {}
+        return {"machine": platform.node(), "deltas": pairs_of(deltas)} | told_of(read[4], read[3])
+
+    read, told = told_by_all(world, loaded, facts, quoting=quoting)
     config, graph, places, data, holders, request, source = read
     owners, machines = places.owners, [str(one.get("machine")) for one in told if one is not None]
     mine, faults = owners[world.rank], config.sections.faults
@@ -173,7 +176,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
     data = replace(data, counts=counts, shards={} if given else data.shards)
     width = width_of(world, owners, told, holders, data)
     if config.delta == "auto" and config.budgeted:
-        config = with_delta(config, list(counts.values()), deltas_of(config.account, world, owners))
+        config = with_delta(config, list(counts.values()), deltas_of(config.account, world, owners, told))
     network, settings, run = config.sections.network, config.sections.method, config.sections.run
     records = records_of(request, network.agents or 1, config.mode, seeded=run.seeded)
     accounts: dict[int, AccountFile] = {}
@@ -185,7 +188,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
 
     try:
         taken = None if source is None else source.taken
-        public = Public(counts, width, data.task, data.classes, data.raw, taken)
+        public = Public(counts, width, data.task, data.classes, data.raw, taken, data.alphas)
         wish = Wish(config.encode, request.whiten, request.encode_share, request.whiten_share)
         lasting = world.start is not None and not world.shared_folder and not run.seeded and run.checkpoint_every
         changing = (faults.offline is not None and not alone) or bool(lasting)

@@ -54,8 +54,8 @@ class RoundEvent:
         What each agent has spent so far; without agents that have no finite figure, as of methods without privacy.
     releases : mapping of int to int
         How often each agent has released something.
-    lost : tuple of int
-        Agents that died, hung or left, as far as the others went on without them.
+    away : tuple of int
+        Agents that take no part, as the others go on without them.
     """
 
     round: int
@@ -64,18 +64,18 @@ class RoundEvent:
     train_loss: float | None
     epsilon: Mapping[int, float]
     releases: Mapping[int, int]
-    lost: tuple[int, ...]
+    away: tuple[int, ...]
 
     def metrics(self, *, agents: bool = False) -> dict[str, float]:
         """Return the figures under names for trackers; those that are not known are left out.
 
-        ``epsilon`` is the largest of all agents, ``releases`` the sum, ``lost`` a count. With ``agents`` there are
+        ``epsilon`` is the largest of all agents, ``releases`` the sum, ``away`` a count. With ``agents`` there are
         ``epsilon/3`` and ``releases/3`` of agent 3 as well.
         """
         largest = max(self.epsilon.values(), default=None)
         known = {"test_error": self.test_error, "train_loss": self.train_loss, "epsilon": largest}
         found = {name: value for name, value in known.items() if value is not None}
-        found |= {"releases": float(sum(self.releases.values())), "lost": float(len(self.lost))}
+        found |= {"releases": float(sum(self.releases.values())), "away": float(len(self.away))}
         if agents:
             found |= {f"epsilon/{i}": value for i, value in self.epsilon.items()}
             found |= {f"releases/{i}": float(count) for i, count in self.releases.items()}

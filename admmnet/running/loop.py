@@ -44,7 +44,7 @@ from admmnet.running.rounds import Rounds
 from admmnet.running.summary import summarise
 from admmnet.solvers.losses import LOSSES
 from admmnet.transport import Transport, World, is_writer
-from admmnet.transport.collective import run_on_all
+from admmnet.transport.collective import all_ready, run_on_all
 from admmnet.version import __version__
 
 
@@ -85,7 +85,7 @@ def execute(
         masks, attempts = _masks(plan, transport, members)
         if attempts is not None and keeper.kept:
             keeper.hold_void()
-        blocks = run_on_all(world, lambda: _nodes(whole, transport, folder, keeper, masks))
+        blocks = run_on_all(world, lambda: _nodes(whole, transport, folder, keeper, masks), apart=True)
         opened.enter_context(threadpool_limits(limits=1))  # of scipy, too, which blocks have loaded by now
         if plan.settings.account is not None:
             note_begun(Path(plan.settings.account), plan.accounts)
@@ -94,7 +94,7 @@ def execute(
         opened.callback(close_all, [agent.ledger for agent in agents])
         start, tail = max(keeper.start, 0), TailAverage(plan.method.rounds)
         text = f"{plan.settings.algorithm} on {counted(len(plan.graph), 'agent')} begins in round {start}"
-        number, size = max(1, len(keeper.starts)), len(plan.graph) - len(transport.lost)
+        number, size = max(1, len(keeper.starts)), len(plan.graph) - len(transport.away)
         say("start", text, run=str(folder), start=number, round=start, rounds=plan.rounds, members=size)
         chain = Chain(plan, transport, agents)
         chain.go_on(start)
@@ -105,6 +105,7 @@ def execute(
         receipts = _receipts(plan, transport, members, agents, folder, keeper)
         if receipts is not None:
             opened.callback(receipts.close)
+        all_ready(world)
         data, found = run_prologue(plan, transport, blocks, receipts, attempts, keeper, folder)
         plan = replace(plan, data=data)
         keeper.restore(blocks, tail)
@@ -205,8 +206,8 @@ def _masks(plan: Prepared, transport: Transport, members: Members | None) -> tup
     if not isinstance(method, SumMethod) or colluders is None or members is None:
         return {}, None
     masks = agree_on_masks(world, transport.layout.owners, members, plan.texts.shared, colluders)
-    there = [i for i in plan.graph if i not in transport.lost]
-    return masks, Attempts(there, colluders, method.attempts - method.rounds, method.largest)
+    there = [i for i in plan.graph if i not in transport.away]
+    return masks, Attempts(there, colluders)
 
 
 def _nodes(

@@ -163,7 +163,10 @@ def propose_all(nodes: Sequence[Node], round: int) -> None:
     """Carry out the proposals of some agents, whose questions are answered together."""
 
     def answers(asked: Mapping[int, Ask]) -> dict[int, Any]:
-        found = BlockDoor([nodes[k].door for k in asked]).answer(list(asked.values()), round)
+        try:
+            found = BlockDoor([nodes[k].door for k in asked]).answer(list(asked.values()), round)
+        except RequestError as error:  # of a question's place: nobody was charged
+            return {min(asked): error}
         failed = {k: one for k, one in zip(asked, found, strict=True) if isinstance(one, Exception)}
         return failed or dict(zip(asked, found, strict=True))  # nobody takes another step
 

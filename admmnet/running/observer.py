@@ -14,12 +14,10 @@ import numpy as np
 
 from admmnet.data.figures import test_errors
 from admmnet.faults.clock import VirtualClock
-from admmnet.files import write_whole
-from admmnet.forms import encode
 from admmnet.graph.tree import Tree
 from admmnet.holder.holder import SimulatedHolder
 from admmnet.methods.aggregate import far, mean_of, standing
-from admmnet.record.folder import LOST, MetricsFile
+from admmnet.record.folder import MetricsFile
 from admmnet.running.events import RoundEvent, known
 from admmnet.running.node import Node
 from admmnet.running.plan import Prepared
@@ -44,7 +42,7 @@ class Observer:
     """Collects every agent's figures after a round and writes metrics.csv at one process.
 
     ``start`` is the first round, 0 but in a resumed run. Of a method that sums all agents that go on hold one model;
-    else their consensus is the mean by ``aggregate``. Where agents may be lost, the others hear every model of theirs,
+    else their consensus is the mean by ``aggregate``. Where agents are away, the others hear every model of theirs,
     else those of measured rounds alone.
 
     ``theta``, of shape (N, d), has every agent's last released vector as of the last round that was measured, ``rows``
@@ -59,7 +57,7 @@ class Observer:
         self._transport, self._blocks, self._holders = transport, blocks, plan.holders
         self._data, self._simulation, self._faults = plan.data, plan.simulation, plan.faults
         self._loss, self._aggregate = plan.method.loss, plan.method.aggregate
-        self._shared, self._lossy = plan.method.verb == "reduce", bool(transport.lost)
+        self._shared, self._partial = plan.method.verb == "reduce", bool(transport.away)
         nodes = sorted((node for block in blocks for node in block), key=lambda node: node.id)
         self._nodes = nodes
         self._place = {node.id: place for place, node in enumerate(nodes)}
@@ -84,10 +82,6 @@ class Observer:
         self._ended: Vector | None = None  # when the last round did, by the clock
 
     def _metrics(self, start: int) -> MetricsFile:
-        place, lost = self._path.with_name(LOST), {str(i): at for i, at in sorted(self._transport.lost.items())}
-        place.unlink(missing_ok=True)
-        if lost:
-            write_whole({place: encode(lost, indent=2)})
         return MetricsFile(
             self._path, training=self._simulation and not self._quiet, start=start, clock=self.clock is not None
         )
@@ -110,8 +104,8 @@ class Observer:
         return np.stack([node.theta for node in self._nodes])
 
     def kept(self, rows: Matrix, before: Matrix) -> Matrix:
-        """Rows of all agents; a lost agent keeps the ones it had."""
-        for i in self._transport.lost:
+        """Rows of all agents; who is away keeps the ones it had."""
+        for i in self._transport.away:
             rows[i] = before[i]
         return rows
 
@@ -123,8 +117,8 @@ class Observer:
 
     @property
     def heard(self) -> Matrix | None:
-        """Last released vectors of all agents, those of lost ones, too; None where nobody can be lost."""
-        return self.theta if self._lossy else None
+        """Last released vectors of all agents, also of those that are away; None where nobody is."""
+        return self.theta if self._partial else None
 
     @property
     def _whole(self) -> bool:
@@ -190,7 +184,7 @@ class Observer:
         elif not (measured or self._counting):
             return
         else:
-            if self._lossy and not self._quiet:
+            if self._partial and not self._quiet:
                 self.theta = self._report(self.models(), self.theta)
             rows = self._reported(self._counted())
             rows.values[:, MEASURED] = self.rows.values[:, MEASURED]
@@ -224,7 +218,7 @@ class Observer:
             self._file.write(round, range(-1, len(self.theta)), shown)
 
     def _fill(self, rows: RoundFigures, consensus: Vector) -> None:
-        """Put in figures of lost agents that never gave any: their records have said nothing."""
+        """Put in figures of agents that never gave any: their records have said nothing."""
         for i in np.flatnonzero(np.isnan(rows.consensus_gap)):
             rows.test_error[i] = self._error(self.theta[i])
             rows.consensus_gap[i] = np.linalg.norm(self.theta[i] - consensus)
@@ -260,7 +254,7 @@ class Observer:
         if self._round == self._told:
             return None
         self._told = self._round
-        spent, lost = self.rows.spent, tuple(sorted(self._transport.lost))
+        spent, away = self.rows.spent, tuple(sorted(self._transport.away))
         return RoundEvent(
             self._round,
             rounds,
@@ -268,14 +262,14 @@ class Observer:
             known(float(self.network.train_loss)) if self._simulation else None,
             {i: float(spent[i]) for i in range(len(spent)) if 0.0 <= spent[i] < np.inf},
             {i: int(count) for i, count in enumerate(self.rows.releases) if 0.0 <= count < np.inf},
-            lost,
+            away,
         )
 
     def far(self) -> dict[int, float]:
         """Agents whose vectors stood far from all others in the last round, and how far, eq. (100)."""
         if self._shared or self._quiet:
             return {}
-        silent = [i for i in self._said if self.rows.releases[i] == 0 or i in self._transport.lost]
+        silent = [i for i in self._said if self.rows.releases[i] == 0 or i in self._transport.away]
         theta = np.stack([self._said[i] for i in range(len(self.theta))])
         theta[silent] = 0.0  # who never spoke has released nothing
         found = standing(theta)
@@ -353,7 +347,7 @@ class Observer:
         self.rows.values[:, JUDGED] = self.kept(said, self.rows.values[:, JUDGED])
         self.theta = theta
         self.network.test_error = self._error(consensus)
-        self.network.bytes_sent += 8 * np.delete(sent, list(self._transport.lost)).sum()
+        self.network.bytes_sent += 8 * np.delete(sent, list(self._transport.away)).sum()
         self.network.train_loss = self._average(self.rows.consensus_loss)
 
     def _judge_all(self, theta: Matrix, sent: Integers) -> None:

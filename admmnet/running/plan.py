@@ -38,6 +38,7 @@ from admmnet.solvers.losses import Loss, get_loss
 from admmnet.transport import World
 from admmnet.transport.collective import gather_owned, owned, pairs_of, run_on_all, told_by_all
 from admmnet.transport.settings import NetworkSettings
+from admmnet.types import Vector
 
 LEAST_LEFT = 1e-9
 """Least share of a budget that another agent can say is left to it: less than the millionth below which it refuses."""
@@ -128,6 +129,7 @@ class Public(NamedTuple):
     """How raw records are encoded where nothing is measured; None where they come encoded."""
     taken: Taken | None = None
     """How another run has encoded its records, where that is taken over."""
+    alphas: Vector | None = None
 
 
 class Decided(NamedTuple):
@@ -171,7 +173,7 @@ def decide(
         return {i: _target(settings, i, accounts.get(i)) for i in mine}
 
     targets, nominal = nominal_of(settings, world, owners, find)
-    facts = Facts(around, public.counts, public.width, nominal, public.task, public.classes)
+    facts = Facts(around, public.counts, public.width, nominal, public.task, public.classes, alphas=public.alphas)
 
     def plans() -> tuple[Prologue, Method, dict[int, tuple[AgentPlan, Contract]]]:
         prologue = prologue_of(settings, facts, public.raw, wish, public.taken)
@@ -181,7 +183,7 @@ def decide(
             anew = changing and renewed(method) and kind.private
             return prologue, method, {i: _planned(settings, method, i, own[i], accounts.get(i), anew) for i in mine}
 
-    prologue, method, found = run_on_all(world, plans)
+    prologue, method, found = run_on_all(world, plans, apart=True)
     planned = {i: plan for i, (plan, _) in found.items()}
     contracts = {i: contract for i, (_, contract) in found.items()}
     if isinstance(method, SumMethod) and settings.trust == "masked":  # all add noise for the strictest of them
@@ -189,7 +191,7 @@ def decide(
 
         def fits(agent: int, ratio: Any) -> bool:
             """Whether it follows from the budget left: what (P5) and (P2) make of one differs by less than this."""
-            near = math.sqrt(2.0 * method.facts.nominal[agent] / method.attempts)
+            near = math.sqrt(2.0 * method.facts.nominal[agent] / method.rounds)
             return type(ratio) in (int, float) and 0.5 * near <= ratio <= 2.0 * near
 
         ratios = gather_owned(world, owners, own, fits, "share of sensitivity in the noise")

@@ -165,10 +165,7 @@ def _asked(
         [Node(stage.agent(node.id, plans[node.id]), stage, node.door, node.ledger) for node in block]
         for block in blocks
     ]
-    own = attempts if attempts is None else attempts.of_stage(stage.largest)
-    Rounds(replace(plan, method=stage), transport, nodes, receipts, own, keeper).run(stage.number)
-    if attempts is not None and own is not None:
-        attempts.after(own)
+    Rounds(replace(plan, method=stage), transport, nodes, receipts, attempts, keeper).run(stage.number)
     for node, asked in zip(_all(blocks), _all(nodes), strict=True):
         node.agent.sent += asked.agent.sent
         node.agent.numbers += asked.agent.numbers

@@ -33,7 +33,7 @@ MOST_AVERAGED = 2**21
 class TailAverage:
     """Running mean of released vectors of this process's agents over the last half of the rounds.
 
-    Where agents may be lost it has what was heard of all, too: since a resumed run went on.
+    Where agents are away it has what was heard of all, too: since a resumed run went on.
     """
 
     def __init__(self, rounds: int) -> None:
@@ -44,7 +44,7 @@ class TailAverage:
         self._times = 0
 
     def add(self, round: int, theta: Matrix, heard: Matrix | None = None) -> None:
-        """Take in a round's vectors, shape (local agents, d), and all agents' where some may be lost, shape (N, d)."""
+        """Take in a round's vectors, shape (local agents, d), and all agents' where some are away, shape (N, d)."""
         if round >= self._first:
             self.sum = theta if self.sum is None else self.sum + theta
             self.count += 1
@@ -67,16 +67,16 @@ def average(
 ) -> tuple[Vector | None, Integers]:
     """Average the agents' released vectors by one sum along a tree, eqs. (93), (94): the same bits everywhere.
 
-    Agents that are lost or ``away``, and those whose method leaves them out, are not in it. ``nodes`` are those of this
-    process. Return the average, of shape (d,), None where no agent has a vector, and how many numbers each agent has
-    sent, (N,).
+    Agents that are no members or ``away``, and those whose method leaves them out, are not in it. ``nodes`` are those
+    of this process. Return the average, of shape (d,), None where no agent has a vector, and how many numbers each
+    agent has sent, (N,).
     """
     counted = {node.id for node in nodes if node.id not in away and node.method.in_average(node.agent)}
     step = nodes[0].method.lattice
     parts = {node.id: _parts(node.theta, step) if node.id in counted else None for node in nodes}
     trees = cache(partial(spanning_tree, graph))
     total = transport.reduce(parts, trees, round, (2 if step is None else 1) * nodes[0].method.size)
-    tree = trees(frozenset(transport.lost))
+    tree = trees(frozenset(transport.away))
     numbers = np.zeros(len(graph), dtype=np.int64)
     if total is None or tree is None:
         return None, numbers

@@ -51,6 +51,8 @@ def pooled_figure(plan: Prepared, transport: Transport, loader: Loader | None, f
     Records are encoded as ``found``. None in a private run, without test records, above ``MOST``, and where no cheap
     solver knows the loss.
     """
+    if not plan.simulation:
+        return None
     mine = _pooled(plan, transport, loader, found) if is_writer(transport) else None
     answers = transport.world.gather(mine)
     return next((value for value in answers if type(value) is float and math.isfinite(value)), None)
@@ -59,7 +61,7 @@ def pooled_figure(plan: Prepared, transport: Transport, loader: Loader | None, f
 def _pooled(plan: Prepared, transport: Transport, loader: Loader | None, found: Found) -> float | None:
     settings, data, alone = plan.settings, plan.data, transport.world.size == 1
     size = sum(data.counts.values()) * plan.method.facts.size
-    if not plan.simulation or not len(data.y_test) or size > MOST or (plan.request.per_agent and not alone):
+    if not len(data.y_test) or size > MOST or (plan.request.per_agent and not alone):
         return None
     agents = sorted(data.counts)
     try:

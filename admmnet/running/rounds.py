@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from admmnet.graph.tree import Tree
 from admmnet.log import say
+from admmnet.methods.sums import SumMethod
 from admmnet.running.attempts import Attempts
 from admmnet.running.node import Node, propose_all, taking_part
 from admmnet.running.notes import attempt_notes
@@ -42,22 +43,13 @@ class Rounds:
         self._trees = RoundTrees(plan.graph, plan.faults, masked=attempts is not None)
         self.summed: tuple[Tree | None, int] = (None, 0)  # tree of the last sum, and how many numbers its vectors have
         self.heard: dict[int, Vector] = {}  # what agents of this process heard from others in the last round
-        plain = plan.faults is None and attempts is None and self._graph is None and not transport.lost
+        plain = plan.faults is None and attempts is None and self._graph is None and not transport.away
         self._together = Together.of(self._nodes) if plain else None
         transport.inward = self._together is None or receipts is not None
         self.seconds = {"solve": 0.0, "exchange": 0.0}  # wall time in proposals, and in between
 
     def run(self, round: int) -> bool:
-        """Let the agents propose and take in a round; return whether any agent of this process said something.
-
-        A void masked sum is followed by another attempt, proposed, charged and masked anew, while there are spare ones.
-        """
-        while True:
-            said, again = self._attempt(round)
-            if not again:
-                return said
-
-    def _attempt(self, round: int) -> tuple[bool, bool]:
+        """Let the agents propose and take in a round; return whether any agent of this process said something."""
         begin, transport, keeper = time.perf_counter(), self._transport, self._keeper
         now = None if self._faults is None else self._faults.at(max(round, 0))  # stages have the first round's
         taking = taking_part(self._blocks, now, self._graph)
@@ -73,7 +65,7 @@ class Rounds:
             together.propose(round)
         for block in taking if together is None else ():
             propose_all(block, round)
-        again, solved = False, time.perf_counter()
+        solved = time.perf_counter()
         agents = [node for block in taking for node in block]
         for node in agents:
             node.ledger.commit()  # what was charged is on its way to the disk before anything is sent
@@ -82,7 +74,7 @@ class Rounds:
         if keeper is not None:
             keeper.post(round, agents)
         if self._method.verb == "reduce":
-            again = self._sum(round)
+            self._sum(round)
         else:
             outgoing = {node.id: node.outgoing for node in self._nodes}
             words = None if self._receipts is None else self._receipts.signed(round, outgoing)
@@ -96,21 +88,22 @@ class Rounds:
                 node.absorb(inbox[node.id])
         self.seconds["solve"] += solved - begin
         self.seconds["exchange"] += time.perf_counter() - solved
-        return any(node.outgoing is not None for node in agents), again
+        return any(node.outgoing is not None for node in agents)
 
-    def _sum(self, round: int) -> bool:
-        """Add up what the agents say, and let them take it in; return whether that must be tried again."""
+    def _sum(self, round: int) -> None:
+        """Add up what the agents say, and let them take it in."""
         trees = self._trees.at(round)
         outgoing = {node.id: node.outgoing for node in self._nodes}
         total = self._transport.reduce(outgoing, self._trees.carrying(round), round, self._method.sum_size)
-        summed, again = total, False
+        summed = total
         # of every attempt, before anything follows from it: what follows is then the same at all neighbours
         if self._receipts is not None:
             self._receipts.summed(round, {node.id: node.theta for node in self._nodes}, summed)
         if self._attempts is not None:
+            assert isinstance(self._method, SumMethod)
             spoken = [node.id for node in self._nodes if node.outgoing is not None]
-            total, again = self._attempts.judge(round, total, spoken)
-        tree = trees(frozenset(self._transport.lost))
+            total = self._attempts.judge(round, total, self._method.largest, spoken)
+        tree = trees(frozenset(self._transport.away))
         self.summed = (None, 0)
         if summed is not None and tree is not None:
             self.summed = (tree, summed.value.size)
@@ -120,9 +113,8 @@ class Rounds:
                 node.count(int(messages[node.id]), summed.value.size)
         if self._together is not None:
             self._together.receive(total)
-        for node in self._nodes if not again and self._together is None else ():
+        for node in self._nodes if self._together is None else ():
             node.receive(total)
-        return again
 
     def settle(self) -> None:
         """Give agents that went as one all of their states, for who looks at them one by one."""

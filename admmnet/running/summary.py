@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -73,16 +74,16 @@ def summarise(
         frames=dict(getattr(world, "counts", {})),
     )
     words = heard(mine, transport) if world.size > 1 else [mine]  # of one process this would be a copy
-    entries = {entry.agent: entry for word in words for entry in word.agents if entry.agent not in transport.lost}
+    entries = {entry.agent: entry for word in words for entry in word.agents if entry.agent not in transport.away}
     silent = [i for i in sorted(graph) if i not in entries]
     joins = any(entry.joined_at is not UNSET for entry in entries.values())
-    lost = {i: _lost_entry(i, transport.lost.get(i), graph, data, observer, joins=joins) for i in silent}
+    unsaid = {i: _unsaid_entry(i, graph, data, observer, joins=joins) for i in silent}
     privacy = privacy_of(
         agents[0].ledger.contract,
         list(entries.values()),
         account=settings.account,
         maskable=method.maskable,
-        planned=not transport.lost,
+        planned=not transport.away,
     )
     facts, remarks = agents[0].closing() if len(graph) == 1 else Closing()
     slowest = [max(values) for values in zip(*(word.seconds for word in words), strict=True)]
@@ -117,7 +118,7 @@ def summarise(
         "references": references(data, pooled),
         "train_loss": finite(float(observer.network.train_loss)) if simulation else None,
         "far_from_others": {str(i): value for i, value in apart.items()},
-        "per_agent": [(entries | lost)[i] for i in sorted(graph)],
+        "per_agent": [(entries | unsaid)[i] for i in sorted(graph)],
         "gate": _gate(entries.values()),
         "bytes_sent": int(observer.network.bytes_sent),
         "frames": {name: sum(word.frames.get(name, 0) for word in words) for name in mine.frames},
@@ -135,13 +136,21 @@ def summarise(
             *((f"on_round stopped the run after {rounds} of {method.rounds} rounds",) if stopped else ()),
             *((f"{method.name} {PAID_AHEAD}",) if stopped and method.private and method.verb == "none" else ()),
             *remarks,
-            *_lost_notes(transport, silent),
+            *_silent_notes(transport, silent),
             *_far_notes(apart),
             *group_notes(privacy),
         ),
         "versions": versions_of(),
     }
-    return msgspec.convert(found, Summary)
+    summary = msgspec.convert(found, Summary)
+    if world.size > 1 or plan.run.show != "end":
+        return summary
+    from admmnet.record.network import told
+    from admmnet.record.reader import look_at
+
+    read = replace(look_at(agents[0].ledger.path.parents[1]), summary=summary)
+    network = msgspec.structs.replace(summary.privacy, network=told(read))
+    return msgspec.structs.replace(summary, privacy=network)
 
 
 class Word(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -187,7 +196,7 @@ def away_of(starts: Sequence[StartEntry], rounds: int, agents: int) -> dict[str,
 
 
 def _test_error(data: Records, observer: Observer, silent: Sequence[int], consensus: Vector) -> TestError:
-    """Figures of the models, without those of agents that were lost: the last known ones are of earlier models."""
+    """Figures of the models, without those of agents that are away: the last known ones are of earlier models."""
     errors = np.delete(observer.rows.test_error, silent)
     further = {name: finite(value) for name, value in further_figures(data, consensus).items()}
     return TestError(
@@ -215,8 +224,8 @@ def group_notes(privacy: Privacy) -> list[str]:
     if privacy.group_size == 1 or privacy.epsilon_group is not None or privacy.epsilon_target is None:
         return []
     return [
-        f"no epsilon is proven for a person with {privacy.group_size} records: an agent was lost, the charges "
-        "were not planned beforehand, or this run has no proof"
+        f"no epsilon is proven for a person with {privacy.group_size} records: an agent is away, the "
+        "charges were not planned beforehand, or this run has no proof"
     ]
 
 
@@ -247,7 +256,6 @@ def _agent_entry(node: Node, degree: int, observer: Observer) -> AgentEntry:
         "refused_at": ledger.refused_at,
         "figures": words,
         "test_error": finite(float(observer.rows.test_error[node.id])),
-        "lost_at": None,
     }
     found |= own | figures(ledger.totals, contract) | _account(ledger.account, contract.over_account())
     return msgspec.convert(found, AgentEntry)
@@ -278,11 +286,9 @@ def _account(totals: Totals | None, contract: Contract) -> dict[str, float | Non
     }
 
 
-def _lost_entry(
-    agent: int, round: int | None, graph: Graph, data: Records, observer: Observer, *, joins: bool
-) -> AgentEntry:
-    """What is known of an agent that was lost, or that gave no figures of its own."""
-    known = {"agent": agent, "records": data.counts[agent], "degree": graph.degree(agent), "lost_at": round}
+def _unsaid_entry(agent: int, graph: Graph, data: Records, observer: Observer, *, joins: bool) -> AgentEntry:
+    """What is known of an agent that is away, or that gave no figures of its own."""
+    known = {"agent": agent, "records": data.counts[agent], "degree": graph.degree(agent)}
     known |= {"releases": int(observer.rows.releases[agent])}
     return msgspec.convert(dict.fromkeys((*ALONE, "joined_at") if joins else ALONE) | known, AgentEntry)
 
@@ -295,11 +301,11 @@ def _far_notes(apart: Mapping[int, float]) -> list[str]:
     ]
 
 
-def _lost_notes(transport: Transport, silent: Sequence[int]) -> list[str]:
+def _silent_notes(transport: Transport, silent: Sequence[int]) -> list[str]:
     return [
         (
-            f"agent {i} is away since round {transport.lost[i]}"
-            if i in transport.lost
+            f"agent {i} is away since round {transport.away[i]}"
+            if i in transport.away
             else f"agent {i} gave no figures that can be read"
         )
         + ": its spending is in its own ledger, and not in these figures"

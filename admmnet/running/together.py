@@ -64,7 +64,7 @@ class Together:
     def answer(self, ask: Ask, round: int) -> ReleasedRows | Answer:
         """Let all doors answer; ``REFUSED`` where nobody is told anything."""
         rows: Any = ask.measurement
-        told = self._doors.answer(rows, round)
+        told = self._doors.answer([Ask(one) for one in rows.questions], round, rows.vectors)
         for agent, one in zip(self._agents, told, strict=True):
             if isinstance(one, RunError):
                 raise RunError(f"agent {agent.id}, round {round}: {one}") from None

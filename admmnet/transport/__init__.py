@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from admmnet.identity.keys import Identity
     from admmnet.transport.hosts.network import Network
     from admmnet.transport.layout import Layout
+    from admmnet.transport.starts import Certificate
     from admmnet.types import Integers, Matrix, Total, Vector
 
 Outgoing = Mapping[int, "Vector | None"]
@@ -79,6 +80,8 @@ class Begun:
     """First round; of a replay the rounds of the state from which it goes."""
     changed: tuple[int, int] | None = None
     """Number and first round of the changed start which this one is, or repeats; None where none is changed."""
+    certificate: Certificate | None = None
+    """What its members have signed; None of the first start, whose name is that of the run."""
     lineage: int = 0
     """Number of the start whose rounds these are: of this one, or of that which it repeats."""
     away: Mapping[int, int] = field(default_factory=dict)
@@ -144,8 +147,8 @@ class World(Protocol):
     def machine(self) -> Machine | None:
         """Processes of this machine, where they can give each other arrays."""
 
-    def abort(self, code: int) -> NoReturn:
-        """End all processes at once with this exit code."""
+    def abort(self, code: int, reason: str | None = None) -> NoReturn:
+        """End all processes at once with this exit code; on hosts of their own they are told the reason."""
 
     def connect(self, graph: Graph, block: int = 1) -> Transport:
         """Spread the graph's agents over the processes, by ``layout.layout``."""
@@ -159,8 +162,8 @@ class Transport(Protocol):
     """Agents of every block and process."""
     agents: tuple[int, ...]
     """Those of this process, ascending."""
-    lost: dict[int, int]
-    """Agents that are in no start any more, and since which round; fixed in a start."""
+    away: dict[int, int]
+    """Agents that take no part in this start, and since which round."""
 
     inward: bool
     """Whether agents of this process are given each other's vectors; else, without words, those of others alone."""
@@ -205,11 +208,8 @@ class Transport(Protocol):
             If an agent's vector has another length, and one loss ends all.
         """
 
-    def reject(self, agent: int, fault: str, *, everywhere: bool = False) -> None:
-        """End the start, or the run, by a RunError, because of what an agent sent.
-
-        ``everywhere``: every process has got the same from it, and rejects it, too.
-        """
+    def reject(self, agent: int, fault: str) -> None:
+        """End the start, or the run, by a RunError, because of what an agent sent."""
 
     def collect(self, rows: Matrix) -> Matrix:
         """Stack the rows of all agents at every process: (local agents, k) to (N, k), in agent order.
@@ -247,12 +247,8 @@ class Transport(Protocol):
 
 
 def is_writer(transport: Transport) -> bool:
-    """Whether this process writes what is one for the network: of a shared folder the first that is not lost."""
-    world = transport.world
-    if not world.shared_folder:
-        return True
-    living = (rank for rank, own in enumerate(transport.layout.owners) if not set(own) <= set(transport.lost))
-    return world.rank == next(living, world.rank)
+    """Whether this process writes what is one for the network: of a shared folder the first one."""
+    return transport.world.rank == 0 or not transport.world.shared_folder
 
 
 def launched_size() -> int:

@@ -36,13 +36,23 @@ GRACE = 0.2
 _KINDS = {kind.exit_code: kind for kind in (CheckFailed, RequestError, RunError, BudgetError)}
 
 
-def run_on_all(world: World, step: Callable[[], T], *, quoting: bool = False) -> T:
+def run_on_all(world: World, step: Callable[[], T], *, quoting: bool = False, apart: bool = False) -> T:
     """Run a step on every process; if it fails anywhere, raise the first rank's error everywhere.
 
     The error is marked ``shared``: every process raises it, so that one of them reports it. With ``quoting``, in
-    simulations, it may quote records; else ``AdmmnetError.public`` is all that is told, here too.
+    simulations, it may quote records; else ``AdmmnetError.public`` is all that is told, here too. A step ``apart``
+    waits for nobody on hosts of their own: where it fails there, others hear of that while they wait for something
+    else, and ``all_ready`` follows before anything is charged.
     """
+    if apart and world.start is not None and not world.shared_folder:
+        return step()
     return told_by_all(world, step, lambda result: None, quoting=quoting)[0]
+
+
+def all_ready(world: World) -> None:
+    """Wait until everybody has its steps that were ``apart`` behind it."""
+    if world.start is not None and not world.shared_folder:
+        world.gather(None)
 
 
 def told_by_all(
@@ -179,7 +189,7 @@ def report_error(error: BaseException, world: World, *, debug: bool = False) -> 
     if not shared and world.size > 1:
         say("error", describe_error(error), "error", code=code)
         time.sleep(GRACE)
-        world.abort(code)
+        world.abort(code, error.public if isinstance(error, AdmmnetError) else None)
     return code
 
 

@@ -30,7 +30,7 @@ def exchange(transport: Transport, outgoing: Outgoing, round: int, width: int, w
 def collect(transport: Transport, rows: Matrix) -> Matrix:
     """Collect the rows of all agents; who sends no numbers where this process has some is rejected by everybody.
 
-    Rows of lost agents are nan.
+    Rows of agents that are away are nan.
     """
     return _checked(transport, rows, transport.collect(rows))
 
@@ -68,11 +68,11 @@ def _checked(transport: Transport, rows: Matrix, everything: Matrix) -> Matrix:
     known = np.isfinite(rows).all(axis=0)
     said = everything if known.all() else everything[:, known]
     suspect = ~(np.einsum("ij,ij->i", said, said) <= MOST * MOST)  # nan, too: who is not is within the bound
-    suspect[[*transport.agents, *transport.lost]] = False
+    suspect[[*transport.agents, *transport.away]] = False
     for i in np.flatnonzero(suspect).tolist():
         if (fault := fault_of(everything[i, known], int(known.sum()))) is not None:
             everything[i] = np.nan
-            transport.reject(i, f"among its figures it sent {fault}", everywhere=True)
+            transport.reject(i, f"agent {i}: among its figures it sent {fault}")
     return everything
 
 

@@ -117,7 +117,7 @@ class Hosting(ABC):
     def __init__(self, world: World, graph: Graph, block: int = 1) -> None:
         self.world: World = world
         self.layout = layout(graph, block, world.size)
-        self.lost: dict[int, int] = {}
+        self.away: dict[int, int] = {}
         self.inward = True
         self._last_sweep: Sweep | None = None
         self._posted: list[tuple[int, Matrix, Matrix | None]] = []
@@ -175,6 +175,6 @@ class Hosting(ABC):
             self._last_sweep = Sweep.of(tree, self.layout.owners, self.world.rank)
         return self._last_sweep
 
-    def reject(self, agent: int, fault: str, *, everywhere: bool = False) -> None:
+    def reject(self, agent: int, fault: str) -> None:
         """See ``Transport.reject``: one loss ends all."""
-        raise RunError(f"agent {agent}: {fault}" if everywhere else fault)
+        raise RunError(fault)

@@ -36,7 +36,7 @@ class LocalWorld:
         """Return the value in a list, as JSON would carry it."""
         return [json.loads(json.dumps(value))]
 
-    def abort(self, code: int) -> NoReturn:
+    def abort(self, code: int, reason: str | None = None) -> NoReturn:
         """Leave."""
         sys.exit(code)
 

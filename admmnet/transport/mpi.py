@@ -140,7 +140,7 @@ class MPIWorld:
         """See ``World.machine``."""
         return MPIMachine(self, self._comm)
 
-    def abort(self, code: int) -> NoReturn:
+    def abort(self, code: int, reason: str | None = None) -> NoReturn:
         """End every rank."""
         sys.stdout.flush()
         sys.stderr.flush()

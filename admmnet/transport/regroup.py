@@ -6,16 +6,15 @@ whoever gets a new one passes it on, and a line that comes up gets all that are 
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from msgspec.structs import replace
 
 from admmnet.errors import CheckFailed
-from admmnet.identity.keys import statement
 from admmnet.transport.choice import Words
+from admmnet.transport.ends import RAISES, Ends
 from admmnet.transport.starts import (
     HISTORY,
     Agree,
@@ -45,8 +44,6 @@ SLACK = 4
 """Pulses, beyond everybody's turn, until a number is given up."""
 APART = 10
 """Rounds of a start before an agent from outside ends it."""
-RAISES = 8
-"""Times, between two starts, that one agent alone moves the others to a higher number, or says a new STAGED."""
 JUMP = 2**20
 """Numbers above its own, or a start that was formed, in which an agent hears words; it follows for a 16th at most."""
 Sent = tuple[int, bytes]
@@ -67,8 +64,8 @@ class Regroup:
         Whether it has left that and takes part in forming the next one.
     over : Ended or None
         Cause, and by whom, for which the start must end here: the caller shall ``begin``.
-    named : str or None
-        Digest of an end that a quorum has staged.
+    ends : Ends
+        Words of ends; with one that a quorum has staged there is nothing more to form.
     gave_up, struck_out : bool
         Whether no start came in time; whether the others have struck this agent out.
     """
@@ -90,16 +87,15 @@ class Regroup:
         self.promise, self.live, self.regrouping = promise or Promise(), set[int](), False
         self.start: Start | None = None
         self.over: Ended | None = None
-        self.named: str | None = None
+        self.ends = Ends(rules.quorum)
         self.gave_up = self.struck_out = False
         self._standing, self._lacks = Standing(), dict[int, int]()
         self._waited = self._turns = self._since = 0
         self._signed: list[Signed] = []
         self._known = Certificates(rules, genuine)
         self._later: dict[tuple[object, ...], Sent] = {}  # words of numbers above
-        self._raised, self._ends_of = Counter[int](), Counter[int]()
+        self._raised = Counter[int]()
         self._asking: set[int] = set()
-        self._staged: dict[int, dict[str, tuple[Staged, bytes]]] = defaultdict(dict)  # of every agent the last ones
         self._out: list[Sent] = []
         self._clear()
 
@@ -125,20 +121,14 @@ class Regroup:
         """Agents from outside this start that ask to take part in the next one."""
         return self._asking
 
-    @property
-    def seals(self) -> dict[int, Staged]:
-        """Words STAGED of the last start that all agents have said."""
-        number = -1 if self.start is None else self.start.propose.number
-        said = {i: [one for one, _ in own.values() if one.number == number] for i, own in self._staged.items()}
-        return {i: own[0] for i, own in said.items() if own}
-
     # events
 
     def begin(self, standing: Standing) -> list[Sent]:
         """Leave a start, or come new, and take part in forming the next one."""
         self._standing, self.over, self.regrouping = standing, None, True
         self._lacks = {} if standing.ended is None else dict(standing.ended.lacks)
-        self._waited, self._raised, self._ends_of = 0, Counter(), Counter()
+        self._waited, self._raised = 0, Counter()
+        self.ends.begin()
         self._next()
         return self._sent()
 
@@ -150,7 +140,7 @@ class Regroup:
     def _hear(self, data: bytes, via: int) -> None:
         name = name_of(data)
         said, signature = self.rules.read(data)
-        new = name not in self._data and name not in self._staged[said.agent]
+        new = name not in self._data and not self.ends.known(said.agent, name)
         if new and not self._genuine(said.agent, signature, self.rules.statement(data[len(signature) :])):
             raise CheckFailed(f"a word of agent {said.agent} is not signed by it")
         if said.number > self._near(said) + JUMP:
@@ -162,7 +152,7 @@ class Regroup:
                 raise CheckFailed(f"agent {said.agent} names a start that its members have not signed")
             self._answer(said, via)
         if isinstance(said, Staged):
-            self._hear_staged(said, data, name, via)
+            self._hear_staged(said, data, via)
         elif said.number > self.number:
             self._hear_later(said, data, via)
         elif said.number == self.number and said.number:
@@ -173,7 +163,7 @@ class Regroup:
 
     def pulse(self) -> list[Sent]:
         """Look at what has come; a pulse has passed."""
-        if self.regrouping and self.named is None and not self.struck_out:
+        if self.regrouping and self.ends.named is None and not self.struck_out:
             self._waited += 1
             self._since += 1
             self._calm += 1
@@ -184,7 +174,7 @@ class Regroup:
         """Note that a line stands, with all that was sent on it before in order, or is cut."""
         self.live = self.live | {neighbour} if up else self.live - {neighbour}
         if up:
-            self._out += [(neighbour, data) for data in (*self._ends(), *self._data.values())]
+            self._out += [(neighbour, data) for data in (*self.ends.words, *self._data.values())]
         return self._sent()
 
     def got(self, neighbour: int, turn: int) -> None:
@@ -203,7 +193,7 @@ class Regroup:
             self._promise(staged=(number, digest))
             said = Staged(self.me, number, digest, seal)
             data = self._as_signed(said)
-            self._hear_staged(said, data, name_of(data), self.me)
+            self._hear_staged(said, data, self.me)
         return self._sent()
 
     def _may_stage(self, number: int) -> bool:
@@ -222,7 +212,7 @@ class Regroup:
             self._raised[said.agent] += 1
             if self._raised[said.agent] <= RAISES:
                 self._say_here(self._followed(said))
-        elif self.named is None and self.start is not None and isinstance(said, Here):
+        elif self.ends.named is None and self.start is not None and isinstance(said, Here):
             last = self.start.propose
             if said.agent not in last.members:
                 self._asking.add(said.agent)
@@ -241,33 +231,14 @@ class Regroup:
         self._spread(data, besides=via)
         self._look()
 
-    def _hear_staged(self, said: Staged, data: bytes, name: str, via: int) -> None:
-        own = self._staged[said.agent]
-        if name in own or any(other.number == said.number for other, _ in own.values()):
-            return  # the first of two
-        self._ends_of[said.agent] += 1
-        if self._ends_of[said.agent] > RAISES:
-            return
-        own[name] = said, data
-        if len(own) > HISTORY:
-            del own[min(own, key=lambda name: own[name][0].number)]
-        self._spread(data, besides=via)
-        end = said.number, said.digest
-        same = [i for i, its in self._staged.items() if any((one.number, one.digest) == end for one, _ in its.values())]
-        if self._is_end(same) and self.named is None:
-            self.named = said.digest
-
-    def _ends(self) -> list[bytes]:
-        """All words STAGED."""
-        return [data for own in self._staged.values() for _, data in own.values()]
-
-    def _is_end(self, staged: Collection[int]) -> bool:
-        return len(staged) >= self.rules.quorum
+    def _hear_staged(self, said: Staged, data: bytes, via: int) -> None:
+        if self.ends.take(said, data, name_of(data)):
+            self._spread(data, besides=via)
 
     def _answer(self, said: Here, via: int) -> None:
         """Tell an agent that is behind how far the others are."""
-        if self.named is not None:
-            self._out += [(via, data) for data in self._ends()]
+        if self.ends.named is not None:
+            self._out += [(via, data) for data in self.ends.words]
         elif said.number < self.number:
             self._out += [(via, data) for data in self._data.values()]
 
@@ -358,9 +329,8 @@ class Regroup:
             return
         self._promise(last=certificate)
         if self.me in said.members:
-            run = hashlib.sha256(statement("start", self._data[name], *agrees)).hexdigest()
             about = {i: here.about for i, here in self._words(said.words).here.items() if i in said.members}
-            self.start, self.regrouping = Start(said, run, certificate, about), False
+            self.start, self.regrouping = Start(said, certificate.name, certificate, about), False
             self._asking, self._later = set(), {}
         elif not self.struck_out and not self._left_out:
             self.struck_out = self.me in self._struck()

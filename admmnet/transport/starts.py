@@ -41,6 +41,11 @@ class Certificate(Struct, frozen=True, forbid_unknown_fields=True):
     propose: bytes
     agrees: tuple[bytes, ...]
 
+    @property
+    def name(self) -> str:
+        """64 hexadecimal digits, which nobody can have known before."""
+        return hashlib.sha256(statement("start", self.propose, *self.agrees)).hexdigest()
+
 
 class Ended(Struct, frozen=True, forbid_unknown_fields=True):
     """How a start ended at one of its members; turns are numbers of what is sent, in the order in which it is sent."""
@@ -167,6 +172,11 @@ class Rules(NamedTuple):
         if isinstance(found, Dispute) and not self.graph.has_edge(found.agent, found.with_):
             raise CheckFailed(f"agent {found.agent} disputes an edge to agent {found.with_}, which there is not")
         return found, data[:SIGNATURE]
+
+
+def scope_of(network: str, run: str) -> bytes:
+    """What signatures of a run cover, of its name, and of a network file with this digest."""
+    return statement("scope", network, run)
 
 
 def written(said: Word) -> bytes:

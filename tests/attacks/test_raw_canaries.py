@@ -87,7 +87,7 @@ def _blind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Sums say nothing of the records, and noise is the same in every run."""
     monkeypatch.chdir(tmp_path)
     for kind in (ColumnCounts, SecondMoments, GradientSum):
-        monkeypatch.setattr(kind, "total", lambda self, secret, known: np.ones(self.dimension(known)))
+        monkeypatch.setattr(kind, "totals", lambda self, some, known: np.ones((len(some), self.dimension(known))))
     monkeypatch.setattr(loop, "AgentStreams", lambda agent, seed: AgentStreams(agent, 7))
 
 

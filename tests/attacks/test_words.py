@@ -15,7 +15,7 @@ from admmnet.errors import AdmmnetError, RequestError, RunError
 from admmnet.methods import fixed
 from admmnet.record import folder as records
 from admmnet.record.forms import AgentEntry
-from admmnet.running.checkpoint.keeper import _offer
+from admmnet.running.checkpoint.choosing import _offer
 from admmnet.running.plan import _target, nominal_of
 from admmnet.running.summary import Word, heard
 from admmnet.transport import Transport
@@ -39,7 +39,7 @@ class Heard:
     def gather(self, value: Any) -> list[Any]:
         return list(json.loads(json.dumps([value, self.said.pop(0) if self.said else None])))
 
-    def abort(self, code: int) -> NoReturn:
+    def abort(self, code: int, reason: str | None = None) -> NoReturn:
         raise NotImplementedError
 
     def connect(self, graph: nx.Graph, block: int = 1) -> Transport:

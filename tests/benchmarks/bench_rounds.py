@@ -6,12 +6,15 @@ stop at 1e-6: L-BFGS in the largest entry of the gradient, ours in its certified
 through the agents' records in turn, which together are larger than most caches: their yardstick is reading them once.
 That of commands is an interpreter that imports numpy.
 
-    OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.bench_rounds [--repeats 9]
+    OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.bench_rounds [--repeats 9] [--only PART]
+
+Where decent-bench is installed (docs/benchmarks.md), rounds are held against its ADMM, too.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import math
 import resource
 import subprocess
@@ -26,7 +29,6 @@ from typing import Any
 import networkx as nx
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
 from admmnet.data import DataSettings, load
@@ -91,25 +93,23 @@ def _lbfgs(X: Matrix, y: Vector, g: Vector, m: float, start: Vector) -> Solution
     return Solution(np.asarray(found.x), math.nan, int(found.nfev), 0)
 
 
-def accelerated(records: Records) -> Solve:
-    """Solves as in the ADMM of decent-bench (github.com/team-decent/decent-bench), which no package index has.
+def decent_bench(records: Records) -> float:
+    """Processor time of the ADMM of decent-bench 0.2.2 on the same records, graph and penalty; without a regulariser.
 
-    Its ``proximal_solver``: from the point of the proximal operator, at most 100 steps of Nesterov's accelerated
-    gradient of length 1/L with constant momentum, until one is shorter than 1e-10.
+    Each of its local solves takes at most 100 steps of accelerated gradient. Its losses are sums, ours are means.
     """
+    from decent_bench.benchmark_problem import BenchmarkProblem
+    from decent_bench.cost_functions import LogisticRegressionCost
+    from decent_bench.distributed_algorithms import ADMM
+    from decent_bench.network import create_distributed_network
+    from decent_bench.schemes import AlwaysActive, NoCompression, NoDrops, NoNoise
 
-    def one(X: Matrix, y: Vector, g: Vector, m: float) -> Solution:
-        length, root = 1.0 / (0.25 + m), math.sqrt(m / (0.25 + m))
-        theta = ahead = -g / (m - REGULARISATION)
-        for _ in range(100):
-            before, slope = theta, expit(X @ ahead) - (y + 1.0) / 2.0
-            theta = ahead - length * (X.T @ slope / len(y) + m * ahead + g)
-            ahead = theta + (1.0 - root) / (1.0 + root) * (theta - before)
-            if np.linalg.norm(theta - before) <= 1e-10:
-                break
-        return Solution(theta, math.nan, 100, 0)
-
-    return lambda g, m: [one(*shard, g[i], float(m[i])) for i, shard in enumerate(records)]
+    costs, active = [LogisticRegressionCost(X, y) for X, y in records], [AlwaysActive()] * AGENTS
+    trouble = NoCompression(), NoNoise(), NoDrops()
+    problem = BenchmarkProblem(nx.from_numpy_array(graph()), np.zeros(DIMENSION), costs, active, *trouble)
+    network, begin = create_distributed_network(problem), time.process_time()
+    ADMM(ROUNDS, 2.0 * ETA * ROWS, 0.5).run(network)
+    return time.process_time() - begin
 
 
 def half_the_time_of_lbfgs() -> None:
@@ -209,30 +209,35 @@ def seconds_of_rounds(**settings: Any) -> float:
 
 
 def rounds(repeats: int) -> None:
-    """Time whole rounds, solves, losses, errors and ledgers included, against L-BFGS's solves alone.
+    """Time whole rounds, solves, losses, errors and ledgers included, against other programs.
 
-    Both stop at one tolerance; the automatic beta of `admm` is looser.
+    L-BFGS's are its solves alone. ``measured`` is every third round, as by default.
     """
     records = gaussian_records()
 
-    def theirs(solver: Callable[[Any], Solve]) -> float:  # made anew: it starts where its last solve ended
-        return consensus(solver(records), graph(), DIMENSION, ETA, REGULARISATION)[0].seconds
+    def lbfgs() -> float:  # made anew: it starts where its last solve ended
+        return consensus(yardstick(records), graph(), DIMENSION, ETA, REGULARISATION)[0].seconds
 
-    private = {"algorithm": "pp-admm", "epsilon": 5.0}
+    plain, private = {"algorithm": "admm"}, {"algorithm": "pp-admm", "epsilon": 5.0}
+    others: dict[str, Callable[[], float]] = {"L-BFGS": lbfgs}
+    if importlib.util.find_spec("decent_bench") is None:
+        print("without decent-bench, which is not installed: docs/benchmarks.md")
+    else:
+        others["decent-bench"] = partial(decent_bench, records)
+    measured: dict[str, Any] = {"measure_every": ROUNDS // 10}
     found = least(
         {
-            "L-BFGS": partial(theirs, yardstick),
-            "decent-bench": partial(theirs, accelerated),
-            "admm": partial(seconds_of_rounds, algorithm="admm", beta=TOLERANCE),
-            "admm, measured every 10": partial(seconds_of_rounds, algorithm="admm", beta=TOLERANCE, measure_every=10),
-            "admm, automatic beta": partial(seconds_of_rounds, algorithm="admm"),
-            "pp-admm": partial(seconds_of_rounds, **private),
-            "pp-admm, measured every 10": partial(seconds_of_rounds, **private, measure_every=10),
+            **others,
+            "admm, beta 1e-6, every round": partial(seconds_of_rounds, **plain, beta=TOLERANCE),
+            "admm, beta 1e-6, measured": partial(seconds_of_rounds, **plain, **measured, beta=TOLERANCE),
+            "admm, every round": partial(seconds_of_rounds, **plain),
+            "admm, measured": partial(seconds_of_rounds, **plain, **measured),
+            "pp-admm, every round": partial(seconds_of_rounds, **private),
+            "pp-admm, measured": partial(seconds_of_rounds, **private, **measured),
         },
         repeats,
     )
-    others = ("L-BFGS", "decent-bench")
-    print(row("30 rounds", "s", *(f"{other} over it" for other in others)), row(*["---"] * 4), sep="\n")
+    print(row("30 rounds", "s", *(f"{other} over it" for other in others)), row(*["---"] * (2 + len(others))), sep="\n")
     for name, seconds in found.items():
         print(row(name, f"{seconds:.3f}", *(f"{found[other] / seconds:.2f}" for other in others)))
 
@@ -270,12 +275,15 @@ def main() -> None:
     """Print what solves take, and three tables; an AssertionError where a bound is missed."""
     parser = argparse.ArgumentParser(description="Passes, rounds and commands, each over a yardstick.")
     parser.add_argument("--repeats", type=int, default=9)
-    repeats = parser.parse_args().repeats
+    parts = {part.__name__: part for part in (passes, rounds, commands)}
+    parser.add_argument("--only", choices=parts)
+    words = parser.parse_args()
     with threadpool_limits(1):
-        for bounded in (half_the_time_of_lbfgs, memory_is_the_records_and_little_more, passes_in_other_regimes):
+        bounds = half_the_time_of_lbfgs, memory_is_the_records_and_little_more, passes_in_other_regimes
+        for bounded in () if words.only else bounds:
             bounded()
-        for part in (passes, rounds, commands):
-            part(repeats)
+        for name in (words.only,) if words.only else parts:
+            parts[name](words.repeats)
             print()
 
 

@@ -63,7 +63,7 @@ def descent(at: Case, X: Matrix, y: Vector, epsilon: float, seed: int, **trust: 
     method = METHODS["noisy-gd"](config, Facts(at.graph, counts, d, nominal))
     assert isinstance(method, NoisyGD)
     variance = method.noise_of(dict.fromkeys(counts)) * nominal[0] / budget  # nominal budgets are a little smaller
-    sigma = 2.0 * method.loss.lipschitz() / len(y) * math.sqrt(variance * method.attempts)
+    sigma = 2.0 * method.loss.lipschitz() / len(y) * math.sqrt(variance * method.rounds)
     rng, theta, point = np.random.default_rng([3, seed]), np.zeros(d), np.zeros(d)
     for step in range(method.rounds):
         gradient = X.T @ method.loss.derivative(X @ point, y) / len(y) + sigma * rng.standard_normal(d)

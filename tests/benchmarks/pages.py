@@ -80,6 +80,11 @@ def place(name: str, found: dict[str, Any]) -> str:
             f"{one['seconds']:.{0 if one['seconds'] >= 10.0 else 1}f}",
         )
         lines.append(row(*cells))
+    lines += [
+        row("none" if one["epsilon"] is None else f"{one['epsilon']:g}", f"`{one['name']}`", *"-----")
+        for one in found["refused"]
+    ]
+    lines += [f"\nRefused: {one['reason']}." for one in found["refused"]]
     return "\n".join([*lines, ""])
 
 
@@ -87,7 +92,7 @@ def shown(found: dict[str, Any]) -> dict[str, Any]:
     """Of what `admmnet compare --json` prints of a place, what the page and its readers need."""
     names = ("name", "epsilon", "epsilon_proven", "adjacency", "error", "spread", "errors", "releases", "bytes_sent")
     lines = [{key: one[key] for key in names} | {"seconds": round(one["seconds"], 2)} for one in found["lines"]]
-    return {"delta": found["delta"], "data": found["data"], "lines": lines}
+    return {"delta": found["delta"], "data": found["data"], "lines": lines, "refused": found["refused"]}
 
 
 def fill(page: str, content: str) -> None:

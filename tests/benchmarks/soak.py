@@ -1,10 +1,11 @@
-"""Five agents for many minutes, stopped and continued, their lines cut and mended: nothing is lost, nothing grows.
+"""Five agents for many minutes, stopped, killed, parted and cut off: all finish, nothing grows.
 
 Every agent is `admmnet agent` over tcp with CURVE, in a process of its own; a proxy stands on every line. Once in a few
-seconds an agent is stopped (SIGSTOP) or a line is cut, for less than the deadlines; now and then two at once. In the
-end every agent must have finished with the same model, nobody lost; ledgers and receipts must verify, within each
-folder and against the others; and memory and descriptors of the last quarter must be those of the second. The last
-half a minute does not count, in which figures of the whole run are made.
+seconds an agent is stopped (SIGSTOP) or lines are cut, for less than the deadlines. Now and then an agent is killed and
+started again at once, or the network is parted for longer than the deadlines. Once an agent is away for so long that
+the others go on without it; it comes back. In the end every agent must have finished with the same model; ledgers and
+receipts must verify, within each folder and against the others; and memory and descriptors of the last quarter must be
+those of the second. The last half a minute does not count, in which figures of the whole run are made.
 
     python -m tests.benchmarks.soak [MINUTES]
 """
@@ -20,11 +21,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from msgspec import structs
@@ -34,9 +36,15 @@ from tests.processes.launch import ROOT
 from tests.processes.zmq_crew import Proxy, free_ports, proxy_to
 
 AGENTS, TRIAL = 5, 300
-HEARTBEAT = 10.0
+HEARTBEAT = 4.0
+REGROUP = 10.0
+"""Seconds after which the others go on without who is away."""
+AWAY = 60.0
+"""Seconds for which an agent is away, at most a fifth of the whole."""
 GROWTH = 8 * 2**20
 """Bytes by which the last quarter may be above the second: what allocators and page caches do."""
+KILLS, PARTS = 0.08, 0.04
+"""How often an agent is killed, or the network parted, in place of something smaller."""
 END = 30.0
 """Seconds at the end that do not count."""
 PROGRAM = (sys.executable, "-m", "admmnet")
@@ -63,28 +71,37 @@ def network_files(folder: Path, opened: ExitStack) -> dict[tuple[int, int], Prox
 def start(folder: Path, name: str, rounds: int) -> list[subprocess.Popen[bytes]]:
     """All agents, with folders of their own."""
     settings = {"algorithm": "pp-admm", "data": "census", "split": "iid", "seed": 0, "rounds": rounds, "epsilon": 1000}
-    settings |= {"heartbeat-deadline": HEARTBEAT, "round-deadline": 120}
+    settings |= {"heartbeat-deadline": HEARTBEAT, "round-deadline": 120, "regroup-deadline": REGROUP}
+    settings |= {"strikes": 10_000, "resume": "auto"}
     words = [word for key, value in settings.items() for word in (f"--{key}", str(value))]
-    started = []
-    for i in range(AGENTS):
-        own = {
-            "--id": i,
-            "--network": folder / "net" / f"network-{i}.toml",
-            "--secret": folder / "net" / "keys" / f"agent-{i:03d}.secret.toml",
-            "-o": folder / f"{name}-{i}",
-        }
-        command = [*PROGRAM, "agent", *(str(word) for pair in own.items() for word in pair), *words]
-        with (folder / f"{name}-{i}.err").open("wb") as said:
-            started.append(
-                subprocess.Popen(
-                    command,
-                    cwd=ROOT,
-                    env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
-                    stdout=subprocess.DEVNULL,
-                    stderr=said,
-                )
-            )
-    return started
+    return [start_one(folder, name, i, words) for i in range(AGENTS)]
+
+
+def start_one(folder: Path, name: str, i: int, words: Sequence[str]) -> subprocess.Popen[bytes]:
+    """An agent, new or one that goes on."""
+    own = {
+        "--id": i,
+        "--network": folder / "net" / f"network-{i}.toml",
+        "--secret": folder / "net" / "keys" / f"agent-{i:03d}.secret.toml",
+        "-o": folder / f"{name}-{i}",
+    }
+    return begin([*PROGRAM, "agent", *(str(word) for pair in own.items() for word in pair), *words])
+
+
+def begin(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Start an agent, whose messages go to a file beside its folder."""
+    env, out = os.environ | {"OPENBLAS_NUM_THREADS": "1"}, command[command.index("-o") + 1]
+    with Path(f"{out}.err").open("ab") as said:
+        return subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.DEVNULL, stderr=said)
+
+
+def killed(processes: list[subprocess.Popen[bytes]], i: int, away: float) -> None:
+    """Kill an agent, and start it again by the same command after some time."""
+    processes[i].kill()
+    processes[i].wait()
+    time.sleep(away)
+    command: Any = processes[i].args
+    processes[i] = begin(command)
 
 
 def wait_for(processes: list[subprocess.Popen[bytes]], folder: Path, name: str, seconds: float) -> None:
@@ -107,7 +124,16 @@ def disturb(
     chance: random.Random,
     counts: dict[str, int],
 ) -> None:
-    """Stop an agent, cut some lines, or both, for a while that is shorter than every deadline."""
+    """Kill an agent, part the network, or stop an agent and cut lines for less than every deadline."""
+    if chance.random() < KILLS:
+        counts["kills"] += 1
+        killed(processes, chance.randrange(AGENTS), chance.uniform(0.0, 2.0))
+        return
+    if chance.random() < PARTS:
+        counts["partitions"] += 1
+        few = set(chance.sample(range(AGENTS), 2))
+        parted([line for pair, line in proxies.items() if len(few & set(pair)) == 1])
+        return
     cut = chance.sample(sorted(proxies), chance.choice((0, 1, 1, 2, 4)))
     stopped = [chance.choice(processes)] if not cut or chance.random() < 0.3 else []
     counts["cuts"] += len(cut)
@@ -121,6 +147,15 @@ def disturb(
         proxies[line].mend()
     for process in stopped:
         process.send_signal(signal.SIGCONT)
+
+
+def parted(lines: list[Proxy]) -> None:
+    """Cut lines for longer than it takes to see that, and for less than the others wait."""
+    for line in lines:
+        line.cut()
+    time.sleep(1.5 * HEARTBEAT)
+    for line in lines:
+        line.mend()
 
 
 def grown(samples: list[list[tuple[int, int]]]) -> list[str]:
@@ -154,12 +189,14 @@ def verify(folder: Path) -> list[str]:
         found.append("agents have different models")
     for run in runs:
         summary = json.loads((Path(run) / "summary.json").read_text())
-        found += [f"{run}: {row}" for row in summary["per_agent"] if row.get("lost_at") is not None]
+        print(f"{run}: {len(summary.get('starts', []))} starts, away {summary.get('away', {})}")
+        if summary.get("starts") and len(summary["starts"][-1]["members"]) < AGENTS:
+            found.append(f"{run}: the last start is without some agent")
     return found
 
 
 def main(minutes: float) -> None:
-    chance, counts = random.Random(0), {"stops": 0, "cuts": 0}
+    chance, counts = random.Random(0), {"stops": 0, "cuts": 0, "kills": 0, "partitions": 0, "away": 0}
     with tempfile.TemporaryDirectory(prefix="soak-") as name, ExitStack() as opened:
         folder = Path(name)
         proxies = network_files(folder, opened)
@@ -178,6 +215,9 @@ def main(minutes: float) -> None:
             time.sleep(chance.uniform(1.0, 4.0))
             if any(process.poll() is not None for process in processes):
                 break
+            if not counts["away"] and time.monotonic() > begun + 20 * minutes:
+                counts["away"] = 1
+                killed(processes, 3, min(AWAY, 12 * minutes))
             disturb(processes, proxies, chance, counts)
         wait_for(processes, folder, "soak", 600)
         end = samples[-1][0] - END

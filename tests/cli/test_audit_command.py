@@ -127,7 +127,7 @@ def test_help_lists_what_can_be_audited_alone(admmnet: Admmnet) -> None:
     assert not any(flag in told for flag in ("--schema", "--answer", "--data"))
     told = admmnet.ok("audit", "noisy-gd", "--help").out
     assert "--step-size" in told
-    assert not any(flag in told for flag in ("--trust", "--colluders", "--spare-attempts"))
+    assert not any(flag in told for flag in ("--trust", "--colluders"))
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from admmnet.config.run_config import RunConfig, own_settings
@@ -44,6 +46,32 @@ def test_table_and_json(name: str, people: str, tmp_path: Path, admmnet: Admmnet
     assert figures == json.loads((tmp_path / "two" / "summary.json").read_text())
     for key in ("test_error", "privacy", "ledgers", "steps", "baseline"):
         assert figures[key] == summary[key], key
+
+
+def test_records_have_pure_epsilons_of_their_own(tmp_path: Path, admmnet: Admmnet) -> None:
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((200, 2))
+    alphas = rng.choice([0.25, 1.0], 200)
+    lines = [f"{a:.6f},{b:.6f},{alpha:g},{'yes' if a > 0 else 'no'}" for (a, b), alpha in zip(x, alphas, strict=True)]
+    (tmp_path / "own.csv").write_text("\n".join(["a,b,alpha,y", *lines, ""]))
+    words = ("--data", tmp_path / "own.csv", "--label", "y", "--positive", "yes", "--seed", "3", "--batch", "7")
+    own = ("--no-test", "--record-epsilon", "alpha", "--delta", "1e-3")
+    admmnet.ok("baseline", "song-sgd", *words, *own, "--epsilon", "1", "-o", tmp_path / "run")
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    few = int((alphas == 0.25).sum())
+    assert summary["steps"] == math.ceil(few / 7) + math.ceil((200 - few) / 7)
+    assert summary["data"]["features"] == 3  # a, b, intercept
+    assert summary["baseline"]["pure_epsilon"] == 1.0
+    assert any("'alpha' is taken to be public" in note for note in summary["notes"])
+    admmnet.ok("ledger", "verify", tmp_path / "run")
+    refused = {
+        ("song-sgd", *words, "--epsilon", "0.5"): "record_epsilon goes up to 1, and epsilon = 0.5 affords",
+        ("dp-sgd", *words, "--epsilon", "1"): "record_epsilon = 'alpha' goes with song-sgd, not dp-sgd",
+        ("song-sgd", *words[:-3], "b", "--epsilon", "1"): "it must be positive in every record",
+    }
+    for asked, reason in refused.items():
+        printed = admmnet("baseline", *asked, "-o", tmp_path / "no")
+        assert (printed.code, reason in printed.err) == (2, True), printed.err
 
 
 def test_quiet_and_the_default_folder(

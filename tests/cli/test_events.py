@@ -54,7 +54,7 @@ def test_a_private_run_tells_public_figures(people: str, tmp_path: Path, cli: Ad
     words = (*SMALL, "--data", people, "--private", "--no-test", "--no-account", "-o", tmp_path / "run")
     cli.ok("run", *words, "--log", tmp_path / "log", "--log-level", "debug")
     rounds = [one for one in events(tmp_path / "log") if one["event"] == "round"]
-    assert [set(one) - set(KEYS) for one in rounds] == [{"rounds", "epsilon", "releases", "lost"}] * 3
+    assert [set(one) - set(KEYS) for one in rounds] == [{"rounds", "epsilon", "releases", "away"}] * 3
 
 
 def test_an_error_is_told_without_what_was_read(tmp_path: Path, cli: Admmnet) -> None:

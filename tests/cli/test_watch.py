@@ -47,7 +47,7 @@ def test_a_running_run_is_seen_as_its_events_tell_it(more: dict[str, Any], peopl
     seen.append((seen[-1][0], watcher.look()))
     assert [sight.phase for _, sight in seen] == ["running"] * 5 + ["finished"]
     for event, sight in seen:
-        assert (sight.done, sight.rounds, sight.lost, sight.trouble) == (event.round + 1, 5, {}, None)
+        assert (sight.done, sight.rounds, sight.away, sight.trouble) == (event.round + 1, 5, (), None)
         assert sight.errors.get(event.round) == event.test_error
         assert {agent.agent: agent.releases for agent in sight.agents} == event.releases
         if "method" not in more:
@@ -211,12 +211,13 @@ def test_receipts_that_do_not_hold_are_trouble(private: Path, tmp_path: Path, wa
     assert "agent-001.jsonl" in out
 
 
-@pytest.mark.parametrize("name", ["metrics.csv", "summary.json", "ledger/agent-001.jsonl", "lost.json"])
+@pytest.mark.parametrize("name", ["metrics.csv", "summary.json", "ledger/agent-001.jsonl", "starts/starts.json"])
 @pytest.mark.parametrize(
     "content", [b"", b"\xff\x00\n", b"[1]\n", b'{"per_agent": 3, "3": "x", "kind": []}\n', b"{" * 9]
 )
 def test_files_may_hold_anything(name: str, content: bytes, finished: Path, tmp_path: Path, watch: Admmnet) -> None:
     shutil.copytree(finished, tmp_path / "run")
+    (tmp_path / "run" / name).parent.mkdir(exist_ok=True)
     (tmp_path / "run" / name).write_bytes(content)
     code, out, err = watch(tmp_path / "run", "--once")
     assert (code, err) == (3 if name == "summary.json" else 0, "")  # without a summary it has not finished

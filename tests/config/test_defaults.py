@@ -78,7 +78,7 @@ def test_no_function_has_access_to_a_record() -> None:
     for function in (fixed, with_delta, decide, *functions):
         words = str(inspect.signature(function))
         assert not any(word in words for word in ("Records", "Matrix", "Vector", "ndarray", "LocalSolver"))
-    known = ["graph", "counts", "width", "nominal", "task", "classes", "first"]
+    known = ["graph", "counts", "width", "nominal", "task", "classes", "first", "alphas"]
     assert [field.name for field in fields(Facts)] == known
     imported = {value.__name__ for _, value in inspect.getmembers(convexity, inspect.ismodule)}
     assert imported <= {"math"}

@@ -13,7 +13,7 @@ from admmnet.record.forms import TABLES as TABLES_OF_SUMMARY
 from admmnet.record.measured import ENCODING_TABLES
 from tests.doc_pages import ROOT
 
-PAGES = {"ledger.md": 22}
+PAGES = {"ledger.md": 23}
 
 
 def mechanisms() -> str:

@@ -16,7 +16,7 @@ from admmnet import read_run
 from tests.doc_pages import fenced, section
 
 STOPPING, MLFLOW, TENSORBOARD, WANDB = fenced(section("results.md", "Track a run"), "python")
-NETWORK = {"test_error", "train_loss", "epsilon", "releases", "lost"}
+NETWORK = {"test_error", "train_loss", "epsilon", "releases", "away"}
 
 
 class Points:

@@ -45,7 +45,7 @@ ALL = [
 ]
 
 
-CHECKED = ALL if os.environ.get("ADMMNET_CHECKS") == "all" else [ALL[1], ALL[8], ALL[9]]
+CHECKED = ALL if os.environ.get("ADMMNET_CHECKS") == "all" else [ALL[1], ALL[10]]
 
 
 @parametrize_with_checks(CHECKED)

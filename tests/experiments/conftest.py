@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import networkx  # noqa: F401  # summaries name the libraries that are loaded
 import numpy as np
 import pytest
 

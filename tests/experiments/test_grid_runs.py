@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from admmnet import RunConfig, load_config, read_run, run
+from admmnet.cli.compare_table import print_comparison
 from admmnet.errors import BudgetError, RequestError, RunError
 from admmnet.experiments import CompareResult, Comparison, compare
 from admmnet.experiments.figures import Row
@@ -249,10 +250,13 @@ def test_one_call_at_a_time(made: CompareResult, people: str, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("others", "kind", "what"),
     [
-        ({"epsilons": (5.0, 1e-300)}, BudgetError, "pp-admm at epsilon 1e-300, seed 0: "),
-        ({"settings": {"regularisation": 1e-9}}, RequestError, "ipp-admm:published at epsilon 5, seed 0: "),
+        ({"algorithms": METHODS[1:], "epsilons": (1e-300,)}, BudgetError, "pp-admm at epsilon 1e-300, seed 0: "),
+        (
+            {"algorithms": METHODS[2:], "settings": {"regularisation": 1e-9}},
+            RequestError,
+            "ipp-admm:published at epsilon 5, seed 0: ",
+        ),
         ({"settings": {"data": "nowhere.csv"}}, RequestError, "nowhere.csv does not exist"),
-        ({"tune": ("ipp-admm.regularisation=1e-9:auto",)}, RequestError, "with regularisation=1e-09"),
         (
             {"settings": {"schema": {"targets": [-1.0, 1.0]}}},
             RequestError,
@@ -266,6 +270,30 @@ def test_refusals_come_before_any_run(
     with pytest.raises(kind, match=what):
         again(made, people, tmp_path / "grid", **others)
     assert not (tmp_path / "grid").exists()
+
+
+def test_what_cannot_run_is_told_and_the_others_run(
+    made: CompareResult, people: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = again(
+        made,
+        people,
+        tmp_path / "grid",
+        algorithms=("pp-admm", "noisy-gd"),
+        epsilons=(50.0, 1e-300),
+        seeds=(0,),
+        settings={"trust": "masked", "colluders": 1},
+    )
+    told = {(one.entry.text, one.epsilon): one.reason for one in result.refused}
+    assert [(line.entry.text, line.epsilon) for line in result.lines] == [("noisy-gd", 50.0)]
+    assert "trust = 'masked' does not go with algorithm = 'pp-admm'" in told["pp-admm", 50.0]
+    assert told["noisy-gd", 1e-300].startswith("noisy-gd at epsilon 1e-300")
+    assert len(told) == 3
+    assert result.as_dict()["refused"][0].keys() == {"name", "epsilon", "reason"}
+    print_comparison(result)
+    printed = capsys.readouterr().out
+    assert printed.count("refused: ") == 3
+    assert f"refused: {told['pp-admm', 50.0]}" in printed
 
 
 def test_a_failed_run_leaves_the_others_and_is_tried_again(

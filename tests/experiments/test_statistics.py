@@ -17,10 +17,10 @@ def test_a_contest_counts_clear_differences_alone() -> None:
     assert found == Contest(1, 1, 1)
 
 
-def test_one_run_of_each_tells_nothing() -> None:
-    one, two = Sample(1.0, 0.0, 1.0, 1), Sample(2.0, 0.0, 2.0, 2)
+def test_fewer_than_three_trials_tell_nothing() -> None:
+    one, two = Sample(1.0, 0.0, 1.0, 2), Sample(2.0, 0.0, 2.0, 3)
     assert [lower(one, two), lower(two, one), steadier(one, two)] == [None, None, None]
-    assert paired({0: 1.0}, {0: 2.0, 1: 2.0}) is None
+    assert paired({0: 1.0, 1: 1.0, 2: 1.0}, {0: 2.0, 1: 2.0}) is None
     found = contest({1: one, 2: two}, {1: two, 2: two})
     assert found == Contest(0, 1, 0, alike=1, untold=1)
     assert contest({1: one}, {1: one}) == Contest(untold=1)

@@ -120,7 +120,7 @@ def test_resplit_ties_the_split_to_the_seed() -> None:
         ({"epsilons": (1.0, 1.0)}, "--epsilons names 1 twice"),
         ({"seeds": (3, 3)}, "--seeds names 3 twice"),
         ({"seeds": ()}, "--seeds names nothing"),
-        ({"epsilons": (1.0, -2.0)}, "pp-admm at epsilon -2: epsilon = -2.0 is not allowed"),
+        ({"algorithms": ("pp-admm",), "epsilons": (-2.0,)}, "pp-admm at epsilon -2: epsilon = -2.0 is not allowed"),
         ({"settings": {"epsilon": 3.0}}, "--epsilons"),
         ({"settings": {"method": "proven"}}, "pp-admm:published"),
         ({"settings": {"account": "x"}}, "simulation"),
@@ -132,7 +132,7 @@ def test_resplit_ties_the_split_to_the_seed() -> None:
         ({"settings": {"data_seed": 1}, "resplit": True}, "exclude each other"),
         ({"tune_seeds": 0}, "--tune-seeds 0"),
         ({"seeds": (1_000_000,), "tune": ("eta=1:2",)}, "are the trials'"),
-        ({"tune": ("gate_share=0.5:2",)}, "gate_share = 2.0 is not allowed"),
+        ({"algorithms": ("ipp-admm",), "tune": ("gate_share=0.5:2",)}, "gate_share = 2.0 is not allowed"),
         (
             {"algorithms": ("ipp-admm",), "tune": ("max_releases=2:9",), "settings": {"rounds": 5, "gate": "gaussian"}},
             "with max_releases=9: max_releases = 9 is not allowed",

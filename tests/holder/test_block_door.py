@@ -11,18 +11,20 @@ import pytest
 
 from admmnet.errors import RequestError
 from admmnet.holder import NO, REFUSED, Ask, Door, Released, SimulatedHolder
-from admmnet.holder.answers import Rows, Work
+from admmnet.holder.answers import Work
 from admmnet.holder.block_door import BlockDoor
 from admmnet.holder.encoding import RawRows
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import ColumnCounts, ExactMinimiser, GradientSum, PerturbedMinimiser
+from admmnet.holder.measurements.sums import gradient_sum
 from admmnet.holder.outbox import Outbox
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.privacy.filters import Count
 from admmnet.rng import AgentStreams, Purpose
+from admmnet.solvers.batch import Solve
 from admmnet.solvers.losses import get_loss
-from admmnet.types import BEFORE
+from admmnet.types import BEFORE, Vector
 from tests.solvers.problems import problem
 
 from .doors import ASKED, COSTS, LOGISTIC, D
@@ -117,7 +119,7 @@ def test_rows_are_the_answers_of_single_members(name: str, size: int) -> None:
     other = replace(question, sigma=4.0, grid=2.0**-29) if name == "gradient sum" else replace(question, convexity=0.7)
     which = [k % 2 for k in range(size)]
     for round in range(2):
-        told = BlockDoor(rows.doors).answer(Rows((question, other), which, vectors), round)
+        told = BlockDoor(rows.doors).answer([Ask((question, other)[own]) for own in which], round, vectors)
         for k, door in enumerate(alone.doors):
             own: Any = (question, other)[which[k]]
             answer = door.answer(Ask(own if vectors is None else replace(own, **{free: vectors[k]})), round)
@@ -128,7 +130,7 @@ def test_rows_are_the_answers_of_single_members(name: str, size: int) -> None:
 
 def test_a_block_that_affords_nothing_is_refused_as_one() -> None:
     block = Block(ASKED["output"], (9,), refuses=0)
-    assert BlockDoor(block.doors).answer(Rows((ASKED["output"],), [0], np.ones((1, D))), 3) == [REFUSED]
+    assert BlockDoor(block.doors).answer([Ask(ASKED["output"])], 3, np.ones((1, D))) == [REFUSED]
     assert block.ledgers[0].refused_at == 3
 
 
@@ -139,8 +141,15 @@ class Twice(ExactMinimiser):
         return self.placed(0.5 * self.linear)
 
     def carry_out(self, secret: Secret, known: Known) -> Work:
-        told: Any = yield from super().carry_out(secret, known)
-        return Released(2.0 * told.value, self)
+        found = yield Solve(secret.solver, self.linear, self.convexity, self.beta)
+        return Released(2.0 * found, self)
+
+
+class TwiceTheSum(GradientSum):
+    """Adds up twice what its base does, and says nothing of rows."""
+
+    def total(self, secret: Secret, known: Known) -> Vector:
+        return 2.0 * super().total(secret, known)
 
 
 def test_rows_of_a_base_say_nothing_of_what_is_derived(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,16 +159,29 @@ def test_rows_of_a_base_say_nothing_of_what_is_derived(monkeypatch: pytest.Monke
     rows, asks, alone = (Block(question, sizes, refuses=None) for _ in range(3))
     own = [Ask(replace(question, linear=vector)) for vector in vectors]
     wanted = [bits(door.answer(ask, 0)) for door, ask in zip(alone.doors, own, strict=True)]
-    assert [bits(told) for told in BlockDoor(rows.doors).answer(Rows((question,), [0] * 5, vectors), 0)] == wanted
+    assert [bits(told) for told in BlockDoor(rows.doors).answer([Ask(question)] * 5, 0, vectors)] == wanted
     assert [bits(told) for told in BlockDoor(asks.doors).answer(own, 0)] == wanted
+
+
+def test_rows_of_a_base_are_no_sums_of_what_is_derived(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("admmnet.holder.block_door.KINDS", {GradientSum, TwiceTheSum})
+    base, found = ASKED["gradient sum"], []
+    for question in (base, TwiceTheSum(**vars(base))):
+        block = Block(question, [9] * 5, refuses=None)
+        assert all(door.secret.stack for door in block.doors)
+        told: list[Any] = BlockDoor(block.doors).answer([Ask(question)] * 5, 0)
+        found.append(np.array([one.value for one in told]) * question.grid)
+    sums = [problem(9, D, seed=k) for k in range(5)]
+    wanted = np.array([gradient_sum(X, y, base.here, LOGISTIC) for X, y in sums])
+    np.testing.assert_allclose(found[1] - found[0], wanted, atol=1e-8)
 
 
 def test_a_fault_of_one_is_no_refusal_of_others() -> None:
     block, odd = Block(ASKED["output"], [9] * 5, refuses=None), Ask(ASKED["output"], (object(),))  # type: ignore[arg-type]
     for door in block.doors:
         door.outbox = Outbox("first", {}, BEFORE)
-    told = BlockDoor(block.doors).answer([odd if k == 3 else Ask(ASKED["output"]) for k in range(5)], 0)
-    assert isinstance(told[3], RequestError)
+    with pytest.raises(RequestError, match="object is no measurement"):
+        BlockDoor(block.doors).answer([odd if k == 3 else Ask(ASKED["output"]) for k in range(5)], 0)
     assert not any(door.outbox.take() for door in block.doors if door.outbox is not None)
     assert not any(ledger.lines for ledger in block.ledgers)
 
@@ -170,8 +192,8 @@ def test_a_failure_is_one_members_own(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("admmnet.holder.measurements.minimiser.solved", failing)
     block = Block(ASKED["objective"], [9] * 5, refuses=None)
-    for asked in ([Ask(ASKED["objective"])] * 5, Rows((ASKED["objective"],), [0] * 5, np.ones((5, D)))):
-        told = BlockDoor(block.doors).answer(asked, 0)
+    for vectors in (None, np.ones((5, D))):
+        told = BlockDoor(block.doors).answer([Ask(ASKED["objective"])] * 5, 0, vectors)
         assert [isinstance(one, ArithmeticError) for one in told] == [k == 1 for k in range(5)]
     assert all(len(ledger.lines) == 2 * len(COSTS["objective"]) for ledger in block.ledgers), "what it cost stays"
 
@@ -179,12 +201,15 @@ def test_a_failure_is_one_members_own(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nobody_is_charged_for_a_question_that_makes_no_sense() -> None:
     question = ASKED["output"]
     block = Block(question, refuses=None)
-    odd = replace(question, linear=np.zeros(D + 1))
-    told = BlockDoor(block.doors).answer([Ask(odd if k == 3 else question) for k in range(len(SIZES))], 0)
-    assert [isinstance(one, RequestError) for one in told] == [k == 3 for k in range(len(SIZES))]
-    with pytest.raises(RequestError, match="is not finite"):
-        BlockDoor(block.doors).answer(Rows((question,), [0] * len(SIZES), np.full((len(SIZES), D), np.inf)), 0)
-    for rows in (Rows((question,), [0], None), Rows((question,), [0] * 8, np.ones((7, D))), Rows((Secret,), [0] * 8)):  # type: ignore[arg-type]
-        with pytest.raises(RequestError):
-            BlockDoor(block.doors).answer(rows, 0)
+    odd, all_of = replace(question, linear=np.zeros(D + 1)), [Ask(question)] * len(SIZES)
+    unsuited: dict[str, tuple[list[Ask], Any]] = {
+        f"has {D + 1} numbers": ([*all_of[1:], Ask(odd)], None),
+        "has 1 numbers": ([*all_of[1:], Ask(replace(question, linear=np.array(1.0)))], None),
+        "is not finite": (all_of, np.full((len(SIZES), D), np.inf)),
+        "a vector each": (all_of, np.ones((len(SIZES) - 1, D))),
+        "no measurement": ([Ask(Secret)] * len(SIZES), None),  # type: ignore[arg-type]
+    }
+    for words, (asks, vectors) in unsuited.items():
+        with pytest.raises(RequestError, match=words):
+            BlockDoor(block.doors).answer(asks, 0, vectors)
     assert not any(ledger.lines for ledger in block.ledgers)

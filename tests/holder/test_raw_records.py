@@ -14,10 +14,10 @@ from admmnet.holder.encoding import Encoding, Number, Plain, RawRows, Words, enc
 from admmnet.holder.measurements import ColumnCounts, GradientSum, MomentSum, NoisyGradient, SecondMoments
 from admmnet.holder.measurements.sums import OnGrid
 from admmnet.methods.sums import moments
-from admmnet.privacy.discrete import discrete_gaussian
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.losses import Logistic
 from tests.masking.crew import crew
+from tests.privacy.plain_sampler import discrete_gaussian
 
 from .doors import Book, ask
 

@@ -25,7 +25,7 @@ from admmnet.holder.series import (
     Series,
 )
 from admmnet.privacy.budget import Totals
-from admmnet.privacy.contract import Contract, MemoryLedger, Promise
+from admmnet.privacy.contract import Contract, MemoryLedger, Promise, Step
 from admmnet.privacy.conversion import epsilon as renyi_epsilon
 from admmnet.privacy.events import Event, GammaNormVector, Gaussian, SubsampledGaussian, Unprotected
 from admmnet.privacy.filters import Count, Spend, Uncovered
@@ -94,9 +94,9 @@ def test_the_first_epoch_pays_for_all(name: str) -> None:
     charged: list[Event] = []
 
     class Recorded(MemoryLedger):
-        def charge(self, round: int, *events: Event) -> None:
-            charged.extend(events)
-            super().charge(round, *events)
+        def _follow(self, round: int, step: Step) -> None:
+            charged.append(step.event)
+            super()._follow(round, step)
 
     at = door(guard=Recorded(ZERO_OUT))
     for _ in range(epochs + 1):

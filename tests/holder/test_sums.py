@@ -16,12 +16,12 @@ from admmnet.holder.known import Known
 from admmnet.holder.measurements import GradientSum, MomentSum
 from admmnet.holder.measurements.sums import POINT_RADIUS
 from admmnet.methods.sums import moments
-from admmnet.privacy.discrete import discrete_gaussian
 from admmnet.privacy.events import DiscreteGaussian
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge, Squared
 from admmnet.solvers.softmax import Softmax
 from admmnet.types import Matrix, Vector
+from tests.privacy.plain_sampler import discrete_gaussian
 from tests.solvers.problems import Kinked
 
 from .doors import Book, ask

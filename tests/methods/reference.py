@@ -139,7 +139,7 @@ class Network:
 class PublishedNoise:
     """Equations (8) to (14) for one agent at rho_total = epsilon^2 / (4 ln(1/delta))."""
 
-    def __init__(self, n: int, epsilon: float, delta: float, releases: int, gate_share: float, clip: float) -> None:
+    def __init__(self, n: int, epsilon: float, delta: float, releases: int, gate_share: float, moved: float) -> None:
         rho_total = epsilon**2 / (4 * math.log(1 / delta))
         each = (1 - gate_share) * rho_total / releases
         rho1, self.rho2 = (1 - SPLIT) * each, SPLIT * each
@@ -150,8 +150,8 @@ class PublishedNoise:
         if gate_share:
             both, ratio = math.sqrt(2 * gate_share * rho_total), (2 * releases) ** (2 / 3)
             epsilon_t, epsilon_q = both / (1 + ratio), both * ratio / (1 + ratio)
-            self.threshold_scale = 2 * releases * clip / epsilon_t
-            self.query_scale = 4 * releases * clip / epsilon_q
+            self.threshold_scale = releases * moved / epsilon_t
+            self.query_scale = 2 * releases * moved / epsilon_q
 
     def sigma2(self, beta: float, m: float) -> float:
         return beta / (math.sqrt(2 * self.rho2) * m)

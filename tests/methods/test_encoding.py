@@ -37,7 +37,6 @@ from admmnet.methods.encoding_rule import encoding_helps, encoding_share, omega,
 from admmnet.methods.sums import moments
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.contract import MemoryLedger
-from admmnet.privacy.discrete import discrete_gaussian
 from admmnet.privacy.events import DiscreteGaussian
 from admmnet.privacy.filters import covers
 from admmnet.rng import AgentStreams, Purpose
@@ -45,6 +44,7 @@ from admmnet.running.node import Node
 from admmnet.solvers.losses import get_loss
 from admmnet.types import Matrix, Total, Vector
 from tests.masking.crew import crew
+from tests.privacy.plain_sampler import discrete_gaussian
 
 COUNTS = {0: 300, 1: 500, 2: 200}
 ENCODING = Encoding((Number(), Plain(2), Words(3), Number(1.0, 0.0, 4.0, EVEN), Number()))
@@ -308,4 +308,4 @@ def test_counters_do_not_drown_the_words() -> None:
 
 def test_masks_of_a_stage_are_for_all_agents_of_its_first_attempt() -> None:
     stage = BoundsStage(settings(**MASKED), FACTS, 0.05, ENCODING, unbounded(ENCODING))
-    assert (stage.rounds, stage.attempts, stage.first) == (1, 1, Attempt(1, (0, 1, 2), 1))
+    assert (stage.rounds, stage.first) == (1, Attempt(1, (0, 1, 2), 1))

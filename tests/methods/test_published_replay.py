@@ -23,10 +23,13 @@ CLOSE = 1e-9
 
 
 def reference(
-    problem: Path, epsilon: float, releases: int, gate_share: float = 0.0, clip: float = 0.0
+    problem: Path, epsilon: float, releases: int, gate_share: float = 0.0, clip: float = 0.0, form: str = "printed"
 ) -> tuple[Network, list[PublishedNoise], float]:
     shards = shards_of(problem, 5)
-    noise = [PublishedNoise(len(y), epsilon, DELTA, releases, gate_share, clip) for _, (X, y) in sorted(shards.items())]
+    noise = [
+        PublishedNoise(len(y), epsilon, DELTA, releases, gate_share, 2 * clip / (1 if form == "printed" else len(y)))
+        for _, (X, y) in sorted(shards.items())
+    ]
     regularisation = 5 * max(one.floor_over_agents for one in noise)
     return Network(shards, nx.cycle_graph(5), ETA, regularisation), noise, regularisation / 5 + 2 * ETA * 2
 
@@ -56,17 +59,18 @@ def test_pp_admm(problem: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "threshold", "releases", "clip", "bites"),
+    ("epsilon", "threshold", "releases", "clip", "bites", "form"),
     [
-        (60.0, 1e-3, 3, 0.7, ""),
-        (2000.0, 0.01, 2, 0.7, ""),
-        (1e6, 0.0128, 3, 0.7, "losses"),
-        (300.0, -1e-5, 3, 1e-5, "penalty"),
+        (60.0, 1e-3, 3, 0.7, "", "printed"),
+        (60.0, 1e-3, 3, 0.7, "", "mean"),
+        (2000.0, 0.01, 2, 0.7, "", "printed"),
+        (1e6, 0.0128, 3, 0.7, "losses", "printed"),
+        (300.0, -1e-5, 3, 1e-5, "penalty", "printed"),
     ],
-    ids=["a-coin", "some-signal", "clipped-losses", "clipped-penalty"],
+    ids=["a-coin", "no-coin", "some-signal", "clipped-losses", "clipped-penalty"],
 )
 def test_ipp_admm(
-    epsilon: float, threshold: float, releases: int, clip: float, bites: str, problem: Path, tmp_path: Path
+    epsilon: float, threshold: float, releases: int, clip: float, bites: str, form: str, problem: Path, tmp_path: Path
 ) -> None:
     share = 0.3
     words = {
@@ -80,9 +84,10 @@ def test_ipp_admm(
         "gate_threshold": threshold,
         "max_releases": releases,
         "loss_clip": clip,
+        "gate_sensitivity": form,
     }
     result, _, said = play(problem, tmp_path / "run", **words)
-    network, noise, m = reference(problem, epsilon, releases, share, clip)
+    network, noise, m = reference(problem, epsilon, releases, share, clip, form)
     streams = Streams(5, SEED)
     spoke, differ = [0] * 5, {"losses": 0, "penalty": 0}
     for round, spoken in enumerate(said):

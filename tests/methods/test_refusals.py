@@ -21,7 +21,6 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("ssp", {"rounds": 3}, "rounds"),
     ("noisy-gd", {"trust": "masked"}, "needs colluders"),
     ("noisy-gd", {"colluders": 1}, "colluders goes with trust = 'masked'"),
-    ("noisy-gd", {"spare_attempts": 1}, "spare_attempts goes with trust = 'masked'"),
     ("noisy-gd", MASKED | {"colluders": -1}, "at least 0"),
     ("noisy-gd", {"trust": "blind"}, "one of local, masked"),
     *((name, MASKED, "take noisy-gd or ssp") for name in ("pp-admm", "ipp-admm", "admm", "dvp")),

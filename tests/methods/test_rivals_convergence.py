@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from admmnet.holder.measurements import minimiser
 from admmnet.holder.secrets import Secret
 from admmnet.types import Vector
 
@@ -24,6 +25,7 @@ WORDS: dict[str, Any] = {"eta": 0.01, "regularisation": 0.01, "beta": 1e-12, "ep
 def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     for draw in ("gaussian", "gamma_norm"):
         monkeypatch.setattr(Secret, draw, lambda self, purpose, scale, size: np.zeros(size))
+    monkeypatch.setattr(minimiser, "clipped_gaussian_rows", lambda rngs, sigma, size: np.zeros((len(rngs), size)))
 
 
 def gap(wider: Path, theta: Vector) -> tuple[float, float]:

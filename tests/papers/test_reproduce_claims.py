@@ -22,6 +22,7 @@ RIDGE = Application("ridge", SOURCE, "squared", 1e-4, 1.0)
 SEEDS = 4
 WIGGLE = (-0.001, 0.001, -0.002, 0.002)
 BETA = 10.0**-3.5
+FEW = "too few trials for a verdict"
 
 
 def verdicts(figure: Figure) -> dict[str, str]:
@@ -39,13 +40,13 @@ def verdicts(figure: Figure) -> dict[str, str]:
         (Contest(1, 3, 2), "does not hold"),
         (Contest(2, 0, 0), "holds"),
         (Contest(2, 0, 0, untold=1), "holds"),
-        (Contest(0, 0, 0, untold=3), "too few"),
+        (Contest(0, 0, 0, untold=3), FEW),
         (Contest(), "open"),
     ],
 )
 def test_verdicts(found: Contest, said: str) -> None:
     assert Claim("", found).verdict == said
-    assert Claim("", found, learned=False).verdict == ("too few" if said == "too few" else "open")
+    assert Claim("", found, learned=False).verdict == (FEW if said == FEW else "open")
 
 
 def effects(errors: Mapping[float, float], *, epsilon: float = 1.0) -> list[Row]:
@@ -166,12 +167,24 @@ def batches(curves: Mapping[float, Sequence[float]]) -> list[Row]:
 
 
 def test_a_flat_part_as_wide_as_all_the_others_is_not_narrowed() -> None:
-    flat = batches({0.1: (0.9, 0.9, 0.9), 0.5: (0.8, 0.8, 0.8), 2.0: (0.95, 0.95, 0.95)})
+    flat = batches({0.1: (0.9, 0.89, 0.9), 0.5: (0.8, 0.79, 0.8), 2.0: (0.95, 0.94, 0.95)})
     found = verdicts(damaskinos.batches_and_clips(flat, RIDGE))
     assert found["any other C narrows that range"] == "does not hold"
     assert found["a smaller C moves the minimum to larger batches"] == "does not hold"
     papers = batches({0.1: (1.2, 1.0, 0.9), 0.5: (0.8, 0.79, 0.8), 2.0: (0.95, 1.2, 1.4)})
     assert set(verdicts(damaskinos.batches_and_clips(papers, RIDGE)).values()) == {"holds"}
+
+
+@pytest.mark.parametrize(
+    "curves",
+    [
+        {0.1: (0.8, 0.79, 0.8), 0.5: (1.2, 1.0, 0.9), 2.0: (0.95, 1.2, 1.4)},
+        {0.1: (1.2, 1.0, 0.9), 0.5: (0.8, 0.79, 0.78), 2.0: (0.95, 1.2, 1.4)},
+    ],
+    ids=["least-clip", "largest-batch"],
+)
+def test_an_optimum_at_an_end_of_the_grid_decides_nothing(curves: Mapping[float, Sequence[float]]) -> None:
+    assert set(verdicts(damaskinos.batches_and_clips(batches(curves), RIDGE)).values()) == {"open"}
 
 
 def passes(ends: Mapping[tuple[str, int, int], float], noise: float) -> list[Row]:
@@ -267,7 +280,7 @@ def test_a_rate_is_useless_where_it_misses_the_best(private: Mapping[float, tupl
 
 @pytest.mark.parametrize(
     ("tried", "costs", "said"),
-    [((4, 9), (2.0, 3.0), "holds"), ((4, 9), (3.0, 2.0), "does not hold"), ((9, 4), (2.0, 3.0), "too few")],
+    [((4, 9), (2.0, 3.0), "holds"), ((4, 9), (3.0, 2.0), "does not hold"), ((9, 4), (2.0, 3.0), FEW)],
 )
 def test_what_trials_cost(tried: tuple[int, int], costs: tuple[float, float], said: str) -> None:
     names = ("DP-SCD", "DP-SGD")

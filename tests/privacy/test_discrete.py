@@ -14,7 +14,7 @@ from randomgen import ChaCha
 from scipy import stats
 
 from admmnet.privacy import discrete
-from admmnet.privacy.discrete import LARGEST, discrete_gaussian, discrete_rows, exp_bounds
+from admmnet.privacy.discrete import LARGEST, discrete_rows, exp_bounds
 from admmnet.rng import AgentStreams, Purpose
 
 from . import plain_sampler
@@ -38,7 +38,7 @@ def p_value(drawn: np.ndarray, s: float) -> float:
 @pytest.mark.parametrize("s", [0.4, 1.0, 2.0, 5.3])
 def test_the_law(s: float) -> None:
     """A false positive in 1e6; 0.9 and 1.1 times s fail at the same threshold."""
-    drawn = discrete_gaussian(np.random.default_rng(7), s, 200_000)
+    drawn = discrete_rows([np.random.default_rng(7)], s, 200_000)[0]
     assert p_value(drawn, s) > 1e-6
     assert p_value(drawn, 0.9 * s) < 1e-6 > p_value(drawn, 1.1 * s)
 
@@ -46,7 +46,7 @@ def test_the_law(s: float) -> None:
 def test_integers_decide_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     """With bounds that decide nothing, every comparison goes through further bits; the law stays."""
     monkeypatch.setattr(discrete, "_SLACK", 1.0)
-    assert p_value(discrete_gaussian(np.random.default_rng(3), 1.5, 3000), 1.5) > 1e-6
+    assert p_value(discrete_rows([np.random.default_rng(3)], 1.5, 3000)[0], 1.5) > 1e-6
 
 
 def test_floating_point_and_integers_agree_where_floating_point_decides() -> None:
@@ -65,7 +65,7 @@ def test_floating_point_and_integers_agree_where_floating_point_decides() -> Non
 @pytest.mark.parametrize("s", [2.0**30 * 1.37, LARGEST])
 def test_large_parameters(s: float) -> None:
     """Scaled draws look normal (false positive 1e-6), in all their low bits uniform."""
-    drawn = discrete_gaussian(np.random.default_rng(1), s, 50_000)
+    drawn = discrete_rows([np.random.default_rng(1)], s, 50_000)[0]
     assert stats.kstest(drawn / s, "norm").pvalue > 1e-6
     assert stats.kstest(drawn / (1.1 * s), "norm").pvalue < 1e-6
     low = np.bincount(drawn % 64, minlength=64)
@@ -86,11 +86,11 @@ def test_bounds_enclose_and_close_in() -> None:
 @pytest.mark.parametrize("s", [0.0, -1.0, math.nan, math.inf, 2.0 * LARGEST])
 def test_out_of_range(s: float) -> None:
     with pytest.raises(ValueError, match="s must be"):
-        discrete_gaussian(np.random.default_rng(0), s, 1)
+        discrete_rows([np.random.default_rng(0)], s, 1)[0]
 
 
 def test_no_draws() -> None:
-    assert discrete_gaussian(np.random.default_rng(0), 3.0, 0).shape == (0,)
+    assert discrete_rows([np.random.default_rng(0)], 3.0, 0)[0].shape == (0,)
 
 
 def seeded(key: int) -> np.random.Generator:

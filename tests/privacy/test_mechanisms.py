@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from admmnet.privacy.mechanisms import gaussian_noise, laplace_noise, round_to_grid
+from admmnet.privacy.mechanisms import clipped_gaussian_rows, laplace_noise, round_to_grid
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.types import Vector
 
@@ -18,7 +18,8 @@ Draw = Callable[[np.random.Generator, float], Vector]
 
 
 def gaussian(rng: np.random.Generator, scale: float) -> Vector:
-    return gaussian_noise(rng, scale, SIZE)
+    found: Vector = clipped_gaussian_rows([rng], scale, SIZE)[0]
+    return found
 
 
 def laplace(rng: np.random.Generator, scale: float) -> Vector:
@@ -41,7 +42,7 @@ def test_noise_has_its_law_and_scale(draw: Draw, law: str, other: str, scale: fl
 
 @pytest.mark.parametrize("size", [1, 2, 105])
 def test_gaussian_noise_is_the_stream_scaled(size: int) -> None:
-    noise = gaussian_noise(np.random.default_rng(5), 0.25, size)
+    (noise,) = clipped_gaussian_rows([np.random.default_rng(5)], 0.25, size)
     np.testing.assert_array_equal(noise, 0.25 * np.random.default_rng(5).standard_normal(size))
     assert noise.dtype == np.float64
 
@@ -50,7 +51,7 @@ def test_gaussian_noise_is_the_stream_scaled(size: int) -> None:
 def test_scales_that_hide_nothing_are_refused(scale: float) -> None:
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match="sigma must be positive and finite, got sigma="):
-        gaussian_noise(rng, scale, 3)
+        clipped_gaussian_rows([rng], scale, 3)
     with pytest.raises(ValueError, match="scale must be positive and finite, got scale="):
         laplace_noise(rng, scale)
 

@@ -11,7 +11,7 @@ import pytest
 from admmnet.record.format import epsilon, number
 from admmnet.report.html import make_report
 from tests.report_pages import HOSTILE, damaged, hostile
-from tests.run_folders import made, with_lost
+from tests.run_folders import made, with_away
 
 from .browser import Browser, found
 
@@ -31,7 +31,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "gated": gated,
         "private": private,
         "open": made(home / "open", algorithm="admm", epsilon=None),
-        "lost": with_lost(gated, home / "lost", agent=3, round=2),
+        "away": with_away(gated, home / "away", agent=3, round=2),
         "bad": damaged(private, home / "bad"),
         "hostile": hostile(made(home / "source"), home / HOSTILE.replace("/", "|")),
     }
@@ -48,7 +48,7 @@ def pages(runs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> di
     return files
 
 
-NAMES = ("gated", "private", "open", "lost", "bad", "hostile", "several")
+NAMES = ("gated", "private", "open", "away", "bad", "hostile", "several")
 
 
 @pytest.mark.parametrize(("name", "width"), [*((name, NARROW) for name in NAMES), ("several", WIDE)])

@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
 import pytest
 
 from admmnet import read_run
@@ -21,6 +22,7 @@ from admmnet.transport.hosts.network import read_network
 
 from .launch import DEADLINE, begin
 from .test_everywhere import model
+from .test_resume import KILLS, messages
 from .test_zmq_run import assert_part, network_of
 from .test_zmq_run_faults import people
 from .zmq_crew import Proxy, proxy_to
@@ -28,11 +30,15 @@ from .zmq_crew import Proxy, proxy_to
 pytestmark = pytest.mark.processes
 NONE = "none:9:0"
 WORDS = ("--algorithm", "pp-admm", "--seed", "3", "--quiet")
+PRIVATE = ("--algorithm", "pp-admm", "--epsilon", "20", "--delta", "1e-4", "--private", "--no-account")
+QUIET = ("--no-test", "--quiet")
 GOING_ON = "going on with all who are there"
 
 
 class Hosts:
-    """Agents of a network, every line of which goes through a proxy of its own."""
+    """Agents of a network, every line of which goes through a proxy of its own; all that they say is logged."""
+
+    module = "tests.processes.faulty_agent"
 
     def __init__(
         self, folder: Path, rounds: int, *words: str, graph: str = "path:3", plain: Sequence[str] = ()
@@ -46,7 +52,7 @@ class Hosts:
         self.proxies: dict[tuple[int, int], Proxy] = {}
         self.processes: dict[int, subprocess.Popen[str]] = {}
 
-    def __enter__(self) -> Hosts:
+    def __enter__(self) -> Self:
         text, network = self.network.read_text(), read_network(self.network)
         ports = [peer.address.rpartition(":")[2] for peer in network.peers]
         for i in range(self.agents):  # addresses may differ from host to host
@@ -79,8 +85,8 @@ class Hosts:
     def start(self, agent: int, fault: str = NONE, *more: str) -> None:
         words = ["--id", str(agent), "--network", str(self.network.with_name(f"{agent}.toml")), *self.words]
         words += ["--secret", str(self.network.parent / "keys" / f"agent-00{agent}.secret.toml")]
-        module = (sys.executable, "-m", "tests.processes.faulty_agent", "agent")
-        own = {"ADMMNET_FAULT": fault, "ADMMNET_ARRIVED": self.folder / "arrived"}
+        module = (sys.executable, "-m", self.module, "agent")
+        own = {"ADMMNET_FAULT": fault, "ADMMNET_ARRIVED": self.folder / "arrived", "ADMMNET_LOG": self.folder}
         self.processes[agent] = begin(*module, *words, *more, "-o", str(self.folder / str(agent)), **own)
 
     def start_all(self, fault: str = NONE) -> None:
@@ -118,8 +124,11 @@ class Hosts:
         for agent in range(self.agents):
             assert_part(self.folder / str(agent), local, agent, self.agents)
 
-    def summaries(self) -> dict[int, Any]:
-        """Summaries of those that have finished; their folders verify, alone and beside each other."""
+    def summaries(self, again: int = 0) -> dict[int, Any]:
+        """Summaries of those that have finished; their folders verify, alone and beside each other.
+
+        No round is charged twice, but for so many in which an agent died before its answer was on the disk.
+        """
         found = {}
         for agent in range(self.agents):
             path = self.folder / str(agent) / "summary.json"
@@ -132,8 +141,59 @@ class Hosts:
         assert len(models) <= 1
         for agent in range(self.agents):
             for book in read_run(self.folder / str(agent)).ledgers.values():
-                assert book.count == len({(round, event.mechanism) for round, event, _ in book.events})
+                again -= book.count - len({(round, event.mechanism) for round, event, _ in book.events})
+        assert again >= 0
         return found
+
+
+class Logged(Hosts):
+    """Agents that write down what they send."""
+
+    module = "tests.processes.logged_agent"
+
+    def killed(self, stream: np.random.Generator, most: int) -> int:
+        """Kill agents at random instants, so many times at most, and start them again, until all have ended."""
+        kills = 0
+        while living := [agent for agent, process in self.processes.items() if process.poll() is None]:
+            threading.Event().wait(float(stream.uniform(0.2, 2.5)))
+            victim = int(stream.choice(living))
+            if kills < most and self.processes[victim].poll() is None:
+                self.processes[victim].kill()
+                self.ended(victim)
+                self.start(victim)
+                kills += 1
+        return kills
+
+    def check_sent(self) -> None:
+        """Whoever sends something twice sends the same bytes."""
+        for agent in range(self.agents):
+            said = {(round, vector) for round, _, vector in messages(self.folder / f"sent-{agent}.jsonl") if vector}
+            assert len(said) == len({round for round, _ in said}) > 0
+
+
+@pytest.mark.timeout(120 + 60 * KILLS)
+@pytest.mark.parametrize("regroup", ["600", "1"])
+def test_hosts_that_are_killed_at_random_instants_end_with_one_model(regroup: str, tmp_path: Path) -> None:
+    """They are started again by the same command; the others wait for them, or go on without."""
+    stream, kills, trial, enough = np.random.default_rng(KILLS), 0, 0, 2 if KILLS <= 6 else KILLS // 2
+    words = ("--regroup-deadline", regroup, "--strikes", "1000", "--give-up", "15", "--linger", "5")
+    while kills < enough:
+        trial += 1
+        folder = tmp_path / str(trial)
+        folder.mkdir()
+        with Logged(folder, 60, *words, graph="ring:4", plain=(*PRIVATE, *QUIET)) as hosts:
+            hosts.start_all()
+            own = hosts.killed(stream, min(8, enough - kills))
+            ends = {agent: hosts.ended(agent) for agent in range(hosts.agents)}
+            finished = [agent for agent, (code, _) in ends.items() if code in (0, 5)]
+            assert len(finished) > hosts.agents // 2, ends
+            for agent in ends.keys() - finished:  # the others have finished without it
+                assert ends[agent][0] == 3, ends[agent]
+                own_folder, other = (str(folder / str(i)) for i in (agent, finished[0]))
+                assert run_command_line(["adopt", own_folder, "--from", other]) == 0
+            assert hosts.summaries(own).keys() == {*range(hosts.agents)}
+            hosts.check_sent()
+        kills += own
 
 
 @pytest.fixture
@@ -161,8 +221,6 @@ def test_a_network_that_was_parted_goes_on_when_the_line_is_mended(hosts: Hosts)
     hosts.check()
 
 
-PRIVATE = ("--algorithm", "pp-admm", "--epsilon", "20", "--delta", "1e-4", "--private", "--no-account")
-QUIET = ("--no-test", "--quiet")
 SOON = ("--regroup-deadline", "1", "--heartbeat-deadline", "1")
 
 
@@ -180,6 +238,9 @@ def test_the_others_go_on_without_a_host_that_is_gone(tmp_path: Path) -> None:
         assert one["away"] == {"2": [f"{first[agent]}-7"]}
         (book,) = read_run(tmp_path / str(agent)).ledgers.values()
         assert [start.round for start in book.changed] == [first[agent]]
+    # it knows nothing of that start but what its members have signed
+    assert run_command_line(["adopt", str(tmp_path / "2"), "--from", str(tmp_path / "0")]) == 0
+    assert hosts.summaries().keys() == {*range(5)}
 
 
 def test_a_host_that_is_gone_in_the_last_round_leaves_the_others_an_end(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from admmnet import read_run
-from admmnet.record.forms import PartFile
+from admmnet.record.file_forms import PartFile
 
 from .launch import Ended, admmnet, start_all
 from .test_zmq_run_faults import WORDS, assert_ends_all, people, whole

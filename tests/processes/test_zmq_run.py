@@ -12,7 +12,7 @@ import pytest
 
 from admmnet import read_run
 from admmnet.cli import run_command_line
-from admmnet.record.forms import PartFile
+from admmnet.record.file_forms import PartFile
 from tests.people_runs import write_people
 
 from . import launch

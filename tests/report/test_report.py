@@ -18,7 +18,7 @@ from admmnet.report.html import compact, make_report
 from admmnet.report.html.words import RELEASED, certainty, meaning, uncovered
 from admmnet.report.series import read_series
 from tests.report_pages import Page, copy, page, rechained, rewrite, sound
-from tests.run_folders import ROUNDS, made, part_of, unfinished, with_lost
+from tests.run_folders import ROUNDS, made, part_of, unfinished, with_away
 
 
 @pytest.fixture(scope="module")
@@ -225,10 +225,10 @@ def test_masked_sums_have_a_second_epsilon(tmp_path: Path) -> None:
     assert "Two epsilons: whom an agent trusts" in dict(meaning(facts))
 
 
-def test_lost_unfinished_and_partial_runs(seeded: Path, tmp_path: Path) -> None:
-    found = page(with_lost(seeded, tmp_path / "lost", agent=3, round=2))
-    assert "Lost on the way: agent 3 in round 2" in found.text
-    assert "lost in round 2, ledger verified, unfinished" in found.text
+def test_partial_and_unfinished_runs(seeded: Path, tmp_path: Path) -> None:
+    found = page(with_away(seeded, tmp_path / "away", agent=3, round=2))
+    assert "Agents took no part in some rounds, and the others went on: agent 3 in 2-5." in found.text
+    assert "ledger verified, unfinished" in found.text
     found = page(unfinished(seeded, tmp_path / "died", rounds=3, agents=5))
     assert "The run is unfinished" in found.text
     assert "every file is as the run wrote it" not in found.text

@@ -20,7 +20,7 @@ from admmnet.report.names import labels
 from admmnet.report.panels import PANELS, available, panel
 from admmnet.report.run_plot import plot_graph, plot_run
 from admmnet.report.series import RunSeries, read_series
-from tests.run_folders import made, part_of, unfinished, with_lost
+from tests.run_folders import made, part_of, unfinished, with_away
 
 to_rgb = pytest.importorskip("matplotlib.colors").to_rgb
 
@@ -41,7 +41,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "one round": made(root / "one", rounds=1),
     }
     found["unfinished"] = unfinished(found["seeded"], root / "unfinished", rounds=3, agents=5)
-    found["lost"] = with_lost(found["seeded"], root / "lost", agent=1, round=3)
+    found["away"] = with_away(found["seeded"], root / "away", agent=1, round=3)
     found["part"] = part_of(found["published"], root / "part", agent=2, agents=5)
     return found
 
@@ -55,7 +55,7 @@ HAVE = {
     "many": PANELS,
     "one round": PANELS,
     "unfinished": PANELS,
-    "lost": PANELS,
+    "away": PANELS,
     "part": ("error", "loss", "privacy", "gap", "broadcasts"),
 }
 
@@ -183,12 +183,12 @@ def test_agents_that_share_a_cell_share_its_colour_and_nobody_else(axis: int, co
 
 
 def test_the_graph_is_coloured_by_epsilon_and_a_histogram_where_it_is_large(folders: dict[str, Path]) -> None:
-    run = read_series(folders["lost"])
+    run = read_series(folders["away"])
     axes: Any = plot_run(run, panels=["graph"]).axes[0]
     (nodes,) = axes.collections
     assert len(nodes.get_offsets()) == 5
     assert len(np.unique(nodes.get_facecolors(), axis=0)) == len(np.unique(run.epsilon_spent[-1].round(9)))
-    assert [text.get_text() for text in axes.texts] == ["0", "1", "2", "3", "4", "lost"]
+    assert [text.get_text() for text in axes.texts] == ["0", "1", "2", "3", "4"]
     axes = plot_run(folders["many"], panels=["graph"]).axes[0]
     assert axes.get_xlabel().startswith("epsilon spent")
     assert sum(bar.get_height() for bar in axes.patches) == 160

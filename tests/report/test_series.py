@@ -17,7 +17,6 @@ from admmnet.evidence.follow import Watcher
 from admmnet.report.html import make_report
 from admmnet.report.panels import panel
 from admmnet.report.series import (
-    LOST,
     OFFLINE,
     REFUSED,
     RELAYED,
@@ -30,7 +29,7 @@ from admmnet.report.series import (
     read_series,
 )
 from tests.people_runs import put_summary, seal
-from tests.run_folders import ROUNDS, made, part_of, unfinished, with_lost
+from tests.run_folders import ROUNDS, made, part_of, unfinished, with_away
 
 
 @pytest.fixture(scope="module")
@@ -110,18 +109,18 @@ def test_rounds_between_measured_ones_are_told_by_the_count_or_unknown(tmp_path:
     assert '"rounds":[0,4,7],"each"' in make_report([folder]).html
 
 
-def test_absent_lost_and_refused_agents(tmp_path: Path) -> None:
+def test_absent_and_refused_agents(tmp_path: Path) -> None:
     whole = made(tmp_path / "whole", offline="3:1-2,4:4-")
     run = read_series(whole)
     assert np.argwhere(run.state == OFFLINE).tolist() == [[1, 3], [2, 3], [4, 4], [5, 4]]
-    folder = with_lost(whole, tmp_path / "lost", agent=1, round=3)
+    folder = with_away(whole, tmp_path / "away", agent=1, round=3)
     summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
     summary["per_agent"][4]["refused_at"] = 4
     put_summary(folder, summary)
     run = read_series(folder)
-    assert run.state[:, 1].tolist() == [SPOKE] * 3 + [LOST] * 3
+    assert run.state[:, 1].tolist() == [SPOKE] * 3 + [OFFLINE] * 3
     assert run.state[:, 4].tolist() == [SPOKE] * 4 + [OFFLINE] * 2
-    assert (run.lost_at, run.refused_at) == ({1: 3}, {4: 4})
+    assert run.refused_at == {4: 4}
     assert sum(not ledger.finished for ledger in run.ledgers) == 1
     assert run.epsilon_spent[2, 1] == run.epsilon_spent[5, 1] < run.epsilon_spent[5, 0]
 
@@ -150,7 +149,7 @@ def test_who_is_core_who_joined_and_who_only_listened(tmp_path: Path) -> None:
     joined_at, core, *_ = run.summary.per_agent
     unset = replace(core, joined_at=UNSET)
     assert joining([core, core]) == joining([unset]) == {}
-    assert joining([core, joined_at, replace(joined_at, agent=2, lost_at=3)]).keys() == {0, 1}
+    assert joining([core, joined_at, replace(joined_at, agent=2, rho_proven=None)]).keys() == {0, 1}
     page = make_report([tmp_path / "never"]).html
     assert page.count(passed) >= 3
     assert page.count(heard) >= 2

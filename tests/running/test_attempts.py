@@ -18,6 +18,7 @@ from admmnet.errors import AdmmnetError, RequestError, RunError
 from admmnet.evidence.members import Members, agree
 from admmnet.identity.keys import Identity
 from admmnet.masking import Attempt
+from admmnet.methods.sums import SumMethod
 from admmnet.running.attempts import Attempts, agree_on_masks
 from admmnet.running.notes import attempt_notes
 from admmnet.running.rounds import Rounds
@@ -37,47 +38,47 @@ def of(*agents: int) -> Total:
 
 
 def test_a_sum_of_all_participants_is_the_sum() -> None:
-    attempts = Attempts(range(4), 1, 2, 100.0)
+    attempts = Attempts(range(4), 1)
     for number in (1, 2, 3):
         assert attempts.begin(number) == (number, OF_ALL)
         total = of(*OF_ALL)
-        assert attempts.judge(0, total) == (total, False)
+        assert attempts.judge(0, total, 100.0) is total
     assert attempt_notes(attempts) == ()
 
 
 def test_a_sum_without_somebody_is_void_and_the_next_is_without_it() -> None:
-    attempts = Attempts(range(5), 1, 1, 100.0)
+    attempts = Attempts(range(5), 1)
     attempts.begin(7)
-    assert attempts.judge(7, of(0, 1, 3, 4)) == (None, True)
-    assert attempts.begin(7) == (2, (0, 1, 3, 4))
-    assert attempts.judge(7, of(0, 3, 4)) == (None, False)  # no spare attempt is left
-    assert attempts.judge(8, None) == (None, False)  # nobody spoke: nothing is learned of who is there, nor charged
+    assert attempts.judge(7, of(0, 1, 3, 4), 100.0) is None
+    assert attempts.begin(8) == (2, (0, 1, 3, 4))
+    assert attempts.judge(8, of(0, 3, 4), 100.0) is None
+    assert attempts.judge(8, None, 100.0) is None  # nobody spoke: nothing is learned of who is there, nor charged
     assert attempts.participants == (0, 3, 4)
     assert "2 masked sums were void, the first in round 7" in attempt_notes(attempts)[0]
-    assert attempts.judge(9, None, spoken=(0,)) == (None, False)
+    assert attempts.judge(9, None, 100.0, spoken=(0,)) is None
     # a round without a tree is noted of the trees; a process none of whose agents spoke could not note it here
     assert "2 masked sums were void, the first in round 7" in attempt_notes(attempts)[0]
 
 
 def test_a_budget_that_refuses_makes_no_sum_void() -> None:
-    attempts = Attempts(range(5), 1, 2, 100.0)
+    attempts = Attempts(range(5), 1)
     for round in (3, 4):
         attempts.begin(round)
-        assert attempts.judge(round, None) == (None, False)
+        assert attempts.judge(round, None, 100.0) is None
     assert attempt_notes(attempts) == ()
-    attempts.judge(5, of(0, 1, 3, 4))
+    attempts.judge(5, of(0, 1, 3, 4), 100.0)
     assert attempt_notes(attempts)[0].startswith("1 masked sum was void, the first in round 5")
 
 
 def test_who_is_left_out_is_named_and_who_took_part_does_not_go_on() -> None:
     """Only the agents of this process know that they took part; a silent one is left out without an error."""
-    attempts = Attempts(range(5), 1, 2, 100.0)
+    attempts = Attempts(range(5), 1)
     attempts.begin(6)
-    assert attempts.judge(6, of(0, 1, 3, 4), spoken=(0,)) == (None, True)
+    assert attempts.judge(6, of(0, 1, 3, 4), 100.0, spoken=(0,)) is None
     assert "without agent 2 from round 6 on" in attempt_notes(attempts)[1]
-    attempts.begin(6)
-    with pytest.raises(RunError, match="agent 1 took part in the masked sum of round 6 and was left out"):
-        attempts.judge(6, of(0, 3, 4), spoken=(1,))
+    attempts.begin(7)
+    with pytest.raises(RunError, match="agent 1 took part in the masked sum of round 7 and was left out"):
+        attempts.judge(7, of(0, 3, 4), 100.0, spoken=(1,))
 
 
 def test_receipts_of_every_attempt_come_before_what_follows_from_it() -> None:
@@ -85,19 +86,25 @@ def test_receipts_of_every_attempt_come_before_what_follows_from_it() -> None:
     happened: list[str] = []
 
     class Watched(Attempts):
-        def judge(self, round: int, total: Any, spoken: Any = ()) -> Any:
+        def judge(self, *what: Any) -> Any:
             happened.append("judged")
-            return super().judge(round, total, spoken)
+            return super().judge(*what)
+
+    class Sums(SumMethod):
+        sum_size, largest = 2, 100.0
+
+        def __init__(self) -> None:
+            """Nothing else is asked of it."""
 
     totals = [of(0, 1, 3), Total(np.full(2, 1000), (0, 1, 3))]
     rounds = Rounds.__new__(Rounds)
-    rounds._attempts, rounds._nodes, rounds._together = Watched(range(4), 1, 2, 100.0), [], None
+    rounds._attempts, rounds._nodes, rounds._together = Watched(range(4), 1), [], None
     rounds._receipts = SimpleNamespace(summed=lambda *what: happened.append("receipts"))  # type: ignore[assignment]
-    rounds._transport = SimpleNamespace(reduce=lambda *what: totals.pop(0), lost={})
+    rounds._transport = SimpleNamespace(reduce=lambda *what: totals.pop(0), away={})
     none = lambda round: lambda lost: None  # noqa: E731
     rounds._trees = SimpleNamespace(at=none, carrying=none)  # type: ignore[assignment]
-    rounds._method = SimpleNamespace(sum_size=2)  # type: ignore[assignment]
-    assert rounds._sum(3)
+    rounds._method = Sums()
+    rounds._sum(3)
     with pytest.raises(RunError, match="did not cancel"):
         rounds._sum(3)
     assert happened == ["receipts", "judged"] * 2
@@ -105,16 +112,16 @@ def test_receipts_of_every_attempt_come_before_what_follows_from_it() -> None:
 
 @pytest.mark.parametrize("number", [101, -101, -(2**63), 2**63 - 1])
 def test_a_sum_whose_masks_have_not_cancelled_ends_the_run(number: int) -> None:
-    attempts = Attempts(range(4), 1, 2, 100.0)
+    attempts = Attempts(range(4), 1)
     attempts.begin(3)
     with pytest.raises(RunError, match="the masks of round 3 did not cancel"):
-        attempts.judge(3, Total(np.array([100, number]), OF_ALL))
+        attempts.judge(3, Total(np.array([100, number]), OF_ALL), 100.0)
 
 
 def test_too_few_are_asked_nothing() -> None:
-    attempts = Attempts(range(4), 2, 5, 100.0)
+    attempts = Attempts(range(4), 2)
     attempts.begin(0)
-    assert attempts.judge(0, of(0, 1, 2)) == (None, False)
+    assert attempts.judge(0, of(0, 1, 2), 100.0) is None
     assert attempts.begin(1) == (1, ())
     assert "from round 1 on fewer than 4 agents were left" in attempt_notes(attempts)[-1]
 

@@ -12,6 +12,7 @@ import pytest
 
 from admmnet import read_run, run
 from admmnet.errors import RequestError
+from admmnet.holder.measurements import minimiser
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import AboveThreshold
 from admmnet.privacy.ledger import audit
@@ -117,6 +118,7 @@ def test_equal_releases_of_other_records_give_equal_checkpoints(
 
     monkeypatch.setattr(LocalSolver, "solve", solve)
     monkeypatch.setattr(Secret, "gaussian", lambda self, purpose, sigma, size: np.zeros(size))
+    monkeypatch.setattr(minimiser, "clipped_gaussian_rows", lambda rngs, sigma, size: np.zeros((len(rngs), size)))
     settings: dict[str, Any] = {"seed": 3 if seeded else None, "epsilon": 50.0}
     if gate is not None:
         settings |= {"algorithm": "ipp-admm", "gate": "above-threshold", "gate_threshold": gate}

@@ -61,7 +61,7 @@ def test_events_say_what_the_run_folder_says(algorithm: str, people: str, tmp_pa
         assert (event.test_error, event.train_loss) == (float(mine[0]["test_error"]), float(mine[0]["train_loss"]))
         assert event.releases == {int(row["agent"]): int(row["releases"]) for row in mine[1:]}
         assert event.epsilon == ({} if algorithm == "admm" else last)
-        assert event.lost == ()
+        assert event.away == ()
         flat = event.metrics()
         assert flat["releases"] == int(mine[0]["releases"])
         assert flat.get("epsilon") == max(event.epsilon.values(), default=None)
@@ -73,7 +73,7 @@ def test_events_of_private_runs_hold_nothing_of_records(people: str, tmp_path: P
     seen: list[RoundEvent] = []
     run(config(people, tmp_path / "run", **PRIVATE, no_test=True), on_round=seen.append)
     assert {(event.test_error, event.train_loss) for event in seen} == {(None, None)}
-    assert set(seen[0].metrics()) == {"epsilon", "releases", "lost"}
+    assert set(seen[0].metrics()) == {"epsilon", "releases", "away"}
 
 
 @pytest.mark.parametrize("kind", ["simulation", "private", "masked", "tail", "gossip", "one place"])

@@ -1,4 +1,4 @@
-"""The run folder: nothing in it can be changed unnoticed, in a whole run, a part of one or one that lost an agent."""
+"""The run folder: nothing in it can be changed unnoticed, in a whole run, a part of one or one without an agent."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 
 from admmnet import CheckFailed, read_run
 from admmnet.forms import encode
+from admmnet.record.file_forms import PartFile
 from admmnet.record.folder import PART, write_part
-from admmnet.record.forms import PartFile
 from tests.people_runs import AGENTS, ROUNDS, put_summary, seal, summary_of
 
 
@@ -160,9 +160,10 @@ def test_parts_that_are_none(part: Path, finished: Path) -> None:
 
 
 def lose(folder: Path, agent: int) -> Path:
-    """Make a finished run one in which an agent was lost in its last round."""
+    """Make a finished run one whose last round is without an agent."""
     summary = summary_of(folder)
-    summary["per_agent"][agent]["lost_at"] = ROUNDS - 1
+    members = [i for i in range(AGENTS) if i != agent]
+    summary["starts"] = [{"number": 1, "members": members, "round": ROUNDS - 1, "rule": "go on", "cause": ""}]
     name = f"ledger/agent-00{agent}.jsonl"
     del summary["ledgers"][name]
     lines = (folder / name).read_bytes().splitlines(keepends=True)
@@ -171,7 +172,7 @@ def lose(folder: Path, agent: int) -> Path:
     return folder / name
 
 
-def test_a_lost_agents_ledger_has_no_end(copied: Path) -> None:
+def test_the_ledger_of_who_is_away_has_no_end(copied: Path) -> None:
     """And is checked like the others."""
     path = lose(copied, 1)
     folder = read_run(copied)
@@ -181,14 +182,12 @@ def test_a_lost_agents_ledger_has_no_end(copied: Path) -> None:
         read_run(copied)
 
 
-def test_only_a_lost_agents_digest_may_be_missing(copied: Path) -> None:
+def test_only_the_digest_of_who_is_away_may_be_missing(copied: Path) -> None:
     summary = summary_of(copied)
     del summary["ledgers"]["ledger/agent-001.jsonl"]
-    for lost_at in ({}, {"lost_at": None}):
-        summary["per_agent"][1] |= lost_at
-        (copied / "summary.json").write_bytes(encode(summary, indent=2))
-        with pytest.raises(CheckFailed, match=r"do not match: ledger/agent-001\.jsonl"):
-            read_run(copied)
+    (copied / "summary.json").write_bytes(encode(summary, indent=2))
+    with pytest.raises(CheckFailed, match=r"do not match: ledger/agent-001\.jsonl"):
+        read_run(copied)
     summary["per_agent"] = "nobody"
     (copied / "summary.json").write_bytes(encode(summary, indent=2))
     with pytest.raises(CheckFailed, match="per_agent: expected"):

@@ -16,10 +16,10 @@ from admmnet import CheckFailed, read_run, run
 from admmnet.cli import run_command_line
 from admmnet.errors import RunError
 from admmnet.files import write_whole
-from admmnet.record.manifest import MANIFEST, check_manifest, make_manifest, manifest_digest
+from admmnet.record.manifest import MANIFEST, check_manifest, manifest_digest
 from admmnet.running.checkpoint.resume import resumed_config
 from tests.people_runs import put_summary, seal, small, summary_of, write_people
-from tests.run_folders import with_lost
+from tests.run_folders import with_away
 
 EDITS = int(os.environ.get("ADMMNET_EDITS", "300"))
 """Random edits; the nightly tier makes 5,000."""
@@ -117,13 +117,14 @@ def test_a_manifest_has_one_form(copied: Path) -> None:
     for data in (b"", b"[]", b"[" * 5000, json.dumps(value).encode(), good.replace(b'"schema": 3', b'"schema": 2')):
         path.write_bytes(data)
         with pytest.raises(CheckFailed, match=r"manifest.json: "):
-            check_manifest(copied, ())
+            check_manifest(copied)
     path.write_bytes(json.dumps(value, indent=1).encode() + b"\n")
     with pytest.raises(CheckFailed, match=r"model\.npz: is not in manifest\.json"):
         read_run(copied)
     assert len(manifest_digest(copied)) == 64
 
 
+WITHOUT = {"number": 1, "members": [0, 1, 3], "round": 1, "rule": "go on", "cause": ""}
 CHANGES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "rho": (lambda s: s["per_agent"][1].update(rho=0.0), "agent 1: rho is 0.0, its ledger says"),
     "epsilon": (lambda s: s["per_agent"][1].update(epsilon_spent=0.1), "agent 1: epsilon_spent is 0.1"),
@@ -145,14 +146,10 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "largest rho": (lambda s: s["privacy"].update(rho_spent=0.0), "privacy.rho_spent is 0.0, by the ledgers"),
     "mode": (lambda s: s.update(mode="private"), "mode is 'private', the ledgers say 'simulation'"),
     "algorithm": (lambda s: s.update(algorithm="admm"), "algorithm is 'admm', the ledgers say 'pp-admm'"),
-    "lost": (lambda s: s["per_agent"][2].update(lost_at=1), "agent 2: lost_at is 1, but its ledger ends whole"),
-    "lost, zmq": (
-        lambda s: (
-            s["per_agent"][2].update(lost_at=1),
-            s.update(transport="zmq"),
-            s["ledgers"].pop("ledger/agent-002.jsonl"),
-        ),
-        "agent 2: lost_at is 1, but its ledger ends whole",
+    "away": (lambda s: s.update(starts=[WITHOUT]), "only zmq goes on without an agent"),
+    "away, zmq": (
+        lambda s: s.update(starts=[WITHOUT], transport="zmq"),
+        "agent 2: takes no part in the last start, but its ledger is listed",
     ),
 }
 
@@ -169,44 +166,18 @@ def test_a_summary_is_held_against_the_ledgers_whoever_wrote_the_manifest(name: 
 
 
 def test_the_figure_of_a_group_is_held_against_the_plan(people: str, tmp_path: Path) -> None:
-    """There is none where an agent was lost: the sums of the others' plans are not those of the run."""
+    """There is none where an agent is away: the sums of the others' plans are not those of the run."""
     folder = run(small(people, tmp_path / "run", seed=0, group_size=2)).folder
-    lost, summary = with_lost(folder, tmp_path / "lost", agent=2, round=1), summary_of(folder)
-    told = summary_of(lost)
+    away, summary = with_away(folder, tmp_path / "away", agent=2, round=1), summary_of(folder)
+    told = summary_of(away)
     del told["per_agent"][2]["epsilon_group"]
-    put_summary(lost, told)
+    put_summary(away, told)
     with pytest.raises(CheckFailed, match=r"privacy\.epsilon_group is [\d.]+, by the ledgers it is None"):
-        read_run(lost)
+        read_run(away)
     summary["privacy"]["epsilon_group"] = 0.5
     put_summary(folder, summary)
     with pytest.raises(CheckFailed, match=r"privacy\.epsilon_group is 0\.5, by the ledgers it is [\d.]+"):
         read_run(folder)
-
-
-def test_of_a_lost_agent_the_beginning_is_covered(copied: Path) -> None:
-    """It may live, and write a charge more, when the others have ended."""
-    path = copied / "receipts/agent-001.jsonl"
-    (copied / MANIFEST).write_bytes(make_manifest(copied, {}, (1,)))
-    with path.open("ab") as file:
-        file.write(b'{"round":1}\n')
-    check_manifest(copied, (1,))
-    with pytest.raises(CheckFailed, match=r"agent-001.jsonl grows, which is no file of an agent that was lost"):
-        check_manifest(copied, (2,))
-    path.write_bytes(b'{"round":1}\n')
-    with pytest.raises(CheckFailed, match=r"receipts/agent-001\.jsonl: has 12 bytes"):
-        check_manifest(copied, (1,))
-
-
-@pytest.mark.parametrize("name", ["config.toml", "metrics.csv", "ledger/agent-001.jsonl"])
-def test_a_manifest_is_not_believed_that_any_file_grows(name: str, copied: Path) -> None:
-    """All agents have ended here: whoever wrote the manifest anew has added to the file, or will."""
-    files = json.loads((copied / MANIFEST).read_bytes())
-    files["files"][name]["grows"] = True
-    (copied / MANIFEST).write_text(json.dumps(files, indent=1) + "\n")
-    with (copied / name).open("ab") as file:
-        file.write(b"# anything\n")
-    with pytest.raises(CheckFailed, match=f"{name} grows, which is no file of an agent that was lost"):
-        check_manifest(copied, (2,))
 
 
 # the disk fills in the last moment

@@ -18,7 +18,9 @@ from admmnet.errors import RequestError
 from admmnet.graph.tree import spanning_tree
 from admmnet.methods.dp_dsgd import DPDSGD
 from admmnet.privacy.events import DiscreteGaussian
-from admmnet.record.network import find, network_of
+from admmnet.privacy.network.shifts import GossipFlow
+from admmnet.privacy.network.views import MOST_SETS, sets_of
+from admmnet.record.network import WORK, find, network_fault, network_of
 from admmnet.record.reader import read_run
 from admmnet.running.observer import Observer
 from tests.command_runs import Admmnet
@@ -68,6 +70,43 @@ def test_both_sentences_and_every_pair(gossip: Path, admmnet: Admmnet) -> None:
         refused = admmnet("ledger", "network", gossip, *wrong)
         assert refused.code == 2
         assert wrong[0] in refused.err
+
+
+@pytest.mark.parametrize("words", [GOSSIP, SUMS], ids=["gossip", "sums"])
+def test_the_summary_has_the_figures_of_one_agent_alone(
+    words: dict[str, Any], people: str, tmp_path: Path, admmnet: Admmnet
+) -> None:
+    folder = played(people, tmp_path / "run", **words)
+    read = read_run(folder)
+    assert read.summary is not None
+    said, network = read.summary.privacy.network, network_of(read)
+    assert said is not None
+    assert not isinstance(network, str)
+    found = find(network, 1)
+    assert (said.sets, said.of, said.colluders) == (6, 6, 1)
+    assert said.epsilon_worst == pytest.approx(max(one.epsilon for one in found.learned), rel=1e-9)
+    assert (tuple(said.observers), said.agent) in {(one.observers, one.agent) for one in found.learned}
+    admmnet.ok("ledger", "verify", folder)
+    assert network_fault(read) is None
+    lower = structs.replace(said, epsilon_worst=0.99 * said.epsilon_worst)
+    privacy = structs.replace(read.summary.privacy, network=lower)
+    edited = replace(read, summary=structs.replace(read.summary, privacy=privacy))
+    assert "privacy.network.epsilon_worst is" in str(network_fault(edited))
+    shown = played(people, tmp_path / "shown", **words, show="rounds")
+    summary = read_run(shown).summary
+    assert summary is not None
+    assert summary.privacy.network is None
+
+
+def test_so_many_sets_are_tried_as_minutes_allow(people: str, tmp_path: Path) -> None:
+    network = network_of(read_run(played(people, tmp_path / "run", **GOSSIP)))
+    assert not isinstance(network, str)
+    assert network.affords(WORK) > MOST_SETS
+    assert isinstance(network.flow, GossipFlow)
+    slow = replace(network, flow=replace(network.flow, rounds=10**7))
+    assert slow.affords(WORK) == 0
+    assert sets_of(6, 2, 3)[1] is False
+    assert len(sets_of(6, 2, 3)[0]) <= 3
 
 
 def test_with_show_end_nobody_s_own_vector_is_collected(

@@ -7,7 +7,7 @@ import math
 import re
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,9 +19,10 @@ from admmnet.cli import run_command_line
 from admmnet.data import DataSettings, load
 from admmnet.holder.answers import Work
 from admmnet.holder.known import Known
-from admmnet.holder.measurements import GradientSum, HeldFall, sums
+from admmnet.holder.measurements import GradientSum, HeldFall, minimiser, sums
 from admmnet.holder.secrets import Secret
-from admmnet.privacy.discrete import discrete_gaussian
+from admmnet.privacy.discrete import discrete_rows
+from admmnet.privacy.mechanisms import clipped_gaussian_rows
 from admmnet.rng import Purpose
 from admmnet.solvers.ball_query import BallQuery
 from admmnet.solvers.batch import Steps
@@ -83,18 +84,24 @@ def main(secrets: Path, *words: str) -> None:
         kept["norms"] += [*found.tolist(), float(np.linalg.norm(found))]
         return found
 
-    def drawing_integers(rng: np.random.Generator, s: float, size: int) -> Integers:
-        drawn = discrete_gaussian(rng, s, size)
-        kept["noise"] += drawn.tolist()
+    def drawing_integers(rngs: Sequence[np.random.Generator], s: float, size: int) -> Integers:
+        drawn = discrete_rows(rngs, s, size)
+        kept["noise"] += drawn.ravel().tolist()
         return drawn
 
-    def summing(self: GradientSum, secret: Secret, known: Known) -> Vector:
-        total = gradient_sum(self, secret, known)
-        kept["sums"] += [*total.tolist(), *np.rint(total / self.grid).tolist()]
-        return total
+    def drawing_rows(rngs: Sequence[np.random.Generator], sigma: float, size: int) -> Matrix:
+        drawn = clipped_gaussian_rows(rngs, sigma, size)
+        kept["noise"] += drawn.ravel().tolist()
+        return drawn
 
-    sums.__dict__["discrete_gaussian"] = drawing_integers
-    gradient_sum, GradientSum.total = GradientSum.total, summing  # type: ignore[method-assign]
+    def summing(self: GradientSum, secrets: Sequence[Secret], known: Known) -> Matrix:
+        found = gradient_sums(self, secrets, known)
+        kept["sums"] += [*found.ravel().tolist(), *np.rint(found / self.grid).ravel().tolist()]
+        return found
+
+    sums.__dict__["discrete_rows"] = drawing_integers
+    minimiser.__dict__["clipped_gaussian_rows"] = drawing_rows
+    gradient_sums, GradientSum.totals = GradientSum.totals, summing  # type: ignore[method-assign]
     LocalSolver.data_gradient = differentiating  # type: ignore[method-assign]
     LocalSolver.solve = solving  # type: ignore[method-assign]
     BallQuery.asks = asking  # type: ignore[method-assign]

@@ -47,10 +47,9 @@ class Bench:
     """The transport of one of two agents; ``reject`` is remembered."""
 
     def __init__(self, agent: int) -> None:
-        self.agents, self.lost, self.faults, self.inbox = (agent,), dict[int, int](), list[str](), Inbox()
+        self.agents, self.faults, self.inbox = (agent,), list[str](), Inbox()
 
-    def reject(self, agent: int, fault: str, *, everywhere: bool = False) -> None:
-        self.lost[agent] = 0
+    def reject(self, agent: int, fault: str) -> None:
         self.faults.append(fault)
 
     def exchange(self, outgoing: Any, round: int, words: Mapping[int, bytes]) -> Inbox:

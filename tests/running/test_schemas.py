@@ -16,7 +16,7 @@ from jsonschema import ValidationError
 from admmnet import run
 from tests.folder_forms import check_folder, check_lines, schema, validator
 from tests.people_runs import PRIVATE, Stop, small, stopping, summary_of, write_people
-from tests.run_folders import made, with_lost
+from tests.run_folders import made, with_away
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_runs_of_other_kinds(values: Mapping[str, Any], tmp_path: Path) -> None:
 
 
 def test_a_lost_agent(folder: Path, tmp_path: Path) -> None:
-    check_folder(with_lost(folder, tmp_path / "run", agent=2, round=1))
+    check_folder(with_away(folder, tmp_path / "run", agent=2, round=1))
 
 
 def parts(form: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -153,11 +153,11 @@ def test_charges_are_booked_before_anything_is_drawn_and_written_before_it_is_sh
 ) -> None:
     booked: list[int] = []
     written: list[list[str]] = []
-    charging: Callable[..., None] = Ledger.charge
+    charging: Callable[..., None] = Ledger._follow
     drawing: Callable[..., Any] = batches.draw_batches
 
-    def charge(self: Ledger, round: int, *events: Any) -> None:
-        charging(self, round, *events)
+    def charge(self: Ledger, round: int, step: Any) -> None:
+        charging(self, round, step)
         booked.append(round)
 
     def draw(*given: Any, **others: Any) -> Any:
@@ -169,7 +169,7 @@ def test_charges_are_booked_before_anything_is_drawn_and_written_before_it_is_sh
         lines = (tmp_path / "run/ledger/agent-000.jsonl").read_text().splitlines()
         written.append([json.loads(line)["kind"] for line in lines])
 
-    monkeypatch.setattr(Ledger, "charge", charge)
+    monkeypatch.setattr(Ledger, "_follow", charge)
     monkeypatch.setattr(dp_scd_module, "draw_batches", draw)
     run(settings(people, tmp_path / "run", "dp-scd"), on_round=shown)
     assert booked == [0, -1]

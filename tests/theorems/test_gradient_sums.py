@@ -139,7 +139,7 @@ def test_figures_of_the_page() -> None:
 
 def integers(asked: Any, loss: Loss, task: LabelKind, X: Matrix, y: Vector, monkeypatch: pytest.MonkeyPatch) -> Vector:
     """What is released, without its noise."""
-    monkeypatch.setattr(sums, "discrete_gaussian", lambda rng, s, size: np.zeros(size, dtype=np.int64))
+    monkeypatch.setattr(sums, "discrete_rows", lambda rngs, s, size: np.zeros((len(rngs), size), dtype=np.int64))
     book: Any = Book()
     holder = Holder(X, y, task=task, classes=K if task == "classes" else 2, bounded=task == "real")
     value: Vector = ask(Door(holder, 0, loss, book, AgentStreams(0, 1)), asked).value

@@ -30,7 +30,7 @@ ODD = [0.0, -0.0, 5e-324, -1e-310, 1e308, -1e308, np.inf, -np.inf, np.nan, 1.0, 
 
 def integers(asked: Any, X: Any, monkeypatch: pytest.MonkeyPatch) -> Vector:
     """What is released of these rows, without its noise."""
-    monkeypatch.setattr(sums, "discrete_gaussian", lambda rng, s, size: np.zeros(size, dtype=np.int64))
+    monkeypatch.setattr(sums, "discrete_rows", lambda rngs, s, size: np.zeros((len(rngs), size), dtype=np.int64))
     book: Any = Book()
     value: Vector = ask(Door(Holder(X, np.ones(X.shape[0])), 0, Logistic(), book, AgentStreams(0, 1)), asked).value
     return value

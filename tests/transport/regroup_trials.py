@@ -89,8 +89,8 @@ class Host:
             if not (self.me in self.world.mute and b'"agree"' in said):
                 self.world.send(self.me, j, ("word", data))
         machine = self.machine
-        if machine.named is not None and not self.finished:
-            self.finished = machine.named
+        if machine.ends.named is not None and not self.finished:
+            self.finished = machine.ends.named
             self.world.finish(self)
         elif machine.over is not None and not self.finished:
             self.leave(machine.over)

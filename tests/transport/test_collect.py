@@ -19,17 +19,16 @@ def test_who_says_no_numbers_is_rejected() -> None:
     said[2, 0], said[3, 0], said[4, 1], said[5, 0], said[6, 0] = (np.nan, np.inf, 2.0 * MOST, MOST, MOST * (1 + 2e-10))
     said[:, 2] = np.nan
     said[1, 0] = said[7, 0] = 4.0 * MOST  # our own, and a lost agent's
-    told: list[tuple[int, str, bool]] = []
-
-    def reject(agent: int, fault: str, *, everywhere: bool = False) -> None:
-        told.append((agent, fault, everywhere))
-
-    transport: Any = SimpleNamespace(agents=(0, 1), lost={7: 3}, collect=lambda rows: said.copy(), reject=reject)
-    found = edge.collect(transport, np.array([[0.0, 0.0, np.nan], [0.0, 0.0, np.nan]]))
-    assert [agent for agent, _, _ in told] == [2, 3, 4]
-    assert all(
-        everywhere and "among its figures it sent numbers that are not" in fault for _, fault, everywhere in told
+    told: list[tuple[int, str]] = []
+    transport: Any = SimpleNamespace(
+        agents=(0, 1),
+        away={7: 3},
+        collect=lambda rows: said.copy(),
+        reject=lambda agent, fault: told.append((agent, fault)),
     )
+    found = edge.collect(transport, np.array([[0.0, 0.0, np.nan], [0.0, 0.0, np.nan]]))
+    assert [agent for agent, _ in told] == [2, 3, 4]
+    assert all(f"agent {i}: among its figures it sent numbers that are not" in fault for i, fault in told)
     assert np.isnan(found[2:5]).all()
     np.testing.assert_array_equal(found[5:7, :2], said[5:7, :2])
 

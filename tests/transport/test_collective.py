@@ -35,7 +35,7 @@ class FakeWorld:
         answers = [*self._others[: self.rank], value, *self._others[self.rank :]]
         return list(json.loads(json.dumps(answers)))
 
-    def abort(self, code: int) -> NoReturn:
+    def abort(self, code: int, reason: str | None = None) -> NoReturn:
         self.aborted = code
         raise Aborted
 

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from admmnet.errors import CheckFailed
 from admmnet.graph.simple import Graph
 from admmnet.transport.choice import Words
-from admmnet.transport.regroup import JUMP, RAISES, Regroup
+from admmnet.transport.ends import RAISES
+from admmnet.transport.regroup import JUMP, Regroup
 from admmnet.transport.starts import (
     Dispute,
     Ended,
@@ -71,8 +72,9 @@ def test_trials_find_what_is_wrong(wrong: Any) -> None:
 class EndAlone(Regroup):
     """Takes one agent's word for an end."""
 
-    def _is_end(self, staged: Collection[int]) -> bool:
-        return True
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.ends.quorum = 1
 
 
 class StagesAfterHere(Regroup):
@@ -169,7 +171,7 @@ class Crew:
         self.put(i, self.machines[i].stage(self.start(i).number, digest))
 
     def named(self) -> list[str | None]:
-        return [machine.named for machine in self.machines]
+        return [machine.ends.named for machine in self.machines]
 
 
 A, B = "a" * 64, "b" * 64
@@ -419,11 +421,11 @@ def test_two_words_of_one_number_put_their_signer_out_of_it() -> None:
 def test_an_end_needs_a_quorum_of_signers() -> None:
     crew = Crew(TRIANGLE)
     for other in (Staged(1, 1, A), Staged(1, 2, A), Staged(2, 1, A)):
-        assert crew.machines[0].named is None
+        assert crew.machines[0].ends.named is None
         data = signed(other, crew.rules)
         crew.machines[0].hear(data, 1)
         crew.machines[0].hear(data, 2)
-    assert crew.machines[0].named == A
+    assert crew.machines[0].ends.named == A
 
 
 def test_one_agent_cannot_fill_memory_and_lines_with_ends() -> None:

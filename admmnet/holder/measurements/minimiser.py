@@ -34,13 +34,6 @@ def checked(vector: Vector, known: Known, what: str, rows: int = 1) -> None:
         raise RequestError(f"the {what} is not finite: a step before diverged")
 
 
-def checked_rows(rows: Matrix, known: Known) -> None:
-    """The same of many linear terms, shape (k, d)."""
-    if rows.shape[1] != known.width or not np.isfinite(rows).all():
-        for row in rows:
-            checked(row, known, "linear term")
-
-
 def held(linear: Vector, known: Known, convexity: float, beta: float, tail: float) -> Vector:
     """Linear term scaled back to the public radius, within which every solve is certified: docs/proofs.md (V4).
 
@@ -127,9 +120,7 @@ class PerturbedMinimiser(Measurement):
 
     def within(self, known: Known) -> Self:
         """Hold the linear term to the public radius."""
-        tail = 0.0 if self.sigma1 is None else gaussian_tail(self.sigma1, known.width)
-        linear = held(self.linear, known, self.convexity, self.beta, tail)
-        return self if linear is self.linear else replace(self, linear=linear)
+        return replace(self, linear=self.held_rows(known, self.linear[None])[0])
 
     def cost(self, known: Known) -> Cost:
         """Objective perturbation and the noise that hides an inexact solve; or output perturbation."""
@@ -143,22 +134,18 @@ class PerturbedMinimiser(Measurement):
     def held_rows(self, known: Known, rows: Matrix) -> Matrix:
         """Hold linear terms to the public radius."""
         tail = 0.0 if self.sigma1 is None else gaussian_tail(self.sigma1, known.width)
-        checked_rows(rows, known)
+        finite = np.isfinite(rows).reshape(len(rows), -1).all(axis=1)
+        checked(rows[finite.argmin()], known, "linear term")
         return clip_rows(rows, _radius(known.facts, self.convexity, self.beta, tail))
 
     @classmethod
     def carry_out_rows(cls, parts: Sequence[Part]) -> list[Answered]:
-        """Eqs. (5)-(7) of many members, each by its own streams."""
+        """Eqs. (5)-(7), each member by its own streams."""
         linear = draw_rows(parts, Purpose.OBJECTIVE, "sigma1", [part.rows for part in parts])
         theta_hat = solve_rows(parts, linear)
         noisy = draw_rows(parts, Purpose.OUTPUT, "sigma2", [found.values for found in theta_hat])
         rounded = (round_to_grid(rows, part.question.sigma2) for part, rows in zip(parts, noisy, strict=True))
         return [found._replace(values=rows) for found, rows in zip(theta_hat, rounded, strict=True)]
-
-    def carry_out(self, secret: Secret, known: Known) -> Work:
-        """Eqs. (5)-(7)."""
-        theta_hat = yield from candidate(secret, self.linear, self.sigma1, self.convexity, self.beta)
-        return Released(noisy(secret, theta_hat, self.sigma2), self)
 
 
 _objective = lru_cache(maxsize=1024)(ObjectivePerturbation)
@@ -267,10 +254,5 @@ class ExactMinimiser(Measurement):
 
     @classmethod
     def carry_out_rows(cls, parts: Sequence[Part]) -> list[Answered]:
-        """Eq. (3) of many members."""
-        return solve_rows(parts, [part.rows for part in parts])
-
-    def carry_out(self, secret: Secret, known: Known) -> Work:
         """Eq. (3)."""
-        theta = yield Solve(secret.solver, self.linear, self.convexity, self.beta)
-        return Released(theta, self)
+        return solve_rows(parts, [part.rows for part in parts])

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
-from admmnet.holder.answers import Answered, Cost, Measurement, Part, Released, Work, measurement
+from admmnet.holder.answers import Answered, Cost, Measurement, Part, measurement
 from admmnet.holder.holder import one_hot
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.minimiser import checked
@@ -24,7 +24,7 @@ from admmnet.holder.measurements.slopes import diameter
 from admmnet.holder.rows import Features, is_sparse
 from admmnet.holder.secrets import Secret, runs
 from admmnet.identity.keys import statement
-from admmnet.privacy.discrete import LARGEST, discrete_gaussian, discrete_rows
+from admmnet.privacy.discrete import LARGEST, discrete_rows
 from admmnet.privacy.events import DiscreteGaussian, is_power_of_two
 from admmnet.rng import Purpose
 from admmnet.solvers.certificate import block_rows
@@ -39,7 +39,7 @@ MOST_STEPS = 2.0**61
 POINT_RADIUS = 2.0**20
 """Norm of public points; longer ones are scaled back."""
 MANY = 2**14
-"""Numbers of an answer from which on members are answered one by one."""
+"""Numbers that are added up before they are rounded: they need not stay in memory."""
 _U = 2.0**-53
 _R = LARGEST_ROW
 Integers = NDArray[np.int64]
@@ -123,25 +123,17 @@ class OnGrid(Measurement):
         whose = (1, 0) if at is None else (len(at.participants), at.colluders)
         return Cost((DiscreteGaussian(self.sensitivity(known), self.sigma, self.grid, size, *whose),))
 
-    def carry_out(self, secret: Secret, known: Known) -> Work:
-        """Sum, round to the grid, add noise; all noise is drawn in one piece, after the sum."""
-        yield from ()  # no solve is needed
-        steps = np.rint(self.total(secret, known) / self.grid).astype(np.int64)
-        noise = discrete_gaussian(secret.streams[Purpose.OUTPUT], self.own_sigma(known) / self.grid, len(steps))
-        if secret.masks is not None and known.attempt is not None:
-            noise = noise + secret.masks.words(known.attempt, self.context(known), len(steps))
-        return Released(steps + noise, self)  # modulo 2^64
-
     @classmethod
-    def carry_out_rows(cls, parts: Sequence[Part]) -> list[Answered] | None:
-        """As ``carry_out`` of many members, where their answers together are small."""
-        if any(part.question.dimension(part.known) > MANY for part in parts):
-            return None
+    def carry_out_rows(cls, parts: Sequence[Part]) -> list[Answered]:
+        """Sum, round to the grid, add noise; all noise is drawn in one piece, after the sums."""
         return [part.question._rows(part) for part in parts]
 
     def _rows(self, part: Part) -> Answered:
         known, secrets = part.known, part.secrets
-        steps = np.rint(self.totals(secrets, known) / self.grid).astype(np.int64)
+        steps = np.empty((len(secrets), self.dimension(known)), dtype=np.int64)
+        some = max(1, MANY // steps.shape[1])
+        for start in range(0, len(secrets), some):
+            steps[start : start + some] = np.rint(self.totals(secrets[start : start + some], known) / self.grid)
         streams = [secret.streams[Purpose.OUTPUT] for secret in secrets]
         steps += discrete_rows(streams, self.own_sigma(known) / self.grid, steps.shape[1])  # modulo 2^64
         if known.attempt is not None:

@@ -11,6 +11,7 @@ import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from admmnet.holder.answers import measurement
 from admmnet.holder.known import Known
 from admmnet.holder.problem import Problem
 from admmnet.holder.series.base import Rngs, Series, pure_event
-from admmnet.holder.series.batches import SeriesProgress, steps_per_epoch
+from admmnet.holder.series.batches import RecordIndices, SeriesProgress
 from admmnet.holder.series.checks import LEAST, MOST, check_choice, check_count, check_positive
 from admmnet.privacy.events import Event
 from admmnet.privacy.mechanisms import gamma_norm_noise, round_to_grid
@@ -48,9 +49,9 @@ def learning_rates(schedule: str, steps: int, scale: float, regularisation: floa
 class DisjointSteps(Series):
     """One pass from w = 0, which is one epoch; its answer is the last w.
 
-    Draws ``permutation(N)``, cut into batches of b, the last of what remains; then for each batch
-    `gamma_norm_noise` of rate alpha / 2: ``standard_gamma(d)``, then ``standard_normal(d)``. Proof: docs/proofs.md,
-    Theorem 13, and batches are disjoint.
+    Draws ``permutation(N)``, sorted by alpha and cut into batches of b, the last of each alpha of what remains; then
+    for each batch `gamma_norm_noise` of rate alpha / 2: ``standard_gamma(d)``, then ``standard_normal(d)``. Proof:
+    docs/proofs.md, Theorem 13, and batches are disjoint.
 
     Parameters
     ----------
@@ -58,8 +59,8 @@ class DisjointSteps(Series):
         b, 1 to N.
     epsilon : float or ndarray, shape (N,)
         alpha, of all or of each record: positive, inf for no privacy. Those of single records are taken to be
-        public. The noise of a batch serves the smallest in it, so every record gets what it asked for, and
-        more wherever a neighbour in its batch asked for more; the event books the largest.
+        public. Batches hold records of one alpha, those of the largest first, so that steps of more noise are
+        shorter; the event books the largest.
     schedule, scale
         Step sizes scale / sqrt(t), scale / (lambda t) or scale.
     """
@@ -94,14 +95,17 @@ class DisjointSteps(Series):
         return pure_event(float(self.epsilon.max()), known.width)
 
     def length(self, known: Known) -> int:
-        """All steps: N / b, rounded up."""
-        return steps_per_epoch(known.records, self.batch)
+        """All steps: N / b, rounded up for each alpha."""
+        return len(self.parts(np.arange(known.records))[2])
 
-    def granted(self, progress: DisjointProgress) -> Vector:
-        """Alpha that every record of the t-th batch has, shape (T,): the smallest that any of them asked for."""
-        n = len(progress.order)
-        wanted = np.broadcast_to(self.epsilon, (n,))[progress.order]
-        return np.asarray(np.minimum.reduceat(wanted, np.arange(0, n, self.batch)))
+    def parts(self, drawn: RecordIndices) -> tuple[RecordIndices, list[int], Vector]:
+        """Order of the records, sorted by alpha, the ends of the batches before and after each, and their alphas."""
+        wanted = np.broadcast_to(self.epsilon, (len(drawn),))[drawn]
+        sort = np.argsort(-wanted, kind="stable")
+        order, wanted = drawn[sort], wanted[sort]
+        edges = [0, *(np.flatnonzero(wanted[1:] != wanted[:-1]) + 1).tolist(), len(order)]
+        ends = [t for first, last in pairwise(edges) for t in range(first, last, self.batch)]
+        return order, [*ends, len(order)], wanted[ends]
 
     def start(self, problem: Problem) -> DisjointProgress:
         """At zero."""
@@ -109,15 +113,15 @@ class DisjointSteps(Series):
 
     def advance(self, problem: Problem, progress: DisjointProgress, rngs: Rngs) -> Iterator[None]:
         """Eqs. (55), (56)."""
-        n, d, b = problem.records, problem.features, self.batch
+        d = problem.features
         if not progress.order.size:
-            progress.order = rngs.batches.permutation(n)
-        steps, granted = steps_per_epoch(n, b), self.granted(progress)
-        rates = learning_rates(self.schedule, steps, self.scale, self.regularisation)
+            progress.order = rngs.batches.permutation(problem.records)
+        progress.order, ends, granted = self.parts(progress.order)  # a second sorting changes nothing
+        rates = learning_rates(self.schedule, len(granted), self.scale, self.regularisation)
         w, radius = progress.theta, 1.0 / self.regularisation
         X, y = problem.X[progress.order], problem.y[progress.order]
-        for t in range(progress.step, steps):
-            part = slice(t * b, min(n, (t + 1) * b))
+        for t in range(progress.step, len(granted)):
+            part = slice(ends[t], ends[t + 1])
             rows = X[part]
             total = np.asarray(problem.loss.derivative(np.asarray(rows @ w), y[part]) @ rows)
             if granted[t] < math.inf:

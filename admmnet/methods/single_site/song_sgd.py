@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
+from admmnet.errors import RequestError
 from admmnet.holder.series import DisjointSteps, Series
+from admmnet.holder.series.batches import steps_per_epoch
+from admmnet.methods.base import AgentPlan
 from admmnet.methods.single_site.base import SingleSite
 from admmnet.methods.single_site.settings import Batched, Descending
+from admmnet.privacy.calibrate import Target
 from admmnet.settings import setting
 
 
@@ -32,6 +36,7 @@ class SongSGD(SingleSite):
     Settings = SongSGDSettings
     tasks = frozenset({"binary"})
     one_pass = True
+    by_record = True
 
     def defaults(self) -> dict[str, Any]:
         """The learning rate is of the best order on Adult."""
@@ -47,3 +52,27 @@ class SongSGD(SingleSite):
         own = self.settings
         alpha, scale = np.array(noise), float(own.learning_rate)
         return DisjointSteps(self.weight, int(own.batch), alpha, own.schedule, scale)
+
+    @property
+    def steps(self) -> int:
+        """Batches, which are of one alpha each."""
+        if self.facts.alphas is None:
+            return super().steps
+        return sum(
+            steps_per_epoch(int(count), self.batch) for count in np.unique(self.facts.alphas, return_counts=True)[1]
+        )
+
+    def plan(self, agent: int, target: Target) -> AgentPlan:
+        """With a pure epsilon of each record, none above that of all."""
+        found, alphas = super().plan(agent, target), self.facts.alphas
+        if alphas is None:
+            return found
+        most, noise = float(alphas.max()), found.noise
+        if most > noise.pure:
+            raise RequestError(
+                f"record_epsilon goes up to {most:g}, and epsilon = {target.epsilon:g} affords a record "
+                f"{noise.pure:.6g}: raise --epsilon, or lower that column"
+            )
+        series = replace(noise.series, epsilon=alphas)
+        charges = ((series.event(self.known(self.records)), 1),)
+        return replace(found, noise=noise._replace(series=series, pure=most), charges=charges)

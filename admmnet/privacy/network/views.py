@@ -48,10 +48,10 @@ def components(tree: Tree, observers: frozenset[int]) -> tuple[frozenset[int], .
     return tuple(map(frozenset, parts_of(Graph(tree.agents, edges), left)))
 
 
-def sets_of(agents: int, colluders: int) -> tuple[list[tuple[int, ...]], bool]:
-    """Sets of so many agents, all of them or ``MOST_SETS`` drawn by a fixed seed; and whether these are all."""
-    if comb(agents, colluders) <= MOST_SETS:
+def sets_of(agents: int, colluders: int, most: int = MOST_SETS) -> tuple[list[tuple[int, ...]], bool]:
+    """Sets of so many agents, all of them or ``most`` drawn by a fixed seed; and whether these are all."""
+    if comb(agents, colluders) <= most:
         return list(combinations(range(agents), colluders)), True
     rng = np.random.default_rng(0)
-    drawn = (tuple(sorted(rng.choice(agents, colluders, replace=False).tolist())) for _ in range(MOST_SETS))
+    drawn = (tuple(sorted(rng.choice(agents, colluders, replace=False).tolist())) for _ in range(most))
     return sorted(set(drawn)), False

@@ -230,8 +230,7 @@ def agents_table(run: RunFacts, prefix: str) -> Raw:
 def _became(agent: AgentFacts) -> str:
     """Return what became of an agent and its ledger in words."""
     said = [] if agent.part is None else [agent.part]
-    for became, key in (("lost in round", "lost_at"), ("budget refused from round", "refused_at")):
-        if (round_ := at(agent.entry, key)) is not None:
-            said.append(f"{became} {round_}")
+    if (round_ := at(agent.entry, "refused_at")) is not None:
+        said.append(f"budget refused from round {round_}")
     said.append("ledger verified" if agent.account.finished else "ledger verified, unfinished")
     return ", ".join(said)

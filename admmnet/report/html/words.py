@@ -206,7 +206,7 @@ UNVERIFIED = (
 
 
 def incidents(run: RunFacts) -> Iterator[str]:
-    """What went otherwise than planned: an unfinished, resumed or partial run, lost, odd and refused agents."""
+    """What went otherwise than planned: an unfinished, resumed or partial run, absent, odd and refused agents."""
     series, accounts = run.series, [agent.account for agent in run.agents]
     if series.part is not None:
         yield (
@@ -228,11 +228,8 @@ def incidents(run: RunFacts) -> Iterator[str]:
             f"The run was interrupted and went on from round {', '.join(map(str, resumed))}. What had been sent since "
             "was sent again as it was, and is charged once."
         )
-    if lost := _rounds(run, "lost_at"):
-        yield (
-            f"Lost on the way: {_listed(lost)}. Their ledgers here are read up to the last whole line. "
-            "summary.json leaves their privacy figures out; this page counts them."
-        )
+    if away := [f"agent {i} in {' and '.join(ranges)}" for i, ranges in (run.said("away") or {}).items()]:
+        yield f"Agents took no part in some rounds, and the others went on: {_listed(away)}."
     far = run.said("far_from_others") or {}
     if names := [f"agent {name}" for name in sorted(far, key=int)]:
         yield (

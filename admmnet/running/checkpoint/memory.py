@@ -102,6 +102,7 @@ class Memory:
             said.digest,
             round,
             changed=kept.changed,
+            certificate=start.certificate if said.number else None,
             lineage=kept.lineage,
             away=dict(kept.away),
             facts=facts,

@@ -6,6 +6,7 @@ before, too. Secret keys lie in a file of their own, on their agent's host alone
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 import os
 import re
@@ -95,6 +96,16 @@ class Network:
     def exposed(self) -> tuple[Peer, ...]:
         """Agents whose messages leave the machine in clear."""
         return () if self.curve else tuple(peer for peer in self.peers if peer.exposed)
+
+    @property
+    def digest(self) -> str:
+        """Digest of what must be the same in every process's network file.
+
+        Addresses need not be: a host may be known by another address behind a gate.
+        """
+        peers = [[peer.agent, peer.public_key, peer.identity, peer.records] for peer in self.peers]
+        content = repr([self.topology, self.curve, sorted(self.edges), peers])
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     def graph(self) -> Graph:
         """Return the graph: nodes 0..N-1 and edges in order."""

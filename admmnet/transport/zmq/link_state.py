@@ -8,7 +8,6 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from admmnet.errors import printable, short
-from admmnet.transport.hosts.network import Network
 from admmnet.transport.zmq.wire import NO_LINK, Hello
 
 
@@ -63,16 +62,6 @@ class Link:
 def link_id(one: str, other: str) -> bytes:
     """Id of the link between two nonces, the same at both ends: no other session has both."""
     return hashlib.sha256("-".join(sorted((one, other))).encode()).digest()[:16]
-
-
-def facts(network: Network) -> str:
-    """Digest of what must be the same in every process's network file.
-
-    Addresses need not be: a host may be known by another address behind a gate.
-    """
-    peers = [[peer.agent, peer.public_key, peer.identity, peer.records] for peer in network.peers]
-    content = repr([network.topology, network.curve, sorted(network.edges), peers])
-    return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
 def difference(mine: Hello, theirs: Hello, name: str) -> str | None:

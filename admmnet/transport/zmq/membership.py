@@ -254,13 +254,14 @@ class Membership(Meeting):
         """
         assert self.start is not None
         self._staging, begun = True, time.monotonic()
-        self._post(self.regroup.stage(self.start.propose.number, digest, seal))
-        while self.regroup.named is None:
+        number = self.start.propose.number
+        self._post(self.regroup.stage(number, digest, seal))
+        while self.regroup.ends.named is None:
             self.serve(self.deadlines.pulse)
             if time.monotonic() > begun + self._deadline():
                 self._cause = "late", [], f"fewer than {self.quorum} agents have the last files on their disks"
             self.check()
-        return {i: (said.digest, said.seal) for i, said in self.regroup.seals.items()}
+        return {i: (said.digest, said.seal) for i, said in self.regroup.ends.of(number).items()}
 
     def next_round(self, round: int) -> None:
         """Note that a round begins."""

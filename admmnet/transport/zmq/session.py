@@ -21,7 +21,7 @@ from admmnet.transport.hosts.keys import Keys
 from admmnet.transport.hosts.network import Network
 from admmnet.transport.zmq import wire
 from admmnet.transport.zmq.linger import is_question
-from admmnet.transport.zmq.link_state import Link, difference, facts, link_id
+from admmnet.transport.zmq.link_state import Link, difference, link_id
 from admmnet.transport.zmq.mailbox import ROOM, Fate, Mailbox, topic_of
 from admmnet.transport.zmq.sockets import Deadlines, LineNews, Sockets
 from admmnet.transport.zmq.wire import NO_LINK, BadFrame, Excuse, Frame, Hello, Kind, as_json, content, decode, encode
@@ -82,7 +82,7 @@ class Session(ABC):
         self.waiting = Waiting()
         plain = json.loads(json.dumps(dict(settings)))
         self.nonce = secrets.token_hex(16)
-        self._greeting = Hello(self.nonce, "", False, facts(network), plain, begun, run)
+        self._greeting = Hello(self.nonce, "", False, network.digest, plain, begun, run)
         size, most = len(as_json(self._greeting)) + len(self.nonce), wire.MOST[Kind.HELLO]
         if size > most:
             raise RequestError(

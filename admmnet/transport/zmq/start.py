@@ -15,10 +15,10 @@ from typing import Any, NoReturn
 from msgspec.structs import replace
 
 from admmnet.errors import AdmmnetError, CheckFailed, RequestError, RunError
-from admmnet.identity.keys import statement, verify
+from admmnet.identity.keys import verify
 from admmnet.log import say
 from admmnet.transport.regroup import Regroup, Sent
-from admmnet.transport.starts import Certificate, Patience, Promise, Propose, Rules, Standing, Start
+from admmnet.transport.starts import Certificate, Patience, Promise, Propose, Rules, Standing, Start, scope_of
 from admmnet.transport.zmq.link_state import difference
 from admmnet.transport.zmq.session import PATIENCE, Session
 from admmnet.transport.zmq.wire import Frame, Hello, Kind
@@ -67,7 +67,7 @@ class Meeting(Session):
         self.regroup = self._machine(promise)
 
     def _machine(self, promise: Promise) -> Regroup:
-        scope = statement("scope", self._greeting.network, self.run)
+        scope = scope_of(self._greeting.network, self.run)
         patience, genesis = self._patience, None
         if self.run:
             everybody, edges = list(range(self.size)), [tuple(sorted(edge)) for edge in self.graph.edges]
@@ -132,7 +132,7 @@ class Meeting(Session):
             self.serve(self.deadlines.pulse)
             if self.overtaken is not None and self.overtaken():
                 self.end(Overtaken("the run has ended without this process"))
-            if self.regroup.named is not None and now > changed + self.deadlines.connect:
+            if self.regroup.ends.named is not None and now > changed + self.deadlines.connect:
                 self.fail(
                     RunError(
                         "the run has ended without this process: take over its end by `admmnet adopt`, with the folder "

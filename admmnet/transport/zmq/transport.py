@@ -78,11 +78,11 @@ class ZmqWorld:
             self.member.check()
             raise RunError(f"process {process} shares a value that is no JSON") from None
 
-    def abort(self, code: int) -> NoReturn:
+    def abort(self, code: int, reason: str | None = None) -> NoReturn:
         """End every process: the neighbours hear of it, tell theirs, and end with the same code."""
         sys.stdout.flush()
         sys.stderr.flush()
-        self.member.abort(code)
+        self.member.abort(code, reason)
         self.member.leave()
         sys.exit(code)
 
@@ -112,7 +112,7 @@ class ZmqTransport(Hosting):
         self._exchanges = self._collects = self._posts = 0
         self._open: deque[tuple[int, int, Matrix]] = deque()  # turn, round and own rows of posts that are on their way
         away = world.start.away if world.start is not None else {}
-        self.lost = {i: since for q, since in away.items() for i in self.layout.owners[q]}
+        self.away = {i: since for q, since in away.items() for i in self.layout.owners[q]}
         for i, j in self._crossing:
             if self._owner[j] not in self._member.links:
                 raise RequestError(
@@ -120,7 +120,7 @@ class ZmqTransport(Hosting):
                     f"{self._owner[j]}, which host them, have no link in the network file"
                 )
         whole = cache(partial(spanning_tree, graph))
-        self._sums = Sums(self._member, channel, self._sweep, whole, len(graph), self.lost)
+        self._sums = Sums(self._member, channel, self._sweep, whole, len(graph), self.away)
 
     def exchange(self, outgoing: Outgoing, round: int, words: Words | None = None) -> Inbox:
         """See ``Transport.exchange``."""
@@ -153,7 +153,7 @@ class ZmqTransport(Hosting):
         self._member.next_round(round)
         return self._sums.reduce(outgoing, trees, size)
 
-    def reject(self, agent: int, fault: str, *, everywhere: bool = False) -> None:
+    def reject(self, agent: int, fault: str) -> None:
         """See ``Transport.reject``: it ends the start."""
         self._member.lose(self._owner[agent], fault)
         self._member.check()
@@ -194,7 +194,7 @@ class ZmqTransport(Hosting):
                 continue
             if len(content) != 8 * width * len(owners[q]):
                 fault = f"it has sent {len(content)} bytes of rows, where others are {width} numbers wide"
-                self.reject(owners[q][0], fault, everywhere=True)
+                self.reject(owners[q][0], fault)
             everything[list(owners[q])] = numbers(content).reshape(-1, width)
         return everything
 

@@ -243,16 +243,18 @@ def song_sgd(data: Data, s: Settings, batch_rng: Rng, noise_rng: Rng) -> Steps:
     """(55), (56): yield w after each step."""
     X, y, kind, lam = data
     epsilon = np.broadcast_to(np.asarray(s.epsilon, dtype=float), len(X)).tolist()
-    n, w, t = len(X), [0.0] * len(X[0]), 0
-    order = batch_rng.permutation(n).tolist()
-    while order:
-        batch, order, t = order[: s.batch], order[s.batch :], t + 1
+    n, w = len(X), [0.0] * len(X[0])
+    drawn = batch_rng.permutation(n).tolist()
+    batches = []
+    for alpha in sorted(set(epsilon), reverse=True):
+        alike = [j for j in drawn if epsilon[j] == alpha]
+        batches += [alike[k : k + s.batch] for k in range(0, len(alike), s.batch)]
+    for t, batch in enumerate(batches, start=1):
         total = [0.0] * len(w)
         for j in batch:
             total = add(total, slope(kind, dot(X[j], w), y[j]), X[j])
-        least = min(epsilon[j] for j in batch)
-        if least < math.inf:
-            total = k_noise(total, least / 2.0, noise_rng)
+        if epsilon[batch[0]] < math.inf:
+            total = k_noise(total, epsilon[batch[0]] / 2.0, noise_rng)
         eta = s.scale * {"sqrt": t**-0.5, "inverse": 1.0 / (lam * t), "constant": 1.0}[s.schedule]
         w = [p - eta * (lam * p + q / len(batch)) for p, q in zip(w, total, strict=True)]
         norm = math.sqrt(dot(w, w))

@@ -1,0 +1,77 @@
+"""JSON files of a run folder beside summary.json, as typed values."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from admmnet.privacy.ledger.form import Digest, Round
+from admmnet.record.forms import NUMBER, FileForm, Whole
+from admmnet.transport.starts import Certificate
+
+Signature = Annotated[str, Meta(pattern="^[0-9a-f]{128}$", max_length=128)]
+
+
+class FileEntry(FileForm, frozen=True, kw_only=True):
+    """One file of a manifest."""
+
+    sha256: Digest
+    size: Whole
+
+
+class Manifest(FileForm, frozen=True, kw_only=True):
+    """manifest.json: size and sha256 of every file of a finished run folder."""
+
+    schema: Literal[3]
+    files: dict[str, FileEntry]
+
+
+class PartFile(FileForm, frozen=True, kw_only=True):
+    """part.json: the folder holds the ledger of one agent alone."""
+
+    agent: Whole
+    agents: Annotated[int, Meta(ge=1)]
+
+
+class Signed(FileForm, frozen=True, kw_only=True):
+    """signature.json: one signature over a whole folder."""
+
+    manifest: Digest
+    time: str
+    note: str
+    simulation: bool = False
+    """whether its signer knew that the run is a simulation"""
+    key: Digest
+    signature: Signature
+
+
+class Beginning(FileForm, frozen=True, kw_only=True):
+    """One start of a run, in receipts/identities.json."""
+
+    run: Digest
+    round: Round
+    source: Literal["network", "run"]
+    keepers: list[Whole]
+    keys: dict[Annotated[str, Meta(pattern=f"^({NUMBER})$")], Digest]
+    since: Round | None = None
+    """Rounds of the checkpoint from which a start with another first round went on."""
+
+
+class Identities(FileForm, frozen=True, kw_only=True):
+    """receipts/identities.json: the starts of a run, who keeps receipts, and keys."""
+
+    starts: list[Beginning]
+
+
+class Finish(FileForm, frozen=True, kw_only=True):
+    """finish.json: the end of a run whose agents have folders of their own, and who had its files on disk by then."""
+
+    run: Digest
+    rounds: Whole
+    digest: Digest
+    staged: dict[Annotated[str, Meta(pattern=f"^({NUMBER})$")], Signature]
+    network: str
+    """digest of the network file"""
+    start: Certificate | None = None
+    """what the members of the start called ``run`` have signed; absent where that is the first one"""

@@ -58,7 +58,7 @@ def graph_of(
 
 _OPEN = (
     "the encoding (columns, categories, bounds or labels) would be discovered from the private records, and the model "
-    "would show it: declare it in [data.schema], add --encode private, or accept it with --data-dependent"
+    "would show it: declare it in [data.schema], measure it with --encode private, or accept it with --data-dependent"
 )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-import resource
+import re
 import sys
 import time
 from pathlib import Path
@@ -176,7 +176,8 @@ def main(path: str, place: str) -> None:
         world.close()
         say("counts", world.counts)
     except AdmmnetError as error:
-        say("peak", 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+        (peak,) = re.findall(r"^VmHWM:\s+(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE)
+        say("peak", 1024 * int(peak))
         say("error", str(error))
         sys.exit(error.exit_code)
 

@@ -83,7 +83,9 @@ class Asker:
         self._rank, self._take, self._gap, self._again = rank, take, _AGAIN, time.monotonic() + _AGAIN
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._poller, self._sockets = zmq.Poller(), dict[zmq.Socket[bytes], int]()
-        self.silent = set[int]()  # once files were accepted: neighbours that have given none, which may need some
+        self.silent: set[int] | None = (
+            None  # once files were accepted: neighbours that have given none, which may need some
+        )
         for j in (j for j in network.neighbours(rank) if network.peers[j].address):
             peer, socket = network.peers[j], self._context.socket(zmq.REQ)
             socket.linger, socket.reconnect_ivl, socket.ipv6 = 1000, 500, "[" in peer.address

@@ -47,6 +47,9 @@ class Starts:
     def __init__(self, member: Membership, memory: Memory, folder: Path, asking: Callable[[], Asker | None]) -> None:
         self._member, self._memory, self._asking, self._cause = member, memory, asking, ""
         self._folder = folder
+        self.silent: set[int] | None = (
+            None  # neighbours that had no files yet, where this agent has finished by others'
+        )
 
     def next(self) -> tuple[ZmqWorld, Begun]:
         """Form the next start, and return its processes.
@@ -60,6 +63,7 @@ class Starts:
             start = self._member.meet(standing, fresh=fresh)
         finally:
             if asker is not None:
+                self.silent = asker.silent
                 asker.close()
         begun = self._memory.begun(start, self._member.graph.edges, facts, self._cause)
         begun.stage = self._member.stage

@@ -138,7 +138,9 @@ def agent(
                 sys.exit(error.exit_code)  # the starter hears why from its source
             raise
     member.close()
-    missing = {peer for peer in member.around if not member.links[peer].farewell}
+    missing = starts.silent  # who has given files to this agent needs none
+    if missing is None:
+        missing = {peer for peer in member.around if not member.links[peer].farewell}
     if parent is None and settings.linger and missing:
         give(network, number, keys, public_files(folder), missing, settings.linger)
     leave(summary)

@@ -82,7 +82,10 @@ class Asker:
     ) -> None:
         self._rank, self._take, self._gap, self._again = rank, take, _AGAIN, time.monotonic() + _AGAIN
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._poller, self._sockets = zmq.Poller(), list[zmq.Socket[bytes]]()
+        self._poller, self._sockets = zmq.Poller(), dict[zmq.Socket[bytes], int]()
+        self.silent: set[int] | None = (
+            None  # once files were accepted: neighbours that have given none, which may need some
+        )
         for j in (j for j in network.neighbours(rank) if network.peers[j].address):
             peer, socket = network.peers[j], self._context.socket(zmq.REQ)
             socket.linger, socket.reconnect_ivl, socket.ipv6 = 1000, 500, "[" in peer.address
@@ -93,7 +96,7 @@ class Asker:
                 socket.curve_serverkey = str(peer.public_key).encode()
             socket.connect(peer.address)
             self._poller.register(socket, zmq.POLLIN)
-            self._sockets.append(socket)
+            self._sockets[socket] = j
         self._say(_WANT)
 
     def _say(self, word: bytes) -> None:
@@ -115,6 +118,11 @@ class Asker:
             self._poller.unregister(giver)
             parts = giver.recv_multipart()
             if self._take(dict(zip([name.decode(errors="replace") for name in parts[::2]], parts[1::2], strict=False))):
+                until = time.monotonic() + _AGAIN
+                while self._poller.sockets and (left := until - time.monotonic()) > 0.0:
+                    for other, _ in self._poller.poll(int(1000 * left)):
+                        self._poller.unregister(other)
+                self.silent = {j for socket, j in self._sockets.items() if socket in self._poller}
                 self._say(_HAVE)
                 return True
         return False

@@ -67,9 +67,9 @@ def play(problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call
     def played(**settings: Any) -> Played:
         asked, folder = list[float](), tmp_path / str(len(list(tmp_path.iterdir())))
 
-        def solve(*question: Any) -> Solve:
-            asked.append(Solve(*question).m)
-            return Solve(*question)
+        def solve(*question: Any, **more: Any) -> Solve:
+            asked.append(Solve(*question, **more).m)
+            return Solve(*question, **more)
 
         network = {} if "topology_schedule" in settings else {"topology": "ring:5"}
         values: dict[str, Any] = {"seed": 4, "rounds": 8, "answer": "last"} | network | settings

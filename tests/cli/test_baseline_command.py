@@ -65,9 +65,9 @@ def test_records_have_pure_epsilons_of_their_own(tmp_path: Path, admmnet: Admmne
     assert any("'alpha' is taken to be public" in note for note in summary["notes"])
     admmnet.ok("ledger", "verify", tmp_path / "run")
     refused = {
-        ("song-sgd", *words, "--epsilon", "0.5"): "record_epsilon goes up to 1, and epsilon = 0.5 affords",
-        ("dp-sgd", *words, "--epsilon", "1"): "record_epsilon = 'alpha' goes with song-sgd, not dp-sgd",
-        ("song-sgd", *words[:-3], "b", "--epsilon", "1"): "it must be positive in every record",
+        ("song-sgd", *words, *own, "--epsilon", "0.5"): "record_epsilon goes up to 1, and epsilon = 0.5 affords",
+        ("dp-sgd", *words, *own, "--epsilon", "1"): "record_epsilon = 'alpha' goes with song-sgd, not dp-sgd",
+        ("song-sgd", *words, *own[:-3], "b", "--epsilon", "1"): "it must be positive in every record",
     }
     for asked, reason in refused.items():
         printed = admmnet("baseline", *asked, "-o", tmp_path / "no")

@@ -213,9 +213,8 @@ PROMISED = (*ASKED, "epsilon_proven")
 LIES: dict[str, Any] = {
     **dict.fromkeys(("masked", "private", "covered", "maskable"), False),
     "adaptive": True,
+    "by_record": True,
     "colluders": 0,
-    "attempts": 400,
-    "spare": 50,
     "forms": ("proven", "published"),
     "published": True,
     "largest": math.inf,

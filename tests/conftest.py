@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.command_runs import Admmnet
 from tests.people_runs import write_people
 from tests.real_sets import ENVIRONMENT
+
+
+NIGHTLY = "ADMMNET_NIGHTLY"
+LONG = Path(__file__).with_name("nightly.txt").read_text(encoding="utf-8").split("\n")[:-1]
+"""Long cases whose like every change tries: left to the night, where the variable is set (launch/nightly.sh)."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    long = {f"tests/{name}" for name in LONG}
+    for item in items:
+        if item.nodeid in long:
+            item.add_marker(pytest.mark.nightly)
+            if NIGHTLY not in os.environ:
+                item.add_marker(pytest.mark.skip(reason=f"long: set {NIGHTLY}=1"))
 
 
 @pytest.fixture(scope="session", autouse=True)

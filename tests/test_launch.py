@@ -163,20 +163,21 @@ def test_nightly_makes_all_papers_audits_and_kills_runs(site: Site, tmp_path: Pa
     for paper in papers:
         words = f"reproduce {paper} --quick --jobs 1 -o {out / paper}"
         assert (out / paper / "words").read_text().strip() == words
-    *times, audited, tables, large, checked, shown, attacked, edited, disturbed, killed = ended.out.splitlines()
+    *times, audited, tables, large, long, checked, shown, attacked, edited, disturbed, killed = ended.out.splitlines()
     assert times == (out / "times.txt").read_text().splitlines()
     assert [line.split()[0] for line in times] == papers
     attacks = " ".join(f"tests/attacks/test_{name}.py" for name in ("certificate", "messages", "whole_runs"))
     assert audited == f"10     : -m pytest tests/auditing {attacks}"
     assert tables == f"     : -m tests.benchmarks.audit -o {out / 'audits'} --confidence 0.999999 --times 0.2"
     assert large.startswith("     : -m pytest tests/privacy/")
+    assert long == "     : -m pytest tests -m nightly"
     assert checked == " all    : -m pytest tests/estimators/test_estimators.py"
     assert shown == " all    : -m pytest tests/processes/test_documented_commands.py"
     outside = " ".join(f"tests/attacks/test_{name}.py" for name in ("strangers", "floods", "liars"))
-    assert attacked == f"  10000 all  : -m pytest {outside} tests/processes/test_starts.py"
+    assert attacked == f"  10000 all  : -m pytest {outside} tests/processes/test_end.py tests/processes/test_starts.py"
     assert edited == "     5000: -m pytest tests/running/test_manifest.py"
     assert disturbed == "     : -m tests.benchmarks.soak 30"
-    assert killed == "    200 : -m pytest tests/processes/test_resume.py"
+    assert killed == "    200 : -m pytest tests/processes/test_resume.py tests/processes/test_starts.py"
     assert again.code == 2
     assert "is there already" in again.err
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -56,6 +57,7 @@ class Starts:
 
         Overtaken says that the run has ended, and that this folder has been finished by others' files, or by its own.
         """
+        gc.collect()  # frames of a start that has ended hold its arrays, in cycles
         standing, facts, fresh = self._memory.standing()
         asker = self._asking()
         self._member.overtaken = lambda: (asker is not None and asker.taken()) or self._finished()

@@ -57,7 +57,7 @@ def gossip(
     elif not quiet:
         _print(found, solved, f"{topology}, {rounds} rounds, epsilon {number(epsilon)}: mu in an agent's records")
         print(f"without noise: the observers solve for the values of {len(solved)} of {len(found)} other agents")
-        print(f"{count(trials)} trials in each world, {confidence:.4g} confidence of each bound")
+        print(f"{count(trials)} trials in each world, {number(confidence)} confidence of each bound")
     if worse := [one for one in found if not one.holds]:
         first = worse[0]
         raise CheckFailed(

@@ -164,7 +164,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
         holders = held(places.blocks[world.rank], data, sections.method, **how)
         return found, graph, places, data, holders, request, source
 
-    def facts(read: tuple[RunConfig, Graph, Layout, Records, Holders, DataSettings, Source | None]) -> dict[str, Any]:
+    def facts(read: tuple[Any, ...]) -> dict[str, Any]:
         deltas = deltas_in(config.account, read[4]) if config.delta == "auto" and config.budgeted else {}
         return {"machine": platform.node(), "deltas": pairs_of(deltas)} | told_of(read[4], read[3])
 

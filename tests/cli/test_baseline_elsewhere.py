@@ -126,8 +126,8 @@ def test_compare_of_baselines_alone(people: str, tmp_path: Path, admmnet: Admmne
     [
         (("--algorithms", "dp-scd,dp-sgd", "--topology", "ring:5"), "there is no network"),
         (("--algorithms", "pp-admm", "--batch", "5"), "but with dp-scd"),
-        (("--algorithms", "pp-admm,dp-scd", "--loss", "hinge"), "pp-admm at epsilon 8: loss = 'hinge'"),
-        (("--algorithms", "pp-admm,dp-scd", "--tune", "pp-admm.batch=5"), "batch = 5 does not go with"),
+        (("--algorithms", "pp-admm", "--loss", "hinge"), "pp-admm at epsilon 8: loss = 'hinge'"),
+        (("--algorithms", "pp-admm", "--tune", "pp-admm.batch=5"), "batch = 5 does not go with"),
         (("--algorithms", "sgd:proven"), "sgd has no privacy"),
         (("--algorithms", "dp-scd", "--tune", "batch=10:1000"), "batch = 1000 is not allowed"),
     ],

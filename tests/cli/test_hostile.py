@@ -120,7 +120,7 @@ RUNS: list[tuple[str, str]] = [
     ("--seed -1", "seed = -1 is not allowed"),
     ("--algorithm ipp-admm --gate-share 1", "gate_share = 1.0 is not allowed"),
     ("--no-such-flag 3", "--no-such-flag"),
-    ("--epsilom 3", "Did you mean '--epsilon'"),
+    ("--epsilom 3", "Did you mean one of: '--epsilon', "),
     ("--algorithm ip-admm", "did you mean ipp-admm?"),
     ("--loss logistics", "did you mean logistic?"),
     ("--epsilon", "--epsilon"),

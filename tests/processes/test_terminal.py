@@ -125,6 +125,6 @@ def test_a_run_that_goes_on_knows_its_own_pace(capsys: pytest.CaptureFixture[str
     bar._due, bar._begin = 0.0, bar._begin - 4.0
     bar.round(RoundEvent(96, 100, None, None, {0: 0.5, 1: 0.25}, {}, ()))
     assert capsys.readouterr().err.splitlines() == [
-        "round 95 of 100: test error 25.00%, 1 agent lost, 20 s so far, about 1 min 40 s left",
+        "round 95 of 100: test error 25.00%, 1 agent away, 20 s so far, about 1 min 40 s left",
         "round 97 of 100: epsilon 0.5 spent, 24 s so far, about 24 s left",
     ]

@@ -29,7 +29,7 @@ class World:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ((None,), "nobody who is there has"),
+        ((None,), "no agent that is there has"),
         ((True, None), "does not say how long"),
         ((True, {"metrics.csv": "1"}), "does not say how long"),
         ((True, {"metrics.csv": LONGEST + 1}), f"each at most {LONGEST} bytes"),

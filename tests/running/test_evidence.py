@@ -282,7 +282,7 @@ def test_a_summary_is_held_against_the_ledgers_in_other_folders(
     others, verify = (parts[0], parts[2]), ("ledger", "verify", parts[1])
     said = admmnet(*verify, "--against", *others)
     assert admmnet(*verify, *(word for other in others for word in ("--against", other))) == said
-    assert "goes behind --against" in admmnet.refused(*verify, *others)
+    assert "name folders to compare with behind --against" in admmnet.refused(*verify, *others)
     assert said.code == (1 if fault else 0), said.err
     assert (f"{parts[1] / 'summary.json'}: {fault}" if fault else "1 ledger, ") in said.err + said.out
     assert "is the folder itself" in admmnet.refused(*verify, "--against", parts[1])

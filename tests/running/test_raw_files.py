@@ -71,7 +71,7 @@ def test_few_records_stay_on_public_curves_and_the_run_says_why() -> None:
 def test_where_auto_was_not_tried_the_schema_must_say_all() -> None:
     data = people(Path("mine.csv"), 100)
     for how in ({"algorithm": "r-admm"}, {"encode": "declared"}):
-        with pytest.raises(RequestError, match="measured with --encode private"):
+        with pytest.raises(RequestError, match="measure it with --encode private"):
             go(data, no_test=True, no_account=True, **how)
 
 

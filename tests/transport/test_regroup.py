@@ -389,7 +389,7 @@ def test_words_that_nobody_can_have_said() -> None:
     here = Here(1, number + 1, "1", [0, 2], last)
     data = signed(here, crew.rules)
     for wrong, told in [
-        (data[:64] + data[64:].replace(b'"number":', b'"number": '), "written in another way"),
+        (data[:64] + data[64:].replace(b'"number":', b'"number": '), "spelt in another way"),
         (data[:64] + b"{}", "is not written as"),
         (data[:64] + written(replace(here, nonce="2")), "not signed by it"),
         (signed(replace(here, last=replace(last, agrees=last.agrees[:2])), crew.rules), "have not signed"),

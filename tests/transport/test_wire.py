@@ -61,8 +61,10 @@ def frames(draw: st.DrawFn) -> Frame:
         payload = payload_of(draw(doubles))
     elif kind in WITH_INTEGERS:
         payload = payload_of_integers(draw(whole_numbers))
+    elif kind in EMPTY:
+        payload = b""
     else:
-        payload = b"" if kind in EMPTY else as_json(draw(json_values))
+        payload = draw(st.binary(max_size=32)) if kind in (Kind.WORD, Kind.START) else as_json(draw(json_values))
     return Frame(
         kind,
         link=draw(st.binary(min_size=16, max_size=16)),

@@ -187,6 +187,8 @@ class Doorkeeper:
             self._poller.unregister(monitor)
             del self._lines[monitor]
             monitor.close(0)
+            if process < 0:
+                self._tell.send(b"%d -1 -1" % event)
         if process >= 0:
             self._has_dialled(process, event, line)
         elif event == zmq.EVENT_ACCEPT_FAILED:  # from an address that no neighbour has

@@ -322,6 +322,8 @@ class Sockets:
         pause = _milliseconds(linger) if linger > 0 else 0
         self.door.rest(linger)
         leaving = {process for process in self._dealers if self._lines[process].dialled} - hopeless
+        if any(lines.use for process, lines in self._lines.items() if process not in hopeless):
+            leaving.add(-1)  # the last words of lines that neighbours have dialled
         for process, socket in self._dealers.items():
             socket.close(pause if process in leaving else 0)
         if self._router is not None:
@@ -330,8 +332,9 @@ class Sockets:
         while leaving and (left := until - time.monotonic()) > 0:
             self.door.news.poll(_milliseconds(left))
             for event, process, _ in self.door.happened():
-                if process in leaving and event in (zmq.EVENT_DISCONNECTED, zmq.EVENT_MONITOR_STOPPED):
-                    cut |= event == zmq.EVENT_DISCONNECTED
+                gone = event == zmq.EVENT_DISCONNECTED and process >= 0
+                if process in leaving and (gone or event == zmq.EVENT_MONITOR_STOPPED):
+                    cut |= gone
                     leaving.discard(process)
         self.door.news.close(0)
         # which waits for lines that were cut as long as for others

@@ -12,7 +12,6 @@ from tests.command_runs import Admmnet
 from tests.people_runs import write_people
 from tests.real_sets import ENVIRONMENT
 
-
 NIGHTLY = "ADMMNET_NIGHTLY"
 LONG = Path(__file__).with_name("nightly.txt").read_text(encoding="utf-8").split("\n")[:-1]
 """Long cases whose like every change tries: left to the night, where the variable is set (launch/nightly.sh)."""

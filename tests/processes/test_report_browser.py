@@ -87,7 +87,9 @@ def test_what_it_is_tested_for_would_be_seen(chromium: Browser, pages: dict[str,
 
 def settled(chromium: Browser) -> None:
     """Wait until the page has been laid out and drawn twice."""
-    chromium.run("new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => go(1)))))")
+    chromium.run(
+        "new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => go(1)))))"
+    )
 
 
 def column(chromium: Browser, title: str) -> list[str]:

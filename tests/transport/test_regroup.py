@@ -390,12 +390,12 @@ def test_words_that_nobody_can_have_said() -> None:
     data = signed(here, crew.rules)
     for wrong, told in [
         (data[:64] + data[64:].replace(b'"number":', b'"number": '), "spelt in another way"),
-        (data[:64] + b"{}", "is not written as"),
+        (data[:64] + b"{}", "has another form than"),
         (data[:64] + written(replace(here, nonce="2")), "not signed by it"),
         (signed(replace(here, last=replace(last, agrees=last.agrees[:2])), crew.rules), "have not signed"),
         (signed(replace(here, last=replace(last, agrees=last.agrees[:2] * 2)), crew.rules), "have not signed"),
         (signed(replace(here, last=replace(last, agrees=last.agrees * 2)), crew.rules), "have not signed"),
-        (signed(replace(here, signed=[Signed(k, [], []) for k in range(5)]), crew.rules), "is not written as"),
+        (signed(replace(here, signed=[Signed(k, [], []) for k in range(5)]), crew.rules), "has another form than"),
         (signature(3, b"") + written(replace(here, agent=3)), "no agent 3"),
         (signed(Dispute(1, number, 1), crew.rules), "disputes an edge to agent 1, which there is not"),
     ]:

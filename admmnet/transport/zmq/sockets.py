@@ -229,7 +229,7 @@ class Sockets:
             self._poller.unregister(socket)
             with suppress(ValueError):
                 self._readable.remove(socket)
-            socket.close(_milliseconds(self._deadlines.shutdown))
+            socket.close(0)  # a line that is cut while words of it wait ends the process, see `Doorkeeper.rest`
 
     def heard(self, process: int, *, anew: bool = False) -> None:
         """Answer a neighbour where the last message of its came from, if it has dialled that line, and ``anew``."""

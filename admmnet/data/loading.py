@@ -99,7 +99,8 @@ def _alphas(source: Source, rows: Rows, name: str) -> Vector:
     with about(source.file):
         column = source.column(name)
     try:
-        values = np.array([source.schema.spelling.number(text) for text in column.levels])[column.codes[rows]]
+        used, place = np.unique(column.codes[rows], return_inverse=True)
+        values = np.array([source.schema.spelling.number(column.levels[code]) for code in used])[place]
     except ValueError as error:
         raise RequestError(f"record_epsilon = {name!r}: {error}: give a positive number in every record") from None
     if not (values > 0.0).all():

@@ -144,8 +144,9 @@ class Measurement:
     free: ClassVar[str] = ""
     """Vector on which no cost depends, and all that ``within`` changes: all else being equal, members are one part."""
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, **more: Any) -> None:
         """Rows of a base say nothing of what a class tells single members: it gets the form that asks one by one."""
+        super().__init_subclass__(**more)
         for rows, one in _BY_ROWS.items():
             told, alone = ([kind for kind in cls.__mro__ if name in vars(kind)] for name in (rows, one))
             if told and alone and not issubclass(told[0], alone[0]):

@@ -36,6 +36,8 @@ def _faults(path: Path, summary: Summary, accounts: Mapping[str, VerifiedLedger]
         entry = entries[agent]
         if agent in away and name in listed:
             yield f"agent {agent}: takes no part in the last start, but its ledger is listed"
+        elif agent in away and account.finished and summary.starts[-1].round < summary.rounds - 1:
+            yield f"agent {agent}: takes no part in the last start, but its ledger ends whole"
         elif name in listed:
             yield from _entry_faults(account, entry, releases.get(agent))
             last = account.last

@@ -93,6 +93,8 @@ def told(run: Run) -> NetworkFigures | None:
     network = network_of(run)
     if isinstance(network, str) or network.affords(SECONDS) < (size := len(network.graph)):
         return None
+    if network.transport == "local" and run.summary is not None and run.summary.mode == "private":
+        return None  # agents of one process have one memory
     found = find(network, 1)
     whole, worst = extremes(found.learned), max(found.learned, key=lambda one: one.epsilon)
     return NetworkFigures(

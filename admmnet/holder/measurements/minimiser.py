@@ -120,7 +120,7 @@ class PerturbedMinimiser(Measurement):
 
     def within(self, known: Known) -> Self:
         """Hold the linear term to the public radius."""
-        return replace(self, linear=self.held_rows(known, self.linear[None])[0])
+        return replace(self, linear=PerturbedMinimiser.held_rows(self, known, self.linear[None])[0])
 
     def cost(self, known: Known) -> Cost:
         """Objective perturbation and the noise that hides an inexact solve; or output perturbation."""

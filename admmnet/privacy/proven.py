@@ -35,7 +35,7 @@ class EventCost(NamedTuple):
     curve: Vector
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)  # an entry has 5 kB
 def cost(event: Event) -> EventCost:
     """Proven cost of one event, infinite for an unprotected release; its curve is read-only."""
     match event:

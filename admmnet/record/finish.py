@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +24,8 @@ from admmnet.record.manifest import MANIFEST, make_manifest
 from admmnet.transport.starts import Certificate, Certificates, Rules, Staged, scope_of
 from admmnet.types import Matrix
 
+_UNREADABLE = (OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError)
+"""Of an archive that somebody else has made: RuntimeError where it is encrypted, or packed in another way."""
 FINISH = "finish.json"
 DRAFTS = f"{STARTS}/end"
 PUBLIC = ("model.npz", "noise.npy", "encoding.json", "whitening.npy", "metrics.csv", SUMMARY, FINISH)
@@ -103,8 +106,10 @@ def theta_of(files: Mapping[str, bytes], where: object) -> Matrix:
     try:
         with np.load(io.BytesIO(files.get("model.npz", b"")), allow_pickle=False) as model:
             theta: Matrix = model["theta"]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except (*_UNREADABLE, zipfile.BadZipFile, zlib.error) as error:
         raise CheckFailed(f"{where}/model.npz: cannot be read: {error}") from None
+    if theta.dtype != np.float64 or theta.ndim < 2:
+        raise CheckFailed(f"{where}/model.npz: theta is no array of float64 with a row for each agent")
     return theta
 
 

@@ -11,7 +11,7 @@ from admmnet.evidence.members import agree
 from admmnet.evidence.receipts import note_start, start_keys
 from admmnet.forms import decode
 from admmnet.record.finish import FINISH, PUBLIC, adopt, digest_of_end, drafts_of, finish_of, quorum, signers, theta_of
-from admmnet.record.folder import SUMMARY
+from admmnet.record.folder import SUMMARY, ledger_name, sha256
 from admmnet.record.forms import Summary
 from admmnet.running.closing import agreed_end
 from admmnet.transport import World
@@ -44,8 +44,10 @@ def finish(world: World, folder: Path) -> Summary:
     files = _shared(world, having[0], mine)
     if not _is(files, digest):
         raise _wrong(having[0], "gives other last files than those that were signed")
+    summary = decode(Summary, files[SUMMARY], indent=2)
+    _check_own(folder, ledger_name(world.rank, world.size), summary, digest, having[0])
     owners = [(i,) for i in range(world.size)]
-    members, summary = agree(world, owners), decode(Summary, files[SUMMARY], indent=2)
+    members = agree(world, owners)
     note_start(folder, members)
     finished = agreed_end(world, members, digest, summary)
     adopt(folder, {**files, FINISH: finished}, start_keys(folder), f"agent {having[0]}'s files")
@@ -69,6 +71,17 @@ def finish_own(folder: Path, network: Network, ends: Ends, last: Certificate | N
             adopt(folder, {**files, FINISH: finished}, known, "its own last files")
             return True
     return False
+
+
+def _check_own(folder: Path, name: str, summary: Summary, digest: str, giver: int) -> None:
+    """Refuse to sign an end that does not know this agent's ledger as it is, or another one than it has files of."""
+    said, ledger, own = summary.ledgers.get(name), folder / name, drafts_of(folder)
+    if said is None:
+        raise StartEnded("the last files are of a start without this agent, which takes them once most have signed")
+    if not ledger.exists() or sha256(ledger) != said:
+        raise _wrong(giver, "gives last files that do not know the ledger of this agent as it is")
+    if own and not _is(own, digest) and decode(Summary, own[SUMMARY], indent=2).ledgers.get(name) == said:
+        raise _wrong(giver, "gives other last files than those of this agent, of the same ledger")
 
 
 def _is(files: dict[str, bytes], digest: str) -> bool:

@@ -96,7 +96,7 @@ class Regroup:
         self._signed: list[Signed] = []
         self._known = Certificates(rules, genuine)
         self._later: dict[tuple[object, ...], Sent] = {}  # words of numbers above
-        self._raised = Counter[int]()
+        self._raised, self._flaps = Counter[int](), Counter[int]()  # numbers for an agent's word, for a line
         self.asking: set[int] = set()
         self._out: list[Sent] = []
         self._clear()
@@ -124,7 +124,7 @@ class Regroup:
         """Leave a start, or come new, and take part in forming the next one."""
         self._standing, self.over, self.regrouping = standing, None, True
         self._lacks = {} if standing.ended is None else dict(standing.ended.lacks)
-        self._waited, self._raised = 0, Counter()
+        self._waited, self._raised, self._flaps = 0, Counter(), Counter()
         self.ends.begin()
         self._next()
         return self._sent()
@@ -267,7 +267,9 @@ class Regroup:
             self._next()
             return
         proposed = any(isinstance(said, Propose) for said in self._said.values())
-        if not proposed and self._since >= TURN and self.live != set(self._here.live):
+        moved = self.live ^ set(self._here.live)
+        if not proposed and self._since >= TURN and any(self._flaps[j] < TURN for j in moved):
+            self._flaps.update(moved)  # a line that comes and goes keeps nobody from a start
             self._next()
             return
         here = self._words().here

@@ -20,6 +20,8 @@ _LOOK = 0.2
 """Seconds between two tries to listen, and after which keys may open lines again."""
 _AGAIN = 1.0
 """Seconds after which a question is asked again, the first time."""
+_LONGEST = 15.0
+"""Seconds after which it is asked again at the latest."""
 _HAVE, _WANT = b"have", b"want"
 
 
@@ -111,7 +113,7 @@ class Asker:
         an answer may take its time.
         """
         if self._poller.sockets and time.monotonic() > self._again:
-            self._gap *= 2
+            self._gap = min(2 * self._gap, _LONGEST)
             self._again += self._gap
             self._say(_WANT)
         for giver, _ in self._poller.poll(0) if self._poller.sockets else ():

@@ -28,7 +28,7 @@ from admmnet.transport.zmq.door import UNREAD, Doorkeeper
 from admmnet.transport.zmq.wire import LIMIT
 
 QUEUE = 200_000
-"""Frames that may wait in a socket. A full queue would stop the heartbeats of the senders' lines."""
+"""Frames that may wait in a socket without CURVE, where the door's count of bytes bounds too little."""
 PART = 2**16
 """Bytes of a message that travel in one piece."""
 BUSY = 1.0
@@ -163,7 +163,9 @@ class Sockets:
     def _socket(self, kind: int, address: str) -> zmq.Socket[bytes]:
         socket = self._context.socket(kind)
         socket.linger = 0
-        socket.sndhwm, socket.rcvhwm = 0, QUEUE  # never blocks; what waits is bounded by what a round sends
+        # never blocks; what waits is bounded by what a round sends, and by the door: ZeroMQ 4.3.5 ends the process
+        # where a line is cut whose queue is full
+        socket.sndhwm, socket.rcvhwm = 0, QUEUE if self._keys is None else 0
         socket.maxmsgsize = PART + _SEAL
         socket.heartbeat_ivl = _milliseconds(self._deadlines.beat)
         socket.heartbeat_timeout = _milliseconds(self._deadlines.answer)

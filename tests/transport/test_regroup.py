@@ -464,3 +464,27 @@ def test_who_was_away_follows_to_numbers_that_a_liar_has_taken_the_others_to() -
     crew.begin(2, whom=[1])
     crew.pulses(60)
     assert crew.start(1).members == [0, 1, 2]
+
+
+@pytest.mark.parametrize("every", [1, 2])
+@pytest.mark.parametrize("speaks", [False, True])
+def test_a_liar_whose_lines_come_and_go_keeps_nobody_from_a_start(speaks: bool, every: int) -> None:
+    """Agent 3 of a ring cuts its lines and has them back, and says of every number that it has none."""
+    crew = Crew(Graph(4, [(0, 1), (1, 2), (2, 3), (0, 3)]))
+    crew.cut = {(3, j) for j in range(3)}  # its own machine says nothing
+    last, said = crew.machines[0].promise.last, set[tuple[int, int]]()
+    for i in range(3):
+        crew.begin(i, *(("down",) if i != 1 else ()), **({"whom": [3]} if i != 1 else {}))
+    for pulse in range(1, 30):
+        for j in (0, 2):
+            if pulse % every == 0:
+                crew.put(j, crew.machines[j].line(3, up=pulse // every % 2 == 0))
+            for number in {crew.machines[k].number for k in range(3)} if speaks else ():
+                if (number, j) not in said:
+                    said.add((number, j))
+                    word = signed(Here(3, number, f"x{number}", [], last), crew.rules)
+                    crew.put(j, crew.machines[j].hear(word, 3))
+        for i in range(3):
+            crew.put(i, crew.machines[i].pulse())
+    assert not any(crew.machines[i].regrouping for i in range(3))
+    assert crew.start(0).members == [0, 1, 2]

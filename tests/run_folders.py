@@ -54,7 +54,11 @@ def with_away(source: Path, folder: Path, *, agent: int, round: int) -> Path:
     summary = summary_of(folder)
     del summary["ledgers"][name]
     told = ("agent", "records", "degree", "releases", "test_error")
-    entry = {key: value if key in told else None for key, value in summary["per_agent"][agent].items()}
+    entry = {
+        key: value if key in told else None
+        for key, value in summary["per_agent"][agent].items()
+        if key not in ("asked", "yes", "silent")
+    }
     summary["per_agent"][agent] = entry
     others = [i for i in range(summary["agents"]) if i != agent]
     starts = zip((0, 1), ([*range(summary["agents"])], others), (0, round), ("", "agent gone"), strict=True)

@@ -48,9 +48,8 @@ class Starts:
     def __init__(self, member: Membership, memory: Memory, folder: Path, asking: Callable[[], Asker | None]) -> None:
         self._member, self._memory, self._asking, self._cause = member, memory, asking, ""
         self._folder = folder
-        self.silent: set[int] | None = (
-            None  # neighbours that had no files yet, where this agent has finished by others'
-        )
+        # neighbours that had no files yet, where this agent has finished by others'
+        self.silent: set[int] | None = None
 
     def next(self) -> tuple[ZmqWorld, Begun]:
         """Form the next start, and return its processes.

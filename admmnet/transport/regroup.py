@@ -274,8 +274,11 @@ class Regroup:
             return
         here = self._words().here
         if len(here) == len(self.rules.graph) or self._waited >= self.patience.regroup or proposed:
+            choice = self._words().choose(self.me, self.number)
+            if not proposed and self._since <= TURN + 1 and not self._is_whole(choice):
+                return  # a line may stand at one of its ends by now; nobody's turn has come
             self._turns += 1
-            self._propose(sorted(here, key=lambda i: (i - self.number) % len(self.rules.graph)))
+            self._propose(sorted(here, key=lambda i: (i - self.number) % len(self.rules.graph)), choice)
             if self.regrouping and self._turns > TURN * len(here) + SLACK and self._another_helps():
                 self._next()
         if self.regrouping and self._waited >= self.patience.give_up:
@@ -288,17 +291,19 @@ class Regroup:
         choice = self._words().choose(self.me, self.number)
         return choice is not None and self.me in choice.members
 
-    def _propose(self, order: list[int]) -> None:
+    def _propose(self, order: list[int], choice: Propose | None) -> None:
         waits = self._waited >= self.patience.regroup or len(order) == len(self.rules.graph)
         if self.promise.agreed or not waits or self.me not in order[: (self._turns - 1) // TURN + 1]:
             return
-        choice = self._words().choose(self.me, self.number)
-        if choice is not None and self.me in choice.members and (self._since > TURN + 1 or self._is_whole(choice)):
+        if choice is not None and self.me in choice.members:
             self._say(choice)
 
-    def _is_whole(self, choice: Propose) -> bool:
-        """Whether all lines are in a start that are not struck out; another may stand at one of its ends by now."""
-        return choice.edges == [edge for edge in self.rules.graph.edges if not self._words().out(edge)]
+    def _is_whole(self, choice: Propose | None) -> bool:
+        """Whether all lines are in a start between agents that are there, but for those that are struck out."""
+        words = self._words()
+        there = {i for i in words.here if not words.out((i, i))}
+        lines = [(i, j) for i, j in self.rules.graph.edges if {i, j} <= there and not words.out((i, j))]
+        return choice is not None and choice.edges == lines
 
     def _look(self) -> None:
         """Sign a proposal that can be signed, and begin a start that all its members have signed."""

@@ -17,6 +17,7 @@ from admmnet.files import write_whole
 from admmnet.forms import decode, encode, read_form
 from admmnet.graph.simple import Graph
 from admmnet.identity.keys import statement, verify
+from admmnet.methods.aggregate import mean_of
 from admmnet.record.file_forms import Finish, PartFile
 from admmnet.record.folder import PART, STARTS, SUMMARY, sha256
 from admmnet.record.forms import Summary
@@ -102,14 +103,19 @@ def check_end(files: Mapping[str, bytes], keys: Mapping[str, Mapping[int, str]],
 
 
 def theta_of(files: Mapping[str, bytes], where: object) -> Matrix:
-    """Models among last files; CheckFailed if they cannot be read."""
+    """Models among last files; CheckFailed if they cannot be read, or their mean is another one."""
     try:
         with np.load(io.BytesIO(files.get("model.npz", b"")), allow_pickle=False) as model:
             theta: Matrix = model["theta"]
+            consensus = model["consensus"]
     except (*_UNREADABLE, zipfile.BadZipFile, zlib.error) as error:
         raise CheckFailed(f"{where}/model.npz: cannot be read: {error}") from None
     if theta.dtype != np.float64 or theta.ndim < 2:
         raise CheckFailed(f"{where}/model.npz: theta is no array of float64 with a row for each agent")
+    rules = ("mean", "screened") if theta.ndim == 2 else ("mean",)
+    means = [mean_of(theta, rule) for rule in rules]
+    if not any(consensus.shape == mean.shape and np.allclose(consensus, mean, 1e-9, equal_nan=True) for mean in means):
+        raise CheckFailed(f"{where}/model.npz: consensus is no mean of the models")
     return theta
 
 

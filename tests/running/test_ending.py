@@ -13,7 +13,7 @@ import pytest
 
 from admmnet.errors import CheckFailed, StartEnded
 from admmnet.record.finish import theta_of
-from admmnet.record.folder import sha256
+from admmnet.record.folder import model_bytes, sha256
 from admmnet.running.ending import LONGEST, _check_own, finish
 from admmnet.transport import Begun
 
@@ -69,7 +69,20 @@ def test_an_agent_signs_no_end_that_does_not_know_its_ledger(said: str, tmp_path
 @pytest.mark.parametrize("content", [b"", b"PK", np.array(["a"]), np.ones((2, 3), np.float32), np.ones(3)], ids=str)
 def test_models_that_are_none_are_refused_in_one_way(content: Any) -> None:
     data = io.BytesIO()
-    np.savez(data, theta=content)
+    np.savez(data, theta=content, consensus=np.ones(3))
     model = content if isinstance(content, bytes) else data.getvalue()
     with pytest.raises(CheckFailed, match=r"model.npz"):
         theta_of({"model.npz": model}, "somewhere")
+
+
+@pytest.mark.parametrize("screened", [False, True])
+def test_the_average_beside_the_models_is_theirs(screened: bool) -> None:
+    """The agents sign the models alone, and predictions are made with the average."""
+    theta = np.random.default_rng(0).standard_normal((6, 30))
+    theta[5] += 1e3
+    data = model_bytes(theta, ["x"] * 30, aggregate="screened" if screened else "mean")
+    assert theta_of({"model.npz": data}, "somewhere").tobytes() == theta.tobytes()
+    other = io.BytesIO()
+    np.savez(other, theta=theta, consensus=np.full(30, 7.0))
+    with pytest.raises(CheckFailed, match="consensus is no mean of the models"):
+        theta_of({"model.npz": other.getvalue()}, "somewhere")

@@ -68,6 +68,7 @@ ACCOUNT = "--account DIR (which adds up what all runs on these records spend) or
         ({"no_account": True, "test_fraction": 0.2}, ["it cannot have --test-fraction", f"it needs {FILE}"]),
         (PRIVATE | {"split": "dirichlet:1"}, ["it cannot have --split dirichlet:1"]),
         (PRIVATE | {"split": "by-column:a", "data_dependent": True}, ["it cannot have --split by-column:a"]),
+        (PRIVATE | {"algorithm": "song-sgd", "record_epsilon": "a"}, ["it cannot have --record-epsilon a"]),
         ({"algorithm": "admm"}, ["admm has no privacy", FILE, "--no-account"]),
         (PRIVATE | {"algorithm": "sgd"}, ["sgd has no privacy"]),
         ({"no_test": True, "algorithm": "dp-sgd"}, [f"it needs {ACCOUNT}"]),

@@ -163,6 +163,21 @@ def test_rows_of_a_base_say_nothing_of_what_is_derived(monkeypatch: pytest.Monke
     assert [bits(told) for told in BlockDoor(asks.doors).answer(own, 0)] == wanted
 
 
+class Halved(PerturbedMinimiser):
+    """Is held to its bounds as its base, and then to half of its linear term."""
+
+    def within(self, known: Known) -> Self:
+        held = super().within(known)
+        return held.placed(0.5 * held.linear)
+
+
+def test_a_derived_class_may_go_on_from_the_bounds_of_its_base() -> None:
+    base = ASKED["output"]
+    known = Block(base, [9], refuses=None).doors[0]._known_for(base)
+    (row,) = Halved(**vars(base)).held_rows(known, base.linear[None])
+    np.testing.assert_array_equal(row, 0.5 * base.within(known).linear)
+
+
 def test_rows_of_a_base_are_no_sums_of_what_is_derived(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("admmnet.holder.block_door.KINDS", {GradientSum, TwiceTheSum})
     base, found = ASKED["gradient sum"], []

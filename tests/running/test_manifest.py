@@ -151,7 +151,15 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         lambda s: s.update(starts=[WITHOUT], transport="zmq"),
         "agent 2: takes no part in the last start, but its ledger is listed",
     ),
+    "away, whole": (
+        lambda s: s.update(starts=[WITHOUT], transport="zmq", ledgers=without(s["ledgers"], "ledger/agent-002.jsonl")),
+        "agent 2: takes no part in the last start, but its ledger ends whole",
+    ),
 }
+
+
+def without(values: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if key != name}
 
 
 @pytest.mark.parametrize("name", CHANGES)

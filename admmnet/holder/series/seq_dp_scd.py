@@ -66,7 +66,7 @@ class SequentialSteps(DualSeries):
 
     @property
     def unit_rows(self) -> bool:
-        """For the bound of docs/methods.md."""
+        """For the bound of docs/proofs.md, Lemma 2."""
         return self.bound == "contraction"
 
     def check(self, known: Known) -> None:

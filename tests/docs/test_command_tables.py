@@ -42,7 +42,7 @@ def shown(own: Setting) -> str:
 
 def meaning(own: Setting) -> str:
     """What its help says, whose it is, and the range of a number."""
-    names = [name for name, _ in owners_of(own.name)]
+    names = [name for name, _ in owners_of(own.name) if name in METHODS.own]  # another test may have loaded more
     named = not names or len(names) > FEW or any(name in own.about.help for name in names)
     whose = "" if named else f"of {', '.join(f'`{name}`' for name in names)}: "
     numbers = own.base in (int, float) and own.about.within != "(-inf, inf)"

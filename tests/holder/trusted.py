@@ -8,57 +8,23 @@ import tokenize
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PLACES = {
-    "the door, holders, measurements": ["holder/*.py", "holder/measurements/*.py"],
-    "masks of sums": ["masking/*.py", "running/attempts.py"],
-    "series of the single-site methods": ["holder/series/*.py"],
-    "solvers and their certificates": [
-        *(
-            f"solvers/{name}.py"
-            for name in ("certificate", "newton", "wide", "accurate", "radius", "ball_query", "batch")
-        ),
-        "solvers/blocks/*.py",
-    ],
-    "losses and randomness": ["solvers/losses.py", "solvers/softmax.py", "solvers/tabled.py", "rng.py"],
-    "events, costs, ledger": [
-        "forms.py",
-        *(
-            f"privacy/{name}.py"
-            for name in (
-                *(
-                    "events",
-                    "mechanisms",
-                    "proven",
-                    "published",
-                    "subsampled",
-                    "conversion",
-                    "budget",
-                    "discrete",
-                    "contract",
-                    "filters",
-                ),
-                *(f"ledger/{part}" for part in ("lines", "form", "file", "lock", "account", "audit", "checks")),
-            )
-        ),
-    ],
-    "wiring: mode, holders, order of a round, resume": [
-        "config/modes.py",
-        *(
-            f"running/{name}.py"
-            for name in (
-                "loading",
-                "plan",
-                "contract",
-                "node",
-                "together",
-                "entrance",
-                "loop",
-                "rounds",
-                "checkpoint/state",
-            )
-        ),
-    ],
+FREE = {f"holder/series/{name}.py" for name in ("sdca", "plain_kernels", "magnitude")}
+"""Steps of methods whose cost is `Unprotected` whatever they do, and functions of numbers that have noise already."""
+FOLDERS = {
+    ".": "forms rng",
+    "config": "modes",
+    "holder": "*",
+    "holder/measurements": "*",
+    "holder/series": "*",
+    "masking": "*",
+    "privacy": "budget contract conversion discrete events filters mechanisms proven published subsampled",
+    "privacy/ledger": "account audit checks file form lines lock",
+    "running": "attempts contract entrance loading loop node plan rounds together",
+    "running/checkpoint": "state",
+    "solvers": "accurate ball_query batch certificate losses newton radius softmax tabled wide",
+    "solvers/blocks": "*",
 }
+"""The files that are trusted, by folder of the package."""
 _SPACE = {getattr(tokenize, name) for name in ("COMMENT", "NL", "NEWLINE", "INDENT", "DEDENT", "ENDMARKER")}
 
 
@@ -77,29 +43,32 @@ def code_lines(text: str) -> int:
     return len(lines - strings)
 
 
-FREE = {f"holder/series/{name}.py" for name in ("sdca", "plain_kernels", "magnitude")}
-"""Steps of methods whose cost is `Unprotected` whatever they do, and functions of numbers that have noise already."""
-
-
 def counted() -> dict[str, dict[str, int]]:
-    """Place to file to lines; files without code are left out."""
+    """Folder to file to lines; files without code are left out."""
+    package = ROOT / "admmnet"
     found: dict[str, dict[str, int]] = {}
-    for place, patterns in PLACES.items():
-        files = sorted(path for pattern in patterns for path in (ROOT / "admmnet").glob(pattern))
-        lines = {path.relative_to(ROOT / "admmnet").as_posix(): code_lines(path.read_text()) for path in files}
-        found[place] = {name: count for name, count in lines.items() if count and name not in FREE}
+    for folder, names in FOLDERS.items():
+        files = sorted(path for name in names.split() for path in (package / folder).glob(f"{name}.py"))
+        trusted = [path for path in files if path.relative_to(package).as_posix() not in FREE]
+        lines = {path.stem: code_lines(path.read_text()) for path in trusted}
+        found[f"{folder}/"] = {name: count for name, count in lines.items() if count}
     return found
+
+
+def row(folder: str) -> tuple[str, int]:
+    """What the table says of a folder: its files, by name or as so many that are all, and their lines."""
+    files = counted()[folder]
+    whole = FOLDERS[folder.rstrip("/")] == "*"
+    return f"all {len(files)}" if whole else f"`{' '.join(files)}`", sum(files.values())
 
 
 def table() -> str:
     """Markdown."""
-    rows = ["| what | files, lines | lines |", "|---|---|---|"]
-    total = 0
-    for place, files in counted().items():
-        total += sum(files.values())
-        listed = ", ".join(f"`{name}` {count}" for name, count in files.items())
-        rows.append(f"| {place} | {listed} | {sum(files.values())} |")
-    return "\n".join([*rows, f"| all | | {total} |"])
+    rows = ["| folder | files | lines |", "|---|---|---|"]
+    for folder in counted():
+        files, lines = row(folder)
+        rows.append(f"| `{folder}` | {files} | {lines} |")
+    return "\n".join([*rows, f"| | | {sum(row(folder)[1] for folder in counted())} |"])
 
 
 if __name__ == "__main__":

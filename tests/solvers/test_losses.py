@@ -199,7 +199,7 @@ def test_smooth_says_whether_the_curvature_jumps(loss: Loss, label: float) -> No
 )
 @pytest.mark.parametrize("share", [0.5, 0.55, 0.7, 0.9, 1.0])
 def test_the_best_constant_score_is_on_the_side_of_the_majority(name: str, width: float, share: float) -> None:
-    """docs/methods.md, What the losses estimate: the minimiser for labels that are +1 with probability share."""
+    """The minimiser of the mean loss where labels are +1 with probability share."""
     loss, u = get_loss(name, width), np.linspace(-3.0, 3.0, 600_001)
     mean = share * loss.value(u, labels(1.0, u)) + (1.0 - share) * loss.value(u, labels(-1.0, u))
     least = u[mean <= mean.min() + 1e-14]

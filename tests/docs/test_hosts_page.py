@@ -20,10 +20,8 @@ section, wire = partial(doc_pages.section, "hosts.md"), partial(doc_pages.sectio
 
 
 def test_every_fault_names_a_test_that_exists() -> None:
-    rows = [line for line in wire("Faults that were tried").splitlines() if line.startswith("| ")][1:]
-    named = [match[1] for row in rows if (match := re.search(r"\| `(test_\w+)` \|$", row))]
-    assert named == re.findall(r"`(test_\w+)`", doc_pages.page("protocol.md"))
-    assert len(set(named)) == len(rows) > 20
+    named = re.findall(r"`(test_\w+)`", wire("Faults that were tried"))
+    assert len(set(named)) == len(named) > 30
     tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("*.py"))
     assert set(named) - set(re.findall(r"def (test_\w+)\(", tests)) == set()
 

@@ -86,7 +86,7 @@ class Privacy(FileForm, frozen=True, kw_only=True):
     delta: Figure | None
     """budget; null without privacy"""
     accountant: Literal["proven", "published"] | None
-    """arithmetic of noise and budget"""
+    """whose arithmetic calibrates and guards"""
     account: str | None
     """folder of the account"""
     account_epsilon_spent: Figure | None
@@ -350,7 +350,7 @@ class Summary(FileForm, frozen=True, kw_only=True):
     identities: Literal["network", "run"] | None = None
     """whose keys signed [receipts](hosts.md#receipts): the network file's, or made for the run"""
     notes: list[str]
-    """what to know before quoting figures"""
+    """to know before quoting figures"""
     versions: dict[str, str]
     """of admmnet, Python and libraries"""
 

@@ -62,7 +62,7 @@ class Total(Struct, frozen=True, forbid_unknown_fields=True):
     xi: Booked | None
     """proven costs"""
     epsilon_spent: Booked | None
-    """proven epsilon at the budget's delta; of steps on sampled batches their number is rounded up to four bits"""
+    """proven epsilon at the budget's delta; the number of steps on sampled batches is rounded up to four bits"""
     epsilon_published: Booked | None
     """by the paper: (P3) of the sum of `rho_published`, of sampled batches (P13)"""
     epsilon_if_all_collude: Booked | UnsetType | None = UNSET
@@ -90,7 +90,7 @@ class HeaderLine(
     delta_clipping: Positive | None = None
     """most that scaling back unlikely noise adds to delta (V10)"""
     accountant: Form
-    """arithmetic of noise and budget"""
+    """whose arithmetic calibrates and guards"""
     filter: Planned | Limit | None = None
     """what the run may charge, below"""
     run_filter: Limit | None = None
@@ -171,7 +171,7 @@ class EndLine(
     account: Digest | None = None
     """sha256 of the account's last line when the run ended"""
     previous: Digest
-    """sha256 of the bytes of the line before, without its newline"""
+    """as of an event"""
 
 
 class StartLine(
@@ -188,7 +188,7 @@ class StartLine(
     filter: Planned
     """what it may charge, within the header's `run_filter` (Theorem 31)"""
     previous: Digest
-    """sha256 of the bytes of the line before, without its newline"""
+    """as of an event"""
 
 
 class ResumeLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="resume"):

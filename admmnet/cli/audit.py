@@ -80,7 +80,7 @@ class _Audit(SettingsCommand):
 @click.option(
     "--canary",
     type=click.Choice(("mirror", "zeros")),
-    help="what the canary replaces: its mirror image, or zeros (default: by the proof's relation)",
+    help="in the canary's place: its mirror image, or zeros (default: by the proof's relation)",
 )
 @click.option("--records", type=int, default=1000, show_default=True, metavar="N", help="records of the audited agent")
 @click.option("--bug", metavar="NAME", help="plant a bug: halve-noise, forget-charges")

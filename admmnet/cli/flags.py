@@ -75,7 +75,7 @@ def written(out: Path) -> Iterator[Path]:
 
 _EVENTS = {
     "log": {"metavar": "FILE|-", "help": "append events as lines of JSON; -: standard output"},
-    "log-level": {"type": click.Choice(LEVELS), "default": "info", "help": "least level of them"},
+    "log-level": {"type": click.Choice(LEVELS), "default": "info", "help": "least level of these events"},
     "metrics": {"metavar": "[HOST:]PORT", "help": "serve /metrics and /health (HOST: 127.0.0.1)"},
 }
 

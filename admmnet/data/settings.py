@@ -86,7 +86,7 @@ class DataSettings:
     normalise: str = setting(
         "rows",
         "data",
-        "what is scaled: rows alone; features first, by largest values (columns) or declared bounds (public); nothing",
+        "scale rows alone; features first, by largest values (columns) or declared bounds (public); nothing",
         choices=NORMALISE,
         chosen=True,
     )

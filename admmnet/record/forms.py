@@ -72,7 +72,7 @@ class NetworkFigures(FileForm, frozen=True, kw_only=True):
     epsilon_mean: Figure
     """their mean"""
     observers: list[Whole]
-    """who learns most"""
+    """agents that learn most"""
     agent: Whole
     """of whose records"""
     conditions: str
@@ -86,7 +86,7 @@ class Privacy(FileForm, frozen=True, kw_only=True):
     delta: Figure | None
     """budget; null without privacy"""
     accountant: Literal["proven", "published"] | None
-    """whose arithmetic calibrates and guards"""
+    """arithmetic that calibrates and guards"""
     account: str | None
     """folder of the account"""
     account_epsilon_spent: Figure | None
@@ -100,7 +100,7 @@ class Privacy(FileForm, frozen=True, kw_only=True):
     adjacency: Literal["replace-one", "zero-out"]
     """neighbouring relation"""
     unit: Literal["record"]
-    """what is protected"""
+    """unit of protection"""
     epsilon_proven: Figure | None
     """guarantee: proven epsilon of the worst case, fixed before the run"""
     trust: Literal["local", "masked"] | None = None
@@ -123,7 +123,7 @@ class Privacy(FileForm, frozen=True, kw_only=True):
     rho_published: Figure | None
     """zCDP rho of worst case, releases, and releases by the paper"""
     network: NetworkFigures | None = None
-    """with `--show end` in one process: what one other agent alone can learn, where that takes seconds"""
+    """with `--show end` in one process: figures of one other agent alone, where they take seconds"""
 
 
 class TestError(FileForm, frozen=True, kw_only=True):

@@ -78,21 +78,21 @@ class HeaderLine(
     """version of this form"""
     agent: Number
     neighbours: tuple[Number, ...]
-    """its number, and who hears it"""
+    """its number, and agents that hear it"""
     records: Natural
     """n_i, training records; public"""
     adjacency: Literal["replace-one", "zero-out"]
     """neighbouring relation of every figure"""
     unit: Literal["record"]
-    """what is protected; not a person with several rows"""
+    """unit of protection; not a person with several rows"""
     budget: Budget
     """`epsilon` and `delta` of the guarantee; `null` without privacy"""
     delta_clipping: Positive | None = None
     """most that scaling back unlikely noise adds to delta (V10)"""
     accountant: Form
-    """whose arithmetic calibrates and guards"""
+    """arithmetic that calibrates and guards"""
     filter: Planned | Limit | None = None
-    """what the run may charge, below"""
+    """charges that the run may make, below"""
     run_filter: Limit | None = None
     """the same of all starts, where changed ones are planned anew; `filter` is then the first's"""
     account_filter: Limit | None = None
@@ -147,7 +147,7 @@ class EventLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind
     """round of the charge, from 0; `stages` come before"""
     mechanism: str
     parameters: dict[str, float | int | bool | str]
-    """what was released; the [numbers](#mechanisms) that its cost depends on"""
+    """[kind of release](#mechanisms), and the numbers that its cost depends on"""
     rho: Booked | None
     xi: Booked | None
     """proven cost: (xi, rho)-zCDP, (P1); `xi` is 0 today"""
@@ -182,11 +182,11 @@ class StartLine(
     round: Round
     """first round of the start"""
     neighbours: tuple[Number, ...]
-    """who hears the agent"""
+    """agents that hear it"""
     weight: Positive | None = None
     """w_i, as of the header"""
     filter: Planned
-    """what it may charge, within the header's `run_filter` (Theorem 31)"""
+    """charges that it may make, within the header's `run_filter` (Theorem 31)"""
     previous: Digest
     """as of an event"""
 

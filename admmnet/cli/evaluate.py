@@ -28,7 +28,7 @@ from admmnet.errors import RequestError
 from admmnet.record.format import count, number, percent
 
 if TYPE_CHECKING:
-    from admmnet.predict.apply import NewData, Predictions
+    from admmnet.predict.apply import Predictions
 
 
 def _new_data(*, labelled: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -132,8 +132,8 @@ def _print_facts(facts: dict[str, Any]) -> None:
 @out_flag("FILE", "file (default: standard output)", required=False)
 def predict(run: Path, agent: int | None, out: Path | None, **flags: Any) -> None:
     """Write one line a row: row, score, probability, prediction. Labels are not needed."""
+    from admmnet.predict.apply import NewData, read_model
     from admmnet.predict.apply import predict as predict_rows
-    from admmnet.predict.apply import read_model
 
     if out is not None and out.exists() and Path(flags["data"]).exists() and out.samefile(flags["data"]):
         raise RequestError(f"-o {out} is the file of --data: name another one")

@@ -39,7 +39,7 @@ def settings() -> dict[str, Setting]:
 def default(own: Setting) -> str:
     """Default of a setting on the command line, in brackets; nothing where it is not set, or ``auto``."""
     value = DEFAULTS.get(own.name, own.default)
-    if value in (None, False, "auto"):
+    if value is None or value is False or value == "auto":
         return ""
     return f" ({value:g})" if isinstance(value, float) else f" ({value})"
 

@@ -1,4 +1,4 @@
-"""Forms in other words, made of their types and docstrings: tables of keys for the docs, and JSON Schemas."""
+"""Forms in other words, made of their types and docstrings: lists of keys for the docs, and JSON Schemas."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def summary(kind: type) -> str:
 
 
 def table(kind: type) -> str:
-    """Return a Markdown table of the keys of a form."""
-    properties, rows = schema([kind])[kind.__name__]["properties"], ["| key | meaning |", "|---|---|"]
+    """Return a Markdown list of the keys of a form."""
+    properties, rows = schema([kind])[kind.__name__]["properties"], []
     for names, told in keys(kind).items():
         known = [properties.get(name, {}) for name in names.split(", ")]
         values = [f"`{value}`" for form in known[:1] for value in form.get("enum", ()) if len(form["enum"]) > 1]
         choice = f"{told}: {' or '.join(values)}" if values and not any(value in told for value in values) else told
-        rows.append(f"| {', '.join(f'`{name}`' for name in names.split(', '))} | {choice} |")
+        rows.append(f"- {', '.join(f'`{name}`' for name in names.split(', '))}: {choice}")
     return "\n".join(rows)
 
 

@@ -27,7 +27,7 @@ def account() -> None:
     type=PATH,
     multiple=True,
     metavar="RUN",
-    help="run folders whose charges must stand in the one DIR: --against A B, or repeated",
+    help="run folders whose charges must stand in the one DIR; A B, or repeated",
 )
 @json_flag
 @explain_flag

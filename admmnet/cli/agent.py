@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @click.option("--id", "number", type=click.IntRange(min=0), required=True, metavar="I", help="number of the agent")
 @click.option("--network", "network_file", required=True, metavar="FILE", help="the network file")
 @click.option("--secret", metavar="FILE", help="its key file (default: keys/agent-00I.secret.toml beside it)")
-@click.option("--plain", is_flag=True, help="accept links without encryption that leave the machine")
+@click.option("--plain", is_flag=True, help="accept unencrypted links between machines")
 @output_flags
 @event_flags
 @explain_flag

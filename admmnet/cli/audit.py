@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from admmnet.cli.compare import GridProgress
-from admmnet.cli.flags import output_flags
+from admmnet.cli.flags import jobs_flag, output_flags
 from admmnet.cli.settings import SettingsCommand, given_in
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import AdmmnetError, CheckFailed, RequestError
@@ -70,13 +70,8 @@ class _Audit(SettingsCommand):
     hidden={*refused(), "simulate", "schema", *MASKED} - {"out"},
     changes={
         "seed": {"help": "seed of all trials (default 0)"},
-        "delta": {
-            "help": "privacy budget delta, of all epsilons here",
-            "metavar": "X",
-            "default": "1e-5",
-            "show_default": True,
-        },
-        "out": {"required": True, "help": "folder of the audit; the same again goes on with it"},
+        "delta": {"help": "delta of all epsilons", "metavar": "X", "default": "1e-5", "show_default": True},
+        "out": {"required": True, "help": "folder; the same again goes on with it"},
     },
 )
 @click.argument("name", metavar="NAME[:METHOD[:ACCOUNTANT]]")
@@ -85,11 +80,11 @@ class _Audit(SettingsCommand):
 @click.option(
     "--canary",
     type=click.Choice(("mirror", "zeros")),
-    help="what the canary takes the place of: its mirror image, or a row of zeros (default: by the proof's relation)",
+    help="in the canary's place: its mirror image, or zeros (default: by the proof's relation)",
 )
 @click.option("--records", type=int, default=1000, show_default=True, metavar="N", help="records of the audited agent")
-@click.option("--bug", metavar="NAME", help="plant a bug, to see it found: halve-noise, forget-charges")
-@click.option("--jobs", type=int, metavar="N", help="processes (default: as many as there are processors)")
+@click.option("--bug", metavar="NAME", help="plant a bug: halve-noise, forget-charges")
+@jobs_flag
 @output_flags
 def audit(
     name: str,

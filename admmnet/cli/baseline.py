@@ -26,13 +26,11 @@ if TYPE_CHECKING:
     from admmnet.running.entrance import Plan
 
 _WORDS = {
-    "data_seed": "seed of the train/test draw",
-    "regularisation": "weight lambda of ||theta||^2/2 beside the mean loss; auto: 1e-4, 1e-5 for hinge",
-    "epsilon": "privacy budget epsilon",
-    "delta": "privacy budget delta; auto: 0.1 over the records, at most 1e-5",
-    "measure_every": "epochs between measurements, lines of metrics.csv; the last one is always measured",
-    "checkpoint_every": "epochs between checkpoints, from which --resume goes on; needs --seed",
-    "group_size": "also report the guarantee for a person with this many records",
+    "epsilon": "budget epsilon",
+    "delta": "budget delta; auto: 0.1 over the records, at most 1e-5",
+    "regularisation": "weight lambda of ||theta||^2/2; auto: 1e-4, 1e-5 for hinge",
+    "measure_every": "epochs between lines of metrics.csv, the last one included",
+    "checkpoint_every": "epochs between checkpoints; needs --seed",
 }
 """Help where that of `run` speaks of a network."""
 
@@ -56,7 +54,7 @@ class _Baseline(SettingsCommand):
 )
 @click.argument("name", metavar="NAME")
 @click.argument("config", required=False, metavar="[CONFIG.toml]")
-@click.option("--dry-run", is_flag=True, help="print noise and cost, train nothing and write nothing")
+@click.option("--dry-run", is_flag=True, help="print noise and cost alone")
 @output_flags
 @explain_flag
 def baseline(

@@ -28,28 +28,26 @@ BUILT_IN_TRAINING = 35_000
 
 @click.command(cls=SettingsCommand)
 @click.argument("config", required=False, metavar="[CONFIG.toml]")
-@click.option(
-    "--records", metavar="N[,N...]", help="records of every agent, or of each one (default: 35,000 over all agents)"
-)
+@click.option("--records", metavar="N[,N...]", help="records of every agent, or of each (default: 35,000 over all)")
 @click.option(
     "--sample-complexity",
     type=click.FloatRange(0.0, min_open=True),
     metavar="A",
-    help="of pp-admm as published: records that Theorems 3.4 and 3.5 of its paper ask for at an excess loss of A",
+    help="of pp-admm as published: records that its paper's Theorems 3.4 and 3.5 need for excess loss A",
 )
 @click.option(
     "--reference-norm",
     type=click.FloatRange(0.0, min_open=True),
     default=1.0,
     metavar="R",
-    help="there: norm of the classifier that it is compared with (1)",
+    help="there: norm of the reference classifier (1)",
 )
 @click.option(
     "--failure",
     type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
     default=0.05,
     metavar="XI",
-    help="there: probability with which Theorem 3.4 may fail (0.05); Theorem 3.5 three times",
+    help="there: probability that Theorem 3.4 fails (0.05); Theorem 3.5 three times",
 )
 @json_flag
 def calibrate(

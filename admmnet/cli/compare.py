@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.flags import output_flags
+from admmnet.cli.flags import jobs_flag, output_flags
 from admmnet.cli.progress import new_bar
 from admmnet.cli.settings import SettingsCommand, given_in, words_after
 from admmnet.errors import RequestError, RunError
@@ -72,7 +72,7 @@ class _Compare(SettingsCommand):
 @click.command(
     cls=_Compare,
     hidden=set(OWN) - {"out"},
-    changes={"out": {"required": True, "help": "folder of the comparison; the same again goes on with it"}},
+    changes={"out": {"required": True, "help": "folder; the same again goes on with it"}},
 )
 @click.argument("grid", required=False, metavar="[GRID.toml]")
 @click.option("--algorithms", metavar="NAME[:METHOD[:ACCOUNTANT]],...", help="methods to compare")
@@ -81,8 +81,8 @@ class _Compare(SettingsCommand):
 @click.option("--resplit", is_flag=True, default=None, help="every seed also draws its own test set and shards")
 @click.option("--tune", multiple=True, metavar="[METHOD.]SETTING=X:X,...", help="choose settings on a validation part")
 @click.option("--tune-seeds", type=int, show_default="3", metavar="N", help="trials of every combination")
-@click.option("--jobs", type=int, metavar="N", help="processes (default: as many as there are processors)")
-@click.option("--plot", metavar="FILE", help="draw the picture here, too: .png, .svg or .pdf")
+@jobs_flag
+@click.option("--plot", metavar="FILE", help="also draw it: .png, .svg or .pdf")
 @output_flags
 def compare(
     grid: str | None, jobs: int | None, plot: str | None, quiet: bool, as_json: bool, debug: bool, **flags: Any

@@ -12,7 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.flags import PATH, json_flag, out_flag, written
+from admmnet.cli.flags import (
+    PATH,
+    data_dir_flag,
+    features_flag,
+    json_flag,
+    label_flag,
+    no_intercept_flag,
+    out_flag,
+    positive_flag,
+    schema_flag,
+    separator_flag,
+    written,
+)
 from admmnet.data.settings import TASKS
 from admmnet.errors import CheckFailed, RequestError, counted, printable
 from admmnet.record.format import count, number
@@ -34,16 +46,14 @@ def data() -> None:
 
 @data.command()
 @click.argument("file")
-@click.option("--schema", type=PATH, metavar="FILE", help=".toml or .json: [data] of a run, or a schema")
-@click.option("--label", metavar="NAME", help="label column of a file of columns")
-@click.option("--separator", metavar="MARK|tab", help="what divides the cells of a .csv or .tsv file")
-@click.option("--positive", metavar="VALUE", help="label value that counts as +1")
+@schema_flag
+@label_flag
+@separator_flag
+@positive_flag
 @click.option("--task", type=click.Choice(TASKS), help="kind of undeclared labels")
-@click.option(
-    "--features", type=click.IntRange(min=1), metavar="D", help="number of features of a .libsvm or .npz file"
-)
-@click.option("--data-dir", metavar="DIR", help="folder of the data sets, for the name of one")
-@click.option("--no-intercept", is_flag=True, help="check that every row has a feature that is not 0")
+@features_flag
+@data_dir_flag
+@no_intercept_flag
 @click.option("--most", type=click.IntRange(min=1), default=20, metavar="K", help="faults to print (default 20)")
 def check(file: str, schema: Path | None, most: int, **flags: Any) -> None:
     """Read FILE as a run would, and print what is wrong with it, with line, column and value.
@@ -110,11 +120,9 @@ def _print_sound(found: Findings) -> None:
 
 @data.command()
 @click.argument("file", type=PATH)
-@click.option("--label", metavar="NAME", help="label column")
-@click.option("--separator", metavar="MARK|tab", help="what divides the cells, if not what line 1 has most of")
-@click.option(
-    "--header-only", is_flag=True, help="read no record: a schema whose bounds and categories are yours to write"
-)
+@label_flag
+@separator_flag
+@click.option("--header-only", is_flag=True, help="read no record: bounds and categories are yours to write")
 @out_flag("FILE.toml", "file (default: print)", required=False)
 def draft(file: Path, label: str | None, separator: str | None, header_only: bool, out: Path | None) -> None:
     """Propose a schema from a public sample: kinds, bounds and categories of columns, and label values.
@@ -141,13 +149,13 @@ def draft(file: Path, label: str | None, separator: str | None, header_only: boo
 
 @data.command()
 @click.argument("name", metavar="[NAME|FILE]", required=False)
-@click.option("--run", "folder", type=PATH, metavar="DIR", help="figures that a run has measured and released")
-@click.option("--schema", type=PATH, metavar="FILE", help="as for check")
-@click.option("--label", metavar="NAME", help="label column of a file of columns")
-@click.option("--separator", metavar="MARK|tab", help="what divides the cells of a .csv or .tsv file")
-@click.option("--features", type=click.IntRange(min=1), metavar="D", help="number of features of a .libsvm file")
-@click.option("--data-dir", metavar="DIR", help="folder of the data sets, for the name of one")
-@click.option("--balance", is_flag=True, help="of a file, too: how many records have each label")
+@click.option("--run", "folder", type=PATH, metavar="DIR", help="bounds and quantiles that a run has measured")
+@schema_flag
+@label_flag
+@separator_flag
+@features_flag
+@data_dir_flag
+@click.option("--balance", is_flag=True, help="also how many records of a file have each label")
 @json_flag
 def show(
     name: str | None, folder: Path | None, schema: Path | None, balance: bool, as_json: bool, **flags: Any

@@ -11,12 +11,24 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from admmnet.cli.flags import PATH, RUN, json_flag, out_flag, written
+from admmnet.cli.flags import (
+    HOW_READ,
+    PATH,
+    RUN,
+    data_dir_flag,
+    features_flag,
+    json_flag,
+    label_flag,
+    no_intercept_flag,
+    out_flag,
+    positive_flag,
+    written,
+)
 from admmnet.errors import RequestError
 from admmnet.record.format import count, number, percent
 
 if TYPE_CHECKING:
-    from admmnet.predict.apply import NewData, Predictions
+    from admmnet.predict.apply import Predictions
 
 
 def _new_data(*, labelled: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -24,22 +36,13 @@ def _new_data(*, labelled: bool) -> Callable[[Callable[..., None]], Callable[...
     flags = [
         RUN,
         click.option("--data", required=True, metavar="NAME|PATH", help="data set name, or one file"),
-        click.option("--data-dir", metavar="DIR", help="folder of the data sets (default: the run's)"),
-        click.option("--label", metavar="NAME", help="label column of a .csv file (default: the run's)"),
-        click.option("--features", metavar="N", help="number of features of a .libsvm file; the model's"),
-        click.option("--no-intercept", is_flag=True, help="for a model without the constant column"),
-        click.option(
-            "--config",
-            "--schema",
-            "config",
-            type=PATH,
-            metavar="FILE",
-            help="how the file is read, if not as the run's: [data] of a run, a schema, or encoding.json",
-        ),
+        data_dir_flag,
+        label_flag,
+        *([positive_flag] if labelled else []),
+        features_flag,
+        no_intercept_flag,
+        click.option("--config", "--schema", "config", type=PATH, metavar="FILE", help=HOW_READ),
     ]
-    if labelled:
-        words = "label value that counts as +1 (default: the run's)"
-        flags.insert(4, click.option("--positive", metavar="VALUE", help=words))
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         for flag in reversed(flags):
@@ -62,28 +65,21 @@ def mode_line(folder: Path) -> str:
     return verdict_on(read_form(Summary, path), str(folder)).lines()[0]
 
 
-def _request(features: str | None, **given: Any) -> NewData:
-    from admmnet.config.run_config import find_setting
-    from admmnet.predict.apply import NewData
-
-    return NewData(features=None if features is None else find_setting("features").parse(features), **given)
-
-
 @click.command()
 @_new_data(labelled=True)
 @click.option(
     "--part",
     type=click.Choice(["test", "train", "all"]),
-    help="which rows of the run's own data (default: test of a built-in set, all of a file)",
+    help="rows of the run's own data (default: test of a built-in set, all of a file)",
 )
 @click.option("--public", is_flag=True, help="the run's training records are public")
 @json_flag
 def evaluate(run: Path, as_json: bool, part: Any, public: bool, **flags: Any) -> None:
     """Print the errors of a run's model on labelled rows, encoded as the run's own were."""
+    from admmnet.predict.apply import NewData, read_model
     from admmnet.predict.apply import evaluate as evaluate_model
-    from admmnet.predict.apply import read_model
 
-    facts = evaluate_model(read_model(run), _request(**flags), part=part, public=public)
+    facts = evaluate_model(read_model(run), NewData(**flags), part=part, public=public)
     if as_json:
         print(json.dumps(facts, indent=2))
         return
@@ -132,17 +128,17 @@ def _print_facts(facts: dict[str, Any]) -> None:
 
 @click.command()
 @_new_data(labelled=False)
-@click.option("--agent", type=int, metavar="I", help="use this agent's vector, not the consensus")
+@click.option("--agent", type=int, metavar="I", help="this agent's vector, not the consensus")
 @out_flag("FILE", "file (default: standard output)", required=False)
 def predict(run: Path, agent: int | None, out: Path | None, **flags: Any) -> None:
     """Write one line a row: row, score, probability, prediction. Labels are not needed."""
+    from admmnet.predict.apply import NewData, read_model
     from admmnet.predict.apply import predict as predict_rows
-    from admmnet.predict.apply import read_model
 
     if out is not None and out.exists() and Path(flags["data"]).exists() and out.samefile(flags["data"]):
         raise RequestError(f"-o {out} is the file of --data: name another one")
     model = read_model(run)
-    found = predict_rows(model, _request(**flags), agent=agent)
+    found = predict_rows(model, NewData(**flags), agent=agent)
     if out is None:
         _write(sys.stdout, found)
     else:

@@ -23,13 +23,23 @@ RUN = click.argument("run", type=PATH)
 json_flag = click.option("--json", "as_json", is_flag=True, help="print JSON")
 debug_flag = click.option("--debug", is_flag=True, help="show the traceback of an error")
 quiet_flag = click.option("--quiet", is_flag=True, help="print nothing but errors")
+jobs_flag = click.option("--jobs", type=int, metavar="N", help="processes (default: one a processor)")
+label_flag = click.option("--label", metavar="NAME", help="label column")
+separator_flag = click.option("--separator", metavar="MARK|tab", help="mark between cells of a .csv or .tsv file")
+positive_flag = click.option("--positive", metavar="VALUE", help="label value that counts as +1")
+features_flag = click.option(
+    "--features", type=click.IntRange(min=1), metavar="N", help="number of features of a .libsvm file"
+)
+data_dir_flag = click.option("--data-dir", metavar="DIR", help="folder of the data sets, such as DIR/adult/adult.data")
+no_intercept_flag = click.option("--no-intercept", is_flag=True, help="no constant column")
+HOW_READ = "how a file is read: [data] of a run, a schema, or encoding.json"
+schema_flag = click.option("--schema", type=PATH, metavar="FILE", help=HOW_READ)
 _EXPLAIN = "admmnet.explain"
 
 
 def output_flags(function: Command) -> Command:
     """Give a command the flags that say what it prints."""
-    as_json = click.option("--json", "as_json", is_flag=True, help="print JSON instead of the table")
-    return quiet_flag(as_json(debug_flag(function)))
+    return quiet_flag(json_flag(debug_flag(function)))
 
 
 def out_flag(metavar: str, help: str, *, required: bool = True) -> Callable[[Command], Command]:
@@ -43,7 +53,7 @@ def explain_flag(function: Command) -> Command:
     def note(ctx: click.Context, param: click.Parameter, value: bool) -> None:
         ctx.meta[_EXPLAIN] = value
 
-    words = "say below the table what its columns mean"
+    words = "explain the table's columns below it"
     return click.option("--explain", is_flag=True, expose_value=False, callback=note, help=words)(function)
 
 
@@ -64,9 +74,9 @@ def written(out: Path) -> Iterator[Path]:
 
 
 _EVENTS = {
-    "log": {"metavar": "FILE|-", "help": "append events, lines of JSON, to a file; -: standard output"},
-    "log-level": {"type": click.Choice(LEVELS), "default": "info", "help": "least level of them"},
-    "metrics": {"metavar": "[HOST:]PORT", "help": "serve /metrics for Prometheus, and /health (HOST: 127.0.0.1)"},
+    "log": {"metavar": "FILE|-", "help": "append events as lines of JSON; -: standard output"},
+    "log-level": {"type": click.Choice(LEVELS), "default": "info", "help": "least level of these events"},
+    "metrics": {"metavar": "[HOST:]PORT", "help": "serve /metrics and /health (HOST: 127.0.0.1)"},
 }
 
 

@@ -23,7 +23,7 @@ from admmnet.record.format import count, number
 @click.option("--trials", type=int, default=500, show_default=True, metavar="N", help="runs in each of the two worlds")
 @click.option("--confidence", type=float, default=0.99, show_default=True, metavar="X", help="of each lower bound")
 @click.option("--seed", type=click.IntRange(min=0), default=0, metavar="N", help="seed of all trials, and of a graph")
-@click.option("--bug", metavar="NAME", help="plant a bug, to see it found: halve-noise")
+@click.option("--bug", metavar="NAME", help="plant a bug: halve-noise")
 @output_flags
 def gossip(
     topology: str,

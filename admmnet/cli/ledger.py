@@ -93,11 +93,11 @@ def entry_of(account: VerifiedLedger, delta: float | None) -> dict[str, Any]:
     type=PATH,
     multiple=True,
     metavar="OTHER",
-    help="other agents' folders of the same run, whose receipts are held against it: --against A B, or repeated",
+    help="other agents' folders of the run, to compare; A B, or repeated",
 )
-@click.option("--network", "network_file", metavar="FILE", help="network file that the keys must be listed in")
-@click.option("--key", type=PATH, metavar="FILE", help="key of whoever must have signed it")
-@click.option("--require", type=click.Choice(["private"]), help="exit code 1 for anything but a private run")
+@click.option("--network", "network_file", metavar="FILE", help="network file that must list the keys")
+@click.option("--key", type=PATH, metavar="FILE", help="public key that must have signed it")
+@click.option("--require", type=click.Choice(["private"]), help="exit code 1 for a simulation")
 @json_flag
 def verify(
     run: Path,
@@ -129,7 +129,7 @@ def verify(
 @RUN
 @click.option("--colluders", type=int, default=1, metavar="K", help="so many other agents together (default: 1)")
 @click.option("--observers", default="", metavar="I:J", help="these agents together, no others")
-@click.option("--plot", type=PATH, metavar="FILE", help="draw mu by distance on the graph: .png, .svg or .pdf")
+@click.option("--plot", type=PATH, metavar="FILE", help="also draw it: .png, .svg or .pdf")
 @json_flag
 def network(run: Path, colluders: int, observers: str, plot: Path | None, as_json: bool) -> None:
     """Say what other agents alone, or K together, can learn from what reaches them (docs/network-ledger.md)."""
@@ -174,7 +174,7 @@ def key(out: Path) -> None:
 @RUN
 @click.option("--key", required=True, type=PATH, metavar="FILE", help="your secret key file")
 @click.option("--note", default="", metavar="TEXT", help="one line that is signed, too")
-@click.option("--simulation", is_flag=True, help="sign a simulation, which protects nothing, as one")
+@click.option("--simulation", is_flag=True, help="sign a simulation as one")
 def sign(run: Path, key: Path, note: str, simulation: bool) -> None:
     """Check a finished run folder and sign all of it: RUN/signature.json (docs/signoff.md)."""
     from admmnet.evidence.judge import judged

@@ -13,7 +13,7 @@ from admmnet.cli.flags import RUN, json_flag, out_flag
 from admmnet.errors import printable
 from admmnet.record.format import count, number
 
-_AGENT = click.option("--agent", type=int, metavar="I", help="this agent's vector, not the consensus of all agents")
+_AGENT = click.option("--agent", type=int, metavar="I", help="this agent's vector, not the consensus")
 TOP = 20
 
 

@@ -30,17 +30,17 @@ def network() -> None:
 
 @network.command()
 @click.argument("topology", metavar="TOPOLOGY")
-@click.option("--hosts", required=True, type=PATH, metavar="FILE", help="one host[:port] a line, one line an agent")
+@click.option("--hosts", required=True, type=PATH, metavar="FILE", help="one host[:port] an agent and line")
 @_OUT
 @click.option(
     "--port",
     type=click.IntRange(1, 65535),
     default=FIRST_PORT,
     metavar="N",
-    help="port of a host's first agent; the next ones count up",
+    help="port of a host's first agent; the next count up",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, metavar="N", help="seed of a random graph (default: 0)")
-@click.option("--plain", is_flag=True, help="no CURVE keys: anyone on the network can read messages")
+@click.option("--seed", type=click.IntRange(min=0), default=0, metavar="N", help="seed of a random graph")
+@click.option("--plain", is_flag=True, help="no CURVE keys: anyone there can read messages")
 def init(topology: str, hosts: Path, out: Path, port: int, seed: int, plain: bool) -> None:
     """Write DIR/network.toml and one key file an agent for the graph TOPOLOGY (file or spec).
 

@@ -15,16 +15,9 @@ from admmnet.errors import RequestError
 @click.argument("runs", nargs=-1, required=True, type=PATH, metavar="RUN...")
 @out_flag("FILE", "picture: .png, .svg or .pdf")
 @click.option(
-    "--panels",
-    metavar="NAME,...",
-    help="some of error, loss, privacy, gap, broadcasts, graph (default: all that the run has)",
+    "--panels", metavar="NAME,...", help="error, loss, privacy, gap, broadcasts, graph (default: all that the run has)"
 )
-@click.option(
-    "--width",
-    type=click.Choice(["column", "page"]),
-    default="page",
-    help="width of a paper's column (3.4 inches) or page (7)",
-)
+@click.option("--width", type=click.Choice(["column", "page"]), default="page", help="3.4 or 7 inches")
 @click.option("--title", metavar="TEXT", help="heading (default: method, data, agents, budget)")
 def plot(runs: tuple[Path, ...], out: Path, panels: str | None, width: Any, title: str | None) -> None:
     """Draw a run's error, loss, privacy, consensus gap, broadcasts and graph; of several runs, the first four."""

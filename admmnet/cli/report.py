@@ -21,7 +21,7 @@ from admmnet.record.format import size
     default="report.html",
     show_default=True,
     metavar="FILE",
-    help="page to write, .html; replaced if it exists",
+    help=".html file, replaced if it exists",
 )
 @quiet_flag
 @debug_flag

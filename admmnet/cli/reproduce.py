@@ -7,19 +7,19 @@ import sys
 import click
 
 from admmnet.cli.compare import GridProgress
-from admmnet.cli.flags import debug_flag, quiet_flag
+from admmnet.cli.flags import data_dir_flag, debug_flag, jobs_flag, quiet_flag
 from admmnet.papers import PAPERS
 
 
 @click.command()
 @click.argument("paper", type=click.Choice(PAPERS), metavar="|".join(PAPERS))
-@click.option("--quick", is_flag=True, help="few seeds, few points: under three minutes on two idle cores")
-@click.option("--data-dir", metavar="DIR", help="folder of the data sets, as for `run`")
-@click.option("--seeds", type=int, metavar="N", help="runs of each point (default: the figure's own number)")
-@click.option("--jobs", type=int, metavar="N", help="processes (default: as many as there are processors)")
-@click.option("--ipums-brazil", metavar="FILE", help="your own IPUMS extract of Brazil, for ding2020's figure 7")
-@click.option("--ipums-us", metavar="FILE", help="your own IPUMS extract of the US, for ding2020's figure 7")
-@click.option("--simulate", is_flag=True, help="take your own extracts to be public: figures show them")
+@click.option("--quick", is_flag=True, help="few seeds and points: under three minutes")
+@data_dir_flag
+@click.option("--seeds", type=int, metavar="N", help="runs of each point (default: the figure's)")
+@jobs_flag
+@click.option("--ipums-brazil", metavar="FILE", help="your IPUMS extract of Brazil, for ding2020's figure 7")
+@click.option("--ipums-us", metavar="FILE", help="your IPUMS extract of the US, for the same")
+@click.option("--simulate", is_flag=True, help="take the extracts to be public")
 @click.option("--out", "-o", required=True, metavar="DIR", help="folder; the same again goes on with it")
 @quiet_flag
 @debug_flag

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.flags import PATH, explaining
+from admmnet.cli.flags import HOW_READ, PATH, explaining
 from admmnet.config.run_config import AUTO, RunConfig, own_settings, owners_of
 from admmnet.config.toml import algorithm_in, common_settings, load_config, read_schema, saved_algorithm
 from admmnet.errors import IN_PART, RequestError
@@ -151,9 +151,7 @@ class SettingsCommand(click.Command):
         return list(found.values())
 
     def _schema(self) -> click.Option:
-        words = "how a file is read: [data] of a run, or a schema, in a .toml file; or encoding.json of a run"
-        hidden, path = "schema" in self._hidden, PATH
-        return click.Option(["--schema"], type=path, metavar="FILE", help=words, hidden=hidden)
+        return click.Option(["--schema"], type=PATH, metavar="FILE", help=HOW_READ, hidden="schema" in self._hidden)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what is used every day first, then a panel a section, then the chosen methods' own."""

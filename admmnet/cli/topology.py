@@ -37,7 +37,7 @@ def make(spec: str, seed: int, out: Path) -> None:
 @topology.command()
 @click.argument("source", metavar="FILE|SPEC")
 @_SEED
-@click.option("--plot", metavar="FILE", help="draw it: .png, .svg or .pdf")
+@click.option("--plot", metavar="FILE", help="also draw it: .png, .svg or .pdf")
 @json_flag
 def show(source: str, seed: int, plot: str | None, as_json: bool) -> None:
     """Show a graph's size, degrees and spectral facts."""

@@ -23,15 +23,11 @@ POLL = 0.2
 
 @click.command()
 @click.argument("run", required=False, type=PATH, metavar="[RUN]")
-@click.option("--once", is_flag=True, help="show it as it is now and end; the exit code says how it is")
+@click.option("--once", is_flag=True, help="show it as it is now, and end")
 @click.option("--json", "as_json", is_flag=True, help="with --once: print JSON")
 @click.option("--stale", type=click.FloatRange(min=0.0), metavar="SECONDS", help="with --once: 3 if nothing new came")
 @click.option(
-    "--wait",
-    type=click.FloatRange(min=0.0),
-    default=0.0,
-    metavar="SECONDS",
-    help="how long to wait for a folder that is not there yet (default 0)",
+    "--wait", type=click.FloatRange(min=0.0), default=0.0, metavar="SECONDS", help="wait so long for the folder (0)"
 )
 @click.option(
     "--every",
@@ -39,7 +35,7 @@ POLL = 0.2
     default=1.0,
     show_default=True,
     metavar="SECONDS",
-    help="pause between two looks",
+    help="between two looks",
 )
 def watch(run: Path | None, once: bool, as_json: bool, stale: float | None, wait: float, every: float) -> None:
     """Watch a run through its folder: rounds, error, epsilon spent, who is away.

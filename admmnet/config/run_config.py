@@ -36,7 +36,7 @@ class RunSettings:
     seed: int | None = setting(
         None,
         "run",
-        "seed of the noise: a simulation that protects nothing; without it noise is secret",
+        "seed of the noise: makes a simulation, which protects nothing",
         within="[0, inf)",
         everyday=14,
         chosen=True,
@@ -44,13 +44,11 @@ class RunSettings:
     simulate: bool = setting(
         False,
         "run",
-        "take the records to be public: a simulation, which may show what depends on them",
+        "take the records to be public: a simulation, whose figures may depend on them",
         numbers=False,
         everyday=15,
     )
-    private: bool = setting(
-        False, "run", "treat the records as private, even those of a public data set", numbers=False
-    )
+    private: bool = setting(False, "run", "treat the records as private, even those of a public set", numbers=False)
     out: str | None = setting(
         None,
         "run",
@@ -73,8 +71,7 @@ class RunSettings:
     measure_every: int | Auto = setting(
         1,
         "run",
-        "rounds between measurements, lines of metrics.csv (errors, losses), the last one measured always; auto, which "
-        "commands take by default: a tenth of the rounds",
+        "rounds between lines of metrics.csv, the last one included; auto: a tenth of the rounds",
         within="[1, inf)",
         metavar="K",
         resume=True,
@@ -82,8 +79,7 @@ class RunSettings:
     show: str = setting(
         "rounds",
         "run",
-        "figures that a network shows: of measured rounds, made of all agents' vectors; or of the average at the end "
-        "alone, for which no agent's own vector is collected",
+        "figures of measured rounds, from all agents' vectors, or of the final average alone",
         choices=("rounds", "end"),
         scope="network",
         numbers=False,
@@ -91,7 +87,7 @@ class RunSettings:
     resume: str | None = setting(
         None,
         "run",
-        "run folder of an interrupted run to go on with; auto: that of --out, where it is there",
+        "go on with this interrupted run; auto: with the one in --out, if there",
         metavar="DIR",
         numbers=False,
         hosts=True,

@@ -48,33 +48,24 @@ class DataSettings:
     data: str = setting(
         "census",
         "data",
-        "data set (docs/data.md), or a .csv, .tsv, .parquet, .npz or .libsvm file",
+        "set of docs/data.md, or a .csv, .tsv, .parquet, .npz or .libsvm file",
         metavar="NAME|PATH",
         hosts=True,
         everyday=3,
         chosen=True,
     )
     data_dir: str | None = setting(
-        None, "data", "folder of the data sets, as DIR/adult/adult.data[.gz]", metavar="DIR", numbers=False, hosts=True
+        None, "data", "folder of the data sets, such as DIR/adult/adult.data", metavar="DIR", numbers=False, hosts=True
     )
     no_cache: bool = setting(
-        False,
-        "data",
-        "read a public set from its files, and keep nothing in the user's cache",
-        numbers=False,
-        hosts=True,
+        False, "data", "read a public set from its files; keep nothing in the cache", numbers=False, hosts=True
     )
-    data_seed: int = setting(0, "data", "seed of the train/test draw and of the shards", within="[0, inf)", chosen=True)
+    data_seed: int = setting(0, "data", "seed of the train/test draw and the shards", within="[0, inf)", chosen=True)
     test: str | None = setting(
-        None,
-        "data",
-        "file of test records; 'official': the set's own test part",
-        metavar="PATH",
-        hosts=True,
-        everyday=4,
+        None, "data", "file of test records; official: the set's own test part", metavar="PATH", hosts=True, everyday=4
     )
     test_fraction: float | None = setting(None, "data", "share of records kept for testing", within="(0, 1)")
-    no_test: bool = setting(False, "data", "train on all records: there are no test records, and no errors", everyday=5)
+    no_test: bool = setting(False, "data", "train on all records: no test records, no errors", everyday=5)
     split: str = setting(
         "auto",
         "data",
@@ -83,41 +74,35 @@ class DataSettings:
         scope="network",
         chosen=True,
     )
-    label: str | None = setting(None, "data", "label column of a file of columns", metavar="NAME")
-    separator: str | None = setting(None, "data", "what divides the cells of a .csv or .tsv file", metavar="MARK|tab")
+    label: str | None = setting(None, "data", "label column", metavar="NAME")
+    separator: str | None = setting(None, "data", "mark between cells of a .csv or .tsv file", metavar="MARK|tab")
     positive: str | None = setting(None, "data", "label value that counts as +1", metavar="VALUE")
-    task: str = setting(
-        "auto", "data", "kind of a file's undeclared labels: two classes, more classes, or real targets", choices=TASKS
-    )
+    task: str = setting("auto", "data", "kind of undeclared labels", choices=TASKS)
     features: int | None = setting(None, "data", "number of features of a .libsvm file", within="[1, inf)")
-    no_intercept: bool = setting(False, "data", "do without the constant column")
+    no_intercept: bool = setting(False, "data", "no constant column")
     data_dependent: bool = setting(
-        False, "data", "accept an encoding discovered from private records, which no ledger covers", numbers=False
+        False, "data", "accept an encoding read from private records, which no ledger covers", numbers=False
     )
     normalise: str = setting(
         "rows",
         "data",
-        "what is scaled: rows alone, features first, by their largest values (columns) or declared bounds, or nothing",
+        "scale rows alone; features first, by largest values (columns) or declared bounds (public); nothing",
         choices=NORMALISE,
         chosen=True,
     )
     project: int | None = setting(
         None,
         "data",
-        "random projection of the features to this many, by the data seed",
+        "random projection to this many features, by the data seed",
         within="[1, inf)",
         metavar="D",
         chosen=True,
     )
-    centre: str | None = setting(
-        None, "data", "value of a real target that becomes 0: a number, or mean", metavar="X|mean"
-    )
+    centre: str | None = setting(None, "data", "real target that becomes 0: a number, or mean", metavar="X|mean")
     encode: str = setting(
         "auto",
         "data",
-        "columns of numbers of a file: by declared bounds, or by bounds and shapes that noisy sums measure before the "
-        "first round (private), or as a finished run has measured them, at no charge (from:RUN); auto: private where "
-        "the schema names kinds without bounds, or noise leaves numbers between bounds their shape",
+        "columns of numbers by declared bounds, by noisy sums (private), or as RUN measured them; auto: docs/data.md",
         metavar="|".join(ENCODE),
         chosen=True,
     )
@@ -127,17 +112,13 @@ class DataSettings:
     whiten: str = setting(
         "auto",
         "data",
-        "make features even by their second moments, which a noisy sum measures before the first round; auto: where "
-        "no weights are declared and that helps",
+        "even out features by a noisy sum of second moments; auto: where it helps and no weights are declared",
         choices=("auto", "on", "off"),
         chosen=True,
     )
     whiten_share: float | Auto = setting("auto", "data", "share of the budget for that; auto: 0.05", within="(0, 0.9]")
     record_epsilon: str | None = setting(
-        None,
-        "data",
-        "of song-sgd: column that holds each record's own pure epsilon, taken to be public, and no feature",
-        metavar="COLUMN",
+        None, "data", "of song-sgd: column of each record's own pure epsilon, taken to be public", metavar="COLUMN"
     )
     schema: Mapping[str, Any] = setting({}, "data", "public schema of a file: labels, columns, categories, bounds")
 

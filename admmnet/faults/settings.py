@@ -17,13 +17,13 @@ class FaultSettings:
     )
     drop: float = setting(0.0, "network", "share of messages that are lost, simulated", within="[0, 1)", chosen=True)
     drop_burst: float = setting(
-        1.0, "network", "mean number of rounds in a row that a lossy link loses", within="[1, 1e+06]", chosen=True
+        1.0, "network", "mean rounds in a row that a lossy link loses", within="[1, 1e+06]", chosen=True
     )
     straggle: float = setting(
-        0.0, "network", "share of rounds in which an agent is slow, for the virtual clock", within="[0, 1]"
+        0.0, "network", "share of rounds in which an agent is slow, by the virtual clock", within="[0, 1]"
     )
     offline: str | None = setting(
-        None, "network", "who is away when, simulated: 3:10-19,4:25-", metavar="AGENT:FIRST-LAST,...", chosen=True
+        None, "network", "simulated absences: 3:10-19,4:25-", metavar="AGENT:FIRST-LAST,...", chosen=True
     )
     delay: str | None = setting(
         None,

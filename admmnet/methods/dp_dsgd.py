@@ -45,28 +45,27 @@ class DSGDSettings(StepSettings):
     clip_norm: float | None = setting(
         None,
         "algorithm",
-        "norm to which dp-dsgd clips each record's gradient (default: the loss's bound, so none)",
+        "norm to which each record's gradient is clipped (default: the loss's bound)",
         within="(0, 1e+06]",
         tunable=True,
     )
     gossip_steps: int = setting(
         1,
         "algorithm",
-        "rounds of dp-dsgd to each noisy gradient: in all but the first of them agents mix, and ask nothing",
+        "rounds to each noisy gradient; in all but the first agents only mix",
         within="[1, 1e+06]",
         tunable=True,
     )
     mixing: str = setting(
         "plain",
         "algorithm",
-        "how agents of dp-dsgd mix; network: in whole steps of the noise's grid, with a step size at which the network "
-        "ledger is tightest",
+        "how agents mix; network: in steps of the noise's grid, for the tightest network ledger",
         choices=("plain", "network"),
     )
     sample_rate: float = setting(
         1.0,
         "algorithm",
-        "share of its records that an agent of dp-dsgd draws in a round, each by its own coin; 1: all of them",
+        "share of its records that an agent draws in a round, each by a coin",
         within="(0, 1]",
         tunable=True,
     )

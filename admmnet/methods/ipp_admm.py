@@ -40,18 +40,15 @@ class IPPSettings(PPSettings):
     gate: str = setting(
         "auto",
         "privacy",
-        "gate of ipp-admm; auto: joining, the paper's if published",
+        "auto: joining, the paper's if published",
         choices=("auto", "joining", "above-threshold", "gaussian", "off"),
         chosen=True,
     )
     gate_share: float | Auto = setting(
-        "auto", "privacy", "share of the budget for the gate; auto: 0.05, 0.1 if published", within="(0, 1)"
+        "auto", "privacy", "share of the budget; auto: 0.05, 0.1 if published", within="(0, 1)"
     )
     gate_threshold: float | Auto = setting(
-        "auto",
-        "privacy",
-        "threshold of the gate; auto: 0.005 less twice its noise, 1e-3 if published",
-        within="[-1e+09, 1e+09]",
+        "auto", "privacy", "auto: 0.005 less twice the gate's noise, 1e-3 if published", within="[-1e+09, 1e+09]"
     )
     gate_radius: float = setting(
         GATE_RADIUS, "privacy", "radius of the ball in the proven gate's query", within="(0, 1e+06]"
@@ -60,13 +57,12 @@ class IPPSettings(PPSettings):
         "auto", "privacy", "most broadcasts of an agent; auto: the rounds, 15 if published", within="[1, inf)"
     )
     loss_clip: float = setting(
-        LOSS_CLIP, "privacy", "clip of a record's loss in the published gate, C", within="(0, 1e+06]"
+        LOSS_CLIP, "privacy", "C, clip of a record's loss in the published gate", within="(0, 1e+06]"
     )
     gate_sensitivity: str = setting(
         PRINTED,
         "privacy",
-        "what the published gate's noise is for: 2C, as printed; or 2C/n, by which a record moves the mean that is "
-        "compared",
+        "noise of the published gate for 2C as printed, or 2C/n, a record's effect on the mean",
         choices=(PRINTED, "mean"),
         tunable=True,
     )

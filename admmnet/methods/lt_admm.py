@@ -28,15 +28,15 @@ class LTSettings(DSGDSettings):
     """Settings of its own."""
 
     local_steps: int = setting(
-        4, "algorithm", "noisy gradient steps of lt-admm between two broadcasts", within="[1, 1000]", tunable=True
+        4, "algorithm", "noisy gradient steps between two broadcasts", within="[1, 1000]", tunable=True
     )
     penalty: float = setting(
-        0.1, "algorithm", "penalty of lt-admm on the difference of neighbours", within="(0, 1e+06]", tunable=True
+        0.1, "algorithm", "penalty on the difference of neighbours", within="(0, 1e+06]", tunable=True
     )
     edge_step: float | Auto = setting(
         "auto",
         "algorithm",
-        "weight of lt-admm's edges in a local step; auto: s = 1/2 of docs/methods.md",
+        "weight of edges in a local step; auto: s = 1/2 of docs/methods.md",
         within="(0, 1e+06]",
         tunable=True,
     )

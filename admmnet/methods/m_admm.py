@@ -30,10 +30,7 @@ class MSettings(NoisySettings):
     """Settings of M-ADMM alone."""
 
     growth: float | Auto = setting(
-        "auto",
-        "algorithm",
-        "factor by which the penalty grows every round; auto: 1 if proven, 1.02 if published",
-        within="[1, 2]",
+        "auto", "algorithm", "factor of the penalty every round; auto: 1, 1.02 if published", within="[1, 2]"
     )
 
 

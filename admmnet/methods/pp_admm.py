@@ -51,16 +51,12 @@ class PPSettings(NoisySettings):
     """Settings of PP-ADMM alone."""
 
     release: str | None = setting(
-        None,
-        "algorithm",
-        "where the noise of a proven method goes (default: objective)",
-        choices=("objective", "output"),
+        None, "algorithm", "where a proven method's noise goes (default: objective)", choices=("objective", "output")
     )
     noise_share: float = setting(
         EPSILON3_SHARE,
         "privacy",
-        "epsilon3 / epsilon1 of the published forms: share of a round's epsilon for the noise in the objective; the "
-        "more is left for curvature, the less regulariser is asked for",
+        "of published forms: epsilon3 / epsilon1, a round's share for the noise; the rest pays for curvature",
         within="(0, 1)",
     )
 

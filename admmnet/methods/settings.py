@@ -28,7 +28,7 @@ class MethodSettings(ProblemSettings, PrivacySettings):
     method: str | None = setting(
         None,
         "algorithm",
-        "form of the method: corrected, or the paper's to the letter (default: proven)",
+        "the corrected form, or the paper's to the letter (default: proven)",
         choices=("proven", "published"),
         everyday=2,
         chosen=True,
@@ -45,8 +45,7 @@ class MethodSettings(ProblemSettings, PrivacySettings):
     answer: str = setting(
         "average",
         "algorithm",
-        "model at the end: the average of the last released vectors, which every agent gets; the own last one; its "
-        "mean over the last half of the rounds; or gossip",
+        "final model: average of last vectors; own last vector; its mean over the last half (tail); or gossip",
         choices=("average", "last", "tail", "gossip"),
         scope="network",
         tunable=True,
@@ -105,11 +104,7 @@ class StepSettings(MethodSettings):
     """What methods have that take gradient steps in a network."""
 
     step_size: float | Auto = setting(
-        "auto",
-        "algorithm",
-        "step size of noisy-gd and dp-dsgd; auto: 1 over the bound on the loss's curvature",
-        within="(0, 1e+09]",
-        tunable=True,
+        "auto", "algorithm", "auto: 1 over the bound on the loss's curvature", within="(0, 1e+09]", tunable=True
     )
 
 
@@ -126,14 +121,13 @@ class ConsensusSettings(MethodSettings):
     beta: float | Auto = setting(
         "auto",
         "algorithm",
-        "gradient norm to which a local problem is solved; auto: 1e-8, 10^-3.5 if published",
+        "gradient norm at which a local solve ends; auto: 1e-8, 10^-3.5 if published",
         within="(0, 1]",
     )
     aggregate: str = setting(
         "mean",
         "algorithm",
-        "what an agent takes from its neighbours: mean; screened: without those that stand far from the others, and "
-        "then the answer is each agent's own vector",
+        "screened: vectors far from the others are left out, and each agent answers with its own",
         choices=("mean", "screened"),
         chosen=True,
         tunable=True,
@@ -157,8 +151,5 @@ class NoisySettings(ConsensusSettings):
     """What those of them have that add noise."""
 
     inexact_share: float | Auto = setting(
-        "auto",
-        "privacy",
-        "share of a release's budget for the noise that hides how inexact the solve is; auto: 0.001",
-        within="(0, 1)",
+        "auto", "privacy", "share of a release's budget that hides an inexact solve; auto: 0.001", within="(0, 1)"
     )

@@ -33,7 +33,7 @@ class MomentSettings(MethodSettings):
     """Settings of its own."""
 
     ridge: float | Auto = setting(
-        "auto", "algorithm", "ridge of ssp over the norm of its noise; auto: 0.75", within="(0, 1e+09]", tunable=True
+        "auto", "algorithm", "ridge over the norm of its noise; auto: 0.75", within="(0, 1e+09]", tunable=True
     )
 
 

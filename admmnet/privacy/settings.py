@@ -23,17 +23,17 @@ class PrivacySettings:
     accountant: str | None = setting(
         None,
         "privacy",
-        "which arithmetic calibrates and guards (default: the method's)",
+        "arithmetic that calibrates and guards (default: the method's)",
         choices=("proven", "published"),
         chosen=True,
     )
     epsilon: float = setting(
-        1.0, "privacy", "privacy budget epsilon of every agent", within="(0, 1e+06]", everyday=6, chosen=True
+        1.0, "privacy", "budget epsilon of every agent", within="(0, 1e+06]", everyday=6, chosen=True
     )
     delta: float | Auto = setting(
         "auto",
         "privacy",
-        "privacy budget delta; auto: an account's, else 0.1 over the records of the smallest agent, at most 1e-5",
+        "budget delta; auto: an account's, else 0.1 over the smallest agent's records, at most 1e-5",
         within="(0, 1)",
         everyday=7,
         chosen=True,
@@ -41,32 +41,26 @@ class PrivacySettings:
     account: str | None = setting(
         None,
         "privacy",
-        "folder of an account that many runs on the same records share",
+        "folder of an account that runs on the same records share",
         metavar="DIR",
         numbers=False,
         hosts=True,
         everyday=8,
     )
     no_account: bool = setting(
-        False,
-        "privacy",
-        "no account adds up what runs on these records spend: this run counts alone",
-        numbers=False,
-        hosts=True,
-        everyday=9,
+        False, "privacy", "this run counts alone: no account adds up spending", numbers=False, hosts=True, everyday=9
     )
     account_order: bool = setting(
         False,
         "privacy",
-        "open a new account with one Renyi order, which takes every kind of event; without it a plan of Gaussian noise "
-        "and minimisers opens one that adds up mu^2, for less noise, and takes nothing else later",
+        "open a new account with one Renyi order, which takes every kind of event (docs/ledger.md)",
         numbers=False,
         hosts=True,
     )
     group_size: int = setting(
         1,
         "privacy",
-        "also report the guarantee for a person with this many records, anywhere in the network",
+        "also report the guarantee for a person with K records anywhere",
         within="[1, 1e+06]",
         metavar="K",
         numbers=False,
@@ -74,8 +68,7 @@ class PrivacySettings:
     trust: str = setting(
         "local",
         "privacy",
-        "of noisy-gd and ssp: whom an agent trusts: nobody (local), or, for less noise, that no more than --colluders "
-        "other agents work together against it (masked)",
+        "of noisy-gd and ssp: trust nobody, or that at most --colluders other agents collude (masked)",
         choices=("local", "masked"),
         scope="network",
         chosen=True,
@@ -83,7 +76,7 @@ class PrivacySettings:
     colluders: int | None = setting(
         None,
         "privacy",
-        "with --trust masked: how many other agents may work together, at most two fewer than there are agents",
+        "with --trust masked: other agents that may collude, at most N - 2",
         within="[0, 1e+06]",
         metavar="K",
         scope="network",

@@ -41,17 +41,17 @@ class DataFacts(FileForm, frozen=True, kw_only=True):
     """The records."""
 
     name: str
-    """name of the set, or path of the file"""
+    """set or file"""
     train: Whole
-    """training records of all agents together"""
+    """training records of all agents"""
     test: Whole
     """test records"""
     features: Whole
     """d, columns with the intercept"""
     task: Task
-    """what the labels are"""
+    """kind of labels"""
     preprocessing: Literal["public-bounds", "data-dependent"]
-    """`data-dependent`: something was read from the records, which no epsilon covers"""
+    """`data-dependent`: something was read from records, which no epsilon covers"""
     classes: list[str] = []
     """names of three classes or more"""
 
@@ -60,75 +60,70 @@ class NetworkFigures(FileForm, frozen=True, kw_only=True):
     """What one other agent alone can learn, beside the guarantee: [the network ledger](network-ledger.md)."""
 
     colluders: Whole
-    """how many agents look together"""
+    """agents that look together"""
     theorem: str
-    """which theorem gives the figures"""
+    """theorem behind the figures"""
     sets: Whole
-    """sets of so many agents that were looked at"""
+    """sets of agents looked at"""
     of: Whole
-    """sets that there are"""
+    """sets there are"""
     epsilon_worst: Figure
-    """the largest of all figures"""
+    """largest figure"""
     epsilon_mean: Figure
     """their mean"""
     observers: list[Whole]
-    """who learns most"""
+    """agents that learn most"""
     agent: Whole
     """of whose records"""
     conditions: str
-    """what it needs"""
+    """conditions of the theorem"""
 
 
 class Privacy(FileForm, frozen=True, kw_only=True):
     """What the run promises and has spent: the largest figures of its agents, whose records are disjoint."""
 
     epsilon_target: Figure | None
-    """epsilon asked for; null without privacy"""
     delta: Figure | None
-    """delta asked for; null without privacy"""
+    """budget; null without privacy"""
     accountant: Literal["proven", "published"] | None
-    """whose arithmetic calibrated the noise and guarded the budget"""
+    """arithmetic that calibrates and guards"""
     account: str | None
-    """folder of the account that the run continued"""
+    """folder of the account"""
     account_epsilon_spent: Figure | None
-    """proven epsilon of everything in that account, all runs together"""
+    """proven epsilon of all runs of the account"""
     account_colluders: Whole | None = None
-    """where any run of the account had [masked](methods.md#masked-sums) sums: the least K of its runs, up to which
-    `account_epsilon_spent` holds"""
+    """with [masked](methods.md#masked-sums) sums: least K of its runs, up to which that holds"""
     account_epsilon_if_all_collude: Figure | None = None
-    """the same account's epsilon if more work together, or masks fail"""
+    """that epsilon if more collude, or masks fail"""
     account_epsilon_if_all_collude_proven: Figure | None = None
-    """the most that this may come to over all its runs; absent where it is infinite"""
+    """most that this may become over all its runs"""
     adjacency: Literal["replace-one", "zero-out"]
-    """neighbours differ in one record of one agent: exchanged for another, or for a row of zeros"""
+    """neighbouring relation"""
     unit: Literal["record"]
-    """what is protected"""
+    """unit of protection"""
     epsilon_proven: Figure | None
-    """proven epsilon of the worst case, fixed before the run: a promise; null where there is none"""
+    """guarantee: proven epsilon of the worst case, fixed before the run"""
     trust: Literal["local", "masked"] | None = None
-    """of methods that sum: whether every agent's own noise protects it, or masked sums do"""
+    """of methods that sum: own noise, or masked sums"""
     colluders: Whole | None = None
-    """with [`--trust masked`](methods.md#masked-sums): K, up to which `epsilon_proven` holds"""
+    """with masked sums: K, up to which `epsilon_proven` holds"""
     epsilon_if_all_collude: Figure | None = None
-    """proven epsilon of the worst case if more than K others work together, or masks fail"""
+    """the same if more than K others collude, or masks fail"""
     group_size: Whole
     """K of `--group-size`"""
     epsilon_group: Figure | None
-    """promise to a person with K records of this run ([Theorem 17](proofs.md#6-the-budget)); null for K = 1, where
-    an agent is away at the end, and of an `adaptive` method whose filter has an order"""
+    """guarantee for a person with K records ([Theorem 17](proofs.md#6-the-budget)); null for K = 1, an absent agent,
+    or an `adaptive` method's filter with an order"""
     epsilon_spent: Figure | None
-    """spent so far: proven epsilon of all releases; not the guarantee"""
+    """spent so far: proven epsilon of all releases"""
     epsilon_published: Figure | None
-    """epsilon of what was released, by the paper's arithmetic; null for a proven method"""
+    """the same by the paper's arithmetic; null for a proven method"""
     rho_proven: Figure | None
-    """zCDP rho of the worst case"""
     rho_spent: Figure | None
-    """zCDP rho of what was released, proven"""
     rho_published: Figure | None
-    """the same by the paper's arithmetic"""
+    """zCDP rho of worst case, releases, and releases by the paper"""
     network: NetworkFigures | None = None
-    """with `--show end`, of a run of one process: what one other agent alone can learn, where there is a figure that
-    takes no more than seconds"""
+    """with `--show end` in one process: figures of one other agent alone, where they take seconds"""
 
 
 class TestError(FileForm, frozen=True, kw_only=True):
@@ -137,35 +132,35 @@ class TestError(FileForm, frozen=True, kw_only=True):
     __test__ = False
 
     mean: Figure | None
-    """over agents that are not away at the end"""
+    """over agents present at the end"""
     std: Figure | None
-    """over the same, of the population"""
+    """of the population"""
     consensus: Figure | None
     """of the consensus"""
     macro: Figure | None = None
-    """of three classes or more: share in each class, averaged over classes, of the consensus"""
+    """of three classes or more: error in each class, averaged"""
     rmse: Figure | None = None
-    """of real targets scaled to [-1, 1]: root mean square"""
+    """of real targets scaled to [-1, 1]"""
     r2: Real | None = None
     """1 - MSE / variance of the test targets"""
     root_in_units: Figure | None = None
-    """`rmse` in the target's own unit"""
+    """`rmse` in the target's unit"""
     one_class: str | None = None
-    """the label that the consensus gives every test record, where it gives one alone"""
+    """label, if the consensus gives every test record the same"""
     records: str | None
-    """a reminder that nobody was charged for these figures"""
+    """a reminder that no budget covers these figures"""
 
 
 class References(FileForm, frozen=True, kw_only=True):
     """Figures to hold `test_error` against, in its unit."""
 
     larger_class: Figure | None = None
-    """of always saying the more frequent class of the test records"""
+    """of always saying the test records' more frequent class"""
     mean: Figure | None = None
-    """of real targets: of always saying the mean of the test records"""
+    """of real targets: of always saying their mean"""
     pooled: Figure | None
-    """of the minimiser without privacy of the run's own loss on all training records together, regularisation 1e-4/N
-    or the baseline's; null in private runs, for sparse rows, the hinge, and above 4 million numbers"""
+    """of the run's loss minimised without privacy on all training records, regularisation 1e-4/N or the baseline's;
+    null in private runs, for sparse rows, hinge, above 4 million numbers"""
 
 
 class AgentEntry(FileForm, frozen=True, kw_only=True):
@@ -174,69 +169,57 @@ class AgentEntry(FileForm, frozen=True, kw_only=True):
     agent: Whole
     """number"""
     records: Whole
-    """n_i, its training records"""
+    """n_i, training records"""
     degree: Whole
-    """number of neighbours"""
+    """neighbours"""
     releases: Whole
-    """vectors it broadcast"""
+    """vectors broadcast"""
     rho: Figure | None
-    """zCDP rho of its ledger, proven; null where no finite cost is proven"""
     rho_proven: Figure | None
-    """zCDP rho of its worst case"""
     rho_published: Figure | None
-    """zCDP rho of its ledger by the paper's arithmetic"""
+    """zCDP rho of its ledger, worst case, and ledger by the paper"""
     epsilon_target: Figure | None
-    """its budget"""
     delta: Figure | None
-    """its delta"""
+    """budget"""
     epsilon_proven: Figure | None
-    """as in `privacy`, at its own delta"""
     epsilon_spent: Figure | None
-    """as in `privacy`, at its own delta"""
     epsilon_published: Figure | None
-    """as in `privacy`, at its own delta"""
     epsilon_group: Figure | None = None
-    """with `--group-size` above 1: as in `privacy`"""
     epsilon_if_all_collude: Figure | None = None
-    """of masked sums: as in `privacy`"""
+    """as in `privacy`, at its own delta"""
     epsilon_spent_if_all_collude: Figure | None = None
-    """of masked sums: the same of what was released"""
+    """of masked sums: the same of its releases"""
     account_epsilon_spent: Figure | None
-    """proven epsilon of its account, all runs together; null without account"""
     account_colluders: Whole | None = None
-    """as in `privacy`, of its own account"""
     account_epsilon_if_all_collude: Figure | None = None
-    """as in `privacy`, of its own account"""
     account_epsilon_if_all_collude_proven: Figure | None = None
     """as in `privacy`, of its own account"""
     refused_at: Whole | None
-    """round from which its budget refused; null if it never did"""
+    """round from which its budget refused"""
     joined_at: Whole | UnsetType | None = UNSET
-    """with the [joining gate](methods.md#the-joining-gate) alone: round from which it spoke with its own records,
-    0 of the core; null for never, whose releases are what it passed on"""
+    """with the [joining gate](methods.md#the-joining-gate): round from which it spoke with its own records, 0 of the
+    core; null if it only passed on"""
     asked: Whole | UnsetType = UNSET
-    """with a gate alone: questions that it was asked"""
     yes: Whole | UnsetType = UNSET
-    """with a gate alone: how many of them were answered with yes"""
+    """with a gate: questions, and those answered with yes"""
     silent: Whole | UnsetType = UNSET
-    """with a gate alone: rounds in which it could have spoken, and did not"""
+    """with a gate: rounds in which it could have spoken, and did not"""
     figures: dict[str, Number | None] = {}
-    """of a method from outside: what its `entry()` says"""
+    """`entry()` of a method from outside"""
     test_error: Figure | None
-    """of its vector in model.npz; null without test records"""
+    """of its vector in model.npz"""
 
 
 class Gate(FileForm, frozen=True, kw_only=True):
     """With a gate: what it was asked and saved, the sums over agents that are not away at the end."""
 
     asked: Whole
-    """questions; none of the joining gate where all agents are in its [core](methods.md#the-joining-gate)"""
     yes: Whole
-    """how many were answered with yes"""
+    """questions, and those answered with yes"""
     saved: Whole
-    """broadcasts that would have been, had all agents spoken in every round"""
+    """broadcasts that silence saved"""
     broadcasts: Whole
-    """these, and those that there were: vectors that only pass on what an agent heard are broadcasts, too"""
+    """these, and those that were made, relays included"""
 
 
 class Seconds(FileForm, frozen=True, kw_only=True):
@@ -245,9 +228,9 @@ class Seconds(FileForm, frozen=True, kw_only=True):
     total: Figure
     """in all"""
     solve: Figure | None = None
-    """in proposals; simulations alone, because the time of a solve depends on records"""
+    """in proposals; of simulations alone, as it depends on records"""
     exchange: Figure
-    """writing charges through, sending and waiting"""
+    """writing charges, sending, waiting"""
 
 
 class VirtualSeconds(FileForm, frozen=True, kw_only=True):
@@ -256,15 +239,13 @@ class VirtualSeconds(FileForm, frozen=True, kw_only=True):
     total: Figure
     """in all"""
     median_round: Figure
-    """of a round"""
     longest_round: Figure
     """of a round"""
     slowest_agent: Whole
-    """whose own computing took longest"""
     slowest_agent_computing: Figure
-    """how long that took"""
+    """whose own computing took longest, and how long"""
     waiting_share: Real
-    """mean share of the time in which agents wait"""
+    """mean share in which agents wait"""
 
 
 class Baseline(FileForm, frozen=True, kw_only=True):
@@ -273,36 +254,34 @@ class Baseline(FileForm, frozen=True, kw_only=True):
     loss: str
     """its loss"""
     regularisation: Figure | None
-    """lambda of its objective; null where the method has chosen none"""
+    """lambda"""
     epochs: Number
     """passes over the records"""
     batch: Whole | None
-    """records of a batch; null where there are none"""
     sampling: str | None
-    """how batches are drawn; null where there are none"""
     rate: Figure | None
-    """share of the records in a batch"""
+    """records of a batch, how it is drawn, its share of all; null without batches"""
     noise_multiplier: Figure | None
-    """standard deviation of the noise over the sensitivity of a step; null of noise of another form"""
+    """of Gaussian noise: standard deviation over a step's sensitivity"""
     pure_epsilon: Figure | None
-    """epsilon of one step where delta is 0"""
+    """epsilon of a step where delta is 0"""
     diagnostics: dict[str, Number | None] | UnsetType = UNSET
-    """figures of the optimisation, such as its duality gap; simulations alone"""
+    """figures such as the duality gap; simulations alone"""
 
 
 class StartEntry(FileForm, frozen=True, kw_only=True):
     """A start of a run over hosts of their own."""
 
     number: Whole
-    """0 of the first one"""
+    """from 0"""
     members: list[Whole]
-    """agents that take part"""
+    """agents in it"""
     round: Round
-    """first round, or that from which rounds are repeated"""
+    """first round, or the first repeated one"""
     rule: Literal["finish", "replay", "go on"]
     """[how it goes on](protocol.md#words)"""
     cause: str
-    """what has ended the one before, as this agent saw it; empty of the first one"""
+    """end of the one before, as this agent saw it"""
 
 
 class Summary(FileForm, frozen=True, kw_only=True):
@@ -311,77 +290,69 @@ class Summary(FileForm, frozen=True, kw_only=True):
     schema: Literal[3]
     """version of this form"""
     algorithm: str
-    """name of the method, or `module:Class` of one from elsewhere"""
+    """method, or `module:Class`"""
     method: Literal["proven", "published"]
-    """whether its proven form ran, or the paper's to the letter"""
+    """its form"""
     agents: Whole
-    """N; 1 of a method of one site"""
+    """N"""
     rounds: Whole
-    """T, rounds that were done; epochs of a method of one site"""
+    """rounds done, or epochs"""
     stopped: bool = False
-    """`true` where [`on_round`](results.md) ended the run before its last round; else absent"""
+    """`true` where [`on_round`](results.md#track-a-run) ended the run early"""
     aggregate: str
-    """how vectors of several agents count: `mean` or `screened`"""
+    """`mean` or `screened`"""
     topology: str | None
-    """file or spec of the graph, or of the schedule; null of a method of one site"""
+    """file or spec of the graph or schedule"""
     transport: Literal["local", "mpi", "zmq"]
-    """what carried the messages"""
+    """carrier of messages"""
     encrypted: bool = False
-    """`true` where messages between agents were encrypted, by the keys of a network file; else absent"""
+    """`true` where a network file's keys encrypted messages"""
     mode: Mode
     """[`simulation` or `private`](cli.md#modes)"""
     seeded: bool
-    """`true`: the noise can be made again from the seed, the run protects nothing"""
+    """`true`: the run protects nothing"""
     seed: int | None
-    """that seed; null of secret noise"""
+    """null of secret noise"""
     data: DataFacts
-    """the records, below"""
     privacy: Privacy
-    """what is promised and spent, below"""
-    metric: Literal["error", "mean-squared-error"]
-    """unit of `test_error`: a share of wrong predictions, or of [real targets](data.md#real-targets)"""
-    test_error: TestError
     """below"""
+    metric: Literal["error", "mean-squared-error"]
+    """of `test_error`: share of wrong predictions, or of [real targets](data.md#real-targets)"""
+    test_error: TestError
     references: References
     """below"""
     train_loss: Real | None = None
-    """mean loss of the consensus over all training records; simulations only"""
+    """mean loss of the consensus; simulations only"""
     far_from_others: dict[str, Real]
-    """agents whose vectors [stood far from the others](hosts.md#who-stands-far-from-the-others) in the last round:
-    how many times as far as is usual"""
+    """[standing](hosts.md#who-stands-far-from-the-others) of agents far from the others in the last round"""
     per_agent: list[AgentEntry]
-    """one entry an agent, by number, below"""
     gate: Gate | None = None
-    """with a gate, below"""
+    """below"""
     bytes_sent: Whole
-    """payload of the whole run, each vector times its receivers; not what [observing the
-    run](simulate.md#what-observing-a-run-sends) sends"""
+    """payload, each vector times its receivers, without [observing the run](simulate.md#what-observing-a-run-sends)"""
     frames: dict[str, Whole] = {}
-    """with `zmq`: [frames that were not simply taken](protocol.md#rules-for-frames), by what was done with them"""
+    """with `zmq`: [unusual frames](protocol.md#rules-for-frames), by verdict"""
     seconds: Seconds
-    """wall time, below"""
     virtual_seconds: VirtualSeconds | None = None
-    """with [`--delay`](simulate.md), below"""
+    """below"""
     steps: Whole | None = None
-    """of a method of one site alone: steps that were taken"""
+    """of one site: steps taken"""
     baseline: Baseline | None = None
-    """of a method of one site alone: what was calibrated, below"""
+    """of one site, below"""
     ledgers: dict[str, Digest]
-    """file of each ledger: sha256 of its bytes"""
+    """sha256 of each ledger"""
     manifest: Literal["manifest.json"]
-    """the file that lists all others"""
+    """file that lists all others"""
     starts: list[StartEntry] = []
-    """[starts](protocol.md) of a run over hosts of their own that had more than one, as this agent took part in them;
-    else absent"""
+    """[starts](protocol.md), if more than one, that this agent took part in"""
     away: dict[Annotated[str, Meta(pattern=f"^({NUMBER})$")], list[str]] = {}
-    """agents that took no part in rounds of these starts: ranges such as `3-17`"""
+    """rounds that agents missed: ranges such as `3-17`"""
     identities: Literal["network", "run"] | None = None
-    """where the signing keys of [receipts](hosts.md#receipts) came from: a network file, or made for the run;
-    absent without receipts"""
+    """whose keys signed [receipts](hosts.md#receipts): the network file's, or made for the run"""
     notes: list[str]
-    """what the reader must know to quote the figures, in words"""
+    """to know before quoting figures"""
     versions: dict[str, str]
-    """of admmnet, Python and the libraries that a result may depend on"""
+    """of admmnet, Python and libraries"""
 
 
 def absent(summary: Any) -> set[int]:

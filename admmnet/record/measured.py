@@ -19,26 +19,25 @@ class NumberColumn(FileForm, frozen=True, kw_only=True, tag_field="kind", tag="n
     weight: Real
     """weight of its features"""
     low: Real
-    """lower bound"""
     high: Real
-    """upper bound"""
+    """bounds"""
     shares: list[Figure] = field(default_factory=list)
-    """shares of the records below each of the 33 edges of equal bins between the bounds; absent where noise drowned
-    them: a public curve then"""
+    """shares of the records below each of 33 edges of equal bins; absent where noise drowned them: a public curve
+    then"""
 
 
 class PlainColumn(FileForm, frozen=True, kw_only=True, tag_field="kind", tag="plain"):
     """Numbers that are features as they stand."""
 
     width: Whole
-    """how many"""
+    """features"""
 
 
 class WordsColumn(FileForm, frozen=True, kw_only=True, tag_field="kind", tag="words"):
     """A column of categories, each with a feature."""
 
     width: Whole
-    """how many"""
+    """features"""
     weight: Real
     """weight of its features"""
 
@@ -47,19 +46,19 @@ class Measured(FileForm, frozen=True, kw_only=True):
     """The key `measured` of encoding.json: what sums before the first round have told, and rows are made by."""
 
     stages: list[Stage]
-    """the sums that are over, void ones included"""
+    """sums that are over, void ones included"""
     columns: list[NumberColumn | PlainColumn | WordsColumn] | None = None
-    """of raw records: how their columns are encoded, in the order of the features; absent where they came encoded"""
+    """encoding of raw columns, in the order of the features"""
     omega: Real = 1.0
-    """weight of all columns of numbers against those of categories"""
+    """weight of columns of numbers against categories"""
     intercept: bool = True
-    """whether a constant feature follows"""
+    """whether a constant follows"""
     whitening: Digest | None = None
-    """sha256 of whitening.npy; absent where rows are not whitened"""
+    """sha256 of whitening.npy"""
     source: Digest | None = None
-    """sha256 of the sum that whitening.npy was made from: on other processors its last bits may differ"""
+    """sha256 of the sum behind whitening.npy, whose last bits differ between processors"""
     encoding_from: Digest | None = None
-    """of an encoding that was taken over: sha256 of manifest.json of the run that measured it"""
+    """sha256 of the measuring run's manifest.json"""
 
 
 ENCODING_TABLES: Collection[type[Struct]] = (Measured, NumberColumn, PlainColumn, WordsColumn)

@@ -14,21 +14,17 @@ class ProblemSettings:
     loss: str = setting(
         "auto",
         "problem",
-        "loss function; auto: what suits the method (docs/methods.md)",
+        "loss function; auto: by the method (docs/methods.md)",
         metavar="auto|logistic|smoothed-hinge|huber|squared|NAME",
         chosen=True,
     )
     loss_width: float | Auto = setting(
         "auto",
         "problem",
-        "half-width of the quadratic part of smoothed-hinge (auto: 0.5, or 1 where --loss is auto) and huber (auto: 1)",
+        "half-width of the quadratic part; auto: 1, or 0.5 where --loss smoothed-hinge is given",
         within="[1e-06, 1e+06]",
         scope="network",
     )
     regularisation: float | Auto = setting(
-        "auto",
-        "problem",
-        "regularisation; auto: the least that is needed, 1e-4 for admm",
-        within="[0, 1e+12]",
-        tunable=True,
+        "auto", "problem", "auto: the least that is needed, 1e-4 for admm", within="[0, 1e+12]", tunable=True
     )

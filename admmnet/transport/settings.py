@@ -41,25 +41,18 @@ class NetworkSettings:
     block: int | Auto = setting(
         "auto",
         "network",
-        "agents whose local problems are solved together; auto: 1 up to 64 agents, an eighth of them up to 128 above",
+        "agents solved together; auto: 1 up to 64 agents, above an eighth of them, at most 128",
         within="[1, 10000]",
     )
-    receipts: bool = setting(
-        False,
-        "network",
-        "keep signed receipts of every round; always kept in private runs and with --transport zmq",
-        resume=True,
-    )
+    receipts: bool = setting(False, "network", "keep signed receipts; private and zmq runs always do", resume=True)
     connect_deadline: float = _deadline(60.0, help="seconds until the next zmq process must have come")
     heartbeat_deadline: float = _deadline(10.0, help="seconds without a sign of life until a zmq neighbour is lost")
-    regroup_deadline: float = _deadline(
-        600.0, help="seconds after a fault until zmq agents go on without those that are away"
-    )
-    give_up: float = _deadline(3600.0, help="seconds after a fault until a zmq agent ends, as too few are there")
+    regroup_deadline: float = _deadline(600.0, help="seconds after a fault until zmq agents go on without absent ones")
+    give_up: float = _deadline(3600.0, help="seconds after a fault until a zmq agent ends for want of others")
     quorum: str = setting(
         "auto",
         "network",
-        "fewest zmq agents that go on after a fault; auto: more than half of all",
+        "fewest zmq agents that go on after a fault; auto: more than half",
         metavar="Q|all",
         scope="zmq",
         resume=True,
@@ -67,7 +60,7 @@ class NetworkSettings:
     strikes: int = setting(
         5,
         "network",
-        "faults of a zmq agent or line, after which others go on without it; 0: the first fault ends the run",
+        "faults of a zmq agent or line until others leave it out; 0: the first ends the run",
         within="[0, 1000000]",
         scope="zmq",
         resume=True,
@@ -79,14 +72,13 @@ class NetworkSettings:
         scope="network",
         resume=True,
         hosts=True,
-        help="seconds that a zmq neighbour may take for its part of a round, or a wait in MPI; auto: 20 times the "
-        "longest round, at least 60; 600 in the first round and in MPI",
+        help="seconds for a zmq neighbour's part of a round, or a wait in MPI; auto: docs/hosts.md",
     )
     shutdown_deadline: float = _deadline(10.0, help="seconds in which zmq agents must end after an error")
     linger: float = setting(
         60.0,
         "network",
-        "seconds for which an agent that has finished gives its public files to neighbours that have not",
+        "seconds for which a finished agent still gives its public files to neighbours",
         within="[0, 1e6]",
         scope="zmq",
         resume=True,

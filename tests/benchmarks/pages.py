@@ -19,6 +19,7 @@ from .common import row
 
 DOCS = ROOT / "docs"
 BEGIN, END = "<!-- made by tests.benchmarks.pages -->\n", "<!-- end -->\n"
+ANOTHER = "another one, the same at all three"
 HEADS = ("epsilon", "method", "proven", "{}", "messages", "MB", "seconds")
 
 
@@ -26,7 +27,7 @@ def outcome(found: dict[str, Any]) -> str:
     """What the three honest agents did, in a few words."""
     codes = found["codes"]
     if set(codes) == {0}:
-        held = "that of the run without the lie" if found["same"] else "another one, the same at all three"
+        held = "that of the run without the lie" if found["same"] else ANOTHER
         return f"all finish; the model is {held}"
     return f"the start ends (exit code {max(codes)}), and agent 0 is named"
 
@@ -41,10 +42,9 @@ def tried(found: list[dict[str, Any]]) -> str:
 
 
 def by_outcome(lies: dict[str, list[str]]) -> str:
-    """Table of what the three others did, the most frequent last; only the lies of that one are not listed."""
-    *rare, (usual, others) = sorted(lies.items(), key=lambda item: len(item[1]))
-    lines = [row(ended, f"{len(told)}: {'; '.join(told)}") for ended, told in rare]
-    lines.append(row(usual, f"{len(others)}: all others in `tests/attacks/lies.py`"))
+    """Table of what the three others did, the most frequent last; lies that make another model are listed."""
+    ended = sorted(lies.items(), key=lambda item: len(item[1]))
+    lines = [row(how, f"{len(told)}: {'; '.join(told)}" if ANOTHER in how else str(len(told))) for how, told in ended]
     return "\n".join([row("the three others", "lies of agent 0"), "|---|---|", *lines, ""])
 
 

@@ -92,33 +92,6 @@ def test_scripts_in_the_readme_can_be_started() -> None:
     assert all(os.access(ROOT / script, os.X_OK) for script in scripts)
 
 
-def leaves(command: click.Command) -> list[click.Command]:
-    if not isinstance(command, click.Group):
-        return [command]
-    context = click.Context(command)
-    found = (command.get_command(context, name) for name in command.list_commands(context))
-    return [leaf for member in found if member is not None for leaf in leaves(member)]
-
-
-def test_every_flag_and_choice_of_every_command_is_documented() -> None:
-    written = page("cli.md").replace("\\|", "|")
-    missing = [
-        f"{command.name} {flag}"
-        for command in leaves(command_line)
-        for parameter in command.params
-        if isinstance(parameter, click.Option) and not parameter.hidden
-        for flag in parameter.opts
-        if not re.search(rf"`{flag}\b", written)
-    ]
-    missing += [
-        f"--{key.replace('_', '-')} {choice}"
-        for key, own in settings().items()
-        for choice in own.about.choices
-        if not re.search(rf"`--{key.replace('_', '-')} [^`]*(?<![\w-]){choice}(?![\w-])", written)
-    ]
-    assert missing == []
-
-
 def test_every_exit_code_has_its_row() -> None:
     kinds: list[type[AdmmnetError]] = [AdmmnetError, *AdmmnetError.__subclasses__()]
     codes = {kind.exit_code for kind in kinds} | {0}

@@ -7,15 +7,14 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import Any
+from types import ModuleType
 
 import pytest
 
 from admmnet import read_run
 from tests.doc_pages import fenced, section
 
-STOPPING, MLFLOW, TENSORBOARD, WANDB = fenced(section("results.md", "Track a run"), "python")
+STOPPING, MLFLOW, TENSORBOARD = fenced(section("results.md", "Track a run"), "python")
 NETWORK = {"test_error", "train_loss", "epsilon", "releases", "away"}
 
 
@@ -112,21 +111,6 @@ def test_tensorboard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hold(points, NETWORK | own, only_run(tmp_path))
 
 
-def test_wandb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    points, summary, module = Points(), dict[str, Any](), ModuleType("wandb")
-
-    @contextmanager
-    def init(project: str, config: Mapping[str, Any]) -> Iterator[SimpleNamespace]:
-        assert (project, set(config)) == ("admmnet", {"algorithm", "epsilon", "rounds", "seed"})
-        yield SimpleNamespace(log=lambda data, step: points.log(data, step), summary=summary)
-
-    module.__dict__["init"] = init
-    monkeypatch.setitem(sys.modules, "wandb", module)
-    exec(compile(WANDB, "results.md", "exec"), {})
-    hold(points, NETWORK, only_run(tmp_path))
-    assert summary["privacy"]["epsilon_target"] == 1.0
-
-
-@pytest.mark.parametrize("block", [MLFLOW, TENSORBOARD, WANDB])
+@pytest.mark.parametrize("block", [MLFLOW, TENSORBOARD])
 def test_ten_lines_each(block: str) -> None:
     assert sum(1 for line in block.splitlines() if line.strip()) <= 10

@@ -1,4 +1,4 @@
-"""The package that docs/contributing.md shows is built, installed and run as it stands there."""
+"""The package of docs/contributing.md and docs/descents.py is built, installed and run as they stand."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from admmnet.privacy.events import Gaussian
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver
-from tests.doc_pages import section
+from tests.doc_pages import ROOT, fenced, section
 from tests.interrupted_runs import Place, assert_same, write_people
 
 NAMES = ("linear-admm", "noisy-descent")
@@ -37,12 +37,11 @@ EPSILON, SEED = 2.0, 3
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package, built from the page and installed in a folder of its own."""
     source, site = tmp_path_factory.mktemp("descents"), tmp_path_factory.mktemp("site")
-    shown = re.findall(
-        r"`(\S+)`[^`\n]*:\n\n```\w+\n(.*?)^```", section("contributing.md", "Adding a method"), re.DOTALL | re.MULTILINE
-    )
-    assert [name for name, _ in shown] == ["descents.py", "pyproject.toml"]
-    for name, text in shown:
-        (source / name).write_text(text)
+    page, code = section("contributing.md", "Adding a method"), (ROOT / "docs" / "descents.py").read_text()
+    (shown,), (project,) = fenced(page, "python"), fenced(page, "toml")
+    assert shown in code
+    (source / "descents.py").write_text(code)
+    (source / "pyproject.toml").write_text(project)
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
     subprocess.run([*pip, "--target", str(site), str(source)], check=True, timeout=120)
     return site

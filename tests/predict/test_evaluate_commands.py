@@ -52,7 +52,7 @@ def test_flags_must_not_contradict_the_model(
         message = refused("evaluate", folder, "--data", new, "--positive", "no")
         assert "trained with 'yes' as +1, 'no' as -1" in message
     assert "--features 9: the model has 4" in refused("predict", people_run, "--data", new, "--features", "9")
-    assert "features = 'x' is not allowed" in refused("predict", people_run, "--data", new, "--features", "x")
+    assert "'x' is not a valid integer" in refused("predict", people_run, "--data", new, "--features", "x")
     assert "the model has an intercept" in refused("predict", people_run, "--data", new, "--no-intercept")
     assert "--label y goes with a csv" in refused("predict", people_run, "--data", "census", "--label", "y")
 

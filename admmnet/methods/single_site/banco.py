@@ -16,13 +16,7 @@ from admmnet.settings import setting
 class BANCOSettings(MethodSettings):
     """Settings of its own."""
 
-    noise: str = setting(
-        "auto",
-        "baseline",
-        "noise of the subgradients; auto: laplace",
-        choices=("auto", "laplace", "gaussian"),
-        chosen=True,
-    )
+    noise: str = setting("auto", "baseline", "auto: laplace", choices=("auto", "laplace", "gaussian"), chosen=True)
 
 
 class BANCO(SingleSite):

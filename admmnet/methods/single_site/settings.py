@@ -19,11 +19,7 @@ class Batched(MethodSettings):
     """Batches."""
 
     batch: int | Auto = setting(
-        "auto",
-        "baseline",
-        "nominal number of records (primal-dp-scd: features) of a step",
-        within="[1, 1e+09]",
-        chosen=True,
+        "auto", "baseline", "nominal records (primal-dp-scd: features) of a step", within="[1, 1e+09]", chosen=True
     )
 
 
@@ -38,12 +34,7 @@ class Passing(MethodSettings):
 class Clipped(MethodSettings):
     """Bounded steps."""
 
-    clip: float | Auto = setting(
-        "auto",
-        "baseline",
-        "most that a record moves a step: of a coordinate, or its gradient's norm",
-        within="(0, 1e+06]",
-    )
+    clip: float | Auto = setting("auto", "baseline", "most that a record moves a step", within="(0, 1e+06]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +64,7 @@ class Accounted(Sampling):
     accounting: str = setting(
         "auto",
         "baseline",
-        "how sampled steps are read when noise is calibrated: moments, the papers' accountant, goes with "
-        "accountant = published; auto: pld, there moments",
+        "accountant of sampled steps; auto: pld, moments if accountant = published",
         choices=("auto", "pld", "rdp", "moments"),
     )
 
@@ -95,6 +85,6 @@ class DualStepping(MethodSettings):
     logistic_margin: float | Auto = setting(
         "auto",
         "baseline",
-        "distance from 0 and 1 that a step of logistic loss keeps; auto: 0.01, 1e-4 if published",
+        "distance from 0 and 1 that a logistic step keeps; auto: 0.01, 1e-4 if published",
         within="(0, 0.5)",
     )

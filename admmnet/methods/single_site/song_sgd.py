@@ -24,7 +24,7 @@ class SongSGDSettings(Batched, Descending):
     schedule: str = setting(
         "auto",
         "baseline",
-        "step size at step t: learning rate c, c/sqrt(t), or c/(regularisation t)",
+        "step size from learning rate c: c, c/sqrt(t), or c/(regularisation t)",
         choices=("auto", "constant", "sqrt", "inverse"),
     )
 

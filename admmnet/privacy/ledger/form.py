@@ -33,18 +33,18 @@ class Planned(Struct, frozen=True, forbid_unknown_fields=True, tag_field="by", t
     """Theorem 25: these events, at most so often, and nothing else."""
 
     planned: tuple[tuple[str, dict[str, float | int | bool | str], Natural], ...]
-    """mechanism, parameters that bound those of the events charged to it, and how often"""
+    """mechanism, parameters that bound its events, and how often"""
 
 
 class Limit(Struct, frozen=True, forbid_unknown_fields=True, tag_field="by", tag="spend"):
     """Theorem 5: a limit that was fixed before the first round, of a method that is `adaptive` and of an account."""
 
     order: Annotated[float, Meta(gt=1.0)] | None
-    """the one Renyi order at which costs are added up; `null` where mu^2 and kappa are"""
+    """Renyi order of the sums; `null` where mu^2 and kappa are added up"""
     kappa: Booked
-    """most that (P10) of discrete noise may come to"""
+    """most that (P10) of discrete noise may be"""
     parts: Natural
-    """largest number of agents less K of a masked sum, 1 for none"""
+    """most agents less K of a masked sum, else 1"""
 
 
 class Budget(Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,13 +62,11 @@ class Total(Struct, frozen=True, forbid_unknown_fields=True):
     xi: Booked | None
     """proven costs"""
     epsilon_spent: Booked | None
-    """proven epsilon at the budget's delta; at most what the filter lets through. It is read from the events' Renyi
-    curves, not from `rho`; of steps on sampled batches at a number of steps rounded up to four bits"""
+    """proven epsilon at the budget's delta; the number of steps on sampled batches is rounded up to four bits"""
     epsilon_published: Booked | None
-    """the same by the paper: (P3) of the sum of `rho_published`; of a baseline on sampled batches (P13)"""
+    """by the paper: (P3) of the sum of `rho_published`, of sampled batches (P13)"""
     epsilon_if_all_collude: Booked | UnsetType | None = UNSET
-    """of masked sums alone: `epsilon_spent` is for who trusts that at most `colluders` others work together, this
-    one for who does not: proven epsilon of the agent's own noise, Theorem 23 (B)"""
+    """of masked sums: the same where more than `colluders` others collude, Theorem 23 (B)"""
 
 
 class HeaderLine(
@@ -77,67 +75,62 @@ class HeaderLine(
     """First line: who, under which promise and which relation."""
 
     schema: Literal[3]
-    """version of this form; others are refused"""
+    """version of this form"""
     agent: Number
     neighbours: tuple[Number, ...]
-    """number of the agent, numbers of those who hear it; none of a method of one site"""
+    """its number, and agents that hear it"""
     records: Natural
-    """n_i, number of its training records; public"""
+    """n_i, training records; public"""
     adjacency: Literal["replace-one", "zero-out"]
-    """neighbouring relation of every figure. `replace-one`: one record is exchanged for another"""
+    """neighbouring relation of every figure"""
     unit: Literal["record"]
-    """what is protected. A person with several rows is not covered as a whole"""
+    """unit of protection; not a person with several rows"""
     budget: Budget
-    """epsilon and delta promised before the first round; both `null` without privacy"""
+    """`epsilon` and `delta` of the guarantee; `null` without privacy"""
     delta_clipping: Positive | None = None
-    """what noise of unlikely size, which is scaled back, adds to delta at most (V10); absent where none is"""
+    """most that scaling back unlikely noise adds to delta (V10)"""
     accountant: Form
-    """which arithmetic calibrated the noise and guards the budget"""
+    """arithmetic that calibrates and guards"""
     filter: Planned | Limit | None = None
-    """what the run may charge, by Theorem 25 or 5: see below. Absent without privacy"""
+    """charges that the run may make, below"""
     run_filter: Limit | None = None
-    """the same of all starts of the run, where changed ones are planned anew: `filter` is of the first one then"""
+    """the same of all starts, where changed ones are planned anew; `filter` is then the first's"""
     account_filter: Limit | None = None
-    """the same of all runs of the account, fixed by its first run; absent without account"""
+    """the same of all runs of the account, fixed by its first"""
     group_size: Annotated[int, Meta(ge=2, le=2**53)] | None = None
-    """K of `--group-size`; absent where it is 1"""
+    """K of `--group-size`, if not 1"""
     method: Form
     """form of the method"""
     covered: bool | None = None
-    """`false` where the method reads records beyond what a proof covers; then nothing is proven of it"""
+    """`false` where the method reads records beyond its proof: nothing is proven"""
     algorithm: str
     """name of the method"""
     loss: str | None = None
-    """loss from outside, as it was asked for; absent for ours"""
+    """loss from outside, as it was asked for"""
     loss_digest: Digest | None = None
-    """sha256 of its public table, on whose constants the costs rest; absent for ours, and where a simulation has
-    taken a loss as it is"""
+    """sha256 of its public table, on which the costs rest"""
     weight: Positive | None = None
-    """w_i, weight of the agent's mean loss in the network's problem, (60); absent where it is 1"""
+    """w_i of (60), if not 1"""
     trust: Literal["masked"] | None = None
-    """sums are masked; absent where each agent's noise stands for itself"""
+    """`masked`: sums are"""
     colluders: Number | None = None
-    """beside `trust`: K, how many other agents may work together against this one for `total.epsilon_spent` to hold.
-    Every event must say the same K"""
+    """K, other agents that may collude for `total.epsilon_spent` to hold; the same in every event"""
     mode: Literal["simulation", "private"]
-    """whether figures computed from the records are shown beside"""
+    """whether figures of the records may show"""
     noise: Literal["private", "seeded"]
-    """`private`: keyed by the operating system, kept nowhere. `seeded`: anyone with the seed can make it again"""
+    """`private`: keyed by the operating system; `seeded`: anyone with the seed can make it again"""
     preprocessing: str
-    """`public-bounds`, `private` where noisy sums behind the door gave the encoding, or `data-dependent` if anything
-    else was read from the rows"""
+    """`public-bounds`, `private` (measured by noisy sums), or `data-dependent` (anything else read from rows)"""
     stages: tuple[Literal["bounds", "shape", "whiten"], ...] = ()
-    """sums that are asked before round 0, in rounds -3, -2 and -1; absent where there are none"""
+    """sums before round 0, in rounds -3, -2 and -1"""
     encoding_from: Digest | None = None
-    """of a run with `--encode from:RUN`: sha256 of RUN's manifest.json. What RUN measured is charged there; absent
-    elsewhere"""
+    """with `--encode from:RUN`: sha256 of RUN's manifest.json, where the measuring is charged"""
     shards: Literal["fixed"]
-    """who holds which record does not change and is public. A private run refuses a split that looks at values"""
+    """shards are public and do not change"""
     admmnet: str
     """version that wrote the file"""
     account: Digest | None = None
-    """in runs with an account only: sha256 of the account's last line before this run; of a new account, sha256 of
-    nothing (`e3b0c442...`)"""
+    """sha256 of the account's last line before this run; of a new account, of nothing (`e3b0c442...`)"""
 
 
 class RunLine(HeaderLine, frozen=True, kw_only=True, tag="run"):
@@ -151,19 +144,17 @@ class EventLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind
     """What was released, and what that costs."""
 
     round: Round
-    """round of the charge; the first is 0, `stages` come before it"""
+    """round of the charge, from 0; `stages` come before"""
     mechanism: str
     parameters: dict[str, float | int | bool | str]
-    """what was released; every number that its cost depends on (next section)"""
+    """[kind of release](#mechanisms), and the numbers that its cost depends on"""
     rho: Booked | None
     xi: Booked | None
-    """proven cost of this event: (xi, rho)-zCDP, D_alpha <= xi + rho alpha for all alpha > 1, (P1). `xi` is 0 for
-    all events there are today"""
+    """proven cost: (xi, rho)-zCDP, (P1); `xi` is 0 today"""
     rho_published: Booked | None
-    """cost of this event by the paper's arithmetic; `null` where the paper has none, and for every event of a proven
-    method"""
+    """cost by the paper's arithmetic; `null` where it has none, and for proven methods"""
     total: Total
-    """sums over all events so far, this one included: see below"""
+    """sums up to this event, below"""
     previous: Digest
     """sha256 of the bytes of the line before, without its newline"""
 
@@ -178,9 +169,9 @@ class EndLine(
     total: Total
     """the last totals"""
     account: Digest | None = None
-    """in runs with an account only: sha256 of the account's last line when the run ended"""
+    """sha256 of the account's last line when the run ended"""
     previous: Digest
-    """sha256 of the bytes of the line before, without its newline"""
+    """as of an event"""
 
 
 class StartLine(
@@ -191,13 +182,13 @@ class StartLine(
     round: Round
     """first round of the start"""
     neighbours: tuple[Number, ...]
-    """who hears the agent in it"""
+    """agents that hear it"""
     weight: Positive | None = None
-    """w_i in it, as of the header"""
+    """w_i, as of the header"""
     filter: Planned
-    """what it may charge, by Theorem 25, within the header's `run_filter` (Theorem 31)"""
+    """charges that it may make, within the header's `run_filter` (Theorem 31)"""
     previous: Digest
-    """sha256 of the bytes of the line before, without its newline"""
+    """as of an event"""
 
 
 class ResumeLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="resume"):

@@ -1,0 +1,127 @@
+"""Two methods that take one noisy gradient a round in place of a solve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from admmnet.holder.answers import Ask, Asking, Released
+from admmnet.holder.measurements import NoisyGradient
+from admmnet.methods.base import Agent, AgentPlan, Method, filled
+from admmnet.methods.consensus import ConsensusMethod
+from admmnet.methods.convexity import RADIUS, balanced_convexity
+from admmnet.methods.settings import Given, MethodSettings, NoisySettings
+from admmnet.privacy.calibrate import Draft, Target, calibrate
+from admmnet.settings import Auto, setting
+from admmnet.types import Vector
+
+
+def gradient_draft(method: Method, rounds: int, records: int, rho: float) -> Draft[float]:
+    """Standard deviation where ``rounds`` gradients share a nominal budget, and all that they can charge."""
+    width, known = method.facts.width, method.known(records)
+    (unit,) = NoisyGradient(np.zeros(width), 1.0).cost(known).now
+    sigma = unit.sensitivity / math.sqrt(2.0 * rho / rounds)
+    (event,) = NoisyGradient(np.zeros(width), sigma).cost(known).now
+    return Draft(sigma, ((event, rounds),))
+
+
+class LinearADMM(ConsensusMethod):
+    """PP-ADMM whose mean loss gives way to the quadratic of curvature c1 that touches it from above at theta_i^t."""
+
+    name = "linear-admm"
+    Settings = NoisySettings
+    forms = ("proven",)
+
+    @classmethod
+    def fixed(cls, settings: Given) -> Given:
+        """T; penalty and self-terms need the facts."""
+        return filled(settings, rounds=60)
+
+    def draft(self, agent: int, rho: float) -> Draft[float]:
+        """Noise of all rounds."""
+        return gradient_draft(self, self.rounds, self.facts.counts[agent], rho)
+
+    def wanted_convexity(self, agent: int) -> float:
+        """Balance of noise and bias, docs/methods.md (20)."""
+        sigma = self.draft(agent, self.facts.nominal[agent]).noise
+        return balanced_convexity(sigma * math.sqrt(self.facts.width), RADIUS, len(self.facts.graph))
+
+    def plan(self, agent: int, target: Target) -> AgentPlan:
+        """As little noise as keeps the guarantee."""
+        return self.objective(agent).calibrated(calibrate(partial(self.draft, agent), target))
+
+    def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
+        """Return this round's broadcast, shape (d,), or None once the budget refuses."""
+        here, c1 = agent.state.theta, self.loss.curvature_bound()  # theta_i^t is released: public
+        answer = yield Ask(NoisyGradient(here, agent.plan.noise))
+        if not isinstance(answer, Released):
+            return None
+        step: Vector = (c1 * here - answer.value - self.linear_term(agent)) / (agent.convexity + c1)
+        return step
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescentSettings(MethodSettings):
+    """Settings of its own: they become flags, keys of [algorithm], and part of what a resumed run must repeat."""
+
+    epochs: int | Auto = setting("auto", "algorithm", "gradient steps; auto: 30", within="[1, 100000]")
+    momentum: float = setting(0.5, "algorithm", "share of the last step that goes on", within="[0, 1)")
+
+
+@dataclass(slots=True)
+class DescentState:
+    """Point and velocity, shape (d,): public, and what a checkpoint keeps."""
+
+    theta: Vector
+    velocity: Vector
+
+
+class NoisyDescent(Method):
+    """Gradient descent with momentum at one holder."""
+
+    name = "noisy-descent"
+    verb = "none"
+    Settings = DescentSettings
+    forms = ("proven",)
+
+    @classmethod
+    def fixed(cls, settings: Given) -> Given:
+        """Steps."""
+        return filled(settings, epochs=30)
+
+    @property
+    def rounds(self) -> int:
+        """One step an epoch."""
+        return int(self.settings.epochs)
+
+    def plan(self, agent: int, target: Target) -> AgentPlan:
+        """As little noise as keeps the guarantee."""
+        draft = partial(gradient_draft, self, self.rounds, self.facts.counts[agent])
+        return AgentPlan().calibrated(calibrate(draft, target))
+
+    def start(self, agent: Agent, width: int) -> DescentState:
+        """At zero."""
+        return DescentState(np.zeros(width), np.zeros(width))
+
+    def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
+        """Point after the next step."""
+        state: DescentState = agent.state
+        answer = yield Ask(NoisyGradient(state.theta, agent.plan.noise))
+        if not isinstance(answer, Released):
+            return None
+        state.velocity = self.settings.momentum * state.velocity - answer.value / self.loss.curvature_bound()
+        return state.theta + state.velocity
+
+    def absorb(self, agent: Agent, own: Vector | None, inbox: Mapping[int, Vector]) -> None:
+        """Keep the last point."""
+        if own is not None:
+            agent.state.theta = own
+
+    def model(self, agent: Agent) -> Vector:
+        """Last point."""
+        state: DescentState = agent.state
+        return state.theta

@@ -118,8 +118,7 @@ def audit(
         flag = f"--{word.replace('_', '-')}"
         raise RequestError(f"{flag} does not go with audit, whose records and network are its own: leave it out")
     request = AuditRequest(name, folder, given, trials, seed, confidence, canary, records, bug)
-    shown = not quiet and not as_json and sys.stderr.isatty()
-    with GridProgress(shown=shown, kept="finished trials") as progress:
+    with GridProgress(shown=not quiet and not as_json, kept="finished trials") as progress:
         found = run_audit(request, jobs=jobs, watch=progress)
     if found.undrawn is not None:
         print(f"note: {found.undrawn}", file=sys.stderr)

@@ -54,8 +54,7 @@ def reproduce(
         ipums_us=ipums_us,
         simulate=simulate,
     )
-    progress = GridProgress(shown=not quiet and sys.stderr.isatty())
-    with progress:
+    with GridProgress(shown=not quiet) as progress:
         made = make(request, jobs=jobs, watch=progress)
     if made.undrawn is not None:
         print(f"note: {made.undrawn}", file=sys.stderr)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from admmnet.cli.compare import GridProgress
-from admmnet.cli.flags import output_flags
+from admmnet.cli.flags import notes, output_flags
 from admmnet.cli.settings import SettingsCommand, given_in
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import AdmmnetError, CheckFailed, RequestError
@@ -121,7 +120,7 @@ def audit(
     with GridProgress(shown=not quiet and not as_json, kept="finished trials") as progress:
         found = run_audit(request, jobs=jobs, watch=progress)
     if found.undrawn is not None:
-        print(f"note: {found.undrawn}", file=sys.stderr)
+        notes(found.undrawn)
     if as_json and not quiet:
         print(json.dumps(found.as_dict(), indent=2))
     elif not quiet:

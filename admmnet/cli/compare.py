@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.flags import output_flags
+from admmnet.cli.flags import notes, output_flags
 from admmnet.cli.progress import Lines, new_bar
 from admmnet.cli.settings import SettingsCommand, given_in, words_after
 from admmnet.errors import RequestError, RunError
@@ -126,7 +126,7 @@ def compare(
             print(f"\n{name}\n" if name else "", end="")
             print_comparison(result)
         if result.undrawn is not None:
-            print(f"note: {result.undrawn}", file=sys.stderr)
+            notes(result.undrawn)
     if as_json and not quiet:
         print(json.dumps(answers.get("", answers), indent=2))
     for failed in failures:

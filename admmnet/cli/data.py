@@ -138,7 +138,7 @@ def draft(file: Path, label: str | None, separator: str | None, header_only: boo
         return
     with written(out) as new:
         new.write_text(text, encoding="utf-8")
-    print(f"{out}, which shows what it was drafted from:")
+    print(f"{out} shows its readers:")
     for line in words:
         print(f"  {line}")
     print(f"read it, then: admmnet data check {file} --schema {out}")

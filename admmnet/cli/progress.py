@@ -6,6 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from admmnet.cli.flags import notes
 from admmnet.errors import counted
 from admmnet.record.format import epsilon, error, seconds
 
@@ -64,8 +65,7 @@ class Progress:
         """Say what is worth knowing before the run, and show the bar."""
         if not self._told:
             return
-        for note in plan.advice if plan.advice != self.told else ():  # a run that goes on has said them
-            print(f"note: {note}", file=sys.stderr, flush=True)
+        notes(*(plan.advice if plan.advice != self.told else ()))  # a run that goes on has said them
         self.told = plan.advice
         self._lines.begin("epoch" if plan.config.baseline else "round", plan.rounds)
         self._metric = "mean-squared-error" if plan.task == "real" else "error"

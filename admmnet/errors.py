@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections.abc import Iterable
-from typing import Self
+from textwrap import fill
+from typing import IO, Self
 
 IN_PART = 5
 """Exit code of a run that has finished without some agent of its network."""
@@ -169,3 +172,15 @@ def counted(number: int, noun: str) -> str:
 def printable(text: str, most: int = 2000) -> str:
     """Text of another process, at most so long, without what steers a terminal."""
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in text[:most])
+
+
+def broken(text: str, out: IO[str]) -> str:
+    """Text with its lines broken at words where a terminal shows it, below what follows ``mode:`` and the like."""
+    if not out.isatty():
+        return text
+    width, lines = shutil.get_terminal_size().columns, list[str]()
+    for line in text.split("\n"):
+        start = re.match(r"(\w+: +)? *", line)
+        indent = " " * (start.end() if start and start.end() < width // 2 else 0)
+        lines.append(fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False))
+    return "\n".join(lines)

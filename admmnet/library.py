@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -13,8 +14,11 @@ from admmnet.record.reader import Run
 from admmnet.types import Matrix
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from admmnet.config.keywords import Settings
     from admmnet.config.run_config import RunConfig
+    from admmnet.predict.model import Model
     from admmnet.privacy.ledger.audit import VerifiedLedger
     from admmnet.record import forms
     from admmnet.running.entrance import Plan
@@ -72,6 +76,38 @@ class RunResult:
             Naming file, line and fault, if anything does not hold.
         """
         return tuple(read_run(self.folder).ledgers.values())
+
+    @cached_property
+    def model(self) -> Model:
+        """The model with all that encodes rows for it, read back from the folder."""
+        from admmnet.predict.model import read_model
+
+        return read_model(self.folder)
+
+    def predict(self, X: Any, *, agent: int | None = None) -> NDArray[Any]:
+        """Predict the labels of new rows, encoded as the run's.
+
+        Parameters
+        ----------
+        X : array_like, sparse matrix or data frame, shape (n, d)
+            As the run's records were; the label column may be missing.
+        agent : int, optional
+            Whose model; by default their average.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            -1.0 and +1.0, or the declared labels; real targets in their unit.
+        """
+        from admmnet.predict.memory import predicted
+
+        return predicted(self.model, X, agent)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return the share of rows whose label is predicted, or R^2 of real targets; it is a figure of these rows."""
+        from admmnet.predict.memory import scored
+
+        return scored(self.model, X, y)
 
     def to_dataframe(self) -> Any:
         """Return metrics.csv as a pandas DataFrame: a row an agent and round, agent -1 being the network.

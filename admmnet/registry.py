@@ -31,10 +31,17 @@ def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     return find
 
 
+def closest(name: str, names: Iterable[str]) -> str | None:
+    """Return the name that is closest to a mistaken one, in any case; None if none is near."""
+    known = {one.casefold(): one for one in names}
+    close = difflib.get_close_matches(name.casefold(), known, n=1)
+    return known[close[0]] if close else None
+
+
 def meant(name: str, names: Iterable[str]) -> str:
-    """Return ``did you mean X?`` with the name that is closest to a mistaken one, or nothing."""
-    close = difflib.get_close_matches(name, list(names), n=1)
-    return f"did you mean {close[0]}? " if close else ""
+    """Return ``did you mean X?`` with the closest name, or nothing."""
+    close = closest(name, names)
+    return "" if close is None else f"did you mean {close}? "
 
 
 class UnknownName(RequestError, KeyError):

@@ -14,6 +14,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from admmnet.errors import RequestError, short
+from admmnet.registry import meant
 
 Auto = Literal["auto"]
 TABLES = ("data", "network", "problem", "algorithm", "baseline", "privacy", "run")
@@ -153,11 +154,11 @@ class Setting:
                 f"{name or self.name} = {short(value, 60)} is not allowed: a run has one value, and `admmnet compare "
                 "FILE.toml` tries several"
             )
-        wanted = _WORDS[self.base] + (" or 'auto'" if self.auto else "")
-        ranged = self.base in (int, float) or self.about.choices
-        bound = f", {self.about.range}" if ranged else ""
-        shown = repr(value) if isinstance(value, str) else short(value, 60)
-        raise RequestError(f"{name or self.name} = {shown} is not allowed: it must be {wanted}{bound}")
+        choices, shown = self.about.choices, repr(value) if isinstance(value, str) else short(value, 60)
+        wanted = (self.about.range if choices else _WORDS[self.base]) + (" or 'auto'" if self.auto else "")
+        bound = f", {self.about.range}" if self.base in (int, float) else ""
+        hint = meant(value, choices) if isinstance(value, str) else ""
+        raise RequestError(f"{name or self.name} = {shown} is not allowed: {hint}it must be {wanted}{bound}")
 
     def parse(self, text: str) -> Any:
         """Return what a flag's text means; RequestError if it is no such value."""

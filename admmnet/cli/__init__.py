@@ -24,7 +24,7 @@ COMMANDS = {
     "baseline": "Train one model in one place: SDCA, DP-SCD, SGD, DP-SGD and others.",
     "calibrate": "Print the noise and the cost of each step; touches no data.",
     "compare": "Compare methods over epsilons and seeds: table, CSV and picture.",
-    "data": "Check a file of records, draft its schema, show encodings.",
+    "data": "Check or clean a file of records, draft its schema, show encodings.",
     "evaluate": "Errors of a saved model on labelled rows.",
     "launch": "Run on ranks of MPI, and start them again where they fail.",
     "ledger": "Read, check and export the agents' privacy ledgers.",
@@ -58,7 +58,7 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in COMMANDS and not args[0].startswith("-"):
-            ctx.fail(f"No such command {args[0]!r}; {meant(args[0], COMMANDS)}".rstrip("; "))
+            ctx.fail(f"no command is called {args[0]!r}: {meant(args[0], COMMANDS)}".rstrip(": "))
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -71,7 +71,7 @@ class _Commands(click.Group):
 def command_line() -> None:
     """Train one model on records that never leave their owners, with a privacy ledger for every agent.
 
-    Without a command, `run` is meant: mpirun -n 5 python -m admmnet
+    Flags without a command are those of `run`. The default run: mpirun -n 5 python -m admmnet
     """
 
 
@@ -129,7 +129,7 @@ def _usage(error: click.ClickException) -> str:
     if isinstance(error, click.UsageError) and error.ctx is not None:
         hint = f"{error.ctx.command_path} --help"
     message = error.format_message().rstrip(".")
-    return f"{message}; `{hint}` lists what there is"
+    return f"{message}{'' if message.endswith('?') else ';'} `{hint}` lists what there is"
 
 
 def _tell(error: BaseException, world: World | None, debug: bool, command: str) -> int:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from admmnet.cli.compare import GridProgress
-from admmnet.cli.flags import jobs_flag, output_flags
+from admmnet.cli.flags import jobs_flag, notes, output_flags
 from admmnet.cli.settings import SettingsCommand, given_in
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import AdmmnetError, CheckFailed, RequestError
@@ -113,11 +112,10 @@ def audit(
         flag = f"--{word.replace('_', '-')}"
         raise RequestError(f"{flag} does not go with audit, whose records and network are its own: leave it out")
     request = AuditRequest(name, folder, given, trials, seed, confidence, canary, records, bug)
-    shown = not quiet and not as_json and sys.stderr.isatty()
-    with GridProgress(shown=shown, kept="finished trials") as progress:
+    with GridProgress(shown=not quiet and not as_json, kept="finished trials") as progress:
         found = run_audit(request, jobs=jobs, watch=progress)
     if found.undrawn is not None:
-        print(f"note: {found.undrawn}", file=sys.stderr)
+        notes(found.undrawn)
     if as_json and not quiet:
         print(json.dumps(found.as_dict(), indent=2))
     elif not quiet:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.flags import explain_flag, output_flags
+from admmnet.cli.flags import explain_flag, notes, output_flags
 from admmnet.cli.run import train
 from admmnet.cli.settings import SettingsCommand, settings_of
 from admmnet.config.run_config import RunConfig
@@ -88,15 +87,14 @@ def _show_plan(settings: RunConfig, *, as_json: bool) -> None:
     check_mode(settings)
     if settings.account is not None:
         settings = replace(settings, account=None, no_account=True)
-        print("note: the account is not read: this is the noise of a first run", file=sys.stderr)
+        notes("the account is not read: this is the noise of a first run")
     plan = prepare(settings, LocalWorld())
     facts = _facts(plan)
     if as_json:
         print(json.dumps(facts, indent=2))
         return
     _print_plan(facts)
-    for note in plan.notes:
-        print(f"note: {note}", file=sys.stderr)
+    notes(*plan.notes)
 
 
 def _facts(plan: Plan) -> dict[str, Any]:

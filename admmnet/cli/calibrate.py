@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.flags import json_flag
+from admmnet.cli.flags import json_flag, notes
 from admmnet.cli.settings import SettingsCommand, settings_of
 from admmnet.errors import RequestError, counted
 from admmnet.methods.sample_complexity import Goal, needed
@@ -95,7 +94,7 @@ def calibrate(
     public = Public(counts, settings.features or 100, *labels)
     method, plans, contracts, _ = decide(settings, graph, LocalWorld(), [sorted(graph)], public)
     if settings.account is not None:
-        print("note: the account is not read: this is the noise of a first run", file=sys.stderr)
+        notes("the account is not read: this is the noise of a first run")
     facts = _facts(method, plans, contracts, asked)
     if as_json:
         print(json.dumps(facts, indent=2))

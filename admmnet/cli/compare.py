@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.flags import jobs_flag, output_flags
-from admmnet.cli.progress import new_bar
+from admmnet.cli.flags import jobs_flag, notes, output_flags
+from admmnet.cli.progress import Lines, new_bar
 from admmnet.cli.settings import SettingsCommand, given_in, words_after
 from admmnet.errors import RequestError, RunError
 from admmnet.experiments.parsing import OWN, listed, parse_entry, parse_epsilons, parse_seeds
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class GridProgress(Watch):
-    """One bar a phase, where standard error is a terminal; nothing at all unless shown.
+    """One bar a phase where standard error is a terminal, else lines; nothing at all unless shown.
 
     An interrupt that passes tells what is ``kept``.
     """
@@ -32,10 +32,13 @@ class GridProgress(Watch):
         self._shown, self._kept = shown, kept
         self._bar: Any = None
         self._task: Any = None
+        self._lines, self._done = Lines(), 0
 
     def phase(self, name: str, total: int, done: int) -> None:
         """Show the next bar."""
-        if not self._shown:
+        self._done = done
+        self._lines.begin(name, total, done)
+        if not (self._shown and sys.stderr.isatty()):
             return
         if self._bar is None:
             self._bar = new_bar()
@@ -45,8 +48,11 @@ class GridProgress(Watch):
 
     def step(self, words: str) -> None:
         """Count a step."""
+        self._done += 1
         if self._bar is not None:
             self._bar.update(self._task, advance=1, words=words)
+        elif self._shown:
+            self._lines.tell(self._done, words)
 
     def __enter__(self) -> GridProgress:
         return self
@@ -107,7 +113,7 @@ def compare(
     answers, failures = dict[str, Any](), list[Failed]()
     for name, comparison in wanted.items():
         try:
-            with GridProgress(shown=not quiet and not as_json and sys.stderr.isatty()) as progress:
+            with GridProgress(shown=not quiet and not as_json) as progress:
                 result = run_grid(comparison, jobs=jobs, plot=None if plot is None else Path(plot), watch=progress)
         except RequestError as error:
             if len(wanted) == 1:
@@ -120,7 +126,7 @@ def compare(
             print(f"\n{name}\n" if name else "", end="")
             print_comparison(result)
         if result.undrawn is not None:
-            print(f"note: {result.undrawn}", file=sys.stderr)
+            notes(result.undrawn)
     if as_json and not quiet:
         print(json.dumps(answers.get("", answers), indent=2))
     for failed in failures:

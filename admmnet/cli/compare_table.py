@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import sys
-
+from admmnet.cli.flags import lines, notes
 from admmnet.experiments.figures import CompareResult, Line
 from admmnet.experiments.parsing import said, short
 from admmnet.experiments.tuning import UNCOVERED
-from admmnet.record.format import count, epsilon, number, percent
+from admmnet.record.format import count, epsilon, number, percent, seconds, size
 from admmnet.report.columns import console, show, table
 
-COLUMNS = ("method", "epsilon", "error in %", "eps proven", "eps publ.", "loss", "releases", "MB", "seconds")
+COLUMNS = ("method", "epsilon", "error in %", "eps proven", "eps publ.", "loss", "releases", "sent", "time")
 
 
 def print_comparison(result: CompareResult) -> None:
     """Print a row a method and epsilon, the references, what was tuned, and where everything lies."""
     survey = result.surveys[0]
     counts = sorted({line.seeds for line in result.lines}) or [0]
-    seeds = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    runs = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     splits = f", {len(result.surveys)} splits" if len(result.surveys) > 1 else ""
     whose = f"{survey.agents} agents, " if survey.agents > 1 else ""
     title = (
         f"{survey.name}: {count(survey.train)} training and {count(survey.test)} test records{splits}, {whose}"
-        f"delta {epsilon(result.delta)}; means over {seeds} seeds"
+        f"delta {epsilon(result.delta)}; means over {runs} seeds"
     )
     real = result.real
     columns = tuple("test MSE" if real and name == "error in %" else name for name in COLUMNS)
@@ -39,12 +38,11 @@ def print_comparison(result: CompareResult) -> None:
     for one in result.refused:
         grid.add_row(one.entry.text, "-" if one.epsilon is None else short(one.epsilon), *"-" * (len(COLUMNS) - 2))
     show(console(), grid)
-    for one in result.refused:
-        print(f"refused: {one.reason}")
+    lines(*(f"refused: {one.reason}" for one in result.refused))
     for line in result.lines:
         if line.epsilon_if_all_collude is not None:
             target = "-" if line.epsilon is None else short(line.epsilon)
-            print(
+            lines(
                 f"masked sums: {line.entry.text} at epsilon {target}: A, if at most {line.colluders} other agents "
                 f"collude, is epsilon {epsilon(line.epsilon_proven)}; B, if all do or masks fail, "
                 f"{epsilon(line.epsilon_if_all_collude)}"
@@ -58,8 +56,7 @@ def print_comparison(result: CompareResult) -> None:
     for picture in result.pictures:
         print(f"picture:              {picture}")
     print(f"run folders:          {result.folder / 'runs'}   (admmnet ledger verify RUN)")
-    for note in result.notes:
-        print(f"note: {note}", file=sys.stderr)
+    notes(*result.notes)
 
 
 def _cells(line: Line, *, real: bool) -> tuple[str, ...]:
@@ -72,8 +69,8 @@ def _cells(line: Line, *, real: bool) -> tuple[str, ...]:
         epsilon(line.epsilon_published),
         number(line.train_loss),
         number(line.releases),
-        number(line.bytes_sent / 1e6),
-        number(line.seconds),
+        size(line.bytes_sent),
+        seconds(line.seconds),
     )
 
 

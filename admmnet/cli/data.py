@@ -1,4 +1,4 @@
-"""admmnet data: check, draft, show."""
+"""admmnet data: check, clean, draft, show."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 SHOWN = 60
 """Columns that are shown one by one; --json has all."""
 OF_EACH = 3
-"""Faults of one column that are printed."""
+"""Faults and changes of one column that are printed."""
+QUOTES = "{}, on this machine only, for what follows quotes records:"
 
 
 @click.group(no_args_is_help=False)
@@ -63,13 +64,9 @@ def check(file: str, schema: Path | None, most: int, **flags: Any) -> None:
     from admmnet.data.check import check_file
 
     found = check_file(_settings(file, schema, flags))
-    print(f"{file}, on this machine only, for what follows quotes records:")
+    print(QUOTES.format(file))
     if found.source is None:
-        told = list(islice(_few_of_each(found.faults), most))
-        for fault in told:
-            print(f"  {fault}")
-        if found.count > len(told):
-            print(f"  and {found.count - len(told)} more")
+        _print_faults(found.faults, found.count, most)
         raise CheckFailed(
             f"{file} has {counted(found.count, 'fault')}: mend and check again, for a fault can hide others"
         )
@@ -82,6 +79,14 @@ def _settings(file: str, schema: Path | None, flags: Mapping[str, Any]) -> DataS
 
     given = {} if schema is None else read_schema(schema)
     return DataSettings(data=file, **given | {name: value for name, value in flags.items() if value})
+
+
+def _print_faults(faults: Sequence[str], total: int, most: int) -> None:
+    told = list(islice(_few_of_each(faults), most))
+    for fault in told:
+        print(f"  {fault}")
+    if total > len(told):
+        print(f"  and {total - len(told)} more")
 
 
 def _few_of_each(faults: Sequence[str]) -> Iterator[str]:
@@ -141,10 +146,50 @@ def draft(file: Path, label: str | None, separator: str | None, header_only: boo
         return
     with written(out) as new:
         new.write_text(text, encoding="utf-8")
-    print(f"{out}, which shows what it was drafted from:")
+    print(f"{out} shows its readers:")
     for line in words:
         print(f"  {line}")
     print(f"read it, then: admmnet data check {file} --schema {out}")
+
+
+@data.command()
+@click.argument("file")
+@click.option("--schema", type=PATH, required=True, metavar="FILE", help="as for check")
+@click.option("--label", metavar="NAME", help="label column")
+@click.option(
+    "--separator", metavar="MARK|tab", help="what divides the cells of FILE; the schema says it of the new file"
+)
+@out_flag("CLEAN.csv", "the new file, which must not be there")
+def clean(file: str, schema: Path, out: Path, **flags: Any) -> None:
+    """Write FILE as its schema accepts it, and list the changes; nothing leaves this machine.
+
+    Decimal commas become points, "<30" becomes 30, stray blanks go, and so do records without a label. Exit code 1:
+    records with other faults are left out, too, and listed.
+    """
+    from admmnet.data.clean import FORMS, clean_file
+
+    if not FORMS.search(out.name) or out.suffix == ".gz":
+        raise RequestError(f"-o {out}: the new file is a .csv or .tsv file")
+    if out.exists():
+        raise RequestError(f"-o {out} exists: name another file, or remove it")
+    with written(out) as new:
+        told = clean_file(_settings(file, schema, flags), new, out)
+        print(QUOTES.format(file))
+        for rule, columns in told.changed.items():
+            print(f"  {rule}: {counted(sum(map(len, columns.values())), 'value')}")
+            for column, changes in columns.items():
+                more = f"; and {count(len(changes) - OF_EACH)} more" if len(changes) > OF_EACH else ""
+                print(f"    {printable(column)}: {'; '.join(changes[:OF_EACH])}{more}")
+        if told.unlabelled:
+            where = ", ".join(told.unlabelled[:OF_EACH]) + (", ..." if len(told.unlabelled) > OF_EACH else "")
+            print(f"  left out, for they have no label: {counted(len(told.unlabelled), 'record')}, {where}")
+            print("    this number is a figure of the records: if they are private, tell it to nobody")
+        _print_faults(told.faults, told.count, 20)
+        if not told.rows:
+            raise CheckFailed(f"{file}: no rule mends this, so nothing is written: mend the file, or its schema")
+    print(f"{out}: {counted(told.rows, 'record')}; now: admmnet data check {out} --schema {schema}")
+    if told.bad:
+        raise CheckFailed(f"{counted(told.bad, 'record')} with other faults, listed above, are not in {out}: mend them")
 
 
 @data.command()

@@ -19,7 +19,9 @@ from admmnet.cli.flags import (
     features_flag,
     json_flag,
     label_flag,
+    lines,
     no_intercept_flag,
+    notes,
     out_flag,
     positive_flag,
     written,
@@ -83,7 +85,7 @@ def evaluate(run: Path, as_json: bool, part: Any, public: bool, **flags: Any) ->
     if as_json:
         print(json.dumps(facts, indent=2))
         return
-    print(mode_line(run))
+    lines(mode_line(run))
     _print_facts(facts)
 
 
@@ -144,15 +146,11 @@ def predict(run: Path, agent: int | None, out: Path | None, **flags: Any) -> Non
     else:
         with written(out) as draft, draft.open("w", encoding="utf-8", newline="") as file:
             _write(file, found)
-    print(mode_line(run), file=sys.stderr)
+    lines(mode_line(run), err=True)
     if model.task != "real" and not found.probable:
-        print(
-            f"note: no probabilities: the scores of loss = {model.config.loss!r} are no log-odds; a model that is "
-            "trained with loss = 'logistic' has some",
-            file=sys.stderr,
-        )
+        notes(f"no probabilities: the scores of loss = {model.config.loss!r} are no log-odds: take loss = 'logistic'")
     if model.task != "real" and len(found.prediction) > 1 and len(set(found.prediction)) == 1:
-        print(f"note: one class only: this model says {found.prediction[0]!r} for every row", file=sys.stderr)
+        notes(f"one class only: this model says {found.prediction[0]!r} for every row")
 
 
 def _write(file: TextIO, found: Predictions) -> None:

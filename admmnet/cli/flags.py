@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from admmnet.errors import RequestError
+from admmnet.errors import RequestError, broken
 from admmnet.files import drafted
 from admmnet.log import LEVELS, Hearer, LogFile, say
 from admmnet.transport.collective import code_of, describe_error
@@ -50,17 +51,29 @@ def out_flag(metavar: str, help: str, *, required: bool = True) -> Callable[[Com
 def explain_flag(function: Command) -> Command:
     """Give a command that prints a table of a run or of ledgers the flag ``--explain``."""
 
-    def note(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    def keep(ctx: click.Context, param: click.Parameter, value: bool) -> None:
         ctx.meta[_EXPLAIN] = value
 
     words = "explain the table's columns below it"
-    return click.option("--explain", is_flag=True, expose_value=False, callback=note, help=words)(function)
+    return click.option("--explain", is_flag=True, expose_value=False, callback=keep, help=words)(function)
 
 
 def explaining() -> bool:
     """Whether the command at work was given ``--explain``."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(_EXPLAIN))
+
+
+def lines(*texts: str, err: bool = False) -> None:
+    """Print lines of words, broken at words on a terminal."""
+    out = sys.stderr if err else sys.stdout
+    for text in texts:
+        print(broken(text, out), file=out, flush=True)
+
+
+def notes(*texts: str) -> None:
+    """Say on standard error what is worth knowing, and no fault."""
+    lines(*(f"note: {text}" for text in texts), err=True)
 
 
 @contextmanager
@@ -83,11 +96,11 @@ _EVENTS = {
 def event_flags(function: Command) -> Command:
     """Give a command the flags that say where its events go: ``telling`` reads them."""
 
-    def note(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    def keep(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
         ctx.meta[f"admmnet.{param.name}"] = value
 
     for name, words in reversed(_EVENTS.items()):
-        function = click.option(f"--{name}", expose_value=False, callback=note, **words)(function)  # type: ignore[arg-type]
+        function = click.option(f"--{name}", expose_value=False, callback=keep, **words)(function)  # type: ignore[arg-type]
     return function
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from admmnet.cli.flags import PATH, RUN, explain_flag, json_flag, out_flag, written
+from admmnet.cli.flags import PATH, RUN, explain_flag, json_flag, lines, out_flag, written
 from admmnet.errors import RequestError
 
 if TYPE_CHECKING:
@@ -58,14 +58,14 @@ def show(run: Path, agent: int | None, events: bool, delta: float | None, as_jso
     found = read_run(run)
     accounts = _accounts(found, agent)
     if as_json:
-        lines = [{"events": [line for _, _, line in own.events]} if events else {} for own in accounts]
-        entries = [entry_of(own, delta) | more for own, more in zip(accounts, lines, strict=True)]
+        found_events = [{"events": [line for _, _, line in own.events]} if events else {} for own in accounts]
+        entries = [entry_of(own, delta) | more for own, more in zip(accounts, found_events, strict=True)]
         print(json.dumps(entries, indent=2))
         return
     from admmnet.cli.tables import print_accounts, print_events
     from admmnet.record.verdict import verdict_of
 
-    print(verdict_of(found).lines()[0])
+    lines(verdict_of(found).lines()[0])
     if events:
         for account in accounts:
             print_events(account)
@@ -121,8 +121,7 @@ def verify(
     if as_json:
         print(encode(verdict, indent=2).decode(), end="")
         return
-    for line in (*verdict.lines(), *(f"            {note}" for note in notes)):
-        print(line)
+    lines(*verdict.lines(), *(f"            {note}" for note in notes))
 
 
 @ledger.command()
@@ -144,8 +143,7 @@ def network(run: Path, colluders: int, observers: str, plot: Path | None, as_jso
     if as_json:
         print(json.dumps(facts_of(found, told, mode), indent=2))
     else:
-        for line in lines_of(found, told, mode):
-            print(line)
+        lines(*lines_of(found, told, mode))
     if plot is not None and told is not None:
         draw_distances(told, plot, run.name)
         print(f"picture:    {plot}", file=sys.stderr if as_json else sys.stdout)
@@ -184,8 +182,7 @@ def sign(run: Path, key: Path, note: str, simulation: bool) -> None:
     identity = read_signer(key)
     verdict, summary, _ = judged(run)
     digest = sign_folder(run, summary, identity, note, simulation=simulation)
-    for line in verdict.lines():
-        print(line)
+    lines(*verdict.lines())
     print(f"signed:     everything holds, and is signed by {fingerprint(identity.public)}")
     print(f"            sha256 of manifest.json, which stands for every file: {digest}")
 

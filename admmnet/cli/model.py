@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from admmnet.cli.evaluate import mode_line
-from admmnet.cli.flags import RUN, json_flag, out_flag
+from admmnet.cli.flags import RUN, json_flag, lines, out_flag
 from admmnet.errors import printable
 from admmnet.record.format import count, number
 
@@ -39,7 +39,7 @@ def show(run: Path, top: int | None, agent: int | None, as_json: bool) -> None:
     if as_json:
         print(json.dumps(facts | {"coefficients": rows[:top]}, indent=2))
         return
-    print(mode_line(run))
+    lines(mode_line(run))
     _print(facts, rows[: top or TOP])
 
 

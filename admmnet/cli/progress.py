@@ -1,4 +1,4 @@
-"""What is said before and during a run, on standard error: a bar on a terminal, else a line ever more seldom."""
+"""What long commands say on standard error while they work: a bar on a terminal, else a line now and then."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from admmnet.cli.flags import notes
 from admmnet.errors import counted
 from admmnet.record.format import epsilon, error, seconds
 
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
     from admmnet.running.entrance import Plan
     from admmnet.running.events import RoundEvent
 
-FIRST = 10.0
-"""Seconds until the first line. Each later one comes when twice as much time has passed: logs stay short."""
+EVERY = 30.0
+"""Seconds from line to line."""
 
 
 def new_bar() -> Any:
@@ -29,6 +30,28 @@ def new_bar() -> Any:
     return bar
 
 
+class Lines:
+    """Lines for where there is no terminal, at most one in `EVERY` seconds, when something has been done."""
+
+    def __init__(self) -> None:
+        self._due = time.monotonic() + EVERY
+
+    def begin(self, name: str, total: int, before: int | None = None) -> None:
+        """Count to `total`, from what was done before; None: the first that is told is the first that was done."""
+        self._name, self._total, self._before, self._start = name, total, before, time.monotonic()
+
+    def tell(self, done: int, *words: str | None) -> None:
+        """So many are done; the words say how it stands."""
+        now = time.monotonic()
+        self._before = done - 1 if self._before is None else self._before
+        if now < self._due or done >= self._total:
+            return
+        self._due, passed = now + EVERY, now - self._start
+        left = passed / max(1, done - self._before) * (self._total - done)
+        told = ", ".join(filter(None, (*words, f"{seconds(passed)} so far, about {seconds(left)} left")))
+        print(f"{self._name} {done} of {self._total}: {told}", file=sys.stderr, flush=True)
+
+
 class Progress:
     """Bar over rounds with the consensus' test error beside it, or lines; nothing at all unless ``told``."""
 
@@ -36,17 +59,15 @@ class Progress:
         self._told = told
         self.told: tuple[str, ...] = ()
         self._bar: Any = None
-        self._begin, self._due = 0.0, FIRST
-        self._before: int | None = None
+        self._lines = Lines()
 
     def start(self, plan: Plan) -> None:
         """Say what is worth knowing before the run, and show the bar."""
         if not self._told:
             return
-        for note in plan.advice if plan.advice != self.told else ():  # a run that goes on has said them
-            print(f"note: {note}", file=sys.stderr, flush=True)
+        notes(*(plan.advice if plan.advice != self.told else ()))  # a run that goes on has said them
         self.told = plan.advice
-        self._begin, self._unit = time.monotonic(), "epoch" if plan.config.baseline else "round"
+        self._lines.begin("epoch" if plan.config.baseline else "round", plan.rounds)
         self._metric = "mean-squared-error" if plan.task == "real" else "error"
         if sys.stderr.isatty():
             agents = len(plan.graph)
@@ -63,21 +84,10 @@ class Progress:
         if self._bar is not None:
             self._bar.update(self._task, completed=event.round + 1, words=words)
             return
-        passed = time.monotonic() - self._begin
-        if self._before is None:
-            self._before = event.round
-        if passed >= self._due and event.round + 1 < event.rounds:
-            self._due = 2.0 * passed
-            print(self._line(event, words, passed), file=sys.stderr, flush=True)
-
-    def _line(self, event: RoundEvent, words: str, passed: float) -> str:
-        done = event.round + 1
-        each = passed / (done - (self._before or 0))  # a run that goes on did not begin at 0
         largest = max(event.epsilon.values(), default=None)
         spent = None if largest is None else f"epsilon {epsilon(largest)} spent"
         away = f"{counted(len(event.away), 'agent')} away" if event.away else None
-        left = f"{seconds(passed)} so far, about {seconds(each * (event.rounds - done))} left"
-        return f"{self._unit} {done} of {event.rounds}: " + ", ".join(filter(None, (words, spent, away, left)))
+        self._lines.tell(event.round + 1, words, spent, away)
 
     def __enter__(self) -> Progress:
         return self

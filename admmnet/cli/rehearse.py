@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import click
 
+from admmnet.cli.flags import notes
 from admmnet.cli.settings import SettingsCommand, settings_of
 from admmnet.errors import counted
 from admmnet.record.format import epsilon
@@ -37,7 +37,7 @@ def rehearse(name: str, config: str | None, **flags: Any) -> None:
 
     settings = settings_of(config, {**flags, "algorithm": name})
     if settings.account is not None:
-        print("note: the account is not read: these are the contracts of a first run", file=sys.stderr)
+        notes("the account is not read: these are the contracts of a first run")
     plan = prepare(replace(settings, account=None, no_account=True), LocalWorld())
     go(plan.method, plan.agents, plan.contracts, plan.holders, plan.loss, checkpoints=True, whole=True)
     private = [contract.most() for contract in plan.contracts.values()]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from admmnet.cli.compare import GridProgress
-from admmnet.cli.flags import data_dir_flag, debug_flag, jobs_flag, quiet_flag
+from admmnet.cli.flags import data_dir_flag, debug_flag, jobs_flag, notes, quiet_flag
 from admmnet.papers import PAPERS
 
 
@@ -54,11 +52,10 @@ def reproduce(
         ipums_us=ipums_us,
         simulate=simulate,
     )
-    progress = GridProgress(shown=not quiet and sys.stderr.isatty())
-    with progress:
+    with GridProgress(shown=not quiet) as progress:
         made = make(request, jobs=jobs, watch=progress)
     if made.undrawn is not None:
-        print(f"note: {made.undrawn}", file=sys.stderr)
+        notes(made.undrawn)
     if quiet:
         return
     for title, claims in made.claims.items():

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.flags import HOW_READ, PATH, explaining
+from admmnet.cli.flags import HOW_READ, PATH, explaining, notes
 from admmnet.config.run_config import AUTO, RunConfig, own_settings, owners_of
 from admmnet.config.toml import algorithm_in, common_settings, load_config, read_schema, saved_algorithm
 from admmnet.errors import IN_PART, RequestError
@@ -204,9 +203,7 @@ def tell(result: RunResult, *, quiet: bool, as_json: bool, told: Collection[str]
     from admmnet.report.tables import print_closing
 
     print_closing(console(), result.summary, result.folder, explain=explaining())
-    for note in result.summary["notes"]:
-        if note not in told:
-            print(f"note: {note}", file=sys.stderr)
+    notes(*(text for text in result.summary["notes"] if text not in told))
 
 
 def leave(summary: Any) -> None:

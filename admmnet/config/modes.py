@@ -6,7 +6,7 @@ import os
 
 from admmnet.config.run_config import RunConfig, RunSettings
 from admmnet.data.sets import OFFICIAL
-from admmnet.data.settings import AGENT, GIVEN, DataSettings, form_of, parse_split
+from admmnet.data.settings import AGENT, GIVEN, DataSettings, parse_split
 from admmnet.errors import RequestError
 from admmnet.methods.settings import MethodSettings
 
@@ -27,8 +27,7 @@ def check_mode(config: RunConfig) -> None:
     if missing:
         parts.append("it needs " + " and ".join(missing))
     if parts:
-        if not config.named:
-            form_of(config.data)  # a mistaken name is no private file
+        _check_files(config.request)
         why, remedy = f"data = {config.data!r} is not declared public", SIMULATE
         if config.private:
             why, remedy = "private was asked for", "without --private, --simulate makes this a simulation"
@@ -55,9 +54,18 @@ def check_comparable(data: DataSettings, run: RunSettings) -> None:
             f"encode = {data.encode!r} does not go with compare, whose methods see the same rows: leave it out"
         )
     if not (data.public_data or run.simulate):
+        _check_files(data)
         raise RequestError(
             f"data = {data.data!r} is not declared public, and compare shows what depends on records: {SIMULATE}"
         )
+
+
+def _check_files(data: DataSettings) -> None:
+    """A mistaken name is no private file: it comes before the questions of a private run."""
+    if not data.named and data.data not in GIVEN:
+        from admmnet.data.sources import validate
+
+        validate(data)
 
 
 def _refused(data: DataSettings) -> list[str]:

@@ -239,9 +239,8 @@ class RunConfig(RunSettings, FaultSettings, NetworkSettings, DataSettings, Metho
         asked = self.checkpoint_every is not None or self.resume is not None
         if asked and not self.seeded and not self.chosen_method.goes_on:
             raise RequestError(
-                f"checkpoints do not go with {self.algorithm} without a seed: its steps go on from what stays with the "
-                "holder (dual variables, batches, noise), which no checkpoint of such a run keeps; leave out "
-                "--checkpoint-every, or give --seed for a simulation"
+                f"checkpoints do not go with {self.algorithm} without a seed: none keeps the dual variables, batches "
+                "and noise of its holder. Leave out --checkpoint-every, or give --seed for a simulation"
             )
 
     def _check_scopes(self, known: Iterable[Setting]) -> None:

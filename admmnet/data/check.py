@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from admmnet.data.balance import swallowing, unfilled
+from admmnet.data.balance import swallowing, unfilled, unread
 from admmnet.data.columns import RawTable, refuse
 from admmnet.data.encode import block_of, check_columns, complete
 from admmnet.data.labels import read_labels
@@ -57,12 +57,12 @@ def check_file(settings: DataSettings) -> Findings:
     asked = whole_and_bounded(settings)
     if kinds_alone(settings):
         settings = replace(settings, encode="private")
-    found = _Found()
+    found = Found()
     if not settings.named:
         schema = declared(settings)
         table = found.attempt(lambda: read_table(Path(settings.data), schema, refuse=found.keep))
         if table is not None:
-            _check_table(found, table, schema, settings.positive)
+            check_table(found, table, schema, settings.positive)
     source = None
     if not found.count:  # then exactly what a run does
         source = found.attempt(lambda: read_source(settings))
@@ -72,7 +72,7 @@ def check_file(settings: DataSettings) -> Findings:
     return Findings(tuple(found.faults), found.count, None if found.count else source, notes or (), asked)
 
 
-class _Found:
+class Found:
     """Faults of the steps of a check."""
 
     def __init__(self) -> None:
@@ -101,11 +101,12 @@ def _finish(source: Source, settings: DataSettings) -> tuple[str, ...]:
     return (
         *((gone,) if source.left_out else ()),
         *(() if said is None else (said,)),
-        *(() if settings.named else unfilled(source)),
+        *(() if settings.named else (*unfilled(source), *unread(source))),
     )
 
 
-def _check_table(found: _Found, table: RawTable, schema: Schema, positive: str | None) -> None:
+def check_table(found: Found, table: RawTable, schema: Schema, positive: str | None) -> None:
+    """Find the faults of labels and columns."""
     labelled = found.attempt(lambda: _labelled(table, schema, positive))
     table = table if labelled is None else labelled
     # without rules, which column is no feature is known by the label alone

@@ -128,7 +128,7 @@ class Given:
         missing = [i for i in wanted if i not in self.own]
         if missing:
             raise RequestError(
-                f"shards has none of agent {missing[0]}, who is one of this process's: it has those of "
+                f"shards lacks agent {missing[0]} of this process: it has those of "
                 f"{', '.join(map(str, sorted(self.own)))}; give every process the shards of its own agents at least"
             )
         return wanted

@@ -22,6 +22,9 @@ FEW_CLASSES = 20
 """Most label values that are taken for classes where nothing says so; numbers with more are real targets."""
 
 
+UNLABELLED = "every record needs a label: fill it in, or let `admmnet data clean` leave such records out"
+
+
 class SourceLabels(NamedTuple):
     """Labels of a source."""
 
@@ -138,7 +141,7 @@ def _other_than(positive: str, column: RawColumn, table: RawTable, name: str) ->
         row = column.first(column.levels.index(third))
         fault = f"third label value {third!r} besides {positive!r} and {others[0]!r}; two are needed"
     elif is_missing(others[0]):
-        fault = "the label is missing, and two are needed; leave_out in [data.schema] names records to leave out"
+        fault = f"the label is missing; {UNLABELLED}"
         row = column.first(column.levels.index(others[0]))
     else:
         return others[0]
@@ -153,7 +156,8 @@ def _by_value(table: RawTable, name: str, values: Values) -> Vector:
     def undeclared(level: str) -> str | None:
         if canonical(level) in places:
             return None
-        return f"undeclared label {level!r}; the labels are {words}"
+        remedy = UNLABELLED if is_missing(level) else f"the labels are {words}"
+        return f"undeclared label {level!r}; {remedy}"
 
     table.refuse(name, undeclared)
     column = table.column(name)
@@ -187,7 +191,7 @@ def _by_convention(table: RawTable, name: str) -> Vector:
         if spelt[level] in (negative, "1"):
             return None
         if is_missing(level):
-            return f"label {level!r}; every record needs one: fill it in, or drop the record"
+            return f"label {level!r}; {UNLABELLED}"
         return f"label {level!r}; labels must be -1/+1 or 0/1, else {_otherwise(column)}"
 
     table.refuse(name, odd)

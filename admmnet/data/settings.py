@@ -237,6 +237,8 @@ def form_of(path: str) -> str:
 
         if path.startswith(OWN):
             return ".csv"
+        if path.endswith((".xlsx", ".xls", ".ods")):
+            raise RequestError(f"{path} is a spreadsheet: export the sheet as CSV, and name that file")
         raise RequestError(
             f"unknown data {path!r}: {meant(path, BUILT_IN)}the names are {NAMES};"
             f" a file must end with one of {', '.join(FILE_FORMS)}"

@@ -15,6 +15,8 @@ MISSING = frozenset({"", "?", "-", ".", "na", "n/a", "#n/a", "nan", "-nan", "nul
 """Texts of a missing value, in lower case."""
 DATE = re.compile(r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?([ T]\d.*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})([ T]\d.*)?")
 """A date by numbers, with or without a time."""
+LIMIT = re.compile(r"^[<>≤≥]=?\s*")
+"""Beginning of a number that is known to lie below or above a limit."""
 _COMMA = re.compile(r"[-+]?[\d.,' ]*\d,\d[\d.,]*")
 UNIT = re.compile(r"[$€£¥]\s?[-+]?\d[\d.,' ]*|[-+]?\d[\d.,' ]*\s?([%$€£¥]|[A-Za-zµ]{1,3})")
 """A number with a currency, a percent sign or a short unit."""
@@ -86,9 +88,13 @@ def no_number(text: str, spelling: Spelling) -> str | None:
         return f"{text!r} is no number but a date; drop the column, or make an age, a year or a duration of it"
     if _COMMA.fullmatch(text) and spelling.decimal == ".":
         return (
-            f'{text!r} is no number; declare decimal = "," in [data.schema] if the comma is a decimal one, or'
-            ' thousands = ","'
+            f'{text!r} is no number; declare decimal = "," in [data.schema], or thousands = ",", or let `admmnet data '
+            "clean` write points"
         )
+    if LIMIT.match(text) and (
+        spelling.finite(LIMIT.sub("", text)) is not None or _COMMA.fullmatch(LIMIT.sub("", text))
+    ):
+        return f"{text!r} is no number but a limit; `admmnet data clean` takes the limit for the number"
     if spelling.infinite(text):
         return f"{text!r} is not finite; remove the row or fill the value in"
     if PLAIN.finite(text) is not None:

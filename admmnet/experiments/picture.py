@@ -56,10 +56,22 @@ def picture_of(result: CompareResult, grid: Grid) -> Picture | None:
         rules_of(result),
         xlog=True,
         ticks=tuple(epsilons),
+        ylim=span_of(curves, rules_of(result)),
     )
     height = max(3.4, 0.5 + 0.17 * (len(curves) + len(panel.rules)))
     title = f"{survey.name}: test error against epsilon"
     return Picture(title, ((panel,),), note, height=height, width=6.4, beside=True)
+
+
+def span_of(curves: Sequence[Curve], rules: Sequence[Rule]) -> tuple[float, float]:
+    """Ends of the y axis: methods with their bars, and what there is without privacy, with some room."""
+    values = [rule.value for rule in rules if "no privacy" in rule.label]
+    for curve in curves:
+        for y, spread in zip(curve.y, curve.spread or (), strict=True):
+            values += [y - spread, y + spread]
+    low, high = min(values), max(values)
+    room = 0.06 * (high - low) or 0.06 * abs(high) or 1.0
+    return max(0.0, low - room), high + room
 
 
 def factor_of(result: CompareResult) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 from admmnet.errors import RequestError, short
 from admmnet.graph.checks import MAX_EDGES, MAX_NODES, check_topology
 from admmnet.graph.simple import Graph, parts_of
-from admmnet.registry import Registry
+from admmnet.registry import Registry, closest
 
 FAST_ABOVE = 1000
 """Nodes above which erdos-renyi uses the linear-time generator instead of the quadratic one."""
@@ -150,11 +149,11 @@ def _plan(spec: str) -> _Plan:
 def _unknown(name: str, numbers: list[str]) -> str:
     if re.search(r"[/\\]|\.\w+$", name):
         return "no such file: correct the path"
-    close = difflib.get_close_matches(name, TOPOLOGIES, n=1)
+    close = closest(name, TOPOLOGIES)
     hint = ""
-    if close:
-        example = TOPOLOGIES[close[0]].example
-        meant = ":".join([close[0], *numbers])
+    if close is not None:
+        example = TOPOLOGIES[close].example
+        meant = ":".join([close, *numbers])
         hint = f"; did you mean {meant if meant.count(':') == example.count(':') else example}?"
     known = ", ".join((*SPECS, "edges:0-1,1-2"))
     return f"unknown{hint}\nGive a file (.edges, .csv, .npy, .json, .graphml, .gml, .adjlist) or one of {known}"

@@ -290,9 +290,9 @@ class JoiningADMM(PPADMM):
         relays = len(self.first - self.core)
         return (
             *notes,
-            f"the {len(self.core)} largest of {len(self.facts.graph)} agents speak from the first round on; others "
-            f"that pass on what they hear: {relays}, that are asked whether they join: {len(others) - len(silent)}, "
-            f"that have too few records for that question: {len(silent)}",
+            f"the {len(self.core)} largest of {len(self.facts.graph)} agents speak from the first round on. Of the "
+            f"others pass messages on: {relays}, are asked whether they join: {len(others) - len(silent)}, have too "
+            f"few records for that question: {len(silent)}",
         )
 
     def in_average(self, agent: Agent) -> bool:

@@ -113,7 +113,7 @@ ROWS = {
 }
 """What a row below the agents' says."""
 SPARE = (
-    *("degree", "rounds", "MB", "loss", "seconds", "of", "trials", "validation error", "epochs", "batch"),
+    *("degree", "rounds", "sent", "loss", "time", "of", "trials", "validation error", "epochs", "batch"),
     *("rho each", "rho in all", "share", "rho published", "rho spent", "total rho", "eps published", "releases"),
     "eps publ.",
 )
@@ -182,6 +182,8 @@ def show(out: Console, grid: Table) -> None:
         out.print(Text(str(grid.title), style="bold"), soft_wrap=not terminal)
     fitted = _with(grid, grid.columns)
     if terminal and _needed(out, fitted) > out.width:
+        filled = [column for column in grid.columns if any(str(cell) not in ("", "-") for cell in column.cells)]
+        grid = _with(grid, filled)
         fitted = _with(grid, grid.columns, wrapped=True)
         for name in SPARE:
             if _needed(out, fitted) <= out.width:

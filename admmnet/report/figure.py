@@ -114,10 +114,9 @@ class Rule:
 class Panel:
     """One pair of axes.
 
-    ``ticks`` are marks on the x axis, none for automatic ones; ``ylim`` bounds the y axis where far-off values would
-    hide the rest; ``whole`` names the axes that count, as ``"x"`` or ``"xy"``. ``paint`` draws what is no curve,
-    ``patches`` are words and colours for the legend. With ``own_legend`` what no other panel has is
-    explained over these axes.
+    ``ticks`` are marks on the x axis, none for automatic ones. ``ylim`` bounds the y axis: rules beyond are arrows at
+    its edge. ``whole`` names the axes that count, as ``"x"`` or ``"xy"``. ``paint`` draws what is no curve, ``patches``
+    are words and colours for the legend. With ``own_legend`` what no other panel has is explained over these axes.
     """
 
     title: str
@@ -134,13 +133,18 @@ class Panel:
     patches: tuple[tuple[str, str], ...] = ()
     own_legend: bool = False
 
+    def beyond(self, rule: Rule) -> int:
+        """Whether a rule lies above (1) or below (-1) the y axis, or on it (0)."""
+        low, high = self.ylim or (None, None)
+        return int(high is not None and rule.value > high) - int(low is not None and rule.value < low)
+
     def entries(self) -> dict[str, Any]:
         """Return samples for the legend, by their words."""
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
         found: dict[str, Any] = {c.label: Line2D([], [], **c.look.style()) for c in self.curves}
-        found |= {rule.label: Line2D([], [], **rule.style()) for rule in self.rules}
+        found |= {rule.label: Line2D([], [], **rule.style()) for rule in self.rules if not self.beyond(rule)}
         bands = [(band.label, band.colour) for curve in self.curves for band in curve.bands if band.label]
         for label, colour in (*bands, *self.patches):
             found[label] = Patch(facecolor=colour, edgecolor=INK, linewidth=0.3)
@@ -258,15 +262,13 @@ def draw(picture: Picture) -> Figure:
     )
     grid = figure.add_gridspec(rows, columns)
     for row, own in enumerate(picture.panels):
-        for column, panel in enumerate(own):
-            end = columns if panel is own[-1] else column + 1  # the last one takes the rest of a short line
-            axes = figure.add_subplot(grid[row, column:end])
+        for column, panel in enumerate(own):  # the last one takes the rest of a short line
+            axes = figure.add_subplot(grid[row, column : columns if panel is own[-1] else column + 1])
             _draw_panel(axes, panel)
             if panel.own_legend and len(panels) > 1:
                 alone = {label: sample for label, sample in panel.entries().items() if label not in shared}
                 _legend(axes, alone, width / columns - 0.7, loc="lower left", bbox_to_anchor=(-0.02, 0.99))
-    left = 0.1 / width
-    top, bottom = 1.0 - 0.08 / height, 0.05 / height
+    left, top, bottom = 0.1 / width, 1.0 - 0.08 / height, 0.05 / height
     figure.text(left, top, title, color=INK, fontsize=LABEL + 1, fontweight="bold", va="top")
     figure.text(left, bottom, note, color=GREY, fontsize=LABEL, va="bottom")
     figure.draw_without_rendering()
@@ -316,7 +318,10 @@ def _draw_panel(axes: Any, panel: Panel) -> None:
         if len(curve.x):
             _curve(axes, curve, panel.ylog, place, len(panel.curves))
     for rule in panel.rules:
-        axes.axhline(rule.value, zorder=1, **rule.style())
+        if panel.beyond(rule):
+            _arrow(axes, rule, panel.beyond(rule))
+        else:
+            axes.axhline(rule.value, zorder=1, **rule.style())
     if panel.paint is not None:
         panel.paint(axes)
     if panel.ylim is not None:
@@ -344,6 +349,15 @@ def _curve(axes: Any, curve: Curve, ylog: bool, number: int, curves: int) -> Non
         axes.errorbar(x, y, yerr=bars, fmt="none", ecolor=colour, elinewidth=1.0, capsize=2.0, alpha=0.7, zorder=2)
     else:
         axes.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0.0, zorder=2)
+
+
+def _arrow(axes: Any, rule: Rule, side: int) -> None:
+    """Point from the words of a rule that lies beyond the axis to the edge on its side."""
+    edge = 0.5 + 0.5 * side
+    arrow = {"arrowstyle": "->", "color": rule.colour, "relpos": (1, edge), "shrinkA": 0, "shrinkB": 0}
+    words = {"ha": "right", "va": "top" if side > 0 else "bottom", "color": rule.colour, "fontsize": TICK}
+    ends = (0.98, edge), (0.98, edge - 0.07 * side)
+    axes.annotate(rule.label, *ends, *["axes fraction"] * 2, arrowprops=arrow, **words)
 
 
 def _frame(axes: Any, panel: Panel) -> None:

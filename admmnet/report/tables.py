@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
-from admmnet.errors import counted
+from admmnet.errors import broken, counted
 from admmnet.record.format import count, error, number, percent, seconds
 from admmnet.record.forms import AgentEntry, Summary
 from admmnet.record.verdict import verdict_on
@@ -34,7 +34,7 @@ def print_closing(out: Console, summary: Mapping[str, Any], folder: Path, *, exp
     lone = "baseline" in summary
     title, rows, below, lines = (_baseline if lone else _network)(summary)
     mode, *verdict = verdict_on(msgspec.convert(summary, Summary), str(folder)).lines()
-    out.print(mode, markup=False, soft_wrap=True)
+    out.print(broken(mode, out.file), markup=False, soft_wrap=True)
     print_table(title, rows, below, out)
     lines += verdict
     lines.append(f"run folder: {folder}   (admmnet ledger show {folder}; --explain says what the columns mean)")
@@ -42,7 +42,7 @@ def print_closing(out: Console, summary: Mapping[str, Any], folder: Path, *, exp
         others = ["network"] * (not lone) + [words for words, _ in yardsticks(summary)]
         lines.append(explained([*names_of(rows), *others]))
     for line in lines:
-        out.print(line, markup=False, soft_wrap=True)
+        out.print(broken(line, out.file), markup=False, soft_wrap=True)
 
 
 Told = tuple[str, list[Row], list[Row], list[str]]

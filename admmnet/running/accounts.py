@@ -196,9 +196,9 @@ def check_gaussian(account: AccountFile, method: Method, agent: int, target: Tar
     if other:
         raise RequestError(
             f"the account {account.path} adds up mu^2, which {', '.join(other)} of {method.settings.algorithm!r} has "
-            "none of here: name another folder with --account, whose epsilon comes on top of this one's (with "
-            "--account-order it takes every method), or take an algorithm whose noise is Gaussian (noisy-gd, ssp; "
-            "pp-admm and ipp-admm where --eta or --proximal is large enough)"
+            "none of here. Take an algorithm with Gaussian noise (noisy-gd, ssp; pp-admm and ipp-admm where --eta or "
+            "--proximal is large enough), or name another folder with --account: its epsilon comes on top of this "
+            "one's. With --account-order it takes every method"
         )
 
 

@@ -47,9 +47,9 @@ class Attempts:
         if total is not None and total.agents == self.participants:
             if (np.abs(total.value.astype(np.float64)) > largest).any():
                 raise RunError(
-                    f"the masks of round {round} did not cancel: an agent was told another model, other settings or "
-                    "other participants than the rest, or has sent something else than its part; nobody's records "
-                    "are shown by that, and nobody can say whose doing it was: start the run again"
+                    f"the masks of round {round} did not cancel: an agent has sent a wrong part, or knows another "
+                    "model, other settings or other participants. This shows no record, and not which agent it was: "
+                    "start the run again"
                 )
             return total
         if total is None:  # nobody put anything in, or no tree reached all, which ``RoundTrees.notes`` says
@@ -57,9 +57,8 @@ class Attempts:
         self.void.append(round)
         if left_out := sorted(set(spoken).difference(total.agents)):
             raise RunError(
-                f"agent {left_out[0]} took part in the masked sum of round {round} and was left out of it: an agent "
-                "between it and the root of the tree could not or would not hand on its part, and nobody can say "
-                "which: start the run again"
+                f"agent {left_out[0]} took part in the masked sum of round {round} and was left out of it. An agent on "
+                "the way to the root of the tree did not hand on its part; which one is not known: start the run again"
             )
         self.missed |= {i: round for i in self.participants if i not in total.agents}
         self.participants = tuple(i for i in self.participants if i in total.agents)

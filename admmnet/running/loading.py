@@ -57,8 +57,8 @@ def graph_of(
 
 
 _OPEN = (
-    "the encoding (columns, categories, bounds or labels) would be discovered from the private records, and the model "
-    "would show it: declare it in [data.schema], measure it with --encode private, or accept it with --data-dependent"
+    "the encoding (columns, categories, bounds or labels) would be discovered from the private records and shown by "
+    "the model. Declare it in [data.schema], measure it with --encode private, or accept it with --data-dependent"
 )
 
 

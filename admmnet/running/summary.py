@@ -295,8 +295,8 @@ def _unsaid_entry(agent: int, graph: Graph, data: Records, observer: Observer, *
 
 def _far_notes(apart: Mapping[int, float]) -> list[str]:
     return [
-        f"agent {i}: its vectors stand {value:.3g} times as far from the middle of all as is usual: it errs or lies, "
-        "or its records are unlike the others' (docs/hosts.md)"
+        f"agent {i}: its vectors stand {value:.3g} times as far from the middle as is usual. It errs, lies, or has "
+        "records unlike the others' (docs/hosts.md)"
         for i, value in apart.items()
     ]
 

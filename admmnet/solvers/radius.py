@@ -119,9 +119,9 @@ def point_radius(facts: LossFacts, error: float) -> float:
     least = gradient_error(facts, 0.0)
     if not least < error:
         raise RequestError(
-            f"the gradient over n = {facts.n:,} records of d = {facts.d:,} features can be off by {least:.2g}, "
-            f"which exceeds the {max(error, 0.0):.2g} that its sensitivity leaves room for: take fewer records a "
-            "holder, or clip gradients less"
+            f"the gradient over n = {facts.n:,} records of d = {facts.d:,} features can be off by {least:.2g}; "
+            f"its sensitivity leaves room for {max(error, 0.0):.2g}: take fewer records a holder, or clip gradients "
+            "less"
         )
     slope = 1.01 * _U * _R * _R * facts.c * facts.d
     return min(MOST, (error - least) / slope * (1.0 - 1e-9))

@@ -22,6 +22,7 @@ from admmnet.errors import (
     RunError,
     StartEnded,
     Terminated,
+    broken,
     printable,
     says,
 )
@@ -185,7 +186,7 @@ def report_error(error: BaseException, world: World, *, debug: bool = False) -> 
     if not getattr(error, "told", False) and (not shared or world.rank == 0 or world.name == "zmq"):
         if debug:
             _trace(error)
-        print(f"admmnet: {describe_error(error)}", file=sys.stderr, flush=True)  # noqa: T201 (the one place besides cli)
+        print(broken(f"admmnet: {describe_error(error)}", sys.stderr), file=sys.stderr, flush=True)  # noqa: T201 (the one place besides cli)
     if not shared and world.size > 1:
         say("error", describe_error(error), "error", code=code)
         time.sleep(GRACE)

@@ -4,14 +4,18 @@ import csv
 import errno
 import io
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from admmnet.__main__ import main
 from admmnet.cli import run_command_line
 from admmnet.cli.progress import Progress
 from admmnet.config.run_config import own_settings
@@ -19,6 +23,7 @@ from admmnet.config.toml import common_settings
 from admmnet.report import tables
 from admmnet.running.entrance import Plan
 from tests.command_runs import Admmnet
+from tests.doc_pages import ROOT
 from tests.people_runs import put_summary
 
 PUBLISHED = ("--algorithm", "pp-admm", "--method", "published", "--rounds", "3", "--seed", "4")
@@ -32,7 +37,7 @@ def finished(people: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_bare_command_means_run(
+def test_flags_or_a_file_without_a_command_mean_run(
     people: str, tmp_path: Path, admmnet: Admmnet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -47,11 +52,17 @@ def test_the_bare_command_means_run(
     assert json.loads((tmp_path / "there" / "summary.json").read_text())["algorithm"] == "admm"
 
 
-def test_no_words_at_all(tmp_path: Path, admmnet: Admmnet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_words_at_all(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    printed = admmnet.ok()
-    assert "ipp-admm" in printed.out
-    assert "on census" in printed.out
+    monkeypatch.setattr(sys, "argv", ["admmnet"])
+    with pytest.raises(SystemExit, match="0"):
+        main()
+    assert "Usage: admmnet" in capsys.readouterr().out
+    assert not (tmp_path / "runs").exists()
+    module, environ = [sys.executable, "-m", "admmnet"], {**os.environ, "PYTHONPATH": str(ROOT)}
+    run = subprocess.run(module, env=environ, capture_output=True, timeout=100, check=True)
+    assert b"ipp-admm" in run.stdout
+    assert b"on census" in run.stdout
     assert len(list((tmp_path / "runs").iterdir())) == 1
 
 

@@ -57,3 +57,15 @@ def test_what_fits_nowhere_is_printed_whole() -> None:
     said = shown(Screen(), 30)
     assert {"12", "70001", "0.031451", "3.863e-06,", "0.0008643"} <= set(said.split())
     assert "…" not in said
+
+
+def test_a_column_without_a_figure_goes_first() -> None:
+    """And no line names it; where all has room it stays."""
+    for width, there in ((40, False), (80, True)):
+        grid, file = table("", "agent", "records", "eps published", "releases"), Screen()
+        for agent in "012":
+            grid.add_row(agent, "12,345", "-", "40" if agent == "0" else "")
+        show(Console(file=file, width=width, color_system=None), grid)
+        assert ("published" in file.getvalue()) is there
+        assert "releases" in file.getvalue()
+        assert "not shown" not in file.getvalue()

@@ -54,6 +54,14 @@ def test_words_that_exclude_each_other(pair: tuple[str, str]) -> None:
 
 # what a private run must say
 
+
+@pytest.fixture
+def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("mine.csv", "test.csv", "own-3.csv"):
+        Path(name).touch()
+
+
 FILE = "--test FILE (records on which errors may be published) or --no-test"
 ACCOUNT = "--account DIR (which adds up what all runs on these records spend) or --no-account"
 
@@ -75,6 +83,7 @@ ACCOUNT = "--account DIR (which adds up what all runs on these records spend) or
         ({"no_test": True, "method": "published"}, ["it needs --no-account (an account adds up proven costs alone)"]),
     ],
 )
+@pytest.mark.usefixtures("_files")
 def test_what_is_missing_is_named_at_once(settings: dict[str, Any], parts: list[str]) -> None:
     with pytest.raises(RequestError) as caught:
         check_mode(Config(data="mine.csv", **settings))
@@ -86,6 +95,15 @@ def test_what_is_missing_is_named_at_once(settings: dict[str, Any], parts: list[
     check_mode(Config(data="mine.csv", simulate=True, **settings))
     if "algorithm" not in settings:
         check_mode(Config(data="mine.csv", seed=0, **settings))
+
+
+@pytest.mark.parametrize("given", [{"data": "gone.csv"}, {"data": "mine.csv", "test": "gone.csv"}])
+@pytest.mark.usefixtures("_files")
+def test_a_missing_file_is_named_before_what_a_private_run_must_say(given: dict[str, Any]) -> None:
+    with pytest.raises(RequestError, match=r"^gone\.csv does not exist"):
+        check_mode(Config(**given))
+    with pytest.raises(RequestError, match=r"^gone\.csv does not exist"):
+        check_comparable(DataSettings(encode="declared", **given), RunSettings())
 
 
 @pytest.mark.parametrize(
@@ -112,6 +130,7 @@ def test_the_library_refuses_as_the_command_does(people: str, tmp_path: Path) ->
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.usefixtures("_files")
 def test_training_records_are_no_test_records(people: str, tmp_path: Path) -> None:
     words: dict[str, Any] = {"no_account": True}
     for test, data in ((people, people), ("./own-3.csv", "own-{agent}.csv")):

@@ -214,7 +214,7 @@ def test_sparse_rows_are_the_dense_ones(form: str, others: dict[str, Any], svm: 
     [
         ({"project": 0}, "project = 0 is not allowed"),
         ({"project": 5}, "--project 5 must be below the number of features, 5"),
-        ({"normalise": "max"}, "normalise = 'max' is not allowed: it must be text, one of rows"),
+        ({"normalise": "max"}, "normalise = 'max' is not allowed: it must be one of rows"),
         ({"centre": "median"}, "--centre must be a finite number or mean, got 'median'"),
         ({"centre": float("nan")}, "--centre must be a finite number or mean, got nan"),
         ({"centre": 1.0}, "--centre goes with real targets; the labels of t.npz are classes"),

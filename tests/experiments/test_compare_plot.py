@@ -31,8 +31,7 @@ def test_a_line_for_each_method_and_rule_of_a_comparison(made: CompareResult) ->
     assert lines["ipp-admm, published"].get_linestyle() == "--"
     words = [text.get_text() for text in figure.legends[0].get_texts()]
     assert set(methods) < set(words)
-    for name, value in (("larger class", made.larger_class), ("no privacy, pooled", made.pooled)):
-        assert f"{name} {100 * float(value or 0.0):.2f} %" in words
+    assert f"no privacy, pooled {100 * float(made.pooled or 0.0):.2f} %" in words
     assert any(word.startswith("admm, no privacy") for word in words)
     looks = [(rule.dash, rule.colour) for rule in picture.panels[0][0].rules]
     assert len(set(looks)) == len(looks) == 3
@@ -61,3 +60,20 @@ def test_one_epsilon_is_one_place(made: CompareResult) -> None:
     figure: Any = draw(picture)
     low, high = figure.axes[0].get_xlim()
     assert low < 2.0 < 12.5 < high
+
+
+@pytest.mark.parametrize("larger", [0.95, 0.001])
+def test_the_axis_spans_the_methods_and_an_arrow_points_to_the_larger_class(made: CompareResult, larger: float) -> None:
+    surveys = tuple(replace(survey, larger_class=larger) for survey in made.surveys)
+    picture = picture_of(replace(made, surveys=surveys), Grid(Comparison(**GRID, out="x")))
+    assert picture is not None
+    figure: Any = draw(picture)
+    (axes,) = figure.axes
+    low, high = axes.get_ylim()
+    curves = curves_of(made.lines)
+    tops = [y + spread for curve in curves for y, spread in zip(curve.y, curve.spread or (), strict=True)]
+    assert low <= 100 * float(made.pooled or 0.0) < max(tops) < high < 1.2 * max(tops)
+    (words,) = axes.texts
+    assert words.get_text() == f"larger class {100 * larger:.2f} %"
+    assert words.xy[1] == (1.0 if larger > 0.5 else 0.0)
+    assert words.get_text() not in [text.get_text() for text in figure.legends[0].get_texts()]

@@ -95,7 +95,7 @@ def test_dense_regular_graphs_are_regular_and_quick(spec: str) -> None:
         ("barabasi-albert:5:5", "barabasi-albert needs 1 <= M < N, got M=5 with N=5"),
         ("geometric:20:0", "geometric needs 0 < RADIUS <= 2"),
         ("geometric:200:0.01", "the radius 0.01 is too small for 200 agents, raise it"),
-        ("rign:5", "did you mean ring:5?"),
+        ("Ring:5", "did you mean ring:5?"),
         ("rings:9", "did you mean ring:9?"),
         ("wheel:5", "barabasi-albert:20:2"),
         ("", "unknown"),

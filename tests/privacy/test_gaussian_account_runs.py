@@ -32,7 +32,7 @@ def test_an_account_goes_on_with_sums_alone(place: Place, capsys: pytest.Capture
     assert run_command_line(place.words("third", *held)) == 2
     message = told(capsys)
     assert "adds up mu^2, which above-threshold of 'ipp-admm' has none of here" in message
-    assert "take an algorithm whose noise is Gaussian (noisy-gd, ssp; pp-admm and ipp-admm" in message
+    assert "Take an algorithm with Gaussian noise (noisy-gd, ssp; pp-admm and ipp-admm" in message
     assert run_command_line(place.words("third", *held, "--account-order")) == 2
     assert "account_order came too late" in told(capsys)
     assert not (place.folder / "third").exists()

@@ -116,10 +116,7 @@ CASES: dict[str, tuple[Callable[[int], dict[str, Any]], str]] = {
         lambda rank: shards({rank: (SPOILED if rank else SHARDS)[rank]}),
         "shards[1]: row 4 (the first is 0), column 'x3': nan is not finite",
     ),
-    "shards of another": (
-        lambda rank: shards({1 - rank: SHARDS[rank]}),
-        "shards has none of agent 0, who is one of this process's",
-    ),
+    "shards of another": (lambda rank: shards({1 - rank: SHARDS[rank]}), "shards lacks agent 0 of this process"),
     "too few shards": (lambda rank: shards({0: SHARDS[0]}), "no process has a shard of agent 1"),
 }
 """What each rank gives, and what is said of it."""

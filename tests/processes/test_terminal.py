@@ -19,6 +19,7 @@ import pytest
 
 from admmnet import RoundEvent, RunConfig
 from admmnet.cli import progress, run_command_line
+from admmnet.cli.compare import GridProgress
 from tests.people_runs import finished_run
 
 from .launch import DEADLINE, ROOT, mpirun
@@ -87,7 +88,7 @@ def test_closing_table_and_ledgers_fit_80_columns(tmp_path: Path) -> None:
 
 def test_lines_under_mpirun(tmp_path: Path) -> None:
     """The first rank's alone; --quiet silences them."""
-    now = "import sys; from admmnet.cli import progress, run_command_line as c; progress.FIRST = 0.0; "
+    now = "import sys; from admmnet.cli import progress, run_command_line as c; progress.EVERY = 0.0; "
     for quiet in ((), ("--quiet",)):
         words = [*WORDS, str(tmp_path / f"run{len(quiet)}"), *quiet]
         ended = mpirun(3, "-c", f"{now}sys.exit(c({words}))")
@@ -97,17 +98,35 @@ def test_lines_under_mpirun(tmp_path: Path) -> None:
         assert all(map(LINE.fullmatch, lines))
 
 
-def test_lines_come_ever_more_seldom(
+def test_a_line_comes_every_30_seconds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By a clock that makes every round last four seconds: after 12, 24 and 48; none of the last round."""
+    """By a clock that makes every round last four seconds: after 32, 64 and 96; none of the last round."""
     clock = iter(range(0, 4000, 4))
     monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
     words = [*WORDS, str(tmp_path / "run")]
     words[words.index("3")] = "24"
     assert run_command_line(words) == 0
     lines = [line.split(",")[0] for line in capsys.readouterr().err.splitlines() if line.startswith("round ")]
-    assert [line.split()[1] for line in lines] == ["3", "6", "12"]
+    assert [line.split()[1] for line in lines] == ["7", "15", "23"]
+
+
+def test_lines_of_a_comparison(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Twelve seconds a step, over two phases, of which the first had been begun."""
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    for shown in (True, False):
+        with GridProgress(shown=shown) as told:
+            for phase, total, done in (("references", 3, 1), ("runs", 8, 0)):
+                told.phase(phase, total, done)
+                for step in range(total - done):
+                    now[0] += 12.0
+                    told.step(f"seed {step}")
+    assert capsys.readouterr().err.splitlines() == [
+        "runs 1 of 8: seed 0, 12 s so far, about 1 min 24 s left",
+        "runs 4 of 8: seed 3, 48 s so far, about 48 s left",
+        "runs 7 of 8: seed 6, 1 min 24 s so far, about 12 s left",
+    ]
 
 
 def test_a_run_that_goes_on_knows_its_own_pace(capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,9 +139,10 @@ def test_a_run_that_goes_on_knows_its_own_pace(capsys: pytest.CaptureFixture[str
 
     bar = progress.Progress(told=True)
     bar.start(Plan())  # type: ignore[arg-type]
-    bar._begin -= 20.0
+    bar._lines._start -= 20.0
+    bar._lines._due = 0.0
     bar.round(RoundEvent(94, 100, 0.25, None, {}, {}, (3,)))
-    bar._due, bar._begin = 0.0, bar._begin - 4.0
+    bar._lines._due, bar._lines._start = 0.0, bar._lines._start - 4.0
     bar.round(RoundEvent(96, 100, None, None, {0: 0.5, 1: 0.25}, {}, ()))
     assert capsys.readouterr().err.splitlines() == [
         "round 95 of 100: test error 25.00%, 1 agent away, 20 s so far, about 1 min 40 s left",

@@ -137,7 +137,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "shards and X": ({"shards": HALVES, **POOL}, "shards and X exclude each other"),
     "a name and X": ({"data": "census", **POOL}, "X and data exclude each other"),
     "nowhere": ({"data": Path("/nowhere/a.csv"), "label": "won"}, "/nowhere/a.csv does not exist"),
-    "no known ending": ({"data": Path("a.xls")}, "unknown data 'a.xls'"),
+    "no known ending": ({"data": Path("a.xls")}, "a.xls is a spreadsheet: export the sheet as CSV"),
     "a reserved name": ({"data": "arrays"}, "data = 'arrays' stands for records that a program gave"),
     "a loader, too": ({**POOL, "loader": print}, "a loader and records in memory exclude each other"),
     # shards
@@ -168,7 +168,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "a series with gaps": ({"X": X, "y": pd.Series(GAPS), "positive": "M"}, "row 1 .*label '' of y is missing"),
     "a frame of one label": (
         {"data": frame(won=FRAME["won"].where(y == 1)), "label": "won", "positive": str(FRAME["won"][y == 1].iloc[0])},
-        "the label is missing, and two are needed; leave_out",
+        "the label is missing; every record needs a label",
     ),
     "an agent left out": ({"shards": {0: HALVES[0], 2: HALVES[1]}, "no_test": True}, "has a shard of agent 1"),
     "shards without some labels": (

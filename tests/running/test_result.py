@@ -7,8 +7,11 @@ import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from admmnet import RequestError, RunResult, run
 from admmnet.library import RunSummary
@@ -68,3 +71,38 @@ def test_ledgers_frame_and_picture(result: RunResult, monkeypatch: pytest.Monkey
 def test_the_frame_is_metrics_csv(result: RunResult, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(read_csv=lambda path: path.read_text().count("\n")))
     assert result.to_dataframe() == 1 + 3 * 6  # a head, and a row an agent and round
+
+
+ROWS = np.random.default_rng(5).normal(size=(400, 3))
+UP = ROWS @ [1.0, -2.0, 0.5] > 0.0
+
+
+def test_new_rows_in_memory(tmp_path: Path) -> None:
+    """Three forms of the same records: labels come back as they were given, and scores are those of the model."""
+    common: dict[str, Any] = {"agents": 2, "seed": 0, "epsilon": 100.0, "no_test": True, "algorithm": "noisy-gd"}
+    numbers = run(X=ROWS, y=np.where(UP, 1, -1), out=tmp_path / "numbers", **common)
+    assert numbers.model.feature_names == ("x1", "x2", "x3", "intercept")
+    said = numbers.predict(ROWS)
+    assert ((said > 0) == (ROWS @ numbers.model.consensus[:3] + numbers.model.consensus[3] > 0)).all()
+    assert numbers.score(ROWS, np.where(UP, 1, -1)) == np.mean(said == np.where(UP, 1, -1)) > 0.9
+    assert (numbers.predict(csr_array(ROWS), agent=1) == numbers.predict(ROWS, agent=1)).all()
+    words = np.where(UP, "up", "down").astype(object)
+    texts = run(X=ROWS, y=words, positive="up", schema={"labels": ["down", "up"]}, out=tmp_path / "texts", **common)
+    assert texts.predict(ROWS).tolist() == np.where(said > 0, "up", "down").tolist()
+    assert texts.score(ROWS, words) == numbers.score(ROWS, np.where(UP, 1, -1))
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(ROWS, columns=["a", "b", "c"])
+    named = run(data=frame.assign(way=words), label="way", out=tmp_path / "frame", **common)
+    assert set(named.predict(frame)) == {"down", "up"}
+    assert named.score(frame, words) == np.mean(named.predict(frame) == words) > 0.9
+    with pytest.raises(RequestError, match="has no column 'c'"):
+        named.predict(frame[["a", "b"]])
+
+
+def test_the_score_of_targets_is_r_squared(tmp_path: Path) -> None:
+    y = ROWS[:, 0] - ROWS[:, 1]
+    common: dict[str, Any] = {"agents": 2, "seed": 0, "no_test": True, "epsilon": 1000.0, "out": tmp_path / "run"}
+    result = run(X=ROWS, y=y, algorithm="ssp", task="real", schema={"targets": [-5, 5]}, **common)
+    rest = float(np.sum((result.predict(ROWS) - y) ** 2) / np.sum((y - y.mean()) ** 2))
+    assert result.score(ROWS, y) == pytest.approx(1.0 - rest, rel=1e-9)
+    assert rest < 0.5

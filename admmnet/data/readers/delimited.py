@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
@@ -51,7 +51,48 @@ COMMAS = Form()
 """The usual form."""
 
 
+class Cells(NamedTuple):
+    """The cells of a text file of columns."""
+
+    names: tuple[str, ...]
+    texts: list[str]  # row by row, as they are written
+    where: Where
+
+    @property
+    def rows(self) -> int:
+        """Number of records."""
+        return len(self.texts) // len(self.names)
+
+    def records(self) -> Iterator[list[str]]:
+        """Cells of every record."""
+        width = len(self.names)
+        return (self.texts[width * row : width * (row + 1)] for row in range(self.rows))
+
+    def without(self, rows: Container[int]) -> Cells:
+        """Cells of the other rows."""
+        kept = [row for row in range(self.rows) if row not in rows]
+        texts = [text for row, record in enumerate(self.records()) if row not in rows for text in record]
+        return Cells(self.names, texts, lambda row: self.where(kept[row]))
+
+
 def read_csv(path: Path, refuse: Refuse = refuse, form: Form = COMMAS) -> RawTable:
+    """As ``read_cells``, as a table of columns without blanks around their texts."""
+    return table_of(read_cells(path, refuse, form), form, str(path))
+
+
+def table_of(found: Cells, form: Form, origin: str) -> RawTable:
+    """Table of cells."""
+    names, cells, where = found
+    place = {name: k for k, name in enumerate(names)}
+
+    @cache
+    def read(name: str) -> RawColumn:
+        return column_of([cell.strip() for cell in cells[place[name] :: len(names)]])
+
+    return RawTable(names, found.rows, read, where, origin, spelling=form.spelling)
+
+
+def read_cells(path: Path, refuse: Refuse = refuse, form: Form = COMMAS) -> Cells:
     """Read a file of cells; faults of the header, ragged rows and open quotes name their line.
 
     Columns of a file without a header are x1, ..., xd. A first line that is written with another separator, or looks
@@ -74,15 +115,7 @@ def read_csv(path: Path, refuse: Refuse = refuse, form: Form = COMMAS) -> RawTab
         raise RequestError(f"{path} has a header and no records: give a file with at least one record")
     if form.header is None and _recurs(names, cells):
         raise _no_header(path, names, "nothing that does not occur again below")
-    place = {name: k for k, name in enumerate(names)}
-
-    @cache
-    def read(name: str) -> RawColumn:
-        return column_of([cell.strip() for cell in cells[place[name] :: len(names)]])
-
-    return RawTable(
-        names, len(good), read, lambda row: f"{path}, line {starts[good[row]]}", str(path), spelling=form.spelling
-    )
+    return Cells(names, cells, lambda row: f"{path}, line {starts[good[row]]}")
 
 
 def form_of_text(path: Path, separator: str | None = None) -> tuple[str, bool]:

@@ -1,4 +1,4 @@
-"""Ledgers in few bytes: equal rows once, equal histories once, and of many events equal rounds in a row."""
+"""Ledgers in few bytes: rounds in a row with equal events share a line, equal lines and histories are there once."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.record.format import count, epsilon, number, parameters
 from admmnet.report.html.facts import AgentFacts
 
-EVENTS = 20_000
-"""Most events in a page that are shown one by one; of more, neighbouring rounds with equal events share a row."""
 ROWS = 60_000
 """Most rows of ledgers in a page; those of further agents are left to the command line."""
 
@@ -25,16 +23,15 @@ Kinds = tuple[tuple[Any, int], ...]
 def ledgers(agents: Sequence[AgentFacts], share: int = 1) -> dict[str, Any]:
     """Return what all ledgers say, as texts; ``share`` runs share the page's limits.
 
-    ``grouped``: whether equal rounds share a row; ``whats``: [[[times, mechanism, parameters], ...], rho, published
-    rho] of a row; ``totals``: [rho, epsilon spent, epsilon published]; ``rows``: histories, flat lists of places of
-    rounds, what and total; ``of``: agent to its history, where there is room for it.
+    ``whats``: [[[times, mechanism, parameters], ...], rho, published rho] of a row; ``totals``: [rho, epsilon spent,
+    epsilon published]; ``rows``: histories, flat lists of places of rounds, what and total; ``of``: agent to its
+    history, where there is room for it.
     """
-    grouped = sum(agent.account.count for agent in agents) * share > EVENTS
     rounds, whats, totals, histories = Index[str](), Index[Any](), Index[Any](), Index[Any]()
     of, room = {}, ROWS // share
     for agent in agents:
         flat: list[int] = []
-        for first, last, kinds, total in _rows(agent.account, grouped=grouped):
+        for first, last, kinds, total in _rows(agent.account):
             when = count(first) if first == last else f"{count(first)} to {count(last)}"
             sums = number(total["rho"]), epsilon(total["epsilon_spent"]), epsilon(total["epsilon_published"])
             flat += rounds[when], whats[_what(kinds, last - first + 1)], totals[sums]
@@ -43,17 +40,17 @@ def ledgers(agents: Sequence[AgentFacts], share: int = 1) -> dict[str, Any]:
             room -= 0 if known else len(flat) // 3
             of[agent.agent] = histories[tuple(flat)]
     tables = {"rounds": rounds, "whats": whats, "totals": totals, "rows": histories}
-    return {"grouped": grouped, **{name: list(index) for name, index in tables.items()}, "of": of}
+    return {**{name: list(index) for name, index in tables.items()}, "of": of}
 
 
-def _rows(account: VerifiedLedger, *, grouped: bool) -> list[tuple[int, int, Kinds, dict[str, Any]]]:
-    """First and last round, events of each of them, and the total behind the last: of an event, or of equal rounds."""
+def _rows(account: VerifiedLedger) -> list[tuple[int, int, Kinds, dict[str, Any]]]:
+    """First and last of rounds with equal events, these events, and the total behind the last."""
     rows: list[tuple[int, int, Kinds, dict[str, Any]]] = []
-    for _, events in groupby(enumerate(account.events), lambda at: at[1][0] if grouped else at[0]):
-        own = [event for _, event in events]
+    for _, events in groupby(account.events, lambda event: event[0]):
+        own = list(events)
         round_, _, last = own[-1]
         kinds = tuple(Counter(_kind(event, line) for _, event, line in own).items())
-        follows = grouped and rows and rows[-1][2] == kinds and rows[-1][1] + 1 == round_
+        follows = rows and rows[-1][2] == kinds and rows[-1][1] + 1 == round_
         first = rows.pop()[0] if follows else round_
         rows.append((first, round_, kinds, last["total"]))
     return rows

@@ -145,12 +145,12 @@ function book(run, agent) {
   const head = [el("h4", null, `${run.agents.length > 1 ? `Agent ${agent}: ` : ""}${run.files[k]}`), el("p", null, `Verified: ${run.results[k]}.`)];
   const command = `admmnet ledger show RUN --agent ${agent} --events prints each line.`;
   if (history === undefined) return [...head, el("p", { class: "alarm" }, `There is no room for its lines on this page: ${command}`)];
-  if (ledger.grouped) head.push(el("p", null, `Neighbouring rounds with equal events share a row; totals are those behind the last of them. ${command}`));
+  head.push(el("p", null, `Rounds with equal events share a row; totals are those behind the last of them. ${command}`));
   const flat = ledger.rows[history], rows = [];
   for (let at = 0; at < flat.length; at += 3) rows.push([ledger.rounds[flat[at]], ledger.whats[flat[at + 1]], ledger.totals[flat[at + 2]]]);
   if (!rows.length) return [...head, el("p", null, "No event: nothing was charged.")];
   const published = rows.some(([, , total]) => total[2] !== NONE);
-  const names = [ledger.grouped ? `${run.unit}s` : run.unit, "total ε spent", ...(published ? ["total paper's ε"] : []),
+  const names = [`${run.unit}s`, "total ε spent", ...(published ? ["total paper's ε"] : []),
     "What was released", "rho", ...(published ? ["paper's rho"] : []), "total rho"];
   const words = published ? 3 : 2;  // the column of words
   const body = el("tbody"), table = el("table", { class: "lines" }, el("thead", null, el("tr", null, ...names.map((name, j) => el("th", { scope: "col", class: j === words ? "t" : null }, name)))), body);

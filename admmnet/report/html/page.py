@@ -58,13 +58,21 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 def _page(runs: tuple[RunFacts | Broken, ...]) -> str:
     here = files("admmnet.report.html")
-    body, content = _body(runs)
+    title = f"Comparison of {len(runs)} runs"
+    if len(runs) == 1:
+        title = sections.heading(runs[0]) if isinstance(runs[0], RunFacts) else runs[0].name
+    body, content = _body(runs, title)
     style, script, template = (
         here.joinpath(name).read_text(encoding="utf-8").strip() for name in ("page.css", "page.js", "template.html")
     )
-    title = f"admmnet report: {runs[0].name}" if len(runs) == 1 else f"admmnet report: {len(runs)} runs"
     digests = {"style_digest": _digest(style), "script_digest": _digest(script)}
-    parts = {"title": markup_text(title), "version": __version__, "style": style, "script": script, "body": body}
+    parts = {
+        "title": markup_text(f"{title} - admmnet report"),
+        "version": __version__,
+        "style": style,
+        "script": script,
+        "body": body,
+    }
     # filled in one pass, so that a name with a dollar in it stays a name
     return Template(template).substitute(parts, **digests, data=data(content)) + "\n"
 
@@ -74,14 +82,14 @@ def _digest(content: str) -> str:
     return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
-def _body(runs: tuple[RunFacts | Broken, ...]) -> tuple[Raw, dict[str, Any]]:
+def _body(runs: tuple[RunFacts | Broken, ...], title: str) -> tuple[Raw, dict[str, Any]]:
     """Return what is seen of the page, and the values that its script needs."""
     sound = [run for run in runs if isinstance(run, RunFacts)]
     one = len(runs) == 1
     header = tag(
         "header",
         tag("p", "admmnet report", class_="kicker"),
-        tag("h1", runs[0].name if one else f"Comparison of {len(runs)} runs"),
+        tag("h1", title),
         tag("p", sections.subtitle(sound[0]), class_="lead") if one and sound else None,
         sections.banner(runs),
     )
@@ -143,7 +151,11 @@ def _run(run: RunFacts, place: int, share: int) -> tuple[Raw, dict[str, Any]]:
     inside = tag("div", sections.verdict(run), links, *content, class_="run", data_run=place)
     if alone:
         return tag("div", inside, id=prefix), values
-    head = tag("summary", tag("h2", run.name), tag("span", sections.subtitle(run), class_="lead"))
+    head = tag(
+        "summary",
+        tag("h2", run.name),
+        tag("span", f"{sections.heading(run)} · {sections.subtitle(run)}", class_="lead"),
+    )
     return tag("details", head, inside, id=prefix, class_="whole"), values
 
 

@@ -53,14 +53,19 @@ def banner(runs: tuple[RunFacts | Broken, ...]) -> Raw | None:
     )
 
 
+def heading(run: RunFacts) -> str:
+    """Return data set and method."""
+    return f"{data_of(run.series)}: {run.series.algorithm} ({run.header['method']})"
+
+
 def subtitle(run: RunFacts) -> str:
-    """Return a run in one line: method, data, graph, rounds."""
+    """Return the rest of a run in one line: graph and rounds."""
     series, settings = run.series, run.settings
     where = "one holder" if series.baseline else counted(series.size, "agent")
     named = run.said("topology") or at(settings, "network", "topology")
     where += f", {named}" if isinstance(named, str) and not series.baseline else ""
     planned = run.said("rounds") or at(settings, "algorithm", "rounds")
-    return f"{series.algorithm} ({run.header['method']}) on {data_of(series)} · {where} · {planned} {series.unit}s"
+    return f"{where} · {planned} {series.unit}s"
 
 
 Card = tuple[str, str, str, bool]
@@ -78,7 +83,7 @@ def _error_cards(run: RunFacts) -> list[Card]:
     name = "Mean squared error" if run.series.metric == "mean-squared-error" else "Test error"
     cards = [(name, error_of(run, consensus), over, only is not None)]
     if root is not None:
-        share = "" if r2 is None else f"; R² {number(r2)}, 0 is what the mean has"
+        share = "" if r2 is None else f"; R² {number(r2)}, the mean has 0"
         cards.append(("Root mean square error", number(root), f"in the target's own unit{share}", False))
     worse = no_better_than(run.series.summary)
     notes = {WORDS["pooled"]: "the same loss on all training records together"}
@@ -101,7 +106,6 @@ def summary(run: RunFacts) -> Raw:
     gate = None if run.series.summary is None else gate_line(run.series.summary)
     rows: list[tuple[str, Any]] = [
         ("Folder", tag("code", str(run.series.path))),
-        ("Trained", subtitle(run)),
         ("Records", f"{count(train)} for training" + ("" if test is None else f", {count(test)} for testing")),
         ("Features", count(said("data", "features"))),
         *([] if pure is None else [("Pure epsilon", f"{epsilon(pure)}, with delta = 0")]),

@@ -48,7 +48,7 @@ def meaning(run: RunFacts) -> Said:
         )
         return
     privacy, masked = run.verdict.privacy, run.header.get("trust") == "masked"
-    yield "The promise", _promise(run)
+    yield "The guarantee", _promise(run)
     if privacy.epsilon_proven is not None and privacy.delta is not None:
         yield _odds(privacy.epsilon_proven, privacy.delta, run)
     yield f"Relation: {run.header['adjacency']}", RELATIONS[run.header["adjacency"]]

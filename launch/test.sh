@@ -5,6 +5,7 @@ set -euo pipefail
 cd "$root"
 make_environment mpich,test
 files_in_memory
+unset PYTHONDONTWRITEBYTECODE  # without byte code every worker and every process would compile the tests anew
 export PATH="$venv/bin:$PATH" OPENBLAS_NUM_THREADS=1  # the machine's cores go to ranks, not to BLAS
 ruff check .
 ruff format --check .

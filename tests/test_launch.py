@@ -191,11 +191,13 @@ def test_nightly_fails_with_a_paper(site: Site, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("first", "second"), [(0, 0), (3, 0), (0, 4)])
 def test_continuous_integration_ends_with_a_clone_without_real_sets(first: int, second: int, tmp_path: Path) -> None:
     project = tmp_path / "project"
-    for folder in (".ci", "launch", ".venv/bin"):
+    for folder in (".ci", "launch", ".venv/bin", "tests/data"):
         (project / folder).mkdir(parents=True)
     for script in (".ci/run", "launch/_env.sh"):
         shutil.copy(ROOT / script, project / script)
     (project / ".gitignore").write_text(".venv\n")
+    for name, text in (("sets", "from tests.real_sets import need\n"), ("show", "import json\n")):
+        (project / f"tests/data/test_data_{name}.py").write_text(text)
     program(project / "launch/test.sh", f"echo $ADMMNET_DATA; exit {first}")
     told = 'echo "$PWD $PYTHONPATH ${ADMMNET_DATA-none} $@"; ls'
     program(project / ".venv/bin/python", f"{told}; exit {second}")
@@ -215,8 +217,10 @@ def test_continuous_integration_ends_with_a_clone_without_real_sets(first: int, 
         assert place == package != str(project)
         assert data == "none"
         assert command[:2] == ["-m", "pytest"]
-        assert all((ROOT / word).exists() for word in command if word.startswith("tests/"))
-        assert later[1:] == ["launch"]  # what is committed
+        tests = [word for word in command if word.startswith("tests/")]
+        assert all((ROOT / word).exists() for word in tests)
+        assert [word for word in tests if "/data/" in word] == ["tests/data/test_data_sets.py"]
+        assert later[1:] == ["launch", "tests"]  # what is committed
         assert not Path(place).parent.exists()
 
 

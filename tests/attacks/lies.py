@@ -18,6 +18,8 @@ from tests.attacks.liar import WHEN, Fields, Liar, Lie
 ESCAPES = "\x1b[2J\r\x9b31mfine\nadmmnet: the run finished, all ledgers verified\u202e"
 BRACKETS = b"[" * 10**5
 NOBODY = 10**6
+WIDTH = 109
+"""Numbers of a model."""
 Tell = Callable[[Liar], None]
 Change = Callable[[Liar, int, Kind, Fields], Fields | None]
 
@@ -147,8 +149,8 @@ LIES: dict[str, Lie] = many(
     ("share as 2", "values of gathers in the name of agent 2", turns(Kind.SHARE, [[2, 7]], 2)),
     ("share as nobody", "values of gathers of agent 1,000,000", turns(Kind.SHARE, 1, NOBODY)),
     ("share ahead", "a value of gather 2^31 - 1", says(Kind.SHARE, 1, round=2**31 - 1)),
-    ("rows as 2", "metrics in the name of agent 2", turns(Kind.ROWS, bytes(8 * 109), 2)),
-    ("rows as nobody", "metrics of agent 1,000,000", turns(Kind.ROWS, bytes(8 * 109), NOBODY)),
+    ("rows as 2", "metrics in the name of agent 2", turns(Kind.ROWS, bytes(8 * WIDTH), 2)),
+    ("rows as nobody", "metrics of agent 1,000,000", turns(Kind.ROWS, bytes(8 * WIDTH), NOBODY)),
     (
         "vectors more",
         "20,000 vectors of channels, origins and rounds that do not exist",
@@ -242,10 +244,10 @@ def total(*numbers: int) -> Tell:
 
 LIES |= many(
     "tell",
-    ("total own", "a total of its own making", total(0, *([7] * 109))),
+    ("total own", "a total of its own making", total(0, *([7] * WIDTH))),
     ("total short", "a total of another length", total(0, 7)),
     ("total none", "a total without a number", total()),
-    ("total others", "a total that lacks agents that do not exist", total(1, 99, *([7] * 109))),
+    ("total others", "a total that lacks agents that do not exist", total(1, 99, *([7] * WIDTH))),
     settings={"algorithm": "noisy-gd"},
 )
 

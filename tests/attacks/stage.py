@@ -19,11 +19,11 @@ from msgspec import structs
 
 from admmnet.transport.hosts.network import read_network, write_network
 from tests.attacks.liar import arm
-from tests.attacks.lies import LIES
-from tests.processes.launch import FORKS
+from tests.attacks.lies import LIES, WIDTH
+from tests.people_runs import write_people
+from tests.processes.warm import FORKS
 from tests.processes.zmq_crew import free_ports
 
-FORKS.set_forkserver_preload(["tests.attacks.stage", "admmnet.running.entrance"])
 EDGES = ((0, 1), (0, 3), (1, 2), (1, 3), (2, 3))
 """Agent 0 lies to its neighbours 1 and 3, and is no neighbour of 2; without it the others are connected."""
 HONEST = (1, 2, 3)
@@ -81,7 +81,8 @@ def perform(
 ) -> list[Left]:
     """Run the four to their ends; the first one tells ``lie``."""
     network = make_network(folder, None if lie is None else LIES[lie].records)
-    values = {"algorithm": "pp-admm", "data": "census", "seed": 0, "rounds": ROUNDS}
+    data = write_people(folder / "people.npz", 400, width=WIDTH - 1)
+    values = {"algorithm": "pp-admm", "data": data, "seed": 0, "rounds": ROUNDS}
     values["strikes"] = 0  # what is looked at is one start
     values |= {f"{name}_deadline": seconds for name, seconds in limits.items()} | settings
     words = [word for name, value in values.items() for word in (f"--{name.replace('_', '-')}", str(value))]

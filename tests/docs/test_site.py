@@ -132,14 +132,18 @@ def test_the_library_has_every_public_name(site: Path, pages: dict[Path, Page]) 
 
 def test_a_fault_stops_the_build(tmp_path: Path) -> None:
     """A link to nowhere, an anchor that is none, a page that the navigation lacks: each is named."""
-    for folder in (".mkdocs", "docs", "launch", "topologies"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "README.md", tmp_path)
-    (tmp_path / "admmnet").symlink_to(ROOT / "admmnet")
-    with (tmp_path / "docs" / "quickstart.md").open("a", encoding="utf-8") as page:
-        page.write("[a](../nowhere.md) [b](cli.md#no-such) `[c](../code.md)`\n\n```text\n[d](../fence.md)\n```\n")
-    (tmp_path / "docs" / "unlisted.md").write_text("# Unlisted\n", encoding="utf-8")
-    done = build(tmp_path / ".mkdocs" / "mkdocs.yml", tmp_path / "site")
+    shutil.copytree(ROOT / ".mkdocs", tmp_path / ".mkdocs", ignore=shutil.ignore_patterns("__pycache__"))
+    config, docs = tmp_path / ".mkdocs" / "mkdocs.yml", tmp_path / "docs"
+    settings = config.read_text(encoding="utf-8").partition("\nnav:\n")[0]
+    config.write_text(f"{settings}\nnav:\n  - One: index.md\n  - Two: cli.md\n", encoding="utf-8")
+    docs.mkdir()
+    (docs / "cli.md").write_text("# Two\n\n## Such\n", encoding="utf-8")
+    page = "# One\n\n[a](cli.md#such) `[c](../code.md)`\n\n```text\n[d](../fence.md)\n```\n"
+    (docs / "index.md").write_text(page, encoding="utf-8")
+    assert build(config, tmp_path / "site").returncode == 0
+    (docs / "index.md").write_text(f"{page}\n[a](../nowhere.md) [b](cli.md#no-such)\n", encoding="utf-8")
+    (docs / "unlisted.md").write_text("# Unlisted\n", encoding="utf-8")
+    done = build(config, tmp_path / "site")
     assert done.returncode != 0
     warnings = "\n".join(re.findall(r"^(?:WARNING|  -).*", done.stderr, re.MULTILINE))
     for fault in ("nowhere.md", "no-such", "unlisted.md"):

@@ -89,6 +89,9 @@ CHANGES = (
     Change("", r"--data adult\b(?!:)", _adult, "the real set where there is one, else one that is built in"),
     Change("", r"--data mnist\b(?!:)(.*)", _digits, "two rounds of the real set where there is one"),
     Change("", r"--data-dir DIR", _folder, "the folder of the real sets, where one is named"),
+    Change(
+        "", r"\brun (?=-)(?!.*(--rounds|--resume|--offline|runs/long))", _to("run --rounds 3 "), "few rounds of many"
+    ),
     Change("docs/methods.md", r"seq 100 119", _to("seq 100 101"), "two seeds of twenty"),
     Change(
         "",

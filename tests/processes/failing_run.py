@@ -1,4 +1,4 @@
-"""A run of three agents in which one rank fails: ``failing_run.py HOW library|command FOLDER [RANK ...]``."""
+"""A run of three agents in which one rank fails: ``failing_run.py HOW library|command FOLDER DATA [RANK ...]``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def fail(how: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def main(how: str, way: str, folder: str, *ranks: str) -> None:
+def main(how: str, way: str, folder: str, data: str, *ranks: str) -> None:
     failing = open_world("mpi").rank in ([1] if not ranks else map(int, ranks))
     solve, to_norm_1, calls = LocalSolver.solve, rows.to_norm_1, 0
 
@@ -51,9 +51,9 @@ def main(how: str, way: str, folder: str, *ranks: str) -> None:
     rows.to_norm_1 = finish_or_fail
     if way == "library":
         patience: dict[str, Any] = {"transport": "mpi", "round_deadline": 2.0} if how == "hang" else {}
-        run(RunConfig(algorithm="admm", rounds=5, agents=3, seed=0, out=folder, **patience))
+        run(RunConfig(algorithm="admm", data=data, rounds=5, agents=3, seed=0, out=folder, **patience))
         return
-    words = f"run --algorithm admm --rounds 5 --agents 3 --seed 0 --out {folder}"
+    words = f"run --algorithm admm --data {data} --rounds 5 --agents 3 --seed 0 --out {folder}"
     sys.exit(run_command_line(words.split()))
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -15,16 +15,13 @@ import pytest
 
 from admmnet.cli import run_command_line
 
+from .warm import Warm
+
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE = 60.0
 """Seconds; a run of these tests takes about one, a hang for ever."""
 
-
-FORKS = multiprocessing.get_context("forkserver")
-"""Starts a process that has imported what victims need already."""
-FORKS.set_forkserver_preload(
-    ["tests.processes.test_resume", "tests.processes.test_crash", "tests.running.test_private_mode"]
-)
+Process = subprocess.Popen[str] | Warm
 
 
 class Ended(NamedTuple):
@@ -40,9 +37,11 @@ class Ended(NamedTuple):
         return [line for line in self.err.splitlines() if line.startswith("admmnet: ")]
 
 
-def begin(*command: str, **environment: object) -> subprocess.Popen[str]:
+def begin(*command: str, **environment: object) -> Process:
     """Start a command in the project's folder, with more variables in its environment."""
     env = os.environ | {name: str(value) for name, value in environment.items()}
+    if command[:2] == (sys.executable, "-m"):
+        return Warm(*command[2:], env=env, text=True)
     pipe = subprocess.PIPE
     return subprocess.Popen(command, cwd=ROOT, env=env, stdout=pipe, stderr=pipe, text=True, encoding="utf-8")
 
@@ -53,7 +52,7 @@ def start_all(commands: Sequence[Sequence[str]], **environment: object) -> list[
     try:
         for process in processes:
             out, err = process.communicate(timeout=DEADLINE)
-            ends.append(Ended(process.returncode, out, err))
+            ends.append(Ended(process.wait(), out, err))
     finally:
         for process in processes:
             process.kill()
@@ -67,14 +66,14 @@ def start(*command: str, deadline: float = DEADLINE) -> Ended:
     try:
         out, err = process.communicate(timeout=deadline)
     except subprocess.TimeoutExpired:
-        process.terminate()  # mpirun then ends its ranks; SIGKILL would leave them behind
+        process.send_signal(signal.SIGTERM)  # mpirun then ends its ranks; SIGKILL would leave them behind
         try:
             out, err = process.communicate(timeout=20)
         except subprocess.TimeoutExpired:
             process.kill()
             out, err = process.communicate()
         pytest.fail(f"still running after {deadline:g} s: {' '.join(command)}\n{out}\n{err}")
-    return Ended(process.returncode, out, err)
+    return Ended(process.wait(), out, err)
 
 
 def here(capsys: pytest.CaptureFixture[str], *words: str) -> Ended:

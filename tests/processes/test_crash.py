@@ -26,7 +26,8 @@ from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Vector
 from tests.people_runs import write_people
 
-from .launch import DEADLINE, FORKS
+from .launch import DEADLINE
+from .warm import FORKS
 
 pytestmark = pytest.mark.processes
 AGENTS, ROUNDS, VICTIM = 4, 4, 2

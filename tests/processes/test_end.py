@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,8 +17,9 @@ from admmnet import read_run
 from admmnet.cli import run_command_line
 from admmnet.identity.keys import Identity
 from admmnet.record.finish import staged_statement
+from tests.people_runs import write_people
 
-from .launch import DEADLINE, begin
+from .launch import DEADLINE, Process, begin
 from .test_everywhere import model
 from .test_zmq_run import in_folders, network_of
 
@@ -29,12 +29,16 @@ MORE = ("--no-account", "--quiet", "--checkpoint-every", "1", "--heartbeat-deadl
 AGENTS, VICTIM = 3, 2
 
 
+def same_words(folder: Path) -> tuple[str, ...]:
+    return (*network_of(folder, AGENTS), "--data", write_people(folder / "people.npz"), *WORDS, *MORE)
+
+
 class Hosts:
     """Agents on a path, of which the last one has a fault at the end."""
 
     def __init__(self, folder: Path, *words: str) -> None:
-        self.folder, self.words = folder, (*network_of(folder, AGENTS), *WORDS, *MORE, *words)
-        self.processes: dict[int, subprocess.Popen[str]] = {}
+        self.folder, self.words = folder, (*same_words(folder), *words)
+        self.processes: dict[int, Process] = {}
 
     def start(self, agent: int, fault: str = "none:9:0") -> None:
         words = ["--id", str(agent), *self.words, "--resume", "auto", "-o", str(self.folder / str(agent))]
@@ -88,8 +92,7 @@ def test_who_was_away_longer_adopts(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("finished")
-    words = (*network_of(folder, AGENTS), *WORDS, *MORE)
-    assert [code for code, _ in in_folders(folder, range(AGENTS), *words)] == [0] * AGENTS
+    assert [code for code, _ in in_folders(folder, range(AGENTS), *same_words(folder))] == [0] * AGENTS
     return folder
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from admmnet.cli import run_command_line
+from tests.people_runs import write_people
 
 from .launch import Ended, mpirun
 
@@ -17,7 +18,7 @@ QUICK = 15.0
 
 
 def failing(how: str, way: str, folder: Path, *ranks: int) -> Ended:
-    words = (how, way, str(folder), *map(str, ranks))
+    words = (how, way, str(folder), write_people(folder.parent / "people.npz"), *map(str, ranks))
     return mpirun(3, "-m", "tests.processes.failing_run", *words, deadline=QUICK)
 
 
@@ -86,7 +87,7 @@ EXCHANGED = "--algorithm pp-admm --topology ring:3 --epsilon 5 --rounds 4"
 
 def lying(rank: int, how: str, words: str, folder: Path) -> Ended:
     """Run three ranks, one of which does something else than the others."""
-    words = f"{words} --seed 0 --quiet -o {folder / 'run'}"
+    words = f"{words} --data {write_people(folder / 'people.npz')} --seed 0 --quiet -o {folder / 'run'}"
     ended = mpirun(3, "-c", LYING, str(rank), how, *words.split(), deadline=QUICK)
     assert ended.code == 3
     return ended

@@ -28,13 +28,12 @@ def refused(ranks: int, *words: str, code: int = 2) -> str:
     ("words", "code", "fragment"),
     [
         (("run", "--no-such-flag"), 2, "--no-such-flag"),
-        (("run", "--epsilon", "-1"), 2, "epsilon"),
         (("run", "--agents", "2"), 2, "3 ranks for 2 agents"),
         (("run", "--rounds", "1", "-o", "."), 2, "--out"),
         (("run", "--algorithm", "pp-admm", "--method", "published", "--epsilon", "1e-170"), 4, "epsilon"),
         (("ledger", "verify", "nothing-here"), 2, "nothing-here"),
     ],
-    ids=["flag", "range", "ranks", "taken folder", "budget", "another command"],
+    ids=["flag", "ranks", "taken folder", "budget", "another command"],
 )
 def test_one_message(words: tuple[str, ...], code: int, fragment: str, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")

@@ -32,7 +32,8 @@ from admmnet.transport import Inbox, Outgoing, Transport, Words
 from admmnet.transport.local import LocalTransport, LocalWorld
 from tests.people_runs import write_people
 
-from .launch import DEADLINE, FORKS, ROOT, mpirun, mpirun_path
+from .launch import DEADLINE, ROOT, mpirun, mpirun_path
+from .warm import FORKS
 
 pytestmark = pytest.mark.processes
 KILLS = int(os.environ.get("ADMMNET_KILLS", "6"))

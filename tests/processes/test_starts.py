@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -20,7 +19,7 @@ from admmnet import read_run
 from admmnet.cli import run_command_line
 from admmnet.transport.hosts.network import read_network
 
-from .launch import DEADLINE, begin
+from .launch import DEADLINE, Process, begin
 from .test_everywhere import model
 from .test_resume import KILLS, messages
 from .test_zmq_run import assert_part, network_of
@@ -50,7 +49,7 @@ class Hosts:
         self.network = Path(network_of(folder, int(graph.split(":")[1]), graph=graph)[1])
         self.agents = len(read_network(self.network).peers)
         self.proxies: dict[tuple[int, int], Proxy] = {}
-        self.processes: dict[int, subprocess.Popen[str]] = {}
+        self.processes: dict[int, Process] = {}
 
     def __enter__(self) -> Self:
         text, network = self.network.read_text(), read_network(self.network)

@@ -44,9 +44,14 @@ def network_of(folder: Path, agents: int, *plain: str, graph: str = "") -> tuple
     return "--network", str(folder / "net" / "network.toml")
 
 
+def seeded(folder: Path) -> tuple[str, ...]:
+    """Words of a seeded run on a few people."""
+    return (*SEEDED, "--data", write_people(folder / "people.npz"))
+
+
 def local_run(folder: Path, agents: int) -> Path:
     """Folder of the same seeded run in one process."""
-    assert run_command_line(["run", *SEEDED, "--topology", f"path:{agents}", "-o", str(folder / "local")]) == 0
+    assert run_command_line(["run", *seeded(folder), "--topology", f"path:{agents}", "-o", str(folder / "local")]) == 0
     return folder / "local"
 
 
@@ -76,7 +81,7 @@ def test_under_mpirun_it_is_refused_once(tmp_path: Path) -> None:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Network file in ``net``, and the folders of three agents that were started one by one."""
     folder = tmp_path_factory.mktemp("three")
-    words = (*network_of(folder, 3), *SEEDED, "--heartbeat-deadline", "20")
+    words = (*network_of(folder, 3), *seeded(folder), "--heartbeat-deadline", "20")
     assert in_folders(folder, (2, 0, 1), *words) == [(0, "")] * 3
     return folder
 
@@ -129,7 +134,7 @@ def test_a_ledger_that_its_owner_rolled_back_is_found_by_its_neighbours(
 
 def test_agents_with_different_settings_refuse_each_other(tmp_path: Path) -> None:
     network = network_of(tmp_path, 2)
-    words = (*network, "--rounds", "4", "--quiet", "--heartbeat-deadline", "20")
+    words = (*network, *seeded(tmp_path), "--heartbeat-deadline", "20")
     ends = start_all(
         [["--id", str(i), *words, "--epsilon", str(i + 1), "-o", str(tmp_path / str(i))] for i in range(2)]
     )
@@ -145,7 +150,7 @@ def test_an_agent_that_claims_more_records_than_it_is_allowed_is_named(tmp_path:
     file = Path(network[1])
     head, first, second = file.read_text().split("[[agents]]\n")
     file.write_text("[[agents]]\n".join([head, "records = 100000\n" + first, "records = 10\n" + second]))
-    for code, error in in_folders(tmp_path, range(2), *network, *SEEDED):
+    for code, error in in_folders(tmp_path, range(2), *network, *seeded(tmp_path)):
         assert code == 2, error
         assert "agent 1 claims" in error
         assert "more than the 10 that the network file allows it" in error
@@ -154,7 +159,7 @@ def test_an_agent_that_claims_more_records_than_it_is_allowed_is_named(tmp_path:
 
 def test_every_host_goes_on_from_its_own_checkpoint(tmp_path: Path) -> None:
     network, local = network_of(tmp_path, 2), local_run(tmp_path, 2)
-    quick = (*network, *SEEDED, "--checkpoint-every", "1", "--heartbeat-deadline", "2", "--strikes", "0")
+    quick = (*network, *seeded(tmp_path), "--checkpoint-every", "1", "--heartbeat-deadline", "2", "--strikes", "0")
     begun = in_folders(tmp_path, range(2), *quick, fault="kill:1:2")
     assert [code for code, _ in begun] == [3, -9], begun
     resumed = [["--id", str(i), *network, "--resume", str(tmp_path / str(i)), "--quiet"] for i in range(2)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import queue
 import selectors
 import socket
@@ -19,6 +20,7 @@ from typing import Any
 from admmnet.identity.keys import Identity
 from admmnet.transport.hosts.keys import Keys
 from tests.processes.launch import ROOT
+from tests.processes.warm import Warm
 
 DEADLINE = 60.0
 """Seconds until a test gives up a process that says nothing."""
@@ -58,7 +60,7 @@ class Member:
     """A process, and what it has said so far."""
 
     rank: int
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | Warm
     events: list[tuple[str, Any]] = field(default_factory=list)
     rest: bytes = b""
     ended: bool = False
@@ -128,18 +130,18 @@ class Crew:
     def start(self, *ranks: int, pass_fds: Sequence[int] = ()) -> Crew:
         self._file.write_text(json.dumps(self.spec))
         for rank in ranks or range(self.size):
-            process = subprocess.Popen(
-                [sys.executable, "-m", "tests.processes.zmq_agent", str(self._file), str(rank)],
-                cwd=ROOT,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                pass_fds=pass_fds,
-            )
+            process = self._process(rank, pass_fds)
             self.members[rank] = member = Member(rank, process)
             assert process.stdout is not None
             self._selector.register(process.stdout, selectors.EVENT_READ, member)
         return self
+
+    def _process(self, rank: int, pass_fds: Sequence[int]) -> subprocess.Popen[bytes] | Warm:
+        words, pipe = ("tests.processes.zmq_agent", str(self._file), str(rank)), subprocess.PIPE
+        if not pass_fds:
+            return Warm(*words, env=os.environ)
+        command = [sys.executable, "-m", *words]
+        return subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, pass_fds=pass_fds)
 
     def at_rest(self, waiting: int, *others: int, rounds: int = 2) -> Crew:
         """Start all; wait until one of them waits for its test, and others have so many rounds behind them."""
@@ -179,7 +181,7 @@ class Crew:
 
     def _read(self, member: Member) -> None:
         assert member.process.stdout is not None
-        data = member.process.stdout.read1(65536)  # type: ignore[attr-defined]
+        data = os.read(member.process.stdout.fileno(), 65536)
         if not data:
             self._selector.unregister(member.process.stdout)
             member.ended = True

@@ -20,6 +20,7 @@ from admmnet.report.names import labels
 from admmnet.report.panels import PANELS, available, panel
 from admmnet.report.run_plot import plot_graph, plot_run
 from admmnet.report.series import RunSeries, read_series
+from tests.people_runs import write_people
 from tests.run_folders import made, part_of, unfinished, with_away
 
 to_rgb = pytest.importorskip("matplotlib.colors").to_rgb
@@ -31,15 +32,17 @@ ONE_AGENT: dict[str, Any] = {"topology": None, "rounds": None, "epochs": 3}
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("runs")
-    found = {
-        "seeded": made(root / "seeded", offline="3:1-2"),
-        "published": made(root / "published", algorithm="ipp-admm", method="published", rounds=12),
-        "private": made(root / "private", seed=None),
-        "open": made(root / "open", algorithm="admm", epsilon=None),
-        "baseline": made(root / "baseline", algorithm="seq-dp-scd", **ONE_AGENT),
-        "many": made(root / "many", topology="ring:160", epsilon=50.0, regularisation=30.0, rounds=3),
-        "one round": made(root / "one", rounds=1),
+    runs: dict[str, dict[str, Any]] = {
+        "seeded": {"offline": "3:1-2"},
+        "published": {"algorithm": "ipp-admm", "method": "published", "rounds": 12},
+        "private": {"seed": None},
+        "open": {"algorithm": "admm", "epsilon": None},
+        "baseline": {"algorithm": "seq-dp-scd", **ONE_AGENT},
+        "many": {"topology": "ring:160", "epsilon": 50.0, "regularisation": 30.0, "rounds": 3},
+        "one round": {"rounds": 1},
     }
+    data = write_people(root / "people.npz", 2000)
+    found = {name: made(root / name, data=data, **settings) for name, settings in runs.items()}
     found["unfinished"] = unfinished(found["seeded"], root / "unfinished", rounds=3, agents=5)
     found["away"] = with_away(found["seeded"], root / "away", agent=1, round=3)
     found["part"] = part_of(found["published"], root / "part", agent=2, agents=5)
@@ -217,7 +220,8 @@ def test_runs_are_named_by_what_differs(folders: dict[str, Path], tmp_path: Path
         "logistic, ipp-admm, published",
     ]
     assert named("seeded", "seeded") == ["seeded (1)", "seeded (2)"]
-    other = made(tmp_path / "other", offline="3:1-2", eta=0.01, rounds=4)
+    data = str(folders["seeded"].with_name("people.npz"))
+    other = made(tmp_path / "other", data=data, offline="3:1-2", eta=0.01, rounds=4)
     runs: list[RunSeries] = [read_series(folders["seeded"]), read_series(other)]
     assert [words.replace("\u00a0", " ").partition(",")[0] for words in labels(runs)] == ["rounds 6", "rounds 4"]
     assert "eta 0.01" in labels(runs)[1].replace("\u00a0", " ")

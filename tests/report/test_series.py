@@ -33,9 +33,9 @@ from tests.run_folders import ROUNDS, made, part_of, unfinished, with_away
 
 
 @pytest.fixture(scope="module")
-def gated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def gated(people: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("gated") / "run"
-    return made(folder, algorithm="ipp-admm", method="published", rounds=8, max_releases=3)
+    return made(folder, data=people, algorithm="ipp-admm", method="published", rounds=8, max_releases=3)
 
 
 def test_figures_are_those_of_the_file(seeded: Path) -> None:
@@ -84,14 +84,14 @@ def test_who_spoke_is_who_was_charged_for_a_broadcast(gated: Path) -> None:
     assert finished.any()
 
 
-def test_rounds_between_measured_ones_are_told_by_the_count_or_unknown(tmp_path: Path) -> None:
+def test_rounds_between_measured_ones_are_told_by_the_count_or_unknown(people: str, tmp_path: Path) -> None:
     gate = {"algorithm": "ipp-admm", "method": "published", "max_releases": 3}
     plain = {"algorithm": "admm", "epsilon": None}  # whose ledgers list no round
     cases: dict[str, dict[str, Any]] = {"away": {"offline": "3:3-4"}, "plain": plain, "gate": gate}
     unknown = []
     for name, more in cases.items():
-        whole = read_series(made(tmp_path / name, rounds=8, **more))
-        folder = made(tmp_path / f"{name}-4", rounds=8, measure_every=4, **more)
+        whole = read_series(made(tmp_path / name, data=people, rounds=8, **more))
+        folder = made(tmp_path / f"{name}-4", data=people, rounds=8, measure_every=4, **more)
         run = read_series(folder)
         known = run.state != UNKNOWN
         assert run.rounds.tolist() == list(range(8))
@@ -109,8 +109,8 @@ def test_rounds_between_measured_ones_are_told_by_the_count_or_unknown(tmp_path:
     assert '"rounds":[0,4,7],"each"' in make_report([folder]).html
 
 
-def test_absent_and_refused_agents(tmp_path: Path) -> None:
-    whole = made(tmp_path / "whole", offline="3:1-2,4:4-")
+def test_absent_and_refused_agents(people: str, tmp_path: Path) -> None:
+    whole = made(tmp_path / "whole", data=people, offline="3:1-2,4:4-")
     run = read_series(whole)
     assert np.argwhere(run.state == OFFLINE).tolist() == [[1, 3], [2, 3], [4, 4], [5, 4]]
     folder = with_away(whole, tmp_path / "away", agent=1, round=3)
@@ -200,17 +200,19 @@ def test_one_agents_part_knows_its_own_odometer(gated: Path, tmp_path: Path) -> 
     assert (run.state == whole.state).all()
 
 
-def test_private_runs_open_ones_and_baselines(tmp_path: Path) -> None:
-    private = read_series(made(tmp_path / "private", seed=None))
+def test_private_runs_open_ones_and_baselines(people: str, tmp_path: Path) -> None:
+    private = read_series(made(tmp_path / "private", data=people, seed=None))
     assert {"train_loss", "consensus_gap"}.isdisjoint(private.network)
     assert (private.seeded, private.private) == (False, True)
-    plain = read_series(made(tmp_path / "open", algorithm="admm", epsilon=None, delay="compute=1,latency=1"))
+    plain = read_series(
+        made(tmp_path / "open", data=people, algorithm="admm", epsilon=None, delay="compute=1,latency=1")
+    )
     assert not plain.private
     assert np.isnan(plain.epsilon_spent).all()
     assert np.isnan(plain.targets).all()
     assert plain.network["virtual_seconds"].tolist() == [2.0 * (t + 1) for t in range(ROUNDS)]
     baseline = {"topology": None, "rounds": None, "epsilon": None, "epochs": 3}
-    run = read_series(made(tmp_path / "baseline", algorithm="sgd", **baseline))
+    run = read_series(made(tmp_path / "baseline", data=people, algorithm="sgd", **baseline))
     assert (run.size, run.baseline, run.edges, run.private) == (1, True, None, False)
     assert run.rounds.tolist() == [0, 1, 2]
 

@@ -31,7 +31,8 @@ from admmnet.solvers.newton import LocalSolver
 from admmnet.transport import Inbox, Outgoing, Trees, Words
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Integers, Matrix, Total, Vector
-from tests.processes.launch import DEADLINE, FORKS
+from tests.processes.launch import DEADLINE
+from tests.processes.warm import FORKS
 
 FORBIDDEN = {"train_loss", "objective", "consensus_gap", "solve"}
 DIGITS = 9

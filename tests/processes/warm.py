@@ -1,0 +1,106 @@
+"""Modules in processes of their own that have imported the package already: a start costs no second of imports."""
+
+from __future__ import annotations
+
+import atexit
+import multiprocessing
+import os
+import runpy
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection
+from typing import IO, Any
+
+from tests.doc_pages import ROOT
+
+FORKS = multiprocessing.get_context("forkserver")
+"""Starts a process that has imported these modules."""
+FORKS.set_forkserver_preload(
+    [
+        "tests.processes.test_resume",
+        "tests.processes.test_crash",
+        "tests.processes.zmq_agent",
+        "tests.running.test_private_mode",
+        "tests.attacks.stage",
+        "admmnet.cli.agent",
+        "admmnet.running.entrance",
+    ]
+)
+
+
+def _run(module: str, words: Sequence[str], env: Mapping[str, str], ends: Sequence[Connection]) -> None:
+    for number, end in enumerate(ends):
+        os.dup2(end.fileno(), number)
+        end.close()
+    sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, how, encoding="utf-8") for number, how in enumerate("rww"))
+    os.environ.clear()
+    os.environ.update(env)
+    os.chdir(ROOT)
+    tempfile.tempdir = None
+    sys.argv = [module, *words]
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    finally:
+        atexit._run_exitfuncs()
+
+
+class Warm:
+    """``python -m MODULE WORDS`` in the project's folder, with what tests use of ``subprocess.Popen``."""
+
+    def __init__(self, module: str, *words: str, env: Mapping[str, str], text: bool = False) -> None:
+        (take, give), (out, told), (err, failed) = (FORKS.Pipe(duplex=False) for _ in range(3))
+        self._process = FORKS.Process(target=_run, args=(module, words, dict(env), (take, told, failed)))
+        self._process.start()
+        streams: list[IO[Any]] = []
+        for end, how in ((give, "w"), (out, "r"), (err, "r")):
+            number = os.dup(end.fileno())
+            streams.append(os.fdopen(number, how, encoding="utf-8") if text else os.fdopen(number, f"{how}b"))
+        for end in (take, give, out, told, err, failed):
+            end.close()
+        self.stdin, self.stdout, self.stderr = streams
+        assert self._process.pid is not None
+        self.pid, self._said = self._process.pid, ["", ""]
+        self._readers: list[threading.Thread] = []
+
+    @property
+    def returncode(self) -> int | Any:
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            raise subprocess.TimeoutExpired(self._process.name, timeout or 0.0)
+        return self._process.exitcode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        """All that it says, once it has ended."""
+        until = None if timeout is None else time.monotonic() + timeout
+        if not self._readers:
+            for place in range(2):
+                self._readers.append(threading.Thread(target=self._read, args=(place,), daemon=True))
+                self._readers[-1].start()
+        for reader in self._readers:
+            reader.join(None if until is None else max(0.0, until - time.monotonic()))
+            if reader.is_alive():
+                raise subprocess.TimeoutExpired(self._process.name, timeout or 0.0)
+        self.wait(None if until is None else max(1.0, until - time.monotonic()))
+        self.stdin.close()
+        return self._said[0], self._said[1]
+
+    def _read(self, place: int) -> None:
+        with (self.stdout, self.stderr)[place] as stream:
+            self._said[place] += stream.read()

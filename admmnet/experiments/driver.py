@@ -91,19 +91,20 @@ class _Session:
 
     def check(self) -> None:
         """Load the data and decide everything that precedes any run; what cannot run is left out."""
-        grid, tasks = self.grid, dict[Case, Call]()
+        grid, tasks = self.grid, dict[tuple[Case, Values], Call]()
         for case in grid.cases():
-            cells = [cell for cell in grid.possible(case) if self._summary(cell) is None]
-            if cells:
-                settings = tuple((cell.words, grid.config(cell), cell.trial) for cell in cells)
-                tasks[case] = Call(case.words, check, (settings,))
+            for values, cells in grid.possible(case).items():
+                missing = [cell for cell in cells if self._summary(cell) is None]
+                if missing:
+                    settings = tuple((cell.words, grid.config(cell), cell.trial) for cell in missing)
+                    tasks[case, values] = Call(case.words, check, (settings,))
         answers = dict(self.pool.run([*tasks.values()], "checking"))
-        for number, case in enumerate(tasks):
+        for number, place in enumerate(tasks):
             if isinstance(failure := answers[number], Failure):
                 error = failure.error()
                 if isinstance(error, RunError):
                     raise error
-                grid.refuse(case, error)
+                grid.refuse(*place, error)
         splits = [Call("the data", survey, (replace(grid.sample, data_seed=seed),)) for seed in grid.data_seeds]
         self.surveys = tuple(self._answers("the data", splits))
         if grid.delta is None:
@@ -156,7 +157,7 @@ class _Session:
             return
         self._complete("trials", [cell for case in tuned for cell in grid.trials(case)])
         for case in tuned:
-            errors: dict[Values, list[float]] = {values: [] for values in grid.candidates[case.entry]}
+            errors: dict[Values, list[float]] = {values: [] for values in grid.tried(case)}
             for cell in grid.trials(case):
                 if (summary := self._summary(cell)) is not None:
                     errors[cell.values].append(summary["test_error"]["consensus"])
@@ -234,6 +235,12 @@ class _Session:
             if grid.candidates[entry] != ((),) and not grid.tuned(entry)
         ]
         assert grid.delta is not None  # check came first
+        notes += [
+            f"not tried: {reason}"
+            for place, reasons in grid.impossible.items()
+            if place not in grid.refused
+            for reason in reasons.values()
+        ]
         result = CompareResult(
             folder=self.folder,
             delta=grid.delta,

@@ -94,8 +94,9 @@ class Grid:
 
     ``epsilons`` and ``seeds`` increase. ``candidates`` has the combinations of settings to try for each entry, of
     which a single one is taken untried. ``settings`` are what a further call must agree with, as JSON gives them
-    back. ``delta`` is None until ``choose_delta`` where the settings leave it open. ``refused`` are methods and
-    epsilons that cannot run, with the reason; if none can, the first reason is raised.
+    back. ``delta`` is None until ``choose_delta`` where the settings leave it open. ``impossible`` has the reasons
+    why a method cannot run at an epsilon with a combination; ``refused`` are those that can with none, with the first
+    reason; if nothing can, the first of all is raised.
     """
 
     def __init__(self, comparison: Comparison) -> None:
@@ -109,15 +110,16 @@ class Grid:
         self._check_tuning()
         first = self.data_seed(self.seeds[0])
         self.refused: dict[tuple[Entry, float | None], AdmmnetError] = {}
-        self._configs: dict[tuple[Entry, float | None], list[RunConfig]] = {}
+        self.impossible: dict[tuple[Entry, float | None], dict[Values, AdmmnetError]] = {}
+        self._configs: dict[tuple[Entry, float | None], RunConfig] = {}
+        configs = []
         for case in self.cases():  # one for every combination that can be wrong in itself
-            if case.data_seed == first:
-                cells = [Cell(case, self.seeds[0], values) for values in self.candidates[case.entry]]
+            for values in self.candidates[case.entry] if case.data_seed == first else ():
                 try:
-                    self._configs[case.entry, case.epsilon] = list(map(self.config, cells))
+                    configs.append(self.config(Cell(case, self.seeds[0], values)))
+                    self._configs.setdefault((case.entry, case.epsilon), configs[-1])
                 except AdmmnetError as error:
-                    self.refuse(case, error)
-        configs = [config for found in self._configs.values() for config in found]
+                    self.refuse(case, values, error)
         check_comparable(self.sample.sections.data, self.sample.sections.run)
         self.delta = None if self.sample.delta == "auto" else float(self.sample.delta)
         self._pooled = any(config.baseline for config in configs)
@@ -188,14 +190,23 @@ class Grid:
     @property
     def sample(self) -> RunConfig:
         """Settings of the first run, on the network if any method is."""
-        found = [configs[0] for place, configs in self._configs.items() if place not in self.refused]
+        found = [config for place, config in self._configs.items() if place not in self.refused]
         return next((config for config in found if not config.baseline), found[0])
 
-    def refuse(self, case: Case, error: AdmmnetError) -> None:
-        """Leave a case out, on all splits; where nothing is left the first refusal is raised."""
-        self.refused.setdefault((case.entry, case.epsilon), error)
+    def refuse(self, case: Case, values: Values, error: AdmmnetError) -> None:
+        """Leave a combination out, on all splits; where no case has any left, raise the first refusal of all."""
+        place = case.entry, case.epsilon
+        reasons = self.impossible.setdefault(place, {})
+        reasons.setdefault(values, error)
+        if len(reasons) == len(self.candidates[case.entry]):
+            self.refused[place] = next(iter(reasons.values()))
         if not any(self.cases()):
             raise next(iter(self.refused.values()))
+
+    def tried(self, case: Case) -> list[Values]:
+        """Return the combinations that are possible."""
+        out = self.impossible.get((case.entry, case.epsilon), {})
+        return [values for values in self.candidates[case.entry] if values not in out]
 
     def tuned(self, entry: Entry) -> bool:
         """Whether anything is tried for a method."""
@@ -227,12 +238,15 @@ class Grid:
         if not self.tuned(case.entry):
             return []
         seeds = range(TRIAL_SEEDS, TRIAL_SEEDS + self.comparison.tune_seeds)
-        return [Cell(case, seed, values, trial=True) for values in self.candidates[case.entry] for seed in seeds]
+        return [Cell(case, seed, values, trial=True) for values in self.tried(case) for seed in seeds]
 
-    def possible(self, case: Case) -> list[Cell]:
-        """Whatever may be run for a case, trials included."""
-        runs = [cell for values in self.candidates[case.entry] for cell in self.runs(case, values)]
-        return runs + self.trials(case)
+    def possible(self, case: Case) -> dict[Values, list[Cell]]:
+        """Whatever may be run for a case with each combination, trials included."""
+        trials = self.trials(case)
+        return {
+            values: self.runs(case, values) + [cell for cell in trials if cell.values == values]
+            for values in self.tried(case)
+        }
 
     def config(self, cell: Cell) -> RunConfig:
         """Settings of a cell: those that `admmnet run` would be given, without a run folder; checked."""

@@ -51,7 +51,7 @@ SCALES: dict[str, dict[str, Any]] = {
         "rounds_ours": {True: (12, 40), False: (4, 8)},
     },
     "quick": {
-        "seeds_effects": 2, "seeds": 2, "seeds_others": 2, "trials": 1, "epsilons_effects": (10.0,),
+        "seeds_effects": 1, "seeds": 1, "seeds_others": 1, "trials": 1, "epsilons_effects": (10.0,),
         "epsilons": (1.0, 10.0), "epsilons_curves": (1.0, 10.0), "epsilons_others": (10.0,),
         "values": {1: (0.001, 0.9), 2: (1e-6, BETA, 1e-1), 3: (0.1, 2.0, 10.0), 4: (1e-3, 10.0)},
         "rounds": 30, "etas": (0.003, 0.03), "etas_others": (0.003, 0.03),

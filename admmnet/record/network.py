@@ -28,8 +28,8 @@ WORK, SECONDS = 2e11, 5e9
 """Numbers that a search may handle in minutes, for a command, and in seconds, for a summary."""
 FIGURE = 4e5
 """What an epsilon of a sum costs in the same unit."""
-NEAR = 1e-3
-"""Relative difference of figures that two searches may come to: each is a proof."""
+MORE, LESS = 1e-3, 1e-9
+"""Shares by which a figure may lie above and below the one that is found again: a larger one is as true."""
 THEOREMS = {True: "Theorem N1: sums along a public tree", False: "Theorem N2: gossip with noisy gradients"}
 
 
@@ -111,14 +111,14 @@ def told(run: Run) -> NetworkFigures | None:
 
 
 def network_fault(run: Run) -> str | None:
-    """What summary.json says of the network otherwise than the ledgers; a search may end ``NEAR`` what it found."""
+    """What summary.json says of the network otherwise than the ledgers: less than is proven again, or far more."""
     said = None if run.summary is None else run.summary.privacy.network
     if said is None:
         return None
     right = told(run)
     for name in said.__struct_fields__ if right is not None else ():
         mine, other = said[name], right[name]  # type: ignore[index]
-        near = isinstance(mine, float) and abs(mine - other) <= NEAR * max(mine, other)
+        near = isinstance(mine, float) and (1.0 - LESS) * other <= mine <= (1.0 + MORE) * other
         if name not in ("observers", "agent") and not near and mine != other:
             return f"{run.path}: privacy.network.{name} is {mine!r}, by the ledgers it is {other!r}"
     return f"{run.path}: privacy.network is given, by the ledgers there is none" if right is None else None

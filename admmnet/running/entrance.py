@@ -143,7 +143,8 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
     given = loader is not None
 
     def loaded() -> tuple[RunConfig, Graph, Layout, Records, Holders, DataSettings, Source | None]:
-        found = config.filled(fixed(config.sections.method))
+        # the loss of a single site goes by what the data declare
+        found = fixed(config) if alone else config.filled(fixed(config.sections.method))
         found, graph = located(found, world)
         sections, count = found.sections, len(graph)
         source = source_of(sections.data, sections.method, sections.run, simulation=simulation)

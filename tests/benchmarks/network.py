@@ -69,9 +69,15 @@ def main() -> None:
                     by.setdefault(one.distance, []).append(one.share)
                 curves.append(Curve(name, look, sorted(by), [fmean(by[k]) for k in sorted(by)]))
         print(row(*cells), flush=True)
-    words = "what one other agent learns, average at the end", "edges to the observer", "share of everybody's mu"
+    panel = Panel(
+        "what one other agent learns, average at the end",
+        "edges to the observer",
+        "share of everybody's mu",
+        tuple(curves),
+        ylim=(0.0, 1.05),
+    )
     with style():
-        save(out, draw(Picture("", ((Panel(*words, tuple(curves)),),), height=2.4, width=5.0)))
+        save(out, draw(Picture("", ((panel,),), height=2.4, width=5.0)))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ from .common import row
 DOCS = ROOT / "docs"
 BEGIN, END = "<!-- made by tests.benchmarks.pages -->\n", "<!-- end -->\n"
 ANOTHER = "another one, the same at all three"
-HEADS = ("epsilon", "method", "proven", "{}", "messages", "MB", "seconds")
+MIDDLE = 1.0
+"""Epsilon by which a table is sorted, and whose messages it has."""
 
 
 def outcome(found: dict[str, Any]) -> str:
@@ -54,36 +55,39 @@ def benchmark(places: dict[str, Any]) -> str:
 
 
 def place(name: str, found: dict[str, Any]) -> str:
-    """Facts and references of a place, and its table."""
+    """Facts and references of a place, and its table: a line a method, from the lowest error at ``MIDDLE`` on."""
     (facts,) = found["data"]
     real = facts["task"] == "real"
+    private = [one for one in found["lines"] if one["epsilon"] is not None]
+    epsilons = sorted({one["epsilon"] for one in private})
 
     def error(value: float) -> str:
-        return f"{value:.4f}" if real else f"{100 * value:.2f} %"
+        return f"{value:.4f}" if real else f"{100 * value:.2f}"
 
-    pooled = "" if facts["pooled"] is None else f"; without privacy, pooled: {error(facts['pooled'])}"
+    known = [] if facts["pooled"] is None else [f"pooled {error(facts['pooled'])}"]
+    plain = (one for one in found["lines"] if one["epsilon"] is None)
+    known += [f"`{one['name']}` {error(one['error'])} by {one['releases']:g} messages" for one in plain]
+    without = f"; without privacy {', '.join(known)}" if known else ""
     lines = [
         f"## {name}\n",
-        f"{facts['name']}: {facts['train']:,} training and {facts['test']:,} test records, {facts['features']} "
-        f"features. Always {'the mean' if real else 'the larger class'}: {error(facts['larger_class'])}{pooled}.\n",
-        row(*HEADS).format("mean squared error" if real else "error in %"),
-        "|---" * len(HEADS) + "|",
+        f"{facts['train']:,} training and {facts['test']:,} test records, {facts['features']} features. "
+        f"{'Mean squared error' if real else 'Error in %'}: always the "
+        f"{'mean' if real else 'larger class'} {error(facts['larger_class'])}{without}.\n",
+        row("method", *(f"epsilon {epsilon:g}" for epsilon in epsilons), "messages", "MB"),
+        "|---" * (3 + len(epsilons)) + "|",
     ]
-    for one in sorted(found["lines"], key=lambda one: (one["epsilon"] or 1e99, one["error"])):
-        spread = "" if one["spread"] is None or one["epsilon"] is None else f" +- {error(one['spread'])}"
-        cells = (
-            "none" if one["epsilon"] is None else f"{one['epsilon']:g}",
-            f"`{one['name']}`{'' if one['adjacency'] == 'replace-one' else ' *'}",
-            "-" if one["epsilon_proven"] is None else f"{one['epsilon_proven']:.3g}",
-            f"{error(one['error'])}{spread}".replace(" %", ""),
-            *((f"{one['releases']:g}", f"{one['bytes_sent'] / 1e6:.3g}") if one["bytes_sent"] else ("-", "-")),
-            f"{one['seconds']:.{0 if one['seconds'] >= 10.0 else 1}f}",
+    by = {(one["name"], one["epsilon"]): one for one in private}
+    middle = sorted((one for one in private if one["epsilon"] == MIDDLE), key=lambda one: float(one["error"]))
+    for one in middle:
+        whole = [by.get((one["name"], epsilon)) for epsilon in epsilons]
+        sent = (f"{one['releases']:g}", f"{one['bytes_sent'] / 1e6:.3g}") if one["bytes_sent"] else ("-", "-")
+        lines.append(
+            row(
+                f"`{one['name']}`{'' if one['adjacency'] == 'replace-one' else ' *'}",
+                *("-" if own is None else f"{error(own['error'])} ({error(own['spread'])})" for own in whole),
+                *sent,
+            )
         )
-        lines.append(row(*cells))
-    lines += [
-        row("none" if one["epsilon"] is None else f"{one['epsilon']:g}", f"`{one['name']}`", *"-----")
-        for one in found["refused"]
-    ]
     lines += [f"\nRefused: {one['reason']}." for one in found["refused"]]
     return "\n".join([*lines, ""])
 
@@ -91,8 +95,10 @@ def place(name: str, found: dict[str, Any]) -> str:
 def shown(found: dict[str, Any]) -> dict[str, Any]:
     """Of what `admmnet compare --json` prints of a place, what the page and its readers need."""
     names = ("name", "epsilon", "epsilon_proven", "adjacency", "error", "spread", "errors", "releases", "bytes_sent")
-    lines = [{key: one[key] for key in names} | {"seconds": round(one["seconds"], 2)} for one in found["lines"]]
-    return {"delta": found["delta"], "data": found["data"], "lines": lines, "refused": found["refused"]}
+    lines = [{key: one[key] for key in names} for one in found["lines"]]
+    tuning = [{key: one[key] for key in ("algorithm", "epsilon", "chosen")} for one in found["tuning"]]
+    same = {key: found[key] for key in ("delta", "data", "refused")}
+    return same | {"tuning": tuning, "lines": lines}
 
 
 def fill(page: str, content: str) -> None:

@@ -234,6 +234,30 @@ def test_a_failed_trial_leaves_its_case_without_runs(
     assert (len(result.failed), len(result.rows), len(result.choices)) == (0, 4, 2)
 
 
+def test_what_is_possible_is_tried_and_the_rest_is_named(files: dict[str, str], tmp_path: Path) -> None:
+    """One value is refused by the settings, and one when agents and records are known."""
+    result = tuned(
+        tmp_path / "grid",
+        files["train"],
+        files["test"],
+        algorithms=("ipp-admm:published", "lt-admm"),
+        epsilons=(50.0,),
+        seeds=(0,),
+        settings={"data": files["train"], "test": files["test"], "rounds": 3} | SETTINGS,
+        tune=("ipp-admm.max_releases=2:3:4", "lt-admm.edge_step=auto:1000"),
+    )
+    assert [(choice.case.entry.text, choice.trials) for choice in result.choices] == [
+        ("ipp-admm:published", 4),
+        ("lt-admm", 2),
+    ]
+    assert [line.error is not None for line in result.lines] == [True, True]
+    assert (result.failed, result.refused) == ((), ())
+    first, second = (note for note in result.notes if note.startswith("not tried: "))
+    assert "ipp-admm:published at epsilon 50 with max_releases=4: max_releases = 4 is not allowed" in first
+    assert "lt-admm at epsilon 50 with edge_step=1000" in second
+    assert "edge_step = 1000 lets the vectors run away" in second
+
+
 def test_one_value_is_taken_and_nothing_is_tried(files: dict[str, str], tmp_path: Path) -> None:
     others = {"algorithms": ("admm", "pp-admm"), "seeds": (0,), "tune": ("pp-admm.rounds=2",)}
     result = tuned(tmp_path / "grid", files["train"], files["test"], **others)

@@ -88,10 +88,12 @@ def test_the_summary_has_the_figures_of_one_agent_alone(
     assert (tuple(said.observers), said.agent) in {(one.observers, one.agent) for one in found.learned}
     admmnet.ok("ledger", "verify", folder)
     assert network_fault(read) is None
-    lower = structs.replace(said, epsilon_worst=0.99 * said.epsilon_worst)
-    privacy = structs.replace(read.summary.privacy, network=lower)
-    edited = replace(read, summary=structs.replace(read.summary, privacy=privacy))
-    assert "privacy.network.epsilon_worst is" in str(network_fault(edited))
+    for factor, fault in ((0.9999, True), (1.0 - 1e-12, False), (1.0009, False), (1.0011, True)):
+        for name in ("epsilon_worst", "epsilon_mean"):
+            other = structs.replace(said, **{name: factor * getattr(said, name)})
+            privacy = structs.replace(read.summary.privacy, network=other)
+            edited = replace(read, summary=structs.replace(read.summary, privacy=privacy))
+            assert (f"privacy.network.{name} is" in str(network_fault(edited))) is fault
     shown = played(people, tmp_path / "shown", **words, show="rounds")
     summary = read_run(shown).summary
     assert summary is not None

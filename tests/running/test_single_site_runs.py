@@ -258,7 +258,7 @@ def ages(folder: Path) -> dict[str, Any]:
     X = stream.standard_normal((300, 3))
     y = 40.0 + 6.0 * X[:, 0] - 3.0 * X[:, 1] + stream.standard_normal(300)
     np.savez(folder / "ages.npz", X=X, y=y)
-    return {"data": str(folder / "ages.npz"), "schema": {"targets": [0.0, 100.0], "centre": 40.0}, "loss": "squared"}
+    return {"data": str(folder / "ages.npz"), "schema": {"targets": [0.0, 100.0], "centre": 40.0}}
 
 
 @pytest.mark.parametrize("algorithm", ["sdca", "dp-scd", "dp-sgd"])

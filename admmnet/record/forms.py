@@ -7,7 +7,7 @@ Epsilons and rhos are pure numbers.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -388,6 +388,20 @@ def absent(summary: Any) -> set[int]:
     """Agents that take no part in the last start of a run, by its summary, also where that is a table."""
     starts = summary.get("starts") or ()
     return set(range(summary["agents"])) - set(starts[-1]["members"]) if starts else set()
+
+
+def away_of(starts: Sequence[StartEntry], rounds: int, agents: int) -> dict[str, list[str]]:
+    """Agents that took no part in rounds of the starts of a run of so many rounds, as ranges of rounds."""
+    ends = [*(max(0, start.round) for start in starts[1:]), rounds]
+    found: dict[str, list[str]] = {}
+    for i in range(agents):
+        parts = zip(starts, ends, strict=True)
+        out = sorted({k for one, end in parts if i not in one.members for k in range(max(0, one.round), end)})
+        if out:
+            edges = [k for k in range(len(out)) if not k or out[k] != out[k - 1] + 1]
+            pieces = zip(edges, [*edges[1:], len(out)], strict=True)
+            found[str(i)] = [f"{out[a]}-{out[b - 1]}" if b - a > 1 else f"{out[a]}" for a, b in pieces]
+    return found
 
 
 TABLES: Collection[type[Struct]] = (

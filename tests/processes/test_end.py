@@ -17,7 +17,8 @@ import pytest
 from admmnet import read_run
 from admmnet.cli import run_command_line
 from admmnet.identity.keys import Identity
-from admmnet.record.finish import staged_statement
+from admmnet.record.finish import TAKEN
+from admmnet.transport.starts import Staged, scope_of, signed_for, written
 
 from .launch import DEADLINE, begin
 from .test_everywhere import model
@@ -27,6 +28,7 @@ pytestmark = pytest.mark.processes
 WORDS = ("--algorithm", "pp-admm", "--rounds", "3", "--epsilon", "20", "--delta", "1e-4", "--private", "--no-test")
 MORE = ("--no-account", "--quiet", "--checkpoint-every", "1", "--heartbeat-deadline", "2", "--shutdown-deadline", "10")
 AGENTS, VICTIM = 3, 2
+LAST = ("summary.json", "manifest.json", "finish.json", "model.npz")
 
 
 class Hosts:
@@ -104,7 +106,24 @@ def one_signature(said: Any) -> None:
 
 
 def by_a_stranger(said: Any) -> None:
-    said["staged"]["1"] = Identity.fresh().sign(staged_statement(said["run"], 1, said["digest"])).hex()
+    word = written(Staged(1, said["number"], said["digest"]))
+    said["staged"]["1"] = Identity.fresh().sign(signed_for(scope_of(said["network"], said["run"]), word)).hex()
+
+
+def of_another_start(said: Any) -> None:
+    said["number"] += 1
+
+
+OTHER = "model, rounds, ledgers or agents' figures are not those that were signed"
+
+
+def said_so(place: tuple[Any, ...], value: Any) -> Callable[[Any], None]:
+    def change(said: Any) -> None:
+        for key in place[:-1]:
+            said = said[key]
+        said[place[-1]] = value
+
+    return change
 
 
 def of_another_run(said: Any) -> None:
@@ -114,11 +133,16 @@ def of_another_run(said: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ("model", "model, rounds or ledgers are not those that the agents have signed"),
+        ("theta", OTHER),
+        ("feature_names", OTHER),
+        (("per_agent", 1, "epsilon_spent"), OTHER),
+        (("seconds", "total"), OTHER),
+        (("privacy", "epsilon_spent"), "privacy.epsilon_spent is 0.5, by the ledgers it is"),
         (one_signature, "1 of 3 agents have signed, 2 must"),
         (by_a_stranger, "agent 1 has not signed this end"),
         (of_another_run, "is of another run"),
-        ("ledger", "is not the ledger with which agent 2 finished"),
+        (of_another_start, "agent 0 has not signed this end"),
+        ("ledger", "is not the ledger that the others know"),
         ("missing", "has no finish.json"),
     ],
 )
@@ -126,12 +150,15 @@ def test_an_end_that_is_none_is_not_adopted(
     change: Any, told: str, finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own, other = (Path(shutil.copytree(finished / str(i), tmp_path / str(i))) for i in (VICTIM, 0))
-    for name in ("summary.json", "manifest.json", "finish.json", "model.npz"):
+    for name in LAST:
         (own / name).unlink()
-    if change == "model":
+    if change in ("theta", "feature_names"):
         with np.load(other / "model.npz") as found:
             arrays = dict(found)
-        np.savez(other / "model.npz", **arrays | {"theta": arrays["theta"] * (1.0 + 1e-15)})
+        arrays[change] = arrays[change] * (1.0 + 1e-15) if change == "theta" else arrays[change][::-1]
+        np.savez(other / "model.npz", **arrays)
+    elif isinstance(change, tuple):
+        edited(other / "summary.json", said_so(change, 0.5))
     elif change == "ledger":
         ledger = own / "ledger/agent-002.jsonl"
         ledger.write_bytes(b"".join(ledger.read_bytes().splitlines(keepends=True)[:-1]))
@@ -148,7 +175,7 @@ def test_an_end_that_is_none_is_not_adopted(
 def test_an_encoding_of_another_agent_is_not_adopted(finished: Path, tmp_path: Path) -> None:
     """No signature covers it: its own, written before the first round, stays."""
     own, other = (Path(shutil.copytree(finished / str(i), tmp_path / str(i))) for i in (VICTIM, 0))
-    for name in ("summary.json", "manifest.json", "finish.json", "model.npz"):
+    for name in LAST:
         (own / name).unlink()
     (own / "encoding.json").write_text("own\n")
     (other / "encoding.json").write_text("another\n")
@@ -157,6 +184,24 @@ def test_an_encoding_of_another_agent_is_not_adopted(finished: Path, tmp_path: P
     assert (own / "encoding.json").read_text() == "own\n"
     assert not (own / "whitening.npy").exists()
     assert (own / "model.npz").read_bytes() == (other / "model.npz").read_bytes()
+
+
+def test_what_nobody_has_signed_is_left_out(finished: Path, tmp_path: Path) -> None:
+    own, other = (Path(shutil.copytree(finished / str(i), tmp_path / str(i))) for i in (VICTIM, 0))
+    for name in LAST:
+        (own / name).unlink()
+    for place, value in (
+        (("test_error", "consensus"), 0.001),
+        (("notes",), ["the best run"]),
+        (("versions",), {"a": "1"}),
+    ):
+        edited(other / "summary.json", said_so(place, value))
+    assert run_command_line(["adopt", str(own), "--from", str(other)]) == 0
+    assert run_command_line(["ledger", "verify", str(own), "--against", str(finished / "1")]) == 0
+    adopted, right = (json.loads((folder / "summary.json").read_bytes()) for folder in (own, finished / "1"))
+    assert adopted["test_error"]["consensus"] is None
+    assert (adopted["notes"], adopted["versions"]) == ([TAKEN], {})
+    assert all(adopted[key] == right[key] for key in ("per_agent", "ledgers", "privacy", "seconds"))
 
 
 def test_too_few_for_an_end_go_on_together(tmp_path: Path) -> None:

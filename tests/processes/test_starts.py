@@ -295,6 +295,21 @@ def test_a_host_that_comes_back_takes_part_again(tmp_path: Path) -> None:
     assert all(one["starts"][-1]["members"] == [0, 1, 2, 3] for one in found.values())
 
 
+def test_who_had_no_part_in_an_end_does_not_wait_for_ever(tmp_path: Path) -> None:
+    """Two end without the third; one of them is gone before it has its last files. The others find no majority."""
+    words = ("--round-deadline", "3", "--give-up", "8")
+    with Hosts(tmp_path, 4, *SOON, *words, graph="ring:3", plain=(*PRIVATE, *QUIET)) as hosts:
+        for agent, fault in enumerate((NONE, "end-kill:1:0", "kill:2:1")):
+            hosts.start(agent, fault)
+        assert [hosts.ended(agent)[0] for agent in (2, 1)] == [-9, -9]
+        hosts.start(2)
+        ends = [hosts.ended(agent) for agent in (0, 2)]
+        assert not hosts.summaries()
+    assert [code for code, _ in ends] == [3, 3], ends
+    assert any("`admmnet adopt`" in told for _, told in ends), ends
+    assert "without this agent, which takes them once most have signed" in ends[1][1]
+
+
 def test_who_says_that_it_waits_for_ever_is_struck_out(tmp_path: Path) -> None:
     """Agent 0 does its part no more, and waits, as it says: no honest agent is lost by that."""
     words = ("--round-deadline", "2", "--strikes", "1", "--give-up", "20")

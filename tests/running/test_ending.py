@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from admmnet.errors import CheckFailed, StartEnded
-from admmnet.record.finish import theta_of
+from admmnet.record.finish import model_of
 from admmnet.record.folder import model_bytes, sha256
 from admmnet.running.ending import LONGEST, _check_own, finish
 from admmnet.transport import Begun
@@ -72,7 +72,7 @@ def test_models_that_are_none_are_refused_in_one_way(content: Any) -> None:
     np.savez(data, theta=content, consensus=np.ones(3))
     model = content if isinstance(content, bytes) else data.getvalue()
     with pytest.raises(CheckFailed, match=r"model.npz"):
-        theta_of({"model.npz": model}, "somewhere")
+        model_of({"model.npz": model}, "somewhere")
 
 
 @pytest.mark.parametrize("screened", [False, True])
@@ -81,8 +81,8 @@ def test_the_average_beside_the_models_is_theirs(screened: bool) -> None:
     theta = np.random.default_rng(0).standard_normal((6, 30))
     theta[5] += 1e3
     data = model_bytes(theta, ["x"] * 30, aggregate="screened" if screened else "mean")
-    assert theta_of({"model.npz": data}, "somewhere").tobytes() == theta.tobytes()
+    assert model_of({"model.npz": data}, "somewhere")["theta"].tobytes() == theta.tobytes()
     other = io.BytesIO()
     np.savez(other, theta=theta, consensus=np.full(30, 7.0))
     with pytest.raises(CheckFailed, match="consensus is no mean of the models"):
-        theta_of({"model.npz": other.getvalue()}, "somewhere")
+        model_of({"model.npz": other.getvalue()}, "somewhere")

@@ -102,7 +102,7 @@ class Memory:
             said.digest,
             round,
             changed=kept.changed,
-            certificate=start.certificate if said.number else None,
+            run=kept.run,
             lineage=kept.lineage,
             away=dict(kept.away),
             facts=facts,
@@ -115,8 +115,7 @@ class Memory:
         charged, states, facts = BEFORE, list[int](), dict[str, dict[str, Any]]()
         ledger = ledger_path(self._folder, self._agent, self._agents)
         if ledger.exists():
-            book = audit.check(audit.whole_lines(ledger))
-            charged = max((round for round, _, _ in book.events), default=BEFORE)
+            charged = audit.check(audit.whole_lines(ledger), keep=False).last
         newest = BEFORE
         for path in sorted((self._folder / CHECKPOINT).glob(f"*/part-{self._agent:06d}.npz")):
             with suppress(RequestError):

@@ -89,6 +89,11 @@ def create_folder(folder: Path) -> None:
         ) from None
 
 
+def is_begun(folder: Path) -> bool:
+    """Whether a run goes on with this folder, as it has its settings."""
+    return (folder / "config.toml").is_file()
+
+
 def clear_unbegun(folder: Path, other: str) -> None:
     """Empty the folder of a run that died before its first round, because ``other`` has none of it.
 

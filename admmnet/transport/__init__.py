@@ -92,6 +92,8 @@ class Begun:
     """How often each fact was asked for in this start: a run that is planned twice asks twice."""
     stage: Callable[[str], Ends] | None = None
     """Say that the last files are on the disk; what is known of ends, once a quorum of agents has said so of one."""
+    begun: Mapping[int, bool] = field(default_factory=dict)
+    """Whether each member had a folder of the run, by its word."""
     history: list[Any] = field(default_factory=list)
     """This start and those before it, for the summary."""
     keep: Callable[[Path], None] = lambda folder: None

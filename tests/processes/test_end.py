@@ -117,6 +117,10 @@ def of_another_start(said: Any) -> None:
 OTHER = "model, rounds, ledgers or agents' figures are not those that were signed"
 
 
+START = [{"number": 0, "members": [0, 2], "round": 0, "rule": "go on", "cause": ""}]
+"""Without agent 1, whose ledger is listed."""
+
+
 def said_so(place: tuple[Any, ...], value: Any) -> Callable[[Any], None]:
     def change(said: Any) -> None:
         for key in place[:-1]:
@@ -137,6 +141,7 @@ def of_another_run(said: Any) -> None:
         ("feature_names", OTHER),
         (("per_agent", 1, "epsilon_spent"), OTHER),
         (("seconds", "total"), OTHER),
+        (("starts",), "ledgers are not those of the members of the last start"),
         (("privacy", "epsilon_spent"), "privacy.epsilon_spent is 0.5, by the ledgers it is"),
         (one_signature, "1 of 3 agents have signed, 2 must"),
         (by_a_stranger, "agent 1 has not signed this end"),
@@ -158,7 +163,7 @@ def test_an_end_that_is_none_is_not_adopted(
         arrays[change] = arrays[change] * (1.0 + 1e-15) if change == "theta" else arrays[change][::-1]
         np.savez(other / "model.npz", **arrays)
     elif isinstance(change, tuple):
-        edited(other / "summary.json", said_so(change, 0.5))
+        edited(other / "summary.json", said_so(change, START if change == ("starts",) else 0.5))
     elif change == "ledger":
         ledger = own / "ledger/agent-002.jsonl"
         ledger.write_bytes(b"".join(ledger.read_bytes().splitlines(keepends=True)[:-1]))

@@ -393,6 +393,7 @@ def test_words_that_nobody_can_have_said() -> None:
         (data[:64] + data[64:].replace(b'"number":', b'"number": '), "spelt in another way"),
         (data[:64] + b"{}", "has another form than"),
         (data[:64] + written(replace(here, nonce="2")), "not signed by it"),
+        (signature(2, b"") + written(Staged(1, number, A)), "not signed by it"),
         (signed(replace(here, last=replace(last, agrees=last.agrees[:2])), crew.rules), "have not signed"),
         (signed(replace(here, last=replace(last, agrees=last.agrees[:2] * 2)), crew.rules), "have not signed"),
         (signed(replace(here, last=replace(last, agrees=last.agrees * 2)), crew.rules), "have not signed"),

@@ -16,8 +16,11 @@ import pytest
 
 from admmnet import read_run
 from admmnet.cli import run_command_line
+from admmnet.errors import StartEnded
 from admmnet.identity.keys import Identity
-from admmnet.record.finish import TAKEN
+from admmnet.record.finish import TAKEN, keep_drafts, model_of, public_files
+from admmnet.record.folder import model_bytes
+from admmnet.running.ending import _check_own
 from admmnet.transport.starts import Staged, scope_of, signed_for, written
 
 from .launch import DEADLINE, begin
@@ -189,6 +192,40 @@ def test_an_encoding_of_another_agent_is_not_adopted(finished: Path, tmp_path: P
     assert (own / "encoding.json").read_text() == "own\n"
     assert not (own / "whitening.npy").exists()
     assert (own / "model.npz").read_bytes() == (other / "model.npz").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("nothing", None),
+        ("seconds", None),  # of an end to which the others came in a later start
+        ("left out", "without this agent"),
+        ("ledger", "do not know the ledger"),
+        ("theta", "gives other models"),
+    ],
+)
+def test_an_agent_signs_no_end_that_is_not_its_own(
+    change: str, told: str | None, finished: Path, tmp_path: Path
+) -> None:
+    """A liar may say that an end has been staged, and give files of its own making."""
+    folder, files = Path(shutil.copytree(finished / "2", tmp_path / "2")), public_files(finished / "0")
+    keep_drafts(folder, public_files(folder))
+    name, summary = "ledger/agent-002.jsonl", json.loads(files["summary.json"])
+    if change == "seconds":
+        summary["seconds"]["total"] += 9.0
+    elif change == "left out":
+        del summary["ledgers"][name]
+    elif change == "ledger":
+        summary["ledgers"][name] = "0" * 64
+    elif change == "theta":
+        model = model_of(files, "")
+        files["model.npz"] = model_bytes(2.0 * model["theta"], list(model["feature_names"]))
+    files["summary.json"] = json.dumps(summary, indent=2).encode() + b"\n"
+    if told is None:
+        _check_own(folder, name, files, 0)
+        return
+    with pytest.raises(StartEnded, match=told):
+        _check_own(folder, name, files, 0)
 
 
 def test_what_nobody_has_signed_is_left_out(finished: Path, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 
 from admmnet.data import ENCODING
 from admmnet.errors import StartEnded
-from admmnet.evidence.members import Members
 from admmnet.files import write_whole
 from admmnet.forms import encode
 from admmnet.log import say
@@ -54,7 +53,6 @@ def write_end(
     summary: Summary,
     folder: Path,
     transport: Transport,
-    members: Members | None,
 ) -> None:
     """Write the model, the encoding, the manifest and the summary; RunError if the disk refuses.
 
@@ -69,8 +67,7 @@ def write_end(
     if plan.data.encoding is not None and not plan.prologue.writes:
         files[ENCODING] = encode(plan.data.encoding, indent=2)
     last = run_folder.last_files(folder, files, summary)
-    apart = members if not transport.world.shared_folder else None
-    if apart is None:
+    if transport.world.start is None or transport.world.shared_folder:
         write_whole(last)
         return
     drafts = {path.name: content for path, content in last.items()}

@@ -21,7 +21,7 @@ from admmnet.forms import decode, encode, read_form
 from admmnet.identity.keys import statement, verify
 from admmnet.methods.aggregate import mean_of
 from admmnet.record.agree import contradictions
-from admmnet.record.file_forms import Began, Finish, Identities
+from admmnet.record.file_forms import Began, Finish, Identities, PartFile
 from admmnet.record.folder import IDENTITIES, PART, RECEIPTS, STARTS, SUMMARY, ledger_name, sha256
 from admmnet.record.forms import References, Summary, TestError, absent, away_of
 from admmnet.record.manifest import MANIFEST, make_manifest
@@ -141,7 +141,9 @@ def received(folder: Path, files: Mapping[str, bytes], where: object) -> dict[st
 
     CheckFailed says that the others know another ledger, or that a figure is not what ledger and signed ones give.
     """
-    summary, _ = read_end(files, where)
+    summary, part = read_end(files, where)[0], read_form(PartFile, folder / PART)
+    if summary.agents != part.agents:
+        raise CheckFailed(f"{where}/{SUMMARY}: is of {summary.agents} agents, not {part.agents}")
     for name, digest in summary.ledgers.items():
         path = folder / name
         if path.exists() and sha256(path) != digest:

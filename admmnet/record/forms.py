@@ -395,12 +395,15 @@ def away_of(starts: Sequence[StartEntry], rounds: int, agents: int) -> dict[str,
     ends = [*(max(0, start.round) for start in starts[1:]), rounds]
     found: dict[str, list[str]] = {}
     for i in range(agents):
-        parts = zip(starts, ends, strict=True)
-        out = sorted({k for one, end in parts if i not in one.members for k in range(max(0, one.round), end)})
+        out: list[list[int]] = []
+        missed = [(max(0, one.round), end) for one, end in zip(starts, ends, strict=True) if i not in one.members]
+        for first, end in sorted(span for span in missed if span[0] < span[1]):
+            if out and first <= out[-1][1]:
+                out[-1][1] = max(end, out[-1][1])
+            else:
+                out.append([first, end])
         if out:
-            edges = [k for k in range(len(out)) if not k or out[k] != out[k - 1] + 1]
-            pieces = zip(edges, [*edges[1:], len(out)], strict=True)
-            found[str(i)] = [f"{out[a]}-{out[b - 1]}" if b - a > 1 else f"{out[a]}" for a, b in pieces]
+            found[str(i)] = [f"{first}-{end - 1}" if end - first > 1 else f"{first}" for first, end in out]
     return found
 
 

@@ -47,12 +47,7 @@ def answer(
 
 
 def write_end(
-    plan: Prepared,
-    observer: Observer,
-    theta: Matrix,
-    summary: Summary,
-    folder: Path,
-    transport: Transport,
+    plan: Prepared, observer: Observer, theta: Matrix, summary: Summary, folder: Path, transport: Transport
 ) -> None:
     """Write the model, the encoding, the manifest and the summary; RunError if the disk refuses.
 

@@ -11,15 +11,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from admmnet import read_run
 from admmnet.cli import run_command_line
 from admmnet.errors import StartEnded
+from admmnet.forms import encode
 from admmnet.identity.keys import Identity
 from admmnet.record.finish import TAKEN, keep_drafts, model_of, public_files
 from admmnet.record.folder import model_bytes
+from admmnet.record.forms import Summary
 from admmnet.running.ending import _check_own
 from admmnet.transport.starts import Staged, scope_of, signed_for, written
 
@@ -104,6 +107,11 @@ def edited(path: Path, change: Callable[[Any], None]) -> None:
     path.write_bytes(json.dumps(said, indent=2).encode() + b"\n")
 
 
+def rewritten(path: Path) -> None:
+    """Bring the keys into their order."""
+    path.write_bytes(encode(msgspec.json.decode(path.read_bytes(), type=Summary), indent=2))
+
+
 def one_signature(said: Any) -> None:
     said["staged"] = {"0": said["staged"]["0"]}
 
@@ -144,6 +152,7 @@ def of_another_run(said: Any) -> None:
         ("feature_names", OTHER),
         (("per_agent", 1, "epsilon_spent"), OTHER),
         (("seconds", "total"), OTHER),
+        (("agents",), "is of 1000 agents, not 3"),
         (("starts",), "ledgers are not those of the members of the last start"),
         (("privacy", "epsilon_spent"), "privacy.epsilon_spent is 0.5, by the ledgers it is"),
         (one_signature, "1 of 3 agents have signed, 2 must"),
@@ -166,7 +175,8 @@ def test_an_end_that_is_none_is_not_adopted(
         arrays[change] = arrays[change] * (1.0 + 1e-15) if change == "theta" else arrays[change][::-1]
         np.savez(other / "model.npz", **arrays)
     elif isinstance(change, tuple):
-        edited(other / "summary.json", said_so(change, START if change == ("starts",) else 0.5))
+        edited(other / "summary.json", said_so(change, {"starts": START, "agents": 1000}.get(change[0], 0.5)))
+        rewritten(other / "summary.json")
     elif change == "ledger":
         ledger = own / "ledger/agent-002.jsonl"
         ledger.write_bytes(b"".join(ledger.read_bytes().splitlines(keepends=True)[:-1]))

@@ -13,6 +13,7 @@ import pytest
 from admmnet.errors import CheckFailed, StartEnded
 from admmnet.record.finish import model_of
 from admmnet.record.folder import model_bytes
+from admmnet.record.forms import StartEntry, away_of
 from admmnet.running.ending import LONGEST, finish
 from admmnet.transport import Begun
 
@@ -48,6 +49,12 @@ def test_what_an_agent_gives_as_the_last_files_is_looked_at(words: Any, told: st
         finish(world, tmp_path)
     assert caught.value.process == (1 if words[0] else None)
     assert not world.words
+
+
+def test_a_liar_says_any_number_of_rounds() -> None:
+    spans = [(0, [0, 1]), (3, [0]), (7, [0]), (5, [0]), (9, [0, 1]), (11, [0])]
+    starts = [StartEntry(number=k, members=who, round=at, rule="go on", cause="") for k, (at, who) in enumerate(spans)]
+    assert away_of(starts, 2**53, 2) == {"1": ["3-8", f"11-{2**53 - 1}"]}
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", np.array(["a"]), np.ones((2, 3), np.float32), np.ones(3)], ids=str)

@@ -6,7 +6,7 @@ import hashlib
 import io
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from admmnet.methods.aggregate import mean_of
 from admmnet.record.agree import contradictions
 from admmnet.record.file_forms import Began, Finish, Identities, PartFile
 from admmnet.record.folder import IDENTITIES, PART, RECEIPTS, STARTS, SUMMARY, ledger_name, sha256
-from admmnet.record.forms import References, Summary, TestError, absent, away_of
+from admmnet.record.forms import References, StartEntry, Summary, TestError, absent
 from admmnet.record.manifest import MANIFEST, make_manifest
 from admmnet.record.reader import look_at
 from admmnet.transport.ends import Ends
@@ -168,6 +168,23 @@ def received(folder: Path, files: Mapping[str, bytes], where: object) -> dict[st
         away=away_of(summary.starts, summary.rounds, summary.agents) if summary.starts else {},
     )
     return {**files, SUMMARY: encode(own, indent=2)}
+
+
+def away_of(starts: Sequence[StartEntry], rounds: int, agents: int) -> dict[str, list[str]]:
+    """Agents that took no part in rounds of the starts of a run of so many rounds, as ranges of rounds."""
+    ends = [*(max(0, start.round) for start in starts[1:]), rounds]
+    found: dict[str, list[str]] = {}
+    for i in range(agents):
+        out: list[list[int]] = []
+        missed = [(max(0, one.round), end) for one, end in zip(starts, ends, strict=True) if i not in one.members]
+        for first, end in sorted(span for span in missed if span[0] < span[1]):
+            if out and first <= out[-1][1]:
+                out[-1][1] = max(end, out[-1][1])
+            else:
+                out.append([first, end])
+        if out:
+            found[str(i)] = [f"{first}-{end - 1}" if end - first > 1 else f"{first}" for first, end in out]
+    return found
 
 
 def adopt(folder: Path, files: Mapping[str, bytes], where: object, *, own: bool = False) -> None:

@@ -7,7 +7,7 @@ Epsilons and rhos are pure numbers.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -388,23 +388,6 @@ def absent(summary: Any) -> set[int]:
     """Agents that take no part in the last start of a run, by its summary, also where that is a table."""
     starts = summary.get("starts") or ()
     return set(range(summary["agents"])) - set(starts[-1]["members"]) if starts else set()
-
-
-def away_of(starts: Sequence[StartEntry], rounds: int, agents: int) -> dict[str, list[str]]:
-    """Agents that took no part in rounds of the starts of a run of so many rounds, as ranges of rounds."""
-    ends = [*(max(0, start.round) for start in starts[1:]), rounds]
-    found: dict[str, list[str]] = {}
-    for i in range(agents):
-        out: list[list[int]] = []
-        missed = [(max(0, one.round), end) for one, end in zip(starts, ends, strict=True) if i not in one.members]
-        for first, end in sorted(span for span in missed if span[0] < span[1]):
-            if out and first <= out[-1][1]:
-                out[-1][1] = max(end, out[-1][1])
-            else:
-                out.append([first, end])
-        if out:
-            found[str(i)] = [f"{first}-{end - 1}" if end - first > 1 else f"{first}" for first, end in out]
-    return found
 
 
 TABLES: Collection[type[Struct]] = (

@@ -22,8 +22,9 @@ from admmnet.privacy.budget import Totals
 from admmnet.privacy.contract import Contract
 from admmnet.privacy.ledger.form import Digest, finite
 from admmnet.record.figures import figures, privacy_of
+from admmnet.record.finish import away_of
 from admmnet.record.folder import ledger_name
-from admmnet.record.forms import AgentEntry, Figure, Gate, Privacy, Summary, TestError, Whole, away_of
+from admmnet.record.forms import AgentEntry, Figure, Gate, Privacy, Summary, TestError, Whole
 from admmnet.record.shelf import digest_of
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer

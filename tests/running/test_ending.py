@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from admmnet.errors import CheckFailed, StartEnded
-from admmnet.record.finish import model_of
+from admmnet.record.finish import away_of, model_of
 from admmnet.record.folder import model_bytes
-from admmnet.record.forms import StartEntry, away_of
+from admmnet.record.forms import StartEntry
 from admmnet.running.ending import LONGEST, finish
 from admmnet.transport import Begun
 

@@ -18,12 +18,11 @@ def adopt(folder: str, source: str) -> None:
     Model, figures and summary are taken over once the signatures of most agents hold. The agent's ledger and receipts
     stay its own.
     """
-    from admmnet.evidence.receipts import start_keys
     from admmnet.record.finish import adopt as take
     from admmnet.record.finish import public_files
 
     files = public_files(Path(source))
     if not files:
         raise RequestError(f"{source} has no finish.json: it is no folder of an agent that has finished on its host")
-    take(Path(folder), files, start_keys(Path(folder)), source)
+    take(Path(folder), files, source)
     print(f"{folder} has finished: its model is that of {source}")

@@ -73,8 +73,7 @@ class Starts:
     def _finished(self) -> bool:
         """Whether a quorum has signed this agent's own last files: they have their names now."""
         member = self._member
-        ends, last = member.regroup.ends, member.regroup.promise.last
-        if ends.named is None or not finish_own(self._folder, member.network, ends, last):
+        if not finish_own(self._folder, member.network, member.regroup.ends):
             return False
         say("finished", f"{self._folder} has finished: most agents have signed its last files", run=str(self._folder))
         return True

@@ -149,7 +149,6 @@ def agent(
 def _asker(network: Network, number: int, keys: Keys | None, settings: RunConfig) -> Asker | None:
     """Ask the neighbours for the end of a run: only who has closed its ledger can have missed that."""
     from admmnet.cli.again import folder_of
-    from admmnet.evidence.receipts import start_keys
     from admmnet.record.finish import adopt
     from admmnet.record.folder import ledger_path
     from admmnet.transport.zmq.linger import Asker
@@ -158,11 +157,10 @@ def _asker(network: Network, number: int, keys: Keys | None, settings: RunConfig
     ledger = ledger_path(folder, number, len(network.peers))
     if not ledger.exists() or not ledger.read_bytes().splitlines()[-1].startswith(b'{"kind":"end"'):
         return None
-    known = start_keys(folder)
 
     def take(files: Mapping[str, bytes]) -> bool:
         try:
-            adopt(folder, files, known, "a neighbour's files")
+            adopt(folder, files, "a neighbour's files")
         except CheckFailed as error:  # of a liar: others may give the right ones
             print(f"admmnet: not taken over: {error}", file=sys.stderr)
             return False

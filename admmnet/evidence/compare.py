@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from admmnet.errors import CheckFailed, RequestError
-from admmnet.evidence.receipts import FOLDER, IDENTITIES, is_signed, lost_receipts, receipts_path
+from admmnet.evidence.receipts import is_signed, lost_receipts, receipts_path
 from admmnet.files import load_json, load_toml
 from admmnet.forms import read_form
 from admmnet.identity.keys import verify
@@ -19,7 +19,7 @@ from admmnet.identity.receipts import NOTHING, Receipt, fault_of, hash_of, of_li
 from admmnet.privacy.ledger.checks import TOLERANCE
 from admmnet.privacy.ledger.lines import digest
 from admmnet.record.file_forms import Beginning, Identities
-from admmnet.record.folder import SUMMARY, sha256
+from admmnet.record.folder import IDENTITIES, RECEIPTS, SUMMARY, sha256
 from admmnet.record.forms import Summary
 from admmnet.transport.hosts.network import Network
 
@@ -74,15 +74,15 @@ def read_evidence(folder: Path) -> Evidence | None:
     """
     path = folder / SUMMARY
     summary = read_form(Summary, path) if path.exists() else None
-    if not (folder / FOLDER).exists():
+    if not (folder / RECEIPTS).exists():
         if summary is not None and summary.identities is not None:
-            raise CheckFailed(f"{folder / FOLDER}: is missing, though summary.json says that receipts were kept")
+            raise CheckFailed(f"{folder / RECEIPTS}: is missing, though summary.json says that receipts were kept")
         if summary is None and _must_keep(folder):
-            raise CheckFailed(f"{folder / FOLDER}: is missing, though the run keeps receipts: it was removed")
+            raise CheckFailed(f"{folder / RECEIPTS}: is missing, though the run keeps receipts: it was removed")
         return None
-    starts = {start.run: start for start in read_form(Identities, folder / FOLDER / IDENTITIES).starts}
+    starts = {start.run: start for start in read_form(Identities, folder / RECEIPTS / IDENTITIES).starts}
     kept: list[Kept] = []
-    for path in sorted((folder / FOLDER).glob("agent-*")):
+    for path in sorted((folder / RECEIPTS).glob("agent-*")):
         kept += _kept(path, starts, finished=summary is not None)
     ledgers = {int(_named(path)): path for path in sorted((folder / "ledger").glob("agent-*.jsonl"))}
     fault = lost_receipts(folder, list(starts.values()), 0, ledgers)
@@ -223,8 +223,8 @@ def _same_keys(one: Evidence, other: Evidence, run: str) -> None:
     for agent in sorted(mine.keys() | theirs.keys()):
         if mine.get(agent) != theirs.get(agent):
             raise CheckFailed(
-                f"{one.path / FOLDER / IDENTITIES} and {other.path / FOLDER / IDENTITIES} list different keys of agent "
-                f"{agent} for one start: one of them was changed; --network FILE shows which"
+                f"{one.path / RECEIPTS / IDENTITIES} and {other.path / RECEIPTS / IDENTITIES} list different keys of "
+                f"agent {agent} for one start: one of them was changed; --network FILE shows which"
             )
 
 
@@ -280,7 +280,7 @@ def hold_keys(folder: Evidence, network: Network, file: str) -> list[str]:
             peer = network.peers[agent] if agent < len(network.peers) else None
             if peer is None or key not in (peer.identity, *peer.former, *peer.revoked):
                 raise CheckFailed(
-                    f"{folder.path / FOLDER / IDENTITIES}: the key of agent {agent} is none that {file} lists for it"
+                    f"{folder.path / RECEIPTS / IDENTITIES}: the key of agent {agent} is none that {file} lists for it"
                 )
             if key in peer.revoked:
                 notes[f"the key of agent {agent} was revoked: somebody else may have made what it signed"] = None

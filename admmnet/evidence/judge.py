@@ -9,7 +9,6 @@ from msgspec import structs
 
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.evidence.compare import compare, hold_keys, read_evidence
-from admmnet.evidence.receipts import start_keys
 from admmnet.evidence.signatures import SIGNED, check_signature, fingerprint, known_keys
 from admmnet.record.finish import check_end, public_files
 from admmnet.record.forms import Summary
@@ -47,7 +46,7 @@ def judged(
     kept = [evidence for _, evidence in found if evidence is not None]
     for one in (run, *others):
         if one.finished and (files := public_files(one.path)):
-            check_end(files, start_keys(one.path), one.path)
+            check_end(one.path, files, one.path)
     receipts = compare(kept) if kept else None
     hold_summaries([run, *others])
     if run.summary is not None and run.summary.privacy.network is not None:

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from admmnet.identity.keys import verify
 from admmnet.identity.receipts import NOTHING, Receipt, fault_of, hash_of, of_words, statement_of, to_words
 from admmnet.record import folder as run_folder
 from admmnet.record.file_forms import Beginning, Identities
+from admmnet.record.folder import IDENTITIES, RECEIPTS
 from admmnet.transport import Inbox, Transport, World
 from admmnet.transport.collective import run_on_all
 
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from admmnet.privacy.ledger.file import Ledger
     from admmnet.types import Integers, Total, Vector
 
-FOLDER, IDENTITIES = "receipts", "identities.json"
 BATCH = 32
 """Rounds after which receipts are verified and written."""
 
@@ -44,7 +45,7 @@ def wanted(world: World, *, asked: bool, simulation: bool) -> bool:
 
 def receipts_path(folder: Path, agent: int, agents: int) -> Path:
     """File of the receipts that one agent keeps."""
-    return folder / FOLDER / run_folder.ledger_path(folder, agent, agents).name
+    return folder / RECEIPTS / run_folder.ledger_path(folder, agent, agents).name
 
 
 def digest_of(said: Vector | Integers | None) -> bytes:
@@ -71,24 +72,19 @@ def kept_by(own: Collection[int], graph: Graph) -> list[tuple[int, int]]:
     return [(i, j) for i in own for j in sorted(graph[i]) if j not in here or i == min(here & set(graph[j]))]
 
 
-def start_keys(folder: Path) -> dict[str, dict[int, str]]:
-    """Signing keys of all agents by the names of the starts that a run folder knows."""
-    starts = read_form(Identities, folder / FOLDER / IDENTITIES).starts
-    return {start.run: {int(i): key for i, key in start.keys.items()} for start in starts}
-
-
 def lost_receipts(folder: Path, starts: Sequence[Beginning], until: int, agents: Collection[int]) -> str | None:
     """What is not there, of ``agents`` who kept receipts up to a checkpoint from which the next start went on.
 
     The last of ``starts`` was followed by one from round ``until``. Stages before round 0 may have been left out: of a
     start that came no further nothing is certain.
     """
+    read = cache(lambda path: path.read_bytes() if path.exists() else b"")  # one file, and as many starts as there were
     ends = [*(start.round if start.since is None else start.since for start in starts[1:]), until]
     for start, end in zip(starts, ends, strict=True):
         for i in set(start.keepers) & set(agents) if start.round < end > 0 else ():
             path = receipts_path(folder, i, len(start.keys))
             last = f'{{"run":"{start.run}","round":{end - 1},'.encode()
-            if not path.exists() or last not in path.read_bytes():
+            if last not in read(path):
                 return f"{path}: lacks receipts of round {end - 1}, which were kept: it was cut or removed; put it back"
     return None
 
@@ -252,9 +248,9 @@ def begin(
     first, agents = world.rank == 0 or not world.shared_folder, len(graph)
 
     def make() -> None:
-        (folder / FOLDER).mkdir(exist_ok=True)
+        (folder / RECEIPTS).mkdir(exist_ok=True)
         if first:
-            path = folder / FOLDER / IDENTITIES
+            path = folder / RECEIPTS / IDENTITIES
             here = graph if world.shared_folder else transport.agents
             try:
                 starts = read_form(Identities, path).starts if path.exists() else []
@@ -288,7 +284,7 @@ def begin(
 
 def note_start(folder: Path, members: Members) -> None:
     """Note a start in which nothing but the end is signed."""
-    path = folder / FOLDER / IDENTITIES
+    path = folder / RECEIPTS / IDENTITIES
     starts, keys = read_form(Identities, path).starts, {str(i): key for i, key in members.keys.items()}
     end = Beginning(run=members.run, round=starts[-1].round, source=members.source, keepers=[], keys=keys)
     write_whole({path: encode(Identities(starts=[*starts, end]), indent=2)})

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from admmnet.privacy.ledger.form import Digest, Round
 from admmnet.record.forms import NUMBER, FileForm, Whole
-from admmnet.transport.starts import Certificate
 
 Signature = Annotated[str, Meta(pattern="^[0-9a-f]{128}$", max_length=128)]
 
@@ -68,10 +67,17 @@ class Finish(FileForm, frozen=True, kw_only=True):
     """finish.json: the end of a run whose agents have folders of their own, and who had its files on disk by then."""
 
     run: Digest
-    rounds: Whole
+    """Name of the run: of its first start."""
+    network: str
+    """Digest of the network file."""
+    number: Whole
+    """Start in which they have said so."""
     digest: Digest
     staged: dict[Annotated[str, Meta(pattern=f"^({NUMBER})$")], Signature]
-    network: str
-    """digest of the network file"""
-    start: Certificate | None = None
-    """what the members of the start called ``run`` have signed; absent where that is the first one"""
+    """Signatures of their words STAGED."""
+
+
+class Began(Struct):
+    """Of starts/starts.json what an end is held against."""
+
+    run: str

@@ -6,24 +6,28 @@ import hashlib
 import io
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import numpy as np
+from msgspec import structs
 
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.files import write_whole
 from admmnet.forms import decode, encode, read_form
-from admmnet.graph.simple import Graph
 from admmnet.identity.keys import statement, verify
 from admmnet.methods.aggregate import mean_of
-from admmnet.record.file_forms import Finish, PartFile
-from admmnet.record.folder import PART, STARTS, SUMMARY, sha256
-from admmnet.record.forms import Summary
+from admmnet.record.agree import contradictions
+from admmnet.record.file_forms import Began, Finish, Identities, PartFile
+from admmnet.record.folder import IDENTITIES, PART, RECEIPTS, STARTS, SUMMARY, ledger_name, sha256
+from admmnet.record.forms import References, StartEntry, Summary, TestError, absent
 from admmnet.record.manifest import MANIFEST, make_manifest
-from admmnet.transport.starts import Certificate, Certificates, Rules, Staged, scope_of
-from admmnet.types import Matrix
+from admmnet.record.reader import look_at
+from admmnet.transport.ends import Ends
+from admmnet.transport.starts import Staged, scope_of, signed_for, written
 
 _UNREADABLE = (OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError)
 """Of an archive that somebody else has made: RuntimeError where it is encrypted, or packed in another way."""
@@ -35,6 +39,11 @@ PUBLIC = ("model.npz", "noise.npy", "encoding.json", "whitening.npy", "metrics.c
 OWN = ("encoding.json", "whitening.npy")
 """Those of them that an agent has written before the first round, where records were measured; the first names the
 second."""
+TAKEN = (
+    "taken over from another agent: test figures, references and notes are left out, as nobody has signed them; "
+    "`admmnet evaluate` makes the first two"
+)
+"""Note of a summary that an agent has received."""
 
 
 def quorum(agents: int) -> int:
@@ -42,72 +51,54 @@ def quorum(agents: int) -> int:
     return agents // 2 + 1
 
 
-def digest_of_end(theta: Matrix, summary: Summary) -> str:
-    """sha256 of what is one for all agents: every model, shape (N, ...), the rounds, and all ledgers."""
+def read_end(files: Mapping[str, bytes], where: object = "the last files") -> tuple[Summary, str]:
+    """Summary among last files, and sha256 of all that agents sign; CheckFailed if they cannot be read.
+
+    Signed is what is one for all agents to the bit: the arrays of model.npz but for the average, the rounds, and what
+    agents say of themselves, with the digests of their ledgers.
+    """
+    summary, model = decode(Summary, files.get(SUMMARY, b""), f"{where}/{SUMMARY}", indent=2), model_of(files, where)
+    arrays = [(name, array.astype(array.dtype.newbyteorder("<"))) for name, array in sorted(model.items())]
+    shapes = [word for name, array in arrays for word in (name, array.dtype.str, str(array.shape), array.tobytes())]
     ledgers = [word for name, digest in sorted(summary.ledgers.items()) for word in (name, digest)]
-    return hashlib.sha256(statement("end", summary.rounds, theta.astype("<f8").tobytes(), *ledgers)).hexdigest()
-
-
-def staged_statement(run: str, agent: int, digest: str) -> bytes:
-    """What an agent signs when its last files are on its disk as drafts; ``run`` is the name of the start."""
-    return statement("staged", run, agent, digest)
-
-
-def signers(run: str, digest: str, keys: Mapping[int, str], said: Iterable[Staged]) -> dict[int, str]:
-    """Agents that have signed an end in a start of this name, each with its signature."""
-    found = {}
-    for one in said:
-        with suppress(ValueError):
-            signed = staged_statement(run, one.agent, digest)
-            if one.digest == digest and verify(keys[one.agent], bytes.fromhex(one.seal), signed):
-                found[one.agent] = one.seal
-    return found
+    entries = [one for one in summary.per_agent if ledger_name(one.agent, summary.agents) in summary.ledgers]
+    own = encode([entries, summary.seconds, sorted(summary.frames.items())])
+    return summary, hashlib.sha256(statement("end", summary.rounds, *ledgers, own, *shapes)).hexdigest()
 
 
 def check_finish(finish: Finish, keys: Mapping[int, str], where: object) -> None:
     """Raise CheckFailed for an end that fewer than a quorum of the agents with these signing keys have signed."""
+    scope = scope_of(finish.network, finish.run)
     for name, signature in finish.staged.items():
-        key = keys.get(int(name))
-        signed = staged_statement(finish.run, int(name), finish.digest)
-        if key is None or not verify(key, bytes.fromhex(signature), signed):
+        key, said = keys.get(int(name)), Staged(int(name), finish.number, finish.digest)
+        if key is None or not verify(key, bytes.fromhex(signature), signed_for(scope, written(said))):
             raise CheckFailed(f"{where}: agent {name} has not signed this end")
     if len(finish.staged) < quorum(len(keys)):
         raise CheckFailed(f"{where}: {len(finish.staged)} of {len(keys)} agents have signed, {quorum(len(keys))} must")
 
 
-def _keys_of_start(finish: Finish, keys: Mapping[str, Mapping[int, str]]) -> Mapping[int, str] | None:
-    """Keys of all agents, if the members of a start that was formed elsewhere have signed it for a known run."""
-    for run, own in keys.items():
-        rules = Rules(Graph(len(own)), quorum(len(own)), 0, scope_of(finish.network, run))
-        genuine = lambda agent, signature, said, own=own: verify(own[agent], signature, said)  # noqa: E731
-        named = finish.start is not None and finish.start.name == finish.run
-        if named and Certificates(rules, genuine).start_of(finish.start) is not None:
-            return own
-    return None
+def check_end(folder: Path, files: Mapping[str, bytes], where: object) -> Summary:
+    """Hold last files against their finish.json, and that against a folder of the run; return their summary.
 
-
-def check_end(files: Mapping[str, bytes], keys: Mapping[str, Mapping[int, str]], where: object) -> Summary:
-    """Hold last files of a run against their finish.json, and that against the keys of starts; return their summary.
-
-    CheckFailed says that the end is of another run or start, is not signed by a quorum, or is not that of these files.
+    CheckFailed says that the end is of another run, is not signed by a quorum, or is not that of these files.
     """
     finish = decode(Finish, files.get(FINISH, b""), f"{where}/{FINISH}", indent=2)
-    own = keys.get(finish.run) or _keys_of_start(finish, keys)
-    if own is None:
+    starts = read_form(Identities, folder / RECEIPTS / IDENTITIES).starts
+    if finish.run not in (run_of(folder), *(start.run for start in starts)):
         raise CheckFailed(f"{where}/{FINISH}: is of another run: no start here is called {finish.run[:16]}")
-    check_finish(finish, own, f"{where}/{FINISH}")
-    summary = decode(Summary, files.get(SUMMARY, b""), f"{where}/{SUMMARY}", indent=2)
-    if digest_of_end(theta_of(files, where), summary) != finish.digest:
-        raise CheckFailed(f"{where}: model, rounds or ledgers are not those that the agents have signed")
+    check_finish(finish, {int(i): key for i, key in starts[-1].keys.items()}, f"{where}/{FINISH}")
+    summary, digest = read_end(files, where)
+    if digest != finish.digest:
+        raise CheckFailed(f"{where}: model, rounds, ledgers or agents' figures are not those that were signed")
     return summary
 
 
-def theta_of(files: Mapping[str, bytes], where: object) -> Matrix:
-    """Models among last files; CheckFailed if they cannot be read, or their mean is another one."""
+def model_of(files: Mapping[str, bytes], where: object) -> dict[str, Any]:
+    """Arrays of model.npz but the average; CheckFailed if they cannot be read, or their mean is another one."""
     try:
         with np.load(io.BytesIO(files.get("model.npz", b"")), allow_pickle=False) as model:
-            theta: Matrix = model["theta"]
-            consensus = model["consensus"]
+            arrays = dict(model)
+            theta, consensus = arrays["theta"], arrays.pop("consensus")
     except (*_UNREADABLE, zipfile.BadZipFile, zlib.error) as error:
         raise CheckFailed(f"{where}/model.npz: cannot be read: {error}") from None
     if theta.dtype != np.float64 or theta.ndim < 2:
@@ -116,7 +107,7 @@ def theta_of(files: Mapping[str, bytes], where: object) -> Matrix:
     means = [mean_of(theta, rule) for rule in rules]
     if not any(consensus.shape == mean.shape and np.allclose(consensus, mean, 1e-9, equal_nan=True) for mean in means):
         raise CheckFailed(f"{where}/model.npz: consensus is no mean of the models")
-    return theta
+    return arrays
 
 
 def keep_drafts(folder: Path, files: Mapping[str, bytes]) -> None:
@@ -138,37 +129,86 @@ def public_files(folder: Path) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in there} if FINISH in there else {}
 
 
-def adopt(folder: Path, files: Mapping[str, bytes], keys: Mapping[str, Mapping[int, str]], where: object) -> None:
-    """Finish an agent's folder with the ``public_files`` of another agent; its ledger and receipts stay.
+def run_of(folder: Path) -> str:
+    """Name of the run of an agent's own folder, that of its first start; nothing where that is not noted."""
+    with suppress(OSError, ValueError, msgspec.MsgspecError):
+        return msgspec.json.decode((folder / STARTS / "starts.json").read_bytes(), type=Began).run
+    return ""
 
-    ``keys`` are those of all agents by the names of the starts that the folder knows. RequestError says that the folder
-    is no agent's own, or is finished, CheckFailed that the files, which come from ``where``, are of no end of this run,
-    or that the others know another ledger.
+
+def received(folder: Path, files: Mapping[str, bytes], where: object) -> dict[str, bytes]:
+    """Last files of another agent, held against this agent's ledger, without figures that nobody has signed.
+
+    CheckFailed says that the others know another ledger, or that a figure is not what ledger and signed ones give.
+    """
+    summary, part = read_end(files, where)[0], read_form(PartFile, folder / PART)
+    if summary.agents != part.agents:
+        raise CheckFailed(f"{where}/{SUMMARY}: is of {summary.agents} agents, not {part.agents}")
+    for name, digest in summary.ledgers.items():
+        path = folder / name
+        if path.exists() and sha256(path) != digest:
+            raise CheckFailed(
+                f"{path}: is not the ledger that the others know, with sha256 {digest[:16]}; put that back"
+            )
+    run = look_at(folder, events=False)
+    for fault in contradictions(folder / DRAFTS / SUMMARY, summary, run.ledgers) if run.ledgers else run.faults:
+        raise CheckFailed(f"{where}: {fault}")
+    listed = [i for i in range(summary.agents) if ledger_name(i, summary.agents) in summary.ledgers]
+    if sorted(set(range(summary.agents)) - absent(summary)) != listed:
+        raise CheckFailed(f"{where}/{SUMMARY}: ledgers are not those of the members of the last start")
+    own = structs.replace(
+        summary,
+        test_error=TestError(mean=None, std=None, consensus=None, records=None),
+        references=References(pooled=None),
+        train_loss=None,
+        far_from_others={},
+        notes=[TAKEN],
+        versions={},
+        starts=[structs.replace(start, cause="") for start in summary.starts],
+        away=away_of(summary.starts, summary.rounds, summary.agents) if summary.starts else {},
+    )
+    return {**files, SUMMARY: encode(own, indent=2)}
+
+
+def away_of(starts: Sequence[StartEntry], rounds: int, agents: int) -> dict[str, list[str]]:
+    """Agents that took no part in rounds of the starts of a run of so many rounds, as ranges of rounds."""
+    ends = [*(max(0, start.round) for start in starts[1:]), rounds]
+    found: dict[str, list[str]] = {}
+    for i in range(agents):
+        out: list[list[int]] = []
+        missed = [(max(0, one.round), end) for one, end in zip(starts, ends, strict=True) if i not in one.members]
+        for first, end in sorted(span for span in missed if span[0] < span[1]):
+            if out and first <= out[-1][1]:
+                out[-1][1] = max(end, out[-1][1])
+            else:
+                out.append([first, end])
+        if out:
+            found[str(i)] = [f"{first}-{end - 1}" if end - first > 1 else f"{first}" for first, end in out]
+    return found
+
+
+def adopt(folder: Path, files: Mapping[str, bytes], where: object, *, own: bool = False) -> None:
+    """Finish an agent's folder with the ``public_files`` of another agent, or its ``own``; its ledger stays.
+
+    RequestError says that the folder is no agent's own, or is finished, CheckFailed that the files, which come from
+    ``where``, are of no end of this run, or as ``received`` does.
     """
     if (folder / SUMMARY).exists():
         raise RequestError(f"the run in {folder} is finished: there is nothing to adopt")
     if not (folder / PART).exists():
         raise RequestError(f"{folder} is no agent's own run folder: it has no {PART}")
-    part = read_form(PartFile, folder / PART)
-    summary = check_end(files, keys, where)
-    for name, digest in summary.ledgers.items():
-        path = folder / name
-        if path.exists() and sha256(path) != digest:
-            raise CheckFailed(
-                f"{path}: is not the ledger with which agent {part.agent} finished: the others know one with sha256 "
-                f"{digest[:16]}; put that back"
-            )
-    own = OWN if (folder / OWN[0]).exists() else ()  # no signature covers them: an agent keeps its own
-    new = {folder / name: content for name, content in files.items() if name in PUBLIC and name not in own}
+    check_end(folder, files, where)
+    files = files if own else received(folder, files, where)
+    kept = OWN if (folder / OWN[0]).exists() else ()  # no signature covers them: an agent keeps its own
+    new = {folder / name: content for name, content in files.items() if name in PUBLIC and name not in kept}
     last = {path: new.pop(path) for path in (folder / FINISH, folder / SUMMARY)}
     manifest = make_manifest(folder, new | {folder / SUMMARY: last[folder / SUMMARY]})
     write_whole(new | {folder / MANIFEST: manifest} | last)
 
 
-def finish_of(
-    run: str, summary: Summary, digest: str, staged: Mapping[int, str], network: str, start: Certificate | None
-) -> bytes:
-    """finish.json of an end that these agents have signed, in a start of this name, with what its members signed."""
-    names = {str(i): signature for i, signature in sorted(staged.items())}
-    rounds = summary.rounds
-    return encode(Finish(run=run, rounds=rounds, digest=digest, staged=names, network=network, start=start), indent=2)
+def finish_of(run: str, network: str, ends: Ends) -> bytes:
+    """finish.json of the end that a quorum has staged in a run of this name, over a network file of this digest."""
+    assert ends.named is not None
+    names = {str(i): signature for i, signature in sorted(ends.signed.items())}
+    end = Finish(run=run, network=network, number=ends.named.number, digest=ends.named.digest, staged=names)
+    return encode(end, indent=2)

@@ -39,9 +39,11 @@ CLOCK_COLUMNS = ("virtual_seconds",)
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """Said by file systems of clusters that know no locks: there nothing keeps two runs apart."""
 CHECKPOINT = "checkpoint"
+"""Folder with what a run goes on from."""
 STARTS = "starts"
 """What an agent on a host of its own must not forget of starts; no manifest covers it."""
-"""Folder with what a run goes on from."""
+RECEIPTS, IDENTITIES = "receipts", "identities.json"
+"""Folder of the receipts that agents keep, and its file with starts and keys."""
 SUMMARY = "summary.json"
 """File with the figures of a run, written last: where it is, the run has finished."""
 PART = "part.json"
@@ -85,6 +87,11 @@ def create_folder(folder: Path) -> None:
         raise RequestError(
             f"cannot make the run folder {folder}: {error.strerror}; name another one with --out"
         ) from None
+
+
+def is_begun(folder: Path) -> bool:
+    """Whether a run goes on with this folder, as it has its settings."""
+    return (folder / "config.toml").is_file()
 
 
 def clear_unbegun(folder: Path, other: str) -> None:

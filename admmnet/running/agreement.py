@@ -68,7 +68,8 @@ def world_of(world: World | None, transport: Any) -> World:
 def agreed(world: World, read: Callable[[], Told]) -> set[int] | None:
     """Read the arguments of ``run`` and compare them over all processes.
 
-    Processes on hosts of their own, over ZeroMQ, have compared their settings when they connected. Return the agents
+    Processes on hosts of their own, over ZeroMQ, have compared their settings when they connected, and have no records
+    in memory. Return the agents
     with a shard at some process, where each has those of its own agents alone; else None.
 
     Raises
@@ -84,7 +85,7 @@ def agreed(world: World, read: Callable[[], Told]) -> set[int] | None:
         own = sorted((told.given and told.given.own) or ())
         return {"own": own, "told": json.loads(json.dumps(words, default=repr))}
 
-    (given, *_), answers = told_by_all(world, read, say, quoting=True)
+    (given, *_), answers = told_by_all(world, read, say, quoting=True, apart=True)
     if compared:
         for rank, answer in enumerate(answers):
             other = _other(answers[0]["told"], answer["told"], rank)

@@ -9,12 +9,11 @@ import numpy as np
 
 from admmnet.data import ENCODING
 from admmnet.errors import StartEnded
-from admmnet.evidence.members import Members
 from admmnet.files import write_whole
 from admmnet.forms import encode
 from admmnet.log import say
 from admmnet.record import folder as run_folder
-from admmnet.record.finish import FINISH, digest_of_end, finish_of, keep_drafts, quorum, signers, staged_statement
+from admmnet.record.finish import FINISH, finish_of, keep_drafts, read_end
 from admmnet.record.forms import Summary
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
@@ -48,13 +47,7 @@ def answer(
 
 
 def write_end(
-    plan: Prepared,
-    observer: Observer,
-    theta: Matrix,
-    summary: Summary,
-    folder: Path,
-    transport: Transport,
-    members: Members | None,
+    plan: Prepared, observer: Observer, theta: Matrix, summary: Summary, folder: Path, transport: Transport
 ) -> None:
     """Write the model, the encoding, the manifest and the summary; RunError if the disk refuses.
 
@@ -69,24 +62,26 @@ def write_end(
     if plan.data.encoding is not None and not plan.prologue.writes:
         files[ENCODING] = encode(plan.data.encoding, indent=2)
     last = run_folder.last_files(folder, files, summary)
-    apart = members if not transport.world.shared_folder else None
-    if apart is None:
+    if transport.world.start is None or transport.world.shared_folder:
         write_whole(last)
         return
-    digest = digest_of_end(theta, summary)
-    keep_drafts(folder, {path.name: content for path, content in last.items()})
-    finish = agreed_end(transport.world, apart, digest, summary)
+    drafts = {path.name: content for path, content in last.items()}
+    _, digest = read_end(drafts)
+    keep_drafts(folder, drafts)
+    finish = agreed_end(transport.world, digest)
     write_whole({folder / FINISH: finish, **last})
 
 
-def agreed_end(world: World, members: Members, digest: str, summary: Summary) -> bytes:
+def agreed_end(world: World, digest: str) -> bytes:
     """finish.json, once a quorum has signed the same end; StartEnded if it does not come to that."""
-    mine = min(members.own)
-    assert world.start is not None
+    start = world.start
+    assert start is not None
+    assert start.stage is not None
     assert world.network is not None
-    seal = members.own[mine].sign(staged_statement(members.run, mine, digest)).hex()
-    names = signers(members.run, digest, members.keys, world.start.stage(digest, seal))
-    say("staged", f"the last files are drafts on the disks of {len(names)} of {world.size} agents", staged=len(names))
-    if len(names) < (least := quorum(world.size)):
-        raise StartEnded(f"{len(names)} of {world.size} agents have signed this end as it is, {least} must").of_all()
-    return finish_of(members.run, summary, digest, names, world.network.digest, world.start.certificate)
+    ends = start.stage(digest)
+    assert ends.named is not None
+    if ends.named.digest != digest:
+        raise StartEnded("most agents have signed another end than that of this agent").of_all()
+    staged = len(ends.signed)
+    say("staged", f"the last files are drafts on the disks of {staged} of {world.size} agents", staged=staged)
+    return finish_of(start.run, world.network.digest, ends)

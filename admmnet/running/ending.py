@@ -8,16 +8,14 @@ from typing import Any
 
 from admmnet.errors import CheckFailed, StartEnded, printable
 from admmnet.evidence.members import agree
-from admmnet.evidence.receipts import note_start, start_keys
-from admmnet.forms import decode
-from admmnet.record.finish import FINISH, PUBLIC, adopt, digest_of_end, drafts_of, finish_of, quorum, signers, theta_of
-from admmnet.record.folder import SUMMARY, ledger_name, sha256
+from admmnet.evidence.receipts import note_start
+from admmnet.record.finish import FINISH, PUBLIC, adopt, drafts_of, finish_of, model_of, read_end, received, run_of
+from admmnet.record.folder import ledger_name, sha256
 from admmnet.record.forms import Summary
 from admmnet.running.closing import agreed_end
 from admmnet.transport import World
 from admmnet.transport.ends import Ends
 from admmnet.transport.hosts.network import Network
-from admmnet.transport.starts import Certificate
 
 PIECE = 2**20
 """Bytes of a file that a gather carries."""
@@ -41,54 +39,58 @@ def finish(world: World, folder: Path) -> Summary:
     having = [rank for rank, said in enumerate(world.gather(bool(mine))) if said is True]
     if not having:
         raise StartEnded("no agent that is there has the signed last files")
-    files = _shared(world, having[0], mine)
+    given = _shared(world, having[0], mine)
+    files = mine or given
     if not _is(files, digest):
         raise _wrong(having[0], "gives other last files than those that were signed")
-    summary = decode(Summary, files[SUMMARY], indent=2)
-    _check_own(folder, ledger_name(world.rank, world.size), summary, digest, having[0])
+    _check_own(folder, ledger_name(world.rank, world.size), files, having[0])
+    if not mine:
+        try:
+            files = received(folder, files, "its last files")
+        except CheckFailed as error:
+            raise _wrong(having[0], f"gives last files that do not fit this agent's ledger: {error}") from None
     owners = [(i,) for i in range(world.size)]
     members = agree(world, owners)
     note_start(folder, members)
-    finished = agreed_end(world, members, digest, summary)
-    adopt(folder, {**files, FINISH: finished}, start_keys(folder), f"agent {having[0]}'s files")
-    return summary
+    finished = agreed_end(world, digest)
+    adopt(folder, {**files, FINISH: finished}, f"agent {having[0]}'s files", own=True)
+    return read_end(files)[0]
 
 
-def finish_own(folder: Path, network: Network, ends: Ends, last: Certificate | None) -> bool:
+def finish_own(folder: Path, network: Network, ends: Ends) -> bool:
     """Finish with this agent's own files, if they are of the end that a quorum has signed; return whether they are.
 
-    Others may have got no further: who has these files needs nobody to finish. ``last`` is the last start it knows.
+    Others may have got no further: who has these files needs nobody to finish.
     """
-    digest, files = ends.named or "", drafts_of(folder)
-    if not digest or not files or not _is(files, digest):
+    if ends.named is None or not _is(drafts_of(folder), ends.named.digest):
         return False
-    known, summary = start_keys(folder), decode(Summary, files[SUMMARY], indent=2)
-    for run, keys in known.items():
-        names = signers(run, digest, keys, ends.said)
-        if len(names) >= quorum(len(keys)):
-            start = last if last is not None and last.name == run else None
-            finished = finish_of(run, summary, digest, names, network.digest, start)
-            adopt(folder, {**files, FINISH: finished}, known, "its own last files")
-            return True
-    return False
+    files = drafts_of(folder)
+    adopt(folder, {**files, FINISH: finish_of(run_of(folder), network.digest, ends)}, "its own last files", own=True)
+    return True
 
 
-def _check_own(folder: Path, name: str, summary: Summary, digest: str, giver: int) -> None:
-    """Refuse to sign an end that does not know this agent's ledger as it is, or another one than it has files of."""
-    said, ledger, own = summary.ledgers.get(name), folder / name, drafts_of(folder)
+def _check_own(folder: Path, name: str, files: dict[str, bytes], giver: int) -> None:
+    """Refuse to sign an end that does not know this agent's ledger as it is, or has other models than it has made.
+
+    Its own figures of time may be others: it may have come to this end in an earlier start.
+    """
+    said, ledger, own = read_end(files)[0].ledgers.get(name), folder / name, drafts_of(folder)
     if said is None:
         raise StartEnded("the last files are of a start without this agent, which takes them once most have signed")
     if not ledger.exists() or sha256(ledger) != said:
         raise _wrong(giver, "gives last files that do not know the ledger of this agent as it is")
-    if own and not _is(own, digest) and decode(Summary, own[SUMMARY], indent=2).ledgers.get(name) == said:
-        raise _wrong(giver, "gives other last files than those of this agent, of the same ledger")
+    if own and read_end(own)[0].ledgers.get(name) == said and _models(own) != _models(files):
+        raise _wrong(giver, "gives other models than those of this agent, of the same ledger")
+
+
+def _models(files: dict[str, bytes]) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in model_of(files, "the last files").items()}
 
 
 def _is(files: dict[str, bytes], digest: str) -> bool:
     """Whether files are those of an end."""
     try:
-        summary = decode(Summary, files.get(SUMMARY, b""), indent=2)
-        return digest_of_end(theta_of(files, "the last files"), summary) == digest
+        return read_end(files)[1] == digest
     except CheckFailed:
         return False
 

@@ -213,7 +213,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
             schedule = schedule_of(faults.topology_schedule, network.agents, config.graph_seed)
             return faults_of(faults, settings, schedule, graph, run.seed)
 
-        trouble, told = told_by_all(world, ready, lambda _: {"drowned": drowned_of(method, agents)})
+        trouble, told = told_by_all(world, ready, lambda _: {"drowned": drowned_of(method, agents)}, apart=True)
     except BaseException:
         for account in accounts.values():
             account.close()

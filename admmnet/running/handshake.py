@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from admmnet.config.run_config import AUTO, RunConfig, RunSettings
 from admmnet.data.settings import GIVEN, DataSettings, reserved
 from admmnet.errors import RequestError
-from admmnet.record.folder import clear_unbegun
+from admmnet.record.folder import clear_unbegun, is_begun
 from admmnet.running.agreement import Told, agreed, numbered
 from admmnet.running.arguments import Arguments, checked, taken
 from admmnet.running.checkpoint.resume import resumed_config, saved_config
@@ -78,13 +78,13 @@ def resuming(config: RunConfig) -> RunConfig:
         As ``resumed_config``.
     """
     folder = Path(str(config.out if config.resume == AUTO else config.resume))
-    if config.resume == AUTO and not (folder / "config.toml").is_file():
+    if config.resume == AUTO and not is_begun(folder):
         return replace(config, resume=None, checkpoint_every=config.checkpoint_every or 1)
     saved = saved_config(folder)
     known = settings_in(type(config))
     kept = [name for name, own in known.items() if own.about.saved and not own.about.resume]
     if type(config) is type(saved) and all(getattr(config, name) == getattr(saved, name) for name in kept):
-        return replace(config, out=str(folder))  # from `resumed_config`
+        return replace(config, out=str(folder), resume=str(folder))  # from `resumed_config`
     plain = RunConfig()
     given = {name: getattr(config, name) for name in known}
     given = {name: value for name, value in given.items() if value != getattr(plain, name, known[name].default)}
@@ -100,17 +100,10 @@ def all_go_on(world: World, folder: Path | None) -> bool:
         On every process: one has no folder, and another has checkpoints.
     """
     mine = folder is not None
-    if world.shared_folder or world.name != "zmq":
+    new = [] if world.start is None or world.shared_folder else [i for i, had in world.start.begun.items() if not had]
+    if not new or not mine:
         return mine
-    begun = [said is not False for said in world.gather(mine)]  # None of who is away
-    if len(set(begun)) == 1:
-        return mine
-
-    def forget() -> None:
-        if folder is not None:
-            clear_unbegun(folder, f"agent {begun.index(False)}")
-
-    run_on_all(world, forget)
+    run_on_all(world, lambda: clear_unbegun(Path(str(folder)), f"agent {new[0]}"), apart=True)
     return False
 
 

@@ -167,7 +167,7 @@ def execute(
             stopped=stopped,
         )
         if is_writer(transport):
-            write_end(plan, observer, theta, summary, folder, transport, members)
+            write_end(plan, observer, theta, summary, folder, transport)
         if world.shared_folder:
             world.gather(None)  # no process returns before the folder is whole
         say("finished", f"finished after {counted(done, 'round')}", round=done - 1)

@@ -22,8 +22,9 @@ from admmnet.privacy.budget import Totals
 from admmnet.privacy.contract import Contract
 from admmnet.privacy.ledger.form import Digest, finite
 from admmnet.record.figures import figures, privacy_of
+from admmnet.record.finish import away_of
 from admmnet.record.folder import ledger_name
-from admmnet.record.forms import AgentEntry, Figure, Gate, Privacy, StartEntry, Summary, TestError, Whole
+from admmnet.record.forms import AgentEntry, Figure, Gate, Privacy, Summary, TestError, Whole
 from admmnet.record.shelf import digest_of
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
@@ -179,20 +180,6 @@ def heard(mine: Word, transport: Transport) -> list[Word]:
         frames = {name: count for name, count in said.frames.items() if name in mine.frames}
         words.append(msgspec.structs.replace(said, agents=entries, digests=digests, frames=frames))
     return words
-
-
-def away_of(starts: Sequence[StartEntry], rounds: int, agents: int) -> dict[str, list[str]]:
-    """Agents that took no part in rounds of the starts of a run of so many rounds, as ranges of rounds."""
-    ends = [*(max(0, start.round) for start in starts[1:]), rounds]
-    found: dict[str, list[str]] = {}
-    for i in range(agents):
-        parts = zip(starts, ends, strict=True)
-        out = sorted({k for one, end in parts if i not in one.members for k in range(max(0, one.round), end)})
-        if out:
-            edges = [k for k in range(len(out)) if not k or out[k] != out[k - 1] + 1]
-            pieces = zip(edges, [*edges[1:], len(out)], strict=True)
-            found[str(i)] = [f"{out[a]}-{out[b - 1]}" if b - a > 1 else f"{out[a]}" for a, b in pieces]
-    return found
 
 
 def _test_error(data: Records, observer: Observer, silent: Sequence[int], consensus: Vector) -> TestError:

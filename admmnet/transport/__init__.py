@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from admmnet.graph.simple import Graph
     from admmnet.graph.tree import Tree
     from admmnet.identity.keys import Identity
+    from admmnet.transport.ends import Ends
     from admmnet.transport.hosts.network import Network
     from admmnet.transport.layout import Layout
-    from admmnet.transport.starts import Certificate, Staged
     from admmnet.types import Integers, Matrix, Total, Vector
 
 Outgoing = Mapping[int, "Vector | None"]
@@ -80,8 +80,8 @@ class Begun:
     """First round; of a replay the rounds of the state from which it goes."""
     changed: tuple[int, int] | None = None
     """Number and first round of the changed start which this one is, or repeats; None where none is changed."""
-    certificate: Certificate | None = None
-    """What its members have signed; None of the first start, whose name is that of the run."""
+    run: str = ""
+    """Name of the run: of its first start."""
     lineage: int = 0
     """Number of the start whose rounds these are: of this one, or of that which it repeats."""
     away: Mapping[int, int] = field(default_factory=dict)
@@ -90,8 +90,10 @@ class Begun:
     """What agents have said before the first round: it stands, whatever they say in later starts."""
     asked: dict[str, int] = field(default_factory=dict)
     """How often each fact was asked for in this start: a run that is planned twice asks twice."""
-    stage: Callable[[str, str], Sequence[Staged]] = lambda digest, seal: ()
-    """Say that the last files are on the disk; what a quorum of agents at least has said of that."""
+    stage: Callable[[str], Ends] | None = None
+    """Say that the last files are on the disk; what is known of ends, once a quorum of agents has said so of one."""
+    begun: Mapping[int, bool] = field(default_factory=dict)
+    """Whether each member had a folder of the run, by its word."""
     history: list[Any] = field(default_factory=list)
     """This start and those before it, for the summary."""
     keep: Callable[[Path], None] = lambda folder: None

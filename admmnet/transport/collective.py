@@ -45,9 +45,7 @@ def run_on_all(world: World, step: Callable[[], T], *, quoting: bool = False, ap
     waits for nobody on hosts of their own: where it fails there, others hear of that while they wait for something
     else, and ``all_ready`` follows before anything is charged.
     """
-    if apart and world.start is not None and not world.shared_folder:
-        return step()
-    return told_by_all(world, step, lambda result: None, quoting=quoting)[0]
+    return told_by_all(world, step, lambda result: None, quoting=quoting, apart=apart)[0]
 
 
 def all_ready(world: World) -> None:
@@ -57,12 +55,20 @@ def all_ready(world: World) -> None:
 
 
 def told_by_all(
-    world: World, step: Callable[[], T], say: Callable[[T], Mapping[str, Any] | None], *, quoting: bool = False
+    world: World,
+    step: Callable[[], T],
+    say: Callable[[T], Mapping[str, Any] | None],
+    *,
+    quoting: bool = False,
+    apart: bool = False,
 ) -> tuple[T, list[Any]]:
-    """As ``run_on_all``, and what every process says of its result, in the same exchange.
+    """As ``run_on_all``, and what every process says of its result, in the same exchange: of a step apart its own word.
 
     Where this process has nothing to say, nobody has: any word is an error then.
     """
+    if apart and world.start is not None and not world.shared_folder:
+        result = step()
+        return result, [say(result)]
     told: Mapping[str, Any] | tuple[int, str] | None = None
     mine: AdmmnetError | None = None
     try:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
+from msgspec.structs import replace
+
+from admmnet.identity.keys import SIGNATURE
 from admmnet.transport.starts import HISTORY, Staged
 
 RAISES = 8
@@ -15,32 +18,29 @@ class Ends:
 
     Attributes
     ----------
-    named : str or None
-        Digest of an end that a quorum has staged.
+    named : Staged or None
+        A word of an end that a quorum has staged.
+    signed : dict
+        Signatures of all such words, by agent, as finish.json has them.
     """
 
     def __init__(self, quorum: int) -> None:
-        self.named: str | None = None
+        self.named: Staged | None = None
+        self.signed: dict[int, str] = {}
         self.quorum, self._heard = quorum, Counter[int]()
         self._said: dict[int, dict[str, tuple[Staged, bytes]]] = defaultdict(dict)
 
     @property
-    def said(self) -> list[Staged]:
-        """All of them."""
-        return [one for own in self._said.values() for one, _ in own.values()]
-
-    @property
     def words(self) -> list[bytes]:
-        """The same, as signed."""
-        return [data for own in self._said.values() for _, data in own.values()]
+        """All of them, as signed."""
+        return [data for _, data in self._all()]
+
+    def _all(self) -> list[tuple[Staged, bytes]]:
+        return [one for own in self._said.values() for one in own.values()]
 
     def known(self, agent: int, name: str) -> bool:
         """Whether an agent's word with this hash is known."""
         return name in self._said[agent]
-
-    def of(self, number: int) -> dict[int, Staged]:
-        """Words of a start, by who has said them."""
-        return {one.agent: one for one in self.said if one.number == number}
 
     def begin(self) -> None:
         """Count anew what every agent says: a start has ended."""
@@ -57,6 +57,11 @@ class Ends:
         own[name] = said, data
         if len(own) > HISTORY:
             del own[min(own, key=lambda name: own[name][0].number)]
-        if sum(one.digest == said.digest for one in self.of(said.number).values()) >= self.quorum:
-            self.named = self.named or said.digest
+        alike = {
+            one.agent: data[:SIGNATURE].hex() for one, data in self._all() if replace(one, agent=said.agent) == said
+        }
+        if self.named is None and len(alike) >= self.quorum:
+            self.named = said
+        if self.named is not None and replace(self.named, agent=said.agent) == said:
+            self.signed |= alike
         return True

@@ -184,11 +184,11 @@ class Regroup:
         if rounds >= APART and self.over is None and (asking := sorted(self.asking - self._struck())):
             self._end("returned", asking)
 
-    def stage(self, number: int, digest: str, seal: str = "") -> list[Sent]:
+    def stage(self, number: int, digest: str) -> list[Sent]:
         """Say that the files of the end of a start are on the disk; not once HERE of a higher number was said."""
         if self._may_stage(number):
             self._promise(staged=(number, digest))
-            said = Staged(self.me, number, digest, seal)
+            said = Staged(self.me, number, digest)
             data = self._as_signed(said)
             self._hear_staged(said, data, self.me)
         return self._sent()

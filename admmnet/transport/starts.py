@@ -128,8 +128,6 @@ class Staged(Word, frozen=True, forbid_unknown_fields=True, tag="staged"):
     """STAGED: the signer has the files of an end on its disk; of the start with this number."""
 
     digest: Digest
-    seal: str = ""
-    """Signature that stands in finish.json."""
 
 
 Said = Here | Dispute | Propose | Agree | Staged
@@ -151,7 +149,7 @@ class Rules(NamedTuple):
 
     def statement(self, said: bytes) -> bytes:
         """What is signed of a word."""
-        return statement("start", self.scope, said)
+        return signed_for(self.scope, said)
 
     def struck(self, last: Propose | None) -> set[int]:
         """Agents that are out by the strikes that a start has noted."""
@@ -177,6 +175,11 @@ class Rules(NamedTuple):
 def scope_of(network: str, run: str) -> bytes:
     """What signatures of a run cover, of its name, and of a network file with this digest."""
     return statement("scope", network, run)
+
+
+def signed_for(scope: bytes, said: bytes) -> bytes:
+    """What is signed of a word."""
+    return statement("start", scope, said)
 
 
 def written(said: Word) -> bytes:

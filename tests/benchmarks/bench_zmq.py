@@ -24,7 +24,7 @@ import numpy as np
 import zmq
 from scipy.stats import trim_mean
 
-from admmnet.evidence.receipts import FOLDER
+from admmnet.record.folder import RECEIPTS
 from admmnet.transport.zmq.wire import HEADER
 from tests.processes.zmq_crew import QUICK, Crew, complete
 
@@ -74,7 +74,7 @@ def exchange(rounds: int, *, curve: bool, receipts: bool = False) -> np.ndarray:
         tempfile.TemporaryDirectory(prefix="admmnet-") as name,
         Crew(Path(name), complete(AGENTS), AGENTS, curve=curve, keep=name, receipts=receipts, **spec) as crew,
     ):
-        (Path(name) / FOLDER).mkdir()
+        (Path(name) / RECEIPTS).mkdir()
         if any(crew.start().finish().values()):
             raise SystemExit(crew.report())
         tables = [member.said("times")[0] for member in crew.members.values()]

@@ -14,6 +14,7 @@ from admmnet.privacy.filters import Count
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.form import Header
+from admmnet.types import BEFORE
 
 EVENT = DiscreteGaussian(1.0, 50.0, 2.0**-25, 12)
 CONTRACT = Contract(Promise(1.0, 1e-4), Count.of(((EVENT, 6),), 1.0, 1e-4))
@@ -34,6 +35,7 @@ def test_stages_stand_before_the_first_round(tmp_path: Path) -> None:
     assert [round for round, _, _ in found.events] == [-3, -2, -1, 0, 0]
     assert (found.header["stages"], found.header["preprocessing"], found.last) == ([*STAGES], "private", 0)
     assert "stages" not in written(tmp_path, replace(HEADER, stages=()), [0]).header
+    assert [written(tmp_path, HEADER, rounds).last for rounds in ([-3, -2], [])] == [-2, BEFORE]
     assert EARLIEST == -3
 
 

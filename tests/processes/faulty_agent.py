@@ -22,9 +22,9 @@ from typing import Any
 
 from admmnet.__main__ import main
 from admmnet.cli import run_command_line
-from admmnet.errors import RunError
+from admmnet.errors import BudgetError, RunError
 from admmnet.privacy.ledger.file import Ledger
-from admmnet.running import closing, spawn
+from admmnet.running import chain, closing, spawn
 from admmnet.transport.zmq.membership import Membership
 from admmnet.transport.zmq.transport import ZmqTransport
 from admmnet.transport.zmq.wire import Kind
@@ -137,6 +137,16 @@ def arm_stall(round: int) -> None:
     ZmqTransport.exchange = stalling  # type: ignore[method-assign]
 
 
+def arm_broke() -> None:
+    """Afford nothing in a start that is planned anew."""
+
+    def target(*given: Any) -> Any:
+        raise BudgetError("the account is exhausted")
+
+    patched: Any = chain
+    patched._target = target
+
+
 def arm_start() -> None:
     """Kill the agent before it has greeted anybody."""
     Membership.meet = lambda self, *given, **more: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore
@@ -151,6 +161,8 @@ if __name__ == "__main__":
     if sys.argv[sys.argv.index("--id") + 1] == agent:
         if how == "start":
             arm_start()
+        elif how == "broke":
+            arm_broke()
         elif how == "stall":
             arm_stall(int(round))
         elif how.startswith("end-"):

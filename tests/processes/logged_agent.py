@@ -16,11 +16,11 @@ from admmnet.cli import run_command_line
 from admmnet.running import spawn
 from admmnet.transport import Inbox, Outgoing
 from admmnet.transport.layout import Hosting
-from admmnet.transport.zmq.transport import ZmqTransport
+from admmnet.transport.zmq.transport import ZmqTransport, ZmqWorld
 
 
 def log_messages(agent: int, folder: Path, transport: type[Hosting]) -> None:
-    """Write down what the agent says before any neighbour can hear it, and which process it is."""
+    """Write down who the agent is, its words before any neighbour hears them, and how many before each gather."""
     (folder / f"pid-{agent}").write_text(str(os.getpid()))
     patched: Any = transport
     exchange = patched.exchange
@@ -32,7 +32,15 @@ def log_messages(agent: int, folder: Path, transport: type[Hosting]) -> None:
         heard: Inbox = exchange(self, outgoing, round, *more, **others)
         return heard
 
+    def counting(self: ZmqWorld, value: Any) -> list[Any]:
+        sent = folder / f"sent-{agent}.jsonl"
+        with (folder / f"gathers-{agent}").open("a") as file:
+            file.write(f"{len(sent.read_bytes().splitlines()) if sent.exists() else 0}\n")
+        return gather(self, value)
+
     patched.exchange = logging
+    patched, gather = ZmqWorld, ZmqWorld.gather
+    patched.gather = counting
 
 
 if __name__ == "__main__":

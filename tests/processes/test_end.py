@@ -10,13 +10,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from admmnet import read_run
 from admmnet.cli import run_command_line
+from admmnet.errors import StartEnded
+from admmnet.forms import encode
 from admmnet.identity.keys import Identity
-from admmnet.record.finish import staged_statement
+from admmnet.record.finish import TAKEN, keep_drafts, model_of, public_files
+from admmnet.record.folder import model_bytes
+from admmnet.record.forms import Summary
+from admmnet.running.ending import _check_own
+from admmnet.transport.starts import Staged, scope_of, signed_for, written
 from tests.people_runs import write_people
 
 from .launch import DEADLINE, Process, begin
@@ -27,6 +34,7 @@ pytestmark = pytest.mark.processes
 WORDS = ("--algorithm", "pp-admm", "--rounds", "3", "--epsilon", "20", "--delta", "1e-4", "--private", "--no-test")
 MORE = ("--no-account", "--quiet", "--checkpoint-every", "1", "--heartbeat-deadline", "2", "--shutdown-deadline", "10")
 AGENTS, VICTIM = 3, 2
+LAST = ("summary.json", "manifest.json", "finish.json", "model.npz")
 
 
 def same_words(folder: Path) -> tuple[str, ...]:
@@ -102,12 +110,38 @@ def edited(path: Path, change: Callable[[Any], None]) -> None:
     path.write_bytes(json.dumps(said, indent=2).encode() + b"\n")
 
 
+def rewritten(path: Path) -> None:
+    """Bring the keys into their order."""
+    path.write_bytes(encode(msgspec.json.decode(path.read_bytes(), type=Summary), indent=2))
+
+
 def one_signature(said: Any) -> None:
     said["staged"] = {"0": said["staged"]["0"]}
 
 
 def by_a_stranger(said: Any) -> None:
-    said["staged"]["1"] = Identity.fresh().sign(staged_statement(said["run"], 1, said["digest"])).hex()
+    word = written(Staged(1, said["number"], said["digest"]))
+    said["staged"]["1"] = Identity.fresh().sign(signed_for(scope_of(said["network"], said["run"]), word)).hex()
+
+
+def of_another_start(said: Any) -> None:
+    said["number"] += 1
+
+
+OTHER = "model, rounds, ledgers or agents' figures are not those that were signed"
+
+
+START = [{"number": 0, "members": [0, 2], "round": 0, "rule": "go on", "cause": ""}]
+"""Without agent 1, whose ledger is listed."""
+
+
+def said_so(place: tuple[Any, ...], value: Any) -> Callable[[Any], None]:
+    def change(said: Any) -> None:
+        for key in place[:-1]:
+            said = said[key]
+        said[place[-1]] = value
+
+    return change
 
 
 def of_another_run(said: Any) -> None:
@@ -117,11 +151,18 @@ def of_another_run(said: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ("model", "model, rounds or ledgers are not those that the agents have signed"),
+        ("theta", OTHER),
+        ("feature_names", OTHER),
+        (("per_agent", 1, "epsilon_spent"), OTHER),
+        (("seconds", "total"), OTHER),
+        (("agents",), "is of 1000 agents, not 3"),
+        (("starts",), "ledgers are not those of the members of the last start"),
+        (("privacy", "epsilon_spent"), "privacy.epsilon_spent is 0.5, by the ledgers it is"),
         (one_signature, "1 of 3 agents have signed, 2 must"),
         (by_a_stranger, "agent 1 has not signed this end"),
         (of_another_run, "is of another run"),
-        ("ledger", "is not the ledger with which agent 2 finished"),
+        (of_another_start, "agent 0 has not signed this end"),
+        ("ledger", "is not the ledger that the others know"),
         ("missing", "has no finish.json"),
     ],
 )
@@ -129,12 +170,16 @@ def test_an_end_that_is_none_is_not_adopted(
     change: Any, told: str, finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own, other = (Path(shutil.copytree(finished / str(i), tmp_path / str(i))) for i in (VICTIM, 0))
-    for name in ("summary.json", "manifest.json", "finish.json", "model.npz"):
+    for name in LAST:
         (own / name).unlink()
-    if change == "model":
+    if change in ("theta", "feature_names"):
         with np.load(other / "model.npz") as found:
             arrays = dict(found)
-        np.savez(other / "model.npz", **arrays | {"theta": arrays["theta"] * (1.0 + 1e-15)})
+        arrays[change] = arrays[change] * (1.0 + 1e-15) if change == "theta" else arrays[change][::-1]
+        np.savez(other / "model.npz", **arrays)
+    elif isinstance(change, tuple):
+        edited(other / "summary.json", said_so(change, {"starts": START, "agents": 1000}.get(change[0], 0.5)))
+        rewritten(other / "summary.json")
     elif change == "ledger":
         ledger = own / "ledger/agent-002.jsonl"
         ledger.write_bytes(b"".join(ledger.read_bytes().splitlines(keepends=True)[:-1]))
@@ -151,7 +196,7 @@ def test_an_end_that_is_none_is_not_adopted(
 def test_an_encoding_of_another_agent_is_not_adopted(finished: Path, tmp_path: Path) -> None:
     """No signature covers it: its own, written before the first round, stays."""
     own, other = (Path(shutil.copytree(finished / str(i), tmp_path / str(i))) for i in (VICTIM, 0))
-    for name in ("summary.json", "manifest.json", "finish.json", "model.npz"):
+    for name in LAST:
         (own / name).unlink()
     (own / "encoding.json").write_text("own\n")
     (other / "encoding.json").write_text("another\n")
@@ -160,6 +205,58 @@ def test_an_encoding_of_another_agent_is_not_adopted(finished: Path, tmp_path: P
     assert (own / "encoding.json").read_text() == "own\n"
     assert not (own / "whitening.npy").exists()
     assert (own / "model.npz").read_bytes() == (other / "model.npz").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("nothing", None),
+        ("seconds", None),  # of an end to which the others came in a later start
+        ("left out", "without this agent"),
+        ("ledger", "do not know the ledger"),
+        ("theta", "gives other models"),
+    ],
+)
+def test_an_agent_signs_no_end_that_is_not_its_own(
+    change: str, told: str | None, finished: Path, tmp_path: Path
+) -> None:
+    """A liar may say that an end has been staged, and give files of its own making."""
+    folder, files = Path(shutil.copytree(finished / "2", tmp_path / "2")), public_files(finished / "0")
+    keep_drafts(folder, public_files(folder))
+    name, summary = "ledger/agent-002.jsonl", json.loads(files["summary.json"])
+    if change == "seconds":
+        summary["seconds"]["total"] += 9.0
+    elif change == "left out":
+        del summary["ledgers"][name]
+    elif change == "ledger":
+        summary["ledgers"][name] = "0" * 64
+    elif change == "theta":
+        model = model_of(files, "")
+        files["model.npz"] = model_bytes(2.0 * model["theta"], list(model["feature_names"]))
+    files["summary.json"] = json.dumps(summary, indent=2).encode() + b"\n"
+    if told is None:
+        _check_own(folder, name, files, 0)
+        return
+    with pytest.raises(StartEnded, match=told):
+        _check_own(folder, name, files, 0)
+
+
+def test_what_nobody_has_signed_is_left_out(finished: Path, tmp_path: Path) -> None:
+    own, other = (Path(shutil.copytree(finished / str(i), tmp_path / str(i))) for i in (VICTIM, 0))
+    for name in LAST:
+        (own / name).unlink()
+    for place, value in (
+        (("test_error", "consensus"), 0.001),
+        (("notes",), ["the best run"]),
+        (("versions",), {"a": "1"}),
+    ):
+        edited(other / "summary.json", said_so(place, value))
+    assert run_command_line(["adopt", str(own), "--from", str(other)]) == 0
+    assert run_command_line(["ledger", "verify", str(own), "--against", str(finished / "1")]) == 0
+    adopted, right = (json.loads((folder / "summary.json").read_bytes()) for folder in (own, finished / "1"))
+    assert adopted["test_error"]["consensus"] is None
+    assert (adopted["notes"], adopted["versions"]) == ([TAKEN], {})
+    assert all(adopted[key] == right[key] for key in ("per_agent", "ledgers", "privacy", "seconds"))
 
 
 def test_too_few_for_an_end_go_on_together(tmp_path: Path) -> None:

@@ -294,6 +294,58 @@ def test_a_host_that_comes_back_takes_part_again(tmp_path: Path) -> None:
     assert all(one["starts"][-1]["members"] == [0, 1, 2, 3] for one in found.values())
 
 
+@pytest.mark.parametrize("fault", [NONE, "broke:2:0"])
+def test_who_can_afford_no_more_leaves_the_others_a_model(fault: str, tmp_path: Path) -> None:
+    """While an agent is away, another run spends all that its account has left: it is silent, or no plan fits it."""
+    os.mkfifo(tmp_path / "arrived")
+    plain = (*(word for word in PRIVATE if word != "--no-account"), *QUIET)
+    with Hosts(tmp_path, 24, "--regroup-deadline", "5", graph="ring:3", plain=plain) as hosts:
+        own = [("--account", str(tmp_path / f"account-{agent}")) for agent in range(3)]
+        for agent, first in enumerate(("hold:0:18", NONE, "kill:2:3")):
+            hosts.start(agent, first, *own[agent], "--log", f"{tmp_path}/log{agent}")
+        assert hosts.ended(2)[0] == -9
+        if fault == NONE:
+            other = ("run", *hosts.same, "--topology", "ring:3", *own[2], "-o", str(tmp_path / "other"))
+            assert run_command_line([*other]) == 0
+        hosts.done(0, 14)
+        hosts.start(2, fault, *own[2])
+        hosts.until(lambda: "asks to take part" in (tmp_path / "log1").read_text())
+        os.close(os.open(tmp_path / "arrived", os.O_WRONLY))
+        ends = [hosts.ended(agent) for agent in range(3)]
+        found = hosts.summaries()
+    broke = fault != NONE
+    assert [code for code, _ in ends] == ([5, 5, 4] if broke else [0, 0, 0]), ends
+    members = [[len(start["members"]) for start in found[agent]["starts"]] for agent in (0, 1)]
+    assert members == [[3, 2, 3, 2] if broke else [3, 2, 3]] * 2
+    assert broke or all(one["per_agent"][2]["refused_at"] == one["starts"][-1]["round"] for one in found.values())
+
+
+def test_three_gathers_stand_before_the_first_round(tmp_path: Path) -> None:
+    """Records, budgets left, and whether all are ready: each takes as long as a word through the network."""
+    with Logged(tmp_path, 2, *SOON, plain=(*PRIVATE, *QUIET)) as hosts:
+        hosts.start_all()
+        assert [hosts.ended(agent)[0] for agent in range(3)] == [0] * 3
+    for agent in range(3):
+        gathers = (tmp_path / f"gathers-{agent}").read_text().split()
+        assert gathers.count("0") == 3
+        assert len(gathers) > 3
+
+
+def test_who_had_no_part_in_an_end_does_not_wait_for_ever(tmp_path: Path) -> None:
+    """Two end without the third; one of them is gone before it has its last files. The others find no majority."""
+    words = ("--round-deadline", "3", "--give-up", "8")
+    with Hosts(tmp_path, 4, *SOON, *words, graph="ring:3", plain=(*PRIVATE, *QUIET)) as hosts:
+        for agent, fault in enumerate((NONE, "end-kill:1:0", "kill:2:1")):
+            hosts.start(agent, fault)
+        assert [hosts.ended(agent)[0] for agent in (2, 1)] == [-9, -9]
+        hosts.start(2)
+        ends = [hosts.ended(agent) for agent in (0, 2)]
+        assert not hosts.summaries()
+    assert [code for code, _ in ends] == [3, 3], ends
+    assert any("`admmnet adopt`" in told for _, told in ends), ends
+    assert "without this agent, which takes them once most have signed" in ends[1][1]
+
+
 def test_who_says_that_it_waits_for_ever_is_struck_out(tmp_path: Path) -> None:
     """Agent 0 does its part no more, and waits, as it says: no honest agent is lost by that."""
     words = ("--round-deadline", "2", "--strikes", "1", "--give-up", "20")

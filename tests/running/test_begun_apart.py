@@ -9,7 +9,7 @@ import pytest
 
 from admmnet.errors import RequestError
 from admmnet.running.handshake import all_go_on
-from admmnet.transport import World
+from admmnet.transport import Begun, World
 from admmnet.transport.zmq.link_state import difference
 from admmnet.transport.zmq.wire import Hello
 
@@ -18,14 +18,9 @@ class Others:
     """A world of two hosts of their own, of which the other one has begun, or not."""
 
     name, shared_folder, rank, size = "zmq", False, 0, 2
-    start = None
 
-    def __init__(self, *, begun: bool) -> None:
-        self.begun, self.asked = begun, 0
-
-    def gather(self, value: Any) -> list[Any]:
-        self.asked += 1
-        return [value, self.begun if self.asked == 1 else None]
+    def __init__(self, *own: bool) -> None:
+        self.start = Begun("a" * 64, 0, (0, 1), ((0, 1),), begun=dict(enumerate(own)))
 
 
 def fill(folder: Path) -> None:
@@ -36,11 +31,11 @@ def fill(folder: Path) -> None:
 
 def test_all_begin_where_one_has_no_folder(tmp_path: Path) -> None:
     fill(tmp_path)
-    assert all_go_on(cast("World", Others(begun=True)), tmp_path)
-    assert not all_go_on(cast("World", Others(begun=False)), None)
-    assert not all_go_on(cast("World", Others(begun=True)), None)
+    assert all_go_on(cast("World", Others(True, True)), tmp_path)
+    assert not all_go_on(cast("World", Others(False, False)), None)
+    assert not all_go_on(cast("World", Others(False, True)), None)
     assert list(tmp_path.iterdir())
-    assert not all_go_on(cast("World", Others(begun=False)), tmp_path)
+    assert not all_go_on(cast("World", Others(True, False)), tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -50,7 +45,7 @@ def test_what_was_begun_is_not_thrown_away(left: str, tmp_path: Path) -> None:
     (tmp_path / left).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / left).write_text('{"kind":"header"}\n{"kind":"event"}\n')
     with pytest.raises(RequestError, match="agent 1 begins a run, and"):
-        all_go_on(cast("World", Others(begun=False)), tmp_path)
+        all_go_on(cast("World", Others(True, False)), tmp_path)
     assert (tmp_path / left).exists()
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import base64
 import io
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from admmnet.errors import CheckFailed, StartEnded
-from admmnet.record.finish import theta_of
-from admmnet.record.folder import model_bytes, sha256
-from admmnet.running.ending import LONGEST, _check_own, finish
+from admmnet.record.finish import away_of, model_of
+from admmnet.record.folder import model_bytes
+from admmnet.record.forms import StartEntry
+from admmnet.running.ending import LONGEST, finish
 from admmnet.transport import Begun
 
 
@@ -51,19 +51,10 @@ def test_what_an_agent_gives_as_the_last_files_is_looked_at(words: Any, told: st
     assert not world.words
 
 
-@pytest.mark.parametrize("said", ["nothing of it", "another one", "as it is"])
-def test_an_agent_signs_no_end_that_does_not_know_its_ledger(said: str, tmp_path: Path) -> None:
-    """A liar may say that an end has been staged, and give files of its own making."""
-    name = "ledger/agent-000.jsonl"
-    (tmp_path / "ledger").mkdir()
-    (tmp_path / name).write_text("{}\n")
-    known = {"nothing of it": {}, "another one": {name: "0" * 64}, "as it is": {name: sha256(tmp_path / name)}}
-    summary: Any = SimpleNamespace(ledgers=known[said])
-    if said == "as it is":
-        _check_own(tmp_path, name, summary, "d" * 64, 1)
-        return
-    with pytest.raises(StartEnded, match=r"without this agent|do not know the ledger"):
-        _check_own(tmp_path, name, summary, "d" * 64, 1)
+def test_a_liar_says_any_number_of_rounds() -> None:
+    spans = [(0, [0, 1]), (3, [0]), (7, [0]), (5, [0]), (9, [0, 1]), (11, [0])]
+    starts = [StartEntry(number=k, members=who, round=at, rule="go on", cause="") for k, (at, who) in enumerate(spans)]
+    assert away_of(starts, 2**53, 2) == {"1": ["3-8", f"11-{2**53 - 1}"]}
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", np.array(["a"]), np.ones((2, 3), np.float32), np.ones(3)], ids=str)
@@ -72,7 +63,7 @@ def test_models_that_are_none_are_refused_in_one_way(content: Any) -> None:
     np.savez(data, theta=content, consensus=np.ones(3))
     model = content if isinstance(content, bytes) else data.getvalue()
     with pytest.raises(CheckFailed, match=r"model.npz"):
-        theta_of({"model.npz": model}, "somewhere")
+        model_of({"model.npz": model}, "somewhere")
 
 
 @pytest.mark.parametrize("screened", [False, True])
@@ -81,8 +72,8 @@ def test_the_average_beside_the_models_is_theirs(screened: bool) -> None:
     theta = np.random.default_rng(0).standard_normal((6, 30))
     theta[5] += 1e3
     data = model_bytes(theta, ["x"] * 30, aggregate="screened" if screened else "mean")
-    assert theta_of({"model.npz": data}, "somewhere").tobytes() == theta.tobytes()
+    assert model_of({"model.npz": data}, "somewhere")["theta"].tobytes() == theta.tobytes()
     other = io.BytesIO()
     np.savez(other, theta=theta, consensus=np.full(30, 7.0))
     with pytest.raises(CheckFailed, match="consensus is no mean of the models"):
-        theta_of({"model.npz": other.getvalue()}, "somewhere")
+        model_of({"model.npz": other.getvalue()}, "somewhere")

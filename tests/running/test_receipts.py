@@ -60,7 +60,7 @@ class Two:
     """Two neighbours in processes of their own; agent 1 may lie."""
 
     def __init__(self, folder: Path) -> None:
-        (folder / kept.FOLDER).mkdir(parents=True)
+        (folder / "receipts").mkdir(parents=True)
         self.folder, self.keys = folder, [Identity.fresh() for _ in range(2)]
         self.benches, self.books = [Bench(i) for i in range(2)], [Books(), Books()]
         public = {i: key.public for i, key in enumerate(self.keys)}

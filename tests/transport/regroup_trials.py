@@ -90,7 +90,7 @@ class Host:
                 self.world.send(self.me, j, ("word", data))
         machine = self.machine
         if machine.ends.named is not None and not self.finished:
-            self.finished = machine.ends.named
+            self.finished = machine.ends.named.digest
             self.world.finish(self)
         elif machine.over is not None and not self.finished:
             self.leave(machine.over)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from admmnet.errors import CheckFailed
 from admmnet.graph.simple import Graph
+from admmnet.identity.keys import SIGNATURE
 from admmnet.transport.choice import Words
 from admmnet.transport.ends import RAISES
 from admmnet.transport.regroup import JUMP, Regroup
@@ -171,7 +172,7 @@ class Crew:
         self.put(i, self.machines[i].stage(self.start(i).number, digest))
 
     def named(self) -> list[str | None]:
-        return [machine.ends.named for machine in self.machines]
+        return [None if (end := machine.ends.named) is None else end.digest for machine in self.machines]
 
 
 A, B = "a" * 64, "b" * 64
@@ -392,6 +393,7 @@ def test_words_that_nobody_can_have_said() -> None:
         (data[:64] + data[64:].replace(b'"number":', b'"number": '), "spelt in another way"),
         (data[:64] + b"{}", "has another form than"),
         (data[:64] + written(replace(here, nonce="2")), "not signed by it"),
+        (signature(2, b"") + written(Staged(1, number, A)), "not signed by it"),
         (signed(replace(here, last=replace(last, agrees=last.agrees[:2])), crew.rules), "have not signed"),
         (signed(replace(here, last=replace(last, agrees=last.agrees[:2] * 2)), crew.rules), "have not signed"),
         (signed(replace(here, last=replace(last, agrees=last.agrees * 2)), crew.rules), "have not signed"),
@@ -420,12 +422,19 @@ def test_two_words_of_one_number_put_their_signer_out_of_it() -> None:
 
 def test_an_end_needs_a_quorum_of_signers() -> None:
     crew = Crew(TRIANGLE)
-    for other in (Staged(1, 1, A), Staged(1, 2, A), Staged(2, 1, A)):
-        assert crew.machines[0].ends.named is None
-        data = signed(other, crew.rules)
-        crew.machines[0].hear(data, 1)
-        crew.machines[0].hear(data, 2)
-    assert crew.machines[0].ends.named == A
+    ends, right = crew.machines[0].ends, [Staged(i, 1, A) for i in range(3)]
+
+    def hear(*said: Staged) -> None:
+        for data in (signed(one, crew.rules) for one in said):
+            crew.machines[0].hear(data, 1)
+            crew.machines[0].hear(data, 2)
+
+    hear(Staged(1, 2, A), Staged(1, 3, B), Staged(2, 3, A), right[1], Staged(1, 1, B))
+    assert ends.named is None
+    hear(right[2])
+    assert ends.named == right[2]
+    hear(*(Staged(1, number, A) for number in range(4, 8)), right[0])  # no later word takes one of these back
+    assert ends.signed == {one.agent: signed(one, crew.rules)[:SIGNATURE].hex() for one in right}
 
 
 def test_one_agent_cannot_fill_memory_and_lines_with_ends() -> None:

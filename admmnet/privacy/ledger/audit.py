@@ -18,6 +18,7 @@ from admmnet.privacy.filters import Count, Spend
 from admmnet.privacy.ledger import checks
 from admmnet.privacy.ledger.form import NO_DIGEST, EndLine, Line, ResumeLine, RunLine, StartLine, Total, total_line
 from admmnet.privacy.ledger.lines import NOTHING, digest, is_torn, is_whole
+from admmnet.types import BEFORE
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class VerifiedLedger:
     """Round, event and the line it stands in; none where they were not to be kept."""
     count: int
     last: int
-    """How many events there are, and the latest round of any."""
+    """How many events there are, and the latest round of any; BEFORE of none."""
     totals: Totals
     """Recomputed from the events' parameters."""
     finished: bool
@@ -154,7 +155,7 @@ def check(strand: Strand, *, account: bool = False, keep: bool = True) -> Verifi
         total, before = Total(**total_line(totals, reading)), digest(raw)
         events: list[tuple[int, Event, dict[str, Any]]] = []
         starts, resumed, changed, head = [Start(filter=reading.account)], list[int](), list[Changed](), None
-        finished, count, last_round, last, charged = False, 0, EARLIEST, 0, -1
+        finished, count, last_round, last, charged = False, 0, EARLIEST, BEFORE, -1
         for number, data in lines:
             link = b'"previous":"%b"}' % before.encode()
             if data.startswith(b'{"kind":"event"') and data.endswith(link):

@@ -23,7 +23,6 @@ from admmnet.running.checkpoint.packing import damaged, digest, read_archive, un
 from admmnet.running.checkpoint.state import State
 from admmnet.transport import Begun, Transport
 from admmnet.transport.collective import run_on_all, wrong_word
-from admmnet.types import BEFORE
 from admmnet.version import __version__
 
 if TYPE_CHECKING:
@@ -229,9 +228,8 @@ class Chosen:
 def _place_of(path: Path, round: int) -> tuple[Place, int]:
     """Where a ledger stands as it is, before a round, and the last that it charges; CheckFailed if it is damaged."""
     strand = audit.whole_lines(path)
-    book = audit.check(strand)
-    charged = max((charged for charged, _, _ in book.events), default=BEFORE)
-    return Place(round, book.count, len(strand.lines), lines.digest(strand.lines[-1][1])), charged
+    book = audit.check(strand, keep=False)
+    return Place(round, book.count, len(strand.lines), lines.digest(strand.lines[-1][1])), book.last
 
 
 def _offer(said: Any) -> tuple[str, set[int]]:

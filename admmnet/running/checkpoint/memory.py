@@ -17,7 +17,7 @@ from admmnet.errors import CheckFailed, RequestError
 from admmnet.files import write_whole
 from admmnet.forms import encode, read_form
 from admmnet.privacy.ledger import audit
-from admmnet.record.folder import CHECKPOINT, STARTS, ledger_path
+from admmnet.record.folder import CHECKPOINT, STARTS, is_begun, ledger_path
 from admmnet.record.forms import StartEntry
 from admmnet.running.checkpoint.packing import read_archive
 from admmnet.transport import Begun
@@ -102,7 +102,8 @@ class Memory:
             said.digest,
             round,
             changed=kept.changed,
-            certificate=start.certificate if said.number else None,
+            run=kept.run,
+            begun={i: said.get("begun") is not False for i, said in start.about.items()},
             lineage=kept.lineage,
             away=dict(kept.away),
             facts=facts,
@@ -115,8 +116,7 @@ class Memory:
         charged, states, facts = BEFORE, list[int](), dict[str, dict[str, Any]]()
         ledger = ledger_path(self._folder, self._agent, self._agents)
         if ledger.exists():
-            book = audit.check(audit.whole_lines(ledger))
-            charged = max((round for round, _, _ in book.events), default=BEFORE)
+            charged = audit.check(audit.whole_lines(ledger), keep=False).last
         newest = BEFORE
         for path in sorted((self._folder / CHECKPOINT).glob(f"*/part-{self._agent:06d}.npz")):
             with suppress(RequestError):
@@ -129,7 +129,7 @@ class Memory:
         if anew:
             ended = Ended(self._number(), "anew")
         self.anew = False
-        about = {"away": {str(i): round for i, round in self.kept.away.items()}}
+        about = {"away": {str(i): round for i, round in self.kept.away.items()}, "begun": is_begun(self._folder)}
         standing = Standing(ended, self.kept.lineage, max(charged, LEAST), tuple(sorted(states)), about)
         return standing, facts, charged == BEFORE and newest == BEFORE
 

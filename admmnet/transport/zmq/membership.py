@@ -14,7 +14,8 @@ from typing import Any, NoReturn
 
 from admmnet.errors import AdmmnetError, RunError, StartEnded, says
 from admmnet.transport.choice import diameter
-from admmnet.transport.starts import Ended, Staged, Standing, Start
+from admmnet.transport.ends import Ends
+from admmnet.transport.starts import Ended, Standing, Start
 from admmnet.transport.zmq.mailbox import Box, Topic, topic_of
 from admmnet.transport.zmq.start import Meeting
 from admmnet.transport.zmq.wire import HEADER, LIMIT, MOST, Abort, Frame, Kind, as_json
@@ -92,6 +93,7 @@ class Membership(Meeting):
         self.around = frozenset(sum(edge) - self.rank for edge in propose.edges if self.rank in edge)
         self.step, self.sent, self._rounds, self._lacking, self._waited_for = 0, {}, 0, set, []
         self._idle_since, self._computed = time.monotonic(), 0.0
+        self._ending = (self._ending or time.monotonic()) if propose.rule == "finish" else None
         self.window = diameter(propose.members, propose.edges)
         self.mailbox.ahead = 2 * self.window  # of the oldest open post this process may be ahead, and others of it
         self.words.start, self._staging = start.name, False
@@ -247,21 +249,21 @@ class Membership(Meeting):
         error.shared = True
         raise error
 
-    def stage(self, digest: str, seal: str) -> list[Staged]:
-        """Say that the last files are on the disk; return the words of all who have said so, a quorum at least.
+    def stage(self, digest: str) -> Ends:
+        """Say that the last files are on the disk; return the words of ends, once a quorum has staged the same one.
 
         From here on nobody's failure ends another's run, but for that of so many that there is no quorum.
         """
         assert self.start is not None
         self._staging, begun = True, time.monotonic()
         number = self.start.propose.number
-        self._post(self.regroup.stage(number, digest, seal))
+        self._post(self.regroup.stage(number, digest))
         while self.regroup.ends.named is None:
             self.serve(self.deadlines.pulse)
             if time.monotonic() > begun + self._deadline():
                 self._cause = "late", [], f"fewer than {self.quorum} agents have the last files on their disks"
             self.check()
-        return list(self.regroup.ends.of(number).values())
+        return self.regroup.ends
 
     def next_round(self, round: int) -> None:
         """Note that a round begins."""

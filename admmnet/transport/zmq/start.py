@@ -58,7 +58,8 @@ class Meeting(Session):
         self.graph, self.size = self.network.graph(), len(self.network.peers)
         self.quorum, self._strikes, self._keep = quorum, strikes, keep
         pulse = self.deadlines.pulse
-        self._patience = Patience(round(regroup_deadline / pulse), round(give_up / pulse))
+        self._patience, self._give_up = Patience(round(regroup_deadline / pulse), round(give_up / pulse)), give_up
+        self._ending: float | None = None  # since when starts are formed in which nothing is left but the end
         self._waited_for: list[int] = []
         self._beats = 0.0
         self._fresh = True  # whether this process has charged nothing in this run
@@ -158,6 +159,14 @@ class Meeting(Session):
                 RunError(
                     f"no start was formed within --give-up: {self.quorum} of {self.size} agents must be there "
                     f"(--quorum), and {whom} did not come; start the same command again when they are there"
+                )
+            )
+        if self._ending is not None and time.monotonic() > self._ending + self._give_up:
+            self.fail(
+                RunError(
+                    "the run has ended, and too few of the agents that had a part in its end came back within "
+                    "--give-up: start the same command again when they are there, or take over the end by `admmnet "
+                    "adopt`, with the folder of an agent that has finished"
                 )
             )
         if self.regroup.struck_out:

@@ -29,6 +29,7 @@ from admmnet.running.node import Node
 from admmnet.running.observer import Observer
 from admmnet.running.plan import Prepared
 from admmnet.running.references import references
+from admmnet.solvers.kernel import NAMES, chosen
 from admmnet.transport import Transport
 from admmnet.types import Vector
 from admmnet.version import __version__
@@ -140,7 +141,7 @@ def summarise(
             *_far_notes(apart),
             *group_notes(privacy),
         ),
-        "versions": versions_of(),
+        "versions": versions_of(plan.run.kernel),
     }
     summary = msgspec.convert(found, Summary)
     if world.size > 1 or plan.run.show != "end":
@@ -209,9 +210,10 @@ def _test_error(data: Records, observer: Observer, silent: Sequence[int], consen
     )
 
 
-def versions_of() -> dict[str, str]:
+def versions_of(kernel: str) -> dict[str, str]:
     """Versions of what the run has used."""
     found = {"admmnet": __version__, "python": platform.python_version(), "numpy": np.__version__}
+    found["kernel"] = NAMES[chosen(kernel)]
     if used := [name for module, name in USED.items() if module in sys.modules]:
         from importlib.metadata import version  # imports what reads mail
 

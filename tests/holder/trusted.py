@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import tokenize
 from pathlib import Path
 
@@ -15,8 +16,9 @@ PLACES = {
     "solvers and their certificates": [
         *(
             f"solvers/{name}.py"
-            for name in ("certificate", "newton", "wide", "accurate", "radius", "ball_query", "batch")
+            for name in ("certificate", "kernel", "newton", "wide", "accurate", "radius", "ball_query", "batch")
         ),
+        "solvers/_kernel.c",
         "solvers/blocks/*.py",
     ],
     "losses and randomness": ["solvers/losses.py", "solvers/softmax.py", "solvers/tabled.py", "rng.py"],
@@ -63,7 +65,11 @@ _SPACE = {getattr(tokenize, name) for name in ("COMMENT", "NL", "NEWLINE", "INDE
 
 
 def code_lines(text: str) -> int:
-    """Lines without docstrings, comments and blank ones."""
+    """Lines without docstrings, comments and blank ones; of Python, or of C whose comments begin lines."""
+    if text.startswith("/*"):
+        return sum(
+            bool(line.strip()) for line in re.sub(r"^ */\*.*?\*/", "", text, flags=re.DOTALL | re.MULTILINE).split("\n")
+        )
     strings: set[int] = set()
     for node in ast.walk(ast.parse(text)):
         body = getattr(node, "body", None)

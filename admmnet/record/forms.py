@@ -381,7 +381,7 @@ class Summary(FileForm, frozen=True, kw_only=True):
     notes: list[str]
     """what the reader must know to quote the figures, in words"""
     versions: dict[str, str]
-    """of admmnet, Python and the libraries that a result may depend on"""
+    """of admmnet, Python and the libraries that a result may depend on; `kernel` is `c1` or `numpy`"""
 
 
 def absent(summary: Any) -> set[int]:

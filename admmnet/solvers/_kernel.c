@@ -24,8 +24,8 @@ enum { LOGISTIC, SMOOTHED_HINGE, HUBER, SQUARED, LOSSES };
 #define INLINE static inline __attribute__((always_inline))
 
 typedef struct {
-    const double *X, *y;
-    Py_ssize_t n, d, block;
+    const double *X, *y; /* y NULL: scores are all that is asked */
+    Py_ssize_t d, block;
     int loss;
     double width;
 } Records;
@@ -56,16 +56,10 @@ INLINE void fetch(const double *ahead, int lines) {
 #include "_kernel.c"
 #endif
 
-typedef double (*Gradient)(const Records *, const double *, Py_ssize_t, double *, double *, double *);
-typedef void (*Scores)(const Records *, const double *, double *);
-
-static const struct {
-    Gradient gradient;
-    Scores scores;
-} variants[] = {
-    {gradient_2, scores_2},
+static double (*const variants[])(const Records *, const double *, Py_ssize_t, double *, double *, double *) = {
+    pass_2,
 #if defined(__x86_64__)
-    {gradient_4, scores_4},
+    pass_4,
 #endif
 };
 
@@ -77,7 +71,7 @@ static int usable(void) {
 #endif
 }
 
-/* Take an array of float64 in C order, of so many numbers unless that is negative; None is allowed where it may be. */
+/* Take an array of float64 in C order, of so many numbers unless that is negative. */
 static int take(PyObject *array, Py_buffer *view, int flags, Py_ssize_t count) {
     if (PyObject_GetBuffer(array, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | flags) < 0) return -1;
     if (view->itemsize == 8 && view->format && !strcmp(view->format, "d") && (uintptr_t)view->buf % 8 == 0 &&
@@ -87,88 +81,59 @@ static int take(PyObject *array, Py_buffer *view, int flags, Py_ssize_t count) {
     return -1;
 }
 
-static int chosen(int variant, const Py_buffer *X, Records *records) {
-    records->X = X->buf;
-    if (X->ndim >= 2 && X->shape[X->ndim - 2] > 0 && X->shape[X->ndim - 1] > 0 && variant >= 0 && variant < usable()) {
-        records->n = X->shape[X->ndim - 2];
-        records->d = X->shape[X->ndim - 1];
-        return 0;
-    }
-    PyErr_SetString(PyExc_ValueError, "no records, or no such variant");
-    return -1;
-}
-
-/* gradient(variant, X, y, theta, counts, loss, width, block, out, squares, scores): sums of w_k x_k and of w_k^2 of the
-   first counts[b] rows of every member b of X (B, n, d), or (n, d); counts and scores may be None. */
-static PyObject *gradient(PyObject *self, PyObject *args) {
-    PyObject *given[7], *result = NULL;
-    Py_buffer views[7];
+/* run(variant, loss, width, block, X, theta, y, counts, out, squares, scores): sums of w_k x_k and of w_k^2 of the first
+   counts[b] rows of every member b of X (B, n, d), or (n, d), and scores. Without y, None, they are scores alone. */
+static PyObject *run(PyObject *self, PyObject *args) {
+    enum { ROWS_OF, THETA, LABELS, COUNTS, OUT, SQUARES, FOUND, ARRAYS };
+    PyObject *given[ARRAYS], *result = NULL;
+    Py_buffer views[ARRAYS];
     Records own;
     int variant;
     memset(views, 0, sizeof views);
-    if (!PyArg_ParseTuple(args, "iOOOOidnOOO", &variant, given, given + 1, given + 2, given + 3, &own.loss, &own.width,
-                          &own.block, given + 4, given + 5, given + 6))
+    if (!PyArg_ParseTuple(args, "iidnOOOOOOO", &variant, &own.loss, &own.width, &own.block, given, given + 1, given + 2,
+                          given + 3, given + 4, given + 5, given + 6))
         return NULL;
-    Py_buffer *X = views, *y = views + 1, *theta = views + 2, *counts = views + 3, *out = views + 4,
-              *squares = views + 5, *scores = views + 6;
-    double *part = NULL;
-    if (take(given[0], X, 0, -1) < 0 || chosen(variant, X, &own) < 0) goto end;
-    Py_ssize_t n = own.n, d = own.d, members = X->len / 8 / n / d;
-    if (take(given[1], y, 0, members * n) < 0 || take(given[2], theta, 0, members * d) < 0) goto end;
-    if (given[3] != Py_None && take(given[3], counts, 0, members) < 0) goto end;
-    if (take(given[4], out, PyBUF_WRITABLE, members * d) < 0) goto end;
-    if (take(given[5], squares, PyBUF_WRITABLE, members) < 0) goto end;
-    if (given[6] != Py_None && take(given[6], scores, PyBUF_WRITABLE, members * n) < 0) goto end;
-    if (own.loss < 0 || own.loss >= LOSSES || own.block < 1) {
-        PyErr_SetString(PyExc_ValueError, "no such loss or block");
+    double *part = NULL, *at[ARRAYS];
+    if (take(given[ROWS_OF], views, 0, -1) < 0) goto end;
+    Py_ssize_t n = views->ndim < 2 ? 0 : views->shape[views->ndim - 2], d = n ? views->shape[views->ndim - 1] : 0;
+    Py_ssize_t members = n && d ? views->len / 8 / n / d : 0;
+    const Py_ssize_t sizes[ARRAYS] = {-1, members * d, members * n, members, members * d, members, members * n};
+    for (int k = THETA; k < ARRAYS; k++)
+        if (given[k] != Py_None && take(given[k], views + k, k < OUT ? 0 : PyBUF_WRITABLE, sizes[k]) < 0) goto end;
+    for (int k = 0; k < ARRAYS; k++) at[k] = views[k].buf;
+    if (!members || !at[THETA] || !(at[LABELS] ? at[OUT] && at[SQUARES] : at[FOUND] != NULL) || variant < 0 ||
+        variant >= usable() || own.loss < 0 || own.loss >= LOSSES || own.block < 1) {
+        PyErr_SetString(PyExc_ValueError, "no records, no such variant, loss or block, or an array is missing");
         goto end;
     }
     if (!(part = malloc((size_t)d * sizeof *part))) {
         PyErr_NoMemory();
         goto end;
     }
+    own.d = d;
     Py_BEGIN_ALLOW_THREADS
     for (Py_ssize_t b = 0; b < members; b++) {
-        double asked = counts->buf ? ((const double *)counts->buf)[b] : (double)n;
-        own.X = (const double *)X->buf + b * n * d;
-        own.y = (const double *)y->buf + b * n;
-        ((double *)squares->buf)[b] = variants[variant].gradient(
-            &own, (const double *)theta->buf + b * d, asked >= 0 && asked < (double)n ? (Py_ssize_t)asked : n,
-            (double *)out->buf + b * d, part, scores->buf ? (double *)scores->buf + b * n : NULL);
+        double count = at[COUNTS] ? at[COUNTS][b] : (double)n, squares;
+        own.X = at[ROWS_OF] + b * n * d;
+        own.y = at[LABELS] ? at[LABELS] + b * n : NULL;
+        squares = variants[variant](&own, at[THETA] + b * d, count >= 0 && count < (double)n ? (Py_ssize_t)count : n,
+                                    at[OUT] ? at[OUT] + b * d : part, part, at[FOUND] ? at[FOUND] + b * n : NULL);
+        if (at[SQUARES]) at[SQUARES][b] = squares;
     }
     Py_END_ALLOW_THREADS
     result = Py_NewRef(Py_None);
 end:
     free(part);
-    for (int k = 0; k < 7; k++) PyBuffer_Release(views + k);
+    for (int k = 0; k < ARRAYS; k++) PyBuffer_Release(views + k);
     return result;
 }
 
-/* scores(variant, X, theta, out): x_k . theta of the rows of X (n, d), to the bit as gradient has them. */
-static PyObject *scores(PyObject *self, PyObject *args) {
-    PyObject *given[3], *result = NULL;
-    Py_buffer views[3];
-    Records own;
-    int variant;
-    memset(views, 0, sizeof views);
-    if (!PyArg_ParseTuple(args, "iOOO", &variant, given, given + 1, given + 2)) return NULL;
-    if (take(given[0], views, 0, -1) < 0 || chosen(variant, views, &own) < 0) goto end;
-    if (take(given[1], views + 1, 0, own.d) < 0) goto end;
-    if (take(given[2], views + 2, PyBUF_WRITABLE, views[0].len / 8 / own.d) < 0) goto end;
-    own.n = views[0].len / 8 / own.d;
-    Py_BEGIN_ALLOW_THREADS
-    variants[variant].scores(&own, views[1].buf, views[2].buf);
-    Py_END_ALLOW_THREADS
-    result = Py_NewRef(Py_None);
-end:
-    for (int k = 0; k < 3; k++) PyBuffer_Release(views + k);
-    return result;
+static int execute(PyObject *module) {
+    if (PyModule_AddStringConstant(module, "NAME", "c1") < 0) return -1; /* another one with every change of bits */
+    return PyModule_AddIntConstant(module, "VARIANTS", usable());
 }
 
-static int execute(PyObject *module) { return PyModule_AddIntConstant(module, "VARIANTS", usable()); }
-
-static PyMethodDef methods[] = {
-    {"gradient", gradient, METH_VARARGS, NULL}, {"scores", scores, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
+static PyMethodDef methods[] = {{"run", run, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, execute}, {0, NULL}};
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_kernel", NULL, 0, methods, slots, NULL, NULL, NULL};
 
@@ -254,13 +219,9 @@ TARGET INLINE void NAME(slopes)(int loss, double h, const double *u, const doubl
     }
 }
 
-/* Pointers to ROWS rows from the first on; beyond the last of n it stands in. */
-INLINE void NAME(rows)(const Records *own, Py_ssize_t first, Py_ssize_t n, const double **x) {
-    for (int k = 0; k < ROWS; k++) x[k] = own->X + (first + k < n ? first + k : n - 1) * own->d;
-}
-
-TARGET static double NAME(gradient)(const Records *own, const double *t, Py_ssize_t n, double *out, double *part,
-                                    double *scores) {
+/* Sums and scores of n rows; beyond the last of a block it stands in, and weighs nothing. */
+TARGET static double NAME(pass)(const Records *own, const double *t, Py_ssize_t n, double *out, double *part,
+                                double *scores) {
     Py_ssize_t d = own->d;
     double lanes[ROWS] = {0};
     memset(out, 0, (size_t)d * sizeof *out);
@@ -269,35 +230,23 @@ TARGET static double NAME(gradient)(const Records *own, const double *t, Py_ssiz
         double *into = start ? part : out;
         if (start) memset(part, 0, (size_t)d * sizeof *part);
         for (Py_ssize_t i = start; i < stop; i += ROWS) {
-            const double *x[ROWS], *label = own->y + i;
+            const double *x[ROWS], *label = own->y ? own->y + i : NULL;
             double tail[ROWS] = {0}, found[ROWS] = {0}, w[ROWS], *u = scores ? scores + i : found;
             Py_ssize_t count = stop - i < ROWS ? stop - i : ROWS;
-            if (count < ROWS) {
-                for (Py_ssize_t k = 0; k < count; k++) tail[k] = label[k];
-                label = tail, u = found;
-            }
-            NAME(rows)(own, i, stop, x);
-            for (Py_ssize_t k = 0; k < count; k += FOUR) NAME(four_scores)(x + k, t, d, u + k, 2);
+            if (count < ROWS) u = found;
+            for (Py_ssize_t k = 0; k < ROWS; k++) x[k] = own->X + (i + k < stop ? i + k : stop - 1) * d;
+            for (Py_ssize_t k = 0; k < count; k += FOUR) NAME(four_scores)(x + k, t, d, u + k, own->y ? 2 : FOUR);
+            for (Py_ssize_t k = 0; scores && u == found && k < count; k++) scores[i + k] = u[k];
+            if (!own->y) continue;
+            if (count < ROWS) label = memcpy(tail, label, (size_t)count * sizeof *tail);
             NAME(slopes)(own->loss, own->width, u, label, w);
             for (Py_ssize_t k = count; k < ROWS; k++) w[k] = 0.0;
-            for (Py_ssize_t k = 0; scores && u == found && k < count; k++) scores[i + k] = u[k];
             for (int k = 0; k < ROWS; k++) lanes[k] += w[k] * w[k];
             for (Py_ssize_t k = 0; k < count; k += FOUR) NAME(add_four)(x + k, w + k, d, into);
         }
         for (Py_ssize_t j = 0; start && j < d; j++) out[j] += part[j];
     }
     return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
-}
-
-TARGET static void NAME(scores)(const Records *own, const double *t, double *out) {
-    for (Py_ssize_t i = 0; i < own->n; i += FOUR) {
-        const double *x[ROWS];
-        double u[FOUR];
-        Py_ssize_t count = own->n - i < FOUR ? own->n - i : FOUR;
-        NAME(rows)(own, i, own->n, x);
-        NAME(four_scores)(x, t, own->d, u, FOUR);
-        memcpy(out + i, u, (size_t)count * sizeof *u);
-    }
 }
 
 #undef WIDTH

@@ -20,8 +20,8 @@ with suppress(ImportError):  # no compiler was there when the package was instal
     _compiled = import_module("admmnet.solvers._kernel")
 
 Kernel = Literal["c", "numpy"]
-NAMES = {"c": "c1", "numpy": "numpy"}
-"""Names in summaries and checkpoints: another one with every change of the kernel's bits."""
+NAMES = {"c": getattr(_compiled, "NAME", "c"), "numpy": "numpy"}
+"""Names in summaries."""
 _LOSSES: dict[type, int] = {Logistic: 0, SmoothedHinge: 1, Huber: 2, Squared: 3}
 """Losses that are compiled, exact types alone, by their numbers there."""
 
@@ -67,12 +67,12 @@ class Compiled(NamedTuple):
         """
         theta = np.ascontiguousarray(theta)
         total, squares = np.empty_like(theta), np.empty(theta.size // X.shape[-1])
-        own = self.variant, X, y, theta, counts, self.loss, self.width, rows
-        _compiled.gradient(*own, total, squares, scores)
+        _compiled.run(self.variant, self.loss, self.width, rows, X, theta, y, counts, total, squares, scores)
         return total, squares
 
     def scores(self, X: Matrix, theta: Vector) -> Vector:
         """Scores of rows X (n, d), to the bit as in ``sums``, shape (n,)."""
         found = np.empty(len(X))
-        _compiled.scores(self.variant, X, np.ascontiguousarray(theta), found)
+        own = X, np.ascontiguousarray(theta), None, None, None, None, found
+        _compiled.run(self.variant, self.loss, self.width, len(X), *own)
         return found

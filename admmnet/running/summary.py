@@ -119,7 +119,7 @@ def summarise(
         "references": references(data, pooled),
         "train_loss": finite(float(observer.network.train_loss)) if simulation else None,
         "far_from_others": {str(i): value for i, value in apart.items()},
-        "per_agent": [(entries | unsaid)[i] for i in sorted(graph)],
+        "per_agent": list(map((entries | unsaid).__getitem__, sorted(graph))),
         "gate": _gate(entries.values()),
         "bytes_sent": int(observer.network.bytes_sent),
         "frames": {name: sum(word.frames.get(name, 0) for word in words) for name in mine.frames},

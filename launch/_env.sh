@@ -1,5 +1,5 @@
-# Sourced by the other scripts: makes .venv beside pyproject.toml once, and again when pyproject.toml or the
-# constraints on versions change.
+# Sourced by the other scripts: makes .venv beside pyproject.toml once, and again when pyproject.toml, the
+# constraints on versions or what is compiled change.
 # Sets $root and $venv. Needs Python 3.11 or newer with venv; PYTHON=/path/to/python chooses another one.
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 venv=$root/.venv
@@ -19,6 +19,7 @@ make_environment() {  # make_environment EXTRAS
         return 2
     fi
     stamp="$extras $(cat "$root/pyproject.toml" "$root/launch/constraints.txt" "$root/launch/_env.sh" | cksum)"
+    [ ! -f "$root/admmnet/solvers/_kernel.c" ] || stamp+=" $(cksum < "$root/admmnet/solvers/_kernel.c")"
     if [ ! -f "$venv/stamp-$extras" ] || [ "$(cat "$venv/stamp-$extras")" != "$stamp" ]; then
         [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
         echo "installing admmnet[$extras] into .venv ..." >&2

@@ -75,6 +75,7 @@ class Settings(TypedDict, total=False):
     out: str | PathLike[str] | None
     checkpoint_every: int | None
     measure_every: int | Literal["auto"]
+    kernel: str
     show: str
     resume: str | PathLike[str] | None
     eta: float | Literal["auto"]

@@ -76,6 +76,13 @@ class RunSettings:
         metavar="K",
         resume=True,
     )
+    kernel: str = setting(
+        "auto",
+        "run",
+        "gradients of local solves by the compiled kernel or numpy, whose last bits differ; auto: c where built",
+        choices=("auto", "c", "numpy"),
+        hosts=True,
+    )
     show: str = setting(
         "rounds",
         "run",
@@ -102,6 +109,12 @@ class RunSettings:
                 raise RequestError(f"private and {other} exclude each other: give one of them")
         if self.resume == AUTO and self.out is None:
             raise RequestError("resume = 'auto' goes with out: name the run's folder, there or not, with --out DIR")
+
+    @property
+    def keeps(self) -> set[str]:
+        """Settings that a run has when it goes on as when it began: of an unseeded one, the kernel is none of them."""
+        known = settings_in(type(self)).items()
+        return {name for name, own in known if not own.about.resume and (self.seeded or name != "kernel")}
 
     @property
     def seeded(self) -> bool:

@@ -173,7 +173,7 @@ def to_toml(config: RunConfig) -> str:
 
 def settings_digest(config: RunConfig) -> str:
     """sha256 of the settings that a resumed run must keep."""
-    fixed: dict[str, Any] = {name: own.default for name, own in settings_in(type(config)).items() if own.about.resume}
+    fixed = {name: own.default for name, own in settings_in(type(config)).items() if name not in config.keeps}
     return hashlib.sha256(to_toml(config.changed(**fixed)).encode()).hexdigest()
 
 

@@ -23,6 +23,7 @@ from admmnet.holder.problem import Problem
 from admmnet.holder.rows import Features, is_sparse, row_slack, squared_norms, unit_rows
 from admmnet.solvers.accurate import MANY, WIDE
 from admmnet.solvers.certificate import AnySolver
+from admmnet.solvers.kernel import chosen
 from admmnet.solvers.losses import Loss
 from admmnet.types import Matrix, Vector
 
@@ -85,12 +86,16 @@ class Holder:
         d.
     encoding : str
         Digest of the public maps that made the rows here, "" for none.
+    kernel : str
+        What computes gradients in local solves: ``auto``, ``c`` or ``numpy``; to be set before the first of them.
 
     Raises
     ------
     RequestError
         For whatever the theorems do not cover; the message holds no value of a record.
     """
+
+    kernel = "auto"
 
     def __init__(
         self,
@@ -215,18 +220,19 @@ class Holder:
     def _make_solvers(self, loss: Loss) -> Sequence[AnySolver]:
         from admmnet.solvers.wide import WideSolver
 
+        kernel = chosen(self.kernel)
         if self.width >= WIDE:  # public numbers decide, never how many entries are 0
-            return [WideSolver(X, y, loss) for X, y in self._shards]
+            return [WideSolver(X, y, loss, kernel) for X, y in self._shards]
         dense = [(X.toarray() if is_sparse(X) else X, y) for X, y in self._shards]
         if len(self) == 1 and self.width >= max(MANY, 2 * self.counts[0]):
-            return [WideSolver(*dense[0], loss)]
+            return [WideSolver(*dense[0], loss, kernel)]
         if len(self) == 1:
             from admmnet.solvers.newton import LocalSolver
 
-            return [LocalSolver(*dense[0], loss)]
+            return [LocalSolver(*dense[0], loss, kernel)]
         from admmnet.solvers.blocks.solve import BlockSolver  # small runs do without it
 
-        members = BlockSolver(dense, loss).members
+        members = BlockSolver(dense, loss, kernel).members
         del dense
         self._shards = [(member.X, member.y) for member in members]  # the block's copy is the only one
         _give_back()

@@ -352,7 +352,7 @@ class Summary(FileForm, frozen=True, kw_only=True):
     notes: list[str]
     """to know before quoting figures"""
     versions: dict[str, str]
-    """of admmnet, Python and libraries"""
+    """of admmnet, Python and libraries; `kernel` is `c1` or `numpy`"""
 
 
 def absent(summary: Any) -> set[int]:

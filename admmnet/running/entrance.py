@@ -41,6 +41,7 @@ from admmnet.running.readout import check_answer
 from admmnet.running.rehearsal import rehearse
 from admmnet.running.room import require_room
 from admmnet.running.takeover import Source, check_charged, check_columns, source_of
+from admmnet.solvers.kernel import chosen
 from admmnet.transport import World
 from admmnet.transport.collective import end_all_on_error, install_exception_hook, pairs_of, run_on_all, told_by_all
 from admmnet.transport.layout import Layout, layout
@@ -167,12 +168,18 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
 
     def facts(read: tuple[Any, ...]) -> dict[str, Any]:
         deltas = deltas_in(config.account, read[4]) if config.delta == "auto" and config.budgeted else {}
-        return {"machine": platform.node(), "deltas": pairs_of(deltas)} | told_of(read[4], read[3])
+        own = {"machine": platform.node(), "kernel": chosen(config.kernel), "deltas": pairs_of(deltas)}
+        return own | told_of(read[4], read[3])
 
     read, told = told_by_all(world, loaded, facts, quoting=quoting)
     config, graph, places, data, holders, request, source = read
     owners, machines = places.owners, [str(one.get("machine")) for one in told if one is not None]
     mine, faults = owners[world.rank], config.sections.faults
+    if config.seeded:  # the same bits on all processes, whatever is built where
+        compiled = all(one.get("kernel") == "c" for one in told if one is not None)
+        config = config.changed(kernel="c" if compiled else "numpy")
+    for holder, _ in holders.values():
+        holder.kernel = config.kernel
     counts = counts_of(world, owners, told, holders)
     data = replace(data, counts=counts, shards={} if given else data.shards)
     width = width_of(world, owners, told, holders, data)

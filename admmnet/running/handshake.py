@@ -82,7 +82,7 @@ def resuming(config: RunConfig) -> RunConfig:
         return replace(config, resume=None, checkpoint_every=config.checkpoint_every or 1)
     saved = saved_config(folder)
     known = settings_in(type(config))
-    kept = [name for name, own in known.items() if own.about.saved and not own.about.resume]
+    kept = [name for name in saved.keeps if name not in known or known[name].about.saved]
     if type(config) is type(saved) and all(getattr(config, name) == getattr(saved, name) for name in kept):
         return replace(config, out=str(folder), resume=str(folder))  # from `resumed_config`
     plain = RunConfig()

@@ -21,6 +21,7 @@ from admmnet.running.loading import Loader
 from admmnet.running.plan import Prepared
 from admmnet.running.sharing import KEPT
 from admmnet.solvers.accurate import WIDE
+from admmnet.solvers.kernel import Kernel, chosen
 from admmnet.solvers.losses import Loss
 from admmnet.solvers.newton import LocalSolver
 from admmnet.solvers.wide import WideSolver
@@ -79,13 +80,15 @@ def _pooled(plan: Prepared, transport: Transport, loader: Loader | None, found: 
             return None
         X, y = np.vstack([X for X, _ in parts]), np.concatenate([y for _, y in parts])
         weight = regularisation_of(settings) if settings.baseline else PLAIN_REGULARISATION / len(agents)
-        theta = optimum(X, y, plan.method.loss, weight, data.task, data.classes)
+        theta = optimum(X, y, plan.method.loss, weight, data.task, data.classes, chosen(plan.run.kernel))
     except (AdmmnetError, OSError):  # the run itself has its figures
         return None
     return None if theta is None else float(test_errors(data, theta[None])[0])
 
 
-def optimum(X: Any, y: Vector, loss: Loss, weight: float, task: Task, classes: int) -> Vector | None:
+def optimum(
+    X: Any, y: Vector, loss: Loss, weight: float, task: Task, classes: int, kernel: Kernel = "numpy"
+) -> Vector | None:
     """Minimise the mean loss plus weight ||theta||^2 / 2 without privacy; None of a loss without curvature.
 
     Least squares and softmax have a model of (K, d) numbers where there are K >= 3 ``classes``, flattened. Of wide rows
@@ -104,8 +107,8 @@ def optimum(X: Any, y: Vector, loss: Loss, weight: float, task: Task, classes: i
         return None
     nothing = np.zeros(X.shape[1])
     if wide:
-        return WideSolver(X, y, loss).solve(nothing, weight, TOLERANCE).theta
-    solver, part = LocalSolver(X, y, loss), LocalSolver(np.ascontiguousarray(X[::PART]), y[::PART], loss)
+        return WideSolver(X, y, loss, kernel).solve(nothing, weight, TOLERANCE).theta
+    solver, part = (LocalSolver(X[::step], y[::step], loss, kernel) for step in (1, PART))
     part.solve(nothing, weight, NEAR)  # its point and Hessian are near those of all records
     solver.state.theta, solver.state.inverse, solver.state.m = part.state.theta, part.state.inverse, weight
     return solver.solve(nothing, weight, TOLERANCE).theta

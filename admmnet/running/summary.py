@@ -30,6 +30,7 @@ from admmnet.running.node import Node
 from admmnet.running.observer import Observer
 from admmnet.running.plan import Prepared
 from admmnet.running.references import references
+from admmnet.solvers.kernel import NAMES, chosen
 from admmnet.transport import Transport
 from admmnet.types import Vector
 from admmnet.version import __version__
@@ -119,7 +120,7 @@ def summarise(
         "references": references(data, pooled),
         "train_loss": finite(float(observer.network.train_loss)) if simulation else None,
         "far_from_others": {str(i): value for i, value in apart.items()},
-        "per_agent": [(entries | unsaid)[i] for i in sorted(graph)],
+        "per_agent": list(map((entries | unsaid).__getitem__, sorted(graph))),
         "gate": _gate(entries.values()),
         "bytes_sent": int(observer.network.bytes_sent),
         "frames": {name: sum(word.frames.get(name, 0) for word in words) for name in mine.frames},
@@ -141,7 +142,7 @@ def summarise(
             *_far_notes(apart),
             *group_notes(privacy),
         ),
-        "versions": versions_of(),
+        "versions": versions_of(plan.run.kernel),
     }
     summary = msgspec.convert(found, Summary)
     if world.size > 1 or plan.run.show != "end":
@@ -196,9 +197,10 @@ def _test_error(data: Records, observer: Observer, silent: Sequence[int], consen
     )
 
 
-def versions_of() -> dict[str, str]:
+def versions_of(kernel: str) -> dict[str, str]:
     """Versions of what the run has used."""
     found = {"admmnet": __version__, "python": platform.python_version(), "numpy": np.__version__}
+    found["kernel"] = NAMES[chosen(kernel)]
     if used := [name for module, name in USED.items() if module in sys.modules]:
         from importlib.metadata import version  # imports what reads mail
 

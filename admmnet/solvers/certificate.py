@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
 from admmnet.solvers.accurate import block_size, is_sparse
+from admmnet.solvers.kernel import Compiled, Kernel
 from admmnet.solvers.losses import Loss, one_score
 from admmnet.types import Matrix, Vector
 
@@ -42,14 +43,17 @@ class AnySolver:
         Records, and the loss.
     row_norm : float
         Largest norm of a row.
+    kernel : str
+        What computes scores and gradients of dense rows, ``c`` or ``numpy``.
     """
 
     block: Any = None
     """The ``BlockSolver`` that it belongs to, in which its number is ``index``."""
     index = 0
 
-    def __init__(self, X: Matrix, y: Vector, loss: Loss, row_norm: float) -> None:
-        self.X, self.y, self.loss, self.row_norm = X, y, loss, row_norm
+    def __init__(self, X: Matrix, y: Vector, loss: Loss, row_norm: float, kernel: Kernel = "numpy") -> None:
+        self.X, self.y, self.loss, self.row_norm, self.kernel = X, y, loss, row_norm, kernel
+        self.compiled = Compiled.of(kernel, loss, X, y)
 
     @property
     def states(self) -> dict[str, Any]:
@@ -75,11 +79,14 @@ class AnySolver:
 
     def scores_at(self, *points: Vector) -> list[Vector]:
         """Scores of the records at each point, as ``scores``."""
-        return scores(self.X, *points)
+        return scores(self.X, *points, compiled=self.compiled)
 
     def data_gradient(self, theta: Vector) -> Vector:
         """Gradient of the mean loss at theta, shape (d,)."""
-        return gradient(self.X, self.y, theta, self.loss)[0]
+        return self._gradient(theta)[0]
+
+    def _gradient(self, theta: Vector, scores: Vector | None = None) -> tuple[Vector, float]:
+        return gradient(self.X, self.y, theta, self.loss, scores, self.compiled)
 
 
 def largest_row(X: Matrix, loss: Loss) -> float:
@@ -108,10 +115,12 @@ def rows_at_once(X: Matrix) -> int:
     return int(X.shape[0]) if is_sparse(X) else block_rows(*X.shape)
 
 
-def scores(X: Matrix, *points: Vector) -> list[Vector]:
+def scores(X: Matrix, *points: Vector, compiled: Compiled | None = None) -> list[Vector]:
     """Scores x_k . theta at each point, to the bit as `gradient` computes them, shapes (n,); in one pass."""
     if is_sparse(X):
         return [np.asarray(X @ theta) for theta in points]
+    if compiled is not None:
+        return [compiled.scores(X, theta) for theta in points]
     found, rows = [np.empty(len(X)) for _ in points], block_rows(*X.shape)
     for start in range(0, len(X), rows):
         for theta, own in zip(points, found, strict=True):
@@ -119,10 +128,12 @@ def scores(X: Matrix, *points: Vector) -> list[Vector]:
     return found
 
 
-def gradient(X: Matrix, y: Vector, theta: Vector, loss: Loss, scores: Vector | None = None) -> tuple[Vector, float]:
+def gradient(
+    X: Matrix, y: Vector, theta: Vector, loss: Loss, scores: Vector | None = None, compiled: Compiled | None = None
+) -> tuple[Vector, float]:
     """Gradient of the mean loss, (1/n) sum_k w_k x_k with w_k = phi'(x_k . theta, y_k).
 
-    The scores are left in ``scores``, shape (n,), where it is given.
+    The scores are left in ``scores``, shape (n,), where it is given; ``compiled`` is the loss's.
 
     Returns
     -------
@@ -137,8 +148,12 @@ def gradient(X: Matrix, y: Vector, theta: Vector, loss: Loss, scores: Vector | N
             scores[:] = u
         weights = loss.derivative(u, y)
         return np.asarray(X.T @ weights) / len(y), math.sqrt(float(weights @ weights) / len(y))
-    total, squares = np.zeros(X.shape[1]), 0.0
     rows = block_rows(*X.shape)
+    if compiled is not None:
+        total, (squares,) = compiled.sums(X, y, theta, rows, scores=scores)
+        total /= len(y)
+        return total, math.sqrt(squares / len(y))
+    total, squares = np.zeros(X.shape[1]), 0.0
     for start in range(0, len(y), rows):
         block = X[start : start + rows]
         u = np.matmul(block, theta, out=None if scores is None else scores[start : start + rows])
@@ -176,15 +191,21 @@ def bends(u: Vector, y: Vector, loss: Loss, spread: float) -> Vector:
     return np.asarray(np.maximum(rise, 0.0) / (2.0 * spread))
 
 
-def met_curvature(X: Matrix, y: Vector, theta: Vector, loss: Loss, R: float, size: float) -> float:
-    """Bound that may stand for c in `rounding_margin` at this theta, often far below sup phi'': (V1)."""
+def met_curvature(
+    X: Matrix, y: Vector, theta: Vector, loss: Loss, R: float, size: float, compiled: Compiled | None = None
+) -> float:
+    """Bound that may stand for c in `rounding_margin` at this theta, often far below sup phi'': (V1).
+
+    It starts from the very scores of `gradient`.
+    """
     n, d = X.shape
     e = 1.01 * (d + 1) * _UNIT * R * size
     if e == 0.0:
         return 0.0
     total, rows = 0.0, rows_at_once(X)
     for start in range(0, n, rows):
-        u, labels = X[start : start + rows] @ theta, y[start : start + rows]
+        block, labels = X[start : start + rows], y[start : start + rows]
+        u = block @ theta if compiled is None else compiled.scores(block, theta)
         low, w, high = (loss.derivative(u + shift, labels) for shift in (-e, 0.0, e))
         reach = np.maximum(high - w, w - low)
         largest = np.maximum(np.maximum(np.abs(low), np.abs(high)), np.abs(w))

@@ -14,14 +14,13 @@ from admmnet.solvers.certificate import (
     AnySolver,
     Solution,
     block_rows,
-    gradient,
     hessian,
     largest_row,
     met_curvature,
     rounding_margin,
     rows_at_once,
-    scores,
 )
+from admmnet.solvers.kernel import Kernel
 from admmnet.solvers.losses import Loss
 from admmnet.solvers.radius import LARGEST_ROW, LossFacts, certain
 from admmnet.types import Matrix, Vector
@@ -72,11 +71,13 @@ class LocalSolver(AnySolver):
         Labels.
     loss : Loss
         A loss with a finite curvature bound; another one is refused.
+    kernel : str
+        As of `AnySolver`.
     """
 
-    def __init__(self, X: Matrix, y: Vector, loss: Loss) -> None:
+    def __init__(self, X: Matrix, y: Vector, loss: Loss, kernel: Kernel = "numpy") -> None:
         X, y = (np.ascontiguousarray(part, dtype=np.float64) for part in (X, y))
-        super().__init__(X, y, loss, largest_row(X, loss))
+        super().__init__(X, y, loss, largest_row(X, loss), kernel)
         d = X.shape[1]
         self._cost = 1.0 + d / 20.0  # of a Hessian in passes, measured at d = 6 and 104
         self.state = SolverState(np.zeros(d), np.eye(d), patience=self._cost)
@@ -90,13 +91,13 @@ class LocalSolver(AnySolver):
 
     def fresh(self) -> LocalSolver:
         """Return another solver of the same records that has learnt nothing."""
-        return type(self)(self.X, self.y, self.loss)
+        return type(self)(self.X, self.y, self.loss, self.kernel)
 
     def scores_at(self, *points: Vector) -> list[Vector]:
         """Scores of the records at each point; at the last solve's answer they are kept."""
         known = [self._at is not None and np.array_equal(theta, self._at) for theta in points]
         asked = [theta for theta, own in zip(points, known, strict=True) if not own]
-        others = iter(scores(self.X, *asked) if asked else ())
+        others = iter(super().scores_at(*asked) if asked else ())
         return [self._scores if own else next(others) for own in known]
 
     @np.errstate(all="ignore")  # a norm that is not finite is an error below
@@ -142,7 +143,7 @@ class LocalSolver(AnySolver):
         """Solve where `_quickly` gave up, slowly; what it counts are runs over all records."""
 
         def certify(theta: Vector) -> Solution | None:
-            data, rms = gradient(self.X, self.y, theta, self.loss)
+            data, rms = self._gradient(theta)
             norm = norm_of(data + m * theta + g)
             margin = self._margin(theta, rms, m, norm_of(g), norm, self.loss.curvature_bound())
             return Solution(theta, norm + margin, 0, 0) if norm + margin <= beta else None
@@ -171,7 +172,8 @@ class LocalSolver(AnySolver):
 
         found = margin(c)
         if norm <= max(beta, found) and norm + found > beta > 0.0:
-            found = margin(min(c, met_curvature(self.X, self.y, theta, self.loss, self.row_norm, size)))
+            own = self.X, self.y, theta, self.loss, self.row_norm, size, self.compiled
+            found = margin(min(c, met_curvature(*own)))
         return found
 
     def _quickly(self, g: Vector, m: float, beta: float) -> Solution | tuple[float, float, int]:
@@ -202,7 +204,7 @@ class LocalSolver(AnySolver):
             if moved is None:
                 break
             trial = theta + step
-            trial_data, trial_rms = gradient(self.X, self.y, trial, self.loss, self._spare)
+            trial_data, trial_rms = self._gradient(trial, self._spare)
             trial_r = trial_data + m * trial + g
             trial_norm = norm_of(trial_r)
             passes, state.waste = passes + 1, state.waste + (passes > 0)
@@ -223,7 +225,7 @@ class LocalSolver(AnySolver):
         passes = int(state.data is None)
         if passes:
             self._at = None
-            state.data, state.rms = gradient(self.X, self.y, state.theta, self.loss, self._scores)
+            state.data, state.rms = self._gradient(state.theta, self._scores)
             self._at = state.theta
         return state.theta, state.data, state.rms, passes
 

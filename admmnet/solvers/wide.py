@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from admmnet.solvers.accurate import norm_of
-from admmnet.solvers.certificate import AnySolver, Solution, bends, gradient, largest_row
+from admmnet.solvers.certificate import AnySolver, Solution, bends, largest_row
+from admmnet.solvers.kernel import Kernel
 from admmnet.solvers.losses import Loss
 from admmnet.solvers.newton import CONTRACTION, LocalSolver
 from admmnet.types import Matrix, Vector
@@ -37,8 +38,8 @@ class WideSolver(LocalSolver):
 
     state: WideState  # type: ignore[assignment]  # it learns no inverse
 
-    def __init__(self, X: Matrix, y: Vector, loss: Loss) -> None:
-        AnySolver.__init__(self, X, y, loss, largest_row(X, loss))
+    def __init__(self, X: Matrix, y: Vector, loss: Loss, kernel: Kernel = "numpy") -> None:
+        AnySolver.__init__(self, X, y, loss, largest_row(X, loss), kernel)
         self.state = WideState(np.zeros(X.shape[1]))
         self._at: Vector | None = None  # the point whose scores are kept
         self._scores, self._spare = np.empty(len(y)), np.empty(len(y))
@@ -70,7 +71,7 @@ class WideSolver(LocalSolver):
                     if moved is None:
                         return norm, margin, passes
                 trial = theta + step
-                trial_data, trial_rms = gradient(self.X, self.y, trial, self.loss, self._spare)
+                trial_data, trial_rms = self._gradient(trial, self._spare)
                 trial_r = trial_data + m * trial + g
                 passes += 1
                 if norm_of(trial_r) <= CONTRACTION * least:

@@ -21,7 +21,7 @@ from admmnet.auditing.bounds import mu_of_scores
 from admmnet.cli import run_command_line
 from admmnet.holder import door
 from admmnet.privacy.conversion import gaussian_epsilon
-from admmnet.solvers import newton
+from admmnet.solvers import certificate
 from admmnet.solvers.certificate import gradient
 from admmnet.solvers.losses import LOSSES, Logistic
 from admmnet.solvers.tabled import TableLoss
@@ -225,7 +225,7 @@ def test_warnings_of_a_measurement_are_shown_in_simulations_alone(
         np.exp(X[:1] + 1e4)
         return gradient(X, *given)
 
-    monkeypatch.setattr(newton, "gradient", warning)
+    monkeypatch.setattr(certificate, "gradient", warning)
     settings = private(tmp_path, rounds=1)
     if mode == "simulation":
         settings |= {"private": False, "no_account": False, "seed": 0}

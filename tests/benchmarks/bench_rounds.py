@@ -33,6 +33,7 @@ from threadpoolctl import threadpool_limits
 
 from admmnet.data import DataSettings, load
 from admmnet.solvers.certificate import Solution, gradient
+from admmnet.solvers.kernel import Compiled, chosen
 from admmnet.solvers.losses import Logistic
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Matrix, Vector
@@ -61,7 +62,7 @@ def gaussian_records(rows: int = ROWS, dimension: int = DIMENSION) -> Records:
 
 
 def ours(records: Records, beta: float) -> Solve:
-    solvers = [LocalSolver(X, y, LOSS) for X, y in records]
+    solvers = [LocalSolver(X, y, LOSS, chosen("auto")) for X, y in records]
 
     def solve(g: Matrix, m: Vector) -> list[Solution]:
         found = [solver.solve(g[i], float(m[i]), beta) for i, solver in enumerate(solvers)]
@@ -176,16 +177,22 @@ def passes(repeats: int) -> None:
 
         return once
 
-    solvers = [LocalSolver(X, y, LOSS) for X, y in records]
+    solvers, compiled = [LocalSolver(X, y, LOSS, chosen("auto")) for X, y in records], Compiled.of(chosen("auto"), LOSS)
     for solver in solvers:
         solver.solve(np.zeros(DIMENSION), 1.0, 1e-6)
     known = {id(solver.X): solver for solver in solvers}
+
+    def compiled_pass(own: Compiled) -> Callable[[], float]:
+        return timed(lambda X, y: gradient(X, y, theta, LOSS, compiled=own), records)
+
+    variants = [] if compiled is None else [compiled._replace(variant=k) for k in range(compiled.variant + 1)]
     runs = {
         "read once": timed(lambda X, y: X.max(), records),
-        "gradient": timed(lambda X, y: gradient(X, y, theta, LOSS), records),
+        "gradient, numpy": timed(lambda X, y: gradient(X, y, theta, LOSS), records),
         "losses, anywhere": timed(lambda X, y: known[id(X)].mean_losses(theta), records),
         "losses, at the answer": timed(lambda X, y: known[id(X)].mean_losses(known[id(X)].state.theta), records),
     }
+    runs |= {f"gradient, compiled, variant {own.variant}": compiled_pass(own) for own in variants}
     found = least(runs, repeats * 5)
     print(row("pass", "ms", "over reading"), row("---", "---", "---"), sep="\n")
     for name, seconds in found.items():

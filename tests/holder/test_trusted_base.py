@@ -14,6 +14,7 @@ PAGE = (ROOT / "docs" / "proofs.md").read_text(encoding="utf-8")
 def test_lines_of_code_are_counted() -> None:
     text = '"""Doc."""\n\nx = 1  # comment\n# alone\n\n\ndef f():\n    """Doc\n    two."""\n    return [1,\n    2]\n'
     assert code_lines(text) == 4
+    assert code_lines("/* C.\n\n   Two. */\n#if 1\nint x; /* beside */\n    /* alone */\n\n#endif\n") == 3
 
 
 @pytest.mark.parametrize("folder", counted())
@@ -25,4 +26,4 @@ def test_the_page_lists_every_file(folder: str) -> None:
 
 
 def test_it_can_be_read_in_a_day() -> None:
-    assert sum(sum(files.values()) for files in counted().values()) <= 8058
+    assert sum(sum(files.values()) for files in counted().values()) <= 8365

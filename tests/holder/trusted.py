@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import tokenize
 from pathlib import Path
 
@@ -21,7 +22,7 @@ FOLDERS = {
     "privacy/ledger": "account audit checks file form lines lock",
     "running": "attempts contract entrance loading loop node plan rounds together",
     "running/checkpoint": "state",
-    "solvers": "accurate ball_query batch certificate losses newton radius softmax tabled wide",
+    "solvers": "_kernel.c accurate ball_query batch certificate kernel losses newton radius softmax tabled wide",
     "solvers/blocks": "*",
 }
 """The files that are trusted, by folder of the package."""
@@ -29,7 +30,11 @@ _SPACE = {getattr(tokenize, name) for name in ("COMMENT", "NL", "NEWLINE", "INDE
 
 
 def code_lines(text: str) -> int:
-    """Lines without docstrings, comments and blank ones."""
+    """Lines without docstrings, comments and blank ones; of Python, or of C whose comments begin lines."""
+    if text.startswith("/*"):
+        return sum(
+            bool(line.strip()) for line in re.sub(r"^ */\*.*?\*/", "", text, flags=re.DOTALL | re.MULTILINE).split("\n")
+        )
     strings: set[int] = set()
     for node in ast.walk(ast.parse(text)):
         body = getattr(node, "body", None)
@@ -48,9 +53,9 @@ def counted() -> dict[str, dict[str, int]]:
     package = ROOT / "admmnet"
     found: dict[str, dict[str, int]] = {}
     for folder, names in FOLDERS.items():
-        files = sorted(path for name in names.split() for path in (package / folder).glob(f"{name}.py"))
+        files = sorted(path for name in names.split() for path in (package / folder).glob(name + ".py" * ("." not in name)))
         trusted = [path for path in files if path.relative_to(package).as_posix() not in FREE]
-        lines = {path.stem: code_lines(path.read_text()) for path in trusted}
+        lines = {path.name.removesuffix(".py"): code_lines(path.read_text()) for path in trusted}
         found[f"{folder}/"] = {name: count for name, count in lines.items() if count}
     return found
 

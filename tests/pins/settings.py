@@ -21,7 +21,7 @@ PLACES = (*FILES, "account")
 """Values that are a file or a folder of the test."""
 
 COMMON: dict[str, Any] = {"data": "census", "data_seed": 0, "loss": "logistic", "transport": "local", "seed": 7}
-COMMON |= {"epsilon": 5.0, "delta": 1e-4, "test_fraction": 0.98}  # leaves 977 records for training
+COMMON |= {"kernel": "numpy", "epsilon": 5.0, "delta": 1e-4, "test_fraction": 0.98}  # leaves 977 records for training
 NETWORK = COMMON | {"topology": "ring:4", "split": "iid", "rounds": 6, "answer": "last", "block": 1}
 
 
@@ -130,6 +130,12 @@ SETTINGS: dict[str, Setting] = {
     "gamma by hand": _network("r-admm", gamma=0.4),
     "rounds auto": _network("pp-admm", rounds="auto"),
     "projected": _network("pp-admm", project=20, normalise="public", no_intercept=True),
+    # the compiled kernel
+    "c1 admm": _network("admm", "published", kernel="c"),
+    "c1 smoothed-hinge": _network("pp-admm", loss="smoothed-hinge", kernel="c"),
+    "c1 huber": _network("ipp-admm", loss="huber", kernel="c"),
+    "c1 blocks pp-admm": _network("pp-admm", kernel="c", **MANY),
+    "c1 resumed": _resumed(_network("r-admm", kernel="c"), 3),
     # baselines
     "sdca": _baseline("sdca", "published", epochs=20),
     "sdca hinge": _baseline("sdca", "published", epochs=5, loss="hinge"),

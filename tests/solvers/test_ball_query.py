@@ -17,6 +17,8 @@ from admmnet.solvers.radius import MOST, LossFacts, _reachable, centre_radius, g
 from admmnet.types import Vector
 from tests.solvers.problems import problem as records
 
+pytestmark = pytest.mark.usefixtures("kernel")
+
 LOGISTIC = get_loss("logistic")
 TIGHT = 1e-7  # certified gap of most tests; SLSQP is closer still
 

@@ -20,6 +20,8 @@ from admmnet.solvers.newton import LocalSolver
 from tests.solvers.problems import LOSS, check, linear_term, problem
 from tests.solvers.test_block_solve import every_shape, fill, pull, rounds, shards, solved
 
+pytestmark = pytest.mark.usefixtures("kernel")
+
 
 @every_shape
 def test_scores_are_the_bits_of_a_lone_product(shape: tuple[list[int], int]) -> None:

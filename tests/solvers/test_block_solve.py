@@ -21,6 +21,8 @@ from admmnet.types import Matrix, Vector
 from tests.solvers.problems import EVERY, LOSS, check, every_loss, exact_norm, linear_term, problem
 from tests.solvers.test_newton import HARD
 
+pytestmark = pytest.mark.usefixtures("kernel")
+
 Shards = list[tuple[Matrix, Vector]]
 SHAPES: dict[str, tuple[list[int], int]] = {
     "ragged by one": ([30, 31, 30, 31, 31, 30], 105),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from admmnet.solvers import accurate
 from admmnet.solvers.certificate import gradient, hessian, met_curvature, rounding_margin
+from admmnet.solvers.kernel import Compiled
 from admmnet.solvers.losses import Huber, Loss
 from admmnet.types import Matrix, Vector
 
@@ -35,13 +38,14 @@ def test_gradient_and_hessian_match_differences(block: int, monkeypatch: pytest.
 @every_loss
 @pytest.mark.parametrize("size", [0.0, 1.0, 1e3])
 @pytest.mark.parametrize(("n", "d"), [(1, 1), (50, 200), (3000, 4), (2500, 60)])
-def test_rounding_margin_covers_the_error_and_is_small(n: int, d: int, size: float, loss: Loss) -> None:
+def test_rounding_margin_covers_the_error_and_is_small(n: int, d: int, size: float, loss: Loss, kernel: Any) -> None:
     X, y = problem(n, d)
+    compiled = Compiled.of(kernel, loss, X, y)
     theta, g, m = linear_term(d, size, seed=1), linear_term(d, 0.1), 0.01
-    data, rms = gradient(X, y, theta, loss)
+    data, rms = gradient(X, y, theta, loss, compiled=compiled)
     norm = float(np.linalg.norm(data + m * theta + g))
     row_norm, c = float(np.linalg.norm(X, axis=1).max()), loss.curvature_bound()
-    met = met_curvature(X, y, theta, loss, row_norm, size)
+    met = met_curvature(X, y, theta, loss, row_norm, size, compiled)
     error = abs(norm - exact_norm(X, y, theta, g, m, loss))
     for curvature in (c, min(c, met)):
         margin = rounding_margin(X.shape, row_norm, curvature, rms, size, m * size + 0.1, norm)
@@ -97,7 +101,7 @@ HOSTILE = (
 @pytest.mark.parametrize("kind", HOSTILE)
 @pytest.mark.parametrize("numbers", [60, 3_000, 100_000])  # of X at once: 2 or 100 rows, or all of them
 def test_rounding_margin_covers_hostile_records_in_any_order(
-    kind: str, numbers: int, loss: Loss, monkeypatch: pytest.MonkeyPatch
+    kind: str, numbers: int, loss: Loss, kernel: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(accurate, "_BLOCK", numbers)
     X, y, direction = hostile(kind, 700, 30)
@@ -108,9 +112,10 @@ def test_rounding_margin_covers_hostile_records_in_any_order(
         length, exact = float(np.linalg.norm(theta)), exact_norm(X, y, theta, g, m, loss)
         for order in orders:
             rows, labels = np.ascontiguousarray(X[order]), y[order].copy()
-            data, rms = gradient(rows, labels, theta, loss)
+            compiled = Compiled.of(kernel, loss, rows, labels)
+            data, rms = gradient(rows, labels, theta, loss, compiled=compiled)
             norm, R = float(np.linalg.norm(data + m * theta + g)), float(np.linalg.norm(rows, axis=1).max())
-            met = met_curvature(rows, labels, theta, loss, R, length)
+            met = met_curvature(rows, labels, theta, loss, R, length, compiled)
             for curvature in (c, min(c, met)):
                 margin = rounding_margin(rows.shape, R, curvature, rms, length, m * length + 0.1, norm)
                 assert abs(norm - exact) <= margin

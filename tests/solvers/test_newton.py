@@ -9,14 +9,17 @@ import pytest
 from scipy.optimize import minimize
 
 from admmnet.errors import CertificateError, RequestError, RunError
-from admmnet.solvers import accurate, newton
+from admmnet.solvers import accurate, certificate, newton
 from admmnet.solvers.blocks.solve import BlockSolver
 from admmnet.solvers.certificate import gradient, rounding_margin, scores
+from admmnet.solvers.kernel import Compiled
 from admmnet.solvers.losses import Huber, Loss, SmoothedHinge, Squared
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Matrix, Vector
 
 from .problems import EVERY, LOSS, Kinked, check, every_loss, linear_term, problem
+
+pytestmark = pytest.mark.usefixtures("kernel")
 
 
 @every_loss
@@ -160,7 +163,8 @@ def test_loss_helpers() -> None:
     theta, solver = linear_term(5, 2.0), LocalSolver(X, y, LOSS)
     np.testing.assert_allclose(solver.losses(theta), LOSS.value(X @ theta, y), rtol=1e-14)
     assert solver.mean_losses(theta)[0] == pytest.approx(float(LOSS.value(X @ theta, y).mean()))
-    np.testing.assert_array_equal(solver.data_gradient(theta), gradient(X, y, theta, LOSS)[0])
+    expected = gradient(X, y, theta, LOSS, compiled=solver.compiled)[0]
+    np.testing.assert_array_equal(solver.data_gradient(theta), expected)
     assert solver.row_norm == pytest.approx(1.0)
 
 
@@ -171,26 +175,29 @@ def test_losses_at_the_answer_are_those_of_its_scores(loss: Loss, monkeypatch: p
     X, y = problem(120, 5)
     solver, passes = LocalSolver(X, y, loss), 0
 
-    def counted(*asked: Matrix) -> list[Vector]:
+    def counted(*asked: Matrix, compiled: Compiled | None = None) -> list[Vector]:
         nonlocal passes
         passes += 1
-        return scores(*asked)
+        return scores(*asked, compiled=compiled)
 
-    monkeypatch.setattr(newton, "scores", counted)
+    def expected(theta: Vector) -> Vector:
+        return loss.value(scores(X, theta, compiled=solver.compiled)[0], y)
+
+    monkeypatch.setattr(certificate, "scores", counted)
     for seed, size in enumerate((0.1, 30.0, 0.0, 1.0)):
         g = linear_term(5, size, seed)
         theta, before = solver.solve(g, 0.05, 1e-9).theta, passes
-        np.testing.assert_array_equal(solver.losses(theta), loss.value(scores(X, theta)[0], y))
+        np.testing.assert_array_equal(solver.losses(theta), expected(theta))
         assert passes == before
-        np.testing.assert_array_equal(solver.losses(theta + 1.0), loss.value(scores(X, theta + 1.0)[0], y))
+        np.testing.assert_array_equal(solver.losses(theta + 1.0), expected(theta + 1.0))
     solver.state.theta, solver.state.data = linear_term(5, 2.0), None  # as a checkpoint does
     point = solver.state.theta.copy()
-    np.testing.assert_array_equal(solver.losses(point), loss.value(scores(X, point)[0], y))
+    np.testing.assert_array_equal(solver.losses(point), expected(point))
     theta = solver.solve(g, 0.05, 1e-9).theta
-    np.testing.assert_array_equal(solver.losses(theta), loss.value(scores(X, theta)[0], y))
+    np.testing.assert_array_equal(solver.losses(theta), expected(theta))
     monkeypatch.setattr(LocalSolver, "_quickly", lambda *_: (1.0, 1.0, 0))
     theta = solver.solve(-g, 0.05, 1e-9).theta
-    np.testing.assert_array_equal(solver.losses(theta), loss.value(scores(X, theta)[0], y))
+    np.testing.assert_array_equal(solver.losses(theta), expected(theta))
 
 
 def test_beta_just_above_rounding_is_met() -> None:

@@ -31,7 +31,7 @@ def resumed_config(folder: str | Path, flags: Mapping[str, Any] | None = None) -
     saved = saved_config(folder)
     given = {name: value for name, value in (flags or {}).items() if value is not None and name != "resume"}
     known = settings_in(type(saved))
-    may = [name for name, own in known.items() if own.about.resume]
+    may = [name for name in known if name not in saved.keeps]
     for name, value in given.items():
         own = str(folder) if name == "out" else getattr(saved, name, None)
         if name not in may and value != own:

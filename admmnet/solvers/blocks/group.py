@@ -179,7 +179,8 @@ class Group:
             i = front.rows.members[k]
             X, y = self.stack.X[i], self.stack.y[i]  # padded, and so the very scores of `gradient`
             theta = front.theta[k]
-            met = met_curvature(X, y, theta, self.stack.loss, float(R[k]), float(size[k]))
+            own = X, y, theta, self.stack.loss, float(R[k]), float(size[k]), self.stack.compiled
+            met = met_curvature(*own)
             c[k] = min(c[k], met * len(y) / self.stack.counts[i])
         return _margins(shape, R, c, front.rms, size, linear, front.norm)
 
@@ -194,7 +195,7 @@ class Group:
         self, i: int, start: Vector, g: Vector, m: float, beta: float, passes: int = 0, refreshes: int = 0
     ) -> Solution | RunError:
         n = int(self.stack.counts[i])
-        solver = LocalSolver(self.stack.X[i, :n], self.stack.y[i, :n], self.stack.loss)
+        solver = LocalSolver(self.stack.X[i, :n], self.stack.y[i, :n], self.stack.loss, self.stack.kernel)
         solver.state.theta = start.copy()
         answer = attempt(solver, g, m, beta)
         if isinstance(answer, RunError):

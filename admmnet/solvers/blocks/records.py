@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.solvers.certificate import largest_row
+from admmnet.solvers.kernel import Compiled, Kernel
 from admmnet.solvers.losses import Loss
 from admmnet.types import Matrix, Vector
 
@@ -59,6 +60,8 @@ class Stack:
         Records of every member: X (n_i, d), y (n_i,), float64; copied.
     loss : Loss
         A loss with a finite curvature bound.
+    kernel : str
+        What computes scores and gradients, ``c`` or ``numpy``.
 
     Attributes
     ----------
@@ -71,8 +74,8 @@ class Stack:
         Half the largest eigenvalue that the mean loss's Hessian may have, or less.
     """
 
-    def __init__(self, shards: Sequence[tuple[Matrix, Vector]], loss: Loss) -> None:
-        self.loss = loss
+    def __init__(self, shards: Sequence[tuple[Matrix, Vector]], loss: Loss, kernel: Kernel = "numpy") -> None:
+        self.loss, self.kernel, self.compiled = loss, kernel, Compiled.of(kernel, loss)
         self.counts: Vector = np.array([float(len(y)) for _, y in shards])
         size, n, d = len(shards), int(self.counts.max()), shards[0][0].shape[1]
         self.X: Stacked = np.zeros((size, n, d))
@@ -113,7 +116,15 @@ class Stack:
         As `newton.gradient`. A padded row adds exact zeros: `newton.rounding_margin` holds with
         the padded n for its numbers of summands.
         """
-        weights, counts = self.slopes(rows, self.scores(rows, theta)), rows.pick(self.counts)
+        counts = rows.pick(self.counts)
+        if self.compiled is not None:
+            total, squares = np.empty_like(theta), np.empty(len(theta))
+            for first, last, start, stop in rows.runs:
+                own = self.X[first:last], self.y[first:last], theta[start:stop], self.X.shape[1]
+                total[start:stop], squares[start:stop] = self.compiled.sums(*own, counts=self.counts[first:last])
+            total /= counts[:, None]
+            return total, np.sqrt(squares / counts)
+        weights = self.slopes(rows, self.scores(rows, theta))
         total = self.combine(rows, weights)
         total /= counts[:, None]
         return total, np.sqrt(np.vecdot(weights, weights) / counts)

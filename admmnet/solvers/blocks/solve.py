@@ -11,6 +11,7 @@ from admmnet.errors import RunError
 from admmnet.solvers.blocks.group import Group, attempt
 from admmnet.solvers.blocks.records import LARGE, Indices, Stack, StackRows, groups
 from admmnet.solvers.certificate import AnySolver, Solution
+from admmnet.solvers.kernel import Kernel
 from admmnet.solvers.losses import Loss
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Matrix, Vector
@@ -19,8 +20,8 @@ from admmnet.types import Matrix, Vector
 class BlockMember(AnySolver):
     """One agent's part of a block: what `LocalSolver` is to its agent; X and y are views."""
 
-    def __init__(self, block: BlockSolver, index: int, X: Matrix, y: Vector, row_norm: float) -> None:
-        super().__init__(X, y, block.loss, row_norm)
+    def __init__(self, block: BlockSolver, index: int, X: Matrix, y: Vector, row_norm: float, kernel: Kernel) -> None:
+        super().__init__(X, y, block.loss, row_norm, kernel)
         self.block, self.index = block, index
 
     def solve(self, g: Vector, m: float, beta: float) -> Solution:
@@ -52,7 +53,7 @@ class BlockSolver:
     shards : sequence of (X, y)
         Records of every agent, X (n_i, d) and y (n_i,), float64. Copied into stacks, except those of more than
         100,000 numbers: each of these has a `LocalSolver` to itself.
-    loss : Loss
+    loss, kernel
         As of `LocalSolver`.
 
     Attributes
@@ -61,14 +62,14 @@ class BlockSolver:
         In the order of the shards.
     """
 
-    def __init__(self, shards: Sequence[tuple[Matrix, Vector]], loss: Loss) -> None:
+    def __init__(self, shards: Sequence[tuple[Matrix, Vector]], loss: Loss, kernel: Kernel = "numpy") -> None:
         parts: list[tuple[list[int], Stack | LocalSolver]] = []
         for group in groups([X.shape for X, _ in shards]):
             if shards[group[0]][0].size > LARGE:
                 X, y = shards[group[0]]  # a view would keep alive what it is a part of
-                parts.append((group, LocalSolver(X if X.base is None else X.copy(), y.copy(), loss)))
+                parts.append((group, LocalSolver(X if X.base is None else X.copy(), y.copy(), loss, kernel)))
             else:
-                parts.append((group, Stack([shards[i] for i in group], loss)))
+                parts.append((group, Stack([shards[i] for i in group], loss, kernel)))
         self._assemble(loss, parts)
 
     def _assemble(self, loss: Loss, parts: list[tuple[list[int], Stack | LocalSolver]]) -> None:
@@ -82,12 +83,12 @@ class BlockSolver:
         for group, part in parts:
             if isinstance(part, LocalSolver):
                 self._alone[group[0]] = part
-                members[group[0]] = BlockMember(self, group[0], part.X, part.y, part.row_norm)
+                members[group[0]] = BlockMember(self, group[0], part.X, part.y, part.row_norm, part.kernel)
                 continue
             for place, i in enumerate(group):
                 n, R = int(part.counts[place]), float(part.row_norm[place])
                 self._home[i] = len(self._groups), place
-                members[i] = BlockMember(self, i, part.X[place, :n], part.y[place, :n], R)
+                members[i] = BlockMember(self, i, part.X[place, :n], part.y[place, :n], R, part.kernel)
             self._groups.append(Group(part))
             self._places.append(np.array(group, dtype=np.intp))
         self.members = tuple(members[i] for i in sorted(members))

@@ -1,0 +1,21 @@
+"""Tests of solvers over both kernels."""
+
+from __future__ import annotations
+
+import pytest
+
+from admmnet.solvers import kernel as kernels
+from admmnet.solvers.blocks.records import Stack
+from admmnet.solvers.blocks.solve import BlockSolver
+from admmnet.solvers.newton import LocalSolver
+from admmnet.solvers.wide import WideSolver
+
+
+@pytest.fixture(params=["numpy", "c"])
+def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The kernel of solvers that are not given one; modules ask for it by ``usefixtures``."""
+    if request.param == "c" and kernels._compiled is None:
+        pytest.skip("the compiled kernel is not built here")
+    for kind in (Stack, BlockSolver, LocalSolver, WideSolver):
+        monkeypatch.setattr(kind.__init__, "__defaults__", (request.param,))
+    return str(request.param)

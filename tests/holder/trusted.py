@@ -53,7 +53,8 @@ def counted() -> dict[str, dict[str, int]]:
     package = ROOT / "admmnet"
     found: dict[str, dict[str, int]] = {}
     for folder, names in FOLDERS.items():
-        files = sorted(path for name in names.split() for path in (package / folder).glob(name + ".py" * ("." not in name)))
+        patterns = [name if "." in name else f"{name}.py" for name in names.split()]
+        files = sorted(path for pattern in patterns for path in (package / folder).glob(pattern))
         trusted = [path for path in files if path.relative_to(package).as_posix() not in FREE]
         lines = {path.name.removesuffix(".py"): code_lines(path.read_text()) for path in trusted}
         found[f"{folder}/"] = {name: count for name, count in lines.items() if count}

@@ -71,7 +71,7 @@ class RunSettings:
     measure_every: int | Auto = setting(
         1,
         "run",
-        "rounds between lines of metrics.csv; auto: a tenth of the rounds",
+        "rounds between lines of metrics.csv, the last one included; auto: a tenth of the rounds",
         within="[1, inf)",
         metavar="K",
         resume=True,

@@ -49,13 +49,7 @@ class DSGDSettings(StepSettings):
         within="(0, 1e+06]",
         tunable=True,
     )
-    gossip_steps: int = setting(
-        1,
-        "algorithm",
-        "rounds to each noisy gradient; in all but the first agents only mix",
-        within="[1, 1e+06]",
-        tunable=True,
-    )
+    gossip_steps: int = setting(1, "algorithm", "rounds to each noisy gradient", within="[1, 1e+06]", tunable=True)
     mixing: str = setting(
         "plain",
         "algorithm",
@@ -63,11 +57,7 @@ class DSGDSettings(StepSettings):
         choices=("plain", "network"),
     )
     sample_rate: float = setting(
-        1.0,
-        "algorithm",
-        "share of its records that an agent draws in a round, each by a coin",
-        within="(0, 1]",
-        tunable=True,
+        1.0, "algorithm", "share of records that an agent draws, each by a coin", within="(0, 1]", tunable=True
     )
 
     def check(self) -> None:

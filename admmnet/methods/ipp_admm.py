@@ -62,7 +62,7 @@ class IPPSettings(PPSettings):
     gate_sensitivity: str = setting(
         PRINTED,
         "privacy",
-        "noise of the published gate for 2C as printed, or 2C/n, a record's effect on the mean",
+        "noise of the published gate for 2C as printed, or 2C/n",
         choices=(PRINTED, "mean"),
         tunable=True,
     )

@@ -54,10 +54,7 @@ class PPSettings(NoisySettings):
         None, "algorithm", "where a proven method's noise goes (default: objective)", choices=("objective", "output")
     )
     noise_share: float = setting(
-        EPSILON3_SHARE,
-        "privacy",
-        "of published forms: epsilon3 / epsilon1, a round's share for the noise; the rest pays for curvature",
-        within="(0, 1)",
+        EPSILON3_SHARE, "privacy", "published forms' epsilon3 / epsilon1; the rest pays for curvature", within="(0, 1)"
     )
 
     def check(self) -> None:

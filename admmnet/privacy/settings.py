@@ -53,7 +53,7 @@ class PrivacySettings:
     account_order: bool = setting(
         False,
         "privacy",
-        "open a new account with one Renyi order, which takes every kind of event (docs/ledger.md)",
+        "open a new account with one Renyi order, which takes every kind of event",
         numbers=False,
         hosts=True,
     )

@@ -92,10 +92,10 @@ def test_scripts_in_the_readme_can_be_started() -> None:
     assert all(os.access(ROOT / script, os.X_OK) for script in scripts)
 
 
-def test_every_exit_code_has_its_row() -> None:
+def test_every_exit_code_is_on_the_page() -> None:
     kinds: list[type[AdmmnetError]] = [AdmmnetError, *AdmmnetError.__subclasses__()]
     codes = {kind.exit_code for kind in kinds} | {0}
-    rows = re.findall(r"^\| (\d+) \|", section("cli.md", "Exit codes"), re.MULTILINE)
+    rows = re.findall(r"^- (\d+): ", section("cli.md", "Exit codes"), re.MULTILINE)
     assert codes <= set(map(int, rows))
 
 

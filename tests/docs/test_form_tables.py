@@ -17,11 +17,11 @@ PAGES = {"ledger.md": 23}
 
 
 def mechanisms() -> str:
-    rows = ["| mechanism | what was released | parameters |", "|---|---|---|"]
+    rows = []
     for name, kind in EVENTS.items():
         told = ", ".join(f"`{one}`" for names in keys(kind) for one in names.split(", "))
         released = summary(kind).replace("docs/proofs.md, ", "")
-        rows.append(f"| `{name}` | {released} | {told or 'none'} |")
+        rows.append(f"- `{name}`: {released}" + (f" Parameters: {told}" if told else ""))
     return "\n".join(rows)
 
 

@@ -14,7 +14,7 @@ import pytest
 from admmnet import read_run
 from tests.doc_pages import fenced, section
 
-STOPPING, MLFLOW, TENSORBOARD = fenced(section("results.md", "Track a run"), "python")
+STOPPING, MLFLOW = fenced(section("results.md", "Track a run"), "python")
 NETWORK = {"test_error", "train_loss", "epsilon", "releases", "away"}
 
 
@@ -85,32 +85,6 @@ def test_mlflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mlflow", module)
     exec(compile(MLFLOW, "results.md", "exec"), {})
     assert kept == ["first", ["algorithm", "epsilon", "rounds", "seed"], True, True, "ended"]
-    hold(points, NETWORK, only_run(tmp_path))
-
-
-def test_tensorboard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    points, module = Points(), ModuleType("tensorboardX")
-
-    class SummaryWriter:
-        def __init__(self, logdir: str) -> None:
-            assert logdir == "boards/first"
-
-        def __enter__(self) -> SummaryWriter:
-            return self
-
-        def __exit__(self, *error: object) -> None:
-            assert error == (None, None, None)
-
-        def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> None:
-            points.put(tag, scalar_value, global_step)
-
-    module.__dict__["SummaryWriter"] = SummaryWriter
-    monkeypatch.setitem(sys.modules, "tensorboardX", module)
-    exec(compile(TENSORBOARD, "results.md", "exec"), {})
     own = {f"{name}/{agent}" for name in ("epsilon", "releases") for agent in range(5)}
     hold(points, NETWORK | own, only_run(tmp_path))
-
-
-@pytest.mark.parametrize("block", [MLFLOW, TENSORBOARD])
-def test_ten_lines_each(block: str) -> None:
-    assert sum(1 for line in block.splitlines() if line.strip()) <= 10
+    assert sum(1 for line in MLFLOW.splitlines() if line.strip()) <= 10

@@ -13,7 +13,6 @@ from admmnet import RequestError, RoundEvent, RunConfig, RunError, StopRun, read
 from admmnet.methods import METHODS
 from admmnet.running.reports import AgentReport
 from admmnet.transport.local import LocalWorld
-from tests.doc_pages import page
 from tests.folder_forms import check_folder
 from tests.people_runs import rows
 
@@ -105,14 +104,12 @@ AHEAD = "pays for all rounds before its first step: stopping it saved no epsilon
 
 
 @pytest.mark.parametrize("algorithm", ["dp-sgd", "dp-scd", "seq-dp-scd", "noisy-gd", "pp-admm"])
-def test_what_stopping_saves_is_as_the_page_says(algorithm: str, people: str, tmp_path: Path) -> None:
+def test_what_stopping_saves_is_as_the_note_says(algorithm: str, people: str, tmp_path: Path) -> None:
     alone = {"topology": None, "rounds": None, "epochs": 6} if METHODS[algorithm].verb == "none" else {}
     _, hear = stop_after(1)
     result = run(config(people, tmp_path / "run", algorithm=algorithm, seed=0, **alone), on_round=hear)
     figures = result.summary["privacy"]
     saved = figures["epsilon_spent"] < 0.9 * figures["epsilon_proven"]
-    sentence = page("results.md").partition("A private method in one place pays")[2].partition("no epsilon.")[0]
-    assert saved is (f"`{algorithm}`" not in sentence)
     assert saved is (f"{algorithm} {AHEAD}" not in result.summary["notes"])
 
 

@@ -144,6 +144,11 @@ class Method:
         return filled(settings, loss="logistic")
 
     @classmethod
+    def of_labels(cls, settings: Given, declared: str) -> Given:
+        """Settings with the loss that declared labels (``DataSettings.task``) ask for."""
+        return settings
+
+    @classmethod
     def fixed(cls, settings: Given) -> Given:
         """Replace every ``auto`` that depends on nothing but other settings."""
         return settings

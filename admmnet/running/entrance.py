@@ -144,8 +144,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
     given = loader is not None
 
     def loaded() -> tuple[RunConfig, Graph, Layout, Records, Holders, DataSettings, Source | None]:
-        # the loss of a single site goes by what the data declare
-        found = fixed(config) if alone else config.filled(fixed(config.sections.method))
+        found = config.filled(fixed(config.chosen_method.of_labels(config.sections.method, config.declared)))
         found, graph = located(found, world)
         sections, count = found.sections, len(graph)
         source = source_of(sections.data, sections.method, sections.run, simulation=simulation)

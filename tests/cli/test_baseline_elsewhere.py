@@ -129,7 +129,7 @@ def test_compare_of_baselines_alone(people: str, tmp_path: Path, admmnet: Admmne
         (("--algorithms", "pp-admm", "--loss", "hinge"), "pp-admm at epsilon 8: loss = 'hinge'"),
         (("--algorithms", "pp-admm", "--tune", "pp-admm.batch=5"), "batch = 5 does not go with"),
         (("--algorithms", "sgd:proven"), "sgd has no privacy"),
-        (("--algorithms", "dp-scd", "--tune", "batch=10:1000"), "batch = 1000 is not allowed"),
+        (("--algorithms", "dp-scd", "--tune", "batch=1000:2000"), "batch = 1000 is not allowed"),
     ],
 )
 def test_compare_refuses_what_no_method_has(

@@ -104,7 +104,7 @@ def test_none_is_handed_on_as_something_else(given: dict[str, Any], tmp_path: Pa
         run(RunConfig(**given, out=str(tmp_path / "run")), X=X, y=y, on_start=lambda plan: None)
     finally:
         sys.setprofile(None)
-    checks = (".check", ".check_problem", ".with_loss", "filled")  # of its sections, where it is made
+    checks = (".check", ".check_problem", ".with_loss", ".of_labels", "filled")  # of its sections, where it is made
     elsewhere = {one for one in seen if not one.startswith(ALLOWED) and not one.endswith(checks)}
     assert {one for one in elsewhere if "Settings." not in one} == set()
     assert any(one.startswith("running/entrance.py") for one in seen)

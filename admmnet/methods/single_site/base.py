@@ -73,9 +73,12 @@ class SingleSite(Method):
     def with_loss(cls, settings: Given) -> Given:
         """Squares where real targets are declared, else logistic loss."""
         declared = getattr(settings, "declared", None)  # settings of a run know their data
-        if settings.loss == "auto" and "real" in cls.tasks and declared is not None:
-            return filled(settings, loss="squared" if declared == "real" else "logistic")
-        return super().with_loss(settings)
+        return super().with_loss(settings if declared is None else cls.of_labels(settings, declared))
+
+    @classmethod
+    def of_labels(cls, settings: Given, declared: str) -> Given:
+        """Settings with squares in place of ``auto`` where real targets are declared."""
+        return filled(settings, loss="squared") if declared == "real" and "real" in cls.tasks else settings
 
     @classmethod
     def check_problem(cls, settings: MethodSettings) -> None:

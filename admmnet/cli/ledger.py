@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from bisect import bisect
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -74,10 +75,11 @@ def show(run: Path, agent: int | None, events: bool, delta: float | None, as_jso
 
 def entry_of(account: VerifiedLedger, delta: float | None) -> dict[str, Any]:
     """What is shown of a ledger or account, at its budget's delta or another."""
+    begins = [start.events for start in account.starts]
     return {
         "header": account.header,
         "count": account.count,
-        "rounds": len({round for round, _, _ in account.events}),
+        "rounds": len({(bisect(begins, place), round) for place, (round, _, _) in enumerate(account.events)}),
         "delta": account.delta if delta is None else delta,
         "total": account.total(delta),
         "finished": account.finished,
@@ -121,7 +123,8 @@ def verify(
     if as_json:
         print(encode(verdict, indent=2).decode(), end="")
         return
-    lines(*verdict.lines(), *(f"            {note}" for note in notes))
+    unsigned = [] if verdict.signer else ["signed:     no"]
+    lines(*verdict.lines(), *unsigned, *(f"            {note}" for note in notes))
 
 
 @ledger.command()

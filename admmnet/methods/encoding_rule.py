@@ -188,7 +188,7 @@ _DROWNED = (
 
 
 def _paid(share: float, m: float) -> str:
-    return f"{100.0 * share:.3g} % of the budget (m = {m:.4g})"
+    return f"{100.0 * share:.3g} % of the budget (m = {m:.4g}: records over noise)"
 
 
 def _encoding_stages(

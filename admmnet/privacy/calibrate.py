@@ -110,9 +110,9 @@ class Target:
         if self.accountant == "published":
             return loose_rho(self.epsilon, self.delta)
         if self.spent is not None and self.order is None:
-            # others believe nobody to have more than a fresh budget at the best order; discrete plans look at kappa
-            fresh = Target(self.epsilon, self.delta, before=self.before)
-            return min(0.5 * gaussian_mu_left(self, 0) ** 2, fresh.nominal_rho())
+            # as a first run's, by the share of mu^2 that is left: a convexity made for more has no mu^2 (Theorem 26)
+            share = (gaussian_mu_left(self, 0) / discrete_mu(self.epsilon, self.delta, self.kappa)) ** 2
+            return share * Target(self.epsilon, self.delta).nominal_rho()
         ahead = self.worst(())
 
         def fits(rho: float) -> bool:
@@ -205,7 +205,7 @@ def calibrate(make: Callable[[float], Draft[N] | None], target: Target, start: f
     target : Target
         The promise. Under ``published`` its arithmetic alone decides rho.
     start : float, optional
-        Where the search begins; by default at ``target.nominal_rho()``.
+        Where the search begins; by default at ``target.nominal_rho()``, or all the mu^2 that an account has left.
 
     Returns
     -------
@@ -218,7 +218,10 @@ def calibrate(make: Callable[[float], Draft[N] | None], target: Target, start: f
     NothingFound
         If nothing can be calculated with any budget: settings are to blame.
     """
-    rho = target.nominal_rho() if start is None else start
+    if start is None:
+        adding = target.spent is not None and target.order is None and target.accountant == "proven"
+        start = 0.5 * gaussian_mu_left(target, 0) ** 2 if adding else target.nominal_rho()
+    rho = start
     if target.accountant == "proven":
 
         def fits(rho: float) -> bool:
@@ -242,7 +245,7 @@ def largest(fits: Callable[[float], bool], start: float, epsilon: float) -> floa
         If not even a vanishing one fits.
     """
     found = _below(fits, start, 1.0 / 16.0, 60)
-    found = found or _below(fits, start, 0.9, 64)  # where mu^2 alone is added up Theorem 26 has a least budget, too
+    found = found or _below(fits, start, 0.97, 64)  # where mu^2 alone is added up Theorem 26 has a least budget, too
     if found is None:
         raise BudgetError(
             f"epsilon = {epsilon:g} affords no release at all; raise --epsilon or lower --rounds "

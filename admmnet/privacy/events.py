@@ -30,7 +30,7 @@ Sampling: TypeAlias = Annotated[str, Meta(extra_json_schema={"enum": list(SAMPLI
 
 @dataclass(frozen=True)
 class ObjectivePerturbation:
-    """Exact minimiser of a strongly convex objective with a Gaussian linear term (docs/proofs.md, Theorem 3)."""
+    """Exact minimiser of a strongly convex objective with a Gaussian linear term (docs/proofs.md, Theorems 3, 26)."""
 
     mechanism: ClassVar[str] = "objective-perturbation"
     sensitivity: Positive
@@ -38,8 +38,9 @@ class ObjectivePerturbation:
     sigma: Positive
     """Standard deviation of every coordinate of the linear term b."""
     lipschitz: Positive
+    """G: bound on the gradient norm of one record's loss."""
     curvature: Positive
-    """G and c1: bounds on gradient norm and curvature of one record's loss."""
+    """c1: bound on the curvature of one record's loss."""
     convexity: Positive
     """m, strong convexity of the part of the objective that depends on no record."""
     records: Natural
@@ -52,7 +53,7 @@ class ObjectivePerturbation:
     noise_share: Share | None = None
     """epsilon3 / epsilon1 of Ding et al. (2020), which the published arithmetic reads; None for their 0.99."""
     one_sided: bool = False
-    """The loss's slope has one sign for each record: Theorem 26."""
+    """The loss's slope has one sign for each record: Theorem 26, where its K is small enough; else Theorem 3."""
 
 
 @dataclass(frozen=True)

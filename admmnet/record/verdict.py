@@ -68,7 +68,7 @@ class Integrity(_Part, frozen=True, kw_only=True):
             "the run is unfinished (no summary.json)" if self.state == "unfinished" else f"the run is {self.state}",
         ]
         if self.state != "unfinished":
-            parts.append("every file is as the run wrote it")
+            parts.append("every listed file is as the run wrote it")
         if self.receipts is not None:
             others = f" with those of {counted(self.others, 'other folder')}" if self.others else ""
             parts.append(f"{self.receipts} receipts agree{others}")
@@ -112,6 +112,11 @@ class Verdict(_Part, frozen=True, kw_only=True):
         lines += _promise(self.privacy, seeded=self.mode.seeded)
         if self.privacy.account is not None:
             lines.append(f"account:    {self.privacy.account}: {_over_runs(self.privacy)}")
+        if self.integrity is not None and self.privacy.accountant == "published":
+            lines.append(
+                "warning:    the published accountant guards the target by the papers' arithmetic, which guarantees "
+                f"nothing; proven is what was spent: epsilon {epsilon(self.privacy.epsilon_spent)}"
+            )
         if self.integrity is not None:
             lines.append(f"integrity:  {self.folder}: {self.integrity.line()}")
         return lines + (self.signer.lines() if self.signer is not None else [])

@@ -52,7 +52,7 @@ COLUMNS = {
         number, "standard deviation of a step's noise over the most that one record can change"
     ),
     "events": ColumnStyle(count, "charges in the ledger: each says what was released, and its noise"),
-    "rounds": ColumnStyle(count, "rounds in which something was charged"),
+    "rounds": ColumnStyle(count, "rounds in which something was charged, sums before the first one with them"),
     "rho": ColumnStyle(number, _RHO),
     "rho spent": ColumnStyle(number, _RHO),
     "eps spent": ColumnStyle(
@@ -72,7 +72,10 @@ COLUMNS = {
     ),
     "K": ColumnStyle(str, "of masked sums: other agents that may work together without breaking eps spent"),
     "eps B": ColumnStyle(epsilon, "of masked sums: epsilon if more do, or the masks fail"),
-    "budget": ColumnStyle(epsilon, "epsilon that is never exceeded"),
+    "budget": ColumnStyle(
+        epsilon,
+        "epsilon asked for, of an account as last raised: the proven accountant spends no more, the published one may",
+    ),
     "delta": ColumnStyle(epsilon, "of every epsilon here: exp(eps) times as likely, plus delta"),
     "state": ColumnStyle(str, "finished: the run wrote its end line; of an account, how many runs it adds up"),
     "test error": ColumnStyle(percent, "test records that the model gets wrong"),

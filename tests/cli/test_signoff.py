@@ -12,6 +12,7 @@ import pytest
 
 from admmnet import run
 from admmnet.identity.keys import Identity
+from admmnet.record.format import epsilon
 from admmnet.transport.hosts.keys import Secrets, write_secrets
 from admmnet.transport.hosts.network import make_network, write_network
 from tests.command_runs import Admmnet
@@ -53,6 +54,7 @@ def test_a_key_is_made_once_and_is_its_owners_alone(tmp_path: Path, ledger: Admm
 
 def test_a_signed_folder_says_by_whom_and_what(folder: Path, officer: Path, ledger: Admmnet) -> None:
     secret, public = officer / "signer.secret.toml", officer / "signer.public.toml"
+    assert "signed:     no\n" in ledger.ok("verify", folder).out
     assert "nobody has signed it" in ledger.refused("verify", folder, "--key", public, code=1)
     shown = ledger.ok("sign", folder, "--key", secret, "--note", "agreed, Eva", "--simulation").out
     assert "everything holds, and is signed by" in shown
@@ -66,6 +68,16 @@ def test_a_signed_folder_says_by_whom_and_what(folder: Path, officer: Path, ledg
     assert "was signed with another key" in ledger.refused(
         "verify", folder, "--key", officer / "other" / "signer.public.toml", code=1
     )
+
+
+def test_a_published_accountant_is_signed_with_a_warning(
+    people: str, tmp_path: Path, officer: Path, ledger: Admmnet
+) -> None:
+    settings = {"algorithm": "ipp-admm", "method": "published", "epsilon": 1.0, "receipts": True}
+    found = run(small(people, tmp_path / "run", **RUN, **settings))
+    spent = epsilon(found.summary["privacy"]["epsilon_spent"])
+    shown = ledger.ok("sign", found.folder, "--key", officer / "signer.secret.toml", "--simulation").out
+    assert f"arithmetic, which guarantees nothing; proven is what was spent: epsilon {spent}\n" in shown
 
 
 def edits(folder: Path) -> dict[str, tuple[str, str]]:

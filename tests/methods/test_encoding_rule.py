@@ -40,10 +40,10 @@ def test_auto_measures_where_it_helps(algorithm: str) -> None:
     assert [stage.share for stage in found.stages] == [0.025, 0.025, 0.05]
     assert found.share == pytest.approx(0.1)
     assert found.encoding == MIXED
-    m = 72_000 / math.sqrt(5 / 0.04)
+    words = f"m = {72_000 / math.sqrt(5 / 0.04):.4g}: records over noise"
     assert found.notes == (
-        f"encoding: bounds of 5 and the shape of 6 columns of numbers are measured, 5 % of the budget (m = {m:.4g})",
-        f"whitening: second moments of d = {MIXED.width} features are measured, 5 % of the budget (m = {m:.4g})",
+        f"encoding: bounds of 5 and the shape of 6 columns of numbers are measured, 5 % of the budget ({words})",
+        f"whitening: second moments of d = {MIXED.width} features are measured, 5 % of the budget ({words})",
     )
     before = found.before(0, Target(1.0, 1e-5))
     assert [event.mechanism for event, _ in before] == ["discrete-gaussian"] * 3

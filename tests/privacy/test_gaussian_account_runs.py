@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -57,6 +58,25 @@ def test_sums_and_minimisers_add_up_mu_squared_on_one_account(place: Place) -> N
         assert book.totals.mu_squared == pytest.approx(totals, rel=1e-12)
         assert book.contract.spent(book.totals) == pytest.approx(epsilon, rel=5e-4)
         assert book.totals.epsilon_gaussian(1e-4) <= epsilon
+
+
+@pytest.mark.parametrize("epsilon", ["1.466", "2"])
+def test_a_further_run_on_measured_columns_is_planned_like_a_first_one(
+    epsilon: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nine features leave K of Theorem 26 little room: convexity for more than the plan then spends has no mu^2."""
+    file, schema = tmp_path / "bank.csv", tmp_path / "schema.toml"
+    file.write_text("age,y\n" + "".join(f"{18 + i % 70},{'yes' if i % 70 > 40 else 'no'}\n" for i in range(12_000)))
+    schema.write_text('[data.schema]\nlabel = "y"\nlabels = ["no", "yes"]\nnumeric = ["age"]\n')
+    words = ["run", "--data", str(file), "--schema", str(schema), "--no-test", "--account", str(tmp_path / "mine")]
+    words += ["--topology", "complete:7", "--rounds", "20", "--measure-every", "20"]
+    for name, target in (("first", "1"), ("second", epsilon)):
+        assert run_command_line([*words, "--epsilon", target, "-o", str(tmp_path / name)]) == 0
+        assert "bounds of 1 and the shape of 1 columns" in "".join(capsys.readouterr())
+    mine = read_run(tmp_path / "second").ledgers["ledger/agent-000.jsonl"].totals.epsilon_gaussian(1e-5)
+    assert mine > 0.99 * (float(epsilon) - 0.466)
+    assert run_command_line(["account", "show", str(tmp_path / "mine"), "--json"]) == 0
+    assert {one["rounds"] for one in json.loads(capsys.readouterr().out)} == {2 * (3 + 20)}
 
 
 @pytest.mark.parametrize("epsilon", [11.0, 20.0, 40.0])

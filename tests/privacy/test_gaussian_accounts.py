@@ -169,7 +169,7 @@ def test_what_an_account_leaves(tmp_path: Path) -> None:
     again = Target(1.0, 1e-4, spent=spent, account=limit)
     left = gaussian_mu_left(again)
     assert left == pytest.approx(0.8 * fresh, rel=1e-9)
-    assert again.nominal_rho() == 0.5 * left * left
+    assert again.nominal_rho() == pytest.approx(0.64 * Target(1.0, 1e-4).nominal_rho(), rel=1e-9)
     worst = again.worst(((event(left), 1),))
     assert again.allows(worst)
     assert limit.affords(spent, (event(left),))

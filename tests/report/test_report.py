@@ -174,6 +174,7 @@ def test_promises_by_kind_of_run(seeded: Path, private: Path, published: Path, p
     assert "Guarantee and spending" in text
     text = words_of(published)
     assert "It is the paper's claim and no proof stands behind it" in text
+    assert "(proven epsilon, delta)-differentially private" in text
     assert "Of both, this is the figure to quote" not in text  # of a simulation none is
     text = words_of(plain)
     assert "This run had no privacy" in text
@@ -237,7 +238,7 @@ def test_partial_and_unfinished_runs(seeded: Path, tmp_path: Path) -> None:
     assert "ledger verified, unfinished" in found.text
     found = page(unfinished(seeded, tmp_path / "died", rounds=3, agents=5))
     assert "The run is unfinished" in found.text
-    assert "every file is as the run wrote it" not in found.text
+    assert "every listed file is as the run wrote it" not in found.text
     assert "5 without an end line" in found.text
     found = page(part_of(seeded, tmp_path / "part", agent=2, agents=5))
     assert "part of agent 2, one of 5" in found.text

@@ -76,9 +76,9 @@ def _promise(run: RunFacts) -> str:
         quote = "The training figures of a simulation are not covered."
     return (
         f"{claim}{'Of the same run with secret noise, fixed' if seeded else 'Fixed'} before the first round: {whose} "
-        f"{'would be' if seeded else 'is'} (epsilon, delta)-differentially private in "
-        f"{'the' if run.series.baseline else 'its'} records. A filter kept it in every round: what did not fit was not "
-        f"drawn. It holds within the limits under Not covered. {quote} Each agent's own stands in the table of agents."
+        f"{'would be' if seeded else 'is'} ({'proven epsilon' if claim else 'epsilon'}, delta)-differentially private "
+        f"in {'the' if run.series.baseline else 'its'} records. A filter kept it in every round: what did not fit was "
+        f"not drawn. It holds within the limits under Not covered. {quote} Each agent's own stands in the table."
     )
 
 

@@ -95,7 +95,7 @@ class Agent:
     silent: int = 0
     """Rounds without a release, before any refusal."""
     contact: Contact | None = None
-    """Trouble of the round, None for none; set before the agent proposes."""
+    """Trouble of the round, or None."""
 
     def answered(self, measurement: Measurement, answer: Answer) -> None:
         """Count a question of a gate that was answered."""

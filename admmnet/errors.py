@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import sys
 from collections.abc import Iterable
 from textwrap import fill
 from typing import IO, Self
@@ -174,13 +176,23 @@ def printable(text: str, most: int = 2000) -> str:
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in text[:most])
 
 
+def columns_of(out: IO[str]) -> int | None:
+    """Characters of a line: a terminal's; else COLUMNS, if standard output or error is asked about; None for any."""
+    standard = out in (sys.stdout, sys.stderr) and re.fullmatch("[1-9][0-9]*", os.environ.get("COLUMNS", ""))
+    return shutil.get_terminal_size().columns if standard or out.isatty() else None
+
+
 def broken(text: str, out: IO[str]) -> str:
-    """Text with its lines broken at words where a terminal shows it, below what follows ``mode:`` and the like."""
-    if not out.isatty():
+    """Text with its lines broken at words to their width, below what follows ``mode:`` and the like.
+
+    No line ends between a number and its unit.
+    """
+    if (width := columns_of(out)) is None:
         return text
-    width, lines = shutil.get_terminal_size().columns, list[str]()
+    lines = list[str]()
     for line in text.split("\n"):
-        start = re.match(r"(\w+: +)? *", line)
+        start = re.match(r"(\w+( \w+)?: +)? *", line)
         indent = " " * (start.end() if start and start.end() < width // 2 else 0)
-        lines.append(fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False))
-    return "\n".join(lines)
+        glued = re.sub(r"(?<=\d) (?=(s|min|h|MB|%)\b)", "\u00a0", line)
+        lines.append(fill(glued, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False))
+    return "\n".join(lines).replace("\u00a0", " ")

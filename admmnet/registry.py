@@ -164,11 +164,14 @@ class Registry(MutableMapping[str, T], Generic[T]):
                     f"{self.what} = {name!r}: there is no module {missing}: install its package, or run from its "
                     "folder with `python -m admmnet`"
                 ) from None
-            cause = str(error) if isinstance(error, RequestError) else f"{type(error).__name__}: {error}"
-            remedy = "mend or remove the package" if name in outside else "name another one, or mend it"
+            if isinstance(error, RequestError):
+                cause, remedy = str(error), ""  # it has its own
+            else:
+                cause = f"{type(error).__name__}: {error}"
+                remedy = "; mend or remove the package" if name in outside else "; name another one, or mend it"
             place = f"file {module}" if module.endswith(".py") else f"package {module.partition('.')[0]}"
             raise RequestError(
-                f"{self.what} = {name!r} cannot be loaded from the {place}: {cause.splitlines()[0]}; {remedy}"
+                f"{self.what} = {name!r} cannot be loaded from the {place}: {cause.splitlines()[0]}{remedy}"
             ) from error
 
     @staticmethod

@@ -36,10 +36,11 @@ def cache_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 
 
 @pytest.fixture(scope="session", autouse=True)
-def real_sets_only_where_asked_for() -> Iterator[None]:
-    """Take the variable away: a test that reads real sets passes their folder on."""
+def variables_only_where_asked_for() -> Iterator[None]:
+    """Take variables away: a test that reads real sets passes their folder on; pytest-xdist sets a width of lines."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv(ENVIRONMENT, raising=False)
+        patch.delenv("COLUMNS", raising=False)
         yield
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from io import StringIO
 
 import pytest
 
-from admmnet.errors import article, broken, counted
+from admmnet.errors import article, broken, columns_of, counted
+from admmnet.report.columns import SPARE, console, show, table
 
 
 def test_articles_and_counts() -> None:
@@ -31,3 +33,22 @@ def test_lines_break_at_words_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatc
         "see",
         "runs/a-long-name-that-is-copied-whole",
     ]
+    assert broken("a title, of some run, 3.7 s", Screen()) == "a title, of some run,\n3.7 s"
+    monkeypatch.setenv("COLUMNS", "30")
+    said = broken("run folder: runs/one (and more words)", Screen())
+    assert said == "run folder: runs/one (and more\n            words)"
+
+
+def test_columns_holds_for_standard_output_without_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert columns_of(sys.stdout) is None
+    monkeypatch.setenv("COLUMNS", "80")
+    assert (columns_of(sys.stdout), columns_of(StringIO())) == (80, None)
+    grid = table("one " * 30, "agent", "records", *SPARE[:8])
+    grid.add_row(*("1,234,567,890" for _ in range(10)))
+    shown = show(console(), grid)
+    said = capsys.readouterr().out.splitlines()
+    assert max(map(len, said)) <= 80
+    assert said[-1] == f"not shown on 80 columns: {', '.join(name for name in SPARE[:8] if name not in shown)}"
+    assert len(shown) < 10

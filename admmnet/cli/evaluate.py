@@ -107,7 +107,7 @@ def _print_facts(facts: dict[str, Any]) -> None:
         print(f"  error           {percent(error['consensus'])} of the consensus of the agents' vectors")
         print(f"                  {percent(error['mean'])} +- {percent(error['std'])} over agents")
     else:
-        print(f"  error           {percent(error['consensus'])} of the model that every agent holds")
+        print(f"  error           {percent(error['consensus'])} of the final model, the same at all agents")
     if "macro" in error:
         print(f"  macro error     {percent(error['macro'])} of the consensus: the mean over the classes")
     print(f"  majority class  {majority}: the error of always giving the more frequent label")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from admmnet.cli.flags import explaining
+from admmnet.cli.flags import explaining, lines
 from admmnet.errors import counted
 from admmnet.privacy.events import parameters
 from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.record.format import count
-from admmnet.report.columns import Row, explained, names_of, print_table
+from admmnet.report.columns import Row, explained, print_table
 
 B_IS = "eps spent: if at most K other agents work together against one; eps B: if all others do, or masks fail"
 
@@ -34,18 +34,18 @@ def print_accounts(entries: Sequence[Mapping[str, Any]], *, runs: bool = False) 
                 "state": state,
             }
         )
-    print_table("ledgers", rows)
+    shown = print_table("ledgers", rows)
     if "K" in rows[0]:
-        print(B_IS)
+        lines(B_IS)
     if explaining():
-        print(explained(names_of(rows)))
+        print(explained(shown))
 
 
 def print_together(entries: Sequence[Mapping[str, Any]]) -> None:
     """Print one row an agent: totals of its accounts in several folders, and the delta they are read at."""
     rows = [{"agent": one["agent"], **_totals(one, entries), "delta": one["delta"]} for one in entries]
     print_table("together", rows)
-    print("together: if an agent's records are the same in all folders; at the largest delta of its accounts")
+    lines("together: if an agent's records are the same in all folders; at the largest delta of its accounts")
 
 
 def _totals(entry: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> Row:

@@ -234,6 +234,11 @@ class _Session:
             for entry in grid.entries
             if grid.candidates[entry] != ((),) and not grid.tuned(entry)
         ]
+        if grid.fixed:
+            notes.append(
+                f"all methods see the same rows: {said(tuple(grid.fixed.items()))}, which `admmnet run` chooses by "
+                "auto; a flag says otherwise"
+            )
         assert grid.delta is not None  # check came first
         notes += [
             f"not tried: {reason}"

@@ -96,7 +96,7 @@ class Grid:
     which a single one is taken untried. ``settings`` are what a further call must agree with, as JSON gives them
     back. ``delta`` is None until ``choose_delta`` where the settings leave it open. ``impossible`` has the reasons
     why a method cannot run at an epsilon with a combination; ``refused`` are those that can with none, with the first
-    reason; if nothing can, the first of all is raised.
+    reason; if nothing can, the first of all is raised. ``fixed`` are settings that ``run`` would choose by auto.
     """
 
     def __init__(self, comparison: Comparison) -> None:
@@ -112,6 +112,7 @@ class Grid:
         self.refused: dict[tuple[Entry, float | None], AdmmnetError] = {}
         self.impossible: dict[tuple[Entry, float | None], dict[Values, AdmmnetError]] = {}
         self._configs: dict[tuple[Entry, float | None], RunConfig] = {}
+        self.fixed: dict[str, str] = {}
         configs = []
         for case in self.cases():  # one for every combination that can be wrong in itself
             for values in self.candidates[case.entry] if case.data_seed == first else ():
@@ -261,8 +262,10 @@ class Grid:
         try:
             found = RunConfig(**values)
             same = {"encode": "declared", "whiten": "off"}  # what auto may do: here all methods see the same rows
-            decided = {name for name in same if getattr(found, name) == "auto"}
-            return found.changed(**{name: same[name] for name in decided if getattr(found.request, name) != same[name]})
+            auto = [name for name in same if getattr(found, name) == "auto"]
+            changes = {name: same[name] for name in auto if getattr(found.request, name) != same[name]}
+            self.fixed |= changes
+            return found.changed(**changes)
         except AdmmnetError as error:
             tried = f" with {said(cell.values)}" if cell.values else ""
             raise RequestError(f"{case.words}{tried}: {error}") from None

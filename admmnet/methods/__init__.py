@@ -42,11 +42,11 @@ def _adapted(found: Any, _: str) -> type[Method]:
     for name, own in settings_in(kind).items():
         who = f"{kind.__name__}.{name}"
         if name in (names if name in common else TAKEN):
-            raise TypeError(f"{who} has the name of something else, a setting of every run or a flag: rename it")
+            raise RequestError(f"{who} has the name of something else, a setting of every run or a flag: rename it")
         if own.base not in FLAGGED and name not in common:
-            raise TypeError(f"{who} is of no type that a flag can have: use bool, int, float or str, or None beside it")
+            raise RequestError(f"{who} is of no type that a flag can have: use bool, int, float or str, or None, too")
         if own.about.table not in TABLES:
-            raise TypeError(f"{who} is in the table [{own.about.table}]: take one of {', '.join(TABLES)}")
+            raise RequestError(f"{who} is in the table [{own.about.table}]: take one of {', '.join(TABLES)}")
     return found
 
 

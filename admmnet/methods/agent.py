@@ -44,9 +44,11 @@ class AgentPlan:
     """What was decided for one agent before the first round, from public facts."""
 
     eta: float = 0.0
+    """ADMM penalty."""
     regularisation: float = 0.0
+    """lambda/N, the agent's share of the regulariser."""
     proximal: float = 0.0
-    """ADMM penalty; lambda/N, the agent's share of the regulariser; weight of its self-term."""
+    """Weight of the self-term."""
     weight: float = 1.0
     """w_i of its mean loss, docs/methods.md (60)."""
     convexity: float = 0.0
@@ -73,21 +75,27 @@ class Agent:
     """One agent as its method sees it: no path leads to records or ledger."""
 
     id: int
+    """Its number, from 0."""
     neighbours: tuple[int, ...]
-    """In ascending order, the order of every sum; those of all rounds where the graph changes."""
+    """Ascending, the order of every sum; where the graph changes, those of all rounds."""
     plan: AgentPlan
+    """What was decided before the first round."""
     state: Any = None
-    """Of the method's own kind, a dataclass: its fields are what a checkpoint keeps."""
+    """The method's own dataclass, which a checkpoint keeps."""
     releases: int = 0
+    """Vectors released so far."""
     sent: int = 0
+    """Messages, one to each neighbour that was there."""
     numbers: int = 0
-    """Vectors released so far; messages, one to each neighbour that was there; numbers in them, of 8 bytes each."""
+    """Numbers in these, of 8 bytes."""
     asked: int = 0
+    """Questions that its gate answered."""
     yes: int = 0
+    """Those with yes."""
     silent: int = 0
-    """Questions that its gate was asked, how many were answered with yes, and rounds in which it could have spoken."""
+    """Rounds without a release, before any refusal."""
     contact: Contact | None = None
-    """Trouble of the present round, None for none; set before the agent proposes."""
+    """Trouble of the round, or None."""
 
     def answered(self, measurement: Measurement, answer: Answer) -> None:
         """Count a question of a gate that was answered."""
@@ -101,7 +109,7 @@ class Agent:
 
     @property
     def present(self) -> int:
-        """Number of neighbours that are there in this round."""
+        """Neighbours that are there in this round."""
         return self.degree if self.contact is None else int(self.contact.present.sum())
 
     def question(self, kind: Callable[..., Measurement], *numbers: Any, **more: Any) -> Any:
@@ -114,7 +122,7 @@ class Agent:
 
     @property
     def convexity(self) -> float:
-        """M_i / w_i, m_i = lambda/N + 2 eta |B_i| + p of the round's objective, whatever the trouble: (62)."""
+        """Of the round's objective over w_i, whatever the trouble: (62)."""
         whole = self.plan.regularisation + 2.0 * self.plan.eta * self.degree + self.plan.proximal
         return whole / self.plan.weight
 

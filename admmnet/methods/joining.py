@@ -290,9 +290,9 @@ class JoiningADMM(PPADMM):
         relays = len(self.first - self.core)
         return (
             *notes,
-            f"the {len(self.core)} largest of {len(self.facts.graph)} agents speak from the first round on. Of the "
-            f"others pass messages on: {relays}, are asked whether they join: {len(others) - len(silent)}, have too "
-            f"few records for that question: {len(silent)}",
+            f"the {len(self.core)} largest of {len(self.facts.graph)} agents speak from the first round on. The other "
+            f"{len(others)}: {relays} to pass messages on, {len(others) - len(silent)} to be asked whether they join, "
+            f"{len(silent)} with too few records to be asked",
         )
 
     def in_average(self, agent: Agent) -> bool:

@@ -183,7 +183,8 @@ def _promise(privacy: Privacy, *, seeded: bool) -> list[str]:
             f"{'would be' if seeded else 'is'} promised epsilon {epsilon(privacy.epsilon_group)} of this run"
         )
     published = "" if privacy.epsilon_published is None else f"; {epsilon(privacy.epsilon_published)} by the paper"
-    lines.append(f"spent:      epsilon {epsilon(privacy.epsilon_spent)} a record by what was released{published}")
+    spent = epsilon(privacy.epsilon_spent)
+    lines.append(f"spent:      epsilon {spent} for each record, over all that was released{published}")
     return lines
 
 

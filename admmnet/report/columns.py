@@ -14,6 +14,7 @@ from rich.table import Column as Drawn
 from rich.table import Table
 from rich.text import Text
 
+from admmnet.errors import broken, columns_of
 from admmnet.record.format import count, epsilon, number, parameters, percent
 
 Row = Mapping[str, Any]
@@ -115,6 +116,16 @@ ROWS = {
     "no privacy, pooled": "error of the best model by this run's loss where all records lie in one place, none hidden",
 }
 """What a row below the agents' says."""
+MARKS = {
+    "(core)": "it speaks from the first round on",
+    "(from round R)": "it joined with its records in that round",
+    "(relay)": "it never joined: it passed on what it heard",
+    "(listened)": "it never joined, and sent nothing",
+    "(away R)": "it was not there in these rounds",
+    "(refused at R)": "its budget refused a release in that round, and all later ones",
+    "(far off)": "its vectors lie far from the others'",
+}
+"""What stands behind an agent's releases."""
 SPARE = (
     *("degree", "rounds", "sent", "loss", "time", "of", "trials", "validation error", "epochs", "batch"),
     *("rho each", "rho in all", "share", "rho published", "rho spent", "total rho", "eps published", "releases"),
@@ -124,17 +135,23 @@ SPARE = (
 
 
 def explained(names: Iterable[str]) -> str:
-    """What columns and rows mean, under a heading."""
-    means = {name: column.means for name, column in COLUMNS.items()} | ROWS
-    told = list(names)
+    """What columns, rows and marks mean, under a heading, in lines of standard output's width."""
+    means = {name: column.means for name, column in COLUMNS.items()} | ROWS | MARKS
+    told, width = list(names), columns_of(sys.stdout) or 118
     wide = max(map(len, told)) + 4
-    lines = (fill(f"{name:>{wide - 2}}  {means[name]}", 118, subsequent_indent=" " * wide) for name in told)
+    lines = (fill(f"{name:>{wide - 2}}  {means[name]}", width, subsequent_indent=" " * wide) for name in told)
     return "\n".join(["what it means:", *lines])
 
 
+def marks_in(rows: Iterable[Row]) -> list[str]:
+    """Marks in brackets that stand behind the agents' releases."""
+    shown = " ".join(str(row.get("releases", "")) for row in rows)
+    return [mark for mark in MARKS if mark.removesuffix(")").partition(" R")[0] in shown]
+
+
 def console() -> Console:
-    """Console on standard output; wide enough for a table when it is no terminal."""
-    return Console(width=None if sys.stdout.isatty() else 120, highlight=False, emoji=False)
+    """Console on standard output; wide enough for a table when it is no terminal and COLUMNS says nothing."""
+    return Console(width=None if sys.stdout.isatty() else columns_of(sys.stdout) or 120, highlight=False, emoji=False)
 
 
 def cell(name: str, value: Any) -> str:
@@ -142,14 +159,9 @@ def cell(name: str, value: Any) -> str:
     return value if isinstance(value, str) else "-" if value is None else COLUMNS[name].shows(value)
 
 
-def names_of(rows: Iterable[Row]) -> list[str]:
-    """Columns of a table: all that its rows have."""
-    return list(dict.fromkeys(name for row in rows for name in row))
-
-
 def grid_of(title: str, rows: Sequence[Row], below: Sequence[Row] = ()) -> Table:
     """Table of rows, and below a line of others, the first of these bold; what a row lacks is empty."""
-    names = names_of([*rows, *below])
+    names = list(dict.fromkeys(name for row in (*rows, *below) for name in row))
     grid = table(title, *names)
     for name, drawn in zip(names, grid.columns, strict=True):
         drawn.justify, drawn.no_wrap = "left" if COLUMNS[name].left else "right", not COLUMNS[name].wraps
@@ -161,9 +173,9 @@ def grid_of(title: str, rows: Sequence[Row], below: Sequence[Row] = ()) -> Table
     return grid
 
 
-def print_table(title: str, rows: Sequence[Row], below: Sequence[Row] = (), out: Console | None = None) -> None:
-    """Print a table of rows (see ``grid_of``) at the width that there is."""
-    show(console() if out is None else out, grid_of(title, rows, below))
+def print_table(title: str, rows: Sequence[Row], below: Sequence[Row] = (), out: Console | None = None) -> list[str]:
+    """Print a table of rows (see ``grid_of``) at the width that there is; return the columns that have room."""
+    return show(console() if out is None else out, grid_of(title, rows, below))
 
 
 def table(title: str, *columns: str) -> Table:
@@ -174,15 +186,15 @@ def table(title: str, *columns: str) -> Table:
     return grid
 
 
-def show(out: Console, grid: Table) -> None:
-    """Print a table: where `out` is no terminal, at its natural width and without trailing spaces.
+def show(out: Console, grid: Table) -> list[str]:
+    """Print a table without trailing spaces: at its natural width, unless lines have one (``columns_of``).
 
-    On a terminal that is too narrow the headings are wrapped, then columns of `SPARE` left out, which a line says.
-    A table that is too wide even then is printed as it is: the terminal breaks its lines.
+    Where that is too narrow, columns without a figure are left out and headings wrapped, then columns of `SPARE` left
+    out, which a line says. A table that is too wide even then is printed as it is. Return the columns that are shown.
     """
-    terminal, left_out = out.file.isatty(), list[str]()
+    terminal, left_out = columns_of(out.file) is not None, list[str]()
     if grid.title:
-        out.print(Text(str(grid.title), style="bold"), soft_wrap=not terminal)
+        out.print(Text(broken(str(grid.title), out.file), style="bold"), soft_wrap=True)
     fitted = _with(grid, grid.columns)
     if terminal and _needed(out, fitted) > out.width:
         filled = [column for column in grid.columns if any(str(cell) not in ("", "-") for cell in column.cells)]
@@ -202,6 +214,7 @@ def show(out: Console, grid: Table) -> None:
     out.file.write("\n".join(line.rstrip() for line in lines.get().split("\n")))
     if left_out:
         out.print(f"not shown on {out.width} columns: {', '.join(left_out)}", markup=False, soft_wrap=True)
+    return [str(column.header).replace("\n", " ") for column in fitted.columns]
 
 
 def _with(grid: Table, columns: list[Drawn], *, wrapped: bool = False) -> Table:

@@ -14,11 +14,12 @@ from admmnet.errors import broken, counted
 from admmnet.record.format import count, error, number, percent, seconds
 from admmnet.record.forms import AgentEntry, Summary
 from admmnet.record.verdict import verdict_on
-from admmnet.report.columns import FEW, Row, explained, names_of, print_table
+from admmnet.report.columns import FEW, Row, explained, marks_in, print_table
 from admmnet.report.series import gate_line, joining
 from admmnet.running.yardsticks import no_better_than, one_class, yardsticks
 
 NO_TEST = "test error: none, there are no test records"
+SAME = "the final model, the same at all agents"
 AVERAGES = {"mean": "agents' average vector", "screened": "average of the agents' vectors, far ones left out"}
 
 
@@ -35,12 +36,12 @@ def print_closing(out: Console, summary: Mapping[str, Any], folder: Path, *, exp
     title, rows, below, lines = (_baseline if lone else _network)(summary)
     mode, *verdict = verdict_on(msgspec.convert(summary, Summary), str(folder)).lines()
     out.print(broken(mode, out.file), markup=False, soft_wrap=True)
-    print_table(title, rows, below, out)
+    shown = print_table(title, rows, below, out)
     lines += verdict
     lines.append(f"run folder: {folder}   (admmnet ledger show {folder}; --explain says what the columns mean)")
     if explain:
         others = ["network"] * (not lone) + [words for words, _ in yardsticks(summary)]
-        lines.append(explained([*names_of(rows), *others]))
+        lines.append(explained([*shown, *marks_in(rows), *others]))
     for line in lines:
         out.print(broken(line, out.file), markup=False, soft_wrap=True)
 
@@ -82,7 +83,7 @@ def _network(summary: Mapping[str, Any]) -> Told:
     title = f"{_what(summary)}: {where}, {counted(summary['rounds'], 'round')}, {summary['transport']}"
     vector = AVERAGES[summary["aggregate"]]
     each = f"{_missed(summary, missed['mean'])} +- {_missed(summary, missed['std'])} over agents"
-    whose = f" of the consensus (the {vector}), {each}" if missed["std"] else " of the model that every agent holds"
+    whose = f" of the consensus (the {vector}), {each}" if missed["std"] else f" of {SAME}"
     lines = _error(summary, whose)
     if (gate := gate_line(msgspec.convert(summary, Summary))) is not None:
         lines.append(f"gate:       {gate}")

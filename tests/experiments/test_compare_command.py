@@ -53,7 +53,7 @@ def test_table_and_files(command: Compare, people: str, tmp_path: Path) -> None:
     for name in ("grid/compare.csv", "grid/compare.png", "grid/runs", "more.svg"):
         assert str(tmp_path / name) in printed.out
         assert (tmp_path / name).exists()
-    assert printed.err.count("note: ") == 2
+    assert printed.err.count("note: ") == 3
     assert "a comparison is a simulation" in printed.err
 
 

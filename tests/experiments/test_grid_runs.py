@@ -100,6 +100,11 @@ def test_lines_are_means_and_sample_deviations(made: CompareResult) -> None:
     assert any(line.spread for line in made.lines)
 
 
+def test_what_run_would_choose_by_auto_is_said(made: CompareResult) -> None:
+    note = "all methods see the same rows: whiten=off, which `admmnet run` chooses by auto; a flag says otherwise"
+    assert made.notes.count(note) == 1
+
+
 @pytest.mark.parametrize(
     ("name", "own"),
     [

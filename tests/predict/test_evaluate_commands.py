@@ -75,7 +75,7 @@ def test_evaluate_prints_what_json_holds(people_run: Path, tmp_path: Path, capsy
     assert said.err == ""
     for shown in (
         "new.csv: 40 rows",
-        f"{100 * facts['error']['consensus']:.2f}% of the model that every agent holds",
+        f"{100 * facts['error']['consensus']:.2f}% of the final model, the same at all agents",
         f"{100 * facts['majority_error']:.2f}%",
         f"{facts['log_loss']:.4f} nats",
         f"label 'yes': {facts['confusion']['true_positive']} predicted 'yes', "

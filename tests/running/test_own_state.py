@@ -177,7 +177,9 @@ def test_state_that_no_checkpoint_can_hold_is_refused(name: str, jotting: type[J
         place.whole("run", algorithm="jotting", checkpoint_every=1)
     assert not (place.folder / "run").exists()  # before the first round
     jotting.first, jotting.later = None, REFUSED[name]
-    with pytest.raises(RequestError, match=r"Jotted\.jotted .* tuple of these"):
+    with pytest.raises(
+        RequestError, match=r"Jotted\.jotted .* tuple of these; runs without --checkpoint-every do without"
+    ):
         place.whole("run", algorithm="jotting", checkpoint_every=2)
     kept = (place.folder / "run").glob("checkpoint/*/*")
     assert {path.parent.name for path in kept} == {"000000"}  # before the first round

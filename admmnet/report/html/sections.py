@@ -76,7 +76,7 @@ def _error_cards(run: RunFacts) -> list[Card]:
     """The test error, and what it is held against."""
     found, only = run.said("test_error"), one_class(run.series.summary)
     consensus, root, r2 = (at(found, name) for name in ("consensus", "root_in_units", "r2"))
-    over = "of the model that every agent holds"
+    over = "of the final model, the same at all agents"
     if at(found, "std"):
         over = f"of the agents' average; mean of their own models {error_of(run, found.mean)}"
     over = "not there" if consensus is None else over if only is None else f"{only}; {over}"

@@ -71,7 +71,7 @@ def kept_state(state: Any) -> State:
     except TypeError as error:
         raise RequestError(
             f"the agents' state {error}, which no checkpoint can hold: use a number, bool, str, None, an array of "
-            "numbers or a tuple of these, or leave out --checkpoint-every"
+            "numbers or a tuple of these; runs without --checkpoint-every do without"
         ) from None
 
 

@@ -79,7 +79,8 @@ class DataError(RequestError):
         self.faults = tuple(fault for _, fault in zip(range(self.KEPT), found, strict=False))
         self.count = len(self.faults) + sum(1 for _ in found)
         self.file, self.reason = file, reason
-        super().__init__(self.faults[0])
+        more = f" (the first of {self.count:,} faults)" if self.count > 1 else ""
+        super().__init__(self.faults[0] + more)
 
     @property
     def public(self) -> str:

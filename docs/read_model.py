@@ -79,11 +79,8 @@ def numbers(x, rule):
 
 
 def number_of(text):
-    """Return the number that a text is; nan if it is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")
+    """Return the number that a text is; nan if it is missing."""
+    return float("nan" if str(text).strip().casefold() in model["missing"] else text)
 
 
 def measured(record, part):

@@ -88,6 +88,8 @@ def agent(
     from admmnet.transport.zmq.transport import figures_of
 
     if flags["resume"] == AUTO and flags["out"] is not None and (Path(flags["out"]) / SUMMARY).exists():
+        if not quiet and not as_json:
+            print(f"nothing to do: {flags['out']} holds the finished run")
         leave(read_form(Summary, Path(flags["out"]) / SUMMARY))  # a service that starts it again need know no more
         return
     forbid_dumps()  # of a process that holds secret keys

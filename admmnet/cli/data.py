@@ -174,7 +174,7 @@ def clean(file: str, schema: Path, out: Path, **flags: Any) -> None:
         raise RequestError(f"-o {out} exists: name another file, or remove it")
     with written(out) as new:
         told = clean_file(_settings(file, schema, flags), new, out)
-        print(QUOTES.format(file))
+        print(QUOTES.format(file) if told.said else f"{file}: nothing to change")
         for rule, columns in told.changed.items():
             print(f"  {rule}: {counted(sum(map(len, columns.values())), 'value')}")
             for column, changes in columns.items():
@@ -187,7 +187,10 @@ def clean(file: str, schema: Path, out: Path, **flags: Any) -> None:
         _print_faults(told.faults, told.count, 20)
         if not told.rows:
             raise CheckFailed(f"{file}: no rule mends this, so nothing is written: mend the file, or its schema")
-    print(f"{out}: {counted(told.rows, 'record')}; now: admmnet data check {out} --schema {schema}")
+    now = f"now: admmnet data check {out} --schema {schema}"
+    if told.new is not None:
+        now = f"new rows, without the label column {told.new!r}: for `admmnet predict`"
+    print(f"{out}: {counted(told.rows, 'record')}; {now}")
     if told.bad:
         raise CheckFailed(f"{counted(told.bad, 'record')} with other faults, listed above, are not in {out}: mend them")
 

@@ -24,6 +24,7 @@ from admmnet.cli.flags import (
     notes,
     out_flag,
     positive_flag,
+    separator_flag,
     written,
 )
 from admmnet.errors import RequestError
@@ -40,6 +41,7 @@ def _new_data(*, labelled: bool) -> Callable[[Callable[..., None]], Callable[...
         click.option("--data", required=True, metavar="NAME|PATH", help="data set name, or one file"),
         data_dir_flag,
         label_flag,
+        separator_flag,
         *([positive_flag] if labelled else []),
         features_flag,
         no_intercept_flag,

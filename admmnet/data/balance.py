@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.data.columns import listed
 from admmnet.data.records import Records
 from admmnet.data.rows import INTERCEPT
-from admmnet.data.schema import Numeric, measurable
+from admmnet.data.schema import Numeric
 from admmnet.data.source import Source
-from admmnet.data.values import is_missing, no_number
 
 LARGEST = 0.9
 """Share of the rows' squared length above which one feature leaves little of the others."""
@@ -59,16 +57,3 @@ def unfilled(source: Source) -> Iterator[str]:
                 f"column {rule.column!r} takes {part:.2%} of its bounds, {rule.low:g} to {rule.high:g}, so that it "
                 'counts: narrow them, or take scale = "log"'
             )
-
-
-def unread(source: Source) -> Iterator[str]:
-    """What to say of texts that count as missing numbers, since their columns are measured."""
-    for rule in source.schema.rules:
-        if source.schema.measured and measurable(rule):
-            column, spelling = source.column(rule.column), source.schema.spelling
-            if column.values(spelling, missing=True) is None:
-                odd = [text for text in column.levels if no_number(text, spelling) and not is_missing(text)]
-                yield (
-                    f"column {rule.column!r} has texts for numbers, which count as missing: {listed(odd, 3)}; "
-                    "`admmnet data clean` mends decimal commas and limits such as <30"
-                )

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from admmnet.data.balance import swallowing, unfilled, unread
+from admmnet.data.balance import swallowing, unfilled
 from admmnet.data.columns import RawTable, refuse
 from admmnet.data.encode import block_of, check_columns, complete
 from admmnet.data.labels import read_labels
@@ -101,14 +101,13 @@ def _finish(source: Source, settings: DataSettings) -> tuple[str, ...]:
     return (
         *((gone,) if source.left_out else ()),
         *(() if said is None else (said,)),
-        *(() if settings.named else (*unfilled(source), *unread(source))),
+        *(() if settings.named else unfilled(source)),
     )
 
 
-def check_table(found: Found, table: RawTable, schema: Schema, positive: str | None) -> None:
-    """Find the faults of labels and columns."""
-    labelled = found.attempt(lambda: _labelled(table, schema, positive))
-    table = table if labelled is None else labelled
+def check_table(found: Found, table: RawTable, schema: Schema, positive: str | None, *, new: bool = False) -> None:
+    """Find the faults of columns and, but for ``new`` rows, of labels."""
+    table = (None if new else found.attempt(lambda: _labelled(table, schema, positive))) or table
     # without rules, which column is no feature is known by the label alone
     if table.features is not None or not (schema.rules or schema.label in table.names):
         return

@@ -17,14 +17,12 @@ from admmnet.data.schema import Categorical, Numeric, Schema, parse_schema
 from admmnet.data.settings import DataSettings
 from admmnet.data.source import label_of, with_columns
 from admmnet.data.sources import declared, kinds_alone, validate_one
-from admmnet.data.values import LIMIT, PLAIN, Spelling, is_missing
+from admmnet.data.values import GROUPS, LIMIT, PLAIN, STRAY, Spelling, is_missing
 from admmnet.errors import RequestError
 
 BLANKS, BOUND, POINT = "stray blanks taken out", "the limit taken for the number", "a decimal comma made a point"
 FORMS = re.compile(r"\.(csv|tsv)(\.gz)?$")
-_STRAY = re.compile(r"(?<=[-+<>≤≥=])\s+|(?<=\d)\s(?=\d{3}(?!\d))")  # after a sign, and between groups of digits
 _DECIMAL = re.compile(r"[-+]?(\d*|\d{1,3}(\.\d{3})+),\d+")
-_GROUPS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")  # of which the comma may stand between thousands
 Change = Callable[[str], tuple[str, tuple[str, ...]]]
 
 
@@ -35,10 +33,16 @@ class Cleaned:
     changed: dict[str, dict[str, list[str]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
     """Changes of each rule and column."""
     unlabelled: list[str] = field(default_factory=list)  # places of records that have no label, which are left out
+    new: str | None = None  # the label column that the file lacks: it has new rows
     faults: tuple[str, ...] = ()  # that no rule mends
     count: int = 0  # of all of them
     bad: int = 0  # records that have some, which are left out
     rows: int = 0  # records that were written; 0: nothing was
+
+    @property
+    def said(self) -> bool:
+        """Whether anything was changed, left out, or is a fault."""
+        return bool(self.changed or self.unlabelled or self.count)
 
 
 @dataclass(frozen=True)
@@ -71,16 +75,18 @@ def clean_file(settings: DataSettings, draft: Path, out: Path) -> Cleaned:
     cells = read_cells(path, found.keep, form)
     told.bad = found.count  # lines with too few cells, or too many
     label = label_of(table_of(cells, form, settings.data), schema)
-    cells = _labelled(cells, schema, label, told)
+    told.new = None if label in cells.names else label
+    cells = cells if told.new else _labelled(cells, schema, label, told)
     cells = _changed(cells, with_columns(schema, table_of(cells, form, settings.data)), label, told)
     schema = replace(schema, leave_out=())
     sieve = _Sieve(**vars(table_of(cells, form, settings.data)))
-    check_table(found, sieve, schema, settings.positive)
+    new = told.new is not None
+    check_table(found, sieve, schema, settings.positive, new=new)
     told.bad += len(sieve.bad)
     cells = cells.without(sieve.bad)
     if found.count and cells.texts:  # what is wrong with the table, and not with records, is wrong still
         left = Found()
-        check_table(left, table_of(cells, form, settings.data), schema, settings.positive)
+        check_table(left, table_of(cells, form, settings.data), schema, settings.positive, new=new)
         found, cells = (left, cells.without(range(cells.rows))) if left.count else (found, cells)
     told.faults, told.count, told.rows = tuple(found.faults), found.count, cells.rows
     if told.rows:
@@ -119,13 +125,13 @@ def _changed(cells: Cells, schema: Schema, label: str, told: Cleaned) -> Cells:
 
 def _numbers(texts: Sequence[str], spelling: Spelling) -> Change:
     """What the rules make of the texts of a column of numbers: a number, or what they were without blanks around."""
-    bare = {LIMIT.sub("", _STRAY.sub("", text.strip())) for text in set(texts)}
-    clear = any(_DECIMAL.fullmatch(text) and not _GROUPS.fullmatch(text) for text in bare)
+    bare = {LIMIT.sub("", STRAY.sub("", text.strip())) for text in set(texts)}
+    clear = any(_DECIMAL.fullmatch(text) and not GROUPS.fullmatch(text) for text in bare)
     points = clear and spelling == PLAIN
 
     def change(text: str) -> tuple[str, tuple[str, ...]]:
         bare = text.strip()
-        tight = _STRAY.sub("", bare)
+        tight = STRAY.sub("", bare)
         number = LIMIT.sub("", tight)
         plain = number
         if points and _DECIMAL.fullmatch(number):
@@ -152,8 +158,6 @@ def _words(known: Sequence[str]) -> Change:
 def _labelled(cells: Cells, schema: Schema, label: str, told: Cleaned) -> Cells:
     """Cells of the records that have a label, and not one of ``leave_out``."""
     known, out = ({canonical(text) for text in texts or ()} for texts in (schema.labels, schema.leave_out))
-    if label not in cells.names:
-        return cells
     texts = [canonical(text) for text in cells.texts[cells.names.index(label) :: len(cells.names)]]
     gone = [row for row, text in enumerate(texts) if text in out or (is_missing(text) and text not in known)]
     told.unlabelled = [cells.where(row).rpartition(", ")[2] for row in gone]

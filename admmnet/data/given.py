@@ -150,8 +150,9 @@ class Given:
         if self.kind == "frame" and not (schema.rules or drafts):
             accept = " or accept what is read from the rows with data_dependent=True," if self.whole else ""
             raise RequestError(
-                "the frame's columns are not declared, and nothing is read from private rows: give schema=FILE "
-                f"(`admmnet data draft` writes one from a public sample),{accept} or columns of numbers as X and y"
+                "the frame's columns are not declared, and nothing is read from private rows: give kinds='dtype' if "
+                f"its types are public, schema=FILE (`admmnet data draft` writes one from a public sample),{accept} or "
+                "columns of numbers as X and y"
             )
         if table.features is not None and schema.features not in (None, len(table.features.names)):
             raise RequestError(

@@ -67,7 +67,9 @@ def load_each(
         if not 0 <= agent < agents:
             raise RequestError(f"agent {agent} does not exist: the agents are 0 to {agents - 1}")
     if settings.per_agent:
-        yield from (_load_own_files(settings, group) for group in groups)
+        for group in groups:
+            _check_there(settings, agents, group)
+            yield _load_own_files(settings, group)
     else:
         yield from made(_read(settings), settings, agents, groups, sparse=sparse)
 
@@ -123,6 +125,18 @@ def dealt(source: Source, train: Rows, settings: DataSettings, agents: int) -> t
         raise RequestError(f"--split {settings.split} deals by class, and {source.name} has real targets: take iid")
     with about(source.file):
         return deal(split, train, source.y, source.column, agents, settings.data_seed)
+
+
+def _check_there(settings: DataSettings, agents: int, mine: Sequence[int]) -> None:
+    """Refuse more agents than there are files of, numbered from 0."""
+    if all(path_for(settings.data, agent).exists() for agent in mine):
+        return
+    there = next(k for k in range(agents) if not path_for(settings.data, k).exists())
+    if there > 1:
+        raise RequestError(
+            f"{path_for(settings.data, there)} does not exist, and the run has {agents} agents (5 where nothing says "
+            f"how many): for the {there} files before it give --agents {there}"
+        )
 
 
 def _load_own_files(settings: DataSettings, mine: Sequence[int]) -> Records:

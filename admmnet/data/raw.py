@@ -1,7 +1,8 @@
 """Columns as they come, for encodings that are measured before the first round: docs/methods.md, section 12.
 
-Kinds are declared, so that the width follows from the schema alone. No number makes a record refused: what is none is
-missing. Columns whose scale says more than a line become features as declared.
+Kinds are declared, so that the width follows from the schema alone. No number makes a record refused; an empty cell or
+another mark of a missing value is missing, and other text is a fault of the file. Columns whose scale says more than a
+line become features as declared.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from admmnet.data.columns import Features, RawTable, Rows
 from admmnet.data.encode import block_of, check_columns
 from admmnet.data.labels import canonical
 from admmnet.data.schema import Categorical, Numeric, Rule, Schema, measurable
+from admmnet.data.values import PLAIN, is_missing, no_number
 from admmnet.errors import RequestError
 from admmnet.holder.encoding import CELLS, HATS, Column, Encoding, Number, Plain, RawRows, Words
-from admmnet.types import Matrix
+from admmnet.types import Matrix, Vector
 
 BUCKETS = 16
 """Features that the values of a column share whose categories nobody declares."""
@@ -116,7 +118,7 @@ def _column(rule: Rule, table: RawTable) -> tuple[Column, Any, Any]:
     """Kind of a column, what each of its texts is, shape (levels, 1 or more), and the text of every record."""
     column = table.column(rule.column)
     if isinstance(rule, Numeric) and measurable(rule):
-        values = np.array([_number(text, table, typed=column.typed) for text in column.levels], dtype=np.float64)
+        values = _numbers(rule.column, table)
         if isinstance(rule.missing, float):
             values[np.isnan(values)] = rule.missing
         bounds = {} if rule.low is None or rule.high is None else {"low": rule.low, "high": rule.high, "table": _EVEN}
@@ -135,12 +137,16 @@ def _column(rule: Rule, table: RawTable) -> tuple[Column, Any, Any]:
     return Plain(len(rule.names)), block.lookup, block.codes
 
 
-def _number(text: str, table: RawTable, *, typed: bool | None) -> float:
-    """Value of a text; nan where it is no number."""
-    try:
-        return float(text) if typed else table.spelling.number(text)
-    except ValueError:
-        return float("nan")
+def _numbers(name: str, table: RawTable) -> Vector:
+    """Value of every level, shape (levels,): nan where it is missing; infinite ones stay, and other text is refused."""
+    column = table.column(name)
+    spelling = PLAIN if column.typed else table.spelling
+    values = column.values(spelling, missing=True)
+    if values is None:
+        odd = {text for text in column.levels if not is_missing(text) and not spelling.infinite(text)}
+        table.refuse(name, lambda text: no_number(text, spelling) if text in odd else None)
+        values = np.array([np.nan if is_missing(text) else spelling.number(text) for text in column.levels])
+    return values
 
 
 def bucket(name: str, value: str) -> int:

@@ -17,6 +17,10 @@ DATE = re.compile(r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?([ T]\d.*)?|\d{1,2}[-/.]\d{1
 """A date by numbers, with or without a time."""
 LIMIT = re.compile(r"^[<>≤≥]=?\s*")
 """Beginning of a number that is known to lie below or above a limit."""
+STRAY = re.compile(r"(?<=[-+<>≤≥=])\s+|(?<=\d)\s(?=\d{3}(?!\d))")
+"""Blanks after a sign, and between groups of digits."""
+GROUPS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")
+"""A number of which the comma may stand between thousands."""
 _COMMA = re.compile(r"[-+]?[\d.,' ]*\d,\d[\d.,]*")
 UNIT = re.compile(r"[$€£¥]\s?[-+]?\d[\d.,' ]*|[-+]?\d[\d.,' ]*\s?([%$€£¥]|[A-Za-zµ]{1,3})")
 """A number with a currency, a percent sign or a short unit."""
@@ -86,6 +90,8 @@ def no_number(text: str, spelling: Spelling) -> str | None:
         return f'{text!r} is {what}; fill it in, or declare missing = "indicator" for the column in [data.schema]'
     if DATE.fullmatch(text):
         return f"{text!r} is no number but a date; drop the column, or make an age, a year or a duration of it"
+    if GROUPS.fullmatch(text) and spelling == PLAIN:
+        return f'{text!r} may be with decimals or thousands: declare decimal = "," or thousands = "," in [data.schema]'
     if _COMMA.fullmatch(text) and spelling.decimal == ".":
         return (
             f'{text!r} is no number; declare decimal = "," in [data.schema], or thousands = ",", or let `admmnet data '
@@ -95,6 +101,8 @@ def no_number(text: str, spelling: Spelling) -> str | None:
         spelling.finite(LIMIT.sub("", text)) is not None or _COMMA.fullmatch(LIMIT.sub("", text))
     ):
         return f"{text!r} is no number but a limit; `admmnet data clean` takes the limit for the number"
+    if spelling.finite(STRAY.sub("", text)) is not None:
+        return f"{text!r} is no number for its blanks; `admmnet data clean` takes them out"
     if spelling.infinite(text):
         return f"{text!r} is not finite; remove the row or fill the value in"
     if PLAIN.finite(text) is not None:

@@ -160,6 +160,13 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     def _encoded(self, X: Any, y: Any) -> tuple[Any, Any, Any]:
         """Rows and labels as checked, and the places of the labels in ``classes_``."""
+        labels = np.asarray(y, dtype=None if hasattr(y, "dtype") else object)
+        if y is not None and labels.dtype == object:
+            gone = [v is None or type(v).__name__ == "NAType" or v != v for v in labels.ravel().tolist()]
+            if any(gone):
+                raise ValueError(
+                    f"y has {sum(gone)} missing labels, the first in row {gone.index(True)}: drop the rows"
+                )
         X, y = self._rows(X, y)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)

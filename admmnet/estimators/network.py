@@ -15,11 +15,11 @@ from sklearn.utils import assert_all_finite, check_consistent_length, column_or_
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from admmnet.config.run_config import RunConfig
-from admmnet.data.columns import numbered
+from admmnet.data.columns import listed, numbered
 from admmnet.data.loading import SPARSE
 from admmnet.data.records import SIGNS, TargetRange, task_of
 from admmnet.data.rows import INTERCEPT
-from admmnet.data.schema import Rule
+from admmnet.data.schema import Categorical, Rule
 from admmnet.data.settings import ENCODE, FROM, GROUPS
 from admmnet.data.shards import Stream, shuffled, stream
 from admmnet.estimators.base import Estimator, Probability, Regressor, grouped, parameters
@@ -97,6 +97,8 @@ class NetworkEstimator(Estimator):
     ) -> None:
         """Run the method on rows (N, d) and labels as methods see them, and keep its model."""
         rows, names, raw = self._prepared(X)
+        own = getattr(self, "feature_names_in_", names) if raw is None else names
+        self._names = tuple(own)[: len(names) - self.fit_intercept]
         parts = self._parts(len(y), groups)
         sums = issubclass(METHODS[self.algorithm], SumMethod)
         if is_sparse(rows) and rows.shape[1] < WIDE:
@@ -162,7 +164,14 @@ class NetworkEstimator(Estimator):
     def _rows(self, X: Any, y: Any, *, numeric: bool = False) -> tuple[Any, Any]:
         self._rules = self._columns(X, two=not numeric and len(np.unique(np.asarray(y))) == 2)
         if self._rules is None:
-            return super()._rows(X, y, numeric=numeric)
+            try:
+                return super()._rows(X, y, numeric=numeric)
+            except ValueError as error:
+                words = [rule.column for rule in rules_in(X) if isinstance(rule, Categorical)]
+                if not words or "could not convert string" not in str(error):
+                    raise
+                told = f"X has columns that are no numbers, {listed(words, 4)}: if the frame's types are public"
+                raise ValueError(f"{told}, give kinds='dtype', which makes categories of them") from error
         validate_data(self, X, y, skip_check_array=True)
         y = column_or_1d(y, dtype=np.float64 if numeric else None, warn=True)
         if numeric:
@@ -177,6 +186,11 @@ class NetworkEstimator(Estimator):
             return prepare_rows(X, fit_intercept=self.fit_intercept), (*numbered(X.shape[1]), *constant), None
         raw, features = raw_of(X, self._rules, intercept=self.fit_intercept)
         return raw, (*features.names, *constant), features.encoding(intercept=self.fit_intercept)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Name of each column of ``coef_``, shape (d,)."""
+        check_is_fitted(self)
+        return np.array(self._names, dtype=object)
 
     def _found(self, found: Found) -> None:
         """Keep what was measured of the records."""

@@ -52,7 +52,7 @@ class NewData:
     ----------
     data : str or path
         Name of a built-in set, or the path of one file.
-    data_dir, label, positive, features, no_intercept
+    data_dir, label, separator, positive, features, no_intercept
         As in `DataSettings`; the last three must not contradict the model.
     config : path or None
         File as of ``read_schema``, which takes the place of the run's label, positive, features and schema.
@@ -61,6 +61,7 @@ class NewData:
     data: str
     data_dir: str | None = None
     label: str | None = None
+    separator: str | None = None
     positive: str | None = None
     features: int | None = None
     no_intercept: bool = False
@@ -146,7 +147,7 @@ def _settings(model: Model, new: NewData) -> DataSettings:
         test_fraction=run.test_fraction if own else None,
         no_test=run.no_test and own,
         label=new.label or (base.label if csv else None),
-        separator=base.separator if csv else None,
+        separator=new.separator or (base.separator if csv else None),
         positive=new.positive or (None if built_in else positive),
         features=None if csv or built_in else new.features or base.features,
         no_intercept=run.no_intercept,

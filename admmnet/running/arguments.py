@@ -162,6 +162,6 @@ def in_python(text: str) -> str:
         return f"{name}={found[2].strip()}" if found[2] else name
 
     text = re.sub(r"--task (binary|classes|real)", r"task='\1'", text)
-    text = re.sub(r"--([a-z][a-z0-9-]*)( [A-Z]{2,}\b)?", word, text)
+    text = re.sub(r"--([a-z][a-z0-9-]*)( [A-Z]{2,}\b| \d+\b)?", word, text)
     text = text.replace("test=FILE", "test=(X, y)").replace("[data.schema]", "schema")
     return re.sub(r"\bdata\.schema\b", "schema", text)

@@ -115,7 +115,7 @@ def perform(
             with blaming(config.chosen_method, RunError):
                 return execute(world, ready, asked.on_round, loader, stoppable=stoppable)
         except RequestError as error:
-            if given is not None:
+            if loader is not None:  # a program's
                 error.args = (in_python(str(error)),)
             raise
         except OSError as error:

@@ -13,6 +13,7 @@ from admmnet.cli.agent import quorum_of
 from admmnet.errors import RequestError, StartEnded
 from admmnet.running.checkpoint.memory import Memory
 from admmnet.transport.zmq.membership import RunEnded
+from tests.command_runs import Admmnet
 
 ENDED = StartEnded("a line was cut")
 
@@ -56,6 +57,12 @@ def test_a_finished_run_does_not_go_on(tmp_path: Path) -> None:
     (tmp_path / "summary.json").write_text("")
     with pytest.raises(RequestError, match="finished"):
         starts(tmp_path).ended(settings(tmp_path), ENDED)
+
+
+def test_an_agent_that_has_finished_says_so(baseline: Path, admmnet: Admmnet) -> None:
+    words = ("agent", "--id", "0", "--network", "gone.toml", "--resume", "auto", "--out", baseline)
+    assert admmnet.ok(*words).out == f"nothing to do: {baseline} holds the finished run\n"
+    assert admmnet.ok(*words, "--quiet").out == ""
 
 
 @pytest.mark.parametrize(("asked", "agents", "least"), [("auto", 4, 3), ("auto", 5, 3), ("all", 5, 5), ("4", 5, 4)])

@@ -77,8 +77,17 @@ def test_a_messy_file_becomes_one_that_the_schema_accepts(admmnet: Admmnet) -> N
     ]
     assert "5 records of 5 features, no fault" in admmnet.ok("data", "check", "c.csv", "--schema", "s.toml").out
     again = admmnet.ok("data", "clean", "c.csv", "--schema", "s.toml", "-o", "d.csv").out
-    assert len(again.splitlines()) == 2, "nothing is left to change"
+    assert again.splitlines()[0] == "c.csv: nothing to change"
+    assert len(again.splitlines()) == 2
     assert Path("d.csv").read_text() == CLEAN
+
+
+def test_a_file_without_the_label_column_has_new_rows(admmnet: Admmnet) -> None:
+    Path("n.csv").write_text("age;crp;ward;id\n34;1,5;A;x\n 41;<30;A;y\n42;2;B;z\n")
+    printed = admmnet("data", "clean", "n.csv", "--schema", "s.toml", "--separator", ";", "-o", "c.csv")
+    assert (printed.code, "line 4, column 'ward': undeclared category 'B'" in printed.out) == (1, True)
+    assert "c.csv: 2 records; new rows, without the label column 'sick': for `admmnet predict`" in printed.out
+    assert Path("c.csv").read_text() == "age,crp,ward,id\n34,1.5,A,x\n41,30,A,y\n"
 
 
 def test_records_with_other_faults_are_left_out_and_listed(admmnet: Admmnet) -> None:
@@ -130,9 +139,10 @@ def test_where_nothing_can_be_mended_nothing_is_written(admmnet: Admmnet) -> Non
     )
 
 
-def test_text_that_counts_as_missing_is_named_where_columns_are_measured(admmnet: Admmnet) -> None:
+def test_text_is_a_fault_where_columns_are_measured(admmnet: Admmnet) -> None:
     Path("k.toml").write_text('[data.schema]\nlabel = "y"\nlabels = ["0", "1"]\nnumeric = ["x"]\n')
     Path("m.csv").write_text("x,y\n<30,1\n2,0\n")
-    assert "'<30'; `admmnet data clean` mends" in admmnet.ok("data", "check", "m.csv", "--schema", "k.toml").out
+    found = admmnet("data", "check", "m.csv", "--schema", "k.toml")
+    assert (found.code, "'<30' is no number but a limit; `admmnet data clean`" in found.out) == (1, True)
     admmnet.ok("data", "clean", "m.csv", "--schema", "k.toml", "-o", "c.csv")
     assert Path("c.csv").read_text() == "x,y\n30,1\n2,0\n"

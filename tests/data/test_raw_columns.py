@@ -34,7 +34,7 @@ SCHEMA: dict[str, Any] = {
 TEXT = """id,age,cost,pay,ward,city,sick
 1,31,5,2,A,Rome,no
 2,?,1e400,,B,Oslo,yes
-3,old,-7,9,C,,yes
+3,NA,-7,9,C,,yes
 4,1e300,nan,0,A,Rome,no
 """
 EVEN = tuple(k / 32 for k in range(33))
@@ -83,9 +83,21 @@ def test_a_number_that_stands_for_missing_ones_is_kept(write: Write) -> None:
 
 
 def test_numbers_are_read_as_the_file_writes_them(write: Write) -> None:
-    path = write("t.csv", 'x;y\n"1.234,5";0\n2,5;1\n3.5;1\n')
+    path = write("t.csv", 'x;y\n"1.234,5";0\n2,5;1\n;1\n')
     schema = {"label": "y", "numeric": ["x"], "separator": ";", "decimal": ",", "thousands": "."}
     np.testing.assert_array_equal(raw(load(settings(path, schema=schema), 1, [0])).numbers[:, 0], [1234.5, 2.5, np.nan])
+
+
+@pytest.mark.parametrize("text", ["31,1", "1,569", "<30", "1 234", "- 5", "old"])
+def test_text_in_a_column_of_numbers_is_a_fault(write: Write, text: str) -> None:
+    path = write("t.csv", TEXT.replace("4,1e300", f'4,"{text}"').replace("3,NA", f'3,"{text}"'))
+    (fault,) = check_file(DataSettings(data=path, schema=SCHEMA)).faults
+    assert fault.startswith(f"{path}, line 4, column 'age': {text!r} ")
+    assert fault.endswith(" (2 rows have it)")
+    with pytest.raises(DataError) as caught:
+        load(settings(path), 1, [0])
+    assert str(caught.value) == fault
+    assert caught.value.public.startswith(f"{path} is not as declared: `admmnet data check {path}`")
 
 
 def test_categories_that_nobody_declares_go_by_a_digest_of_name_and_value() -> None:

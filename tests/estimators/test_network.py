@@ -148,6 +148,7 @@ def test_sparse_rows(algorithm: str, stays: bool, monkeypatch: pytest.MonkeyPatc
         ({"random_state": -1}, None, "seed = -1 is not allowed"),
         ({"account": 3}, None, "account = 3 is not allowed"),
         ({"algorithm": "dp-sgd"}, None, "dp-sgd"),
+        ({"topology": "ring:3"}, None, "has 3 nodes but agents says 5; give agents=3 or"),
         ({"loss": "lgistic"}, None, "loss = 'lgistic' is not allowed"),
     ],
 )  # fmt: skip

@@ -37,6 +37,7 @@ def test_a_frame_whose_kinds_are_said_is_encoded_by_what_is_measured() -> None:
     assert isinstance(pay, Number)
     assert 0.0 <= pay.low < 1e4 < pay.high
     assert model.coef_.shape == (1, 8 + 16)
+    assert model.get_feature_names_out().tolist()[5:9] == ["pay=100%", "pay", "pay=missing", "ward#0"]
     assert (model.n_features_in_, list(model.feature_names_in_)) == (2, ["pay", "ward"])
     new, labels = people(1)
     assert model.score(new, labels) > 0.8
@@ -49,10 +50,31 @@ def test_a_frame_whose_kinds_are_said_is_encoded_by_what_is_measured() -> None:
     assert clone(model).kinds == "dtype"
 
 
+def test_columns_of_words_are_pointed_to_kinds() -> None:
+    frame, y = people()
+    with pytest.raises(ValueError, match=r"no numbers, 'ward': .* give kinds='dtype'"):
+        NetworkClassifier(**HOW).fit(frame, y)
+    with pytest.raises(RequestError, match=r"give kinds='dtype' if its types are public"):
+        run(data=frame.assign(y=y), label="y", algorithm="noisy-gd", no_test=True, no_account=True)
+
+
+@pytest.mark.parametrize("gone", [None, np.nan, pd.NA])
+@pytest.mark.parametrize("kinds", [None, "dtype"])
+def test_a_missing_label_is_named(gone: Any, kinds: str | None) -> None:
+    frame, y = people()
+    labels = pd.Series(y, dtype=object)
+    labels[[3, 5]] = gone
+    for given in (labels, labels.tolist()):
+        with pytest.raises(ValueError, match="y has 2 missing labels, the first in row 3: drop the rows"):
+            NetworkClassifier(kinds=kinds, **HOW).fit(frame[["pay"]].fillna(0.0), given)
+
+
 def test_auto_leaves_arrays_as_they_are_and_private_measures_them() -> None:
     frame, y = people()
     X = frame[["pay"]].fillna(0.0).to_numpy()
     plain = NetworkClassifier(random_state=0, **HOW).fit(X, y)
+    named = NetworkClassifier(random_state=0, **HOW).fit(frame[["pay"]].fillna(0.0), y)
+    assert (named.get_feature_names_out().tolist(), plain.get_feature_names_out().tolist()) == (["pay"], ["x1"])
     assert (plain.encoding_, plain.whitening_, plain.coef_.shape) == (None, None, (1, 1))
     model = NetworkClassifier(encode="private", whiten="off", random_state=0, **HOW).fit(X, y)
     assert model.coef_.shape == (1, 8)
@@ -120,7 +142,7 @@ def test_a_private_fit_takes_over_what_its_account_has_paid_for(tmp_path: Path) 
     model = NetworkClassifier(**how).fit(X, y)
     assert model.encoding_ == read_found(one)[1].encoding
     assert model.score(X, y) > 0.8
-    with pytest.raises(RequestError, match="name that with --account DIR"):
+    with pytest.raises(RequestError, match="name that with account=DIR"):
         NetworkClassifier(**how | {"account": "process"}).fit(X, y)
 
 

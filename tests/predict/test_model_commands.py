@@ -184,6 +184,8 @@ def test_columns_that_were_measured(kinds: dict[str, Any], epsilon: float, tmp_p
     assert run_command_line(["model", "export", str(folder), "-o", str(tmp_path / "model.json")]) == 0
     page = by_the_file(tmp_path / "model.json")
     rows = np.array([page["features"](row) for row in table_of(data.read_text())], dtype=float)
+    with pytest.raises(ValueError, match="31,1"):
+        page["features"]({"age": "31,1", "ward": "a"})
     told = predicted(folder, data, capsys)
     np.testing.assert_allclose(page["scores"](rows)[:, 0], [float(row["score"]) for row in told], rtol=1e-9, atol=1e-12)
 

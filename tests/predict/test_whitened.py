@@ -101,10 +101,10 @@ KINDS = {"label": "sick", "labels": ["no", "yes"], "drop": ["id"], "numeric": ["
 
 
 @pytest.mark.parametrize("whiten", ["on", "off"])
-def test_a_raw_file_in_predictions_out(whiten: str, tmp_path: Path, capsys: CAPTURE) -> None:
+def test_a_raw_file_in_predictions_out(whiten: str, tmp_path: Path, capsys: CAPTURE, refused: Refused) -> None:
     data, test = people(tmp_path / "train.csv", 400, 0, 20, 90), people(tmp_path / "test.csv", 90, 1, 20, 90)
     lines = test.read_text().splitlines()
-    for k, age in enumerate(("", "1e300", "old", "-5"), start=1):
+    for k, age in enumerate(("", "1e300", "NA", "-5"), start=1):
         number, _, *rest = lines[k].split(",")
         lines[k] = ",".join((number, age, *rest))
     test.write_text("\n".join(lines) + "\n")
@@ -120,6 +120,15 @@ def test_a_raw_file_in_predictions_out(whiten: str, tmp_path: Path, capsys: CAPT
     bare = test.with_name("bare.csv")
     bare.write_text("\n".join(",".join(reversed(line.split(",")[:-1])) for line in lines) + "\n")
     assert [row["prediction"] for row in predicted(folder, bare, capsys)] == said, "other order, no labels"
+    semicolons = ("--data", test.with_name("semicolons.csv"), "--separator", ";")
+    Path(semicolons[1]).write_text(test.read_text().replace(",", ";").replace("1e300", "31,1"))
+    assert "give --separator ';'" in refused("predict", folder, *semicolons[:2])
+    for command in ("predict", "evaluate"):  # such a text would count as missing without a word
+        told = refused(command, folder, *semicolons)
+        assert "line 3, column 'age': '31,1' is no number" in told
+        assert "`admmnet data clean`" in told
+    Path(semicolons[1]).write_text(test.read_text().replace(",", ";"))
+    assert run_command_line(["evaluate", str(folder), *map(str, semicolons)]) == 0
     names = {row["feature"] for row in coefficients(read_model(folder))["coefficients"]}
     assert {"age=20%", "age", "age=missing", "ward#3", "intercept"} <= names
 

@@ -138,6 +138,17 @@ def test_a_discovered_encoding_needs_consent(what: str, tmp_path: Path, admmnet:
     assert "data_dependent = true" in (tmp_path / "accepted" / "config.toml").read_text()
 
 
+def test_more_agents_than_files_are_told_how_many_there_are(tmp_path: Path, admmnet: Admmnet) -> None:
+    for agent in range(3):
+        (tmp_path / f"{agent}.csv").write_text("a,y\n0.5,1\n0.25,-1\n")
+    schema = tmp_path / "s.toml"
+    schema.write_text('label = "y"\nlabels = ["-1", "1"]\n[columns.a]\nkind = "numeric"\nlow = 0\nhigh = 1\n')
+    words = ("run", "--data", tmp_path / "{agent}.csv", "--schema", schema, "--no-test", "--no-account")
+    told = admmnet.refused(*words, "--out", tmp_path / "run")
+    assert f"{tmp_path / '3.csv'} does not exist, and the run has 5 agents (5 where nothing says how many)" in told
+    assert "give --agents 3" in told
+
+
 def test_a_bad_value_in_an_agents_own_file_is_not_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, admmnet: Admmnet
 ) -> None:

@@ -130,7 +130,8 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "an array as data": ({"data": X}, "data is a ndarray: .*arrays go to X= and y="),
     "a frame in private": (
         {"data": FRAME, "label": "won", "seed": None, "no_test": True, "no_account": True},
-        "columns are not declared, and nothing is read from private rows: give schema=FILE .*data_dependent=True",
+        "columns are not declared, and nothing is read from private rows: "
+        "give kinds='dtype' if .* schema=FILE .*data_dependent=True",
     ),
     # one way in
     "data and X": ({"data": FRAME, "label": "won", **POOL}, "X and data exclude each other"),

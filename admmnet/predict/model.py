@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,11 +21,9 @@ from admmnet.data.settings import parse_centre
 from admmnet.data.transform import target_of
 from admmnet.errors import CheckFailed, RequestError, short
 from admmnet.record.encoding import NOTHING, WHITENING, Found, read_found
+from admmnet.record.folder import model_arrays
 from admmnet.types import Matrix, Vector
 
-KEYS = ("theta", "consensus", "feature_names")
-CLASSES = "classes"
-"""Further key of a model of three classes or more."""
 NOISE = "noise.npy"
 """File of the run folder with the standard deviation of the noise in each number, where the method knows it."""
 
@@ -145,25 +141,13 @@ def _arrays(folder: Path) -> tuple[Matrix, Vector, tuple[str, ...], tuple[str, .
         lacks = f"{folder} has no model.npz" if folder.exists() else f"there is nothing of the name {folder}"
         raise RequestError(f"{lacks}: name the folder of a finished run")
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            theta, consensus, names = (archive[key] for key in KEYS)
-            classes = archive[CLASSES] if CLASSES in archive.files else np.zeros(0, np.str_)
-    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error) as error:
-        raise _unsound(path, f"is no sound model ({error})") from None
-    sound = (
-        theta.ndim == (3 if len(classes) else 2)
-        and theta.dtype == consensus.dtype == np.float64
-        and names.dtype.kind == classes.dtype.kind == "U"
-        and theta.shape[1:] == consensus.shape == (*classes.shape * bool(len(classes)), *names.shape)
-        and 0 not in theta.shape
-        and bool(np.isfinite(theta).all() and np.isfinite(consensus).all())
-    )
-    if not sound:
-        raise _unsound(
-            path,
-            f"is no sound model (theta {theta.shape}, consensus {consensus.shape}, feature_names {names.shape} must be"
-            " finite (N, d), (d,), and d texts, or with K classes (N, K, d), (K, d))",
-        )
+        arrays = model_arrays(path.read_bytes(), path)
+    except (OSError, CheckFailed) as error:
+        raise RequestError(f"{error}: take the original run folder") from None
+    theta, consensus, names = (arrays[key] for key in ("theta", "consensus", "feature_names"))
+    if not (np.isfinite(theta).all() and np.isfinite(consensus).all()):
+        raise _unsound(path, "is no sound model (it holds numbers that are not finite)")
+    classes = arrays.get("classes", ())
     return theta, consensus, tuple(map(str, names)), tuple(map(str, classes))
 
 

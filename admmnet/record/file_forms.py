@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from admmnet.privacy.ledger.form import Digest, Round
-from admmnet.record.forms import NUMBER, FileForm, Whole
+from admmnet.record.forms import AgentKey, FileForm, Whole
 
 Signature = Annotated[str, Meta(pattern="^[0-9a-f]{128}$", max_length=128)]
 
@@ -52,7 +52,7 @@ class Beginning(FileForm, frozen=True, kw_only=True):
     round: Round
     source: Literal["network", "run"]
     keepers: list[Whole]
-    keys: dict[Annotated[str, Meta(pattern=f"^({NUMBER})$")], Digest]
+    keys: dict[AgentKey, Digest]
     since: Round | None = None
     """Rounds of the checkpoint from which a start with another first round went on."""
 
@@ -73,7 +73,7 @@ class Finish(FileForm, frozen=True, kw_only=True):
     number: Whole
     """Start in which they have said so."""
     digest: Digest
-    staged: dict[Annotated[str, Meta(pattern=f"^({NUMBER})$")], Signature]
+    staged: dict[AgentKey, Signature]
     """Signatures of their words STAGED."""
 
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -22,15 +19,13 @@ from admmnet.identity.keys import statement, verify
 from admmnet.methods.aggregate import mean_of
 from admmnet.record.agree import contradictions
 from admmnet.record.file_forms import Began, Finish, Identities, PartFile
-from admmnet.record.folder import IDENTITIES, PART, RECEIPTS, STARTS, SUMMARY, ledger_name, sha256
+from admmnet.record.folder import IDENTITIES, PART, RECEIPTS, STARTS, SUMMARY, ledger_name, model_arrays, sha256
 from admmnet.record.forms import References, StartEntry, Summary, TestError, absent
 from admmnet.record.manifest import MANIFEST, make_manifest
 from admmnet.record.reader import look_at
 from admmnet.transport.ends import Ends
 from admmnet.transport.starts import Staged, scope_of, signed_for, written
 
-_UNREADABLE = (OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError)
-"""Of an archive that somebody else has made: RuntimeError where it is encrypted, or packed in another way."""
 FINISH = "finish.json"
 DRAFTS = f"{STARTS}/end"
 PUBLIC = ("model.npz", "noise.npy", "encoding.json", "whitening.npy", "metrics.csv", SUMMARY, FINISH)
@@ -73,8 +68,9 @@ def check_finish(finish: Finish, keys: Mapping[int, str], where: object) -> None
         key, said = keys.get(int(name)), Staged(int(name), finish.number, finish.digest)
         if key is None or not verify(key, bytes.fromhex(signature), signed_for(scope, written(said))):
             raise CheckFailed(f"{where}: agent {name} has not signed this end")
-    if len(finish.staged) < quorum(len(keys)):
-        raise CheckFailed(f"{where}: {len(finish.staged)} of {len(keys)} agents have signed, {quorum(len(keys))} must")
+    signed = len({int(name) for name in finish.staged})
+    if signed < quorum(len(keys)):
+        raise CheckFailed(f"{where}: {signed} of {len(keys)} agents have signed, {quorum(len(keys))} must")
 
 
 def check_end(folder: Path, files: Mapping[str, bytes], where: object) -> Summary:
@@ -95,17 +91,11 @@ def check_end(folder: Path, files: Mapping[str, bytes], where: object) -> Summar
 
 def model_of(files: Mapping[str, bytes], where: object) -> dict[str, Any]:
     """Arrays of model.npz but the average; CheckFailed if they cannot be read, or their mean is another one."""
-    try:
-        with np.load(io.BytesIO(files.get("model.npz", b"")), allow_pickle=False) as model:
-            arrays = dict(model)
-            theta, consensus = arrays["theta"], arrays.pop("consensus")
-    except (*_UNREADABLE, zipfile.BadZipFile, zlib.error) as error:
-        raise CheckFailed(f"{where}/model.npz: cannot be read: {error}") from None
-    if theta.dtype != np.float64 or theta.ndim < 2:
-        raise CheckFailed(f"{where}/model.npz: theta is no array of float64 with a row for each agent")
+    arrays = model_arrays(files.get("model.npz", b""), f"{where}/model.npz")
+    theta, consensus = arrays["theta"], arrays.pop("consensus")
     rules = ("mean", "screened") if theta.ndim == 2 else ("mean",)
     means = [mean_of(theta, rule) for rule in rules]
-    if not any(consensus.shape == mean.shape and np.allclose(consensus, mean, 1e-9, equal_nan=True) for mean in means):
+    if not any(np.allclose(consensus, mean, 1e-9, equal_nan=True) for mean in means):
         raise CheckFailed(f"{where}/model.npz: consensus is no mean of the models")
     return arrays
 
@@ -142,8 +132,12 @@ def received(folder: Path, files: Mapping[str, bytes], where: object) -> dict[st
     CheckFailed says that the others know another ledger, or that a figure is not what ledger and signed ones give.
     """
     summary, part = read_end(files, where)[0], read_form(PartFile, folder / PART)
-    if summary.agents != part.agents:
-        raise CheckFailed(f"{where}/{SUMMARY}: is of {summary.agents} agents, not {part.agents}")
+    models = len(model_of(files, where)["theta"])
+    if not summary.agents == models == part.agents:
+        raise CheckFailed(f"{where}: are of {summary.agents} agents with {models} models, not of {part.agents}")
+    members = set(range(summary.agents)) - absent(summary)
+    if summary.ledgers.keys() != {ledger_name(i, summary.agents) for i in members}:
+        raise CheckFailed(f"{where}/{SUMMARY}: ledgers are not those of the members of the last start")
     for name, digest in summary.ledgers.items():
         path = folder / name
         if path.exists() and sha256(path) != digest:
@@ -153,9 +147,6 @@ def received(folder: Path, files: Mapping[str, bytes], where: object) -> dict[st
     run = look_at(folder, events=False)
     for fault in contradictions(folder / DRAFTS / SUMMARY, summary, run.ledgers) if run.ledgers else run.faults:
         raise CheckFailed(f"{where}: {fault}")
-    listed = [i for i in range(summary.agents) if ledger_name(i, summary.agents) in summary.ledgers]
-    if sorted(set(range(summary.agents)) - absent(summary)) != listed:
-        raise CheckFailed(f"{where}/{SUMMARY}: ledgers are not those of the members of the last start")
     own = structs.replace(
         summary,
         test_error=TestError(mean=None, std=None, consensus=None, records=None),

@@ -9,6 +9,7 @@ import io
 import re
 import shutil
 import time
+import zipfile
 from collections.abc import Mapping, Sequence
 from math import isnan
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 import numpy as np
 
-from admmnet.errors import RequestError
+from admmnet.errors import CheckFailed, RequestError, printable
 from admmnet.files import sync, write_whole
 from admmnet.forms import encode
 from admmnet.record.file_forms import PartFile
@@ -36,6 +37,9 @@ TRAINING_COLUMNS = ("train_loss", "objective", "consensus_gap")
 """Computed from training records: only in simulations."""
 CLOCK_COLUMNS = ("virtual_seconds",)
 """Where delays are simulated: when the network, or an agent, could go on to the next round."""
+_ARRAYS = ("theta.npy", "consensus.npy", "feature_names.npy")
+_MOST_MEMBERS = 100
+"""Of a model.npz: `zipfile` makes an object of each; numbers of a model may look like a few."""
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """Said by file systems of clusters that know no locks: there nothing keeps two runs apart."""
 CHECKPOINT = "checkpoint"
@@ -253,6 +257,50 @@ def model_bytes(
     content = io.BytesIO()
     np.savez(content, theta=theta, consensus=consensus, **arrays)
     return content.getvalue()
+
+
+def model_arrays(content: bytes, where: object) -> dict[str, Any]:
+    """Arrays of a model.npz as ``model_bytes`` makes it, which a stranger may have made; CheckFailed if it is none.
+
+    Its members are stored unpacked, and each array fills its own: none takes more room than the file.
+    """
+    try:
+        if content.count(b"PK\x01\x02") > _MOST_MEMBERS:
+            raise ValueError("it has too many members")
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = archive.infolist()
+            names = sorted(one.filename for one in members)
+            if names not in (sorted(_ARRAYS), sorted([*_ARRAYS, "classes.npy"])):
+                raise ValueError("it has other members")
+            if any(one.compress_type or one.file_size != one.compress_size for one in members):
+                raise ValueError("its members are packed")
+            arrays = {one.filename.removesuffix(".npy"): _array(archive.read(one)) for one in members}
+        theta, consensus, features = arrays["theta"], arrays["consensus"], arrays["feature_names"]
+        classes = arrays.get("classes", np.zeros(0, np.str_))
+        shapes = f"theta {theta.shape}, consensus {consensus.shape}, feature_names {features.shape}"
+        if (
+            not theta.dtype == consensus.dtype == np.float64
+            or not features.dtype.kind == classes.dtype.kind == "U"
+            or not theta.shape[1:] == consensus.shape == (*classes.shape * bool(len(classes)), *features.shape)
+            or not features.ndim == classes.ndim == 1
+            or not theta.size
+        ):
+            raise ValueError(f"{shapes} must be (N, d), (d,), and d texts, or with K classes (N, K, d), (K, d)")
+    except Exception as error:  # the parsers raise AttributeError, TokenError, RecursionError, ... on garbage
+        raise CheckFailed(f"{where} is no sound model ({printable(str(error), 300)})") from None
+    return arrays
+
+
+def _array(data: bytes) -> Any:
+    """Array of a .npy file; ValueError if the bytes behind its header are more or less than those of its shape."""
+    file = io.BytesIO(data)
+    if np.lib.format.read_magic(file) != (1, 0):
+        raise ValueError("an array is of another version")
+    shape, turned, kind = np.lib.format.read_array_header_1_0(file)
+    array = np.frombuffer(data, kind, offset=file.tell()).reshape(shape, order="F" if turned else "C").copy()
+    if array.shape != shape:  # it has a negative length
+        raise ValueError(f"an array has the shape {shape}")
+    return array
 
 
 def noise_bytes(deviation: Vector, classes: Sequence[str] = ()) -> bytes:

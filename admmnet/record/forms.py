@@ -15,7 +15,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from admmnet.data import Task
 from admmnet.privacy.ledger.form import Digest, Round
 
-NUMBER = "0|[1-9][0-9]*"
+AgentKey = Annotated[str, Meta(pattern=r"^(0|[1-9][0-9]*)(?!\n)$", max_length=16)]
+"""Number of an agent: `$` alone would let a newline in, and so two keys of one agent."""
 Whole = Annotated[int, Meta(ge=0, le=1 << 53)]
 Figure = Annotated[float, Meta(ge=0.0, le=1e300)]
 Real = Annotated[float, Meta(ge=-1e300, le=1e300)]
@@ -345,7 +346,7 @@ class Summary(FileForm, frozen=True, kw_only=True):
     """file that lists all others"""
     starts: list[StartEntry] = []
     """[starts](protocol.md), if more than one, that this agent took part in"""
-    away: dict[Annotated[str, Meta(pattern=f"^({NUMBER})$")], list[str]] = {}
+    away: dict[AgentKey, list[str]] = {}
     """rounds that agents missed: ranges such as `3-17`"""
     identities: Literal["network", "run"] | None = None
     """whose keys signed [receipts](hosts.md#receipts): the network file's, or made for the run"""

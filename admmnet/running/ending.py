@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from admmnet.transport.hosts.network import Network
 PIECE = 2**20
 """Bytes of a file that a gather carries."""
 LONGEST = 2**30
-"""Bytes of a file that an agent may give."""
+"""Bytes of all files that an agent may give."""
 
 
 def finish(world: World, folder: Path) -> Summary:
@@ -102,23 +103,23 @@ def _wrong(giver: int, text: str) -> StartEnded:
 
 
 def _shared(world: World, giver: int, mine: dict[str, bytes]) -> dict[str, bytes]:
-    """Files of one process, at all; StartEnded if it says other names than those of such files, or endless ones."""
+    """Files of one process, at all; StartEnded if they have other names than such files, or lengths than it says."""
     own = world.rank == giver
     lengths = world.gather({name: len(content) for name, content in mine.items()} if own else None)[giver]
-    if not isinstance(lengths, dict) or not all(
-        type(size) is int and 0 <= size <= LONGEST for size in lengths.values()
-    ):
-        raise _wrong(giver, f"does not say how long its last files are, each at most {LONGEST} bytes")
-    if strange := sorted(lengths.keys() - set(PUBLIC)):
-        raise _wrong(giver, f"gives a file {printable(repr(strange[0]), 60)}, which is none of the last ones")
+    sizes: list[Any] = list(lengths.values()) if isinstance(lengths, dict) else [None]
+    if not all(type(size) is int and size >= 0 for size in sizes) or sum(sizes) > LONGEST:
+        raise _wrong(giver, f"does not say how long its last files are, at most {LONGEST} bytes together")
+    if strange := sorted(map(repr, lengths.keys() - set(PUBLIC))):
+        raise _wrong(giver, f"gives a file {printable(strange[0], 60)}, which is none of the last ones")
     found: dict[str, bytes] = {}
     for name, length in lengths.items():
-        pieces: list[Any] = []
+        content = bytearray()
         for place in range(0, length, PIECE):
-            piece = base64.b64encode(mine[name][place : place + PIECE]).decode() if own else None
-            pieces.append(world.gather(piece)[giver])
-        try:
-            found[name] = b"".join(base64.b64decode(piece, validate=True) for piece in pieces)
-        except (TypeError, ValueError):
-            return {}
+            piece: Any = base64.b64encode(mine[name][place : place + PIECE]).decode() if own else None
+            piece = world.gather(piece)[giver]
+            with suppress(TypeError, ValueError):
+                content += base64.b64decode(piece, validate=True)
+            if len(content) != min(place + PIECE, length):
+                raise _wrong(giver, f"gives a piece of {name} that is not as long as it has said")
+        found[name] = bytes(content)
     return found

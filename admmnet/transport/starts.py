@@ -21,7 +21,7 @@ Whole = Annotated[int, Meta(ge=0, lt=2**53)]
 Agent = Whole
 Edge = tuple[Agent, Agent]
 """Of a pair of neighbours the lower first; an agent itself is a pair with itself."""
-Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", max_length=64)]
 HISTORY = 4
 """Numbers of which an agent remembers whose AGREE has come, and words STAGED of an agent that are kept."""
 KNOWN = 1000

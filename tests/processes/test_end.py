@@ -16,15 +16,16 @@ import pytest
 
 from admmnet import read_run
 from admmnet.cli import run_command_line
-from admmnet.errors import StartEnded
+from admmnet.errors import CheckFailed, StartEnded
 from admmnet.forms import encode
 from admmnet.identity.keys import Identity
-from admmnet.record.finish import TAKEN, keep_drafts, model_of, public_files
+from admmnet.record.finish import TAKEN, adopt, keep_drafts, model_of, public_files, received
 from admmnet.record.folder import model_bytes
 from admmnet.record.forms import Summary
 from admmnet.running.ending import _check_own
 from admmnet.transport.starts import Staged, scope_of, signed_for, written
 from tests.people_runs import write_people
+from tests.wrong_models import WRONG
 
 from .launch import DEADLINE, Process, begin
 from .test_everywhere import model
@@ -119,6 +120,10 @@ def one_signature(said: Any) -> None:
     said["staged"] = {"0": said["staged"]["0"]}
 
 
+def one_signature_twice(said: Any) -> None:
+    said["staged"] = {"0": said["staged"]["0"], "0\n": said["staged"]["0"]}
+
+
 def by_a_stranger(said: Any) -> None:
     word = written(Staged(1, said["number"], said["digest"]))
     said["staged"]["1"] = Identity.fresh().sign(signed_for(scope_of(said["network"], said["run"]), word)).hex()
@@ -155,10 +160,11 @@ def of_another_run(said: Any) -> None:
         ("feature_names", OTHER),
         (("per_agent", 1, "epsilon_spent"), OTHER),
         (("seconds", "total"), OTHER),
-        (("agents",), "is of 1000 agents, not 3"),
+        (("agents",), "are of 1000 agents with 3 models, not of 3"),
         (("starts",), "ledgers are not those of the members of the last start"),
         (("privacy", "epsilon_spent"), "privacy.epsilon_spent is 0.5, by the ledgers it is"),
         (one_signature, "1 of 3 agents have signed, 2 must"),
+        (one_signature_twice, "expected text matching regex"),
         (by_a_stranger, "agent 1 has not signed this end"),
         (of_another_run, "is of another run"),
         (of_another_start, "agent 0 has not signed this end"),
@@ -191,6 +197,32 @@ def test_an_end_that_is_none_is_not_adopted(
     assert run_command_line(["adopt", str(own), "--from", str(other)]) == (2 if change == "missing" else 1)
     assert told in capsys.readouterr().err
     assert {path: path.read_bytes() for path in own.rglob("*") if path.is_file()} == before
+
+
+def test_a_model_that_is_none_is_not_adopted(finished: Path, tmp_path: Path) -> None:
+    """Whatever is wrong with it: a neighbour asks for the next one's files."""
+    own, files = Path(shutil.copytree(finished / str(VICTIM), tmp_path / "own")), public_files(finished / "0")
+    (own / "summary.json").unlink()
+    for content in WRONG.values():
+        with pytest.raises(CheckFailed, match=r"^files/model.npz"):
+            adopt(own, files | {"model.npz": content}, "files")
+
+
+def test_an_end_has_a_model_of_each_agent(finished: Path) -> None:
+    files = public_files(finished / "0")
+    model = model_of(files, "")
+    files["model.npz"] = model_bytes(model["theta"][:2], list(model["feature_names"]))
+    with pytest.raises(CheckFailed, match="are of 3 agents with 2 models, not of 3"):
+        received(finished / "2", files, "files")
+
+
+def test_a_ledger_of_a_strange_name_is_not_looked_for(finished: Path) -> None:
+    files = public_files(finished / "0")
+    said = json.loads(files["summary.json"])
+    said["ledgers"][300 * "a"] = "0" * 64  # longer than a file system allows
+    files["summary.json"] = json.dumps(said, indent=2).encode() + b"\n"
+    with pytest.raises(CheckFailed, match="ledgers are not those of the members of the last start"):
+        received(finished / "2", files, "files")
 
 
 def test_an_encoding_of_another_agent_is_not_adopted(finished: Path, tmp_path: Path) -> None:

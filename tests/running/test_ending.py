@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-import io
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,15 @@ import numpy as np
 import pytest
 
 from admmnet.errors import CheckFailed, StartEnded
+from admmnet.forms import decode, encode
+from admmnet.record.file_forms import Finish
 from admmnet.record.finish import away_of, model_of
 from admmnet.record.folder import model_bytes
 from admmnet.record.forms import StartEntry
-from admmnet.running.ending import LONGEST, finish
+from admmnet.running.ending import LONGEST, PIECE, finish
 from admmnet.transport import Begun
+from tests.run_folders import made
+from tests.wrong_models import SHORTEST, WRONG
 
 
 class World:
@@ -37,10 +41,13 @@ class World:
         ((None,), "no agent that is there has"),
         ((True, None), "does not say how long"),
         ((True, {"metrics.csv": "1"}), "does not say how long"),
-        ((True, {"metrics.csv": LONGEST + 1}), f"each at most {LONGEST} bytes"),
+        ((True, {"metrics.csv": LONGEST, "model.npz": 1}), f"at most {LONGEST} bytes together"),
+        ((True, {"metrics.csv": 1, "a": 1, 7: 1}), "gives a file 'a', which is"),
         ((True, {"metrics.csv": 1, "ledger/agent-000.jsonl": 1}), "gives a file 'ledger/agent-000.jsonl', which is"),
         ((True, {"metrics.csv": 1}, base64.b64encode(b"x").decode()), "gives other last files than those"),
-        ((True, {"metrics.csv": 1}, 7), "gives other last files than those"),
+        ((True, {"metrics.csv": 1}, 7), "gives a piece of metrics.csv that is not as long"),
+        ((True, {"metrics.csv": 9 * PIECE}, base64.b64encode(b"xy").decode()), "gives a piece of metrics.csv that"),
+        ((True, {"metrics.csv": 1}, base64.b64encode(b"xy").decode()), "gives a piece of metrics.csv that is not"),
     ],
 )
 def test_what_an_agent_gives_as_the_last_files_is_looked_at(words: Any, told: str, tmp_path: Path) -> None:
@@ -57,13 +64,37 @@ def test_a_liar_says_any_number_of_rounds() -> None:
     assert away_of(starts, 2**53, 2) == {"1": ["3-8", f"11-{2**53 - 1}"]}
 
 
-@pytest.mark.parametrize("content", [b"", b"PK", np.array(["a"]), np.ones((2, 3), np.float32), np.ones(3)], ids=str)
-def test_models_that_are_none_are_refused_in_one_way(content: Any) -> None:
-    data = io.BytesIO()
-    np.savez(data, theta=content, consensus=np.ones(3))
-    model = content if isinstance(content, bytes) else data.getvalue()
-    with pytest.raises(CheckFailed, match=r"model.npz"):
-        model_of({"model.npz": model}, "somewhere")
+@pytest.fixture(scope="module")
+def summary(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return (made(tmp_path_factory.mktemp("ending") / "run", rounds=2) / "summary.json").read_bytes()
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_models_that_are_none_are_refused_in_one_way(name: str, summary: bytes, tmp_path: Path) -> None:
+    with pytest.raises(CheckFailed, match=r"^somewhere/model.npz"):
+        model_of({"model.npz": WRONG[name]}, "somewhere")
+    files = {"summary.json": summary, "model.npz": WRONG[name]}
+    pieces = [base64.b64encode(content).decode() for content in files.values() if content]
+    world: Any = World(True, {name: len(content) for name, content in files.items()}, *pieces)
+    with pytest.raises(StartEnded, match="gives other last files") as caught:
+        finish(world, tmp_path)
+    assert caught.value.process == 1
+
+
+def test_a_model_takes_no_more_room_than_its_file() -> None:
+    for name in ("packed", "longer than its data", "many members"):
+        tracemalloc.start()
+        with pytest.raises(CheckFailed):
+            model_of({"model.npz": WRONG[name]}, "somewhere")
+        assert tracemalloc.get_traced_memory()[1] < SHORTEST // 2
+        tracemalloc.stop()
+
+
+def test_an_agent_has_one_key() -> None:
+    signature = "0" * 128
+    for key in ("0\n", "00", "1" * 17):
+        with pytest.raises(CheckFailed, match=r"matching regex|at most 16"):
+            decode(Finish, encode(Finish(run="a" * 64, network="", number=1, digest="b" * 64, staged={key: signature})))
 
 
 @pytest.mark.parametrize("screened", [False, True])
@@ -73,7 +104,3 @@ def test_the_average_beside_the_models_is_theirs(screened: bool) -> None:
     theta[5] += 1e3
     data = model_bytes(theta, ["x"] * 30, aggregate="screened" if screened else "mean")
     assert model_of({"model.npz": data}, "somewhere")["theta"].tobytes() == theta.tobytes()
-    other = io.BytesIO()
-    np.savez(other, theta=theta, consensus=np.full(30, 7.0))
-    with pytest.raises(CheckFailed, match="consensus is no mean of the models"):
-        model_of({"model.npz": other.getvalue()}, "somewhere")

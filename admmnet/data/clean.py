@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from admmnet.data.check import Found, check_table
@@ -21,10 +22,13 @@ from admmnet.data.values import LIMIT, PLAIN, Spelling, is_missing
 from admmnet.errors import RequestError
 
 BLANKS, BOUND, POINT = "stray blanks taken out", "the limit taken for the number", "a decimal comma made a point"
+UNSURE = "may have a thousands point, as others of the column have decimal commas; write it without, or with a comma"
 FORMS = re.compile(r"\.(csv|tsv)(\.gz)?$")
-_STRAY = re.compile(r"(?<=[-+<>≤≥=])\s+|(?<=\d)\s(?=\d{3}(?!\d))")  # after a sign, and between groups of digits
+_BLANK = "[ \u00a0\u2009\u202f]"
+_SIGNED = re.compile(rf"(?<=[-+<>≤≥=]){_BLANK}+")
+_SPACED = re.compile(rf"((?:[<>≤≥]=?)?[-+]?[1-9]\d{{0,2}})({_BLANK})(\d{{3}}(?:\2\d{{3}})*)([.,]\d+)?")
 _DECIMAL = re.compile(r"[-+]?(\d*|\d{1,3}(\.\d{3})+),\d+")
-_GROUPS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")  # of which the comma may stand between thousands
+_GROUPS = re.compile(r"[-+]?[1-9]\d{0,2}[.,]\d{3}")  # of which the mark may stand between thousands
 Change = Callable[[str], tuple[str, tuple[str, ...]]]
 
 
@@ -72,7 +76,7 @@ def clean_file(settings: DataSettings, draft: Path, out: Path) -> Cleaned:
     told.bad = found.count  # lines with too few cells, or too many
     label = label_of(table_of(cells, form, settings.data), schema)
     cells = _labelled(cells, schema, label, told)
-    cells = _changed(cells, with_columns(schema, table_of(cells, form, settings.data)), label, told)
+    cells = _changed(cells, with_columns(schema, table_of(cells, form, settings.data)), label, told, found)
     schema = replace(schema, leave_out=())
     sieve = _Sieve(**vars(table_of(cells, form, settings.data)))
     check_table(found, sieve, schema, settings.positive)
@@ -86,15 +90,17 @@ def clean_file(settings: DataSettings, draft: Path, out: Path) -> Cleaned:
     if told.rows:
         own = parse_schema(settings.schema)
         with draft.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, delimiter=own.separator or usual_separator(out), lineterminator="\n")
-            writer.writerows([cells.names] if own.header is not False else [])
-            writer.writerows(cells.records())
+            writer = partial(csv.writer, file, delimiter=own.separator or usual_separator(out), lineterminator="\n")
+            usual, quoted = writer(), writer(quoting=csv.QUOTE_ALL)
+            for record in ([cells.names] if own.header is not False else [], cells.records()):
+                for texts in record:  # csv leaves a carriage return bare
+                    (quoted if any("\r" in text for text in texts) else usual).writerow(texts)
     return told
 
 
-def _changed(cells: Cells, schema: Schema, label: str, told: Cleaned) -> Cells:
+def _changed(cells: Cells, schema: Schema, label: str, told: Cleaned, found: Found) -> Cells:
     """Cells by the rules; those of columns that the schema drops stay as they are."""
-    texts = list(cells.texts)
+    texts, unsure = list(cells.texts), list[tuple[int, str]]()
     numbers = {rule.column for rule in schema.rules if isinstance(rule, Numeric)}
     if schema.task == "real" or schema.threshold is not None:
         numbers.add(label)
@@ -111,23 +117,38 @@ def _changed(cells: Cells, schema: Schema, label: str, told: Cleaned) -> Cells:
         made = {text: change(text) for text in set(own)}
         for row, text in enumerate(own):
             new, rules = made[text]
+            if UNSURE in rules:
+                unsure.append((row, f"{cells.where(row)}, column {name!r}: {text!r} {UNSURE}"))
+                continue
             for rule in rules:
                 told.changed[rule][name].append(f"{cells.where(row).rpartition(', ')[2]}: {text!r} -> {new!r}")
         texts[k :: len(cells.names)] = [made[text][0] for text in own]
-    return cells._replace(texts=texts)
+    found.keep(fault for _, fault in unsure)
+    gone = {row for row, _ in unsure}
+    told.bad += len(gone)
+    return cells._replace(texts=texts).without(gone)
+
+
+def _tight(text: str) -> str:
+    """A text without blanks after its sign, and without those between thousands, which are of one kind."""
+    text = _SIGNED.sub("", text)
+    groups = _SPACED.fullmatch(text)
+    return text.replace(groups[2], "") if groups else text
 
 
 def _numbers(texts: Sequence[str], spelling: Spelling) -> Change:
     """What the rules make of the texts of a column of numbers: a number, or what they were without blanks around."""
-    bare = {LIMIT.sub("", _STRAY.sub("", text.strip())) for text in set(texts)}
+    bare = {LIMIT.sub("", _tight(text.strip())) for text in set(texts)}
     clear = any(_DECIMAL.fullmatch(text) and not _GROUPS.fullmatch(text) for text in bare)
     points = clear and spelling == PLAIN
 
     def change(text: str) -> tuple[str, tuple[str, ...]]:
         bare = text.strip()
-        tight = _STRAY.sub("", bare)
+        tight = _tight(bare)
         number = LIMIT.sub("", tight)
         plain = number
+        if points and "." in number and _GROUPS.fullmatch(number):
+            return text, (UNSURE,)
         if points and _DECIMAL.fullmatch(number):
             plain = number.replace(".", "").replace(",", ".")
         if spelling.finite(bare) is not None or is_missing(bare) or spelling.finite(plain) is None:

@@ -41,7 +41,7 @@ from admmnet.running.readout import check_answer
 from admmnet.running.rehearsal import rehearse
 from admmnet.running.room import require_room
 from admmnet.running.takeover import Source, check_charged, check_columns, source_of
-from admmnet.solvers.kernel import NAMES, name_of
+from admmnet.solvers.kernel import NAMES, chosen
 from admmnet.transport import World
 from admmnet.transport.collective import end_all_on_error, install_exception_hook, pairs_of, run_on_all, told_by_all
 from admmnet.transport.layout import Layout, layout
@@ -168,7 +168,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
 
     def facts(read: tuple[Any, ...]) -> dict[str, Any]:
         deltas = deltas_in(config.account, read[4]) if config.delta == "auto" and config.budgeted else {}
-        own = {"machine": platform.node(), "kernel": name_of(config.kernel), "deltas": pairs_of(deltas)}
+        own = {"machine": platform.node(), "kernel": NAMES[chosen(config.kernel)], "deltas": pairs_of(deltas)}
         return own | told_of(read[4], read[3])
 
     read, told = told_by_all(world, loaded, facts, quoting=quoting)

@@ -30,7 +30,7 @@ from admmnet.running.node import Node
 from admmnet.running.observer import Observer
 from admmnet.running.plan import Prepared
 from admmnet.running.references import references
-from admmnet.solvers.kernel import name_of
+from admmnet.solvers.kernel import NAMES, chosen
 from admmnet.transport import Transport
 from admmnet.types import Vector
 from admmnet.version import __version__
@@ -200,7 +200,7 @@ def _test_error(data: Records, observer: Observer, silent: Sequence[int], consen
 def versions_of(kernel: str) -> dict[str, str]:
     """Versions of what the run has used."""
     found = {"admmnet": __version__, "python": platform.python_version(), "numpy": np.__version__}
-    found["kernel"] = name_of(kernel)
+    found["kernel"] = NAMES[chosen(kernel)]
     if used := [name for module, name in USED.items() if module in sys.modules]:
         from importlib.metadata import version  # imports what reads mail
 

@@ -44,11 +44,6 @@ def chosen(asked: str) -> Kernel:
     return "numpy" if _compiled is None else cast("Kernel", "c" if asked == "auto" else asked)
 
 
-def name_of(asked: str) -> str:
-    """Name of the kernel that a setting means here, as ``chosen``."""
-    return NAMES[chosen(asked)]
-
-
 class Compiled(NamedTuple):
     """The compiled kernel for a loss."""
 

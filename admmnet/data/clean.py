@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from admmnet.data.check import Found, check_table
@@ -17,10 +18,11 @@ from admmnet.data.schema import Categorical, Numeric, Schema, parse_schema
 from admmnet.data.settings import DataSettings
 from admmnet.data.source import label_of, with_columns
 from admmnet.data.sources import declared, kinds_alone, validate_one
-from admmnet.data.values import GROUPS, LIMIT, PLAIN, STRAY, Spelling, is_missing
+from admmnet.data.values import GROUPS, LIMIT, PLAIN, Spelling, is_missing, tight
 from admmnet.errors import RequestError
 
 BLANKS, BOUND, POINT = "stray blanks taken out", "the limit taken for the number", "a decimal comma made a point"
+UNSURE = "may have a thousands point, as others of the column have decimal commas; write it without, or with a comma"
 FORMS = re.compile(r"\.(csv|tsv)(\.gz)?$")
 _DECIMAL = re.compile(r"[-+]?(\d*|\d{1,3}(\.\d{3})+),\d+")
 Change = Callable[[str], tuple[str, tuple[str, ...]]]
@@ -77,7 +79,7 @@ def clean_file(settings: DataSettings, draft: Path, out: Path) -> Cleaned:
     label = label_of(table_of(cells, form, settings.data), schema)
     told.new = None if label in cells.names else label
     cells = cells if told.new else _labelled(cells, schema, label, told)
-    cells = _changed(cells, with_columns(schema, table_of(cells, form, settings.data)), label, told)
+    cells = _changed(cells, with_columns(schema, table_of(cells, form, settings.data)), label, told, found)
     schema = replace(schema, leave_out=())
     sieve = _Sieve(**vars(table_of(cells, form, settings.data)))
     new = told.new is not None
@@ -92,15 +94,17 @@ def clean_file(settings: DataSettings, draft: Path, out: Path) -> Cleaned:
     if told.rows:
         own = parse_schema(settings.schema)
         with draft.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, delimiter=own.separator or usual_separator(out), lineterminator="\n")
-            writer.writerows([cells.names] if own.header is not False else [])
-            writer.writerows(cells.records())
+            writer = partial(csv.writer, file, delimiter=own.separator or usual_separator(out), lineterminator="\n")
+            usual, quoted = writer(), writer(quoting=csv.QUOTE_ALL)
+            for record in ([cells.names] if own.header is not False else [], cells.records()):
+                for texts in record:  # csv leaves a carriage return bare
+                    (quoted if any("\r" in text for text in texts) else usual).writerow(texts)
     return told
 
 
-def _changed(cells: Cells, schema: Schema, label: str, told: Cleaned) -> Cells:
+def _changed(cells: Cells, schema: Schema, label: str, told: Cleaned, found: Found) -> Cells:
     """Cells by the rules; those of columns that the schema drops stay as they are."""
-    texts = list(cells.texts)
+    texts, unsure = list(cells.texts), list[tuple[int, str]]()
     numbers = {rule.column for rule in schema.rules if isinstance(rule, Numeric)}
     if schema.task == "real" or schema.threshold is not None:
         numbers.add(label)
@@ -117,28 +121,36 @@ def _changed(cells: Cells, schema: Schema, label: str, told: Cleaned) -> Cells:
         made = {text: change(text) for text in set(own)}
         for row, text in enumerate(own):
             new, rules = made[text]
+            if UNSURE in rules:
+                unsure.append((row, f"{cells.where(row)}, column {name!r}: {text!r} {UNSURE}"))
+                continue
             for rule in rules:
                 told.changed[rule][name].append(f"{cells.where(row).rpartition(', ')[2]}: {text!r} -> {new!r}")
         texts[k :: len(cells.names)] = [made[text][0] for text in own]
-    return cells._replace(texts=texts)
+    found.keep(fault for _, fault in unsure)
+    gone = {row for row, _ in unsure}
+    told.bad += len(gone)
+    return cells._replace(texts=texts).without(gone)
 
 
 def _numbers(texts: Sequence[str], spelling: Spelling) -> Change:
     """What the rules make of the texts of a column of numbers: a number, or what they were without blanks around."""
-    bare = {LIMIT.sub("", STRAY.sub("", text.strip())) for text in set(texts)}
+    bare = {LIMIT.sub("", tight(text.strip())) for text in set(texts)}
     clear = any(_DECIMAL.fullmatch(text) and not GROUPS.fullmatch(text) for text in bare)
     points = clear and spelling == PLAIN
 
     def change(text: str) -> tuple[str, tuple[str, ...]]:
         bare = text.strip()
-        tight = STRAY.sub("", bare)
-        number = LIMIT.sub("", tight)
+        narrow = tight(bare)
+        number = LIMIT.sub("", narrow)
         plain = number
+        if points and "." in number and GROUPS.fullmatch(number):
+            return text, (UNSURE,)
         if points and _DECIMAL.fullmatch(number):
             plain = number.replace(".", "").replace(",", ".")
         if spelling.finite(bare) is not None or is_missing(bare) or spelling.finite(plain) is None:
             return bare, (BLANKS,) if bare != text else ()
-        steps = ((BLANKS, text, tight), (BOUND, tight, number), (POINT, number, plain))
+        steps = ((BLANKS, text, narrow), (BOUND, narrow, number), (POINT, number, plain))
         return plain, tuple(rule for rule, before, after in steps if before != after)
 
     return change
@@ -148,8 +160,8 @@ def _words(known: Sequence[str]) -> Change:
     """What the rules make of a text: the declared one that differs in its blanks alone, or no blanks around it."""
 
     def change(text: str) -> tuple[str, tuple[str, ...]]:
-        bare, tight = text.strip(), " ".join(text.split())
-        new = tight if tight in known and bare not in known else bare
+        bare, narrow = text.strip(), " ".join(text.split())
+        new = narrow if narrow in known and bare not in known else bare
         return new, (BLANKS,) if new != text else ()
 
     return change

@@ -41,7 +41,7 @@ from admmnet.running.readout import check_answer
 from admmnet.running.rehearsal import rehearse
 from admmnet.running.room import require_room
 from admmnet.running.takeover import Source, check_charged, check_columns, source_of
-from admmnet.solvers.kernel import chosen
+from admmnet.solvers.kernel import NAMES, chosen
 from admmnet.transport import World
 from admmnet.transport.collective import end_all_on_error, install_exception_hook, pairs_of, run_on_all, told_by_all
 from admmnet.transport.layout import Layout, layout
@@ -167,7 +167,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
 
     def facts(read: tuple[Any, ...]) -> dict[str, Any]:
         deltas = deltas_in(config.account, read[4]) if config.delta == "auto" and config.budgeted else {}
-        own = {"machine": platform.node(), "kernel": chosen(config.kernel), "deltas": pairs_of(deltas)}
+        own = {"machine": platform.node(), "kernel": NAMES[chosen(config.kernel)], "deltas": pairs_of(deltas)}
         return own | told_of(read[4], read[3])
 
     read, told = told_by_all(world, loaded, facts, quoting=quoting)
@@ -175,7 +175,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
     owners, machines = places.owners, [str(one.get("machine")) for one in told if one is not None]
     mine, faults = owners[world.rank], config.sections.faults
     if config.seeded:  # the same bits on all processes, whatever is built where
-        compiled = all(one.get("kernel") == "c" for one in told if one is not None)
+        compiled = all(one.get("kernel") == NAMES["c"] for one in told if one is not None)
         config = config.changed(kernel="c" if compiled else "numpy")
     for holder, _ in holders.values():
         holder.kernel = config.kernel

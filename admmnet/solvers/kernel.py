@@ -20,8 +20,10 @@ with suppress(ImportError):  # no compiler was there when the package was instal
     _compiled = import_module("admmnet.solvers._kernel")
 
 Kernel = Literal["c", "numpy"]
-NAMES = {"c": getattr(_compiled, "NAME", "c"), "numpy": "numpy"}
-"""Names in summaries."""
+NAMES: dict[Kernel, str] = {"c": "c1", "numpy": "numpy"}
+"""Names that tell their bits apart."""
+if getattr(_compiled, "NAME", "") != NAMES["c"]:  # built from another version's source
+    _compiled = None
 _LOSSES: dict[type, int] = {Logistic: 0, SmoothedHinge: 1, Huber: 2, Squared: 3}
 """Losses that are compiled, exact types alone, by their numbers there."""
 

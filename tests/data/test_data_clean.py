@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import pytest
 
-from admmnet.data.clean import BLANKS, BOUND, POINT, clean_file
+from admmnet.data.clean import BLANKS, BOUND, POINT, UNSURE, clean_file
 from admmnet.data.settings import DataSettings
 from tests.command_runs import Admmnet
 
@@ -108,6 +109,9 @@ def test_records_with_other_faults_are_left_out_and_listed(admmnet: Admmnet) -> 
         (["1.234,5", "0,1"], ["1234.5", "0.1"]),
         (["≤ -0,5", ">=7"], ["-0.5", "7"]),
         (["1 2", "3"], None),
+        (["2020 123", "1.5 123"], None),  # two numbers
+        (["1 234\u00a0567", "-120\r080"], None),
+        (["1 234 567,5", "< 120\u202f080"], ["1234567.5", "120080"]),
         (["- 2", "1\u00a0000"], ["-2", "1000"]),
         (["NA", "2024-01-01"], None),
     ],
@@ -122,6 +126,23 @@ def test_rules_of_numbers(cells: list[str], made: list[str] | None) -> None:
         return
     assert not told.faults
     assert [line.split(",")[0] for line in Path("out").read_text().splitlines()[1:]] == made
+
+
+def test_a_point_that_may_stand_between_thousands_is_a_fault() -> None:
+    Path("m.csv").write_text('x;y\n"1.234,5";0\n2.345;1\n<-12.000;0\n0,7;1\n2.5;1\n')
+    schema = {"label": "y", "columns": {"x": {"kind": "numeric", "low": 0, "high": 20000}}}
+    told = clean_file(DataSettings(data="m.csv", separator=";", schema=schema), Path("out"), Path("o.csv"))
+    assert Path("out").read_text() == "x,y\n1234.5,0\n0.7,1\n2.5,1\n"
+    places = [f"m.csv, line {line}, column 'x': {text!r} {UNSURE}" for line, text in ((3, "2.345"), (4, "<-12.000"))]
+    assert (told.bad, told.count, list(told.faults)) == (2, 2, places)
+
+
+def test_a_carriage_return_is_written_in_quotes(admmnet: Admmnet) -> None:
+    text = CLEAN.replace(", x,", ',"x\ry",').encode()
+    Path("m.csv").write_bytes(text)
+    admmnet.ok("data", "clean", "m.csv", "--schema", "s.toml", "-o", "c.csv")
+    with Path("c.csv").open(newline="") as file:
+        assert next(row for row in csv.reader(file) if "x\ry" in row)[:2] == ["34", "1.5"]
 
 
 def test_where_nothing_can_be_mended_nothing_is_written(admmnet: Admmnet) -> None:

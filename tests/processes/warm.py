@@ -1,4 +1,8 @@
-"""Modules in processes of their own that have imported the package already: a start costs no second of imports."""
+"""Modules in processes of their own that have imported the package already: a start costs no second of imports.
+
+They have one order of sets, that of the process they are forked from. Python starts anew, with another order for each,
+for four agents of `test_zmq_conforms`, those of `test_agents_killed_at_random_instants`, and every rank of mpirun.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,13 @@ import sys
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
+from multiprocessing.util import Finalize
 from typing import IO, Any
+
+import numpy as np
 
 from tests.doc_pages import ROOT
 
@@ -41,6 +49,7 @@ def _run(module: str, words: Sequence[str], env: Mapping[str, str], ends: Sequen
     os.environ.update(env)
     os.chdir(ROOT)
     tempfile.tempdir = None
+    np.random.seed()  # noqa: NPY002  # else all draw the same
     sys.argv = [module, *words]
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
@@ -55,6 +64,7 @@ class Warm:
         (take, give), (out, told), (err, failed) = (FORKS.Pipe(duplex=False) for _ in range(3))
         self._process = FORKS.Process(target=_run, args=(module, words, dict(env), (take, told, failed)))
         self._process.start()
+        _LIVE.add(self)
         streams: list[IO[Any]] = []
         for end, how in ((give, "w"), (out, "r"), (err, "r")):
             number = os.dup(end.fileno())
@@ -104,3 +114,16 @@ class Warm:
     def _read(self, place: int) -> None:
         with (self.stdout, self.stderr)[place] as stream:
             self._said[place] += stream.read()
+
+
+_LIVE: weakref.WeakSet[Warm] = weakref.WeakSet()
+
+
+def kill_all() -> None:
+    """Kill those that still run."""
+    for one in list(_LIVE):
+        one.kill()
+    _LIVE.clear()
+
+
+Finalize(None, kill_all, exitpriority=100)  # before multiprocessing joins them, which has no limit

@@ -79,7 +79,7 @@ class Crew:
     """Processes of one network; leaving the context ends whatever still runs.
 
     They meet over ipc, tcp, or tcp with CURVE; `own` maps a rank to what is different there: acts, settings,
-    addresses, edges, keys.
+    addresses, edges, keys. ``anew`` starts Python for each, with orders of sets of their own.
     """
 
     def __init__(
@@ -91,6 +91,7 @@ class Crew:
         curve: bool = False,
         tcp: bool = False,
         own: Mapping[int, dict[str, Any]] | None = None,
+        anew: bool = False,
         **others: Any,
     ) -> None:
         self.keys = [asdict(Keys.fresh()) if curve else None for _ in range(size)]
@@ -110,7 +111,7 @@ class Crew:
             "shared_folder": False,
         } | others
         self._file = folder / "spec.json"
-        self.size = size
+        self.size, self._anew = size, anew
         self.members: dict[int, Member] = {}
         self._selector = selectors.DefaultSelector()
 
@@ -138,10 +139,10 @@ class Crew:
 
     def _process(self, rank: int, pass_fds: Sequence[int]) -> subprocess.Popen[bytes] | Warm:
         words, pipe = ("tests.processes.zmq_agent", str(self._file), str(rank)), subprocess.PIPE
-        if not pass_fds:
+        if not (pass_fds or self._anew):
             return Warm(*words, env=os.environ)
-        command = [sys.executable, "-m", *words]
-        return subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, pass_fds=pass_fds)
+        command, env = [sys.executable, "-m", *words], os.environ | {"PYTHONHASHSEED": str(rank)}
+        return subprocess.Popen(command, cwd=ROOT, env=env, stdin=pipe, stdout=pipe, stderr=pipe, pass_fds=pass_fds)
 
     def at_rest(self, waiting: int, *others: int, rounds: int = 2) -> Crew:
         """Start all; wait until one of them waits for its test, and others have so many rounds behind them."""

@@ -72,6 +72,7 @@ PUBLIC = {
     "admmnet",
     "numpy",
     "seeded",
+    "kernel",
     "settings",
     "round",
     "agents",

@@ -24,6 +24,8 @@ from tests.processes.launch import ROOT, mpirun
 BUILT = kernels._compiled is not None
 built = pytest.mark.skipif(not BUILT, reason="the compiled kernel is not built here")
 UNBUILT = "import sys; sys.modules['admmnet.solvers._kernel'] = None\n"
+OLDER = UNBUILT.replace("None", "type('Older', (), {'NAME': 'c0'})")
+OTHER = "import admmnet.solvers.kernel as own; own.NAMES['c'] = 'c2'\n"
 
 
 @pytest.fixture
@@ -72,6 +74,14 @@ def test_a_seeded_run_goes_on_with_its_kernel_alone(place: Place) -> None:
 
 
 @built
+def test_a_seeded_run_goes_on_with_the_same_bits_alone(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = place.interrupted("cut", 4, kernel="c")
+    monkeypatch.setitem(kernels.NAMES, "c", "c2")
+    with pytest.raises(RequestError, match="was written with kernel = 'c1', this is 'c2'"):
+        place.resume(folder)
+
+
+@built
 def test_an_unseeded_run_goes_on_with_any(place: Place) -> None:
     folder = place.interrupted("cut", 4, kernel="c", seed=None, account="account")
     assert told(place.resume(folder, kernel="numpy"))[1] == "numpy"
@@ -101,20 +111,26 @@ def test_bits_are_the_same_on_any_number_of_ranks(place: Place) -> None:
 
 @built
 @pytest.mark.processes
-def test_ranks_of_a_seeded_run_agree_on_what_all_have(place: Place) -> None:
+@pytest.mark.parametrize("another", [UNBUILT, OTHER])
+def test_ranks_of_a_seeded_run_agree_on_what_all_have(another: str, place: Place) -> None:
     expected = theta(place.whole("alone", kernel="numpy", answer="last", rounds=3))
     out, config = place.folder / "two", place.config("two", answer="last", rounds=3)
     program = place.folder / "program.py"
-    unbuilt = "from mpi4py import MPI\nimport sys\nif MPI.COMM_WORLD.rank == 1:\n    " + UNBUILT.partition("; ")[2]
+    first = f"from mpi4py import MPI\nif MPI.COMM_WORLD.rank == 1:\n    {another}"
     values = {"algorithm", "topology", "rounds", "seed", "epsilon", "delta", "out", "data", "answer"}
     given = {name: getattr(config, name) for name in values}
-    program.write_text(f"{unbuilt}from admmnet import RunConfig, run\nrun(RunConfig(**{given!r}))\n", encoding="utf-8")
+    program.write_text(f"{first}from admmnet import RunConfig, run\nrun(RunConfig(**{given!r}))\n", encoding="utf-8")
     ended = mpirun(2, str(program))
     assert ended.code == 0, ended.err
     assert (told(out), theta(out)) == (("numpy", "numpy"), expected)
 
 
-def test_a_bare_checkout_imports() -> None:
-    program = UNBUILT + "from admmnet.solvers.kernel import chosen; print(chosen('auto'))"
+@pytest.mark.parametrize("missing", [UNBUILT, OLDER])
+def test_a_bare_checkout_and_an_older_build_import(missing: str) -> None:
+    program = missing + "from admmnet.solvers.kernel import chosen; print(chosen('auto'))"
     env = os.environ | {"PYTHONPATH": str(ROOT)}
     assert subprocess.check_output([sys.executable, "-c", program], text=True, env=env) == "numpy\n"
+
+
+def test_the_name_is_that_of_the_source() -> None:
+    assert f'"NAME", "{kernels.NAMES["c"]}"' in (ROOT / "admmnet/solvers/_kernel.c").read_text(encoding="utf-8")

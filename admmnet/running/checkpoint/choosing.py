@@ -21,6 +21,7 @@ from admmnet.record.folder import CHECKPOINT, ledger_path
 from admmnet.running.checkpoint.outbox import FILES, Past, read_outboxes
 from admmnet.running.checkpoint.packing import damaged, digest, read_archive, unpack
 from admmnet.running.checkpoint.state import State
+from admmnet.solvers.kernel import NAMES, chosen
 from admmnet.transport import Begun, Transport
 from admmnet.transport.collective import run_on_all, wrong_word
 from admmnet.version import __version__
@@ -51,6 +52,7 @@ class Chosen:
     def __init__(self, plan: Prepared, transport: Transport, folder: Path) -> None:
         run = plan.run
         self._every, self._settings, self._seeded = run.checkpoint_every, plan.texts.kept, run.seeded
+        self.kernel = NAMES[chosen(run.kernel)] if run.seeded else None  # of a run that must make the same bits
         self._transport, self._folder = transport, folder / CHECKPOINT
         self._total = len(plan.graph)
         self.first = min((stage.number for stage in plan.prologue.stages), default=0)
@@ -211,6 +213,7 @@ class Chosen:
             ("schema", SCHEMA),
             ("admmnet", __version__),
             ("seeded", self._seeded),
+            ("kernel", self.kernel),
             ("agents", self._total),
         ):
             if meta.get(name) != now:

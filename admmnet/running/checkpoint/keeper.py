@@ -133,6 +133,7 @@ class Keeper(Chosen):
             "admmnet": __version__,
             "numpy": np.__version__,
             "seeded": self._seeded,
+            "kernel": self.kernel,
             "settings": self._settings,
             "round": done,
             "encoding": self.known,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,10 @@ from admmnet.data import ENCODING
 from admmnet.errors import StartEnded
 from admmnet.files import write_whole
 from admmnet.forms import encode
+from admmnet.identity.keys import statement
 from admmnet.log import say
 from admmnet.record import folder as run_folder
-from admmnet.record.finish import FINISH, finish_of, keep_drafts, read_end
+from admmnet.record.finish import FINISH, finish_of, keep_drafts, model_of, read_end
 from admmnet.record.forms import Summary
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
@@ -46,6 +48,28 @@ def answer(
     return theta
 
 
+def note_model(plan: Prepared, theta: Matrix, folder: Path, world: World) -> None:
+    """Have on the disk that this agent has come to these models, before it gives others what they need for an end."""
+    if world.start is not None and not world.shared_folder:
+        ledger = run_folder.ledger_path(folder, world.rank, world.size)
+        world.start.note_model(made_of(run_folder.sha256(ledger), {"model.npz": _model(plan, theta)}))
+
+
+def made_of(ledger: str, files: Mapping[str, bytes]) -> str:
+    """Hash of the arrays of model.npz but for the average, and of a ledger with this digest."""
+    arrays = sorted(model_of(files, "the last files").items())
+    words = [word for name, one in arrays for word in (name, one.dtype.str, str(one.shape), one.tobytes())]
+    return hashlib.sha256(statement("made", ledger, *words)).hexdigest()
+
+
+def _model(plan: Prepared, theta: Matrix) -> bytes:
+    return run_folder.model_bytes(theta, plan.data.feature_names, _names(plan), plan.method.aggregate)
+
+
+def _names(plan: Prepared) -> Sequence[str]:
+    return plan.data.labels if plan.data.task == "classes" else ()
+
+
 def write_end(
     plan: Prepared, observer: Observer, theta: Matrix, summary: Summary, folder: Path, transport: Transport
 ) -> None:
@@ -54,11 +78,10 @@ def write_end(
     Of several hosts each has them as drafts first, and gives them their names once most say that they have.
     """
     observer.close()
-    names = plan.data.labels if plan.data.task == "classes" else ()
-    files = {"model.npz": run_folder.model_bytes(theta, plan.data.feature_names, names, plan.method.aggregate)}
+    files = {"model.npz": _model(plan, theta)}
     deviation = plan.method.deviation()
     if deviation is not None:
-        files["noise.npy"] = run_folder.noise_bytes(deviation, names)
+        files["noise.npy"] = run_folder.noise_bytes(deviation, _names(plan))
     if plan.data.encoding is not None and not plan.prologue.writes:
         files[ENCODING] = encode(plan.data.encoding, indent=2)
     last = run_folder.last_files(folder, files, summary)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,10 @@ from typing import Any
 from admmnet.errors import CheckFailed, StartEnded, printable
 from admmnet.evidence.members import agree
 from admmnet.evidence.receipts import note_start
-from admmnet.record.finish import FINISH, PUBLIC, adopt, drafts_of, finish_of, model_of, read_end, received, run_of
+from admmnet.record.finish import FINISH, PUBLIC, adopt, drafts_of, finish_of, read_end, received, run_of
 from admmnet.record.folder import ledger_name, sha256
 from admmnet.record.forms import Summary
-from admmnet.running.closing import agreed_end
+from admmnet.running.closing import agreed_end, made_of
 from admmnet.transport import World
 from admmnet.transport.ends import Ends
 from admmnet.transport.hosts.network import Network
@@ -44,7 +45,7 @@ def finish(world: World, folder: Path) -> Summary:
     files = mine or given
     if not _is(files, digest):
         raise _wrong(having[0], "gives other last files than those that were signed")
-    _check_own(folder, ledger_name(world.rank, world.size), files, having[0])
+    _check_own(world.start.models, folder, ledger_name(world.rank, world.size), files, having[0])
     if not mine:
         try:
             files = received(folder, files, "its last files")
@@ -70,22 +71,18 @@ def finish_own(folder: Path, network: Network, ends: Ends) -> bool:
     return True
 
 
-def _check_own(folder: Path, name: str, files: dict[str, bytes], giver: int) -> None:
-    """Refuse to sign an end that does not know this agent's ledger as it is, or has other models than it has made.
+def _check_own(models: Collection[str], folder: Path, name: str, files: dict[str, bytes], giver: int) -> None:
+    """Refuse to sign an end that does not know this agent's ledger as it is, or has a model that it has not made.
 
-    Its own figures of time may be others: it may have come to this end in an earlier start.
+    ``models`` are those of its starts. Of every end that a member has staged, all others have noted the model before.
     """
-    said, ledger, own = read_end(files)[0].ledgers.get(name), folder / name, drafts_of(folder)
+    said, ledger = read_end(files)[0].ledgers.get(name), folder / name
     if said is None:
         raise StartEnded("the last files are of a start without this agent, which takes them once most have signed")
     if not ledger.exists() or sha256(ledger) != said:
         raise _wrong(giver, "gives last files that do not know the ledger of this agent as it is")
-    if own and read_end(own)[0].ledgers.get(name) == said and _models(own) != _models(files):
-        raise _wrong(giver, "gives other models than those of this agent, of the same ledger")
-
-
-def _models(files: dict[str, bytes]) -> dict[str, bytes]:
-    return {name: array.tobytes() for name, array in model_of(files, "the last files").items()}
+    if made_of(said, files) not in models:
+        raise _wrong(giver, "gives another model than any that this agent has made with its ledger")
 
 
 def _is(files: dict[str, bytes], digest: str) -> bool:

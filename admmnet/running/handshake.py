@@ -20,7 +20,7 @@ from admmnet.running.takeover import told_of
 from admmnet.settings import settings_in
 from admmnet.solvers.losses import LOSSES, get_loss
 from admmnet.transport import World
-from admmnet.transport.collective import run_on_all
+from admmnet.transport.collective import wrong_word
 from admmnet.version import __version__
 
 if TYPE_CHECKING:
@@ -97,13 +97,19 @@ def all_go_on(world: World, folder: Path | None) -> bool:
     Raises
     ------
     RequestError
-        On every process: one has no folder, and another has checkpoints.
+        In the first start: one has no folder, and this one has charged for the run.
+    StartEnded
+        The same in a later start, of the one without a folder.
     """
     mine = folder is not None
     new = [] if world.start is None or world.shared_folder else [i for i, had in world.start.begun.items() if not had]
     if not new or not mine:
         return mine
-    run_on_all(world, lambda: clear_unbegun(Path(str(folder)), f"agent {new[0]}"), apart=True)
+    try:
+        clear_unbegun(Path(str(folder)), f"agent {new[0]}")
+    except RequestError as error:
+        assert world.start is not None
+        raise wrong_word(world, new[0], str(error)) if world.start.number else error from None
     return False
 
 

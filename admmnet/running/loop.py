@@ -30,7 +30,7 @@ from admmnet.running.accounts import note_begun
 from admmnet.running.attempts import Attempts, agree_on_masks
 from admmnet.running.chain import Chain
 from admmnet.running.checkpoint.keeper import Keeper
-from admmnet.running.closing import answer, write_end
+from admmnet.running.closing import answer, note_model, write_end
 from admmnet.running.ends import LastWords
 from admmnet.running.events import Listener, OnRound, Outcome
 from admmnet.running.loading import Loader, block_of
@@ -154,6 +154,7 @@ def execute(
             agent.ledger.end()
         close_all([agent.ledger for agent in agents])
         theta = answer(plan, transport, observer, tail, agents, done)
+        note_model(plan, theta, folder, world)
         summary = summarise(
             replace(plan, graph=whole.graph),
             done,

@@ -98,6 +98,10 @@ class Begun:
     """This start and those before it, for the summary."""
     keep: Callable[[Path], None] = lambda folder: None
     """Have what must not be forgotten of starts in the run folder from now on."""
+    models: Sequence[str] = ()
+    """Of each start that came to a model, a hash of that and of this agent's ledger: it signs no other end."""
+    note_model: Callable[[str], None] = lambda name: None
+    """Have one more of them on the disk."""
 
 
 class Machine(Protocol):

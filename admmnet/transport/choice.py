@@ -37,6 +37,21 @@ class Words:
         return max(self.last.values(), key=lambda last: last.number, default=None)
 
     @cached_property
+    def ends(self) -> dict[int, tuple[int, str]]:
+        """Start and digest of the ends that agents say they have staged, where that can be.
+
+        The signer knows that start, or a later one; it was in it, and its rule "finish" took over no other end.
+        """
+        found, starts = dict[int, tuple[int, str]](), {last.number: last for last in self.last.values()}
+        for name, last in self.last.items():
+            said = self.said[name]
+            if isinstance(said, Here) and said.staged is not None and said.staged[0] <= last.number:
+                start = starts.get(said.staged[0])
+                if start is None or (said.agent in start.members and start.digest in ("", said.staged[1])):
+                    found[said.agent] = said.staged
+        return found
+
+    @cached_property
     def strikes(self) -> Counter[Edge]:
         """Strikes of edges and agents, with those that the end of the last start brings."""
         found = Counter({(i, j): count for i, j, count in self.base.strikes} if self.base is not None else {})
@@ -125,9 +140,11 @@ class Words:
     ) -> tuple[Literal["finish", "replay", "go on"], int, str]:
         """Return how a start with these members and edges goes on, from which round, and the digest of an end."""
         here, base = [self.here[i] for i in members], self.base
-        ends = [said.staged for said in here if said.staged is not None]
+        ends = [self.ends[i] for i in members if i in self.ends]
         if ends:
-            return "finish", 0, max(ends)[1]
+            last, _ = max(ends)
+            named = Counter(digest for number, digest in ends if number == last)
+            return "finish", 0, max(named, key=lambda digest: (named[digest], digest))
         if base is None:
             return "go on", 0, ""
         same = (members, edges) == (base.members, base.edges)

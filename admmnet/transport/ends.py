@@ -49,8 +49,9 @@ class Ends:
     def take(self, said: Staged, data: bytes, name: str) -> bool:
         """Keep a word, and return whether it is to be passed on."""
         own = self._said[said.agent]
-        if name in own or any(other.number == said.number for other, _ in own.values()):
-            return False
+        numbers = [other.number for other, _ in own.values()]
+        if said.number in numbers or (len(own) == HISTORY and said.number < min(numbers)):
+            return False  # also one that was kept once: anybody can send it again
         self._heard[said.agent] += 1
         if self._heard[said.agent] > RAISES:
             return False

@@ -200,7 +200,7 @@ def test_files_of_one_agent_each(write: Write) -> None:
     assert set(records.shards[2][1]) == {-1.0}  # one class is legal
     np.testing.assert_array_equal(records.shards[0][0], records.X_test[:1])
     assert records.preprocessing == "public-bounds"
-    with pytest.raises(RequestError, match=r"cannot read .*agent-7\.csv"):
+    with pytest.raises(RequestError, match=r"agent-3\.csv does not exist, and the run has 40 agents"):
         load(request, 40, [7])
     named = write("other-0.csv", "b,a,y\n4,3,1\n").replace("-0", "-{agent}")
     by_name = every(named, test=write("ab.csv", "a,b,y\n1,0,-1\n"), label="y", no_intercept=True)

@@ -19,9 +19,10 @@ from admmnet.cli import run_command_line
 from admmnet.errors import CheckFailed, StartEnded
 from admmnet.forms import encode
 from admmnet.identity.keys import Identity
-from admmnet.record.finish import TAKEN, adopt, keep_drafts, model_of, public_files, received
+from admmnet.record.finish import DRAFTS, TAKEN, adopt, model_of, public_files, received
 from admmnet.record.folder import model_bytes
 from admmnet.record.forms import Summary
+from admmnet.running.checkpoint.memory import Memory
 from admmnet.running.ending import _check_own
 from admmnet.transport.starts import Staged, scope_of, signed_for, written
 from tests.people_runs import write_people
@@ -246,15 +247,18 @@ def test_an_encoding_of_another_agent_is_not_adopted(finished: Path, tmp_path: P
         ("seconds", None),  # of an end to which the others came in a later start
         ("left out", "without this agent"),
         ("ledger", "do not know the ledger"),
-        ("theta", "gives other models"),
+        ("theta", "gives another model"),
+        ("another's row", "gives another model"),
+        ("not there yet", "gives another model"),
     ],
 )
 def test_an_agent_signs_no_end_that_is_not_its_own(
     change: str, told: str | None, finished: Path, tmp_path: Path
 ) -> None:
-    """A liar may say that an end has been staged, and give files of its own making."""
+    """A liar may say that an end has been staged, and give files of its own making; nobody has drafts yet."""
     folder, files = Path(shutil.copytree(finished / "2", tmp_path / "2")), public_files(finished / "0")
-    keep_drafts(folder, public_files(folder))
+    shutil.rmtree(folder / DRAFTS, ignore_errors=True)
+    models = [] if change == "not there yet" else Memory(folder, VICTIM, AGENTS).kept.models
     name, summary = "ledger/agent-002.jsonl", json.loads(files["summary.json"])
     if change == "seconds":
         summary["seconds"]["total"] += 9.0
@@ -262,15 +266,16 @@ def test_an_agent_signs_no_end_that_is_not_its_own(
         del summary["ledgers"][name]
     elif change == "ledger":
         summary["ledgers"][name] = "0" * 64
-    elif change == "theta":
+    elif change in ("theta", "another's row"):
         model = model_of(files, "")
-        files["model.npz"] = model_bytes(2.0 * model["theta"], list(model["feature_names"]))
+        model["theta"][slice(None) if change == "theta" else 0] *= 2.0
+        files["model.npz"] = model_bytes(model["theta"], list(model["feature_names"]))
     files["summary.json"] = json.dumps(summary, indent=2).encode() + b"\n"
     if told is None:
-        _check_own(folder, name, files, 0)
+        _check_own(models, folder, name, files, 0)
         return
     with pytest.raises(StartEnded, match=told):
-        _check_own(folder, name, files, 0)
+        _check_own(models, folder, name, files, 0)
 
 
 def test_what_nobody_has_signed_is_left_out(finished: Path, tmp_path: Path) -> None:

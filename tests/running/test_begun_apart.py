@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from admmnet.errors import RequestError
+from admmnet.errors import RequestError, StartEnded
 from admmnet.running.handshake import all_go_on
 from admmnet.transport import Begun, World
 from admmnet.transport.zmq.link_state import difference
@@ -19,8 +19,8 @@ class Others:
 
     name, shared_folder, rank, size = "zmq", False, 0, 2
 
-    def __init__(self, *own: bool) -> None:
-        self.start = Begun("a" * 64, 0, (0, 1), ((0, 1),), begun=dict(enumerate(own)))
+    def __init__(self, *own: bool, number: int = 0) -> None:
+        self.start = Begun("a" * 64, number, (0, 1), ((0, 1),), begun=dict(enumerate(own)))
 
 
 def fill(folder: Path) -> None:
@@ -46,6 +46,9 @@ def test_what_was_begun_is_not_thrown_away(left: str, tmp_path: Path) -> None:
     (tmp_path / left).write_text('{"kind":"header"}\n{"kind":"event"}\n')
     with pytest.raises(RequestError, match="agent 1 begins a run, and"):
         all_go_on(cast("World", Others(True, False)), tmp_path)
+    with pytest.raises(StartEnded, match="agent 1 begins a run, and") as ended:  # the others go on without it
+        all_go_on(cast("World", Others(True, False, number=4)), tmp_path)
+    assert ended.value.process == 1
     assert (tmp_path / left).exists()
 
 

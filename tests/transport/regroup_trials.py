@@ -77,7 +77,7 @@ class Host:
         if self.me in self.world.lying and ended is not None:
             ended = Ended(ended.start, "heard", whom=[self.world.graph[self.me][0]])
             if self.world.lie == "files":
-                self.machine.promise = replace(self.machine.promise, staged=(2**40, FILES))
+                self.machine.promise = replace(self.machine.promise, staged=(ended.start, FILES))
         self.put(self.machine.begin(Standing(ended, self.lineage, self.charged, states)))
 
     def put(self, sent: list[Sent]) -> None:

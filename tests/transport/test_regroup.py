@@ -335,9 +335,21 @@ def test_files_that_an_agent_only_says_it_has_cost_it_a_strike() -> None:
     crew = Crew(RING, strikes=2)
     for strikes, rule in (([], "finish"), ([(0, 0, 1)], "finish"), ([(0, 0, 2)], "go on")):
         machine = crew.machines[0]
-        machine.promise = replace(machine.promise, staged=(2**40, A))
+        machine.promise = replace(machine.promise, staged=(crew.start(0).number, A))
         assert struck(crew, "heard", *["failed"] * 4) == strikes
         assert (crew.start(1).rule, 0 in crew.start(1).members) == (rule, rule == "finish")
+
+
+@pytest.mark.parametrize("lie", [(8, B), (9, B), (2**53 - 1, B), (7, B), (6, B)])
+def test_no_end_that_cannot_be_beats_a_true_one(lie: tuple[int, str]) -> None:
+    """Start 8 takes over the end of start 7, which all but a liar have staged there."""
+    edges = [(0, 1), (0, 2), (1, 2)]
+    base = Propose(0, 8, [], [0, 1, 2], edges, "finish", 0, 0, A)
+    said = {str(i): Here(i, 9, "", staged=(7, A) if i else lie) for i in range(3)}
+    words = Words(Rules(TRIANGLE, 2, 5, b"by hand"), said, dict.fromkeys(said, base))
+    assert words.rule([0, 1, 2], edges) == ("finish", 0, A)
+    alone = Words(words.rules, {"0": said["0"]}, {"0": replace(base, members=[1, 2])})
+    assert alone.rule([0], [])[0] == ("finish" if lie[0] < 8 else "go on")  # a start without the signer
 
 
 def test_an_end_that_most_have_heard_of_an_agent_is_its_own() -> None:
@@ -446,6 +458,19 @@ def test_one_agent_cannot_fill_memory_and_lines_with_ends() -> None:
     assert [j for j, _ in sent] == [2] * RAISES
     kept = [data for _, data in machine.line(2, up=True) if b'"staged"' in data[64:90]]
     assert [machine.rules.read(data)[0] for data in kept] == [Staged(1, number, A) for number in range(5, 9)]
+
+
+def test_words_of_ends_that_are_sent_again_silence_nobody() -> None:
+    """Only the last ones of an agent are kept: whoever sends an older one again says nothing new."""
+    crew = Crew(TRIANGLE)
+    machine, old = crew.machines[0], [signed(Staged(1, number, A), crew.rules) for number in range(1, 7)]
+    for data in old:
+        machine.hear(data, 1)
+    machine.ends.begin()
+    assert [machine.hear(data, 2) for data in old[:2] * RAISES] == [[]] * 2 * RAISES
+    for i in (1, 2):
+        assert machine.hear(signed(Staged(i, 7, B), crew.rules), i)
+    assert machine.ends.named is not None
 
 
 def test_who_was_away_follows_to_numbers_that_a_liar_has_taken_the_others_to() -> None:

@@ -42,6 +42,8 @@ class Kept(Struct, forbid_unknown_fields=True):
     away: dict[int, int] = {}
     """Agents that take no part, and since which round."""
     starts: list[StartEntry] = []
+    models: list[str] = []
+    """Of each start that came to a model, a hash of that and of this agent's ledger."""
 
 
 class Memory:
@@ -109,7 +111,14 @@ class Memory:
             facts=facts,
             history=list(kept.starts),
             keep=self.open,
+            models=kept.models,
+            note_model=self._note_model,
         )
+
+    def _note_model(self, name: str) -> None:
+        if name not in self.kept.models:
+            self.kept.models.append(name)
+            self._write()
 
     def standing(self) -> tuple[Standing, dict[str, dict[str, Any]], bool]:
         """What the agent brings, what others have said before the first round, and whether nothing was charged."""

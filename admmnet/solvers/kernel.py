@@ -22,8 +22,7 @@ with suppress(ImportError):  # no compiler was there when the package was instal
 Kernel = Literal["c", "numpy"]
 NAMES: dict[Kernel, str] = {"c": "c1", "numpy": "numpy"}
 """Names that tell their bits apart."""
-if getattr(_compiled, "NAME", "") != NAMES["c"]:  # built from another version's source
-    _compiled = None
+_compiled = _compiled if getattr(_compiled, "NAME", "") == NAMES["c"] else None  # not from another version's source
 _LOSSES: dict[type, int] = {Logistic: 0, SmoothedHinge: 1, Huber: 2, Squared: 3}
 """Losses that are compiled, exact types alone, by their numbers there."""
 

@@ -12,7 +12,7 @@ from admmnet.data.balance import swallowing, unfilled
 from admmnet.data.columns import RawTable, refuse
 from admmnet.data.encode import block_of, check_columns, complete
 from admmnet.data.labels import read_labels
-from admmnet.data.raw import names_of_rule, raw_features, words_of_rule
+from admmnet.data.raw import names_of_rule, raw_features, refuse_text, words_of_rule
 from admmnet.data.rows import encoded, every, names_of
 from admmnet.data.schema import Rule, Schema
 from admmnet.data.settings import DataSettings
@@ -119,7 +119,7 @@ def check_table(found: Found, table: RawTable, schema: Schema, positive: str | N
 
 def _check_rule(rule: Rule, schema: Schema, table: RawTable) -> None:
     if schema.measured:
-        raw_features(replace(schema, rules=(rule,), drop=("*",)), table)
+        refuse_text(raw_features(replace(schema, rules=(rule,), drop=("*",)), table))
         return
     block_of(complete(replace(schema, rules=(rule,)), table)[0].rules[0], table)
 

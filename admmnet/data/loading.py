@@ -11,7 +11,7 @@ import numpy as np
 
 from admmnet.data.columns import Rows, no_rows, numbered
 from admmnet.data.files import about
-from admmnet.data.raw import RawFeatures
+from admmnet.data.raw import RawFeatures, refuse_text
 from admmnet.data.records import Records
 from admmnet.data.rows import check_room, drawn, encoded, every, finished_sparse, names_of
 from admmnet.data.schema import to_table
@@ -79,6 +79,8 @@ def made(
 ) -> Iterator[Records]:
     """Records of every group of agents in turn, as rows of norm 1; ``sparse`` as in ``load``."""
     source = read.source
+    if settings.data_dependent:
+        refuse_text(source.features)
     fitted = fit(source, read.train, settings, discover=read.whole)
     parts = read.own or dict(enumerate(dealt(source, read.train, settings, agents)))
     make = finished_sparse if sparse and settings.project is None and _share(source) <= sparse else encoded
@@ -147,6 +149,8 @@ def _load_own_files(settings: DataSettings, mine: Sequence[int]) -> Records:
     for agent in mine:
         own = read_file(path_for(settings.data, agent), public.schema, settings.positive)
         left_out += own.left_out
+        if settings.data_dependent:
+            refuse_text(own.features)
         shards[agent] = encoded(own, every(own), settings, fitted.transform)
     tests = encoded(public, every(public), settings, fitted.transform)
     public = replace(public, left_out=left_out)

@@ -1,13 +1,14 @@
 """Columns as they come, for encodings that are measured before the first round: docs/methods.md, section 12.
 
-Kinds are declared, so that the width follows from the schema alone. No number makes a record refused; an empty cell or
-another mark of a missing value is missing, and other text is a fault of the file. Columns whose scale says more than a
-line become features as declared.
+Kinds are declared, so that the width follows from the schema alone. No number makes a record refused: what is none is
+missing. Text that is no mark of a missing value is refused where its owner alone is told. Columns whose scale says more
+than a line become features as declared.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +22,7 @@ from admmnet.data.schema import Categorical, Numeric, Rule, Schema, measurable
 from admmnet.data.values import PLAIN, is_missing, no_number
 from admmnet.errors import RequestError
 from admmnet.holder.encoding import CELLS, HATS, Column, Encoding, Number, Plain, RawRows, Words
-from admmnet.types import Matrix, Vector
+from admmnet.types import Matrix
 
 BUCKETS = 16
 """Features that the values of a column share whose categories nobody declares."""
@@ -35,6 +36,8 @@ class RawFeatures(Features):
     columns: tuple[Column, ...] = ()
     raw: Callable[[Rows, int], RawRows] | None = None
     """Row numbers and d to raw records."""
+    refuse_text: Callable[[], None] = lambda: None
+    """Refuse text that counts as missing. Private runs do not ask: whether they begin would show a record."""
 
     def encoding(self, *, intercept: bool) -> Encoding:
         """How rows are encoded where nothing is measured."""
@@ -94,8 +97,14 @@ def raw_features(schema: Schema, table: RawTable) -> RawFeatures:
             width,
         )
 
+    def refuse_text() -> None:
+        for rule in schema.rules:
+            if isinstance(rule, Numeric) and measurable(rule):
+                _refuse_text(rule.column, table)
+
     names = tuple(name for rule in schema.rules for name in names_of_rule(rule))
-    return RawFeatures(names, _encoded_later, columns=tuple(kind for kind, _, _ in made), raw=raw)
+    columns = tuple(kind for kind, _, _ in made)
+    return RawFeatures(names, _encoded_later, columns=columns, raw=raw, refuse_text=refuse_text)
 
 
 def of_numbers(features: Features) -> RawFeatures:
@@ -118,7 +127,7 @@ def _column(rule: Rule, table: RawTable) -> tuple[Column, Any, Any]:
     """Kind of a column, what each of its texts is, shape (levels, 1 or more), and the text of every record."""
     column = table.column(rule.column)
     if isinstance(rule, Numeric) and measurable(rule):
-        values = _numbers(rule.column, table)
+        values = np.array([_number(text, table, typed=column.typed) for text in column.levels], dtype=np.float64)
         if isinstance(rule.missing, float):
             values[np.isnan(values)] = rule.missing
         bounds = {} if rule.low is None or rule.high is None else {"low": rule.low, "high": rule.high, "table": _EVEN}
@@ -137,16 +146,25 @@ def _column(rule: Rule, table: RawTable) -> tuple[Column, Any, Any]:
     return Plain(len(rule.names)), block.lookup, block.codes
 
 
-def _numbers(name: str, table: RawTable) -> Vector:
-    """Value of every level, shape (levels,): nan where it is missing; infinite ones stay, and other text is refused."""
+def _number(text: str, table: RawTable, *, typed: bool | None) -> float:
+    """Value of a text; nan where it is no number."""
+    try:
+        return float(text) if typed else table.spelling.number(text)
+    except ValueError:
+        return math.nan
+
+
+def _refuse_text(name: str, table: RawTable) -> None:
     column = table.column(name)
     spelling = PLAIN if column.typed else table.spelling
-    values = column.values(spelling, missing=True)
-    if values is None:
-        odd = {text for text in column.levels if not is_missing(text) and not spelling.infinite(text)}
-        table.refuse(name, lambda text: no_number(text, spelling) if text in odd else None)
-        values = np.array([np.nan if is_missing(text) else spelling.number(text) for text in column.levels])
-    return values
+    odd = {text for text in column.levels if not is_missing(text) and not spelling.infinite(text)}
+    table.refuse(name, lambda text: no_number(text, spelling) if text in odd else None)
+
+
+def refuse_text(features: Features) -> None:
+    """Refuse text in columns of numbers, where features are of raw columns, with a DataError."""
+    if isinstance(features, RawFeatures):
+        features.refuse_text()
 
 
 def bucket(name: str, value: str) -> int:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Literal
 
+from admmnet.data.raw import refuse_text
 from admmnet.data.records import NewRows
 from admmnet.data.rows import drawn, encoded, every, names_of
 from admmnet.data.schema import Numeric, Schema
@@ -39,6 +40,7 @@ def load_new(settings: DataSettings, features: Sequence[str], *, part: Part = "a
     else:
         schema = _completed(declared(settings), settings, features)
         source = read_file(settings.data, schema, settings.positive, labelled=labelled)
+    refuse_text(source.features)
     _check_features(settings.data, names_of(source, settings), features)
     which = every(source) if part == "all" else drawn(source, settings)[part == "test"]
     transform = fit(source, which, settings, discover=False).transform

@@ -9,7 +9,7 @@ import numpy as np
 from admmnet.data.arrays import rows_of
 from admmnet.data.columns import Features, numbered
 from admmnet.data.frames import frame_table, kinds_of, to_pandas
-from admmnet.data.raw import RawFeatures, of_numbers, raw_features
+from admmnet.data.raw import RawFeatures, of_numbers, raw_features, refuse_text
 from admmnet.data.schema import Rule, Schema, parse_schema
 from admmnet.errors import RequestError
 from admmnet.holder.encoding import RawRows
@@ -53,7 +53,9 @@ def _of_frame(X: Any, rules: tuple[Rule, ...]) -> RawFeatures:
     frame = to_pandas(X)
     if frame is None:
         raise RequestError(f"X is a {type(X).__name__}, and columns are taken by their names: give a data frame")
-    return raw_features(Schema(rules=rules, drop=("*",), measured=True), frame_table(frame, "", "X"))
+    features = raw_features(Schema(rules=rules, drop=("*",), measured=True), frame_table(frame, "", "X"))
+    refuse_text(features)
+    return features
 
 
 def _of_array(X: Any) -> RawFeatures:

@@ -97,6 +97,7 @@ class Regroup:
         self._known = Certificates(rules, genuine)
         self._later: dict[tuple[object, ...], Sent] = {}  # words of numbers above
         self._raised, self._flaps = Counter[int](), Counter[int]()  # numbers for an agent's word, for a line
+        self._moved = Counter[int]()  # pulses after which a line came or went
         self.asking: set[int] = set()
         self._out: list[Sent] = []
         self._clear()
@@ -124,7 +125,7 @@ class Regroup:
         """Leave a start, or come new, and take part in forming the next one."""
         self._standing, self.over, self.regrouping = standing, None, True
         self._lacks = {} if standing.ended is None else dict(standing.ended.lacks)
-        self._waited, self._raised, self._flaps = 0, Counter(), Counter()
+        self._waited, self._raised, self._flaps, self._moved = 0, Counter(), Counter(), Counter()
         self.ends.begin()
         self._next()
         return self._sent()
@@ -170,6 +171,7 @@ class Regroup:
     def line(self, neighbour: int, *, up: bool) -> list[Sent]:
         """Note that a line stands, with all that was sent on it before in order, or is cut."""
         self.live = self.live | {neighbour} if up else self.live - {neighbour}
+        self._moved[neighbour] = self._waited
         if up:
             self._out += [(neighbour, data) for data in (*self.ends.words, *self._data.values())]
         return self._sent()
@@ -268,8 +270,8 @@ class Regroup:
             return
         proposed = any(isinstance(said, Propose) for said in self._said.values())
         moved = self.live ^ set(self._here.live)
-        if not proposed and self._since >= TURN and any(self._flaps[j] < TURN for j in moved):
-            self._flaps.update(moved)  # a line that comes and goes keeps nobody from a start
+        if not proposed and self._since >= TURN and any(map(self._is_steady, moved)):
+            self._flaps.update(moved)
             self._next()
             return
         here = self._words().here
@@ -283,6 +285,11 @@ class Regroup:
                 self._next()
         if self.regrouping and self._waited >= self.patience.give_up:
             self.gave_up = True
+
+    def _is_steady(self, neighbour: int) -> bool:
+        """Whether a line has stood still for ever longer: one that comes and goes keeps nobody from a start."""
+        enough = min(TURN * ((1 << self._flaps[neighbour]) - 1), 2 * (TURN * len(self.rules.graph) + SLACK))
+        return self._waited - self._moved[neighbour] >= enough
 
     def _another_helps(self) -> bool:
         """Whether another number may help: of this one an agent is left out, or this one would be in the start."""

@@ -178,7 +178,7 @@ def test_a_holder_shows_counts_and_width_alone() -> None:
     assert repr(holder) == str(holder) == "Holder(counts=(12, 4), width=5)"
     assert (len(holder), holder.counts, holder.width) == (2, (12, 4), 5)
     public = {name for name in dir(holder) if not name.startswith("_")}
-    settings = {"bounded", "classes", "dependent", "task", "unit"}
+    settings = {"bounded", "classes", "dependent", "kernel", "task", "unit"}
     prologue = {"encode", "encoding", "numbers", "whiten"}
     assert public == {"counts", "of", "width", *settings, *prologue}, "nothing hands out what was computed from records"
 

@@ -171,7 +171,7 @@ def test_who_stands_far_is_named_in_summary_table_and_report(tmp_path: Path, mon
     for aggregate in ("mean", "screened"):  # also where the liar has moved nobody
         found = run(**common, aggregate=aggregate, out=str(tmp_path / aggregate))
         assert list(found.summary["far_from_others"]) == [str(LIAR)]
-        (note,) = (note for note in found.summary["notes"] if "as far from the middle of all" in note)
+        (note,) = (note for note in found.summary["notes"] if "as far from the middle" in note)
         assert note.startswith(f"agent {LIAR}: its vectors stand ")
         assert "(far off)" in run_text(found.summary, tmp_path / aggregate)
         (incident,) = (line for line in incidents(sound(tmp_path / aggregate)) if "Far from" in line)

@@ -13,7 +13,6 @@ import pytest
 
 from admmnet.cli import run_command_line
 from admmnet.cli.launch import alive, started
-from tests.people_runs import write_people
 
 from .launch import DEADLINE, ROOT, admmnet
 
@@ -40,7 +39,6 @@ def test_a_killed_agent_is_named_and_the_run_goes_on(transport: str, tmp_path: P
     (tmp_path / "dies.py").write_text(DIES)
     out, log = tmp_path / "run", tmp_path / "log"
     words = ["--algorithm", f"{tmp_path / 'dies.py'}:Dies", "--rounds", "6", "--topology", "ring:3", "--quiet"]
-    words += ["--data", write_people(tmp_path / "people.npz"), "--simulate"]
     words += ["--out", str(out), "--log", str(log)]
     again = ["--restarts", "2"]
     if transport == "mpi":

@@ -15,8 +15,8 @@ import sys
 import tempfile
 import threading
 import time
-import weakref
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.util import Finalize
 from typing import IO, Any
@@ -115,15 +115,23 @@ class Warm:
         with (self.stdout, self.stderr)[place] as stream:
             self._said[place] += stream.read()
 
+    def close(self) -> None:
+        """Kill it if it still runs, and close its streams."""
+        self.kill()
+        for reader in self._readers:
+            reader.join(10.0)
+        for stream in (self.stdin, self.stdout, self.stderr):
+            with suppress(OSError):
+                stream.close()
 
-_LIVE: weakref.WeakSet[Warm] = weakref.WeakSet()
+
+_LIVE = set[Warm]()
 
 
 def kill_all() -> None:
-    """Kill those that still run."""
-    for one in list(_LIVE):
-        one.kill()
-    _LIVE.clear()
+    """Kill those that still run; none leaves an open file to a later test."""
+    while _LIVE:
+        _LIVE.pop().close()
 
 
 Finalize(None, kill_all, exitpriority=100)  # before multiprocessing joins them, which has no limit

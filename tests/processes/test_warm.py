@@ -21,7 +21,8 @@ def test_what_still_runs_is_killed() -> None:
     process = Warm(*SLEEPER, env=os.environ, text=True)
     assert process.stdout.readline() == "1\n"
     kill_all()
-    process.communicate(DEADLINE)
+    process.wait(DEADLINE)
+    assert process.stdout.closed
     assert process.returncode == -9
 
 

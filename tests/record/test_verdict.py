@@ -39,7 +39,7 @@ def test_every_screen_begins_with_the_mode(name: str, folders: dict[str, Path], 
     folder, line = folders[name], f"mode:       {MODES[name]}"
     lines = judged(folder)[0].lines()
     assert lines[0] == line
-    assert admmnet.ok("ledger", "verify", folder).out.splitlines() == lines
+    assert admmnet.ok("ledger", "verify", folder).out.splitlines() == [*lines, "signed:     no"]
     labelled = ("evaluate", folder, "--data", folder.parent / "people.npz", "--public")
     for words in (("ledger", "show", folder), ("watch", folder), labelled, ("model", "show", folder)):
         assert admmnet.ok(*words).out.splitlines()[0] == line

@@ -14,6 +14,8 @@ from tests.processes.zmq_crew import Crew, path
 pytestmark = pytest.mark.processes
 UNREAD = 2**24
 """Bytes that a neighbour may send while nothing is read, an eighth of the program's."""
+LOOK = 0.025
+"""Seconds between two looks at the lines, an eighth of the program's: a fast machine brings 10 MB meanwhile."""
 
 
 @pytest.mark.parametrize("how", ["frames", "one message"])
@@ -23,7 +25,7 @@ def test_who_floods_a_process_that_computes(how: str, tmp_path: Path) -> None:
         0: {"acts": {"2": [["flood", how, 8 * UNREAD], ["wait"]]}},
         1: {"acts": {"2": [["wait"]]}},
     }
-    with Crew(tmp_path, path(2), 2, curve=True, own=own, unread=UNREAD) as crew:
+    with Crew(tmp_path, path(2), 2, curve=True, own=own, unread=UNREAD, look=LOOK) as crew:
         crew.start().said(1, "waiting")
         before = memory(crew, 1)
         crew.said(0, "waiting")

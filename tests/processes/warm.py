@@ -10,6 +10,7 @@ import atexit
 import multiprocessing
 import os
 import runpy
+import signal
 import subprocess
 import sys
 import tempfile
@@ -50,6 +51,7 @@ def _run(module: str, words: Sequence[str], env: Mapping[str, str], ends: Sequen
     os.chdir(ROOT)
     tempfile.tempdir = None
     np.random.seed()  # noqa: NPY002  # else all draw the same
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # a server that the package started blocks it
     sys.argv = [module, *words]
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)

@@ -160,7 +160,7 @@ def run_rounds(world: ZmqWorld, spec: dict[str, Any]) -> Transport:
 
 def main(path: str, place: str) -> None:
     spec, rank = json.loads(Path(path).read_text()), int(place)
-    door.UNREAD = spec.get("unread", door.UNREAD)
+    door.UNREAD, door._LOOK = spec.get("unread", door.UNREAD), spec.get("look", door._LOOK)
     say("started", os.getpid())
     try:
         world = open_world(spec, rank)

@@ -142,7 +142,7 @@ def agent(
     member.close()
     missing = starts.silent  # who has given files to this agent needs none
     if missing is None:
-        missing = {peer for peer in member.around if not member.links[peer].farewell}
+        missing = member.unparted()
     if parent is None and settings.linger and missing:
         give(network, number, keys, public_files(folder), missing, settings.linger)
     leave(summary)

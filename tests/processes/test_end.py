@@ -77,7 +77,7 @@ ALL = [(how, point, victim) for how in ("kill", "full") for point in range(4) fo
 @pytest.mark.parametrize(("how", "point", "victim"), ALL if os.environ.get("ADMMNET_LIES") == "all" else FEW)
 def test_the_others_finish_and_give_their_files(how: str, point: int, victim: int, tmp_path: Path) -> None:
     """At every point of the end; ``ADMMNET_LIES=all`` takes each agent and each point."""
-    hosts = Hosts(tmp_path, "--linger", "25")  # an agent may not hear that one that was killed has the files by itself
+    hosts = Hosts(tmp_path, "--linger", "600")  # much longer than anybody waits here
     for agent in range(AGENTS):
         hosts.start(agent, f"end-{how}:{victim}:{point}")
     code, told = hosts.ended(victim)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 import zmq
@@ -58,8 +58,11 @@ def give(
                 asked = socket.recv_multipart(copy=False)
                 word, _, number = asked[0].bytes.partition(b" ")
                 asker = int(number) if keys is None and number.isdigit() else around.get(_key(asked[0]) or "")
-                socket.send_multipart([part for name, data in files.items() for part in (name.encode(), data)])
-                missing -= {asker} if word == _HAVE else set()
+                if word == _HAVE:
+                    missing -= {asker}
+                    socket.send(b"")
+                else:
+                    socket.send_multipart([part for name, data in files.items() for part in (name.encode(), data)])
     finally:
         socket.close()
         door.news.close(0)
@@ -85,9 +88,6 @@ class Asker:
         self._rank, self._take, self._gap, self._again = rank, take, _AGAIN, time.monotonic() + _AGAIN
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._poller, self._sockets = zmq.Poller(), dict[zmq.Socket[bytes], int]()
-        self.silent: set[int] | None = (
-            None  # once files were accepted: neighbours that have given none, which may need some
-        )
         for j in (j for j in network.neighbours(rank) if network.peers[j].address):
             peer, socket = network.peers[j], self._context.socket(zmq.REQ)
             socket.linger, socket.reconnect_ivl, socket.ipv6 = 1000, 500, "[" in peer.address
@@ -99,10 +99,10 @@ class Asker:
             socket.connect(peer.address)
             self._poller.register(socket, zmq.POLLIN)
             self._sockets[socket] = j
-        self._say(_WANT)
+        self._say(_WANT, self._sockets)
 
-    def _say(self, word: bytes) -> None:
-        for socket in self._sockets:
+    def _say(self, word: bytes, to: Iterable[zmq.Socket[bytes]]) -> None:
+        for socket in to:
             with suppress(zmq.Again):
                 socket.send(b"%b %d" % (word, self._rank), zmq.NOBLOCK)
 
@@ -115,19 +115,30 @@ class Asker:
         if self._poller.sockets and time.monotonic() > self._again:
             self._gap = min(2 * self._gap, _LONGEST)
             self._again += self._gap
-            self._say(_WANT)
+            self._say(_WANT, self._sockets)
         for giver, _ in self._poller.poll(0) if self._poller.sockets else ():
             self._poller.unregister(giver)
             parts = giver.recv_multipart()
             if self._take(dict(zip([name.decode(errors="replace") for name in parts[::2]], parts[1::2], strict=False))):
-                until = time.monotonic() + _AGAIN
-                while self._poller.sockets and (left := until - time.monotonic()) > 0.0:
-                    for other, _ in self._poller.poll(int(1000 * left)):
-                        self._poller.unregister(other)
-                self.silent = {j for socket, j in self._sockets.items() if socket in self._poller}
-                self._say(_HAVE)
                 return True
         return False
+
+    def tell(self, to: set[int], seconds: float) -> set[int]:
+        """Say that this agent has the files, again until those in ``to`` have answered or the time is over.
+
+        Return those that have not, which may need files. A neighbour hears no question while it takes leave of the run.
+        """
+        until, silent = time.monotonic() + seconds, {socket: j for socket, j in self._sockets.items() if j in to}
+        while silent and (now := time.monotonic()) < until:
+            self._say(_HAVE, silent)
+            poller, again = zmq.Poller(), min(now + _AGAIN, until)
+            for socket in silent:
+                poller.register(socket, zmq.POLLIN)
+            while poller.sockets and (left := again - time.monotonic()) > 0.0:
+                for socket, _ in poller.poll(int(1000 * left) + 1):
+                    poller.unregister(socket)
+                    del silent[socket]
+        return set(silent.values())
 
     def close(self) -> None:
         """Close the sockets; what was said last may still leave."""

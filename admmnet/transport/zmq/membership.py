@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import atexit
 import time
-from collections.abc import Callable, Set
+from collections.abc import Callable, Collection, Set
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -381,13 +381,21 @@ class Membership(Meeting):
         self._closing = True
         self.spread(Kind.BYE)
         until = time.monotonic() + self.deadlines.shutdown
-        while any(map(self._owed, self.links)) and (now := time.monotonic()) < until:
+        while any(map(self._owed, self._near())) and (now := time.monotonic()) < until:
             self.serve(min(until - now, self.deadlines.pulse))
         self.close_sockets()
+
+    def unparted(self) -> set[int]:
+        """Return the neighbours that have not taken leave."""
+        return {peer for peer in self._near() if not self.links[peer].farewell}
+
+    def _near(self) -> Collection[int]:
+        """Return the neighbours of this start, or all of them without one."""
+        return self.links if self.start is None else self.around
 
     def _owed(self, peer: int) -> bool:
         """Whether a neighbour may still need something of this process."""
         link = self.links[peer]
-        if peer not in self.around or not link.ready or (link.farewell and not link.up):
+        if not link.ready or (link.farewell and not link.up):
             return False
         return bool(link.log or not link.farewell) and link.down_for(time.monotonic()) <= self.deadlines.grace

@@ -96,6 +96,10 @@ class Meeting(Session):
         """End this process."""
 
     @abstractmethod
+    def close(self) -> None:
+        """Take leave of the neighbours."""
+
+    @abstractmethod
     def begin(self, start: Start) -> None:
         """Take part in a start from now on."""
 
@@ -132,7 +136,8 @@ class Meeting(Session):
                 self._not_connected(missing)
             self.serve(self.deadlines.pulse)
             if self.overtaken is not None and self.overtaken():
-                self.end(Overtaken("the run has ended without this process"))
+                self.close()
+                raise Overtaken("the run has ended without this process")
             if self.regroup.ends.named is not None and now > changed + self.deadlines.connect:
                 self.fail(
                     RunError(

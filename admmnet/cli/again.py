@@ -17,7 +17,6 @@ from admmnet.running.ending import finish_own
 from admmnet.running.handshake import resuming
 from admmnet.transport import Begun
 from admmnet.transport.zmq.membership import RunEnded
-from admmnet.transport.zmq.start import Overtaken
 from admmnet.transport.zmq.transport import ZmqWorld
 
 if TYPE_CHECKING:
@@ -49,8 +48,6 @@ class Starts:
     def __init__(self, member: Membership, memory: Memory, folder: Path, asking: Callable[[], Asker | None]) -> None:
         self._member, self._memory, self._asking, self._cause = member, memory, asking, ""
         self._folder = folder
-        # neighbours that may need files, where this agent has finished without them
-        self.silent: set[int] | None = None
 
     def next(self) -> tuple[ZmqWorld, Begun]:
         """Form the next start, and return its processes.
@@ -63,10 +60,6 @@ class Starts:
         self._member.overtaken = lambda: (asker is not None and asker.taken()) or self._finished()
         try:
             start = self._member.meet(standing, fresh=fresh)
-        except Overtaken:
-            if asker is not None:
-                self.silent = asker.tell(self._member.unparted(), 2.0 * self._member.deadlines.shutdown)
-            raise
         finally:
             if asker is not None:
                 asker.close()

@@ -140,11 +140,8 @@ def agent(
                 sys.exit(error.exit_code)  # the starter hears why from its source
             raise
     member.close()
-    missing = starts.silent  # who has given files to this agent needs none
-    if missing is None:
-        missing = member.unparted()
-    if parent is None and settings.linger and missing:
-        give(network, number, keys, public_files(folder), missing, settings.linger)
+    if parent is None:
+        give(network, number, keys, public_files(folder), member.lingers_for(settings.linger))
     leave(summary)
 
 

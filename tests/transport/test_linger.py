@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import zmq
 
 from admmnet.transport.zmq.linger import Asker, give
 
@@ -28,7 +29,7 @@ def test_a_liar_does_not_end_the_search(honest: bool, tmp_path: Path) -> None:
     giving: list[threading.Thread] = []
 
     def begin(agent: int, files: Mapping[str, bytes], seconds: float = 60.0) -> None:
-        giving.append(threading.Thread(target=give, args=(network, agent, None, files, {ASKER}, seconds)))
+        giving.append(threading.Thread(target=give, args=(network, agent, None, files, {ASKER: seconds})))
         giving[-1].start()
 
     seen = []
@@ -45,8 +46,27 @@ def test_a_liar_does_not_end_the_search(honest: bool, tmp_path: Path) -> None:
     while not taken and (honest or not seen) and time.monotonic() < until:
         taken = asker.taken()
     asker.close()
+    if taken:  # it says so to both
+        give(network, ASKER, None, RIGHT, {LIAR: 60.0, HONEST: 60.0})
     assert taken is honest
     assert seen == [WRONG, RIGHT][: len(addresses) - 1]
     for thread in giving:
         thread.join(30.0)
         assert not thread.is_alive(), "told that the files are there"
+
+
+def test_a_word_of_the_run_holds_nobody_up(tmp_path: Path) -> None:
+    """A neighbour that is still at work says words to which there is no answer: the time that is given counts."""
+    peer: Any = SimpleNamespace(
+        address=f"ipc://{tmp_path}/0", listens_at=lambda: f"ipc://{tmp_path}/0", public_key=None
+    )
+    other: Any = SimpleNamespace(address="", public_key=None)
+    network: Any = SimpleNamespace(peers=[peer, other], neighbours=lambda rank: {1 - rank})
+    giver = threading.Thread(target=give, args=(network, 0, None, RIGHT, {1: 1.0}), daemon=True)
+    with zmq.Context() as context, context.socket(zmq.DEALER) as line:
+        line.linger = 0
+        line.connect(peer.address)
+        line.send(b"a word")
+        giver.start()
+        giver.join(30.0)
+        assert not giver.is_alive()

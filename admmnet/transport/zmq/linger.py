@@ -20,56 +20,101 @@ _LOOK = 0.2
 """Seconds between two tries to listen, and after which keys may open lines again."""
 _AGAIN = 1.0
 """Seconds after which a question is asked again, the first time."""
-_LONGEST = 15.0
+_LONGEST = 4.0
 """Seconds after which it is asked again at the latest."""
-_HAVE, _WANT = b"have", b"want"
+_HAVE, _WANT, _HEARD = b"have", b"want", b"heard"
 
 
 def is_question(data: bytes) -> bool:
-    """Whether a message is that of an ``Asker``: its socket puts four bytes before it."""
-    return data[4:9] in (_HAVE + b" ", _WANT + b" ")
+    """Whether a message is that of an ``Asker``."""
+    return data[:5] in (_HAVE + b" ", _WANT + b" ")
 
 
-def give(
-    network: Network, rank: int, keys: Keys | None, files: Mapping[str, bytes], to: set[int], seconds: float
-) -> None:
-    """Answer neighbours until those in ``to`` say that they have the files, or the time is over."""
+def give(network: Network, rank: int, keys: Keys | None, files: Mapping[str, bytes], to: Mapping[int, float]) -> None:
+    """Answer neighbours until each in ``to`` has the files, or its seconds are over.
+
+    They say so, or hear that this agent has them. Who takes leave of the run hears nothing yet, and is told again.
+    """
     around = {str(network.peers[j].public_key): j for j in network.neighbours(rank)}
-    missing, until = to & set(network.neighbours(rank)), time.monotonic() + seconds
-    if not missing or not network.peers[rank].address:  # who only dials can be asked by nobody
+    begun = time.monotonic()
+    missing = {j: begun + seconds for j, seconds in to.items() if seconds > 0.0}
+    if not missing:
         return
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    socket, where = context.socket(zmq.REP), network.peers[rank].listens_at()
-    socket.linger, socket.maxmsgsize, socket.ipv6 = 1000, 2**12, "[" in where
-    if keys is not None:
-        socket.curve_server, socket.zap_domain, socket.curve_secretkey = True, b"admmnet", keys.secret.encode()
-        socket.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
-    door = Doorkeeper(context, socket, port_of(where), len(around), None if keys is None else around)
+    told, poller = _dialled(context, network, rank, keys, missing), zmq.Poller()
+    for line in told:
+        poller.register(line, zmq.POLLIN)
+    socket, door, bound = context.socket(zmq.REP), None, not network.peers[rank].address  # who only dials is not asked
+    if not bound:
+        where = network.peers[rank].listens_at()
+        socket.linger, socket.maxmsgsize, socket.ipv6 = 1000, 2**12, "[" in where
+        if keys is not None:
+            socket.curve_server, socket.zap_domain, socket.curve_secretkey = True, b"admmnet", keys.secret.encode()
+            socket.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
+        door = Doorkeeper(context, socket, port_of(where), len(around), None if keys is None else around)
     try:
-        bound = False
-        while missing and (left := until - time.monotonic()) > 0.0:
+        again = 0.0
+        while missing := {j: until for j, until in missing.items() if until > time.monotonic()}:
             if not bound:  # the run's own socket may not have closed yet
                 with suppress(zmq.ZMQError):
                     socket.bind(where)
+                    poller.register(socket, zmq.POLLIN)
                     bound = True
-            come = socket.poll(int(1000 * min(left, _LOOK)))
-            door.caught_up(set())
-            if come:
-                asked = socket.recv_multipart(copy=False)
+            if time.monotonic() >= again:
+                _say(_HAVE, rank, (line for line, j in told.items() if j in missing))
+                again = time.monotonic() + _AGAIN
+            come = poller.poll(int(1000 * _LOOK))
+            if door is not None:
+                door.caught_up(set())
+            for line, _ in come:
+                if line is not socket:
+                    if line.recv_multipart()[1:] == [_HEARD]:
+                        missing.pop(told[line], None)
+                    continue
+                try:
+                    asked = socket.recv_multipart(zmq.NOBLOCK, copy=False)
+                except zmq.Again:  # a word of the run, which its own socket would have read
+                    continue
                 word, _, number = asked[0].bytes.partition(b" ")
-                asker = int(number) if keys is None and number.isdigit() else around.get(_key(asked[0]) or "")
                 if word == _HAVE:
-                    missing -= {asker}
-                    socket.send(b"")
+                    who = int(number) if keys is None and number.isdigit() else around.get(_key(asked[0]) or "", -1)
+                    missing.pop(who, None)
+                    socket.send(_HEARD)
                 else:
                     socket.send_multipart([part for name, data in files.items() for part in (name.encode(), data)])
     finally:
-        socket.close()
-        door.news.close(0)
+        for line in (*told, socket):
+            line.close()
+        if door is not None:
+            door.news.close(0)
         end = threading.Thread(target=context.term, daemon=True)
         end.start()
         end.join(2.0)
-        door.close()
+        if door is not None:
+            door.close()
+
+
+def _dialled(
+    context: zmq.Context[zmq.Socket[bytes]], network: Network, rank: int, keys: Keys | None, to: Iterable[int]
+) -> dict[zmq.Socket[bytes], int]:
+    """Lines to those neighbours that have an address."""
+    lines = {}
+    for j in (j for j in to if network.peers[j].address):
+        peer, line = network.peers[j], context.socket(zmq.DEALER)
+        line.linger, line.reconnect_ivl, line.ipv6 = 1000, 500, "[" in peer.address
+        line.sndhwm = 2  # no more words than these wait for a connection
+        if keys is not None:
+            line.curve_publickey, line.curve_secretkey = keys.public.encode(), keys.secret.encode()
+            line.curve_serverkey = str(peer.public_key).encode()
+        line.connect(peer.address)
+        lines[line] = j
+    return lines
+
+
+def _say(word: bytes, rank: int, to: Iterable[zmq.Socket[bytes]]) -> None:
+    for line in to:
+        with suppress(zmq.Again):
+            line.send_multipart([b"", b"%b %d" % (word, rank)], zmq.NOBLOCK)
 
 
 def _key(frame: zmq.Frame) -> str | None:
@@ -87,24 +132,11 @@ class Asker:
     ) -> None:
         self._rank, self._take, self._gap, self._again = rank, take, _AGAIN, time.monotonic() + _AGAIN
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._poller, self._sockets = zmq.Poller(), dict[zmq.Socket[bytes], int]()
-        for j in (j for j in network.neighbours(rank) if network.peers[j].address):
-            peer, socket = network.peers[j], self._context.socket(zmq.REQ)
-            socket.linger, socket.reconnect_ivl, socket.ipv6 = 1000, 500, "[" in peer.address
-            socket.setsockopt(zmq.REQ_RELAXED, 1)
-            socket.setsockopt(zmq.REQ_CORRELATE, 1)
-            if keys is not None:
-                socket.curve_publickey, socket.curve_secretkey = keys.public.encode(), keys.secret.encode()
-                socket.curve_serverkey = str(peer.public_key).encode()
-            socket.connect(peer.address)
-            self._poller.register(socket, zmq.POLLIN)
-            self._sockets[socket] = j
-        self._say(_WANT, self._sockets)
-
-    def _say(self, word: bytes, to: Iterable[zmq.Socket[bytes]]) -> None:
-        for socket in to:
-            with suppress(zmq.Again):
-                socket.send(b"%b %d" % (word, self._rank), zmq.NOBLOCK)
+        self._poller = zmq.Poller()
+        self._lines = _dialled(self._context, network, rank, keys, network.neighbours(rank))
+        for line in self._lines:
+            self._poller.register(line, zmq.POLLIN)
+        _say(_WANT, rank, self._lines)
 
     def taken(self) -> bool:
         """Look at the answers that have come, one of each neighbour; whether the files of one were accepted.
@@ -115,33 +147,16 @@ class Asker:
         if self._poller.sockets and time.monotonic() > self._again:
             self._gap = min(2 * self._gap, _LONGEST)
             self._again += self._gap
-            self._say(_WANT, self._sockets)
+            _say(_WANT, self._rank, self._lines)
         for giver, _ in self._poller.poll(0) if self._poller.sockets else ():
             self._poller.unregister(giver)
-            parts = giver.recv_multipart()
+            _, *parts = giver.recv_multipart()
             if self._take(dict(zip([name.decode(errors="replace") for name in parts[::2]], parts[1::2], strict=False))):
                 return True
         return False
 
-    def tell(self, to: set[int], seconds: float) -> set[int]:
-        """Say that this agent has the files, again until those in ``to`` have answered or the time is over.
-
-        Return those that have not, which may need files. A neighbour hears no question while it takes leave of the run.
-        """
-        until, silent = time.monotonic() + seconds, {socket: j for socket, j in self._sockets.items() if j in to}
-        while silent and (now := time.monotonic()) < until:
-            self._say(_HAVE, silent)
-            poller, again = zmq.Poller(), min(now + _AGAIN, until)
-            for socket in silent:
-                poller.register(socket, zmq.POLLIN)
-            while poller.sockets and (left := again - time.monotonic()) > 0.0:
-                for socket, _ in poller.poll(int(1000 * left) + 1):
-                    poller.unregister(socket)
-                    del silent[socket]
-        return set(silent.values())
-
     def close(self) -> None:
-        """Close the sockets; what was said last may still leave."""
-        for socket in self._sockets:
-            socket.close()
+        """Close the lines."""
+        for line in self._lines:
+            line.close()
         threading.Thread(target=self._context.term, daemon=True).start()

@@ -385,9 +385,15 @@ class Membership(Meeting):
             self.serve(min(until - now, self.deadlines.pulse))
         self.close_sockets()
 
-    def unparted(self) -> set[int]:
-        """Return the neighbours that have not taken leave."""
-        return {peer for peer in self._near() if not self.links[peer].farewell}
+    def lingers_for(self, seconds: float) -> dict[int, float]:
+        """Return neighbours that may need the last files, and how long each is waited for.
+
+        Of one that has taken leave, but may not know that this process has, a moment is enough: it may wait for this
+        process meanwhile.
+        """
+        moment, near = min(seconds, 2.0 * self.deadlines.shutdown), {j: self.links[j] for j in self._near()}
+        unsure = {j: link for j, link in near.items() if not link.farewell or link.log or not link.ready}
+        return {j: moment if link.farewell else seconds for j, link in unsure.items()}
 
     def _near(self) -> Collection[int]:
         """Return the neighbours of this start, or all of them without one."""

@@ -272,7 +272,7 @@ def draw(picture: Picture) -> Figure:
     figure.text(left, top, title, color=INK, fontsize=LABEL + 1, fontweight="bold", va="top")
     figure.text(left, bottom, note, color=GREY, fontsize=LABEL, va="bottom")
     figure.draw_without_rendering()
-    figure.set_layout_engine("none")
+    figure.set_layout_engine(None)  # "none" would leave a placeholder, for which each saving draws once more
     for axes in figure.axes:  # the layout's last digits are not the same twice
         axes.set_position(np.round(axes.get_position(original=True).bounds, 4))
     return figure  # type: ignore[no-any-return]

@@ -41,7 +41,8 @@ LABEL, TICK = 8.0, 7.0
 FEW = 12
 """Points up to which each has a marker and a bar; of more, five are marked and the spread is a band."""
 RC: dict[str, Any] = {"svg.hashsalt": "admmnet", "font.family": "DejaVu Sans", "axes.unicode_minus": True}
-"""Nothing random in a file, and the letters that come with matplotlib, whatever the user's own settings are."""
+RC |= {"figure.autolayout": False, "figure.constrained_layout.use": False}
+"""Nothing random in a file, our own layout and the letters of matplotlib, whatever the user's own settings are."""
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,10 @@ make_environment() {  # make_environment EXTRAS
     if [ ! -f "$venv/stamp-$extras" ] || [ "$(cat "$venv/stamp-$extras")" != "$stamp" ]; then
         [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
         echo "installing admmnet[$extras] into .venv ..." >&2
-        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --constraint "$root/launch/constraints.txt" \
+        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile \
+            --constraint "$root/launch/constraints.txt" \
             --config-settings editable_mode=compat --editable "$root[$extras]"  # type checkers find the package, too
+        "$venv/bin/python" -m compileall -q -j 0 "$venv/lib" > /dev/null 2>&1 || true  # pip would do it on one core
         echo "$stamp" > "$venv/stamp-$extras"
     fi
     # where PYTHONDONTWRITEBYTECODE is set, as in many images, every process would compile the package anew

@@ -9,6 +9,10 @@ unset PYTHONDONTWRITEBYTECODE  # without byte code every worker and every proces
 export PATH="$venv/bin:$PATH" OPENBLAS_NUM_THREADS=1  # the machine's cores go to ranks, not to BLAS
 ruff check .
 ruff format --check .
-mypy
+mypy & types=$!
+python -m pytest --collect-only --quiet "$@" > /dev/null 2>&1 || true  # else every worker compiles all tests anew
 workers=$(python -c 'import os; print(min(8, os.cpu_count() + 3))')  # tests of processes wait much
-exec python -m pytest --numprocesses "$workers" --dist loadfile --no-loadscope-reorder "$@"
+tested=0
+python -m pytest --numprocesses "$workers" --dist loadfile --no-loadscope-reorder "$@" || tested=$?
+wait "$types"
+exit "$tested"

@@ -25,6 +25,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.nightly)
             if NIGHTLY not in os.environ:
                 item.add_marker(pytest.mark.skip(reason=f"long: set {NIGHTLY}=1"))
+    mix(items)
+
+
+def mix(items: list[pytest.Item]) -> None:
+    """Spread the files of processes over the first 9/10: else workers compete for the machine, then all wait."""
+    waiting = {item.path for item in items if item.get_closest_marker("processes")}
+    place: dict[Path, float] = {}
+    for waits, share in ((True, 0.9), (False, 1.0)):
+        own = list(dict.fromkeys(item.path for item in items if (item.path in waiting) == waits))
+        place |= {path: share * number / len(own) for number, path in enumerate(own)}
+    items.sort(key=lambda item: place[item.path])  # those of a file stay together, in their order
 
 
 @pytest.fixture(scope="session", autouse=True)

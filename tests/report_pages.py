@@ -6,7 +6,9 @@ import hashlib
 import json
 import re
 import shutil
+import sys
 from collections.abc import Callable
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -63,6 +65,13 @@ class Page(HTMLParser):
 
 
 def page(*folders: Path) -> Page:
+    """The page of folders; of the same files it is drawn once, with and without matplotlib."""
+    files = sorted(path for folder in folders for path in folder.rglob("*") if path.is_file())
+    return _page(folders, tuple(path.read_bytes() for path in files), sys.modules.get("matplotlib", "there") is None)
+
+
+@cache
+def _page(folders: tuple[Path, ...], contents: tuple[bytes, ...], undrawn: bool) -> Page:
     report = make_report(folders)
     assert report.faults == ()
     return Page(report.html)

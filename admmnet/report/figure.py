@@ -41,7 +41,8 @@ LABEL, TICK = 8.0, 7.0
 FEW = 12
 """Points up to which each has a marker and a bar; of more, five are marked and the spread is a band."""
 RC: dict[str, Any] = {"svg.hashsalt": "admmnet", "font.family": "DejaVu Sans", "axes.unicode_minus": True}
-"""Nothing random in a file, and the letters that come with matplotlib, whatever the user's own settings are."""
+RC |= {"figure.autolayout": False, "figure.constrained_layout.use": False}
+"""Nothing random in a file, our own layout and the letters of matplotlib, whatever the user's own settings are."""
 
 
 @dataclass(frozen=True)
@@ -272,7 +273,7 @@ def draw(picture: Picture) -> Figure:
     figure.text(left, top, title, color=INK, fontsize=LABEL + 1, fontweight="bold", va="top")
     figure.text(left, bottom, note, color=GREY, fontsize=LABEL, va="bottom")
     figure.draw_without_rendering()
-    figure.set_layout_engine("none")
+    figure.set_layout_engine(None)  # "none" would leave a placeholder, for which each saving draws once more
     for axes in figure.axes:  # the layout's last digits are not the same twice
         axes.set_position(np.round(axes.get_position(original=True).bounds, 4))
     return figure  # type: ignore[no-any-return]

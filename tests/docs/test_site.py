@@ -18,12 +18,27 @@ import pytest
 
 import admmnet
 from tests.doc_pages import ROOT
+from tests.processes.browser import browser, found
 
 CONFIG = ROOT / ".mkdocs" / "mkdocs.yml"
 DEADLINE = 240.0
 """Seconds for a build; it takes about three."""
 LOADING = {"src", "srcset", "data", "poster"}
 """Attributes that make a browser fetch something, with href of <link>."""
+SEARCH = """
+new Promise((found, failed) => {
+  const query = document.querySelector("[data-md-component=search-query]");
+  const look = () => {
+    const links = [...document.querySelectorAll(".md-search-result__item a")].map((link) => link.href);
+    if (links.length) found(links);
+  };
+  new MutationObserver(look).observe(document.body, { childList: true, subtree: true });
+  setTimeout(() => failed(new Error("nothing was found")), 30000);
+  query.focus();
+  query.value = "receipts";
+  query.dispatchEvent(new Event("keyup"));
+})
+"""
 
 
 def build(config: Path, target: Path) -> subprocess.CompletedProcess[str]:
@@ -120,6 +135,18 @@ def test_search_knows_the_pages(site: Path) -> None:
     assert len(in_nav()) == len(set(in_nav()))
     for page in in_nav():
         assert f'"location":"{page.removesuffix(".md")}.html' in index, page
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(found() is None, reason="no Chromium: install one, as apt-get install chromium")
+def test_search_on_a_disk(site: Path, tmp_path: Path) -> None:
+    """In a headless Chromium: the search finds sections."""
+    with browser(tmp_path) as chromium:
+        chromium.open(site / "index.html")
+        links = chromium.run(SEARCH)
+        assert any(link.endswith("hosts.html?h=receipts#receipts") for link in links), links
+        assert chromium.complaints() == []
+        assert [each for each in chromium.requests() if not each.startswith(("file:", "data:"))] == []
 
 
 def test_the_library_has_every_public_name(site: Path, pages: dict[Path, Page]) -> None:

@@ -210,8 +210,8 @@ def test_what_is_not_covered(seeded: Path, private: Path, tmp_path: Path) -> Non
     loose = made(tmp_path / "loose", delta=1e-4)
     assert any("Delta is above 0.1" in line for line in uncovered(sound(loose)))
     assert "64-bit floating point" in " ".join(uncovered(sound(seeded)))
-    for algorithm in ("noisy-gd", "ssp"):  # whose theorems speak of the integers that leave
-        told = " ".join(uncovered(sound(made(tmp_path / algorithm, algorithm=algorithm, rounds=None))))
+    for algorithm, rounds in (("noisy-gd", ROUNDS), ("ssp", None)):  # whose theorems speak of the integers that leave
+        told = " ".join(uncovered(sound(made(tmp_path / algorithm, algorithm=algorithm, rounds=rounds))))
         assert "64-bit floating point" not in told
         assert "their noise is discrete" in told
     folder = copy(private, tmp_path / "run")

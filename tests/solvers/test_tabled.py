@@ -21,6 +21,8 @@ from admmnet.types import Vector
 from tests.solvers.problems import linear_term, problem, units
 
 NODES = np.arange(-REACH, REACH + STEP, STEP, dtype=np.float64)
+UNIT = Fraction(STEP) / 2**1075
+"""Half a step times any slope is so many of these: a whole number."""
 SOME, ONES = np.linspace(-3.0, 3.0, 7), np.ones(7)
 
 
@@ -62,14 +64,15 @@ class Exact:
 
     def __init__(self, loss: TableLoss, label: float) -> None:
         self.residual = loss.residual
-        at = loss.derivative(NODES, filled(NODES, 0.0 if loss.residual else label))
+        at = loss.derivative(NODES, filled(NODES, label))
         self.s = [Fraction(v) for v in at.tolist()]
 
     @cached_property
-    def integral(self) -> list[Fraction]:
-        found = [Fraction(0)]
-        for left, right in pairwise(self.s):
-            found.append(found[-1] + (left + right) * Fraction(STEP) / 2)
+    def integral(self) -> list[int]:
+        """In units, which are summed sooner than fractions."""
+        found = [0]
+        for left, right in pairwise(slope.numerator * (2**1074 // slope.denominator) for slope in self.s):
+            found.append(found[-1] + left + right)
         least = min(found)
         return [value - least for value in found]
 
@@ -89,11 +92,15 @@ class Exact:
         """Slope and value."""
         j, t, beyond, rise = self.cell(Fraction(u), y)
         slope = self.s[j] + rise * t
-        return slope, self.integral[j] + t * (self.s[j] + rise * t / 2) + beyond * abs(slope)
+        return slope, self.integral[j] * UNIT + t * (self.s[j] + rise * t / 2) + beyond * abs(slope)
+
+
+def exact_of(loss: TableLoss, label: float) -> Exact:
+    return _exact(loss, 0.0 if loss.residual else label)
 
 
 @cache
-def exact_of(loss: TableLoss, label: float) -> Exact:
+def _exact(loss: TableLoss, label: float) -> Exact:
     """Made once: it has 65,537 fractions."""
     return Exact(loss, label)
 

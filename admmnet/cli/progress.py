@@ -7,8 +7,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from admmnet.cli.flags import notes
-from admmnet.errors import counted
-from admmnet.record.format import epsilon, error, seconds
+from admmnet.record.format import seconds
+from admmnet.running.events import standing
 
 if TYPE_CHECKING:
     from admmnet.running.entrance import Plan
@@ -53,7 +53,7 @@ class Lines:
 
 
 class Progress:
-    """Bar over rounds with the consensus' test error beside it, or lines; nothing at all unless ``told``."""
+    """Bar over rounds with the figures beside it, or lines; nothing at all unless ``told``."""
 
     def __init__(self, *, told: bool) -> None:
         self._told = told
@@ -79,15 +79,11 @@ class Progress:
         """Count a round."""
         if not self._told:
             return
-        name = "error" if self._metric == "error" else "MSE"
-        words = "" if event.test_error is None else f"test {name} {error(event.test_error, self._metric)}"
+        words = standing(event, self._metric)
         if self._bar is not None:
-            self._bar.update(self._task, completed=event.round + 1, words=words)
-            return
-        largest = max(event.epsilon.values(), default=None)
-        spent = None if largest is None else f"epsilon {epsilon(largest)} spent"
-        away = f"{counted(len(event.away), 'agent')} away" if event.away else None
-        self._lines.tell(event.round + 1, words, spent, away)
+            self._bar.update(self._task, completed=event.round + 1, words=", ".join(words))
+        else:
+            self._lines.tell(event.round + 1, *words)
 
     def __enter__(self) -> Progress:
         return self

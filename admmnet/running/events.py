@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from admmnet.errors import RunError, StopRun
+from admmnet.errors import RunError, StopRun, counted
 from admmnet.forms import read_form
 from admmnet.log import HEARERS, say
+from admmnet.record import format
 from admmnet.record.folder import SUMMARY
 from admmnet.record.forms import Summary
 from admmnet.transport import Transport, is_writer
@@ -83,6 +84,14 @@ class RoundEvent:
 
 
 OnRound = Callable[[RoundEvent], None]
+
+
+def standing(event: RoundEvent, metric: str) -> list[str]:
+    """Say how a run stands: its error (``metric``), the largest epsilon spent, and agents that are away."""
+    name, largest = "error" if metric == "error" else "MSE", max(event.epsilon.values(), default=None)
+    found = [] if event.test_error is None else [f"test {name} {format.error(event.test_error, metric)}"]
+    found += [] if largest is None else [f"epsilon {format.epsilon(largest)} spent"]
+    return found + ([f"{counted(len(event.away), 'agent')} away"] if event.away else [])
 
 
 def say_round(round: int, event: RoundEvent | None) -> None:

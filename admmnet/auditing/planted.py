@@ -19,7 +19,7 @@ Change = tuple[Any, str, Callable[..., Any]]
 """Owner, name, and what stands there while the bug is planted."""
 
 BUGS = {
-    "halve-noise": "every draw of noise is half as large as what is booked",
+    "halve-noise": "every draw of noise is half as large as the ledger says",
     "forget-charges": "the ledger books every other round",
 }
 

@@ -61,8 +61,8 @@ def gossip(
     if worse := [one for one in found if not one.holds]:
         first = worse[0]
         raise CheckFailed(
-            f"agent {first.ledger.agent}: mu is at least {number(first.mu)}, and the network ledger says "
-            f"{number(first.ledger.mu)}: the program does not do what its proof says"
+            f"agent {first.ledger.agent}: mu is at least {number(first.mu)}, but the network ledger says "
+            f"{number(first.ledger.mu)}: the program violates its proof"
         )
 
 

@@ -141,8 +141,8 @@ class Target:
         return (
             f"all of epsilon {epsilon:g} is spent: the account has spent epsilon {used:.6g} of {epsilon:g}, and "
             f"{where} nothing is left for another run; raise --epsilon to "
-            f"{math.ceil(1e3 * needed) / 1e3:g} for one like a first run at {epsilon:g} (a record is then promised "
-            "that over all runs, and no less), or stop here"
+            f"{math.ceil(1e3 * needed) / 1e3:g} for one like a first run at {epsilon:g} (the "
+            "guarantee over all runs is then that epsilon), or stop here"
         )
 
     def worst(self, charges: Charges) -> Totals:

@@ -70,8 +70,8 @@ def ylabel(name: str, runs: Sequence[RunSeries], *, several: bool) -> str:
     metrics = {run.metric for run in runs}
     if name == "error" and len(metrics) > 1:
         raise RequestError(
-            "the runs' test errors are of different kinds (shares of wrong predictions, mean squared errors): plot "
-            "those of one kind together, or leave error out of --panels"
+            "test errors are of two kinds (shares of wrong predictions, mean squared errors): plot runs "
+            "of one kind, or leave error out of --panels"
         )
     if name == "error":
         (metric,) = metrics

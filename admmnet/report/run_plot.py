@@ -30,7 +30,7 @@ _MISSING = {
     "loss": "no training loss: it would be computed from private records",
     "privacy": "no finite epsilon: the method has no privacy",
     "gap": "no consensus gap: private runs and baselines tell none",
-    "broadcasts": "nobody to broadcast to, or no round recorded",
+    "broadcasts": "no agent to broadcast to, or no round recorded",
     "graph": "no graph of its own: a baseline, or one agent's part",
 }
 

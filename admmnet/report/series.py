@@ -50,7 +50,7 @@ def gate_line(summary: Summary) -> str | None:
     first = ""
     if parts:
         relays = parts.count("relay")
-        passing = f", {relays} {'passes' if relays == 1 else 'pass'} on what is heard" * bool(relays)
+        passing = f", {relays} {'passes' if relays == 1 else 'pass'} messages on" * bool(relays)
         first = f" ({parts.count('core')} of {len(parts)} agents speak from the start{passing})"
     return f"asked {gate.asked}, yes {gate.yes}, saved {gate.saved} broadcasts of {gate.broadcasts}{first}"
 

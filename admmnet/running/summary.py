@@ -42,7 +42,7 @@ ALONE = [own.name for own in msgspec.structs.fields(AgentEntry) if own.required]
 GATED = ("asked", "yes", "silent")
 """Counts of an agent with a gate."""
 PAID_AHEAD = "pays for all rounds before its first step: stopping it saved no epsilon"
-TEST_RECORDS = "public by assumption: nobody is charged for these figures"
+TEST_RECORDS = "public by assumption: these figures cost no budget"
 
 
 def summarise(

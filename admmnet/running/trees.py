@@ -82,5 +82,5 @@ class RoundTrees:
             return ()
         return (
             f"{len(void)} of {done} rounds were void, round {void[0]} first: an agent was away or the round's graph "
-            "was not connected; what they cost stays charged",
+            "was not connected; their cost stays charged",
         )

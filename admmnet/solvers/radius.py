@@ -249,8 +249,8 @@ def _refusal(facts: LossFacts, m: float, beta: float, least: float) -> str:
         return f"no beta can be certified {where}: rounding outgrows it; raise eta or proximal, or loss_width"
     step = 10.0 ** (math.floor(math.log10(least)) - 1)  # rounded up to two digits
     return (
-        f"beta = {beta:g} is below {least:.2g}, four times what rounding can add to a gradient norm {where}: "
-        f"raise beta to {math.ceil(least / step) * step:g} or more, or eta or proximal"
+        f"beta = {beta:g} is below {least:.2g}, four times the rounding error of a gradient norm {where}: "
+        f"raise beta to {math.ceil(least / step) * step:g}, or raise eta or proximal"
     )
 
 

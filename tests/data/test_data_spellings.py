@@ -214,7 +214,7 @@ def test_numbers_beside_texts_of_numbers_are_not_guessed(shards: bool) -> None:
     given = Given("frame", frame)
     if shards:
         given = Given("frame", own={0: frame, 1: pd.DataFrame({"a": [1.234, 7.0], "y": [0, 1]})})
-    with pytest.raises(RequestError, match="holds numbers beside texts of numbers") as caught:
+    with pytest.raises(RequestError, match="holds numbers and texts of numbers") as caught:
         given.load(settings, 2 if shards else 1, [0])
     assert "decimal = ','" in str(caught.value)
 

@@ -161,7 +161,7 @@ def verification(run: RunFacts) -> Raw:
 
 def settings(run: RunFacts) -> Raw:
     """Return config.toml as tables."""
-    idle = "This method has no privacy: what stands under privacy, such as epsilon, had no effect."
+    idle = "This method has no privacy: the settings under privacy, such as epsilon, had no effect."
     parts = [
         tag("div", tag("h4", name), pairs((key, shown(value)) for key, value in values.items()))
         for name, values in run.settings.items()

@@ -148,7 +148,7 @@ class Given:
         if self.kind == "frame" and not (schema.rules or drafts):
             accept = " data_dependent=True to have them read from the rows," if self.whole else ""
             raise RequestError(
-                "the frame's columns are not declared, and nothing is read from private rows; give kinds='dtype' if "
+                "the frame's columns are not declared, and nothing is read from private rows: give kinds='dtype' if "
                 f"its types are public, schema=FILE (`admmnet data draft` writes one from a public sample),{accept} or "
                 "columns of numbers as X and y"
             )

@@ -82,7 +82,7 @@ def _check_own(models: Collection[str], folder: Path, name: str, files: dict[str
     if not ledger.exists() or sha256(ledger) != said:
         raise _wrong(giver, "gives last files that do not match the ledger of this agent")
     if made_of(said, files) not in models:
-        raise _wrong(giver, "gives a model that this agent has not made with its ledger")
+        raise _wrong(giver, "gives another model than this agent has made with its ledger")
 
 
 def _is(files: dict[str, bytes], digest: str) -> bool:

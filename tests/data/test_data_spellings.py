@@ -56,7 +56,7 @@ def test_numbers_as_they_are_written(spelling: Spelling, text: str, value: float
         ("", "missing value"),
         ("nan", 'fill it in, or declare missing = "indicator"'),
         ("inf", "is not finite; remove the row"),
-        ("see letter", "as categories, or drop it (`admmnet data draft` proposes what)"),
+        ("see letter", "as categories, or drop it (`admmnet data draft` proposes one of these)"),
     ],
 )
 def test_what_is_no_number_is_named(text: str, words: str) -> None:

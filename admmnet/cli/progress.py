@@ -31,7 +31,7 @@ def new_bar() -> Any:
 
 
 class Lines:
-    """Lines for where there is no terminal, at most one in `EVERY` seconds, when something has been done."""
+    """Lines for where there is no terminal, at most one in `EVERY` seconds."""
 
     def __init__(self) -> None:
         self._due = time.monotonic() + EVERY
@@ -47,8 +47,9 @@ class Lines:
         if now < self._due or done >= self._total:
             return
         self._due, passed = now + EVERY, now - self._start
-        left = passed / max(1, done - self._before) * (self._total - done)
-        told = ", ".join(filter(None, (*words, f"{seconds(passed)} so far, about {seconds(left)} left")))
+        new = done - self._before
+        left = f", about {seconds(passed / new * (self._total - done))} left" if new else ""
+        told = ", ".join(filter(None, (*words, f"{seconds(passed)} so far{left}")))
         print(f"{self._name} {done} of {self._total}: {told}", file=sys.stderr, flush=True)
 
 

@@ -26,7 +26,7 @@ BUGS = {
 
 @contextmanager
 def planted(bug: str | None) -> Iterator[None]:
-    """Work with a bug of ``BUGS``, or None for none; what it replaces is put back.
+    """Work with a bug of ``BUGS``, or None for none; the former function is put back.
 
     The whole process has it meanwhile, all its threads: nothing else may draw noise or charge in it.
 

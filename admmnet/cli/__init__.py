@@ -88,7 +88,7 @@ _OWN_OPTIONS = ("-h", "--help", "--version")
 def run_command_line(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code (docs/cli.md); under mpirun every rank calls this.
 
-    All ranks get the same words, so what is wrong with them is said by the first rank alone.
+    All ranks get the same words, so the first rank alone reports their faults.
     """
     args = list(arguments)
     if not args or (args[0].startswith("-") and args[0] not in _OWN_OPTIONS) or args[0].endswith(".toml"):

@@ -26,7 +26,7 @@ TABLES = ("problem", "algorithm", "baseline", "privacy")
 MASKED = ("trust", "colluders")
 """Settings of masked sums, which are audited by another command."""
 GIVEN = {"seed", "simulate"}
-"""Settings of other tables: the trials' seed, and what an audit always is."""
+"""Settings of other tables: the trials' seed, and the fixed ones of an audit."""
 
 
 def refused() -> set[str]:

@@ -75,7 +75,7 @@ def _cells(line: Line, *, real: bool) -> tuple[str, ...]:
 
 
 def _print_tuning(result: CompareResult) -> None:
-    """Say which settings were tuned, what was chosen, and what that would have cost."""
+    """Name the tuned settings, the choice, and its cost on private records."""
     if not result.choices:
         return
     rows = []

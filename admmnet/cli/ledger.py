@@ -51,7 +51,7 @@ def _accounts(run: Run, agent: int | None = None) -> list[VerifiedLedger]:
 @json_flag
 @explain_flag
 def show(run: Path, agent: int | None, events: bool, delta: float | None, as_json: bool) -> None:
-    """Show what every agent has spent, recomputed from its events."""
+    """Show every agent's spending, recomputed from its events."""
     if delta is not None and not 0.0 < delta < 1.0:
         raise RequestError(f"--delta {delta} is not allowed: it must be above 0 and below 1")
     from admmnet.record.reader import read_run

@@ -1,4 +1,4 @@
-"""What a private run must say before it starts, and what it cannot have (docs/cli.md, "Modes")."""
+"""Settings that a private run must have before it starts, and those that it cannot have (docs/cli.md, "Modes")."""
 
 from __future__ import annotations
 

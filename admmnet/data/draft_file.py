@@ -1,4 +1,4 @@
-"""A drafted schema as a file for a reader: what was looked at, what is left out, and why."""
+"""A drafted schema as a file for a reader: the sample, the columns left out, and why."""
 
 from __future__ import annotations
 

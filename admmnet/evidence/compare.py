@@ -28,7 +28,7 @@ _FILE = re.compile(r"agent-(\d{3,})\.jsonl")
 
 @dataclass(frozen=True)
 class Kept:
-    """A receipt in somebody's file, which a signature covers."""
+    """A receipt in a keeper's file, covered by a signature."""
 
     run: str
     receipt: Receipt

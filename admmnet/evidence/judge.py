@@ -64,7 +64,7 @@ def judged(
 
 
 def signer_of(folder: Path, key: Path | None = None) -> Signer | None:
-    """Who has signed a folder that has been verified; None where nobody has.
+    """The signer of a folder that has been verified; None where nobody has.
 
     Raises
     ------

@@ -225,7 +225,7 @@ class Receipts:
             )
 
     def close(self) -> None:
-        """Write what is left and signed, once, whatever has ended the run."""
+        """Write the remaining signed receipts, once, however the run has ended."""
         if not self._closed:
             self._closed = True
             self.settle(judging=False)

@@ -56,7 +56,7 @@ class GraphSchedule:
 
     @property
     def digest(self) -> str:
-        """sha256 of what the schedule says, for processes that must agree on it."""
+        """sha256 of the schedule, for processes that must agree on it."""
         content = repr((self.spans, self.edges, self.repeat, len(self.graph)))
         return hashlib.sha256(content.encode()).hexdigest()
 

@@ -58,7 +58,7 @@ class Target:
     form: str = "proven"
     """Form of the method: only ``published`` ones have published costs."""
     before: Charges = ()
-    """What the run charges besides what is calibrated: the sums that its encoding is made of."""
+    """Charges of the run besides the calibrated ones: the sums that its encoding is made of."""
 
     @property
     def order(self) -> int | None:

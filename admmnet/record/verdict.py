@@ -1,4 +1,4 @@
-"""The verdict on a run: its mode, what is promised and spent, what holds, and who has signed it.
+"""The verdict on a run: its mode, guarantee, spending, integrity and signer.
 
 Every screen prints these lines, and every ``--json`` has these fields.
 """

@@ -27,7 +27,7 @@ _ANY_WIDTH = 100_000
 
 
 class ColumnStyle(NamedTuple):
-    """How a column prints, what it says, and how its text stands.
+    """How a column prints, its explanation, and its alignment.
 
     ``left``: words, to the left. ``wraps``: may take several lines.
     """

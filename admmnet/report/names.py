@@ -19,7 +19,7 @@ TABLES = ("data", "problem", "algorithm", "privacy", "network", "baseline", "run
 PRIVATE = ("method", "accountant", "epsilon", "delta")
 """Settings that mean nothing in a method without privacy, whatever its config.toml says."""
 BARE = ("data", "loss", "algorithm", "method", "topology")
-"""Settings whose value says what it is."""
+"""Settings whose value explains itself."""
 
 
 _UNTOLD = {"drop": 0.0, "drop_burst": 1.0, "answer": "average"}

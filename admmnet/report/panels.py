@@ -120,7 +120,7 @@ def panel(name: str, runs: Sequence[RunSeries], words: Sequence[str] = ()) -> Pa
 
 
 def _rules(name: str, runs: Sequence[RunSeries]) -> tuple[Rule, ...]:
-    """Budgets, or what the errors are held against where that is the same for all runs."""
+    """Budgets, or the errors' baselines where all runs share them."""
     if name == "privacy":
         return targets(runs)
     if name != "error" or any(run.summary is None for run in runs):
@@ -227,7 +227,7 @@ def _counts_decades(parts: Sequence[Any]) -> bool:
 
 
 def network_panel(run: RunSeries, most_edges: int | None = None) -> Panel:
-    """Panel of a run's graph, coloured by what the agents have spent."""
+    """Panel of a run's graph, coloured by the agents' spending."""
     graph = nx.Graph()
     graph.add_nodes_from(range(run.size))
     graph.add_edges_from(run.edges or ())

@@ -1,4 +1,4 @@
-"""A run as arrays: figures of every round, who spoke when, and the privacy odometer of every agent."""
+"""A run as arrays: figures of every round, who spoke when, and every agent's epsilon spent so far."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class RunSeries:
 
     @property
     def header(self) -> dict[str, Any]:
-        """First line of the first ledger: what all agents' have in common."""
+        """First line of the first ledger: the part that all agents' share."""
         return self.ledgers[0].header
 
     @property

@@ -118,7 +118,7 @@ def records_of(data: DataSettings, agents: int, mode: str, *, seeded: bool) -> d
 
 
 def _same_records(folder: Path, now: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Refuse an account of other records, or of another kind of noise: what it adds up would be nobody's cost.
+    """Refuse an account of other records, or of another kind of noise: its sum would be no agent's cost.
 
     Return what the folder says.
     """

@@ -1,4 +1,4 @@
-"""What a run tells its caller of every round, and how the caller ends it (docs/results.md)."""
+"""Events of a run for its caller, one a round, and how the caller ends it (docs/results.md)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Outcome(NamedTuple):
 
 
 def outcome_of(folder: Path) -> Outcome:
-    """Return what the folder of a finished run says."""
+    """Return the outcome of a finished run from its folder."""
     with np.load(folder / "model.npz", allow_pickle=False) as model:
         return Outcome(folder, read_form(Summary, folder / SUMMARY), model["theta"])
 

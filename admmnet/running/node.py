@@ -34,7 +34,7 @@ Proposal = Generator[Ask, Any, NDArray[Any] | None]
 
 
 def proposal(method: Method, agent: Agent, door: Door, round: int) -> Proposal:
-    """Ask what a method asks in a round, as the door is to answer it; return what the agent says."""
+    """Ask what a method asks in a round, as the door is to answer it; return the agent's message."""
     steps, asked = method.propose(agent, round), 0
     try:
         ask = next(steps)

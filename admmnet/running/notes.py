@@ -28,7 +28,7 @@ def is_share(value: object) -> TypeGuard[float]:
 
 
 def host_notes(hosts: int) -> tuple[str, ...]:
-    """Who reads along where ranks are on several hosts."""
+    """Note on readers of the network where ranks are on several hosts."""
     if hosts == 1:
         return ()
     return (f"the ranks span {hosts} hosts: MPI sends everything in clear, and anyone on the network can read it",)

@@ -33,7 +33,7 @@ _U = 2.0**-53
 _R = LARGEST_ROW
 _TAIL_EXPONENT = 128.0 * math.log(2.0)
 MOST = 2.0**40
-"""Norm that messages and releases never exceed: what is longer is no message, and is scaled back before it is sent."""
+"""Norm that messages and releases never exceed: a longer one is no message, and is scaled back before it is sent."""
 
 
 class LossFacts(NamedTuple):

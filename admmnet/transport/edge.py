@@ -48,7 +48,7 @@ def posted(transport: Transport, *, last: bool = False) -> list[tuple[int, Matri
 
 
 def tell(transport: Transport, values: NDArray[np.float64], width: int) -> NDArray[np.float64]:
-    """Give every process what the writer has; others take no model from it, ``width`` numbers a row, that cannot be.
+    """Give every process the writer's content; others take no model from it, ``width`` numbers a row, that cannot be.
 
     Raises
     ------

@@ -45,9 +45,9 @@ class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dial: Literal["both", "out"] = "both"
     """Whether its neighbours dial it, too, or it has no address and dials them alone."""
     former: tuple[str, ...] = ()
-    """Signing keys that it had before: what they have signed still counts."""
+    """Signing keys that it had before: their signatures still count."""
     revoked: tuple[str, ...] = ()
-    """Signing keys that others may have had: what they have signed proves nothing by itself."""
+    """Signing keys that others may have had: their signatures prove nothing by themselves."""
 
     @property
     def exposed(self) -> bool:

@@ -164,7 +164,7 @@ class Session(ABC):
         self.sockets.send(peer, encode(hello), dialled=dialled)
 
     def resend(self, peer: int, after: int = 0) -> None:
-        """Send again what a neighbour may not have."""
+        """Send again messages that a neighbour may not have."""
         for number, data in self.links[peer].log:
             if number > after:
                 self.sockets.send(peer, data)

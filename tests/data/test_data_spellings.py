@@ -70,9 +70,9 @@ def test_what_is_no_number_is_named(text: str, words: str) -> None:
         ("t.csv", "a\tb\ty\n1\t2\t1\n", "line 1 has no commas but 2 tabs: give --separator tab"),
         ("c.tsv", "a,b,y\n1,2,1\n", "line 1 has no tabs but 2 commas: give --separator ','"),
         ("e.csv", "sep=;\na;y\n1;1\n", "line 1 is 'sep=;', which only spreadsheets read: remove that line"),
-        ("n.csv", "39,7.5,1\n41,2,0\n", "line 1 looks like a record, for it holds the number 39: write a line"),
-        ("d.csv", "A,2024-01-01,yes\nB,2024-01-02,no\n", "for it holds the date 2024-01-01"),
-        ("w.csv", "A,yes\nB,no\nA,no\nB,yes\n", "for it holds nothing that does not occur again below"),
+        ("n.csv", "39,7.5,1\n41,2,0\n", "line 1 looks like a record, as it holds the number 39: write a line"),
+        ("d.csv", "A,2024-01-01,yes\nB,2024-01-02,no\n", "as it holds the date 2024-01-01"),
+        ("w.csv", "A,yes\nB,no\nA,no\nB,yes\n", "as it holds nothing that does not occur again below"),
     ],
 )
 def test_other_forms_are_recognised(write: Write, name: str, text: str, words: str) -> None:

@@ -106,7 +106,7 @@ class UnfitRecords(RequestError):
     def public(self) -> str:
         """Who does not start."""
         return (
-            f"{self._who} cannot start: records are not what the proofs cover; their owner sees why with "
+            f"{self._who} cannot start: its records do not fit the proofs; their owner sees why with "
             "admmnet.holder.Holder(X, y), or with `admmnet data check FILE`"
         )
 
@@ -194,6 +194,6 @@ def broken(text: str, out: IO[str]) -> str:
     for line in text.split("\n"):
         start = re.match(r"(\w+( \w+)?: +)? *", line)
         indent = " " * (start.end() if start and start.end() < width // 2 else 0)
-        glued = re.sub(r"(?<=\d) (?=(s|min|h|MB|%)\b)", "\u00a0", line)
+        glued = re.sub(r"(?<=\d) (?=(s|min|h|kB|MB|%)\b)", "\u00a0", line)
         lines.append(fill(glued, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False))
     return "\n".join(lines).replace("\u00a0", " ")

@@ -104,7 +104,7 @@ def raise_descriptors() -> None:
 
 
 def load_json(data: str | bytes) -> Any:
-    """JSON from somebody's file; a ValueError also where it is nested too deep."""
+    """JSON from an outside file; a ValueError also where it is nested too deep."""
     try:
         return json.loads(data)
     except RecursionError:
@@ -112,7 +112,7 @@ def load_json(data: str | bytes) -> Any:
 
 
 def load_toml(data: bytes) -> dict[str, Any]:
-    """TOML from somebody's file; a ValueError also where it is nested too deep."""
+    """TOML from an outside file; a ValueError also where it is nested too deep."""
     try:
         return tomllib.loads(data.decode())
     except RecursionError:

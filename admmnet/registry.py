@@ -128,7 +128,7 @@ class Registry(MutableMapping[str, T], Generic[T]):
         return name
 
     def importable(self, name: str) -> bool:
-        """Whether another process finds what a name stands for here: not what a notebook or a function has defined."""
+        """Whether another process finds the same thing under a name: not if a notebook or a function defined it."""
         if name not in self._held:
             return True
         try:

@@ -102,7 +102,7 @@ def setting(default: Any, table: str, help: str, **about: Any) -> Any:
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting, read from its field: name, type and what it says about itself."""
+    """A setting, read from its field: name, type and description."""
 
     name: str
     base: type

@@ -86,7 +86,7 @@ def _reduced(rows: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 class Measured(NamedTuple):
-    """What the trials show of an agent, beside what the ledger says of it."""
+    """Figures of an agent from the trials, and from its ledger."""
 
     ledger: Learned
     mu: float

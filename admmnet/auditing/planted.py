@@ -19,14 +19,14 @@ Change = tuple[Any, str, Callable[..., Any]]
 """Owner, name, and what stands there while the bug is planted."""
 
 BUGS = {
-    "halve-noise": "every draw of noise is half as large as what is booked",
+    "halve-noise": "every draw of noise is half as large as the ledger says",
     "forget-charges": "the ledger books every other round",
 }
 
 
 @contextmanager
 def planted(bug: str | None) -> Iterator[None]:
-    """Work with a bug of ``BUGS``, or None for none; what it replaces is put back.
+    """Work with a bug of ``BUGS``, or None for none; the former function is put back.
 
     The whole process has it meanwhile, all its threads: nothing else may draw noise or charge in it.
 

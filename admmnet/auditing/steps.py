@@ -74,7 +74,7 @@ class StepTrials(Trials):
             raise strange
         if self.canary == "mirror" and contracts[0].adjacency != "replace-one":
             raise RequestError(
-                f"canary = 'mirror' asks about replace-one, and what {config.algorithm} promises is for "
+                f"canary = 'mirror' tests replace-one, but {config.algorithm} is proven for "
                 f"{contracts[0].adjacency}: take --canary zeros"
             )
         return method, plans[0], contracts[0]

@@ -33,11 +33,11 @@ COMMANDS = {
     "plot": "Draw one run, or several beside each other.",
     "predict": "Predictions of a saved model for new rows.",
     "rehearse": "Try a method's rounds before a run, without records.",
-    "report": "Make one page of runs: figures, charts, graph, ledgers, what the epsilon means.",
-    "reproduce": "Make the figures of a paper: CSV, pictures and what holds of its claims.",
+    "report": "Make one page of runs: figures, charts, graph, ledgers, the meaning of epsilon.",
+    "reproduce": "Make the figures of a paper: CSV, pictures and a verdict on each claim.",
     "run": "Train on the network and write a run folder.",
     "topology": "Make and inspect graphs of agents.",
-    "watch": "Watch a run through its folder: rounds, error, epsilon spent, who is away.",
+    "watch": "Watch a run through its folder: rounds, error, epsilon spent, absent agents.",
 }
 
 
@@ -88,7 +88,7 @@ _OWN_OPTIONS = ("-h", "--help", "--version")
 def run_command_line(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code (docs/cli.md); under mpirun every rank calls this.
 
-    All ranks get the same words, so what is wrong with them is said by the first rank alone.
+    All ranks get the same words, so the first rank alone reports their faults.
     """
     args = list(arguments)
     if not args or (args[0].startswith("-") and args[0] not in _OWN_OPTIONS) or args[0].endswith(".toml"):

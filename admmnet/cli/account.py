@@ -32,7 +32,7 @@ def account() -> None:
 @json_flag
 @explain_flag
 def show(folder: Path, more: tuple[Path, ...], against: tuple[Path, ...], as_json: bool) -> None:
-    """Show what every agent has spent over all runs, recomputed from its events; of several folders also the sum."""
+    """Show every agent's spending over all runs, recomputed from its events; of several folders also the sum."""
     folders = [folder] if against else [folder, *more]
     found = [_read(one) for one in folders]
     if against:

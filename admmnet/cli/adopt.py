@@ -25,4 +25,4 @@ def adopt(folder: str, source: str) -> None:
     if not files:
         raise RequestError(f"{source} has no finish.json: it is no folder of an agent that has finished on its host")
     take(Path(folder), files, source)
-    print(f"{folder} has finished: its model is that of {source}")
+    print(f"{folder} has finished, with the model of {source}")

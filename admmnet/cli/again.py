@@ -82,7 +82,7 @@ class Starts:
         if self._member.start is not None:  # nobody has left it here yet
             self._member.quit(error)
         self._cause = str(error)
-        text = f"{error}; going on with all who are there"
+        text = f"{error}; going on with the agents that are there"
         say("start-ended", text, "warning")
         print(f"admmnet: {text}", file=sys.stderr, flush=True)
         return resuming(replace(settings, resume=AUTO, out=str(folder_of(settings))))

@@ -275,8 +275,8 @@ def quorum_of(settings: RunConfig, agents: int) -> int:
         raise RequestError(f"quorum = {settings.quorum!r}: it must be a number of agents, or all")
     if not least <= int(asked) <= agents:
         raise RequestError(
-            f"quorum = {asked}: it must be from {least}, which is more than half of {agents} agents, to {agents}: with "
-            "fewer, two parts of a network could go on without each other"
+            f"quorum = {asked}: it must be from {least} to {agents}, more than half of {agents} agents; "
+            "otherwise two parts of the network could each go on alone"
         )
     return max(int(asked), min(agents, (settings.colluders or 0) + 2))
 

@@ -26,7 +26,7 @@ TABLES = ("problem", "algorithm", "baseline", "privacy")
 MASKED = ("trust", "colluders")
 """Settings of masked sums, which are audited by another command."""
 GIVEN = {"seed", "simulate"}
-"""Settings of other tables: the trials' seed, and what an audit always is."""
+"""Settings of other tables: the trials' seed, and the fixed ones of an audit."""
 
 
 def refused() -> set[str]:
@@ -123,8 +123,8 @@ def audit(
     if not found.audit.holds:
         best = max(found.audit.lower, found.audit.lower_gaussian or 0.0)
         raise CheckFailed(
-            f"epsilon is at least {number(best)}, and {epsilon(found.audit.proven)} is proven: the program does not do "
-            f"what its proof says ({folder}/audit.json); a true claim fails so once in "
+            f"epsilon is at least {number(best)}, but {epsilon(found.audit.proven)} is proven: the program "
+            f"violates its proof ({folder}/audit.json); a true claim fails so once in "
             f"{count(round(1.0 / (2.0 * (1.0 - confidence))))} audits"
         )
 
@@ -142,9 +142,9 @@ def _print(found: Audited) -> None:
     if audit.published is not None:
         grid.add_row("published", epsilon(audit.published))
     show(console(), grid)
-    words = "nothing is found against what is proven" if audit.holds else "more than what is proven"
+    words = "nothing contradicts the proof" if audit.holds else "more than the proof allows"
     if found.as_dict()["exceeds_published"]:
-        words += "; more than what is published"
+        words += "; more than the paper allows"
     bug = "" if found.request.bug is None else f", with the bug {found.request.bug}"
     sure = f"{percent(audit.confidence)} confidence of each bound"
     print(f"{count(audit.trials)} trials in each world, {sure}{bug}: {words}")

@@ -264,7 +264,7 @@ def _said(found: Mapping[str, Any]) -> str:
             f"sample complexity, excess loss {number(excess)} over classifiers of norm {number(norm)}:",
             f"  without noise (Theorem 3.4): {asks(found['without_noise'], failure)}",
             f"  with it (Theorem 3.5): {asks(found['private'], 3.0 * failure)}",
-            f"  with it nothing is promised below an excess of {number(found['least'])}, with any number of records "
+            f"  the theorem says nothing about an excess loss below {number(found['least'])}, or with more records "
             f"below {number(found['least_ever'])}",
             "  V is a constant that the paper leaves open; its a and Delta are taken to be 0",
         )
@@ -313,5 +313,5 @@ def _print(facts: Mapping[str, Any], agents: int, size: int, groups: Sequence[fl
             print(_said(entry["sample_complexity"]))
     if any(charge["mechanism"] == "discrete-gaussian" for entry in facts["agents"] for charge in entry["charges"]):
         print(
-            "noise: of discrete-gaussian that of a sum over records; of others that of a mean over an agent's records"
+            "noise: discrete-gaussian states it for a sum over records, the others for a mean over an agent's records"
         )

@@ -54,6 +54,11 @@ class GridProgress(Watch):
         elif self._shown:
             self._lines.tell(self._done, words)
 
+    def waiting(self) -> None:
+        """Say how long the work has taken; a bar shows that it waits."""
+        if self._bar is None and self._shown:
+            self._lines.tell(self._done)
+
     def __enter__(self) -> GridProgress:
         return self
 

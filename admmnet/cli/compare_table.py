@@ -75,7 +75,7 @@ def _cells(line: Line, *, real: bool) -> tuple[str, ...]:
 
 
 def _print_tuning(result: CompareResult) -> None:
-    """Say which settings were tuned, what was chosen, and what that would have cost."""
+    """Name the tuned settings, the choice, and its cost on private records."""
     if not result.choices:
         return
     rows = []
@@ -100,5 +100,5 @@ def _print_tuning(result: CompareResult) -> None:
     for row in rows:
         grid.add_row(*(row[name] for name in columns))
     show(console(), grid)
-    print(f"tuning: the epsilons here are those of all trials and one final run, at delta {epsilon(result.delta)}")
+    print(f"tuning: these epsilons cover all trials and one final run, at delta {epsilon(result.delta)}")
     print(f"        {UNCOVERED}")

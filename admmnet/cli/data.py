@@ -37,7 +37,7 @@ SHOWN = 60
 """Columns that are shown one by one; --json has all."""
 OF_EACH = 3
 """Faults and changes of one column that are printed."""
-QUOTES = "{}, on this machine only, for what follows quotes records:"
+QUOTES = "{}; the lines below quote records, so keep them on this machine:"
 
 
 @click.group(no_args_is_help=False)
@@ -156,9 +156,7 @@ def draft(file: Path, label: str | None, separator: str | None, header_only: boo
 @click.argument("file")
 @click.option("--schema", type=PATH, required=True, metavar="FILE", help="as for check")
 @click.option("--label", metavar="NAME", help="label column")
-@click.option(
-    "--separator", metavar="MARK|tab", help="what divides the cells of FILE; the schema says it of the new file"
-)
+@click.option("--separator", metavar="MARK|tab", help="separator of FILE; the schema declares the new file's")
 @out_flag("CLEAN.csv", "the new file, which must not be there")
 def clean(file: str, schema: Path, out: Path, **flags: Any) -> None:
     """Write FILE as its schema accepts it, and list the changes; nothing leaves this machine.
@@ -183,7 +181,7 @@ def clean(file: str, schema: Path, out: Path, **flags: Any) -> None:
         if told.unlabelled:
             where = ", ".join(told.unlabelled[:OF_EACH]) + (", ..." if len(told.unlabelled) > OF_EACH else "")
             print(f"  left out, for they have no label: {counted(len(told.unlabelled), 'record')}, {where}")
-            print("    this number is a figure of the records: if they are private, tell it to nobody")
+            print("    this number depends on the records: keep it to yourself if they are private")
         _print_faults(told.faults, told.count, 20)
         if not told.rows:
             raise CheckFailed(f"{file}: no rule mends this, so nothing is written: mend the file, or its schema")

@@ -98,7 +98,7 @@ def _print_facts(facts: dict[str, Any]) -> None:
         print(f"  mean squared error  {number(error['consensus'])} of targets scaled to [-1, 1]")
         print(f"                      {number(facts['variance'])} of always giving these rows' mean")
         print(f"  root (RMSE)         {number(error['rmse'])}, {number(error['root_in_units'])} in the target's unit")
-        print(f"  R^2                 {number(error['r2'])}: 0 is what these rows' mean has")
+        print(f"  R^2                 {number(error['r2'])}: 0 for always predicting these rows' mean")
         if error["consensus"] >= facts["variance"]:
             print("                      the model is no better than that mean")
         return

@@ -42,7 +42,7 @@ def gossip(
     """Measure what some agents learn of the others' records by gossip alone.
 
     Without noise: whose first value they solve for. With the noise of dp-dsgd --mixing network: the least mu that the
-    best linear test shows of every agent, beside the network ledger's. Exit code 1 if one exceeds what the ledger says.
+    best linear test shows of every agent, beside the network ledger's. Exit code 1 if one exceeds the ledger's figure.
     """
     from admmnet.auditing.gossip import GossipTrials, given_away
     from admmnet.graph import network_of
@@ -61,8 +61,8 @@ def gossip(
     if worse := [one for one in found if not one.holds]:
         first = worse[0]
         raise CheckFailed(
-            f"agent {first.ledger.agent}: mu is at least {number(first.mu)}, and the network ledger says "
-            f"{number(first.ledger.mu)}: the program does not do what its proof says"
+            f"agent {first.ledger.agent}: mu is at least {number(first.mu)}, but the network ledger says "
+            f"{number(first.ledger.mu)}: the program violates its proof"
         )
 
 

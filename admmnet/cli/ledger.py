@@ -51,7 +51,7 @@ def _accounts(run: Run, agent: int | None = None) -> list[VerifiedLedger]:
 @json_flag
 @explain_flag
 def show(run: Path, agent: int | None, events: bool, delta: float | None, as_json: bool) -> None:
-    """Show what every agent has spent, recomputed from its events."""
+    """Show every agent's spending, recomputed from its events."""
     if delta is not None and not 0.0 < delta < 1.0:
         raise RequestError(f"--delta {delta} is not allowed: it must be above 0 and below 1")
     from admmnet.record.reader import read_run
@@ -167,7 +167,7 @@ def key(out: Path) -> None:
     identity = Identity.fresh()
     secret, public = write_signer(out, identity)
     print(f"{secret}: keep it to yourself")
-    print(f"{public}: give it to all who shall check what you sign")
+    print(f"{public}: give it to everyone who checks your signatures")
     print(f"fingerprint, to be read out or printed: {fingerprint(identity.public)}")
 
 
@@ -187,7 +187,7 @@ def sign(run: Path, key: Path, note: str, simulation: bool) -> None:
     digest = sign_folder(run, summary, identity, note, simulation=simulation)
     lines(*verdict.lines())
     print(f"signed:     everything holds, and is signed by {fingerprint(identity.public)}")
-    print(f"            sha256 of manifest.json, which stands for every file: {digest}")
+    print(f"            sha256 of manifest.json, which lists every file: {digest}")
 
 
 @ledger.command()

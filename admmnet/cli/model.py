@@ -72,7 +72,7 @@ def _noise_words(noise: dict[str, Any]) -> str:
     if noise["known"] in ("no", "none added"):
         return f"{'no figure' if noise['known'] == 'no' else 'none'}: {noise['reason']}"
     return (
-        f"standard deviation of what privacy added to a coefficient ({noise['known']}), {noise['reason']} of "
+        f"standard deviation of the privacy noise in a coefficient ({noise['known']}), {noise['reason']} of "
         "docs/methods.md"
     )
 
@@ -88,7 +88,7 @@ def _beyond_words(facts: dict[str, Any], all_: int) -> str:
 
 def _unit_words(facts: dict[str, Any]) -> str:
     row = "as it is" if facts["rows"] == "as they are" else "that is scaled to norm 1"
-    head = f"what the score gains per unit of a feature in a row {row}"
+    head = f"change of the score per unit of a feature in a row {row}"
     if facts["whitened"]:
         head += ", times a positive factor of the row, as its features were made even"
     labels, target = facts["labels"], facts["target"]

@@ -91,7 +91,7 @@ def revoke(file: Path, agents: tuple[int, ...], out: Path) -> None:
     Earlier run folders still verify, and `admmnet ledger verify --network` says whose keys in them were revoked.
     """
     if not agents:
-        raise RequestError("name the agents whose keys others may have: --agent I, which may be repeated")
+        raise RequestError("name each agent whose keys others may have: --agent I, repeated")
     _renew(file, agents, out, lost=True)
 
 
@@ -133,7 +133,7 @@ def _renew(file: Path, agents: Sequence[int], out: Path, *, lost: bool, keep_cur
     )
     write_folder(made, secrets, out)
     before = "revoked" if lost else "former"
-    print(f"{out / 'network.toml'}: new keys for {len(chosen)} of {count} agents; those of before are {before}")
+    print(f"{out / 'network.toml'}: new keys for {len(chosen)} of {count} agents; the old keys are {before}")
     print("next, when no run is under way:")
     print("  copy network.toml to every host: a host with the old one is refused")
     if network.curve and keep_curve:
@@ -219,6 +219,6 @@ def _tell(network: Network, out: Path) -> None:
     if network.exposed:
         print(
             f"admmnet: warning: --plain: agent {network.exposed[0].agent} ({network.exposed[0].address}) and others "
-            "are reached without encryption: whoever is on the network can read and forge what agents send",
+            "are reached without encryption: anyone on the network can read and forge messages",
             file=sys.stderr,
         )

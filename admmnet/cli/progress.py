@@ -7,8 +7,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from admmnet.cli.flags import notes
-from admmnet.errors import counted
-from admmnet.record.format import epsilon, error, seconds
+from admmnet.record.format import seconds
+from admmnet.running.events import standing
 
 if TYPE_CHECKING:
     from admmnet.running.entrance import Plan
@@ -31,7 +31,7 @@ def new_bar() -> Any:
 
 
 class Lines:
-    """Lines for where there is no terminal, at most one in `EVERY` seconds, when something has been done."""
+    """Lines for where there is no terminal, at most one in `EVERY` seconds."""
 
     def __init__(self) -> None:
         self._due = time.monotonic() + EVERY
@@ -47,13 +47,14 @@ class Lines:
         if now < self._due or done >= self._total:
             return
         self._due, passed = now + EVERY, now - self._start
-        left = passed / max(1, done - self._before) * (self._total - done)
-        told = ", ".join(filter(None, (*words, f"{seconds(passed)} so far, about {seconds(left)} left")))
+        new = done - self._before
+        left = f", about {seconds(passed / new * (self._total - done))} left" if new else ""
+        told = ", ".join(filter(None, (*words, f"{seconds(passed)} so far{left}")))
         print(f"{self._name} {done} of {self._total}: {told}", file=sys.stderr, flush=True)
 
 
 class Progress:
-    """Bar over rounds with the consensus' test error beside it, or lines; nothing at all unless ``told``."""
+    """Bar over rounds with the figures beside it, or lines; nothing at all unless ``told``."""
 
     def __init__(self, *, told: bool) -> None:
         self._told = told
@@ -79,15 +80,11 @@ class Progress:
         """Count a round."""
         if not self._told:
             return
-        name = "error" if self._metric == "error" else "MSE"
-        words = "" if event.test_error is None else f"test {name} {error(event.test_error, self._metric)}"
+        words = standing(event, self._metric)
         if self._bar is not None:
-            self._bar.update(self._task, completed=event.round + 1, words=words)
-            return
-        largest = max(event.epsilon.values(), default=None)
-        spent = None if largest is None else f"epsilon {epsilon(largest)} spent"
-        away = f"{counted(len(event.away), 'agent')} away" if event.away else None
-        self._lines.tell(event.round + 1, words, spent, away)
+            self._bar.update(self._task, completed=event.round + 1, words=", ".join(words))
+        else:
+            self._lines.tell(event.round + 1, *words)
 
     def __enter__(self) -> Progress:
         return self

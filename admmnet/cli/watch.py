@@ -23,7 +23,7 @@ POLL = 0.2
 
 @click.command()
 @click.argument("run", required=False, type=PATH, metavar="[RUN]")
-@click.option("--once", is_flag=True, help="show it as it is now, and end")
+@click.option("--once", is_flag=True, help="show its present state, and end")
 @click.option("--json", "as_json", is_flag=True, help="with --once: print JSON")
 @click.option("--stale", type=click.FloatRange(min=0.0), metavar="SECONDS", help="with --once: 3 if nothing new came")
 @click.option(

@@ -1,4 +1,4 @@
-"""What a private run must say before it starts, and what it cannot have (docs/cli.md, "Modes")."""
+"""Settings that a private run must have before it starts, and those that it cannot have (docs/cli.md, "Modes")."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def check_loaded(data: str, name: str) -> None:
 def check_comparable(data: DataSettings, run: RunSettings) -> None:
     """Refuse to compare methods on records that nobody has said to be public: tuning and references read them all."""
     if run.private:
-        raise RequestError("private does not go with compare, which is a simulation: it shows what depends on records")
+        raise RequestError("private does not go with compare, a simulation: its figures depend on the records")
     if data.encode != "declared":
         raise RequestError(
             f"encode = {data.encode!r} does not go with compare, whose methods see the same rows: leave it out"
@@ -56,7 +56,7 @@ def check_comparable(data: DataSettings, run: RunSettings) -> None:
     if not (data.public_data or run.simulate):
         _check_files(data)
         raise RequestError(
-            f"data = {data.data!r} is not declared public, and compare shows what depends on records: {SIMULATE}"
+            f"data = {data.data!r} is not declared public, and figures of compare depend on the records: {SIMULATE}"
         )
 
 
@@ -105,4 +105,4 @@ def _account(settings: MethodSettings) -> str | None:
         return None
     if settings.method == "published":
         return "--no-account (an account adds up proven costs alone)"
-    return "--account DIR (which adds up what all runs on these records spend) or --no-account"
+    return "--account DIR (which adds up the cost of all runs on these records) or --no-account"

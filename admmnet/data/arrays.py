@@ -73,7 +73,7 @@ def array_of(value: Any, word: str, prefix: str = "") -> np.ndarray[Any, Any]:
         )
     if isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any():
         raise RequestError(
-            f"{prefix}{word} is masked, and masks are not read: fill in what is masked, {word}.filled(0)"
+            f"{prefix}{word} is masked, and masks are not read: fill in the masked entries, {word}.filled(0)"
         )
     try:
         return np.asarray(value)

@@ -1,4 +1,4 @@
-"""All that is wrong with one file of records, for its owner: what a run says in public names the file alone."""
+"""All faults of one file of records, for its owner; a run's public messages name the file alone."""
 
 from __future__ import annotations
 

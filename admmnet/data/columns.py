@@ -95,8 +95,8 @@ class RawTable:
         values = column.values(self.spelling, missing=missing)
         if values is None and column.typed is None and self.spelling != PLAIN:
             raise DataError(
-                f"{self.origin}, column {name!r} holds numbers beside texts of numbers, of which decimal ="
-                f" {self.spelling.decimal!r} speaks: make numbers of all cells, or texts"
+                f"{self.origin}, column {name!r} holds numbers and texts of numbers; decimal ="
+                f" {self.spelling.decimal!r} is for texts: make all cells numbers, or all texts"
             )
         if values is None:
             spelling = PLAIN if column.typed else self.spelling

@@ -1,4 +1,4 @@
-"""A drafted schema as a file for a reader: what was looked at, what is left out, and why."""
+"""A drafted schema as a file for a reader: the sample, the columns left out, and why."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def write_draft(draft: SchemaDraft) -> str:
     label = table.pop("label", None)
     lines = _comment(
         f"Drafted from {draft.looked_at}.",
-        "Bounds, categories, label values and shares below are those of these records: whoever uses this schema on",
+        "Bounds, categories, label values and shares below were read from these records. Using this schema on",
         "private records publishes them. Draft from a public sample, or fill in from a code book.",
     )
     if label is None:

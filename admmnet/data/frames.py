@@ -108,7 +108,7 @@ def numbers_of(frame: Any, prefix: str) -> tuple[tuple[str, ...], Matrix]:
     if others:
         raise RequestError(
             f"{prefix}X has columns that are no numbers, {listed(others, 4)}: give the whole frame with its label "
-            "column, run(data=frame, label=NAME), where a schema says what they become"
+            "column and a schema: run(data=frame, label=NAME, schema=FILE)"
         )
     return names, frame.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
 

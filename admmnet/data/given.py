@@ -100,9 +100,7 @@ class Given:
     def _read(self, settings: DataSettings, agents: int, mine: Sequence[int]) -> ReadRecords:
         if (settings.split == SHARDS) != (self.own is not None):
             begun, now = ("shards=", "X= or data=") if self.own is None else ("X= or data=", "shards=")
-            raise RequestError(
-                f"the settings are those of a run on {begun}, and the records came as {now}: give them as before"
-            )
+            raise RequestError(f"the run was begun on {begun}, but the records came as {now}: give them as before")
         order = self._order(agents, mine)
         if self.own is None:
             table = self._table(self.pool, "", settings)
@@ -128,7 +126,7 @@ class Given:
         missing = [i for i in wanted if i not in self.own]
         if missing:
             raise RequestError(
-                f"shards lacks agent {missing[0]} of this process: it has those of "
+                f"shards lacks agent {missing[0]} of this process: it has "
                 f"{', '.join(map(str, sorted(self.own)))}; give every process the shards of its own agents at least"
             )
         return wanted
@@ -148,7 +146,7 @@ class Given:
         if schema.rules and self.kind == "arrays":
             raise RequestError("schema.columns goes with a data frame, run(data=frame, label=NAME), not with X and y")
         if self.kind == "frame" and not (schema.rules or drafts):
-            accept = " or accept what is read from the rows with data_dependent=True," if self.whole else ""
+            accept = " data_dependent=True to have them read from the rows," if self.whole else ""
             raise RequestError(
                 "the frame's columns are not declared, and nothing is read from private rows: give kinds='dtype' if "
                 f"its types are public, schema=FILE (`admmnet data draft` writes one from a public sample),{accept} or "
@@ -191,7 +189,7 @@ def given_in(shards: Any, X: Any, y: Any, data: Any, test: Any) -> Given | None:
     if not given or named:
         if tests is not None:
             raise RequestError(
-                "test=(X, y) or a frame goes with records in memory, X=, shards= or data=frame: with a data set or a "
+                "test=(X, y) or a frame needs records in memory (X=, shards= or data=frame): with a data set or "
                 "file give test=PATH"
             )
         return None
@@ -241,7 +239,7 @@ def _shards(shards: Any) -> tuple[dict[int, Any], bool]:
         raise RequestError(f"shards is empty: {words}")
     if whole and len(found) == 1:
         raise RequestError(
-            "shards has one entry, and a network has 2 agents or more: one holder of all records takes X=X, y=y and a "
+            "shards has one entry, but a network has 2 agents or more; to train in one place give X=X, y=y and a "
             "single-site algorithm such as dp-sgd"
         )
     return found, whole

@@ -23,7 +23,7 @@ from admmnet.data.transform import Fitted, fit
 from admmnet.errors import RequestError
 from admmnet.types import Vector
 
-TEST_NOTE = "the test records are taken to be public: nobody is charged for the errors reported on them"
+TEST_NOTE = "the test records are taken to be public: errors reported on them cost no budget"
 ENCODING = "encoding.json"
 """File of the run folder that keeps `Records.encoding`."""
 
@@ -198,8 +198,8 @@ def records_of(
     notes = source.notes + fitted.notes
     if read:
         notes += (
-            f"read from the rows, not declared: {', '.join(read)}; no budget covers what was read,"
-            f" and the run folder holds it ({ENCODING}): declare it in [data.schema]",
+            f"read from the rows, not declared: {', '.join(read)}; no budget covers these values,"
+            f" and the run folder holds them ({ENCODING}): declare them in [data.schema]",
         )
     if source.left_out:
         notes += ("records were left out by their labels: that was read from the rows, and no budget covers it",)

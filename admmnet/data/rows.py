@@ -121,7 +121,7 @@ def check_room(source: Source, rows: int, settings: DataSettings) -> None:
     if needed > free and not stays_sparse(source, settings):
         raise RequestError(
             f"{source.name}: {rows:,} dense rows of d = {width:,} features take {needed / 1e9:.1f} GB, and "
-            f"{free / 1e9:.1f} GB of memory are free: give rows as .libsvm, which stay sparse from d = {WIDE:,} on, or "
+            f"{free / 1e9:.1f} GB are free: give .libsvm (sparse from d = {WIDE:,} on) or "
             "--project D"
         )
 

@@ -27,12 +27,12 @@ def draft_of(file: Path, label: str | None, separator: str | None) -> tuple[str,
             table, read_by = read_csv(file, form=Form(mark, header)), _written(file, mark, header)
         if label is not None and label not in table.names and read_by.header is False:
             raise DataError(
-                f"{file}, line 1 is taken for a record, so that the columns are {table.names[0]} to {table.names[-1]}:"
-                " name one of them with --label, or write a line with the columns' names above it"
+                f"{file}, line 1 looks like a record, so the columns are named {table.names[0]} to {table.names[-1]}:"
+                " choose one with --label, or write a line of column names above it"
             )
         found = draft(table, label, read_by)
     if not found.schema.rules:
-        raise DataError(f"{file}: no column is left besides the label; see what each holds", str(file))
+        raise DataError(f"{file}: no column is left besides the label; look at the columns of the file", str(file))
     return write_draft(found), list(words_of(found))
 
 

@@ -71,6 +71,6 @@ def _check_features(data: str, found: Sequence[str], wanted: Sequence[str]) -> N
         if ours != models:
             here, there = ("missing" if name is None else repr(name) for name in (ours, models))
             raise RequestError(
-                f"{data}: feature {number} is {here}, in the model it is {there} ({len(found)} and"
-                f" {len(wanted)} features): encode the rows by the schema of the training, see --config"
+                f"{data}: feature {number} is {here}, but {there} in the model ({len(found)} and"
+                f" {len(wanted)} features): give the training's schema with --config"
             )

@@ -250,7 +250,7 @@ def form_of(path: str) -> str:
 def reserved(name: str) -> str:
     """What to say where one of `GIVEN` comes without the records."""
     return (
-        f"data = {name!r} stands for records that a program gave to admmnet.run: it alone can give them again; name a "
+        f"data = {name!r} means records that a program gave to admmnet.run; give them there again, or name a "
         "file or a data set"
     )
 
@@ -347,8 +347,8 @@ def _check_file_settings(settings: DataSettings, split: Split) -> None:
         return
     if settings.test is None and not settings.no_test:
         raise RequestError(
-            f"{settings.data!r} gives every agent its own file: name a public test file with --test PATH, or do"
-            " without with --no-test (--test-fraction would need a share of every agent's records)"
+            f"{settings.data!r} gives every agent its own file, and --test-fraction needs a shared one:"
+            " give a public test file with --test PATH, or --no-test"
         )
     if split.kind not in ("auto", "iid"):
         raise RequestError(f"--split {settings.split} does not go with {AGENT} in the path: the files are the shards")

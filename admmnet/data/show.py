@@ -148,7 +148,7 @@ def _few(values: list[str]) -> str:
 
 def words_of(facts: dict[str, Any]) -> Iterator[str]:
     """Lines above and below the table of columns."""
-    public = "a public data set" if facts["public"] else "a file, whose records count as private without --simulate"
+    public = "a public data set" if facts["public"] else "a file: its records are private unless --simulate is given"
     yield f"{facts['data']}: {facts['records']:,} records, {public}"
     label = facts["label"]
     if label["column"] is None and label["values"] is None:
@@ -175,7 +175,7 @@ def words_of(facts: dict[str, Any]) -> Iterator[str]:
         yield "public: all of the encoding is declared, nothing is read from records"
     else:
         yield (
-            "public: the encoding is not declared whole, and a private run refuses what would be read from records;"
+            "public: part of the encoding is not declared, and a private run does not read it from records;"
             " `admmnet data draft` on a public sample writes a schema"
         )
 

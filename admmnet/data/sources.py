@@ -43,7 +43,7 @@ def validate(settings: DataSettings, agents: int | None = None) -> None:
         raise RequestError(f"--agents must be 1 or more, got {agents}")
     if parse_split(settings.split).kind in (SHARDS, GROUPS) and settings.data not in GIVEN:
         raise RequestError(
-            f"--split {settings.split} stands for records that a program dealt: with a file or a data set take iid"
+            f"--split {settings.split} means that a program dealt the records: with a file or a data set take iid"
         )
     schema = declared(settings)
     known = find(settings.data)

@@ -119,5 +119,5 @@ def no_number(text: str, spelling: Spelling) -> str | None:
         return f"{text!r} is no number; write it without its unit"
     return (
         f"{text!r} is no number; give a number, or declare the column in [data.schema] as categories, or drop it"
-        " (`admmnet data draft` proposes what)"
+        " (`admmnet data draft` proposes one of these)"
     )

@@ -131,7 +131,7 @@ def grouped(groups: Any, n: int) -> tuple[Any, Any]:
         values, owners = np.unique(found, return_inverse=True)
     except TypeError:
         raise ValueError(
-            "groups has values that cannot be put in order, such as None beside text: give a number or a text a row"
+            "groups has values that cannot be ordered, such as None and text: give each row a number, or each a text"
         ) from None
     if len(values) < 2:
         raise ValueError(f"groups has one value, {values.tolist()[0]!r}: a network needs 2 agents or more")

@@ -28,7 +28,7 @@ _FILE = re.compile(r"agent-(\d{3,})\.jsonl")
 
 @dataclass(frozen=True)
 class Kept:
-    """A receipt in somebody's file, which a signature covers."""
+    """A receipt in a keeper's file, covered by a signature."""
 
     run: str
     receipt: Receipt
@@ -193,7 +193,7 @@ def compare(folders: Sequence[Evidence]) -> int:
         if own is not None and own.receipt.total != found.receipt.total:
             raise CheckFailed(
                 f"agents {found.keeper} and {found.receipt.agent} were given different sums in round "
-                f"{found.receipt.round}: {own} and {found}; somebody between them handed on another one"
+                f"{found.receipt.round}: {own} and {found}; one was changed on the way"
             )
     spoken: dict[tuple[int, int, bool], Kept] = {}
     for found in kept:
@@ -212,8 +212,8 @@ def compare(folders: Sequence[Evidence]) -> int:
                 said = teller.digests.get(f"ledger/{path.name}")
                 if said is not None and said != sha256(path):
                     raise CheckFailed(
-                        f"{path}: is not the ledger whose sha256 {teller.path}/summary.json has: one of the two was "
-                        "changed after the run; neither is signed, so no liar is shown"
+                        f"{path}: its sha256 is not the one in {teller.path}/summary.json: one of the two was "
+                        "changed after the run; neither is signed, so neither is proven wrong"
                     )
     return len(known)
 
@@ -253,7 +253,7 @@ def _hold_ledger(path: Path, receipts: Iterable[Kept]) -> None:
             )
         if digests[receipt.lines - 1] != receipt.ledger.hex():
             raise CheckFailed(
-                f"{path}: line {receipt.lines}: is not the one of which {told} ({found}): it was made anew"
+                f"{path}: line {receipt.lines}: is not the line of {told} ({found}): the ledger was made anew"
             )
         if not math.isclose(rhos[receipt.lines], receipt.rho, rel_tol=TOLERANCE):
             raise CheckFailed(
@@ -283,5 +283,5 @@ def hold_keys(folder: Evidence, network: Network, file: str) -> list[str]:
                     f"{folder.path / RECEIPTS / IDENTITIES}: the key of agent {agent} is none that {file} lists for it"
                 )
             if key in peer.revoked:
-                notes[f"the key of agent {agent} was revoked: somebody else may have made what it signed"] = None
+                notes[f"the key of agent {agent} was revoked: others may have signed with it"] = None
     return list(notes)

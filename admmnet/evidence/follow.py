@@ -107,7 +107,7 @@ class Sight:
 
 
 class Metrics:
-    """metrics.csv as far as it was read; what was read once is not read again."""
+    """metrics.csv as far as it was read; parts read once are not read again."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._file = path, -1
@@ -179,7 +179,7 @@ class Watcher:
         return (self.folder / PART).exists()
 
     def look(self) -> Sight:
-        """Return what the folder says now; RequestError if it is no run folder."""
+        """Return the folder's present state; RequestError if it is no run folder."""
         held = is_held(self.folder)  # before the summary, which is written before the lock is given up
         settings: Mapping[str, Any] = {}
         with suppress(OSError, ValueError):

@@ -64,7 +64,7 @@ def judged(
 
 
 def signer_of(folder: Path, key: Path | None = None) -> Signer | None:
-    """Who has signed a folder that has been verified; None where nobody has.
+    """The signer of a folder that has been verified; None where nobody has.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def signer_of(folder: Path, key: Path | None = None) -> Signer | None:
     owners, signed = {} if key is None else known_keys(key), check_signature(folder)
     if signed is None:
         if key is not None:
-            raise CheckFailed(f"{folder}: nobody has signed it: there is no {SIGNED}")
+            raise CheckFailed(f"{folder}: it is not signed: there is no {SIGNED}")
         return None
     short = fingerprint(signed.key)
     if key is not None and signed.key not in owners:

@@ -75,8 +75,8 @@ def agree(world: World, owners: Sequence[Sequence[int]]) -> Members:
         for agents, said in zip(owners, names, strict=True):
             if said != run:
                 raise RunError(
-                    f"agent {agents[0]} has another name for this run than agent {mine[0]}: somebody between them "
-                    "has told different numbers or keys to different agents; see docs/hosts.md"
+                    f"agent {agents[0]} has another name for this run than agent {mine[0]}: agents "
+                    "received different numbers or keys; see docs/hosts.md"
                 )
 
     names = world.gather(run)

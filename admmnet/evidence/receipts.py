@@ -126,8 +126,8 @@ class Receipts:
         if self.source == "network" or self._transport.world.name != "mpi":
             return ()
         return (
-            "signing keys were made for this run and went over MPI itself: receipts show who lied among the ranks, not "
-            "what somebody did who could change what MPI sends",
+            "signing keys were made for this run and exchanged over MPI: receipts show a rank that lied, not "
+            "an attacker who can change MPI's messages",
         )
 
     def signed(self, round: int, said: Mapping[int, Vector | None], total: bytes = NOTHING) -> dict[int, bytes]:
@@ -165,8 +165,8 @@ class Receipts:
         for (i, j), chain in self._chains.items():
             if not chain.broken and chain.last is not None and chain.last.total != own:
                 raise RunError(
-                    f"agent {i} and its neighbour {j} were given different sums in round {round}: somebody on the way "
-                    "has handed on another one; their receipts show both"
+                    f"agent {i} and its neighbour {j} were given different sums in round {round}: one was "
+                    "changed on the way; their receipts show both"
                 )
         self._end_round()
 
@@ -185,7 +185,7 @@ class Receipts:
             if (receipt.round, receipt.agent) != (round, j):
                 fault = f"is of round {receipt.round} and agent {receipt.agent}"
             elif said is not None and receipt.said != said:
-                fault = "is of something else than what it sent"
+                fault = "is not of the message that it sent"
         if fault is not None:
             chain.broken = True
             inbox[i].pop(j, None)
@@ -225,7 +225,7 @@ class Receipts:
             )
 
     def close(self) -> None:
-        """Write what is left and signed, once, whatever has ended the run."""
+        """Write the remaining signed receipts, once, however the run has ended."""
         if not self._closed:
             self._closed = True
             self.settle(judging=False)

@@ -72,7 +72,7 @@ def check_signature(folder: Path) -> Signed | None:
         return None
     said = read_form(Signed, path, indent=1)
     if not verify(said.key, bytes.fromhex(said.signature), _statement(said)):
-        raise CheckFailed(f"{path}: its signature is not that of its key: it was changed")
+        raise CheckFailed(f"{path}: its signature does not match its key: it was changed")
     there = (folder / MANIFEST).exists()
     if not there or manifest_digest(folder) != said.manifest:
         raise CheckFailed(f"{path}: signs another folder: {MANIFEST} or a file was changed after it was signed")

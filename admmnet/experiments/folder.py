@@ -1,4 +1,4 @@
-"""Folders of results: what an earlier call has left, and the lock that keeps two calls apart."""
+"""Folders of results: an earlier call's files, and the lock that keeps two calls apart."""
 
 from __future__ import annotations
 

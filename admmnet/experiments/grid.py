@@ -293,7 +293,7 @@ REASONS = {
     ),
     "group_size": "its epsilons are a record's",
     "no_test": "it counts errors on test records",
-    "private": "a comparison is a simulation: it shows what depends on records",
+    "private": "a comparison is a simulation: its figures depend on the records",
     "out": "name the comparison's folder with -o",
     **dict.fromkeys(PROCESSES, "every run is simulated in one process, which gives the same vectors"),
     "checkpoint_every": "a comparison goes on with the run that was interrupted, from its start",

@@ -24,6 +24,8 @@ from admmnet.transport.collective import describe_error
 
 GRACE = 5.0
 """Seconds that a process has to end."""
+PATIENCE = 5.0
+"""Seconds after which the watch is told that no task has ended."""
 _KINDS = {kind.exit_code: kind for kind in (RequestError, RunError, BudgetError)}
 
 
@@ -101,7 +103,9 @@ class Pool:
                 busy[free] = number
                 with suppress(OSError):  # a dead process is noticed below
                     free.send(task)
-            for ended in wait(list(busy)):
+            while not (found := wait(list(busy), PATIENCE)):
+                self._watch.waiting()
+            for ended in found:
                 assert isinstance(ended, Connection)
                 number = busy.pop(ended)
                 try:

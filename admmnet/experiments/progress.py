@@ -11,3 +11,6 @@ class Watch:
 
     def step(self, words: str) -> None:
         """Another step of the phase has ended."""
+
+    def waiting(self) -> None:
+        """No step has ended for a while."""

@@ -17,7 +17,7 @@ from admmnet.files import load_json
 from admmnet.version import __version__
 
 RESULTS = "results.jsonl"
-"""One line a finished measurement: its key, what it is, what came out."""
+"""One line a finished measurement: its key, its description, its result."""
 
 Result = dict[str, Any]
 """Figures of a measurement; ``{"refused": message}`` where the settings are refused."""

@@ -1,4 +1,4 @@
-"""Choosing settings by their validation error, and what that would have cost (docs/compare.md, "Tuning")."""
+"""Choosing settings by their validation error, and the cost on private records (docs/compare.md, "Tuning")."""
 
 from __future__ import annotations
 

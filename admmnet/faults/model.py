@@ -1,7 +1,7 @@
 """Simulated trouble: agents that are away, edges that come and go, messages that are lost (docs/simulate.md).
 
 All of it is a public, seeded function of the round, the same at every process, and independent of the records.
-It is the receiver that ignores what a round's trouble has lost, so every transport carries the same messages.
+The receiver ignores messages that a round's trouble has lost, so every transport carries the same ones.
 """
 
 from __future__ import annotations

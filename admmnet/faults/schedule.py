@@ -56,7 +56,7 @@ class GraphSchedule:
 
     @property
     def digest(self) -> str:
-        """sha256 of what the schedule says, for processes that must agree on it."""
+        """sha256 of the schedule, for processes that must agree on it."""
         content = repr((self.spans, self.edges, self.repeat, len(self.graph)))
         return hashlib.sha256(content.encode()).hexdigest()
 
@@ -70,8 +70,8 @@ class GraphSchedule:
         last = self.spans[-1].last
         if self.repeat is None and last is not None and last < rounds - 1:
             raise RequestError(
-                f"{self.source}: the schedule ends with round {last}, the run has rounds 0 to {rounds - 1}: leave the "
-                f"end of the last line open, or add the line 'repeat {last + 1}'"
+                f"{self.source}: the schedule ends with round {last}, but the run has rounds 0 to {rounds - 1}: leave "
+                f"the end of the last line open, or add 'repeat {last + 1}'"
             )
 
 

@@ -1,4 +1,4 @@
-"""What a method asks of records, and what it is told (docs/proofs.md, "The boundary").
+"""A method's questions about records, and their answers (docs/proofs.md, "The boundary").
 
 A measurement is a frozen value of plain numbers and vectors. The door answers the classes registered here and no
 others: a foreign class could state a cost of nothing and read the records all the same.

@@ -33,7 +33,7 @@ from admmnet.solvers.batch import Steps, quietly, run_batched
 from admmnet.solvers.radius import MOST, clip, clip_rows
 from admmnet.types import Matrix
 
-FAILED = "a measurement failed in its own arithmetic: nothing of it is released, and what it cost stays charged"
+FAILED = "a measurement failed in its own arithmetic: nothing of it is released, but its cost stays charged"
 """All that is said of it where records are private: why may depend on a record."""
 Told = Answer | Exception
 Asked = list[tuple[Part, Sequence[Measurement]]]
@@ -142,8 +142,8 @@ class BlockDoor:
             for promised in {door._ledger.contract.adjacency for door in doors}:
                 if relation_of(event) not in ("replace-one", promised):
                     raise RequestError(
-                        f"{type(question).__name__}: its cost is proven for {relation_of(event)}, and this "
-                        f"budget promises {promised}"
+                        f"{type(question).__name__}: its cost is proven for {relation_of(event)}, but this "
+                        f"budget is for {promised}"
                     )
         for door in doors:
             door._one_at_a_time(question)

@@ -175,8 +175,8 @@ def _agree(holder: Holder, loss: Loss) -> None:
     """Refuse a loss that has no meaning for the labels, and one whose code is not ours where records are private."""
     if not isinstance(holder, SimulatedHolder) and not type(loss).__module__.startswith("admmnet."):
         raise RequestError(
-            f"the {loss.name} loss says tabled = False, so its code would see records, which it may in simulations "
-            "alone: take a loss that can be tabled (docs/methods.md)"
+            f"the {loss.name} loss says tabled = False, so its code would see records: in a private run "
+            "take a loss that can be tabled (docs/methods.md)"
         )
     if holder.task not in tasks_of(loss):
         raise RequestError(

@@ -96,6 +96,6 @@ class Outbox:
         self.fresh.append(Answered(self.start, hashed, kind, data))
 
     def take(self) -> list[Answered]:
-        """Return what is fresh, which is not fresh any more."""
+        """Return the fresh answers, and count them as old from now on."""
         taken, self.fresh = self.fresh, []
         return taken

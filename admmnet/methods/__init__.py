@@ -33,7 +33,7 @@ def _adapted(found: Any, _: str) -> type[Method]:
     from admmnet.methods.sums import SumMethod
 
     if found.maskable and not issubclass(found, SumMethod):
-        raise TypeError("it says maskable, and is no SumMethod, whose sums alone are masked")
+        raise TypeError("it says maskable, but is no SumMethod: only their sums are masked")
     kind = found.Settings
     if not (isinstance(kind, type) and issubclass(kind, MethodSettings) and "__dataclass_fields__" in vars(kind)):
         raise TypeError("its Settings are no dataclass that extends MethodSettings")
@@ -109,7 +109,7 @@ def only_filled(before: Given, after: Given) -> Given:
         was, now = getattr(before, name), getattr(after, name, None)
         if type(after) is not kind or (now != was and not (name in own and was in ("auto", None))):
             raise RequestError(
-                f"algorithm = {before.algorithm!r} changes {name} from {was!r} to {now!r}: a method may fill in what "
-                "its own settings leave open, and nothing else"
+                f"algorithm = {before.algorithm!r} changes {name} from {was!r} to {now!r}: a method may only "
+                "fill in its own settings that are left open"
             )
     return after

@@ -26,10 +26,10 @@ class Contact(NamedTuple):
     present: Mask
     """Shape (degree,). Whether the edge is there, known before the agent solves."""
     arrives: Mask
-    """Shape (degree,). Whether what the agent says gets there, known by acknowledgement; False where the edge is
+    """Shape (degree,). Whether the agent's message gets there, known by acknowledgement; False where the edge is
     absent."""
     hears: Mask
-    """Shape (degree,). Whether what the neighbour says gets here; False where the edge is absent."""
+    """Shape (degree,). Whether the neighbour's message gets here; False where the edge is absent."""
 
 
 class ReleasedRows(NamedTuple):

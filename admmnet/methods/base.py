@@ -129,8 +129,8 @@ class Method:
         loss = get_loss(settings.loss, settings.loss_width)
         if cls.private and not math.isfinite(loss.lipschitz()):
             raise RequestError(
-                f"loss = {settings.loss!r} has no bound on a record's gradient, which every privacy proof needs: use "
-                "'huber', whose residuals are clipped, or algorithm = 'admm'"
+                f"loss = {settings.loss!r} has no bound on a record's gradient, and every privacy proof needs one: "
+                "take 'huber', or algorithm = 'admm'"
             )
         if cls.private and settings.method == "published" and not loss.smooth:
             raise RequestError(

@@ -31,7 +31,7 @@ def blaming(kind: type, error: type[AdmmnetError] = RequestError) -> Iterator[No
         if isinstance(fault, NotImplementedError):
             name = traceback.extract_tb(fault.__traceback__)[-1].name
             raise error(
-                f"{kind.__module__}.{kind.__qualname__} has no {name}(): docs/contributing.md says what it must do"
+                f"{kind.__module__}.{kind.__qualname__} has no {name}(): docs/contributing.md describes it"
             ) from fault
         if place is None:
             raise

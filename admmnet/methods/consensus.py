@@ -196,7 +196,7 @@ class ConsensusMethod(Method):
             return ()
         graph = self.facts.graph
         few = sum(graph.degree(i) < JUDGED - 1 for i in graph)
-        unsafe = f"; {few} agents have less than 3 neighbours, of which one can move them at will"
+        unsafe = f"; {few} agents have less than 3 neighbours, and a single one can move them at will"
         kept = f"aggregate = {self.aggregate}: each agent keeps a model of its own{unsafe if few else ''}"
         return (f"{kept} (docs/hosts.md)",)
 

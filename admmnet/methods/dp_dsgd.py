@@ -64,8 +64,8 @@ class DSGDSettings(StepSettings):
         """Check that mixing for the network ledger has what its theorem asks for."""
         if self.mixing == "network" and (self.gossip_steps != 1 or self.sample_rate != 1.0):
             raise RequestError(
-                "mixing = 'network' goes with gossip_steps = 1 and sample_rate = 1: no theorem covers what neighbours "
-                "alone learn of messages without noise, or of sampled batches"
+                "mixing = 'network' goes with gossip_steps = 1 and sample_rate = 1: no theorem on neighbours "
+                "alone covers messages without noise, or sampled batches"
             )
 
 

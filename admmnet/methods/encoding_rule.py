@@ -218,8 +218,8 @@ def _whitening(
     if wish.whiten == "auto" and not whitening_helps(width, m, private=private):
         noise, limit = math.sqrt(20.0) * width**1.5 / m, _most_noise(private=private)
         return 0.0, (
-            f"whitening: no, as noise would drown second moments of d = {width} features (m is {m:.4g}, at least 550, "
-            f"and sqrt(20) d^1.5/m is {noise:.3g}, at most {limit})"
+            f"whitening: no, noise would drown second moments of d = {width} features: m is {m:.4g} (at least 550), "
+            f"sqrt(20) d^1.5/m is {noise:.3g} (at most {limit})"
         )
     return share, f"whitening: second moments of d = {width} features are measured, {_paid(share, m)}"
 

@@ -95,7 +95,7 @@ class IPPSettings(PPSettings):
             if set_:
                 raise RequestError(
                     f"{name} = {getattr(self, name)} goes with gate = 'gaussian' or 'above-threshold': "
-                    "whoever has joined speaks every round"
+                    f"with {self.gate!r} an agent that has joined speaks every round"
                 )
 
 
@@ -196,8 +196,8 @@ class IPPADMM(JoiningADMM):
         lets = "; it lets nearly all pass" if self.settings.gate_threshold == "auto" else ""
         return (
             *notes,
-            "at this size and epsilon the gate carries little information: its noise has standard deviation "
-            f"{drowned * Q_MIN:.2g}, the falls it asks about are of the order of {Q_MIN:g}{lets}",
+            "at this size and epsilon the gate tells little: its noise has standard deviation "
+            f"{drowned * Q_MIN:.2g}, beside falls of about {Q_MIN:g}{lets}",
         )
 
     def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:

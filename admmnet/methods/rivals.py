@@ -141,7 +141,7 @@ class Rival(ConsensusMethod):
         what, remedy = ("penalty", "--eta") if alone else ("convexity", "--eta, --regularisation")
         raise RequestError(
             f"{self.name}: epsilon = {target.epsilon:g} leaves {left:.3g} a round, and the loss's curvature alone "
-            f"costs that at a {what} of {penalty if alone else m:.3g}: raise {remedy} "
+            f"uses it up at a {what} of {penalty if alone else m:.3g}: raise {remedy} "
             "or --epsilon, or lower --rounds"
         )
 

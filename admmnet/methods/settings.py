@@ -88,8 +88,8 @@ class MethodSettings(ProblemSettings, PrivacySettings):
             raise RequestError("account goes with method = 'proven': it adds up proven costs")
         if self.account is not None and not self.chosen_method.covered:
             raise RequestError(
-                f"account does not go with algorithm = {self.algorithm!r}, which reads records beyond what any proof "
-                "covers: no account can add that up"
+                f"account does not go with algorithm = {self.algorithm!r}, which reads records outside of any "
+                "proof: no account can add that up"
             )
         if self.trust == "masked" and not self.chosen_method.maskable:
             raise RequestError(

@@ -122,8 +122,8 @@ class SumMethod(Method):
         if more <= 2.0:
             return ()
         return (
-            f"all add noise to masked sums for agent {least}, which has, or says that it has, the least budget left: "
-            f"it is {more:.3g} times what the median budget needs",
+            f"all add noise to masked sums for agent {least}, which reports the least budget left: "
+            f"{more:.3g} times the noise that the median budget needs",
         )
 
     @cached_property

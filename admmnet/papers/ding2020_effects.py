@@ -60,7 +60,7 @@ EFFECTS = {
         2.0, "C_loss = 2 is a good trade-off", "too large a C_loss hurts", ("printed", "mean"),
     ),
     4: Effect(
-        "ipp-admm", "gate_threshold", "alpha, what a fall in loss must reach",
+        "ipp-admm", "gate_threshold", "alpha, the least fall in loss",
         "Effects of the gate's threshold alpha, IPP-ADMM",
         1e-3, "alpha = 1e-3 gives the lowest error", "a large alpha degrades the model", ("printed", "mean"),
     ),

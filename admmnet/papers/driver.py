@@ -128,7 +128,7 @@ def _check(request: Request) -> None:
             raise RequestError(f"{flag} {file}: there is no such file; name an extract in csv form")
         if not request.simulate:
             raise RequestError(
-                f"{flag} {file} is not declared public, and figures show what depends on records: {SIMULATE}"
+                f"{flag} {file} is not declared public, and the figures depend on the records: {SIMULATE}"
             )
 
 

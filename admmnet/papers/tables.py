@@ -15,7 +15,7 @@ from admmnet.files import write_whole
 from admmnet.record.format import parameter
 
 Row = dict[str, Any]
-"""Numbers are floats or ints, what is undefined is None."""
+"""Numbers are floats or ints, undefined ones None."""
 
 
 class RowTable(list[Row]):

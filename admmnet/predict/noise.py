@@ -124,8 +124,7 @@ def _read(model: Model, agent: int | None) -> _Run:
     if missing := sorted(entries - set(ledgers)):
         shown = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
         raise _NoFigure(
-            f"the noise follows from all agents' ledgers, and those of {shown} are not in this folder: each owner has "
-            "its own"
+            f"the noise follows from all agents' ledgers, but those of {shown} are not in this folder: ask their owners"
         )
     return _Run(model, agent, found.summary, {i: ledgers[i] for i in sorted(entries)})
 
@@ -216,7 +215,7 @@ def _readout(run: _Run, convexity: Mapping[int, float]) -> float:
     if answer == "gossip":
         return float((1.0 / math.sqrt(len(convexity)) + GOSSIP) ** 2 / min(convexity.values()))
     if run.agent not in convexity:
-        raise _NoFigure(f"agent {run.agent} never spoke: its model is what it heard")
+        raise _NoFigure(f"agent {run.agent} never spoke: its model is made of messages that it heard")
     return 1.0 / convexity[run.agent]
 
 

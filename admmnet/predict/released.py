@@ -80,6 +80,6 @@ def words_of(facts: dict[str, Any]) -> Iterator[str]:
     worth = "all of this was released, and is paid for" if facts["mode"] == "private" else "nothing is protected"
     yield f"{facts['run']}, a {facts['mode']} run on {facts['data']}: {worth}; sums: {stages}"
     if facts["encoding_from"] is not None:
-        yield f"taken over from the run whose manifest.json has sha256 {facts['encoding_from']}"
+        yield f"taken over from the run with a manifest.json of sha256 {facts['encoding_from']}"
     if (whitening := facts["whitening"]) is not None:
         yield f"whitened: {whitening['features']} features, by a matrix of condition {number(whitening['condition'])}"

@@ -58,7 +58,7 @@ class Target:
     form: str = "proven"
     """Form of the method: only ``published`` ones have published costs."""
     before: Charges = ()
-    """What the run charges besides what is calibrated: the sums that its encoding is made of."""
+    """Charges of the run besides the calibrated ones: the sums that its encoding is made of."""
 
     @property
     def order(self) -> int | None:
@@ -141,8 +141,8 @@ class Target:
         return (
             f"all of epsilon {epsilon:g} is spent: the account has spent epsilon {used:.6g} of {epsilon:g}, and "
             f"{where} nothing is left for another run; raise --epsilon to "
-            f"{math.ceil(1e3 * needed) / 1e3:g} for one like a first run at {epsilon:g} (a record is then promised "
-            "that over all runs, and no less), or stop here"
+            f"{math.ceil(1e3 * needed) / 1e3:g} for one like a first run at {epsilon:g} (the "
+            "guarantee over all runs is then that epsilon), or stop here"
         )
 
     def worst(self, charges: Charges) -> Totals:

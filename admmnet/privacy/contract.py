@@ -26,7 +26,7 @@ STAGES = {"bounds": -3, "shape": -2, "whiten": -1}
 """Sums before the first round, docs/methods.md (113) to (116), and their rounds in the ledger."""
 EARLIEST = min(STAGES.values())
 ROUNDING = 1e-9
-"""Relative slack between what was spent and what is proven: both are sums, in different orders."""
+"""Relative slack between the spent and the proven cost: both are sums, in different orders."""
 MOST_DRAWS = 2**40
 """Events after which a filter without counts refuses: Theorem 5 and (V10) ask for a number that is never exceeded."""
 

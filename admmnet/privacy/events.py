@@ -282,7 +282,7 @@ def _check_discrete(event: DiscreteGaussian) -> None:
         return
     if event.parts < 2:
         raise RequestError(
-            "discrete-gaussian: of a masked sum at least two agents must be no colluders: agents must be at least "
+            "discrete-gaussian: a masked sum needs two agents that do not collude: agents must be at least "
             f"colluders + 2 (or 1 with colluders 0), got {event.agents} and {event.colluders}"
         )
     if not event.alone.sigma >= LEAST_PART * event.grid:

@@ -10,7 +10,7 @@ from admmnet.errors import RequestError
 from admmnet.settings import Auto, setting, settings_in
 
 ANOTHER_FOLDER = (
-    "name another folder with --account; it starts from zero, and what the same records spend in both adds up: "
+    "name another folder with --account; it starts from zero, but costs of the same records in both add up: "
     "admmnet account show DIR DIR2"
 )
 """Remedy where an account cannot be used: budgets add up only within one folder."""

@@ -45,7 +45,7 @@ class Found:
 
     @property
     def digest(self) -> str:
-        """sha256 of what all agents must have alike."""
+        """sha256 of the encoding, which all agents must share."""
         encoding = "" if self.encoding is None else self.encoding.digest
         return hashlib.sha256(f"{encoding} {self.source} {self.stages}".encode()).hexdigest()
 

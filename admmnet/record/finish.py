@@ -35,7 +35,7 @@ OWN = ("encoding.json", "whitening.npy")
 """Those of them that an agent has written before the first round, where records were measured; the first names the
 second."""
 TAKEN = (
-    "taken over from another agent: test figures, references and notes are left out, as nobody has signed them; "
+    "taken over from another agent: test figures, references and notes are left out, as they are not signed; "
     "`admmnet evaluate` makes the first two"
 )
 """Note of a summary that an agent has received."""
@@ -137,7 +137,7 @@ def received(folder: Path, files: Mapping[str, bytes], where: object) -> dict[st
         raise CheckFailed(f"{where}: are of {summary.agents} agents with {models} models, not of {part.agents}")
     members = set(range(summary.agents)) - absent(summary)
     if summary.ledgers.keys() != {ledger_name(i, summary.agents) for i in members}:
-        raise CheckFailed(f"{where}/{SUMMARY}: ledgers are not those of the members of the last start")
+        raise CheckFailed(f"{where}/{SUMMARY}: its ledgers do not belong to the members of the last start")
     for name, digest in summary.ledgers.items():
         path = folder / name
         if path.exists() and sha256(path) != digest:

@@ -134,8 +134,7 @@ def hold(folder: Path, *, first: bool) -> BinaryIO:
     except BlockingIOError:
         file.close()
         raise RequestError(
-            f"the run folder {folder} is in use by another run, or by a process of it that has not ended: wait for "
-            "its end, or end it"
+            f"the run folder {folder} is in use by another run, or by a process of it: wait for its end, or end it"
         ) from None
     except OSError as error:
         if error.errno not in _NO_LOCKS:

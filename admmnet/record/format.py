@@ -59,8 +59,10 @@ def seconds(value: float | None) -> str:
 
 
 def size(value: float | None) -> str:
-    """Bytes in MB: 0.2253 MB."""
-    return NONE if value is None else f"{number(value / 1e6)} MB"
+    """Bytes: 0.48 kB, 225 kB, 3.056 MB."""
+    if value is None or value >= 999_500:
+        return NONE if value is None else f"{number(value / 1e6)} MB"
+    return f"{value / 1e3:.0f} kB" if value >= 9950 else f"{value / 1e3:.2g} kB"
 
 
 def parameter(value: object) -> str:

@@ -160,8 +160,8 @@ def _without(method: MethodSettings) -> str:
     if method.trust == "masked":
         return "masked sums have two figures of their own (docs/privacy.md)"
     if method.algorithm in ("dp-dsgd", "noisy-gd", "ssp"):
-        return "an agent was refused, or the run ended early: events are not those of T equal rounds"
-    return f"no theorem covers what the messages of {method.algorithm} tell to neighbours alone"
+        return "an agent was refused, or the run ended early: its rounds are not T equal ones"
+    return f"no theorem on neighbours alone covers the messages of {method.algorithm}"
 
 
 def _against(run: Run, method: MethodSettings, faults: FaultSettings, show: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The verdict on a run: its mode, what is promised and spent, what holds, and who has signed it.
+"""The verdict on a run: its mode, guarantee, spending, integrity and signer.
 
 Every screen prints these lines, and every ``--json`` has these fields.
 """
@@ -91,7 +91,7 @@ class Signer(_Part, frozen=True, kw_only=True):
 
     def lines(self) -> list[str]:
         """Say it."""
-        who = self.owner or f"the key {self.fingerprint}; --key FILE checks whose that is"
+        who = self.owner or f"the key {self.fingerprint}; --key FILE checks its owner"
         as_one = ", as a simulation" if self.simulation else ""
         note = [f"            their note: {printable(self.note)}"] if self.note else []
         return [f"signed:     on {printable(self.time, 40)} by {who}{as_one}", *note]
@@ -115,7 +115,7 @@ class Verdict(_Part, frozen=True, kw_only=True):
         if self.integrity is not None and self.privacy.accountant == "published":
             lines.append(
                 "warning:    the published accountant guards the target by the papers' arithmetic, which guarantees "
-                f"nothing; proven is what was spent: epsilon {epsilon(self.privacy.epsilon_spent)}"
+                f"nothing; the proven cost is epsilon {epsilon(self.privacy.epsilon_spent)}"
             )
         if self.integrity is not None:
             lines.append(f"integrity:  {self.folder}: {self.integrity.line()}")
@@ -202,5 +202,5 @@ def _over_runs(privacy: Privacy) -> str:
 
 def _together(colluders: int | None) -> str:
     if not colluders:
-        return "no other agent looks (K = 0: it holds against those who listen, alone)"
+        return "no other agent looks (K = 0: it holds only against outsiders who listen)"
     return f"at most {colluders} other {'agent works' if colluders == 1 else 'agents work'} together against it"

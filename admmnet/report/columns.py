@@ -27,7 +27,7 @@ _ANY_WIDTH = 100_000
 
 
 class ColumnStyle(NamedTuple):
-    """How a column prints, what it says, and how its text stands.
+    """How a column prints, its explanation, and its alignment.
 
     ``left``: words, to the left. ``wraps``: may take several lines.
     """
@@ -38,13 +38,13 @@ class ColumnStyle(NamedTuple):
     wraps: bool = False
 
 
-_RHO = "what all charges cost, proven, in zCDP; costs of several runs on the same records add up"
+_RHO = "proven cost of all charges, in zCDP; costs of several runs on the same records add up"
 COLUMNS = {
     "": ColumnStyle(str, left=True),
     "agent": ColumnStyle(str, "number of the participant"),
     "records": ColumnStyle(count, "training records"),
     "degree": ColumnStyle(str, "neighbours, which get every vector that it sends"),
-    "releases": ColumnStyle(str, "vectors that it sent; in brackets what else became of it"),
+    "releases": ColumnStyle(str, "vectors that it sent; in brackets a mark, explained below"),
     "features": ColumnStyle(count, "numbers that describe a record, the intercept with them"),
     "epochs": ColumnStyle(count, "passes over the records"),
     "steps": ColumnStyle(count, "steps of the optimisation"),
@@ -52,14 +52,14 @@ COLUMNS = {
     "noise multiplier": ColumnStyle(
         number, "standard deviation of a step's noise over the most that one record can change"
     ),
-    "events": ColumnStyle(count, "charges in the ledger: each says what was released, and its noise"),
+    "events": ColumnStyle(count, "charges in the ledger, each with its release and noise"),
     "rounds": ColumnStyle(count, "rounds in which something was charged, sums before the first one with them"),
     "rho": ColumnStyle(number, _RHO),
     "rho spent": ColumnStyle(number, _RHO),
     "eps spent": ColumnStyle(
         epsilon,
-        "the same as an epsilon, of steps on drawn records far below what rho (without the draw) says: a reading of "
-        "what was released so far, no promise",
+        "the same as an epsilon; steps on drawn records count with the draw, which rho leaves out: a reading of "
+        "the releases so far, no guarantee",
     ),
     "eps proven": ColumnStyle(
         epsilon,
@@ -80,7 +80,7 @@ COLUMNS = {
     "delta": ColumnStyle(epsilon, "of every epsilon here: exp(eps) times as likely, plus delta"),
     "state": ColumnStyle(str, "finished: the run wrote its end line; of an account, how many runs it adds up"),
     "test error": ColumnStyle(percent, "test records that the model gets wrong"),
-    "test MSE": ColumnStyle(number, "mean square of what is predicted less the target, of targets scaled to [-1, 1]"),
+    "test MSE": ColumnStyle(number, "mean squared error, of targets scaled to [-1, 1]"),
     # of charges
     "round": ColumnStyle(str),
     "mechanism": ColumnStyle(str, left=True),
@@ -119,7 +119,7 @@ ROWS = {
 MARKS = {
     "(core)": "it speaks from the first round on",
     "(from round R)": "it joined with its records in that round",
-    "(relay)": "it never joined: it passed on what it heard",
+    "(relay)": "it never joined: it passed messages on",
     "(listened)": "it never joined, and sent nothing",
     "(away R)": "it was not there in these rounds",
     "(refused at R)": "its budget refused a release in that round, and all later ones",

@@ -19,7 +19,7 @@ TABLES = ("data", "problem", "algorithm", "privacy", "network", "baseline", "run
 PRIVATE = ("method", "accountant", "epsilon", "delta")
 """Settings that mean nothing in a method without privacy, whatever its config.toml says."""
 BARE = ("data", "loss", "algorithm", "method", "topology")
-"""Settings whose value says what it is."""
+"""Settings whose value explains itself."""
 
 
 _UNTOLD = {"drop": 0.0, "drop_burst": 1.0, "answer": "average"}
@@ -115,8 +115,8 @@ def heading(run: RunSeries) -> str:
         parts.append(f"{count(run.size)}\u00a0agents")
     if run.private:
         parts += [_budget(run)] if run.part is None else [_budget(run), f"agent {run.part}'s part"]
-    if run.summary is not None and (gate := gate_line(run.summary)) is not None:
-        parts.append(f"gate {gate}".replace(" ", "\u00a0"))
+    if run.summary is not None and run.summary.gate is not None and run.summary.gate.asked:
+        parts.append(f"gate {gate_line(run.summary)}".replace(" ", "\u00a0"))
     if run.summary is None:
         parts.append(f"unfinished: {_rounds(run)}")
     return ", ".join(parts)

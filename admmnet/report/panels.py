@@ -70,8 +70,8 @@ def ylabel(name: str, runs: Sequence[RunSeries], *, several: bool) -> str:
     metrics = {run.metric for run in runs}
     if name == "error" and len(metrics) > 1:
         raise RequestError(
-            "the runs' test errors are of different kinds (shares of wrong predictions, mean squared errors): plot "
-            "those of one kind together, or leave error out of --panels"
+            "test errors are of two kinds (shares of wrong predictions, mean squared errors): plot runs "
+            "of one kind, or leave error out of --panels"
         )
     if name == "error":
         (metric,) = metrics
@@ -120,7 +120,7 @@ def panel(name: str, runs: Sequence[RunSeries], words: Sequence[str] = ()) -> Pa
 
 
 def _rules(name: str, runs: Sequence[RunSeries]) -> tuple[Rule, ...]:
-    """Budgets, or what the errors are held against where that is the same for all runs."""
+    """Budgets, or the errors' baselines where all runs share them."""
     if name == "privacy":
         return targets(runs)
     if name != "error" or any(run.summary is None for run in runs):
@@ -227,7 +227,7 @@ def _counts_decades(parts: Sequence[Any]) -> bool:
 
 
 def network_panel(run: RunSeries, most_edges: int | None = None) -> Panel:
-    """Panel of a run's graph, coloured by what the agents have spent."""
+    """Panel of a run's graph, coloured by the agents' spending."""
     graph = nx.Graph()
     graph.add_nodes_from(range(run.size))
     graph.add_edges_from(run.edges or ())

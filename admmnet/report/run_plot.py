@@ -14,7 +14,7 @@ from admmnet.record.verdict import mode_of
 from admmnet.report.figure import Picture, check_file, draw, save, style
 from admmnet.report.names import common_heading, heading, labels
 from admmnet.report.panels import MOST_RUNS, OVERLAID, PANELS, available, graph_panel, panel
-from admmnet.report.series import RunSeries, read_series
+from admmnet.report.series import SPOKE, RunSeries, read_series
 from admmnet.running.yardsticks import one_class
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _MISSING = {
     "loss": "no training loss: it would be computed from private records",
     "privacy": "no finite epsilon: the method has no privacy",
     "gap": "no consensus gap: private runs and baselines tell none",
-    "broadcasts": "nobody to broadcast to, or no round recorded",
+    "broadcasts": "no agent to broadcast to, or no round recorded",
     "graph": "no graph of its own: a baseline, or one agent's part",
 }
 
@@ -95,10 +95,17 @@ def _note(runs: Sequence[RunSeries], words: Sequence[str]) -> str:
     """Modes of the runs, and whose model gives every test record the same class."""
     modes = [mode_of(run.header, run.settings.get("seed")).line() for run in runs]
     told = [modes[0]] if len({*modes}) == 1 else [f"{whose}: {mode}" for whose, mode in zip(words, modes, strict=True)]
+    if not words and _all_spoke(runs[0]):
+        told.append("every agent spoke in every round")
     for whose, only in zip(words or ("",), (one_class(run.summary) for run in runs), strict=True):
         if only is not None:
             told.append(f"{whose}: {only}" if whose else only)
     return "; ".join(told)
+
+
+def _all_spoke(run: RunSeries) -> bool:
+    """Whether the panel of broadcasts would have one colour."""
+    return not run.baseline and bool(run.state.size) and bool((run.state == SPOKE).all())
 
 
 def _check_request(folders: Sequence[str | Path | RunSeries], panels: Sequence[str] | None, width: str) -> None:
@@ -131,7 +138,7 @@ def _chosen(runs: Sequence[RunSeries], panels: Sequence[str] | None) -> list[str
         found = [name for name in usual if name in have]
         if not found or (found == ["graph"] and not len(runs[0].rounds)):
             raise RequestError(f"{runs[0].path} has no finished round: there is nothing to draw yet")
-        return found
+        return [name for name in found if name != "broadcasts" or not _all_spoke(runs[0])]
     for name in panels:
         if name not in have:
             raise RequestError(f"--panels {name}: {runs[0].path} has {_MISSING[name]}; leave it out")

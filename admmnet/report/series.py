@@ -1,4 +1,4 @@
-"""A run as arrays: figures of every round, who spoke when, and the privacy odometer of every agent."""
+"""A run as arrays: figures of every round, who spoke when, and every agent's epsilon spent so far."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def gate_line(summary: Summary) -> str | None:
     first = ""
     if parts:
         relays = parts.count("relay")
-        passing = f", {relays} {'passes' if relays == 1 else 'pass'} on what is heard" * bool(relays)
+        passing = f", {relays} {'passes' if relays == 1 else 'pass'} messages on" * bool(relays)
         first = f" ({parts.count('core')} of {len(parts)} agents speak from the start{passing})"
     return f"asked {gate.asked}, yes {gate.yes}, saved {gate.saved} broadcasts of {gate.broadcasts}{first}"
 
@@ -105,7 +105,7 @@ class RunSeries:
 
     @property
     def header(self) -> dict[str, Any]:
-        """First line of the first ledger: what all agents' have in common."""
+        """First line of the first ledger: the part that all agents' share."""
         return self.ledgers[0].header
 
     @property

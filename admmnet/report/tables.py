@@ -38,7 +38,7 @@ def print_closing(out: Console, summary: Mapping[str, Any], folder: Path, *, exp
     out.print(broken(mode, out.file), markup=False, soft_wrap=True)
     shown = print_table(title, rows, below, out)
     lines += verdict
-    lines.append(f"run folder: {folder}   (admmnet ledger show {folder}; --explain says what the columns mean)")
+    lines.append(f"run folder: {folder}   (admmnet ledger show {folder}; --explain explains the columns)")
     if explain:
         others = ["network"] * (not lone) + [words for words, _ in yardsticks(summary)]
         lines.append(explained([*shown, *marks_in(rows), *others]))

@@ -1,1 +1,1 @@
-"""A run: plan, rounds, what is measured, what is written, checkpoints."""
+"""A run: plan, rounds, measurements, files, checkpoints."""

@@ -91,8 +91,8 @@ def _complete(folder: Path, then: Mapping[str, Any], agents: Sequence[int]) -> N
         whole = path.exists() and (path.stat().st_size > 0 or path.with_suffix(".lock").exists())
         if i in then["begun"] and not whole:
             raise RequestError(
-                f"the account {path} is missing, or empty: by {folder / RECORDS} a run has used it, and what this "
-                "agent spent stood there; put it back"
+                f"the account {path} is missing, or empty, but by {folder / RECORDS} a run has used it: "
+                "put it back, it holds this agent's spending"
             )
 
 
@@ -118,7 +118,7 @@ def records_of(data: DataSettings, agents: int, mode: str, *, seeded: bool) -> d
 
 
 def _same_records(folder: Path, now: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Refuse an account of other records, or of another kind of noise: what it adds up would be nobody's cost.
+    """Refuse an account of other records, or of another kind of noise: its sum would be no agent's cost.
 
     Return what the folder says.
     """
@@ -169,8 +169,8 @@ def opening_notes(accounts: Collection[AccountFile]) -> tuple[str, ...]:
     if not any(one.place == NOTHING and one.filter and one.filter.order is None for one in accounts):
         return ()
     return (
-        "the account is new and adds up mu^2: later runs on it may have Gaussian noise and minimisers (noisy-gd, ssp, "
-        "pp-admm), no held thresholds, Laplace noise or sampled batches; --account-order opens one for all",
+        "the account is new and adds up mu^2: later runs on it may not have held thresholds, Laplace noise or "
+        "sampled batches; --account-order opens one for all",
     )
 
 
@@ -187,7 +187,7 @@ def check_gaussian(account: AccountFile, method: Method, agent: int, target: Tar
     if asked:
         raise RequestError(
             f"account_order came too late: the account {account.path} was opened without a Renyi order; leave it out, "
-            "or name another folder with --account, whose epsilon comes on top of this one's"
+            "or name another folder with --account: its epsilon comes on top"
         )
     fresh = method.plan(agent, replace(target, spent=None, account=None))
     other = sorted(
@@ -212,7 +212,7 @@ def check_promise(account: AccountFile, method: Method, contract: Contract) -> N
     """
     if account.adjacency not in (None, contract.adjacency):
         raise RequestError(
-            f"the account {account.path} adds up costs for {account.adjacency}, those of {method.name} are for "
+            f"the account {account.path} adds up costs for {account.adjacency}, but {method.name} is for "
             f"{contract.adjacency}: {ANOTHER_FOLDER}"
         )
     if account.filter is not None and contract.parts > account.filter.parts:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from admmnet.data.given import Given
 
 FIRST = ("algorithm", "seed", "simulate", "private", "transport", "account", "no_account")
-"""Settings on which it depends what the others are."""
+"""Settings that decide which others there are."""
 WIDTH = 60
 """Letters of a value in a message."""
 

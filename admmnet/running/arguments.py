@@ -1,4 +1,4 @@
-"""What the library's ``run`` takes besides settings; what is no such thing is refused in words."""
+"""Arguments of the library's ``run`` besides settings; wrong ones are refused in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attempts at masked sums: who takes part in each, and which are void (docs/methods.md, eq. (99))."""
+"""Attempts at masked sums: the members of each, and the void ones (docs/methods.md, eq. (99))."""
 
 from __future__ import annotations
 

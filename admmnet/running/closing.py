@@ -104,7 +104,7 @@ def agreed_end(world: World, digest: str) -> bytes:
     ends = start.stage(digest)
     assert ends.named is not None
     if ends.named.digest != digest:
-        raise StartEnded("most agents have signed another end than that of this agent").of_all()
+        raise StartEnded("most agents have signed another end than this agent").of_all()
     staged = len(ends.signed)
     say("staged", f"the last files are drafts on the disks of {staged} of {world.size} agents", staged=staged)
     return finish_of(start.run, world.network.digest, ends)

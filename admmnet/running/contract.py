@@ -50,8 +50,8 @@ def contract_of(
     contract, kept = _contract(charges, *given, adaptive=kind.adaptive, covered=kind.covered)
     if agents > 1 and contract.adjacency != "replace-one":
         raise RequestError(
-            f"algorithm = {config.algorithm!r} plans an event that is proven for {contract.adjacency} alone, and a "
-            "network promises replace-one: plan sampled batches with sampling = 'fixed'"
+            f"algorithm = {config.algorithm!r} plans an event that is proven for {contract.adjacency} alone, but a "
+            "network needs replace-one: plan sampled batches with sampling = 'fixed'"
         )
     if not kept:
         raise RequestError(

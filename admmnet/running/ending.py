@@ -80,9 +80,9 @@ def _check_own(models: Collection[str], folder: Path, name: str, files: dict[str
     if said is None:
         raise StartEnded("the last files are of a start without this agent, which takes them once most have signed")
     if not ledger.exists() or sha256(ledger) != said:
-        raise _wrong(giver, "gives last files that do not know the ledger of this agent as it is")
+        raise _wrong(giver, "gives last files that do not match the ledger of this agent")
     if made_of(said, files) not in models:
-        raise _wrong(giver, "gives another model than any that this agent has made with its ledger")
+        raise _wrong(giver, "gives another model than this agent has made with its ledger")
 
 
 def _is(files: dict[str, bytes], digest: str) -> bool:

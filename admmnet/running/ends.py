@@ -1,4 +1,4 @@
-"""A run that is ended from outside, by Ctrl-C or SIGTERM: what it says last, and with which exit code (docs/cli.md)."""
+"""A run that is ended from outside, by Ctrl-C or SIGTERM: its last message and exit code (docs/cli.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run tells its caller of every round, and how the caller ends it (docs/results.md)."""
+"""Events of a run for its caller, one a round, and how the caller ends it (docs/results.md)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from admmnet.errors import RunError, StopRun
+from admmnet.errors import RunError, StopRun, counted
 from admmnet.forms import read_form
 from admmnet.log import HEARERS, say
+from admmnet.record import format
 from admmnet.record.folder import SUMMARY
 from admmnet.record.forms import Summary
 from admmnet.transport import Transport, is_writer
@@ -31,7 +32,7 @@ class Outcome(NamedTuple):
 
 
 def outcome_of(folder: Path) -> Outcome:
-    """Return what the folder of a finished run says."""
+    """Return the outcome of a finished run from its folder."""
     with np.load(folder / "model.npz", allow_pickle=False) as model:
         return Outcome(folder, read_form(Summary, folder / SUMMARY), model["theta"])
 
@@ -83,6 +84,14 @@ class RoundEvent:
 
 
 OnRound = Callable[[RoundEvent], None]
+
+
+def standing(event: RoundEvent, metric: str) -> list[str]:
+    """Say how a run stands: its error (``metric``), the largest epsilon spent, and agents that are away."""
+    name, largest = "error" if metric == "error" else "MSE", max(event.epsilon.values(), default=None)
+    found = [] if event.test_error is None else [f"test {name} {format.error(event.test_error, metric)}"]
+    found += [] if largest is None else [f"epsilon {format.epsilon(largest)} spent"]
+    return found + ([f"{counted(len(event.away), 'agent')} away"] if event.away else [])
 
 
 def say_round(round: int, event: RoundEvent | None) -> None:

@@ -144,7 +144,7 @@ def execute(
                 break
         rounds.settle()
         if not done:
-            raise BudgetError("the budget does not afford what the run costs: raise --epsilon")
+            raise BudgetError("the budget does not afford the run: raise --epsilon")
         if shown < done or (done == start and not alone):
             observer.observe(done - 1, rounds.summed, rounds.heard)
         observer.settle(partial(listener.heard, done - 1), plan.rounds)

@@ -34,7 +34,7 @@ Proposal = Generator[Ask, Any, NDArray[Any] | None]
 
 
 def proposal(method: Method, agent: Agent, door: Door, round: int) -> Proposal:
-    """Ask what a method asks in a round, as the door is to answer it; return what the agent says."""
+    """Ask what a method asks in a round, as the door is to answer it; return the agent's message."""
     steps, asked = method.propose(agent, round), 0
     try:
         ask = next(steps)
@@ -125,7 +125,7 @@ class Node:
         if vector.dtype != np.int64 or vector.shape != (size,) or not vector.size:
             raise RunError(
                 f"{self.method.name} gives an array of {vector.dtype} of shape {vector.shape} to be summed: propose "
-                f"must return None, or a vector of int64 with as many numbers as its sum_size says, {size}, at least 1"
+                f"must return None, or a vector of int64 of length sum_size, here {size}, at least 1"
             )
         return vector
 

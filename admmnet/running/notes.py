@@ -28,7 +28,7 @@ def is_share(value: object) -> TypeGuard[float]:
 
 
 def host_notes(hosts: int) -> tuple[str, ...]:
-    """Who reads along where ranks are on several hosts."""
+    """Note on readers of the network where ranks are on several hosts."""
     if hosts == 1:
         return ()
     return (f"the ranks span {hosts} hosts: MPI sends everything in clear, and anyone on the network can read it",)
@@ -43,7 +43,7 @@ def source_note(settings: MethodSettings) -> tuple[str, ...]:
         source = f"the source of {name} has sha256 {sha256(getsource(kind).encode()).hexdigest()}"
     except (OSError, TypeError):  # typed into a shell
         source = f"the source of {name} is not known"
-    alone = "" if METHODS.importable(name) else "; no other process can import it: nobody else can resume this run"
+    alone = "" if METHODS.importable(name) else "; no other process can import it, or resume this run"
     return (source + alone,)
 
 
@@ -62,8 +62,8 @@ def notes_of(settings: MethodSettings, data: Records, *, simulation: bool, seede
         )
     if settings.accountant == "published":
         notes.append(
-            "noise is calibrated by the paper's arithmetic, parts of which do not hold: "
-            "epsilon_proven is what is proven; --accountant proven calibrates by it"
+            "noise is calibrated by the paper's arithmetic, which is partly wrong: "
+            "read epsilon_proven; --accountant proven calibrates by it"
         )
     if seeded:
         notes.append("the seed can regenerate the noise: a seeded run is a simulation, not a private release")
@@ -76,7 +76,7 @@ def attempt_notes(attempts: Attempts) -> tuple[str, ...]:
     if void:
         found.append(
             f"{len(void)} masked sum{'s were' if len(void) > 1 else ' was'} void, the first in round {void[0]}: "
-            "somebody was missing; what that cost stays charged"
+            "an agent was missing; the cost stays charged"
         )
     if attempts.missed:
         who = ", ".join(f"agent {i} from round {round} on" for i, round in sorted(attempts.missed.items()))

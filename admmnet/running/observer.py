@@ -227,7 +227,7 @@ class Observer:
                 column[i] = np.nan_to_num(column[i], nan=least)
 
     def settle(self, heard: Callable[[Callable[[], RoundEvent | None]], object], rounds: int) -> None:
-        """Give every process what the writer has, once, after the last of the ``rounds`` planned.
+        """Give every process the writer's figures, once, after the last of the ``rounds`` planned.
 
         Figures that were still on their way are told as those of a round, by ``heard``.
         """

@@ -22,8 +22,8 @@ from admmnet.transport.collective import run_on_all
 from admmnet.types import BEFORE
 
 _LOST = (
-    "the sum {name} before the first round was asked before the run was interrupted, and its answer was lost: it stays "
-    "charged, and rows are encoded without it"
+    "the run was interrupted after it asked for the sum {name}, before the first round: the answer is lost, the charge "
+    "stays, and rows are encoded without it"
 )
 """What the reader must know of a stage that a run which went on could not ask again."""
 
@@ -127,8 +127,8 @@ def _write(plan: Prepared, transport: Transport, folder: Path, found: Found) -> 
     """Have what was found on the disk before anything else is asked."""
     if len({*filter(None, transport.world.gather(found.digest))}) > 1:
         raise RunError(
-            "agents were given different totals before the first round, so that their records would be encoded "
-            "differently: somebody on the way has handed on another one; start the run again"
+            "agents received different totals before the first round, so their records would be encoded "
+            "differently: one was changed on the way; start the run again"
         )
 
     def write() -> None:

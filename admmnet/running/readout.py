@@ -25,7 +25,7 @@ AGREEMENT = 1e-3
 MOST_ROUNDS = 10_000
 """Most rounds of gossip."""
 GRID = 2.0**-40
-"""To what a number is rounded before it is averaged along a tree."""
+"""Grid to which a number is rounded before it is averaged along a tree."""
 MOST_AVERAGED = 2**21
 """Most agents of an average: their numbers, of 2^40 at most, cannot leave the integers."""
 

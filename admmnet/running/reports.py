@@ -1,4 +1,4 @@
-"""What an agent's process tells the process that started it, a message each, and what it is answered."""
+"""Messages of an agent's process to the process that started it, and the answers."""
 
 from __future__ import annotations
 

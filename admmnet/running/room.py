@@ -19,6 +19,6 @@ def require_room(machines: Sequence[str], method: Method, agents: int) -> None:
     if needed > free:
         raise RequestError(
             f"{method.name} needs {needed / 1e9:.1f} GB for moments of d = {method.facts.width:,} features, and "
-            f"{free / 1e9:.1f} GB of memory are free: take --algorithm noisy-gd, which makes no (d, d) matrix, or "
+            f"{free / 1e9:.1f} GB of memory are free: take --algorithm noisy-gd, or "
             "--project D"
         )

@@ -1,4 +1,4 @@
-"""One round of a run: agents propose, what they say is exchanged or summed, and they take it in."""
+"""One round of a run: agents propose, their messages are exchanged or summed, and they take them in."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ class Starter:
     network: NetworkSettings
     """Deadlines."""
     start: Callable[[AgentReport], None]
-    """Called with what the first agent says that starts its first round."""
+    """Called with the message of the first agent that starts its first round."""
     on_round: OnRound | None
     """Called once a round, when the agent that writes the run folder has it behind it."""
     answers: bool = False

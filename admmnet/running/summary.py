@@ -1,4 +1,4 @@
-"""summary.json: what a finished run says of itself (docs/ledger.md)."""
+"""summary.json: a finished run's account of itself (docs/ledger.md)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ALONE = [own.name for own in msgspec.structs.fields(AgentEntry) if own.required]
 GATED = ("asked", "yes", "silent")
 """Counts of an agent with a gate."""
 PAID_AHEAD = "pays for all rounds before its first step: stopping it saved no epsilon"
-TEST_RECORDS = "public by assumption: nobody is charged for these figures"
+TEST_RECORDS = "public by assumption: these figures cost no budget"
 
 
 def summarise(
@@ -198,7 +198,7 @@ def _test_error(data: Records, observer: Observer, silent: Sequence[int], consen
 
 
 def versions_of(kernel: str) -> dict[str, str]:
-    """Versions of what the run has used."""
+    """Versions of the software that the run has used."""
     found = {"admmnet": __version__, "python": platform.python_version(), "numpy": np.__version__}
     found["kernel"] = NAMES[chosen(kernel)]
     if used := [name for module, name in USED.items() if module in sys.modules]:

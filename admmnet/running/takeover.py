@@ -169,7 +169,7 @@ def check_columns(source: Source, data: Records, request: DataSettings) -> None:
 
 
 def check_charged(source: Source, accounts: Mapping[int, AccountFile]) -> None:
-    """Refuse accounts that lack what the run has charged.
+    """Refuse accounts that lack the run's charges.
 
     Raises
     ------

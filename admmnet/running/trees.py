@@ -20,7 +20,7 @@ MOST_TREES = 16
 class RoundTrees:
     """Spanning trees of the rounds of a run, which its simulated faults may change or leave without one.
 
-    Who is away is outside of them; in ``masked`` sums, and before the first round, that leaves the round without one.
+    Absent agents stay outside; in ``masked`` sums, and before the first round, that leaves the round without one.
     """
 
     def __init__(self, graph: Graph, faults: FaultModel | None, *, masked: bool = False) -> None:
@@ -63,7 +63,7 @@ class RoundTrees:
         return self._known[key]
 
     def messages(self, round: int, tree: Tree, total: Total) -> NDArray[np.int64]:
-        """Messages of every agent in a round, shape (N,), eq. (92): what is lost is repeated until it has arrived."""
+        """Messages of every agent in a round, shape (N,), eq. (92): a lost one is repeated until it has arrived."""
         if self._faults is None or not self._faults.drop:
             return tree.messages(total.agents)
         links, tries, below = self._faults.links, self._faults.tries(max(round, 0)), tree.below
@@ -82,5 +82,5 @@ class RoundTrees:
             return ()
         return (
             f"{len(void)} of {done} rounds were void, round {void[0]} first: an agent was away or the round's graph "
-            "was not connected; what they cost stays charged",
+            "was not connected; their cost stays charged",
         )

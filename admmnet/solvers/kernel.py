@@ -37,8 +37,8 @@ def chosen(asked: str) -> Kernel:
     """
     if asked == "c" and _compiled is None:
         raise RequestError(
-            "kernel = 'c' is not built here: install the package where there is a C compiler, as with `pip install "
-            "-e .`, or take --kernel numpy, which gives other last bits"
+            "kernel = 'c' is not built here: install the package with a C compiler (`pip install "
+            "-e .`), or take --kernel numpy, which differs in last bits"
         )
     return "numpy" if _compiled is None else cast("Kernel", "c" if asked == "auto" else asked)
 

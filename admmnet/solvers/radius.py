@@ -33,7 +33,7 @@ _U = 2.0**-53
 _R = LARGEST_ROW
 _TAIL_EXPONENT = 128.0 * math.log(2.0)
 MOST = 2.0**40
-"""Norm that messages and releases never exceed: what is longer is no message, and is scaled back before it is sent."""
+"""Norm that messages and releases never exceed: a longer one is no message, and is scaled back before it is sent."""
 
 
 class LossFacts(NamedTuple):
@@ -249,8 +249,8 @@ def _refusal(facts: LossFacts, m: float, beta: float, least: float) -> str:
         return f"no beta can be certified {where}: rounding outgrows it; raise eta or proximal, or loss_width"
     step = 10.0 ** (math.floor(math.log10(least)) - 1)  # rounded up to two digits
     return (
-        f"beta = {beta:g} is below {least:.2g}, four times what rounding can add to a gradient norm {where}: "
-        f"raise beta to {math.ceil(least / step) * step:g} or more, or eta or proximal"
+        f"beta = {beta:g} is below {least:.2g}, four times the rounding error of a gradient norm {where}: "
+        f"raise beta to {math.ceil(least / step) * step:g}, or raise eta or proximal"
     )
 
 

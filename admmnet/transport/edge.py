@@ -48,7 +48,7 @@ def posted(transport: Transport, *, last: bool = False) -> list[tuple[int, Matri
 
 
 def tell(transport: Transport, values: NDArray[np.float64], width: int) -> NDArray[np.float64]:
-    """Give every process what the writer has; others take no model from it, ``width`` numbers a row, that cannot be.
+    """Give every process the writer's content; others take no model from it, ``width`` numbers a row, that cannot be.
 
     Raises
     ------
@@ -58,8 +58,8 @@ def tell(transport: Transport, values: NDArray[np.float64], width: int) -> NDArr
     told = transport.tell(values)
     if not (is_writer(transport) or bool((np.abs(told[..., :width]) <= MOST).all())):
         raise RunError(
-            "the process that writes told numbers that are not finite or beyond 2^40: one of its agents has such a "
-            "model, which none that runs this program has; ask its owner"
+            "the process that writes sent numbers that are not finite or beyond 2^40: one of its agents does "
+            "not run this program; ask its owner"
         )
     return told
 

@@ -141,10 +141,10 @@ class Partial:
         count = int(words[0]) if words.size else -1
         silent = words[1 : 1 + count] if 0 <= count < words.size else None
         if silent is None or (np.diff(silent) <= 0).any() or not np.isin(silent, agents).all():
-            raise Unfit("a sum whose list of silent agents cannot be")
+            raise Unfit("a sum with an impossible list of silent agents")
         value, nobody = words[1 + count :], count == len(agents)
         if nobody and value.size:
-            raise Unfit("a sum in which nobody speaks, and numbers")
+            raise Unfit("a sum of no agents, with numbers")
         if not nobody and value.size != size:
             raise Unfit(lengths(value.size, size))
         return cls(None if nobody else value.copy(), silent.tolist())

@@ -57,7 +57,7 @@ def test_the_command(admmnet: Admmnet) -> None:
     assert all(agent["holds"] for agent in found["agents"])
     bugged = admmnet("audit", "gossip", *HALF, "--bug", "halve-noise")
     assert bugged.code == 1
-    assert "the program does not do what its proof says" in bugged.err
+    assert "the program violates its proof" in bugged.err
     assert "edges away" in bugged.out
     for words, reason in (
         (("--observers", "9"), "name some of the agents 0 to 7"),

@@ -59,7 +59,7 @@ def test_a_sound_method_passes_and_half_its_noise_does_not(tmp_path: Path, capsy
     assert audited(tmp_path / "b", *SMALL, "--jobs", "1", "--bug", "halve-noise", trials=150) == 1
     assert not result(tmp_path / "b")["holds"]
     error = capsys.readouterr().err
-    assert "is proven: the program does not do what its proof says" in error
+    assert "is proven: the program violates its proof" in error
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -260,7 +260,7 @@ def test_the_unit_of_noise_on_a_sum_is_said(capsys: pytest.CaptureFixture[str]) 
     """Noise of sums stands far above that of means, and only methods of sums have it."""
     for algorithm, said in (("noisy-gd", True), ("pp-admm", False)):
         assert run_command_line(["calibrate", "--algorithm", algorithm, "--agents", "3"]) == 0
-        assert ("noise: of discrete-gaussian that of a sum over records" in capsys.readouterr().out) == said
+        assert ("noise: discrete-gaussian states it for a sum over records" in capsys.readouterr().out) == said
 
 
 def test_a_rate_is_one_of_noise_beside_a_dimension_alone() -> None:

@@ -45,7 +45,7 @@ def test_every_column_has_words(name: str, tmp_path: Path, capsys: pytest.Captur
     means = {name: column.means for name, column in COLUMNS.items()} | BELOW
     assert list(told(out)) == [*heading(out), *(["network"] if name != "baseline" else []), *GUESSES]
     assert all(means[each].startswith(words) for each, words in told(out).items())
-    assert "--explain says what the columns mean" in out
+    assert "--explain explains the columns" in out
     for command in (["ledger", "show", str(folder)], ["account", "show", str(account)]):
         if account.exists():
             assert run_command_line([*command, "--explain"]) == 0

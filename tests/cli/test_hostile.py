@@ -111,7 +111,7 @@ RUNS: list[tuple[str, str]] = [
     ("--algorithm m-admm --growth 0.99", "growth = 0.99 is not allowed"),
     ("--algorithm m-admm --eta 1e-3 --regularisation 0", "m-admm as published needs lambda/N + 2 eta |B_i|"),
     ("--algorithm r-admm --eta 1e-3 --regularisation 0", "r-admm as published needs lambda/N + 2 eta |B_i|"),
-    ("--algorithm m-admm --epsilon 0.01", "the loss's curvature alone costs that at a penalty of"),
+    ("--algorithm m-admm --epsilon 0.01", "the loss's curvature alone uses it up at a penalty of"),
     ("--algorithm sgdm", "algorithm = 'sgdm' is not allowed"),
     ("--method invented", "method = 'invented' is not allowed"),
     ("--accountant mine", "accountant = 'mine' is not allowed"),

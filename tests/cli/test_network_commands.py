@@ -175,7 +175,7 @@ def test_new_keys_leave_those_of_before_in_the_list(tmp_path: Path, admmnet: Adm
     for words, message in [
         (("rotate", a + "/network.toml", "--agent", "3", "-o", "d"), "has the agents 0 to 2"),
         (("rotate", a + "/network.toml", "-o", b), "is not empty"),
-        (("revoke", a + "/network.toml", "-o", "d"), "name the agents"),
+        (("revoke", a + "/network.toml", "-o", "d"), "name each agent"),
         (("rotate", a + "/none.toml", "-o", "d"), "there is no network file"),
     ]:
         assert message in admmnet.refused("network", *words)

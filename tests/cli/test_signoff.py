@@ -55,10 +55,10 @@ def test_a_key_is_made_once_and_is_its_owners_alone(tmp_path: Path, ledger: Admm
 def test_a_signed_folder_says_by_whom_and_what(folder: Path, officer: Path, ledger: Admmnet) -> None:
     secret, public = officer / "signer.secret.toml", officer / "signer.public.toml"
     assert "signed:     no\n" in ledger.ok("verify", folder).out
-    assert "nobody has signed it" in ledger.refused("verify", folder, "--key", public, code=1)
+    assert "it is not signed" in ledger.refused("verify", folder, "--key", public, code=1)
     shown = ledger.ok("sign", folder, "--key", secret, "--note", "agreed, Eva", "--simulation").out
     assert "everything holds, and is signed by" in shown
-    assert "--key FILE checks whose that is" in ledger.ok("verify", folder).out
+    assert "--key FILE checks its owner" in ledger.ok("verify", folder).out
     for key in (public, secret):
         shown = ledger.ok("verify", folder, "--key", key).out
         assert f"by the owner of {key}" in shown
@@ -77,17 +77,17 @@ def test_a_published_accountant_is_signed_with_a_warning(
     found = run(small(people, tmp_path / "run", **RUN, **settings))
     spent = epsilon(found.summary["privacy"]["epsilon_spent"])
     shown = ledger.ok("sign", found.folder, "--key", officer / "signer.secret.toml", "--simulation").out
-    assert f"arithmetic, which guarantees nothing; proven is what was spent: epsilon {spent}\n" in shown
+    assert f"arithmetic, which guarantees nothing; the proven cost is epsilon {spent}\n" in shown
 
 
 def edits(folder: Path) -> dict[str, tuple[str, str]]:
     """What somebody changes in a signature, and what is said then."""
     said = json.loads((folder / "signature.json").read_text())
     return {
-        said["time"]: ("2001-01-01T00:00:00Z", "is not that of its key"),
-        said["note"]: ("agreed to all", "is not that of its key"),
-        said["key"]: (Identity.fresh().public, "is not that of its key"),
-        said["manifest"]: ("0" * 64, "is not that of its key"),
+        said["time"]: ("2001-01-01T00:00:00Z", "does not match its key"),
+        said["note"]: ("agreed to all", "does not match its key"),
+        said["key"]: (Identity.fresh().public, "does not match its key"),
+        said["manifest"]: ("0" * 64, "does not match its key"),
         said["signature"]: (said["signature"][:-2] + "zz", "signature.json: "),
         '"note"': ('"notes"', "signature.json: "),
         "\n": ("\r\n", "signature.json: "),

@@ -63,7 +63,7 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 FILE = "--test FILE (records on which errors may be published) or --no-test"
-ACCOUNT = "--account DIR (which adds up what all runs on these records spend) or --no-account"
+ACCOUNT = "--account DIR (which adds up the cost of all runs on these records) or --no-account"
 
 
 @pytest.mark.parametrize(

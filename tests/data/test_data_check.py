@@ -105,7 +105,7 @@ def test_an_agents_pattern_is_no_file() -> None:
         ("good.npz", 0, "label '+1': 2 records"),
         ("census", 0, "48,842 records"),
         ("t.npz", 1, "HIV-positive"),
-        ("t.npz", 1, "on this machine only"),
+        ("t.npz", 1, "keep them on this machine"),
         ("t.npz --most 1", 1, "and 2 more"),
         ("t.csv --schema schema.toml", 1, "'Alice' is no number"),
         ("t.csv --schema run.toml", 1, "'Alice' is no number"),

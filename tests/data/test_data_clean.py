@@ -63,7 +63,7 @@ def test_a_messy_file_becomes_one_that_the_schema_accepts(admmnet: Admmnet) -> N
     told = admmnet.ok("data", "clean", "m.csv", "--schema", "s.toml", "--separator", ";", "-o", "c.csv").out
     assert Path("c.csv").read_text() == CLEAN
     assert told.splitlines() == [
-        "m.csv, on this machine only, for what follows quotes records:",
+        "m.csv; the lines below quote records, so keep them on this machine:",
         f"  {BLANKS}: 4 values",
         "    age: line 3: ' 41' -> '41'",
         "    crp: line 5: '1 234,5' -> '1234.5'",
@@ -73,7 +73,7 @@ def test_a_messy_file_becomes_one_that_the_schema_accepts(admmnet: Admmnet) -> N
         f"  {BOUND}: 1 value",
         "    crp: line 3: '<30' -> '30'",
         "  left out, for they have no label: 1 record, line 4",
-        "    this number is a figure of the records: if they are private, tell it to nobody",
+        "    this number depends on the records: keep it to yourself if they are private",
         "c.csv: 5 records; now: admmnet data check c.csv --schema s.toml",
     ]
     assert "5 records of 5 features, no fault" in admmnet.ok("data", "check", "c.csv", "--schema", "s.toml").out

@@ -250,7 +250,7 @@ def test_own_files_read_nothing_from_rows(
         ({"data": "x.svm", "features": 0}, "features = 0 is not allowed"),
         ({"data": "x.csv", "test": "official"}, "official is the own split of a named set"),
         ({"data": "x.csv", "test": "y.npz"}, r"must have the form of the data, \.csv"),
-        ({"data": "x-{agent}.csv"}, "name a public test file with --test PATH"),
+        ({"data": "x-{agent}.csv"}, "give a public test file with --test PATH"),
         ({"data": "x-{agent}.csv", "test": "t-{agent}.csv"}, "the test set is one public file"),
         ({"data": "x-{agent}.csv", "test": "t.csv", "split": "dirichlet:1"}, "the files are the shards"),
         ({"data": "x.npz", "schema": {"columns": {"a": {"kind": "categorical"}}}}, "goes with csv files"),

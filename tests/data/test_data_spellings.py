@@ -56,7 +56,7 @@ def test_numbers_as_they_are_written(spelling: Spelling, text: str, value: float
         ("", "missing value"),
         ("nan", 'fill it in, or declare missing = "indicator"'),
         ("inf", "is not finite; remove the row"),
-        ("see letter", "as categories, or drop it (`admmnet data draft` proposes what)"),
+        ("see letter", "as categories, or drop it (`admmnet data draft` proposes one of these)"),
     ],
 )
 def test_what_is_no_number_is_named(text: str, words: str) -> None:
@@ -70,9 +70,9 @@ def test_what_is_no_number_is_named(text: str, words: str) -> None:
         ("t.csv", "a\tb\ty\n1\t2\t1\n", "line 1 has no commas but 2 tabs: give --separator tab"),
         ("c.tsv", "a,b,y\n1,2,1\n", "line 1 has no tabs but 2 commas: give --separator ','"),
         ("e.csv", "sep=;\na;y\n1;1\n", "line 1 is 'sep=;', which only spreadsheets read: remove that line"),
-        ("n.csv", "39,7.5,1\n41,2,0\n", "line 1 looks like a record, for it holds the number 39: write a line"),
-        ("d.csv", "A,2024-01-01,yes\nB,2024-01-02,no\n", "for it holds the date 2024-01-01"),
-        ("w.csv", "A,yes\nB,no\nA,no\nB,yes\n", "for it holds nothing that does not occur again below"),
+        ("n.csv", "39,7.5,1\n41,2,0\n", "line 1 looks like a record, as it holds the number 39: write a line"),
+        ("d.csv", "A,2024-01-01,yes\nB,2024-01-02,no\n", "as it holds the date 2024-01-01"),
+        ("w.csv", "A,yes\nB,no\nA,no\nB,yes\n", "as it holds nothing that does not occur again below"),
     ],
 )
 def test_other_forms_are_recognised(write: Write, name: str, text: str, words: str) -> None:
@@ -214,7 +214,7 @@ def test_numbers_beside_texts_of_numbers_are_not_guessed(shards: bool) -> None:
     given = Given("frame", frame)
     if shards:
         given = Given("frame", own={0: frame, 1: pd.DataFrame({"a": [1.234, 7.0], "y": [0, 1]})})
-    with pytest.raises(RequestError, match="holds numbers beside texts of numbers") as caught:
+    with pytest.raises(RequestError, match="holds numbers and texts of numbers") as caught:
         given.load(settings, 2 if shards else 1, [0])
     assert "decimal = ','" in str(caught.value)
 

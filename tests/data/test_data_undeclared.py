@@ -115,7 +115,7 @@ def test_three_commands_from_a_messy_file_to_a_private_model(kind: str, capsys: 
     assert ("its cells are divided by semicolons" in printed.out) is (kind == "semicolons")
     assert ("its numbers are read as 1234,5" in printed.out) is (kind == "semicolons")
     assert ("its first line is taken for a record" in printed.out) is (kind == "no header")
-    assert "whoever uses this schema on" in Path("schema.toml").read_text()
+    assert "Using this schema on" in Path("schema.toml").read_text()
     assert summary_of(Path("one"))["data"]["features"] == 8
     assert "read from the rows" not in printed.err
 
@@ -127,7 +127,7 @@ def _german(text: str) -> str:
 def test_a_label_by_name_where_there_is_no_header(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     path = write("n.csv", "39,A,1\n41,B,0\n")
     assert run_command_line(["data", "draft", path, "--label", "y"]) == 2
-    assert "the columns are x1 to x3: name one of them with --label" in capsys.readouterr().err
+    assert "the columns are named x1 to x3: choose one with --label" in capsys.readouterr().err
 
 
 def test_a_schema_of_the_header_alone_reads_no_record(write: Write, capsys: pytest.CaptureFixture[str]) -> None:

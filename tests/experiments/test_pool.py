@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import re
 import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,8 +24,11 @@ from typing import Any
 import pytest
 
 from admmnet import read_run
+from admmnet.cli import progress
+from admmnet.cli.compare import GridProgress
 from admmnet.errors import BudgetError, RunError
 from admmnet.experiments import CompareResult
+from admmnet.experiments import pool as pools
 from admmnet.experiments.pool import Failure, Pool
 
 from .conftest import COMMON, METHODS
@@ -48,6 +53,8 @@ class Work:
             raise ZeroDivisionError("oh")
         if self.does == "leave":
             os._exit(7)
+        if self.does == "last":
+            time.sleep(1.0)
         if self.does == "tell":
             return os.getppid(), os.environ.get("ADMMNET_TOLD")
         return (self.words, os.getpid(), os.getcwd())
@@ -74,6 +81,20 @@ def test_answers_and_failures_of_every_task(jobs: int, tmp_path: Path, monkeypat
     assert "internal error: ZeroDivisionError: oh" in broken.message
     assert "ZeroDivisionError" in "".join(broken.error().__notes__)
     assert multiprocessing.active_children() == []
+
+
+def test_a_long_task_tells_that_it_goes_on(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Off a terminal, before the first task has ended; an estimate follows from tasks that have."""
+    monkeypatch.setattr(pools, "PATIENCE", 0.1)
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    with GridProgress(shown=True) as shown, Pool(2, shown) as pool:
+        assert len(list(pool.run([Work("a", "last"), Work("b", "last"), Work("c", "last")], "trials"))) == 3
+    told = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"trials 0 of 3: \S+ s so far", told[0])
+    assert any(re.fullmatch(r"trials 2 of 3: \S+ s so far, about \S+ s left", line) for line in told)
+    with GridProgress(shown=False) as hidden, Pool(2, hidden) as pool:
+        assert len(list(pool.run([Work("a", "last"), Work("b")], "trials"))) == 2
+    assert capsys.readouterr().err == ""
 
 
 def test_a_process_that_leaves_is_an_error_with_the_remedy() -> None:

@@ -240,7 +240,7 @@ def test_a_loaders_records_are_refused_before_anything_happens(
     config = RunConfig(algorithm="pp-admm", seed=seed, account="account", out="run", agents=AGENTS, **mode)
     bad = loaded(3, X, y)
     # others hear that it did not start; in a simulation why
-    expected = "agent 3 cannot start: records are not what the proofs cover"
+    expected = "agent 3 cannot start: its records do not fit the proofs"
     if seed is not None:
         expected = f"the records of agent 3 cannot be used: {told}"
     with pytest.raises(RequestError, match=expected) as caught:

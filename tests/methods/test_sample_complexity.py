@@ -50,7 +50,7 @@ def test_at_the_papers_settings_the_private_theorem_promises_less_than_saying_no
     assert run_command_line(words.split()) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "  with it (Theorem 3.5): nothing is promised" in lines
-    assert any(line.startswith("  with it nothing is promised below an excess of 5.75") for line in lines)
+    assert any(line.startswith("  the theorem says nothing about an excess loss below 5.75") for line in lines)
 
 
 @pytest.mark.parametrize("words", ["", "--algorithm dvp --method published", "--algorithm pp-admm"])

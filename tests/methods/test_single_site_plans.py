@@ -182,7 +182,7 @@ def test_pure_epsilon_and_its_reading_at_delta() -> None:
         ({"batch": 1001}, "batch"),
         ({"accounting": "moments"}, "accounting = 'moments' goes with accountant = 'published'"),
         ({"accounting": "rdp", "method": "published"}, "accounting = 'rdp' goes with accountant = 'proven'"),
-        ({"method": "published", "epsilon": 0.07}, "what the moments accountant reads"),
+        ({"method": "published", "epsilon": 0.07}, "the moments accountant's least reading"),
         ({"epsilon": 1e-9, "delta": 1e-12, "sampling": "shuffled", "epochs": 1000}, "affords no step"),
     ],
 )

@@ -127,7 +127,7 @@ categories = ["a", "b", "c"]
     text = settings.read_text(encoding="utf-8").replace('["a", "b", "c"]', '["a", "c", "b"]')
     settings.write_text(text, encoding="utf-8")
     message = refused("evaluate", open_run, "--data", new, "--config", settings)
-    assert "feature 3 is 'ward=c', in the model it is 'ward=b' (5 and 5 features)" in message
+    assert "feature 3 is 'ward=c', but 'ward=b' in the model (5 and 5 features)" in message
 
 
 def test_columns_of_a_plain_file_go_by_name(tmp_path: Path, refused: Refused) -> None:
@@ -147,7 +147,7 @@ def test_columns_of_a_plain_file_go_by_name(tmp_path: Path, refused: Refused) ->
 
 def test_a_data_set_of_other_features(people_run: Path, census_run: Path, refused: Refused) -> None:
     message = refused("evaluate", people_run, "--data", "census")
-    assert "census: feature 2 is 'age-bin=[17,20)', in the model it is 'ward=a' (109 and 5 features)" in message
+    assert "census: feature 2 is 'age-bin=[17,20)', but 'ward=a' in the model (109 and 5 features)" in message
     message = refused("predict", people_run, "--data", "nothing-here")
     assert "unknown data 'nothing-here'" in message
     assert "nothing-here.csv does not exist" in refused("predict", people_run, "--data", "nothing-here.csv")

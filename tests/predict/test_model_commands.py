@@ -108,7 +108,7 @@ def test_ledgers_that_are_elsewhere_or_do_not_hold(people_run: Path, tmp_path: P
     ledger.unlink()
     assert run_command_line(["model", "show", str(folder)]) == 0
     said = capsys.readouterr().out
-    assert "no figure: the noise follows from all agents' ledgers, and those of 1 are not in this folder" in said
+    assert "no figure: the noise follows from all agents' ledgers, but those of 1 are not in this folder" in said
     assert "beyond" not in said
 
 

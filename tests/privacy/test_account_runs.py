@@ -105,7 +105,7 @@ def test_other_records_or_another_delta_are_refused(
     message = told(capsys)
     assert name in message
     assert "name another folder with --account" in message
-    assert "it starts from zero, and what the same records spend in both adds up: admmnet account show" in message
+    assert "it starts from zero, but costs of the same records in both add up: admmnet account show" in message
     assert not (place.folder / "second").exists()
     assert place.file().read_bytes() == before
 

@@ -78,7 +78,7 @@ def two_forms(place: Place) -> list[str]:
         run(RunConfig(account=str(place.account), out=str(place.folder / "csv"), **form))
     words = str(refused.value)
     assert "if these are the same records in another form, give them as they were" in words
-    assert "it starts from zero, and what the same records spend in both adds up" in words
+    assert "it starts from zero, but costs of the same records in both add up" in words
     other = place.folder / "other"
     run(RunConfig(account=str(other), out=str(place.folder / "csv"), **form))
     return [str(place.account), str(other)]

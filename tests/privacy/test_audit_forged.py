@@ -199,7 +199,7 @@ def test_a_ledger_beyond_its_limit_is_found(path: Path, order: int | None) -> No
     assert not fails(path, forged(header, [(0, event)] * count))
     told = fault(path, forged(header, [(0, event)] * (count + 1)))
     assert "epsilon_spent comes to" in told
-    assert "above what the header's filter lets through" in told
+    assert "above the limit of the header's filter" in told
     assert "epsilon_spent comes to inf" in fault(path, forged(header, [(0, Unprotected())]))
 
 

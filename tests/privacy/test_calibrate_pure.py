@@ -220,8 +220,8 @@ def calibrate_command(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[
     [
         ("m-admm --method published --eta 1e-5 --regularisation 0", "m-admm as published needs lambda/N"),
         ("r-admm --method published --eta 1e-5 --regularisation 0", "r-admm as published needs lambda/N"),
-        ("m-admm --method published --epsilon 0.001", "the loss's curvature alone costs that"),
-        ("r-admm --eta 1e-6 --proximal 0", "the loss's curvature alone costs that"),
+        ("m-admm --method published --epsilon 0.001", "the loss's curvature alone uses it up"),
+        ("r-admm --eta 1e-6 --proximal 0", "the loss's curvature alone uses it up"),
         ("m-admm --eta 1e-320 --proximal 0", "makes the penalty 2 eta |B_i| / w_i smaller than 1e-100"),
         ("dvp --loss huber --method published", "loss = 'huber' goes with method = 'proven'"),
         ("dvp --loss squared", "loss = 'squared' has no bound on a record's gradient"),

@@ -162,7 +162,7 @@ def of_another_run(said: Any) -> None:
         (("per_agent", 1, "epsilon_spent"), OTHER),
         (("seconds", "total"), OTHER),
         (("agents",), "are of 1000 agents with 3 models, not of 3"),
-        (("starts",), "ledgers are not those of the members of the last start"),
+        (("starts",), "its ledgers do not belong to the members of the last start"),
         (("privacy", "epsilon_spent"), "privacy.epsilon_spent is 0.5, by the ledgers it is"),
         (one_signature, "1 of 3 agents have signed, 2 must"),
         (one_signature_twice, "expected text matching regex"),
@@ -222,7 +222,7 @@ def test_a_ledger_of_a_strange_name_is_not_looked_for(finished: Path) -> None:
     said = json.loads(files["summary.json"])
     said["ledgers"][300 * "a"] = "0" * 64  # longer than a file system allows
     files["summary.json"] = json.dumps(said, indent=2).encode() + b"\n"
-    with pytest.raises(CheckFailed, match="ledgers are not those of the members of the last start"):
+    with pytest.raises(CheckFailed, match="its ledgers do not belong to the members of the last start"):
         received(finished / "2", files, "files")
 
 
@@ -246,7 +246,7 @@ def test_an_encoding_of_another_agent_is_not_adopted(finished: Path, tmp_path: P
         ("nothing", None),
         ("seconds", None),  # of an end to which the others came in a later start
         ("left out", "without this agent"),
-        ("ledger", "do not know the ledger"),
+        ("ledger", "do not match the ledger"),
         ("theta", "gives another model"),
         ("another's row", "gives another model"),
         ("not there yet", "gives another model"),

@@ -100,7 +100,7 @@ def test_a_rank_whose_rows_are_no_numbers_is_named_once(tmp_path: Path) -> None:
 
 def test_the_writers_own_rows_are_checked_by_the_others(tmp_path: Path) -> None:
     (said,) = set(lying(0, NO_MODEL, EXCHANGED, tmp_path).messages)
-    assert "the process that writes told numbers that are not finite or beyond 2^40" in said
+    assert "the process that writes sent numbers that are not finite or beyond 2^40" in said
 
 
 @pytest.mark.parametrize(("rank", "who"), [(2, "agent 2"), (1, "process 1")])

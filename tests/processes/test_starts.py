@@ -31,7 +31,7 @@ NONE = "none:9:0"
 WORDS = ("--algorithm", "pp-admm", "--seed", "3", "--quiet")
 PRIVATE = ("--algorithm", "pp-admm", "--epsilon", "20", "--delta", "1e-4", "--private", "--no-account")
 QUIET = ("--no-test", "--quiet")
-GOING_ON = "going on with all who are there"
+GOING_ON = "going on with the agents that are there"
 
 
 class Hosts:

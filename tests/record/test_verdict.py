@@ -98,7 +98,7 @@ def test_no_signature_hides_a_simulation(folders: dict[str, Path], admmnet: Admm
     assert "as a simulation" in admmnet.ok("ledger", "verify", folders["secret"]).out
     # whoever takes the word out has a signature of nobody
     path.write_bytes(path.read_bytes().replace(b' "simulation": true,\n', b""))
-    assert "is not that of its key" in admmnet.refused("ledger", "verify", folders["secret"], code=1)
+    assert "does not match its key" in admmnet.refused("ledger", "verify", folders["secret"], code=1)
     path.unlink()
 
 

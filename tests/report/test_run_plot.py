@@ -135,10 +135,21 @@ def test_equal_runs_and_graphs_give_equal_files(suffix: str, folders: dict[str, 
 
 
 def test_no_place_stays_empty(folders: dict[str, Path]) -> None:
-    privacy, broadcasts, graph = plot_run(folders["private"]).axes[:3]  # behind them, the graph's scale of colours
+    figure = plot_run(folders["private"], panels=["privacy", "broadcasts", "graph"])
+    privacy, broadcasts, graph = figure.axes[:3]  # behind them, the graph's scale of colours
     places = [axes.get_subplotspec() for axes in (privacy, broadcasts, graph)]
     assert [list(place.colspan) for place in places if place] == [[0], [1], [0, 1]]
-    assert all(axes.get_visible() and axes.has_data() for axes in plot_run(folders["private"]).axes[:3])
+    assert all(axes.get_visible() and axes.has_data() for axes in figure.axes[:3])
+
+
+def test_broadcasts_of_one_colour_give_way_to_words(folders: dict[str, Path]) -> None:
+    """Where every agent spoke in every round the raster tells no more than that."""
+    for kind, panels, told in (("private", None, True), ("private", ["broadcasts"], True), ("seeded", None, False)):
+        figure = plot_run(folders[kind], panels=panels)
+        words = " ".join(text.get_text().replace("\n", " ") for text in figure.texts)
+        assert ("every agent spoke in every round" in words) is told
+        raster = "agent" in [axes.get_ylabel() for axes in figure.axes]
+        assert raster is (panels is not None or not told)
 
 
 def line(axes: Any, label: str) -> Any:

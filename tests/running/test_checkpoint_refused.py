@@ -74,7 +74,7 @@ def edited(folder: Path, **changes: Any) -> None:
         ({"agents": 5}, "was written with agents = 5, this is 4"),
         ({"settings": "0"}, "belongs to other settings"),
         ({"index": 5}, "is damaged"),
-        ({"ledgers": {}}, "has 10 charges, and there is no checkpoint that knows of them"),
+        ({"ledgers": {}}, "has 10 charges, but no checkpoint knows of them"),
     ],
 )
 def test_another_versions_checkpoint_is_refused(changes: dict[str, Any], words: str, place: Place) -> None:

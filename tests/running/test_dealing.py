@@ -73,5 +73,5 @@ def test_a_run_goes_on_with_records_of_its_kind(
 
 @pytest.mark.parametrize("split", ["shards", "groups:ab"])
 def test_files_are_not_dealt_by_a_program(split: str) -> None:
-    with pytest.raises(RequestError, match="stands for records that a program dealt"):
+    with pytest.raises(RequestError, match="means that a program dealt the records"):
         validate(DataSettings(data="census", split=split))

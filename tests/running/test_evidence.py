@@ -192,7 +192,7 @@ def test_a_ledger_that_was_made_anew(ran: Ran, tmp_path: Path) -> None:
     shutil.copy(cheaper.ledger(2), ran.ledger(2))
     read_run(ran.folder)  # every line of it is in order
     with pytest.raises(
-        CheckFailed, match=r"agent-002.jsonl: line 3: .* agent 2 told agent 1 in round 0.*: it was made anew"
+        CheckFailed, match=r"agent-002.jsonl: line 3: .* agent 2 told agent 1 in round 0.*: the ledger was made anew"
     ):
         ran.judged()
 
@@ -202,7 +202,7 @@ def test_the_end_of_a_ledger_is_what_others_have_noted_and_convicts_nobody(ran: 
     unfinished(ran)
     ran.ledger(1).write_bytes(b"".join(ran.ledger(1).read_bytes().splitlines(keepends=True)[:-1]))
     assert ran.judged() == 3 * ROUNDS
-    said = r"agent-001.jsonl: is not the ledger whose sha256 .*/summary.json has: one of the two was changed"
+    said = r"agent-001.jsonl: its sha256 is not the one in .*/summary.json: one of the two was changed"
     with pytest.raises(CheckFailed, match=said):
         compare([evidence_of(ran.folder), evidence_of(tmp_path / "other")])
 
@@ -321,7 +321,7 @@ def test_keys_are_held_against_a_network_file(ran: Ran) -> None:
     path = ran.folder / "receipts" / "identities.json"
     path.write_text(path.read_text().replace('"source": "run"', '"source": "network"'))
     assert held(peers) == held(former) == []
-    assert held(revoked) == ["the key of agent 2 was revoked: somebody else may have made what it signed"]
+    assert held(revoked) == ["the key of agent 2 was revoked: others may have signed with it"]
     with pytest.raises(CheckFailed, match=r"the key of agent 0 is none that net.toml lists"):
         held(fresh)
 

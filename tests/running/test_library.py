@@ -270,7 +270,7 @@ def test_a_run_on_arrays_goes_on(tmp_path: Path) -> None:
     whole = run(out=tmp_path / "whole", **how)
     interrupted(tmp_path / "cut", **how)
     for wrong, words in (
-        ({}, "stands for records that a program gave"),
+        ({}, "means records that a program gave"),
         ({"shards": SHARDS}, "give them again, test="),
         ({"shards": [(rows + 1.0, labels) for rows, labels in SHARDS], "test": TEST}, "not those that the interrupted"),
         ({"shards": SHARDS, "test": TEST, "graph": nx.complete_graph(3)}, "topology = 'edges:0-1,0-2,1-2' differs"),

@@ -139,11 +139,11 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "a name and X": ({"data": "census", **POOL}, "X and data exclude each other"),
     "nowhere": ({"data": Path("/nowhere/a.csv"), "label": "won"}, "/nowhere/a.csv does not exist"),
     "no known ending": ({"data": Path("a.xls")}, "a.xls is a spreadsheet: export the sheet as CSV"),
-    "a reserved name": ({"data": "arrays"}, "data = 'arrays' stands for records that a program gave"),
+    "a reserved name": ({"data": "arrays"}, "data = 'arrays' means records that a program gave"),
     "a loader, too": ({**POOL, "loader": print}, "a loader and records in memory exclude each other"),
     # shards
     "no shards": ({"shards": []}, "shards is empty"),
-    "one shard": ({"shards": HALVES[:1]}, "shards has one entry, and a network has 2 agents or more"),
+    "one shard": ({"shards": HALVES[:1]}, "shards has one entry, but a network has 2 agents or more"),
     "no list of shards": ({"shards": X}, r"shards is a ndarray: shards must be a list of \(X, y\)"),
     "a shard that is no pair": ({"shards": [X[:30], X[30:]]}, r"shards\[0\] is a ndarray: it must be \(X, y\)"),
     "an empty shard": (
@@ -189,7 +189,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
         {**POOL, "test": Path("t.csv")},
         "test t.csv must have the form of the data, .npz; give test=.X, y. or a frame",
     ),
-    "a test beside a set": ({"test": (X, y)}, "goes with records in memory, X=, shards= or data=frame"),
+    "a test beside a set": ({"test": (X, y)}, "needs records in memory [(]X=, shards= or data=frame[)]"),
     "its own records": (
         {**POOL, "seed": None, "test": (X, y), "no_account": True},
         "test is made of the run's own records",

@@ -204,7 +204,7 @@ def test_nothing_proven_or_several_starts_is_a_dash(gossip: Path) -> None:
     early = {name: replace(own, events=own.events[:-1]) for name, own in read.ledgers.items()}
     foreign = {name: replace(own, header=own.header | {"loss": "others:Theirs"}) for name, own in read.ledgers.items()}
     assert "the loss comes from elsewhere" in str(network_of(replace(read, ledgers=foreign)))
-    assert "events are not those of T equal rounds" in str(network_of(replace(read, ledgers=early)))
+    assert "its rounds are not T equal ones" in str(network_of(replace(read, ledgers=early)))
 
 
 def test_what_does_not_go_together_is_refused_before_the_run() -> None:

@@ -127,7 +127,10 @@ LIES: dict[str, tuple[Callable[[Two, bytes, bytes], bytes | None], str]] = {
     "of before": (lambda two, words, before: before, "is of round 2"),
     "of another round": (lambda two, words, before: signed_anew(two, words, round=9), "is of round 9 and agent 1"),
     "of another agent": (lambda two, words, before: signed_anew(two, words, agent=0), "is of round 3 and agent 0"),
-    "of other numbers": (lambda two, words, before: signed_anew(two, words, said=NOTHING), "of something else"),
+    "of other numbers": (
+        lambda two, words, before: signed_anew(two, words, said=NOTHING),
+        "not of the message that it sent",
+    ),
     "a ledger that shrinks": (lambda two, words, before: signed_anew(two, words, lines=2), "has 2 lines"),
     "a cost that shrinks": (lambda two, words, before: signed_anew(two, words, rho=0.1), "a total rho of 0.1"),
     "a cost that is none": (lambda two, words, before: signed_anew(two, words, rho=np.nan), "a total rho of nan"),
@@ -162,7 +165,7 @@ def test_who_tells_one_neighbour_other_numbers_than_it_signs_is_named(tmp_path: 
     two = Two(tmp_path)
     two.round(0, heard=np.array([7.0, 7.0]))
     assert two.benches[0].faults == [
-        "agent 0: the receipt of neighbour 1 in round 0 is of something else than what it sent"
+        "agent 0: the receipt of neighbour 1 in round 0 is not of the message that it sent"
     ]
 
 

@@ -148,7 +148,7 @@ def test_arrays_stay_as_they_are_given(tmp_path: Path, monkeypatch: pytest.Monke
 def test_what_does_not_fit_is_refused_before_rows_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = write_wide(tmp_path / "narrow.libsvm", rows=90, width=100)
     monkeypatch.setattr(rows, "free_memory", lambda: 90_899.0)
-    told = r"narrow.libsvm: 90 dense rows of d = 101 features take 0.0 GB, and 0.0 GB .*\.libsvm, .* d = 300"
+    told = r"narrow.libsvm: 90 dense rows of d = 101 features take 0.0 GB, and .*\.libsvm \(sparse from d = 300 on\)"
     with monkeypatch.context() as patch:
         patch.setattr(rows, "finished", lambda *_: pytest.fail("rows were made"))
         with pytest.raises(RequestError, match=told):  # 10 bytes a number

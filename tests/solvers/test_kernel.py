@@ -211,5 +211,5 @@ def test_what_a_setting_means(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Compiled.of("c", type("Own", (Logistic,), {})(), X, y) is None
     monkeypatch.setattr(kernels, "_compiled", None)
     assert [chosen(name) for name in ("auto", "numpy")] == ["numpy", "numpy"]
-    with pytest.raises(RequestError, match="not built here: install the package where there is a C compiler"):
+    with pytest.raises(RequestError, match="not built here: install the package with a C compiler"):
         chosen("c")

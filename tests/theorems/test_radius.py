@@ -54,7 +54,7 @@ def test_at_the_radius_the_worst_margin_is_a_quarter_of_beta(
     assert 0.249 * beta < worst_margin(facts, m, beta, S + tail) <= 0.25 * beta
     least = least_beta(facts, m, tail)
     assert linear_radius(facts, m, least, tail) >= facts.G
-    with pytest.raises(RequestError, match=r"beta = .* is below .*raise beta to .* or more, or eta or proximal"):
+    with pytest.raises(RequestError, match=r"beta = .* is below .*raise beta to .*, or raise eta or proximal"):
         linear_radius(facts, m, 0.99 * least, tail)
 
 

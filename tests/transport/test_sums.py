@@ -55,9 +55,9 @@ def test_who_sends_what_is_no_sum_is_named(how: str, kind: Kind) -> None:
     blamed = [reason for process in processes for reason in process.reasons]
     assert blamed
     lengths = ("longer", "shorter", "some speak, and no numbers")
-    told = "numbers in place of 3" if how in lengths else "list of silent agents cannot be"
+    told = "numbers in place of 3" if how in lengths else "an impossible list of silent agents"
     if how == "all silent, and numbers" and kind is Kind.DOWN:
-        told = "a sum in which nobody speaks, and numbers"
+        told = "a sum of no agents, with numbers"
     assert all(f"{'agent' if kind is Kind.UP else 'process'} {liar.rank} sent" in reason for reason in blamed)
     assert any(told in reason for reason in blamed), blamed
 

@@ -318,7 +318,7 @@ def _header(path: Path, records: list[list[str]], starts: list[int], form: Form)
 
 def _no_header(path: Path, first: Sequence[str], what: str) -> DataError:
     return DataError(
-        f"{path}, line 1 looks like a record, for it holds {what}: write a line with the columns' names above it, or"
+        f"{path}, line 1 looks like a record, as it holds {what}: write a line of column names above it, or"
         " declare header = false in [data.schema] (columns x1, x2, ...; `admmnet data draft` does); the line has"
         f" {listed(first, 6)}",
         reason="has a first line that names no columns",

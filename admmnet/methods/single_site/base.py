@@ -201,8 +201,8 @@ class SingleSite(Method):
         least = moments.least_epsilon(target.delta)
         if target.accountant == "published" and target.epsilon <= least:
             raise BudgetError(
-                f"epsilon = {target.epsilon:g} is not above {least:.3g}, what the moments accountant reads at delta = "
-                f"{target.delta:g} whatever the noise; raise --epsilon or --delta, or give --accountant proven"
+                f"epsilon = {target.epsilon:g} is not above {least:.3g}, the moments accountant's least reading at "
+                f"delta = {target.delta:g}; raise --epsilon or --delta, or give --accountant proven"
             )
 
         def reading(event: SubsampledGaussian, delta: float) -> float:

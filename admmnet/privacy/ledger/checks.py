@@ -208,4 +208,4 @@ def hold_budget(contract: Contract, totals: Totals) -> None:
     """Hold totals against the filter by which they were guarded."""
     if not contract.keeps(totals):
         spent = totals.epsilon_proven(contract.delta or 1.0)
-        raise CheckFailed(f"epsilon_spent comes to {spent!r}, above what the header's filter lets through")
+        raise CheckFailed(f"epsilon_spent comes to {spent!r}, above the limit of the header's filter")

@@ -150,7 +150,7 @@ class Ledger(MemoryLedger):
         if lines[0] != first:
             raise RequestError(
                 f"the ledger {self.path} begins with another header than this run's: "
-                "resume with the records, settings and version of admmnet that the run had, or run anew"
+                "resume with the run's own records, settings and version of admmnet, or run anew"
             )
         if since.lines and (len(lines) < since.lines or digest(lines[since.lines - 1]) != since.digest):
             raise RequestError(
@@ -166,8 +166,8 @@ class Ledger(MemoryLedger):
             return self._place.resume(lines[: self._lines], lines[self._lines :])
         if since == BEGINNING and book.events:
             raise RequestError(
-                f"the ledger {self.path} has {book.count} charges, and there is no checkpoint that knows of them: put "
-                "it back, or run anew with --account, so that what is spent counts"
+                f"the ledger {self.path} has {book.count} charges, but no checkpoint knows of them: put "
+                "it back, or run anew with --account, so that spent budget counts"
             )
         self._lines = len(lines) + 1
         self._recount(book, len(book.events))
@@ -239,8 +239,8 @@ class Ledger(MemoryLedger):
             self._append(encode(line))
         elif self._changed[round][1].planned != slots.planned:
             raise RequestError(
-                f"the ledger {self.path} has another plan from round {round} on than this run makes: resume with the "
-                "records, settings and version of admmnet that the run had, or run anew"
+                f"the ledger {self.path} has another plan from round {round} on than this run: resume with the "
+                "run's own records, settings and version of admmnet, or run anew"
             )
 
     def place(self, round: int) -> Place:

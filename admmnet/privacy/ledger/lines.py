@@ -167,8 +167,8 @@ class Chain:
             self.file.add(line)
         elif self._standing.popleft() != line:
             raise RunError(
-                f"the {self.file.what} {self.file.path} holds other charges than this run makes again: records, seed, "
-                "admmnet and its libraries must be those of the interrupted run; run anew"
+                f"the {self.file.what} {self.file.path} holds other charges than this run makes again: use the "
+                "same records, seed, admmnet and libraries as the interrupted run, or run anew"
             )
         self.previous = digest(line)
         return new

@@ -49,7 +49,7 @@ class Lock:
         found = _MARK.fullmatch(data)
         if data and (found is None or not int(found[1])):
             raise RequestError(
-                f"{self.path} is damaged: it says how far the account beside it had come; put both files back from "
+                f"{self.path} is damaged: it records how far the account had come; put both files back from "
                 f"one copy, or {ANOTHER_FOLDER}"
             )
         return None if found is None else (int(found[1]), found[2].decode())
@@ -69,8 +69,8 @@ class Lock:
             there = os.stat(self.path, follow_symlinks=False)
         if there is None or (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino):
             raise RunError(
-                f"{self.path} was removed while this run held it: another run may have its account; end both, and see "
-                "with `admmnet account show` what stands in it"
+                f"{self.path} was removed while this run held it: another run may have its account; end both, and look "
+                "into it with `admmnet account show`"
             )
 
     def remember(self, lines: int, head: str) -> None:

@@ -17,7 +17,6 @@ def comparison(runs: Sequence[RunFacts]) -> Raw:
     figures, settings = _figures(runs), _settings(runs)
     return join(
         (
-            tag("h3", "Figures"),
             _side_by_side(figures, runs),
             tag("div", bullets(_warnings(runs)), class_="aside"),
             tag("h3", "Settings that differ"),
@@ -48,7 +47,7 @@ def _column(run: RunFacts) -> dict[str, str]:
         "Data": data_of(run.series),
         "Agents": count(run.series.size),
         "Rounds or epochs": count(said("rounds")),
-        "Epsilon promised (proven)": epsilon(privacy.epsilon_proven) if private else "no privacy",
+        "Epsilon proven": epsilon(privacy.epsilon_proven) if private else "no privacy",
         "Epsilon claimed (paper)": epsilon(privacy.epsilon_target if privacy.accountant == "published" else None),
         "Delta": epsilon(privacy.delta),
         "Epsilon spent so far": epsilon(privacy.epsilon_spent),

@@ -73,7 +73,7 @@ Card = tuple[str, str, str, bool]
 
 
 def _error_cards(run: RunFacts) -> list[Card]:
-    """The test error, and what it is held against."""
+    """The test error and its baselines."""
     found, only = run.said("test_error"), one_class(run.series.summary)
     consensus, root, r2 = (at(found, name) for name in ("consensus", "root_in_units", "r2"))
     over = "of the final model, the same at all agents"
@@ -95,7 +95,7 @@ def _error_cards(run: RunFacts) -> list[Card]:
 
 
 def summary(run: RunFacts) -> Raw:
-    """Return the summary: key figures, what went otherwise, what the run says of itself."""
+    """Return the summary: key figures, incidents, and the run's own notes."""
     said, cards = run.said, _error_cards(run)
     boxes = []
     for *lines, bad in cards:
@@ -161,7 +161,7 @@ def verification(run: RunFacts) -> Raw:
 
 def settings(run: RunFacts) -> Raw:
     """Return config.toml as tables."""
-    idle = "This method has no privacy: what stands under privacy, such as epsilon, had no effect."
+    idle = "This method has no privacy: the settings under privacy, such as epsilon, had no effect."
     parts = [
         tag("div", tag("h4", name), pairs((key, shown(value)) for key, value in values.items()))
         for name, values in run.settings.items()

@@ -61,8 +61,8 @@ def _promise(run: RunFacts) -> str:
     claim = ""
     if privacy.accountant == "published":
         claim = (
-            "The budget was kept by the arithmetic of the published paper, parts of which do not hold. It is the "
-            "paper's claim and no proof stands behind it. "
+            "The budget was kept by the arithmetic of the published paper. Parts of that do not hold: it is a "
+            "claim without a proof. "
         )
     if privacy.epsilon_proven is None:
         return claim + "Nothing is proven of the worst case of this run."
@@ -77,8 +77,8 @@ def _promise(run: RunFacts) -> str:
     return (
         f"{claim}{'Of the same run with secret noise, fixed' if seeded else 'Fixed'} before the first round: {whose} "
         f"{'would be' if seeded else 'is'} ({'proven epsilon' if claim else 'epsilon'}, delta)-differentially private "
-        f"in {'the' if run.series.baseline else 'its'} records. A filter kept it in every round: what did not fit was "
-        f"not drawn. It holds within the limits under Not covered. {quote} Each agent's own stands in the table."
+        f"in {'the' if run.series.baseline else 'its'} records. A filter kept it in every round: it drew nothing "
+        f"that did not fit. It holds within the limits under Not covered. {quote} Each agent's own stands in the table."
     )
 
 
@@ -144,13 +144,13 @@ def uncovered(run: RunFacts) -> Iterator[str]:
     """What no epsilon on the page covers."""
     if run.said("data", "test") != 0:
         yield (
-            "Test records are taken to be public. Every error on this page was measured on them, and nobody was "
-            "charged. A setting chosen by test error was fitted to them."
+            "Test records are taken to be public. Every error on this page was measured on them, at no "
+            "cost. A setting chosen by test error was fitted to them."
         )
     if any(agent.account.header["preprocessing"] == "data-dependent" for agent in run.agents):
         yield (
             "Preprocessing was data-dependent: categories, bounds or scales were read from the records themselves, "
-            "or values decided who holds which record. What was read is in the model, and no budget covers it."
+            "or values decided which agent holds a record. These values are in the model, and no budget covers them."
         )
     else:
         yield (
@@ -185,7 +185,7 @@ def _lasting(run: RunFacts) -> Iterator[str]:
     else:
         yield "The proofs speak of real numbers; the program computes with 64-bit floating point numbers."
     yield (
-        "Public by assumption: the numbers of records, the graph, the features, who holds which share, all settings. "
+        "Public by assumption: the numbers of records, the graph, the features, each agent's share, all settings. "
         "Settings that were tuned on the same records cost budget that is not on this page."
     )
     yield (
@@ -198,7 +198,7 @@ def _lasting(run: RunFacts) -> Iterator[str]:
 
 UNVERIFIED = (
     "The chain has no secret key. Whoever rewrites every line, every total and every digest makes a folder that "
-    "verifies. Compare the sha256 of summary.json with one that was given to somebody else when the run ended.",
+    "verifies. Compare the sha256 of summary.json with a copy that another person has kept since the run ended.",
     "Costs are recomputed from the parameters in the ledger. That these are true, the file cannot show.",
     "Errors, losses and settings are as the run wrote them, by the manifest. That they are true, no file can show.",
 )

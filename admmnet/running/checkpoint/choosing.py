@@ -92,7 +92,7 @@ class Chosen:
         if not common:
             raise RequestError(
                 f"{self._folder} holds no checkpoint that is whole at every process"
-                + ("; run anew" if self._seeded else "; run anew, with --account if what is spent must count")
+                + ("; run anew" if self._seeded else "; run anew, with --account if spent budget must count")
             ).of_all()
         start = self.source = max(common)
         run_on_all(world, lambda: self._load(mine[start], start, resumed=resumed))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Keeper(Chosen):
-    """Writes a run's checkpoints and outboxes, and gives agents back what the chosen one has."""
+    """Writes a run's checkpoints and outboxes, and restores agents from the chosen one."""
 
     def __init__(self, plan: Prepared, transport: Transport, folder: Path) -> None:
         method, tree = plan.method, spanning_tree(plan.graph, frozenset(transport.away))
@@ -51,7 +51,7 @@ class Keeper(Chosen):
         return self._every is not None and not self._seeded
 
     def open_outboxes(self, agents: Sequence[Node]) -> None:
-        """Give the doors what they have answered in earlier starts; from now on they note their answers."""
+        """Give the doors their answers of earlier starts; from now on they note their answers."""
         for agent in agents if self._jump else ():
             agent.door.outbox = Outbox(self.starts[-1].name, {}, self._spent[agent.id], again=False)
         begun = self._transport.world.start
@@ -94,7 +94,7 @@ class Keeper(Chosen):
         return every is not None and (done < 0 or not done % every) and (self._rounds is None or done < self._rounds)
 
     def post(self, round: int, nodes: Sequence[Node]) -> None:
-        """Write down what the doors have answered in a round, before it is sent; RunError if the disk refuses."""
+        """Write down the doors' answers of a round, before it is sent; RunError if the disk refuses."""
         if self._outbox is not None:
             self._outbox.write(round, nodes)
         for node in nodes if self._jump else ():

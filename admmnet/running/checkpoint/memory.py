@@ -1,4 +1,4 @@
-"""What an agent on a host of its own must not forget of the starts of its run, and what it brings into the next one.
+"""Memory of an agent on a host of its own: the starts of its run, and its part in the next one.
 
 ``starts/starts.json`` is on the disk before a word is said that follows from it (docs/protocol.md).
 """
@@ -121,7 +121,7 @@ class Memory:
             self._write()
 
     def standing(self) -> tuple[Standing, dict[str, dict[str, Any]], bool]:
-        """What the agent brings, what others have said before the first round, and whether nothing was charged."""
+        """The agent's part, the others' words before the first round, and whether nothing was charged."""
         charged, states, facts = BEFORE, list[int](), dict[str, dict[str, Any]]()
         ledger = ledger_path(self._folder, self._agent, self._agents)
         if ledger.exists():

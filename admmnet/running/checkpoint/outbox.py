@@ -1,4 +1,4 @@
-"""Outboxes on the disk: what the doors of a process's agents have answered, a line a round (docs/ledger.md)."""
+"""Outboxes on the disk: answers of the doors of a process's agents, a line a round (docs/ledger.md)."""
 
 from __future__ import annotations
 

@@ -83,8 +83,8 @@ def saved_config(folder: Path) -> RunConfig:
         if saved.seeded:  # whoever has the seed has the noise: nothing is spent
             raise RequestError(f"{folder} has no checkpoint: remove it and run anew; {keep}")
         raise RequestError(
-            f"{folder} has no checkpoint ({spent or 'nothing is spent'}): run anew with --account, so that what is "
-            f"spent counts, or remove the folder; {keep}"
+            f"{folder} has no checkpoint ({spent or 'nothing is spent'}): run anew with --account, so that "
+            f"spent budget counts, or remove the folder; {keep}"
         )
     return saved
 

@@ -1,6 +1,6 @@
 """What a checkpoint keeps of agents and solvers, field by field (docs/ledger.md, "Checkpoints").
 
-An agent's state, what is counted of it and what has happened at its door are public. What is behind the door (streams,
+An agent's state, its counts and the history of its door are public. What is behind the door (streams,
 thresholds, warm starts, how far a series is) is in checkpoints of seeded runs alone.
 """
 

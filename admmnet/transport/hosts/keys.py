@@ -92,9 +92,7 @@ def write_signer(folder: Path, identity: Identity) -> tuple[Path, Path]:
     )
     try:
         with public.open("x", encoding="utf-8") as file:
-            file.write(
-                f"# Public: shows what was signed by its owner.\n[signer]\npublic = {as_toml(identity.public)}\n"
-            )
+            file.write(f"# Public: checks its owner's signatures.\n[signer]\npublic = {as_toml(identity.public)}\n")
     except OSError as error:
         raise RequestError(f"cannot write the key file {public}: {error.strerror}") from None
     return secret, public
@@ -131,7 +129,7 @@ def _private(source: Path) -> dict[str, Any]:
     if mode & (0o007 if given else 0o077):
         raise RequestError(
             f"the key file {source} is open to other users (mode {mode:04o}): chmod 600 {source}; "
-            "if somebody may have read it, make new keys: admmnet network revoke"
+            "if others may have read it, make new keys: admmnet network revoke"
         )
     return read_toml(source, "key file")
 

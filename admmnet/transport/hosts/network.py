@@ -45,9 +45,9 @@ class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dial: Literal["both", "out"] = "both"
     """Whether its neighbours dial it, too, or it has no address and dials them alone."""
     former: tuple[str, ...] = ()
-    """Signing keys that it had before: what they have signed still counts."""
+    """Signing keys that it had before: their signatures still count."""
     revoked: tuple[str, ...] = ()
-    """Signing keys that others may have had: what they have signed proves nothing by itself."""
+    """Signing keys that others may have had: their signatures prove nothing by themselves."""
 
     @property
     def exposed(self) -> bool:
@@ -241,7 +241,7 @@ def _check_peer(peer: Peer, curve: bool, source: str) -> None:
         if peer.address:
             raise RequestError(f'{where}: its address {peer.address} would not be used with dial = "out"; remove one')
     elif not peer.address:
-        raise RequestError(f'{where} has no address: give it one, or dial = "out" where nobody can dial it')
+        raise RequestError(f'{where} has no address: give it one, or dial = "out" if it cannot be dialled')
     else:
         check_address(peer.address, f"{where}: address")
     if peer.identity is None:
@@ -294,7 +294,7 @@ def write_network(network: Network, path: str | os.PathLike[str]) -> None:
     edges = [f"[{i}, {j}]" for i, j in network.edges]
     rows = [", ".join(edges[start : start + 8]) for start in range(0, len(edges), 8)]
     parts = [
-        "# The agents, where they are, and who may talk to whom. Public, and the same file at every agent.\n"
+        "# The agents, their addresses and links. Public, and the same file at every agent.\n"
         "[network]\n"
         f"topology = {as_toml(network.topology)}\n"
         f"topology_seed = {network.topology_seed}\n"

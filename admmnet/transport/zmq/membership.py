@@ -143,7 +143,7 @@ class Membership(Meeting):
 
     def share(self, kind: Kind, topic: Topic, turn: int, payload: bytes) -> dict[int, bytes | None]:
         """Send everybody this process's part of a turn, which travels on; return the others', None of no members."""
-        check_size(len(payload), "what a process shares with all", kind)
+        check_size(len(payload), "a process's message to all", kind)
         box = self.mailbox.begin(topic, turn)
         for early in self.mailbox.kept(topic, turn + 1).values():
             self.pass_on(early)
@@ -187,13 +187,13 @@ class Membership(Meeting):
                 unread = f"; {garbled} frames from it could not be read" if garbled else ""
                 self.lose(
                     peer,
-                    f"its host answers, but what is waited for did not come within {deadline:g} s (round deadline): it "
+                    f"its host answers, but its message did not come within {deadline:g} s (round deadline): it "
                     f"hangs, or needs a longer --round-deadline{unread}",
                     "late",
                 )
         if self._cause is None and now - begun > 2 * deadline:  # its neighbours have had time to say so
             whom = ", ".join(self.names[process] for process in sorted(absent))
-            self._cause = "late", [], f"what {whom} must do did not come within {2 * deadline:g} s"
+            self._cause = "late", [], f"the part of {whom} did not come within {2 * deadline:g} s"
 
     # the end of a start
 

@@ -118,7 +118,7 @@ class Session(ABC):
     def forged(self, frame: Frame) -> None:
         """Blame a neighbour that has passed on as words of a process what that has not signed."""
         whose = self.names.get(frame.origin, f"process {frame.origin}")
-        reason = f"it sent as words of {whose} what {whose} has not signed for this start ({frame.kind.name})"
+        reason = f"it sent words of {whose} without a signature of {whose} for this start ({frame.kind.name})"
         self.lose(frame.sender, reason)
 
     # out
@@ -164,7 +164,7 @@ class Session(ABC):
         self.sockets.send(peer, encode(hello), dialled=dialled)
 
     def resend(self, peer: int, after: int = 0) -> None:
-        """Send again what a neighbour may not have."""
+        """Send again messages that a neighbour may not have."""
         for number, data in self.links[peer].log:
             if number > after:
                 self.sockets.send(peer, data)
@@ -274,9 +274,9 @@ class Session(ABC):
         elif fate is Fate.FORGED:
             self.forged(frame)
         elif fate is Fate.FULL:
-            self._cut(peer, f"it sent more than {self.mailbox.room} bytes that nobody can need yet")
+            self._cut(peer, f"it sent more than {self.mailbox.room} bytes before their turn")
         elif fate is Fate.AHEAD:
-            self.lose(peer, f"it sent a frame of turn {frame.round}, at which nobody can be yet ({frame.kind.name})")
+            self.lose(peer, f"it sent a frame of turn {frame.round}, which has not come yet ({frame.kind.name})")
         return fate in (Fate.NOW, Fate.EARLY, Fate.KNOWN) and topic_of(frame) is not None
 
     def _greeted(self, frame: Frame, identity: str | None) -> None:

@@ -155,7 +155,7 @@ class Sockets:
             self.close(0.0)
             raise RequestError(
                 f"agent {own.agent} cannot listen at {own.address}: {error.strerror}; "
-                "give it another address in the network file, or end what listens there"
+                "give it another address in the network file, or end the program that listens there"
             ) from None
         for process, socket in self._dealers.items():
             socket.connect(neighbours[process].address)

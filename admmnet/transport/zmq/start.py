@@ -169,9 +169,9 @@ class Meeting(Session):
         if self._ending is not None and time.monotonic() > self._ending + self._give_up:
             self.fail(
                 RunError(
-                    "the run has ended, and too few of the agents that had a part in its end came back within "
-                    "--give-up: start the same command again when they are there, or take over the end by `admmnet "
-                    "adopt`, with the folder of an agent that has finished"
+                    "the run has ended, but too few of its agents came back within --give-up: start the same command "
+                    "again when they are there, or give the folder of an agent that has finished to `admmnet "
+                    "adopt`"
                 )
             )
         if self.regroup.struck_out:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Hashable
 from functools import cache
 from pathlib import Path
@@ -11,29 +10,10 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from admmnet.errors import CheckFailed, short
+from admmnet.errors import CheckFailed
+from admmnet.form_errors import said
 
 Form = TypeVar("Form")
-_PLACE = re.compile(r"(?P<fault>.*?)(?: - at `\$\.?(?P<key>.*)`)?", re.DOTALL)
-_WORDS = {
-    "Expected ": "expected ",
-    "Object contains unknown field": "unknown key",
-    "Object missing required field": "missing key",
-    "of length >=": "of length at least",
-    ">=": "of at least",
-    "<=": "of at most",
-    ">": "above",
-    "<": "below",
-}
-_KINDS = {
-    "int": "a whole number",
-    "float": "a number",
-    "str": "text",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "a table",
-}
-"""What ``msgspec`` says, and what a person reads in its place."""
 
 
 def encode(value: Any, *, indent: int | None = None) -> bytes:
@@ -106,27 +86,6 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "item"):
         return value.item()
     raise TypeError(f"{type(value).__name__} has no form")
-
-
-def said(error: Exception, found: Any) -> str:
-    """Return what ``msgspec`` says of JSON, or of values that it was to convert, with the value that it refuses."""
-    parts = _PLACE.fullmatch(str(error))
-    assert parts is not None
-    fault, key = parts["fault"], parts["key"]
-    for word, plain in _WORDS.items():
-        fault = fault.replace(word, plain)
-    if not fault.startswith("expected"):
-        return f"{key}: {fault}" if key else fault
-    fault = re.sub(r"`(.*?)`", lambda kinds: " or ".join(_KINDS.get(k, k) for k in kinds[1].split(" | ")), fault)
-    if not key or "[...]" in key:  # some place in a table or list, which msgspec does not name
-        return f"{key}: {fault}" if key else fault
-    try:
-        value = msgspec.json.decode(found) if isinstance(found, bytes) else found
-        for name, place in re.findall(r"([^.\[\]]+)(?!\])|\[(\d+)\]", key):
-            value = value[name or int(place)]
-        return f"{key}: {fault.partition(', got ')[0]}; it is {short(value, 60)}"
-    except (msgspec.DecodeError, RecursionError, LookupError, TypeError, ValueError):
-        return f"{key}: {fault}"
 
 
 @cache

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "admmnet"
-FOUNDATION = {"errors", "log", "files", "types", "forms", "form_tables", "rng", "version", "settings", "registry"}
+FOUNDATION = {
+    *("errors", "log", "files", "types", "forms", "form_errors", "form_tables"),
+    *("rng", "version", "settings", "registry"),
+}
 ORDER = (
     *(
         "identity",

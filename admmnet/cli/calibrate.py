@@ -66,7 +66,7 @@ def calibrate(
     from admmnet.config.defaults import with_delta
     from admmnet.data import declared_classes, declared_task
     from admmnet.methods import fixed
-    from admmnet.running.loading import graph_of
+    from admmnet.running.graphs import graph_of
     from admmnet.running.plan import Public, decide
     from admmnet.transport.local import LocalWorld
 

@@ -18,12 +18,14 @@ from admmnet.data.schema import Task
 from admmnet.errors import AdmmnetError, RunError
 from admmnet.experiments.holdout import Shelf, stacked
 from admmnet.experiments.tuning import Worst, tuning_cost
+from admmnet.holder.series.simulation import run_series
 from admmnet.library import run
 from admmnet.methods import fixed
 from admmnet.methods.consensus import PLAIN_REGULARISATION
 from admmnet.methods.single_site.base import regularisation_of
 from admmnet.privacy.ledger.form import finite
-from admmnet.running.entrance import located, prepare
+from admmnet.running.entrance import prepare
+from admmnet.running.graphs import located
 from admmnet.running.loading import Loader
 from admmnet.running.references import MOST, optimum
 from admmnet.solvers.losses import Loss, get_loss
@@ -165,7 +167,7 @@ def _optimum(X: Any, y: Vector, config: RunConfig, records: Records) -> Vector:
     weight = regularisation_of(config)
     holder = SimulatedHolder.of([(X, y)], task=records.task, copy=False)
     problem = holder.problem(SINGLE_SITE_LOSSES[config.loss], weight)
-    found = ExactPasses(weight, EPOCHS, GAP).run(problem, np.random.default_rng(0))
+    found = run_series(ExactPasses(weight, EPOCHS, GAP), problem, np.random.default_rng(0))
     if not found.gap <= GAP:
         raise RunError(
             f"sdca stopped at a duality gap of {found.gap:.3g} after {EPOCHS} epochs, above {GAP:g}: "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -37,11 +37,6 @@ class Hinge(Bounded):
     def curvature(self, u: Vector, y: Vector) -> Vector:
         """Zero, away from the kink."""
         return np.zeros_like(u)
-
-    def conjugate(self, s: Vector, y: Vector) -> Vector:
-        """Convex conjugate phi*(s, y) = -a with a = -s y in [0, 1], else +inf."""
-        a = -s * y
-        return np.where((a >= 0.0) & (a <= 1.0), -a, np.inf)
 
 
 SINGLE_SITE_LOSSES: Mapping[str, Loss] = {"squared": Squared(), "logistic": Logistic(), "hinge": Hinge()}
@@ -85,18 +80,3 @@ class Problem:
     def scale(self) -> float:
         """Lambda N: v = theta * scale."""
         return self.regularisation * self.records
-
-    def primal(self, theta: Vector) -> float:
-        """P(theta) of docs/methods.md (40), in the loss's unit; theta of shape (d,)."""
-        losses = self.loss.value(self.X @ theta, self.y)
-        return float(np.mean(losses) + 0.5 * self.regularisation * (theta @ theta))
-
-    def dual(self, alpha: Vector, theta: Vector) -> float:
-        """D(alpha) of docs/methods.md (41); +inf where alpha is infeasible. theta is ``point(alpha)``."""
-        loss: Any = self.loss  # these three have conjugates
-        conjugates = loss.conjugate(-alpha, self.y)
-        return float(np.mean(conjugates) + 0.5 * self.regularisation * (theta @ theta))
-
-    def point(self, alpha: Vector) -> Vector:
-        """Return theta = X^T alpha / (lambda N), shape (d,)."""
-        return np.asarray(alpha @ self.X / self.scale)

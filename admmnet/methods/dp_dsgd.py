@@ -21,11 +21,11 @@ from admmnet.holder.measurements.gradient import ROUNDING_SHARE
 from admmnet.methods.base import Agent, AgentPlan, Facts, Method, filled
 from admmnet.methods.consensus import HINGE_WIDTH
 from admmnet.methods.settings import Given, MethodSettings, StepSettings
-from admmnet.privacy.calibrate import Draft, Target, calibrate
+from admmnet.privacy.calibrate import Draft, Target, calibrate, noise_multiplier
 from admmnet.privacy.events import Event, Gaussian, SubsampledGaussian
 from admmnet.privacy.mechanisms import grid_step
 from admmnet.privacy.network.shifts import GossipFlow
-from admmnet.privacy.subsampled import epsilon_proven, noise_multiplier
+from admmnet.privacy.subsampled import epsilon_proven
 from admmnet.settings import setting
 from admmnet.solvers.radius import LARGEST_ROW, clip, gradient_error
 from admmnet.types import Matrix, Vector

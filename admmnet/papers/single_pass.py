@@ -13,6 +13,7 @@ from admmnet.data.figures import test_error
 from admmnet.experiments.store import Job, Result
 from admmnet.holder import SimulatedHolder
 from admmnet.holder.series import SINGLE_SITE_LOSSES, DisjointSteps, OnlineSteps, Problem
+from admmnet.holder.series.simulation import primal, run_series
 from admmnet.papers.sources import DataSource, rows
 from admmnet.types import Matrix, Vector
 
@@ -61,12 +62,12 @@ class SongJob(Job):
 
         def observe(progress: Any) -> None:
             if progress.step in wanted:
-                path[min(problem.records, progress.step * self.batch)] = problem.primal(progress.theta)
+                path[min(problem.records, progress.step * self.batch)] = primal(problem, progress.theta)
 
         alpha = np.array(math.inf if self.alpha is None else self.alpha)
         series = DisjointSteps(self.regularisation, self.batch, alpha, self.schedule, self.scale)
         order, noise = (np.random.default_rng([self.seed, k]) for k in (0, 1))
-        series.run(problem, order, noise, observe)
+        run_series(series, problem, order, noise, observe)
         return {"samples": list(path), "objective": list(path.values())}
 
 
@@ -91,7 +92,7 @@ class OptimumJob(Job):
 
         def value(w: Vector) -> tuple[float, Vector]:
             slope = problem.loss.derivative(problem.X @ w, problem.y) @ problem.X / problem.records
-            return problem.primal(w), np.asarray(slope + problem.regularisation * w)
+            return primal(problem, w), np.asarray(slope + problem.regularisation * w)
 
         start = np.zeros(problem.features)
         found = minimize(value, start, jac=True, method="L-BFGS-B", options={"maxiter": 2000})
@@ -135,16 +136,16 @@ class LocalJob(Job):
             nonlocal before, added
             added += before
             if t in wanted:
-                path[t] = test.primal(added / t)
+                path[t] = primal(test, added / t)
             before = np.array(w)
 
         order, noise = (np.random.default_rng([self.seed, k]) for k in (2, 3))
         if self.rate is None:
             online = OnlineSteps(self.epsilon, constant="poster" if self.method == "banco-poster" else "tight")
-            online.run(problem, order, noise, lambda p: observe(p.step, p.w))
+            run_series(online, problem, order, noise, lambda p: observe(p.step, p.w))
         else:
             steps = DisjointSteps(FREE, 1, np.array(self.epsilon), "constant", self.rate)
-            steps.run(problem, order, noise, lambda p: observe(p.step, p.theta))
+            run_series(steps, problem, order, noise, lambda p: observe(p.step, p.theta))
         return {"steps": list(path), "loss": list(path.values())}
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Generic, NamedTuple, TypeVar
 
 from admmnet.errors import BudgetError
@@ -16,9 +17,13 @@ from admmnet.privacy.budget import SLACK, Charges, Totals
 from admmnet.privacy.conversion import ORDERS, allowance, loose_rho
 from admmnet.privacy.conversion import epsilon as epsilon_of
 from admmnet.privacy.discrete import discrete_epsilon, discrete_mu, excess, most_excess
+from admmnet.privacy.events import SubsampledGaussian
 from admmnet.privacy.filters import Spend
+from admmnet.privacy.subsampled import epsilon_proven
 
 N = TypeVar("N")
+TOLERANCE = 5e-5
+"""Relative accuracy of a calibrated noise multiplier, from above."""
 HIGHEST = 1e150
 """Nominal budget from which on no noise is left to hope for."""
 
@@ -277,3 +282,44 @@ def pure_epsilon(rho: float) -> float:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if middle * math.tanh(0.5 * middle) <= rho else (low, middle)
     return low
+
+
+def noise_multiplier(
+    epsilon: float,
+    delta: float,
+    rate: float,
+    steps: int,
+    sampling: str,
+    reading: Callable[[SubsampledGaussian, float], float] = epsilon_proven,
+) -> float:
+    """Least noise multiplier whose epsilon is at most the target, to 1e-3 relative and never below.
+
+    It is relative to the sensitivity that the sampling's event has: C, or 2 C where ``fixed``. ``reading`` is the
+    epsilon of an event at a delta, which falls as the noise grows.
+
+    Raises
+    ------
+    BudgetError
+        If no noise up to 1e6 is enough.
+    """
+    from scipy.optimize import brentq
+
+    @cache
+    def excess(log: float) -> float:
+        """Logarithm of epsilon over its target, between -3 and 3, at a logarithm of the noise multiplier."""
+        found = reading(SubsampledGaussian(math.exp(log), rate, steps, sampling), delta)
+        return min(max(math.log(found / epsilon), -3.0), 3.0) if found > 0.0 else -3.0
+
+    low = high = 0.0
+    while excess(high) > 0.0:
+        low, high = high, high + 0.7
+        if high > 14.0:
+            raise BudgetError(f"epsilon = {epsilon:g} affords no step at all; raise --epsilon or lower --epochs")
+    while excess(low) <= 0.0 and low > -9.0:
+        low, high = low - 0.7, low
+    if excess(low) <= 0.0:
+        return math.exp(low)
+    log = brentq(excess, low, high, xtol=TOLERANCE, rtol=1e-12)
+    while excess(log) > 0.0:
+        log += TOLERANCE
+    return math.exp(log)

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from admmnet.errors import RequestError, short
-from admmnet.forms import said
+from admmnet.form_errors import said
 
 LARGEST = sys.float_info.max
 Positive: TypeAlias = Annotated[float, Meta(gt=0.0, le=LARGEST)]

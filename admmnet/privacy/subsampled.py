@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.errors import BudgetError, RequestError
+from admmnet.errors import RequestError
 from admmnet.privacy.conversion import LAMBDAS, ORDERS, gaussian_epsilon
 from admmnet.privacy.conversion import epsilon as renyi_epsilon
 from admmnet.privacy.events import SubsampledGaussian
@@ -30,8 +30,6 @@ from admmnet.types import Vector
 
 LEAST_LAMBDA, MOST_LAMBDA = 0.05, 1e3
 """Orders less 1 between which a subsampled curve is calculated; beyond, the unsampled bound is left."""
-TOLERANCE = 5e-5
-"""Relative accuracy of a calibrated noise multiplier, from above."""
 _LEAST = math.ulp(0.0)  # no cost rounds to zero
 _ROUNDING = 1e-14  # the library's sums of logarithms are exact to less, a step
 _FINE = 20.0  # points of the grid of losses to a step's mean absolute loss: epsilon within 2e-4, from above
@@ -265,44 +263,3 @@ def _reach(profile: Profile, tail: float) -> float:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if float(profile(np.array([middle]))[0]) > tail else (low, middle)
     return high
-
-
-def noise_multiplier(
-    epsilon: float,
-    delta: float,
-    rate: float,
-    steps: int,
-    sampling: str,
-    reading: Callable[[SubsampledGaussian, float], float] = epsilon_proven,
-) -> float:
-    """Least noise multiplier whose epsilon is at most the target, to 1e-3 relative and never below.
-
-    It is relative to the sensitivity that the sampling's event has: C, or 2 C where ``fixed``. ``reading`` is the
-    epsilon of an event at a delta, which falls as the noise grows.
-
-    Raises
-    ------
-    BudgetError
-        If no noise up to 1e6 is enough.
-    """
-    from scipy.optimize import brentq
-
-    @cache
-    def excess(log: float) -> float:
-        """Logarithm of epsilon over its target, between -3 and 3, at a logarithm of the noise multiplier."""
-        found = reading(SubsampledGaussian(math.exp(log), rate, steps, sampling), delta)
-        return min(max(math.log(found / epsilon), -3.0), 3.0) if found > 0.0 else -3.0
-
-    low = high = 0.0
-    while excess(high) > 0.0:
-        low, high = high, high + 0.7
-        if high > 14.0:
-            raise BudgetError(f"epsilon = {epsilon:g} affords no step at all; raise --epsilon or lower --epochs")
-    while excess(low) <= 0.0 and low > -9.0:
-        low, high = low - 0.7, low
-    if excess(low) <= 0.0:
-        return math.exp(low)
-    log = brentq(excess, low, high, xtol=TOLERANCE, rtol=1e-12)
-    while excess(log) > 0.0:
-        log += TOLERANCE
-    return math.exp(log)

@@ -20,7 +20,8 @@ from admmnet.privacy.contract import Contract
 from admmnet.privacy.filters import Count
 from admmnet.running.contract import contract_of
 from admmnet.running.node import Node
-from admmnet.running.plan import Prepared, nominal_of, renewed
+from admmnet.running.plan import Prepared, renewed
+from admmnet.running.told import nominal_of
 from admmnet.transport import Transport, edge
 from admmnet.transport.collective import run_on_all
 from admmnet.types import Matrix, Vector
@@ -102,8 +103,13 @@ class Chain:
         kind, graph = settings.chosen_method, plan.graph.among(members)
         nodes = [node for node in self._agents if node.id in members]
         owners = [[i for i in own if i in members] for own in self._transport.layout.owners]
-        spent = lambda: {node.id: _target(node, self._first(node, round)) for node in nodes}  # noqa: E731
-        targets, nominal = nominal_of(settings, world, owners, spent, lasting=False)
+        targets: dict[int, Target] = {}
+
+        def spent() -> dict[int, Target]:
+            targets.update({node.id: _target(node, self._first(node, round)) for node in nodes})
+            return targets
+
+        nominal = nominal_of(settings, world, owners, spent, lasting=False)
         facts = replace(
             plan.method.facts,
             graph=graph if isinstance(plan.method.facts.graph, type(graph)) else graph.networkx,

@@ -17,7 +17,7 @@ from admmnet.config.defaults import with_delta
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.config.toml import settings_digest, to_toml
-from admmnet.data.settings import DataSettings, split_of
+from admmnet.data.settings import DataSettings
 from admmnet.data.sources import whole_and_bounded
 from admmnet.errors import RequestError, RunError
 from admmnet.files import raise_descriptors, remedy
@@ -32,15 +32,17 @@ from admmnet.running.arguments import Arguments, in_python
 from admmnet.running.ends import terminating
 from admmnet.running.events import Outcome, outcome_of
 from admmnet.running.faults import faults_of, schedule_of
+from admmnet.running.graphs import located
 from admmnet.running.handshake import all_go_on, arguments, public_settings, resuming
-from admmnet.running.loading import Holders, Loader, block_of, graph_of, held, read_records
+from admmnet.running.loading import Holders, Loader, block_of, held, read_records
 from admmnet.running.loop import execute
 from admmnet.running.notes import drowned_of, host_notes, is_share, notes_of, source_note
-from admmnet.running.plan import Prepared, Public, Texts, counts_of, decide, loss_of, told_of, width_of
+from admmnet.running.plan import Prepared, Public, Texts, decide, loss_of
 from admmnet.running.readout import check_answer
 from admmnet.running.rehearsal import rehearse
 from admmnet.running.room import require_room
 from admmnet.running.takeover import Source, check_charged, check_columns, source_of
+from admmnet.running.told import counts_of, told_of, width_of
 from admmnet.solvers.kernel import NAMES, chosen
 from admmnet.transport import World
 from admmnet.transport.collective import end_all_on_error, install_exception_hook, pairs_of, run_on_all, told_by_all
@@ -236,22 +238,3 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
     asked = request, network, settings, run, config.mode, texts, faults.topology_schedule
     own = holders, method, agents, contracts, accounts, trouble, prologue
     return Plan(*asked, graph, data, *own, notes, advice, config)
-
-
-def located(config: RunConfig, world: World) -> tuple[RunConfig, Graph]:
-    """Graph of a run, and its settings with the graph, its seed, the number of agents and the split filled in.
-
-    A method of one site has a graph of one node, and none of those settings.
-
-    Raises
-    ------
-    RequestError
-        If there is no such graph.
-    """
-    if config.baseline:
-        return config, Graph(1)
-    seed = config.graph_seed
-    schedule = None if world.graph is not None else schedule_of(config.topology_schedule, config.agents, seed)
-    network, graph = graph_of(config.sections.network, seed, schedule, world)
-    config, split = config.filled(network), split_of(config.section(DataSettings), len(graph))
-    return config if config.split == split else config.changed(split=split), graph

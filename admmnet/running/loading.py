@@ -13,47 +13,17 @@ from admmnet.data.records import LEFT_OUT, in_words
 from admmnet.data.settings import form_of
 from admmnet.data.sources import declared
 from admmnet.errors import RequestError, UnfitRecords
-from admmnet.faults.schedule import GraphSchedule
-from admmnet.graph import network_of
-from admmnet.graph.simple import Graph
-from admmnet.graph.specs import is_random
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.methods.settings import MethodSettings
 from admmnet.methods.tasks import require_task
 from admmnet.running.sharing import shared
 from admmnet.transport import World
-from admmnet.transport.layout import automatic_block
 from admmnet.transport.settings import NetworkSettings
 
 Loader = Callable[[DataSettings, int, Sequence[int]], Records]
 """What ``admmnet.data.load`` is: settings, number of agents, and those wanted, to their records."""
 Holders = Mapping[int, tuple[Holder, int]]
 """Of every agent of this process the holder of its records, and its place there."""
-
-
-def graph_of(
-    network: NetworkSettings, seed: int, schedule: GraphSchedule | None, world: World
-) -> tuple[NetworkSettings, Graph]:
-    """Graph of a run, and its section with the graph, its seed, the number of agents and of a block filled in.
-
-    Raises
-    ------
-    RequestError
-        If there is no such graph.
-    """
-    source, graph = network.topology, world.graph  # a network file holds the graph itself
-    if graph is None and schedule is not None:
-        graph = schedule.graph
-    if graph is None:
-        agents = network.agents
-        if source is None:
-            agents = agents or (world.size if world.size > 1 else 5)
-        source = source or f"erdos-renyi:{agents}:0.5"
-        graph = network_of(source, agents=agents, seed=seed)
-    count = len(graph)
-    block = automatic_block(count, world.size) if network.block == "auto" else network.block
-    used = seed if source is None or is_random(source) else 0  # no other graph has one
-    return replace(network, topology=source, topology_seed=used, agents=count, block=block), graph
 
 
 _OPEN = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -34,16 +34,12 @@ from admmnet.privacy.settings import PrivacySettings
 from admmnet.running.accounts import check_gaussian, check_promise
 from admmnet.running.contract import contract_of
 from admmnet.running.loading import Holders
+from admmnet.running.told import nominal_of
 from admmnet.solvers.losses import Loss, get_loss
 from admmnet.transport import World
-from admmnet.transport.collective import gather_owned, owned, pairs_of, run_on_all, told_by_all
+from admmnet.transport.collective import gather_owned, run_on_all
 from admmnet.transport.settings import NetworkSettings
 from admmnet.types import Vector
-
-LEAST_LEFT = 1e-9
-"""Least share of a budget that another agent can say is left to it: less than the millionth below which it refuses."""
-MOST_RECORDS = 2**53
-"""Largest number of records or features that another process is believed: float64 counts up to here."""
 
 
 class Texts(NamedTuple):
@@ -167,12 +163,15 @@ def decide(
     kind, mine = settings.chosen_method, owners[world.rank]
     around = graph if settings.algorithm in METHODS.own else graph.networkx
 
+    targets: dict[int, Target] = {}
+
     def find() -> dict[int, Target]:
         if opening is not None:
             opening()
-        return {i: _target(settings, i, accounts.get(i)) for i in mine}
+        targets.update({i: _target(settings, i, accounts.get(i)) for i in mine})
+        return targets
 
-    targets, nominal = nominal_of(settings, world, owners, find)
+    nominal = nominal_of(settings, world, owners, find)
     facts = Facts(around, public.counts, public.width, nominal, public.task, public.classes, alphas=public.alphas)
 
     def plans() -> tuple[Prologue, Method, dict[int, tuple[AgentPlan, Contract]]]:
@@ -246,79 +245,3 @@ def _planned(
 def renewed(method: Method) -> bool:
     """Whether changed starts are planned anew; one that is adaptive has no plan, and its filter is the limit."""
     return method.planned_anew and not method.adaptive
-
-
-def nominal_of(
-    settings: MethodSettings,
-    world: World,
-    owners: Sequence[Sequence[int]],
-    find: Callable[[], dict[int, Target]],
-    *,
-    lasting: bool = True,
-) -> tuple[dict[int, Target], dict[int, float]]:
-    """Targets of this process's agents, and the nominal zCDP budget of every agent, eq. (19), where methods ask for it.
-
-    What is left only its owner knows. Others' budgets decide the penalty and nothing else. None is believed to be above
-    that of the agent's public epsilon and delta.
-    """
-    shared = not settings.baseline and settings.budgeted and settings.method == "proven"
-    plain = cache(Target.nominal_rho)
-
-    def valid(agent: int, rho: Any) -> bool:
-        most = plain(Target(*settings.budget_of(agent)))
-        return type(rho) in (int, float) and LEAST_LEFT * most < rho <= most * (1.0 + 1e-6)
-
-    def unspent(target: Target) -> Target:
-        """At any order where nothing is spent: a resumed first run finds an order that its own plan has chosen."""
-        return replace(target, spent=None, account=None) if target.spent and not target.spent.rho else target
-
-    def left() -> tuple[dict[int, Target], dict[int, float]]:
-        targets = find()
-        return targets, {i: plain(unspent(target)) for i, target in targets.items()} if shared else {}
-
-    (targets, own), told = told_by_all(world, left, lambda found: {"left": pairs_of(found[1])})
-    words = [said and said.get("left", ()) for said in told]
-    if not shared:
-        return targets, {}
-    return targets, owned(world, words, owners, own, valid, "budget left (rho)", lasting=lasting)
-
-
-def told_of(holders: Holders, data: Records) -> dict[str, Any]:
-    """What a process tells all others of its agents' records, once they are read."""
-    counts = {i: holder.counts[member] for i, (holder, member) in holders.items()}
-    return {"counts": pairs_of(counts), "width": pairs_of(dict.fromkeys(holders, len(data.feature_names)))}
-
-
-def counts_of(world: World, owners: Sequence[Sequence[int]], told: Sequence[Any], holders: Holders) -> dict[int, int]:
-    """n_i of all agents, each by its owner's word; of this process's agents as their holders count them.
-
-    Weights and sums use them: nobody is believed to hold more than the network file allows it. ``told`` is what all
-    processes have told, by ``told_of``.
-    """
-    mine = {i: holder.counts[member] for i, (holder, member) in holders.items()}
-    words = [said and said.get("counts", ()) for said in told]
-    valid: Callable[[int, Any], bool] = lambda i, n: type(n) is int and 1 <= n <= MOST_RECORDS  # noqa: E731
-    counts = owned(world, words, owners, mine, valid, "number of records")
-    for peer, agents in zip(world.network.peers, owners, strict=True) if world.network is not None else ():
-        said = sum(counts[i] for i in agents)
-        if peer.records is not None and said > peer.records:
-            raise RequestError(
-                f"agent {agents[0]} claims {said} records, more than the {peer.records} that the "
-                f"network file allows it: raise records of agent {agents[0]} there, at every host, or leave it out"
-            ).of_all()
-    return counts
-
-
-def width_of(
-    world: World, owners: Sequence[Sequence[int]], told: Sequence[Any], holders: Holders, data: Records
-) -> int:
-    """Number of features, the same at every agent."""
-    own = len(data.feature_names)
-    words, mine = [said and said.get("width", ()) for said in told], dict.fromkeys(holders, own)
-    known = owned(world, words, owners, mine, lambda i, d: type(d) is int and 1 <= d <= MOST_RECORDS, "width")
-    for i, width in known.items():
-        if width != known[0]:
-            raise RequestError(
-                f"the agents' files differ in width: agent 0 has {known[0]} features, agent {i} has {width}"
-            ).of_all()
-    return own

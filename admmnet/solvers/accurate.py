@@ -118,15 +118,6 @@ def minimise(
                 spread = 0.0
 
 
-def newton_step(H: Matrix, m: float, r: Vector) -> Vector:
-    """-(H + m I)^-1 r, nan where that cannot be computed."""
-    H.flat[:: len(H) + 1] += m
-    try:
-        return np.asarray(-np.linalg.solve(H, r))
-    except np.linalg.LinAlgError:
-        return np.full_like(r, math.nan)
-
-
 def _search(
     at: Callable[[Vector, Vector], tuple[Vector, float]], hi: Vector, lo: Vector, p: Vector, fall: float
 ) -> tuple[float, Vector, float] | None:

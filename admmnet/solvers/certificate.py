@@ -14,7 +14,6 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
 from admmnet.solvers.accurate import block_size, is_sparse
@@ -162,33 +161,6 @@ def gradient(
         squares += float(weights @ weights)
     total /= len(y)
     return total, math.sqrt(squares / len(y))
-
-
-def hessian(X: Matrix, y: Vector, theta: Vector, loss: Loss, *, single: bool = False, spread: float = 0.0) -> Matrix:
-    """Hessian of the mean loss, (1/n) sum_k phi''(x_k . theta, y_k) x_k x_k^T, shape (d, d).
-
-    `single` multiplies in single precision: twice as fast, off by (b + 4) 2^-24 max_k phi'' ||x_k||^2 at most
-    in 2-norm, b the rows in a block, and in practice by far less. A positive `spread` takes the mean of phi''
-    over the scores within it, (phi'(u + spread) - phi'(u - spread)) / (2 spread), instead of phi''.
-    """
-    total = np.zeros((X.shape[1], X.shape[1]))
-    rows = block_rows(*X.shape)
-    for start in range(0, len(y), rows):
-        block = X[start : start + rows]
-        scaled: NDArray[np.floating[Any]] = block.astype(np.float32 if single else np.float64)
-        bend = bends(block @ theta, y[start : start + rows], loss, spread)
-        scaled *= np.sqrt(bend)[:, None].astype(scaled.dtype)
-        total += scaled.T @ scaled
-    total /= len(y)
-    return total
-
-
-def bends(u: Vector, y: Vector, loss: Loss, spread: float) -> Vector:
-    """Curvatures phi'' at scores u, shape (n,), or their means over the scores within a positive `spread`."""
-    if spread == 0.0:
-        return loss.curvature(u, y)
-    rise = loss.derivative(u + spread, y) - loss.derivative(u - spread, y)
-    return np.asarray(np.maximum(rise, 0.0) / (2.0 * spread))
 
 
 def met_curvature(

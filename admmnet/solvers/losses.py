@@ -108,18 +108,6 @@ class Logistic(Bounded):
         odds = np.exp(-np.abs(u))
         return np.asarray(odds / np.square(1.0 + odds))
 
-    def conjugate(self, s: Vector, y: Vector) -> Vector:
-        """Convex conjugate phi*(s, y) = a ln a + (1 - a) ln(1 - a) with a = -s y in [0, 1], else +inf.
-
-        In the dual of Damaskinos et al. 2021 (sec. 2) it enters as phi*(-alpha, y), so that a = y alpha.
-        """
-        a = -s * y
-        inside = (a >= 0.0) & (a <= 1.0)
-        p = np.where(inside, a, 0.5)
-        tiny = np.finfo(np.float64).tiny  # 0 ln 0 = 0
-        entropy = p * np.log(np.maximum(p, tiny)) + (1.0 - p) * np.log1p(-np.minimum(p, 1.0 - 2.0**-53))
-        return np.where(inside, entropy, np.inf)
-
 
 @dataclass(frozen=True)
 class SmoothedHinge(Bounded):
@@ -238,11 +226,6 @@ class Squared(Bounded):
     def curvature(self, u: Vector, y: Vector) -> Vector:
         """Second derivative of each record, 1."""
         return np.ones_like(u)
-
-    def conjugate(self, s: Vector, y: Vector) -> Vector:
-        """Convex conjugate phi*(s, y) = s y + s^2 / 2."""
-        with np.errstate(over="ignore"):
-            return np.asarray(s * (y + 0.5 * s))
 
 
 ONE_SIDED = (Logistic, SmoothedHinge)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from admmnet.errors import CertificateError, RunError
-from admmnet.solvers.accurate import minimise, newton_step, norm_of
+from admmnet.solvers.accurate import minimise, norm_of
 from admmnet.solvers.certificate import (
     AnySolver,
     Solution,
     block_rows,
-    hessian,
     largest_row,
     met_curvature,
     rounding_margin,
@@ -23,28 +21,13 @@ from admmnet.solvers.certificate import (
 from admmnet.solvers.kernel import Kernel
 from admmnet.solvers.losses import Loss
 from admmnet.solvers.radius import LARGEST_ROW, LossFacts, certain
+from admmnet.solvers.steps import SolverState, newton_step, search_step
 from admmnet.types import Matrix, Vector
 
-_UNIT = 2.0**-53  # unit roundoff of float64
 CONTRACTION = 0.9
 """Factor by which a step without search must shrink the least gradient norm so far."""
 _MAX_STEPS = 1000
 _SURE_STEPS = 300  # outside of the public radius, where nothing promises an end
-
-
-@dataclass(slots=True, eq=False)
-class SolverState:
-    """What a `LocalSolver` has learnt in earlier solves: computed from records, and never released."""
-
-    theta: Vector  # where the next solve starts, shape (d,)
-    inverse: Matrix = field(repr=False)  # approximate inverse Hessian, shape (d, d)
-    patience: float  # wasted passes that a new Hessian is worth
-    data: Vector | None = None  # gradient of the mean loss at theta, where it is known
-    rms: float = 0.0  # that belongs to it
-    m: float = math.nan  # within the inverse; nan before the first Hessian
-    waste: int = 0  # passes beyond one a solve since the last Hessian
-    passes: int = 0  # of the last solve
-    before: int = 0  # of the solve before the last Hessian
 
 
 class LocalSolver(AnySolver):
@@ -119,7 +102,7 @@ class LocalSolver(AnySolver):
             raise RunError(f"m and beta must be positive and finite, got m={m:.3g}, beta={beta:.3g}")
         try:
             reached = self._quickly(g, m, beta)
-        except (ArithmeticError, np.linalg.LinAlgError):
+        except Exception:  # a step's, of one record's numbers: it must not come out
             reached = math.nan, math.nan, 0
         if isinstance(reached, Solution):
             return reached
@@ -149,7 +132,10 @@ class LocalSolver(AnySolver):
             return Solution(theta, norm + margin, 0, 0) if norm + margin <= beta else None
 
         def direction(theta: Vector, spread: float, r: Vector) -> Vector:
-            return self._direction(theta, spread, m, r)
+            try:
+                return self._direction(theta, spread, m, r)
+            except Exception:  # as in `solve`: any vector will do
+                return np.full_like(r, math.nan)
 
         facts = LossFacts.of(len(self.y), self.X.shape[1], self.loss)
         inside = self.row_norm <= LARGEST_ROW and certain(facts, m, beta, norm_of(g))
@@ -159,7 +145,7 @@ class LocalSolver(AnySolver):
 
     def _direction(self, theta: Vector, spread: float, m: float, r: Vector) -> Vector:
         """Newton's step at theta, where the gradient of J is r."""
-        return newton_step(hessian(self.X, self.y, theta, self.loss, spread=spread), m, r)
+        return newton_step(self, theta, spread, m, r)
 
     def _margin(
         self, theta: Vector, rms: float, m: float, g_norm: float, norm: float, c: float, beta: float = 0.0
@@ -195,12 +181,12 @@ class LocalSolver(AnySolver):
             if norm <= margin >= beta or not math.isfinite(norm + margin):
                 break
             if math.isnan(state.m) or ((search or state.waste > state.patience) and not fresh):
-                self._refresh(theta, m, spread if spread > 1e-9 * self.row_norm * size else 0.0)
+                state.refresh(self, theta, m, spread if spread > 1e-9 * self.row_norm * size else 0.0)
                 refreshes, fresh = refreshes + 1, True
             elif m != state.m:
-                self._shift(m)
+                state.shift(m)
             step = -(state.inverse @ r)
-            moved = self._search(step, theta, r, m, g) if search else 0.0
+            moved = search_step(self, step, theta, r, m, g) if search else 0.0
             if moved is None:
                 break
             trial = theta + step
@@ -209,7 +195,7 @@ class LocalSolver(AnySolver):
             trial_norm = norm_of(trial_r)
             passes, state.waste = passes + 1, state.waste + (passes > 0)
             if search or trial_norm <= CONTRACTION * least:
-                self._learn(step, trial_r - r)
+                state.learn(step, trial_r - r)
                 theta, data, rms, r, norm = trial, trial_data, trial_rms, trial_r, trial_norm
                 self._at, self._scores, self._spare = theta, self._spare, self._scores
                 short = min(spread, self.row_norm * norm_of(step))
@@ -228,53 +214,3 @@ class LocalSolver(AnySolver):
             state.data, state.rms = self._gradient(state.theta, self._scores)
             self._at = state.theta
         return state.theta, state.data, state.rms, passes
-
-    def _refresh(self, theta: Vector, m: float, spread: float) -> None:
-        """Set the inverse from the Hessian at theta, in single precision where m outweighs the rounding."""
-        bound = self.loss.curvature_bound(self.row_norm)
-        single = m >= (block_rows(*self.X.shape) + 4) * 2.0**-23 * bound and 1e-15 < self.row_norm < 1e15
-        H = hessian(self.X, self.y, theta, self.loss, single=single, spread=spread)
-        H.flat[:: len(H) + 1] += m + 4 * len(H) * _UNIT * bound
-        state = self.state
-        state.inverse, state.m = np.asarray(np.linalg.inv(H)), m
-        state.patience, state.before, state.waste = 2 * state.patience, state.passes, 0
-
-    def _shift(self, m: float) -> None:
-        """Change the m within the inverse: (B^-1 + c I)^-1 = (I + c B)^-1 B."""
-        state = self.state
-        mixed = (m - state.m) * state.inverse
-        mixed.flat[:: len(mixed) + 1] += 1.0
-        state.inverse, state.m = np.asarray(np.linalg.solve(mixed, state.inverse)), m
-
-    def _learn(self, s: Vector, change: Vector) -> None:
-        """Make the inverse map a change of the gradient to the step s that caused it."""
-        slope = float(s @ change)
-        if slope <= 1e-12 * norm_of(s) * norm_of(change):
-            return
-        state = self.state
-        q = state.inverse @ change
-        v = s - q
-        gain = float(v @ change)
-        if gain > 0.0 and gain >= state.m * float(v @ v):  # holds where B is below the true inverse <= I/m
-            state.inverse += np.outer(v / gain, v)
-        else:
-            q /= slope
-            state.inverse += np.outer(s, (1.0 + float(change @ q)) / slope * s - q) - np.outer(q, s)
-
-    def _search(self, step: Vector, theta: Vector, r: Vector, m: float, g: Vector) -> float | None:
-        """Scale a descent step in place so that J's slope along it has at least halved and not turned.
-
-        Returns the root mean square by which the step moves the scores; None if rounding hides such a scale.
-        """
-        (u,), v = self.scores_at(theta), self.X @ step
-        linear, square = float(step @ (m * theta + g)), m * float(step @ step)
-        half = 0.5 * float(step @ r)
-        low, high, t = 0.0, math.inf, 1.0
-        for _ in range(_MAX_STEPS):
-            slope = float(self.loss.derivative(u + t * v, self.y) @ v) / len(u) + linear + t * square
-            if half <= slope <= 0.0:
-                step *= t
-                return t * norm_of(v) / math.sqrt(len(v))
-            low, high = (low, t) if slope > 0.0 else (t, high)
-            t = 2.0 * t if math.isinf(high) else 0.5 * (low + high)
-        return None

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from admmnet.solvers.accurate import norm_of
-from admmnet.solvers.certificate import AnySolver, Solution, bends, largest_row
+from admmnet.solvers.certificate import AnySolver, Solution, largest_row
 from admmnet.solvers.kernel import Kernel
 from admmnet.solvers.losses import Loss
 from admmnet.solvers.newton import CONTRACTION, LocalSolver
+from admmnet.solvers.steps import bends, conjugate_step, search_step
 from admmnet.types import Matrix, Vector
 
 _MAX_STEPS = 200
-_MAX_PRODUCTS = 500  # with the Hessian, for one step
 _FORCING = 0.1  # a step leaves at most this share of the gradient, in the quadratic model
 
 
@@ -63,11 +63,11 @@ class WideSolver(LocalSolver):
             near = spread if spread > 1e-9 * self.row_norm * norm_of(theta) else 0.0
             bend = bends(self.scores_at(theta)[0], self.y, self.loss, near)
             left = min(_FORCING * norm, max(0.25 * beta, norm * norm))
-            step, products = self._conjugate(bend, m, r, left)
+            step, products = conjugate_step(self.X, bend, m, r, left)
             passes, moved = passes + products, None
             for searched in (False, True):
                 if searched:
-                    moved = self._search(step, theta, r, m, g)
+                    moved = search_step(self, step, theta, r, m, g)
                     if moved is None:
                         return norm, margin, passes
                 trial = theta + step
@@ -85,22 +85,4 @@ class WideSolver(LocalSolver):
 
     def _direction(self, theta: Vector, spread: float, m: float, r: Vector) -> Vector:
         bend = bends(np.asarray(self.X @ theta), self.y, self.loss, spread)
-        return self._conjugate(bend, m, r, 1e-6 * norm_of(r))[0]
-
-    def _conjugate(self, bend: Vector, m: float, r: Vector, left: float) -> tuple[Vector, int]:
-        """Solve (X^T diag(bend) X / n + m I) p = -r until the residual's norm is `left`; p . r < 0, or p is nan."""
-        p, residual = np.zeros_like(r), -r
-        way, square, products = residual.copy(), float(r @ r), 0
-        while products < _MAX_PRODUCTS and square > left * left:
-            image = np.asarray(self.X.T @ (bend * (self.X @ way))) / len(bend) + m * way
-            bent = float(way @ image)
-            if not bent > 0.0:
-                break
-            t = square / bent
-            p += t * way
-            residual -= t * image
-            before, square = square, float(residual @ residual)
-            way *= square / before
-            way += residual
-            products += 1
-        return p if products else np.full_like(r, math.nan), products
+        return conjugate_step(self.X, bend, m, r, 1e-6 * norm_of(r))[0]

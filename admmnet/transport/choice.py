@@ -135,6 +135,12 @@ class Words:
         strikes = [(i, j, count) for (i, j), count in sorted(self.strikes.items())]
         return Propose(agent, number, sorted(self.said), members, kept, rule, round, lineage, digest, strikes)
 
+    def whole(self, choice: Propose | None) -> bool:
+        """Whether all lines are in a start between agents that are there, but for those that are struck out."""
+        there = {i for i in self.here if not self.out((i, i))}
+        lines = [(i, j) for i, j in self.rules.graph.edges if {i, j} <= there and not self.out((i, j))]
+        return choice is not None and choice.edges == lines
+
     def rule(
         self, members: Sequence[int], edges: Sequence[Edge]
     ) -> tuple[Literal["finish", "replay", "go on"], int, str]:

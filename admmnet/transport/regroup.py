@@ -119,8 +119,6 @@ class Regroup:
         """Agents that have said HERE of this number."""
         return set(self._words().here)
 
-    # events
-
     def begin(self, standing: Standing) -> list[Sent]:
         """Leave a start, or come new, and take part in forming the next one."""
         self._standing, self.over, self.regrouping = standing, None, True
@@ -191,8 +189,7 @@ class Regroup:
         if self._may_stage(number):
             self._promise(staged=(number, digest))
             said = Staged(self.me, number, digest)
-            data = self._as_signed(said)
-            self._hear_staged(said, data, self.me)
+            self._hear_staged(said, self._as_signed(said), self.me)
         return self._sent()
 
     def _may_stage(self, number: int) -> bool:
@@ -236,10 +233,8 @@ class Regroup:
 
     def _answer(self, said: Here, via: int) -> None:
         """Tell an agent that is behind how far the others are."""
-        if self.ends.named is not None:
-            self._out += [(via, data) for data in self.ends.words]
-        elif said.number < self.number:
-            self._out += [(via, data) for data in self._data.values()]
+        known = self._data.values() if said.number < self.number else ()
+        self._out += [(via, data) for data in (known if self.ends.named is None else self.ends.words)]
 
     def _hold_against(self, said: Here) -> None:
         """Dispute an edge whose other end says that it has sent what has not come, although all before its word has."""
@@ -274,10 +269,11 @@ class Regroup:
             self._flaps.update(moved)
             self._next()
             return
-        here = self._words().here
+        words = self._words()
+        here = words.here
         if len(here) == len(self.rules.graph) or self._waited >= self.patience.regroup or proposed:
-            choice = self._words().choose(self.me, self.number)
-            if not proposed and self._since <= TURN + 1 and not self._is_whole(choice):
+            choice = words.choose(self.me, self.number)
+            if not proposed and self._since <= TURN + 1 and not words.whole(choice):
                 return  # a line may stand at one of its ends by now; nobody's turn has come
             self._turns += 1
             self._propose(sorted(here, key=lambda i: (i - self.number) % len(self.rules.graph)), choice)
@@ -293,10 +289,10 @@ class Regroup:
 
     def _another_helps(self) -> bool:
         """Whether another number may help: of this one an agent is left out, or this one would be in the start."""
-        if self._words().mute or self.me not in self._words().here:
-            return True
-        choice = self._words().choose(self.me, self.number)
-        return choice is not None and self.me in choice.members
+        words = self._words()
+        choice = words.choose(self.me, self.number)
+        own = choice is not None and self.me in choice.members
+        return bool(words.mute) or self.me not in words.here or own
 
     def _propose(self, order: list[int], choice: Propose | None) -> None:
         waits = self._waited >= self.patience.regroup or len(order) == len(self.rules.graph)
@@ -304,13 +300,6 @@ class Regroup:
             return
         if choice is not None and self.me in choice.members:
             self._say(choice)
-
-    def _is_whole(self, choice: Propose | None) -> bool:
-        """Whether all lines are in a start between agents that are there, but for those that are struck out."""
-        words = self._words()
-        there = {i for i in words.here if not words.out((i, i))}
-        lines = [(i, j) for i, j in self.rules.graph.edges if {i, j} <= there and not words.out((i, j))]
-        return choice is not None and choice.edges == lines
 
     def _look(self) -> None:
         """Sign a proposal that can be signed, and begin a start that all its members have signed."""
@@ -353,8 +342,6 @@ class Regroup:
     def _end(self, cause: Any, whom: list[int]) -> None:
         if self.over is None and self.start is not None:
             self.over = Ended(self.start.propose.number, cause, whom=whom)
-
-    # out
 
     def _promise(self, **changes: Any) -> None:
         promise = replace(self.promise, **changes)

@@ -16,7 +16,7 @@ from admmnet.cli import run_command_line
 from admmnet.data import sources
 from admmnet.holder import door
 from admmnet.holder.known import Known
-from admmnet.running import entrance, plan, spawn
+from admmnet.running import entrance, spawn, told
 from admmnet.transport import World
 from admmnet.transport.collective import end_all_on_error
 from tests.attacks.launched import records_of
@@ -81,7 +81,7 @@ def attack(name: str, *, defended: bool) -> None:
         }
         lie(claims[name])
         if not defended:
-            plan.owned = merged  # type: ignore[assignment, attr-defined]
+            told.owned = merged  # type: ignore[assignment, attr-defined]
             door.Known = believing  # type: ignore[assignment, attr-defined]
     if name == "bug":
         sources.read_npz = broken  # type: ignore[assignment, attr-defined]

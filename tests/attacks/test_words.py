@@ -16,8 +16,9 @@ from admmnet.methods import fixed
 from admmnet.record import folder as records
 from admmnet.record.forms import AgentEntry
 from admmnet.running.checkpoint.choosing import _offer
-from admmnet.running.plan import _target, nominal_of
+from admmnet.running.plan import _target
 from admmnet.running.summary import Word, heard
+from admmnet.running.told import nominal_of
 from admmnet.transport import Transport
 from admmnet.transport.collective import gather_owned, run_on_all
 from admmnet.transport.zmq.link_state import difference
@@ -90,7 +91,7 @@ def test_a_budget_left_is_its_owners_word_and_never_above_what_is_public() -> No
     most = targets[0].nominal_rho()
 
     def told(*pairs: list[Any]) -> dict[int, float]:
-        return nominal_of(config, Heard({"left": list(pairs)}), OWNERS, lambda: targets)[1]
+        return nominal_of(config, Heard({"left": list(pairs)}), OWNERS, lambda: targets)
 
     assert told([2, 0.25 * most], [0, 1e9], [1, 1e-300]) == {0: most, 1: most, 2: 0.25 * most}
     for rho in (2.0 * most, 0.0, -most, float("nan"), float("inf"), 1e-300, "1", None):

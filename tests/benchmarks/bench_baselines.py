@@ -38,6 +38,7 @@ from admmnet.holder.series import (
     Problem,
     SequentialSteps,
 )
+from admmnet.holder.series.simulation import primal, run_series
 from admmnet.types import Matrix, Vector
 
 from .common import least, seconds_of
@@ -122,7 +123,7 @@ def epochs() -> None:
 
 
 def epoch(series: Any, p: Problem) -> None:
-    series.run(p, rng(1), rng(2))
+    run_series(series, p, rng(1), rng(2))
 
 
 def real(folder: str, name: str, kind: str, regularisation: float) -> Problem:
@@ -144,7 +145,7 @@ def gaps(folder: str) -> None:
 
 
 def descend(p: Problem, gap: float, seed: int) -> Any:
-    return ExactPasses(p.regularisation, 20_000, gap).run(p, rng(seed))
+    return run_series(ExactPasses(p.regularisation, 20_000, gap), p, rng(seed))
 
 
 def liblinear(p: Problem, tolerance: float, dual: bool, seed: int) -> Vector:
@@ -173,7 +174,7 @@ def against_liblinear(folder: str) -> None:
     for kind, regularisation, tolerance, dual in cases:
         p = real(folder, "adult", kind, regularisation)
         theirs = partial(liblinear, p, tolerance, dual)
-        target = float(np.mean([p.primal(theirs(seed)) for seed in SEEDS]))
+        target = float(np.mean([primal(p, theirs(seed)) for seed in SEEDS]))
         gap = 1e-4
         while np.mean([descend(p, gap, seed).primal for seed in SEEDS]) > target:
             gap /= 2.0

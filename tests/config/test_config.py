@@ -16,7 +16,7 @@ from admmnet.graph.specs import SPECS, build_spec
 from admmnet.methods import METHODS
 from admmnet.methods.m_admm import MADMM
 from admmnet.privacy.settings import PrivacySettings
-from admmnet.running.entrance import located
+from admmnet.running.graphs import located
 from admmnet.settings import TABLES, settings_in
 from admmnet.solvers.settings import ProblemSettings
 from admmnet.transport.local import LocalWorld

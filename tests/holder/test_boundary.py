@@ -46,7 +46,7 @@ SECRETS = {
     ("admmnet/running/checkpoint/keeper.py", "restore"),
     ("admmnet/running/checkpoint/keeper.py", "_solver_of"),
     ("admmnet/running/checkpoint/state.py", "node_state"),
-    ("admmnet/running/checkpoint/state.py", "restore_node"),
+    ("admmnet/running/checkpoint/restoring.py", "restore_node"),
     ("admmnet/running/node.py", "closing"),
     ("admmnet/auditing/planted.py", "_halved"),  # how noise is drawn, not whose records: a bug for audits
 }
@@ -59,7 +59,19 @@ SIMULATED = {
     ("admmnet/papers/single_pass.py", "_made"),
 }
 """Where records are declared to be a simulation's, once in each."""
-GROUND = ("errors", "forms", "identity", "masking", "privacy", "registry", "rng", "settings", "solvers", "types")
+GROUND = (
+    "errors",
+    "form_errors",
+    "forms",
+    "identity",
+    "masking",
+    "privacy",
+    "registry",
+    "rng",
+    "settings",
+    "solvers",
+    "types",
+)
 MAY_IMPORT = {
     "admmnet/holder/": ("holder", *GROUND),
     "admmnet/methods/": (

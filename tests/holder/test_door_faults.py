@@ -19,7 +19,8 @@ from admmnet.methods.base import Agent, AgentPlan, Facts
 from admmnet.methods.consensus import ConsensusMethod
 from admmnet.privacy.events import Laplace, NoRecords
 from admmnet.rng import AgentStreams
-from admmnet.running.checkpoint.state import node_state, restore_node
+from admmnet.running.checkpoint.restoring import restore_node
+from admmnet.running.checkpoint.state import node_state
 from admmnet.running.node import Node
 from admmnet.solvers.blocks.solve import BlockSolver
 from admmnet.solvers.newton import LocalSolver

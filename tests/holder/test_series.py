@@ -24,6 +24,7 @@ from admmnet.holder.series import (
     SequentialSteps,
     Series,
 )
+from admmnet.holder.series.simulation import run_series
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.contract import Contract, MemoryLedger, Promise, Step
 from admmnet.privacy.conversion import epsilon as renyi_epsilon
@@ -73,7 +74,7 @@ def theta_of(answer: Answer) -> Vector:
 def test_epochs_are_the_series_and_go_on_from_what_is_kept_alone(name: str) -> None:
     series, epochs = ALL[name]
     streams, problem = AgentStreams(0, 3), SimulatedHolder(*records()).problem(LOGISTIC, LAM)
-    whole = series.run(problem, streams[Purpose.BATCH], streams[Purpose.OBJECTIVE])
+    whole = run_series(series, problem, streams[Purpose.BATCH], streams[Purpose.OBJECTIVE])
     one, two = door(), door()
     for _ in range(epochs):
         answers = theta_of(asked(one, series)), theta_of(asked(two, series))

@@ -9,8 +9,11 @@ import tokenize
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FREE = {f"holder/series/{name}.py" for name in ("sdca", "plain_kernels", "magnitude")}
-"""Steps of methods whose cost is `Unprotected` whatever they do, and functions of numbers that have noise already."""
+FREE = {f"holder/series/{name}.py" for name in ("sdca", "plain_kernels", "magnitude", "simulation")} | {
+    "solvers/blocks/curvature.py"
+}
+"""Steps of methods whose cost is `Unprotected` whatever they do, series without a door, functions of numbers that have
+noise already, and directions of steps to points that are certified."""
 FOLDERS = {
     ".": "forms rng",
     "config": "modes",
@@ -18,7 +21,7 @@ FOLDERS = {
     "holder/measurements": "*",
     "holder/series": "*",
     "masking": "*",
-    "privacy": "budget contract conversion discrete events filters mechanisms proven published subsampled",
+    "privacy": "budget contract conversion discrete events filters mechanisms proven subsampled",
     "privacy/ledger": "account audit checks file form lines lock",
     "running": "attempts contract entrance loading loop node plan rounds together",
     "running/checkpoint": "state",

@@ -19,6 +19,7 @@ import pytest
 from admmnet import RunConfig, run
 from admmnet.holder import SimulatedHolder
 from admmnet.holder.series import SINGLE_SITE_LOSSES, DualSteps
+from admmnet.holder.series.simulation import run_series
 from admmnet.methods.base import AgentPlan, Facts
 from admmnet.methods.ssp import SSP
 from admmnet.predict.model import Model, read_model
@@ -134,7 +135,7 @@ def test_dual_steps_on_fixed_batches(clip: float, tmp_path: Path) -> None:
     X /= np.linalg.norm(X, axis=1)[:, None]
     problem = SimulatedHolder(X, np.sign(X[:, 0] - X[:, 1])).problem(SINGLE_SITE_LOSSES["logistic"], weight)
     series = DualSteps(weight, batch, clip, 2.0, steps)
-    runs = (series.run(problem, np.random.default_rng(1), np.random.default_rng(100 + k)) for k in range(150))
+    runs = (run_series(series, problem, np.random.default_rng(1), np.random.default_rng(100 + k)) for k in range(150))
     spread = np.var([series.model(progress) for progress in runs], axis=0, ddof=1)
     stated = steps * (2.0 * clip / (weight * len(X))) ** 2  # (106)
     assert 0.05 < (spread / stated).mean() < 1.0 + 0.11

@@ -16,6 +16,7 @@ from admmnet.auditing.canary import contract_for
 from admmnet.errors import BudgetError, RequestError
 from admmnet.privacy import moments, subsampled
 from admmnet.privacy.budget import Totals
+from admmnet.privacy.calibrate import noise_multiplier
 from admmnet.privacy.conversion import LAMBDAS, ORDERS, gaussian_epsilon
 from admmnet.privacy.conversion import epsilon as renyi_epsilon
 from admmnet.privacy.events import SAMPLINGS, SubsampledGaussian
@@ -39,7 +40,7 @@ TWO, ELEVEN = (int(np.argmin(np.abs(ORDERS - order))) for order in (2.0, 11.0))
 def test_golden_values(arithmetic: str, sigmas: tuple[float, ...]) -> None:
     """YearPredictionMSD of D21: 50 epochs of 347,786 records in batches of 1,000, delta = 1e-3."""
     for epsilon, sigma in zip((0.1, 0.5, 1.0, 2.0), sigmas, strict=True):
-        found = subsampled.noise_multiplier(epsilon, 1e-3, 1000 / 347786, 17350, "poisson", READ[arithmetic])
+        found = noise_multiplier(epsilon, 1e-3, 1000 / 347786, 17350, "poisson", READ[arithmetic])
         assert found == pytest.approx(sigma, rel=0.01)
 
 
@@ -58,15 +59,15 @@ def test_calibrated_noise_fits_and_one_percent_less_does_not(
     reading: str, case: tuple[float, float, float, int], sampling: str
 ) -> None:
     epsilon, delta, rate, steps = case
-    sigma = subsampled.noise_multiplier(epsilon, delta, rate, steps, sampling, READ[reading])
+    sigma = noise_multiplier(epsilon, delta, rate, steps, sampling, READ[reading])
     at = [READ[reading](SubsampledGaussian(x * sigma, rate, steps, sampling), delta) for x in (1.0, 0.99)]
     assert epsilon * (1.0 - 1e-3) <= at[0] <= epsilon < at[1]
 
 
 def test_budgets_beyond_any_noise() -> None:
     with pytest.raises(BudgetError, match="epsilon = 1e-05 affords no step"):
-        subsampled.noise_multiplier(1e-5, 1e-9, 1.0, 10**9, "shown")
-    assert subsampled.noise_multiplier(1e12, 1e-3, 0.5, 10, "shuffled") < 1e-3
+        noise_multiplier(1e-5, 1e-9, 1.0, 10**9, "shown")
+    assert noise_multiplier(1e12, 1e-3, 0.5, 10, "shuffled") < 1e-3
 
 
 # exact laws
@@ -328,7 +329,7 @@ def test_moments_are_those_of_the_authors(epsilon: float, noise: float, steps: i
 
     ``noise`` is what compute_sigma2 of github.com/gdamaskinos/dpscd finds, to the 1 % of its search.
     """
-    found = subsampled.noise_multiplier(epsilon, 1e-3, 1 / 35, steps, "shuffled", moments.epsilon)
+    found = noise_multiplier(epsilon, 1e-3, 1 / 35, steps, "shuffled", moments.epsilon)
     assert found == pytest.approx(noise, rel=0.01)
     event = SubsampledGaussian(found, 1 / 35, steps, "shuffled")
     assert 0.99 * epsilon < moments.epsilon(event, 1e-3) <= epsilon

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from admmnet.errors import CertificateError
-from admmnet.running.checkpoint.state import restore_block, states_taken
+from admmnet.running.checkpoint.restoring import restore_block
+from admmnet.running.checkpoint.state import states_taken
 from admmnet.solvers.ball_query import BallQuery
 from admmnet.solvers.blocks.group import Group
 from admmnet.solvers.blocks.records import Stack, StackRows

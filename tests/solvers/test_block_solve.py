@@ -223,12 +223,13 @@ def test_members_that_fail_do_not_disturb_the_rest() -> None:
         check(*records[i], G[i], 0.1, 1e-8, answer)
 
 
-def test_faults_of_one_members_arithmetic_reach_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("fault", [np.linalg.LinAlgError, FloatingPointError, ValueError])
+def test_faults_of_one_members_arithmetic_reach_nobody(fault: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
     records = shards(([40, 41, 42], 10))
     block, G = BlockSolver(records, LOSS), pull(3, 10, 0.1, 0)
 
     def fail(*_: object) -> None:
-        raise np.linalg.LinAlgError("depends on the records")
+        raise fault("depends on the records")
 
     for t, broken in enumerate((False, True, False)):
         with monkeypatch.context() as patch:

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from admmnet.solvers import accurate
-from admmnet.solvers.certificate import gradient, hessian, met_curvature, rounding_margin
+from admmnet.solvers.certificate import gradient, met_curvature, rounding_margin
 from admmnet.solvers.kernel import Compiled
 from admmnet.solvers.losses import Huber, Loss
+from admmnet.solvers.steps import hessian
 from admmnet.types import Matrix, Vector
 
 from .problems import LOSS, every_loss, exact_norm, linear_term, problem

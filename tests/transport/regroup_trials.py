@@ -19,6 +19,8 @@ from admmnet.transport.choice import diameter
 from admmnet.transport.regroup import Regroup, Sent
 from admmnet.transport.starts import Dispute, Ended, Here, Patience, Promise, Rules, Standing, Start
 
+from .regroup_crew import Above, genuine, signature
+
 ROUNDS, LATE, NOTICE = 14, 24, 3.0
 PATIENCE = Patience(regroup=40, give_up=3000)
 LIMIT = 1200.0
@@ -29,23 +31,8 @@ class Unfit(AssertionError):
     """A trial has ended as none may."""
 
 
-def signature(agent: int, said: bytes) -> bytes:
-    return hashlib.sha512(b"%d" % agent + said).digest()
-
-
-def genuine(agent: int, given: bytes, said: bytes) -> bool:
-    return given == signature(agent, said)
-
-
 FILES = "f" * 64
 """Digest of an end that a liar says it has, and nobody has."""
-
-
-class Above(Regroup):
-    """Goes to numbers in which nobody has heard of it yet."""
-
-    def _next(self) -> None:
-        self._say_here(self.number + 2)
 
 
 class Host:

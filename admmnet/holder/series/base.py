@@ -8,7 +8,7 @@ behind the door; an agent without it, as one that resumes a private run, has pai
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -115,27 +115,6 @@ class Series(Measurement):
                 if progress.step % length == 0:
                     break
         return NO if progress.step == before else Released(self.model(progress), self)
-
-    def run(
-        self,
-        problem: Problem,
-        batch_rng: np.random.Generator,
-        noise_rng: np.random.Generator | None = None,
-        observe: Callable[[Any], None] | None = None,
-    ) -> Any:
-        """Take all steps on the public records of a simulation, with no door and no ledger.
-
-        ``observe`` is called after every step with the ``SeriesProgress``, which it must not change; the last one is
-        returned.
-        """
-        facts = problem.records, problem.features, problem.loss, frozenset[str]()
-        self.check(Known(*facts, unit=self.unit_rows and problem.unit, simulated=True))
-        progress, rngs = self.start(problem), Rngs(batch_rng, noise_rng or batch_rng)
-        with np.errstate(over="ignore", invalid="ignore"):  # the model tells
-            for _ in self.advance(problem, progress, rngs):
-                if observe is not None:
-                    observe(progress)
-        return progress
 
 
 class BatchSeries(Series):

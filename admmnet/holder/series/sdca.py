@@ -16,6 +16,7 @@ from admmnet.holder.series.base import Rngs, Series
 from admmnet.holder.series.batches import RecordIndices, SeriesProgress
 from admmnet.holder.series.checks import check_count, check_positive
 from admmnet.holder.series.dp_scd import check_step
+from admmnet.holder.series.simulation import dual, point, primal
 from admmnet.privacy.events import Event, Unprotected
 from admmnet.types import Vector
 
@@ -122,9 +123,9 @@ class ExactPasses(Series):
             yield
 
     def _look(self, problem: Problem, p: ExactProgress) -> None:
-        p.theta[:] = problem.point(p.dual)  # free of what rounding has piled up
-        p.primal = problem.primal(p.theta)
-        p.gap = p.primal + problem.dual(p.dual, p.theta)
+        p.theta[:] = point(problem, p.dual)  # free of what rounding has piled up
+        p.primal = primal(problem, p.theta)
+        p.gap = p.primal + dual(problem, p.dual, p.theta)
         if self.gap is not None:
             p.target *= min(0.5, max(0.1, self.gap / p.gap)) if p.gap > 0.0 else 0.5
             p.look = p.step + max(1, p.step // 10)

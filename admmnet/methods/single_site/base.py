@@ -18,7 +18,7 @@ from admmnet.methods.base import Agent, AgentPlan, Closing, Facts, Method, Model
 from admmnet.methods.settings import Given, MethodSettings
 from admmnet.privacy import moments, subsampled
 from admmnet.privacy.budget import Totals
-from admmnet.privacy.calibrate import Target, largest
+from admmnet.privacy.calibrate import Target, largest, noise_multiplier
 from admmnet.privacy.conversion import gaussian_mu
 from admmnet.privacy.events import SubsampledGaussian
 from admmnet.registry import meant
@@ -213,9 +213,7 @@ class SingleSite(Method):
                 return moments.epsilon(event, delta)
             return subsampled.epsilon_proven(event, delta, self.settings.accounting)
 
-        found = subsampled.noise_multiplier(
-            target.epsilon, target.delta, probe.rate, probe.steps, probe.sampling, reading
-        )
+        found = noise_multiplier(target.epsilon, target.delta, probe.rate, probe.steps, probe.sampling, reading)
         return found / probe.noise_multiplier
 
     def _pure(self, target: Target, known: Known) -> float:

@@ -22,7 +22,8 @@ from admmnet.log import say
 from admmnet.running.checkpoint.choosing import SCHEMA, Chosen
 from admmnet.running.checkpoint.outbox import OutboxFile
 from admmnet.running.checkpoint.packing import digest, pack, write_archive
-from admmnet.running.checkpoint.state import move_on, node_state, restore_block, restore_node, states_taken
+from admmnet.running.checkpoint.restoring import move_on, restore_block, restore_node
+from admmnet.running.checkpoint.state import node_state, states_taken
 from admmnet.running.node import Node
 from admmnet.running.readout import TailAverage
 from admmnet.transport import Transport

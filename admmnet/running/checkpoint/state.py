@@ -6,7 +6,7 @@ thresholds, warm starts, how far a series is) is in checkpoints of seeded runs a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,16 +18,14 @@ from admmnet.holder.series.batches import SeriesProgress
 from admmnet.solvers.ball_query import BallQuery
 
 if TYPE_CHECKING:
-    from admmnet.holder.secrets import Secret
     from admmnet.running.node import Node
-    from admmnet.solvers.blocks.solve import BlockSolver
 
 Array: TypeAlias = NDArray[Any]
 State: TypeAlias = dict[str, Array]
 """Name to array; numbers are arrays without axes, and what is None is left out."""
 
 
-_COUNTS = ("releases", "sent", "numbers", "asked", "yes", "silent")
+COUNTS = ("releases", "sent", "numbers", "asked", "yes", "silent")
 """What is counted of every agent."""
 _PLAIN = (bool, int, float, complex, str)
 """Kinds of plain values that an agent's state may have."""
@@ -41,7 +39,7 @@ def node_state(node: Node, *, seeded: bool) -> State:
     noise before it asks again. Both are adaptively composed charges, as any two starts are.
     """
     agent = node.agent
-    state = {name: np.asarray(getattr(agent, name)) for name in _COUNTS}
+    state = {name: np.asarray(getattr(agent, name)) for name in COUNTS}
     state |= {"marks": _words(node.door.marks)} | kept_state(agent.state)
     if not seeded:
         return state
@@ -95,18 +93,6 @@ def _taken(name: str, value: Any) -> State:
     return {name if kind in _PLAIN else f"{name}[()]": array}
 
 
-def _given_back(name: str, saved: State) -> Any:
-    """Undo ``_taken``."""
-    if f"{name}()" in saved:
-        return tuple(_given_back(f"{name}({place})", saved) for place in range(saved[f"{name}()"].item()))
-    if f"{name}[]" in saved:
-        return saved[f"{name}[]"].copy()
-    if f"{name}[()]" in saved:
-        return saved[f"{name}[()]"][()]
-    value = saved.get(name)
-    return value if value is None else value.copy(order="K") if value.ndim else value.item()
-
-
 def _kept_state(value: Any) -> State:
     """State of what a measurement keeps behind the door: a number, a query's warm start, how far a series is."""
     if isinstance(value, BallQuery):
@@ -114,25 +100,6 @@ def _kept_state(value: Any) -> State:
     if isinstance(value, SeriesProgress):
         return _fields(value) | {"series": np.array(type(value).__name__)}
     return {"": np.asarray(value)}
-
-
-def restore_node(node: Node, state: State, *, seeded: bool) -> None:
-    """Give an agent its state back."""
-    agent = node.agent
-    for name in _COUNTS:
-        setattr(agent, name, state[name].item())
-    node.door.marks |= frozenset(state["marks"].tolist())
-    _set_fields(agent.state, _below("state", state))
-    if not seeded:
-        return
-    secret = node.door.secret
-    for purpose, words in zip(sorted(secret.streams), state["streams"], strict=True):
-        _set_stream(secret.streams[purpose], words)
-    solver = _below("solver", state)
-    if solver:
-        put_states(secret.solver.states, solver)
-    for number, key in enumerate(state["kept"].tolist()):
-        secret.kept[key] = _thing_kept(secret, _below(f"kept{number}", state))
 
 
 def _fields(state: Any) -> State:
@@ -145,11 +112,6 @@ def _fields(state: Any) -> State:
     return found
 
 
-def _set_fields(state: Any, saved: State) -> None:
-    for field in fields(state):
-        setattr(state, field.name, _given_back(field.name, saved))
-
-
 def _words(words: Iterable[str]) -> Array:
     return np.array(sorted(words), dtype=np.str_)
 
@@ -159,40 +121,8 @@ def states_taken(states: Mapping[str, Any]) -> State:
     return {key: value for name, state in states.items() for key, value in _under(name, _fields(state)).items()}
 
 
-def put_states(states: Mapping[str, Any], saved: State) -> None:
-    """Set what ``states_taken`` took."""
-    for name, state in states.items():
-        _set_fields(state, _below(name, saved))
-
-
-def _thing_kept(secret: Secret, saved: State) -> Any:
-    """Undo ``_kept_state``."""
-    if "" in saved:
-        return saved[""].item()
-    if "series" in saved:
-        kind = {kind.__name__: kind for kind in SeriesProgress.__subclasses__()}[str(saved["series"])]
-        progress = kind.__new__(kind)
-        _set_fields(progress, saved)
-        return progress
-    query = BallQuery(secret.solver, saved["radius"].item(), saved["gap"].item())
-    put_states(query.states, saved)
-    return query
-
-
-def restore_block(block: BlockSolver, saved: State) -> None:
-    """Give the solver of a block back what it had learnt."""
-    if _below("twin", saved):
-        _ = block.twin  # made, so that it has states to be set
-    put_states(block.states, saved)
-
-
 def _under(name: str, state: State) -> State:
     return {f"{name}.{key}": value for key, value in state.items()}
-
-
-def _below(name: str, state: Mapping[str, Array]) -> State:
-    start = f"{name}."
-    return {key.removeprefix(start): value for key, value in state.items() if key.startswith(start)}
 
 
 def _stream(stream: np.random.Generator) -> NDArray[np.uint64]:
@@ -200,15 +130,3 @@ def _stream(stream: np.random.Generator) -> NDArray[np.uint64]:
     state = stream.bit_generator.state
     words = [part for key in ("state", "inc") for part in divmod(state["state"][key], 2**64)]
     return np.array([*words, state["has_uint32"], state["uinteger"]], dtype=np.uint64)
-
-
-def move_on(stream: np.random.Generator, times: int) -> None:
-    """Move a seeded stream so far on that it gives nothing that it has given, or will give elsewhere."""
-    bits: Any = stream.bit_generator
-    bits.state = bits.jumped(times).state
-
-
-def _set_stream(stream: np.random.Generator, words: Sequence[Any]) -> None:
-    high, low, inc_high, inc_low, has, rest = (int(word) for word in words)
-    state = {"state": high * 2**64 + low, "inc": inc_high * 2**64 + inc_low}
-    stream.bit_generator.state = {"bit_generator": "PCG64", "state": state, "has_uint32": has, "uinteger": rest}

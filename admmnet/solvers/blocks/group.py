@@ -115,7 +115,7 @@ class Group:
         found: dict[int, Solution | RunError] = {}
         try:
             self._together(found, index, place, g, m, beta)
-        except (ArithmeticError, np.linalg.LinAlgError):  # of one member's numbers
+        except Exception:  # of one member's numbers
             self.curve.state.cached[index] = False
             self.curve.drop(index)
             for k, at in enumerate(place.tolist()):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 
 from admmnet.errors import RequestError, printable
-from admmnet.forms import said
+from admmnet.form_errors import said
 from admmnet.identity.keys import check_identity
 from admmnet.transport.hosts.keys import as_toml, check_key, read_toml
 

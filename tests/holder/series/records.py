@@ -8,6 +8,7 @@ import numpy as np
 
 from admmnet.holder import SimulatedHolder
 from admmnet.holder.series import SINGLE_SITE_LOSSES, Problem
+from admmnet.holder.series.simulation import dual, point, primal
 from admmnet.types import Matrix, Vector
 from tests.real_sets import folder_of
 
@@ -41,10 +42,10 @@ def make_problem(X: Any, y: Any, kind: str, regularisation: float) -> Problem:
     return holder.problem(SINGLE_SITE_LOSSES[kind], regularisation)
 
 
-def duality_gap(p: Problem, dual: Vector) -> float:
+def duality_gap(p: Problem, alpha: Vector) -> float:
     """P(theta(alpha)) + D(alpha)."""
-    theta = p.point(dual)
-    return p.primal(theta) + p.dual(dual, theta)
+    theta = point(p, alpha)
+    return primal(p, theta) + dual(p, alpha, theta)
 
 
 def feasible(p: Problem, dual: Vector) -> Vector:

@@ -19,6 +19,7 @@ from admmnet.holder.series import (
     SequentialSteps,
     Series,
 )
+from admmnet.holder.series.simulation import run_series
 from admmnet.types import Vector
 
 from . import reference
@@ -58,7 +59,7 @@ def carried_out(
         settings["regularisation"] = p.regularisation
     series = kind(**settings)
     watch = None if observe is None else (lambda state: observe(state.step, getattr(state, vector)))
-    return Done(series, series.run(p, batch_rng or rng(1), noise_rng or rng(2), watch))
+    return Done(series, run_series(series, p, batch_rng or rng(1), noise_rng or rng(2), watch))
 
 
 def disjoint(*, epsilon: Any, **settings: Any) -> Series:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from admmnet.errors import RequestError, RunError
+from admmnet.holder.series.simulation import primal
 from admmnet.holder.series.steps import hinge_step, logistic_step, ridge_step
 from tests.test_imports import loaded_by
 
@@ -28,9 +29,9 @@ def test_dp_scd_without_noise_or_clip_reaches_the_optimum(kind: str) -> None:
     p = problem(kind, 60, 4, 0.05, seed=41)
     best = run_sdca(p, epochs=10_000, gap=1e-10).primal
     done = run_dp_scd(p, batch=10, clip=math.inf, noise_multiplier=0.0, steps=6000)
-    assert p.primal(done.theta) - best < 1e-5
+    assert primal(p, done.theta) - best < 1e-5
     assert duality_gap(p, feasible(p, done.dual)) < 1e-3
-    start = p.primal(np.zeros(4))
+    start = primal(p, np.zeros(4))
     assert start - best > 0.05
 
 
@@ -158,9 +159,10 @@ def test_numba_and_scipy_stay_off_everybody_elses_path() -> None:
 import numpy as np
 from admmnet.holder import SimulatedHolder
 from admmnet.holder.series import SINGLE_SITE_LOSSES, DualSteps, GradientSteps
+from admmnet.holder.series.simulation import run_series
 p = SimulatedHolder(np.eye(4), np.ones(4)).problem(SINGLE_SITE_LOSSES["hinge"], 0.1)
-DualSteps(0.1, 2, 1.0, 1.0, 2).run(p, np.random.default_rng(1), np.random.default_rng(2))
-GradientSteps(0.1, 2, 0.1, 2, "shuffled").run(p, np.random.default_rng(1))
+run_series(DualSteps(0.1, 2, 1.0, 1.0, 2), p, np.random.default_rng(1), np.random.default_rng(2))
+run_series(GradientSteps(0.1, 2, 0.1, 2, "shuffled"), p, np.random.default_rng(1))
 """
     assert loaded_by(run) & {"numba", "llvmlite", "scipy", "sklearn"} == set()
     assert "numpy" not in loaded_by("import admmnet.estimators")

@@ -10,6 +10,7 @@ from scipy.sparse import csr_matrix
 from admmnet.errors import RequestError
 from admmnet.holder import SimulatedHolder
 from admmnet.holder.problem import Hinge
+from admmnet.holder.series.simulation import dual, point, primal
 
 from . import reference
 from .records import KINDS, duality_gap, feasible, make_problem, problem, rng
@@ -28,16 +29,16 @@ def test_primal_and_dual_are_their_sums(kind: str, sparse: bool) -> None:
     X = p.X.toarray() if sparse else p.X
     theta, alpha = rng(2).standard_normal(4), feasible(p, rng(3).standard_normal(17))
     losses = [phi(kind, reference.dot(x, theta.tolist()), y) for x, y in zip(X.tolist(), p.y.tolist(), strict=True)]
-    assert p.primal(theta) == pytest.approx(np.mean(losses) + 0.15 * theta @ theta)
+    assert primal(p, theta) == pytest.approx(np.mean(losses) + 0.15 * theta @ theta)
     conjugates = [  # sup_u -alpha u - phi(u), by search
         -minimize_scalar(lambda u, a=a, y=y: phi(kind, u, y) + a * u, bounds=(-40, 40), method="bounded").fun
         for a, y in zip(alpha.tolist(), p.y.tolist(), strict=True)
     ]
     v = X.T @ alpha
     expected = np.mean(conjugates) + v @ v / (2.0 * 0.3 * 17**2)
-    assert p.dual(alpha, p.point(alpha)) == pytest.approx(expected, abs=1e-5)
-    np.testing.assert_allclose(p.point(alpha), v / (0.3 * 17))
-    assert duality_gap(p, alpha) == pytest.approx(p.primal(p.point(alpha)) + p.dual(alpha, p.point(alpha)))
+    assert dual(p, alpha, point(p, alpha)) == pytest.approx(expected, abs=1e-5)
+    np.testing.assert_allclose(point(p, alpha), v / (0.3 * 17))
+    assert duality_gap(p, alpha) == pytest.approx(primal(p, point(p, alpha)) + dual(p, alpha, point(p, alpha)))
 
 
 def test_infeasible_duals_have_an_infinite_objective_and_are_projected() -> None:
@@ -45,12 +46,12 @@ def test_infeasible_duals_have_an_infinite_objective_and_are_projected() -> None
         p = problem(kind, 17, 4, 0.3)
         alpha = np.zeros(17)
         alpha[3] = -0.1 * p.y[3]
-        assert p.dual(alpha, p.point(alpha)) == np.inf
+        assert dual(p, alpha, point(p, alpha)) == np.inf
         assert np.all(feasible(p, alpha) == 0.0)
         alpha[3] = 1.5 * p.y[3]
         assert feasible(p, alpha)[3] == p.y[3]
     q = problem("squared", 17, 4, 0.3)
-    assert np.isfinite(q.dual(np.full(17, 1e6), q.point(np.full(17, 1e6))))
+    assert np.isfinite(dual(q, np.full(17, 1e6), point(q, np.full(17, 1e6))))
 
 
 def test_hinge_subgradients() -> None:

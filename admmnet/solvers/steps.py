@@ -1,0 +1,140 @@
+"""Directions and lengths of steps: curvature, secant updates, searches. No certificate depends on them.
+
+A wrong step, or one that raises, costs time: the point that a solve ends with is certified whatever led to it, and
+`accurate.minimise` ends whatever direction it is given (docs/proofs.md, Theorem 14).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from admmnet.solvers.accurate import norm_of
+from admmnet.solvers.certificate import AnySolver, block_rows
+from admmnet.solvers.losses import Loss
+from admmnet.types import Matrix, Vector
+
+_UNIT = 2.0**-53  # unit roundoff of float64
+_MAX_TRIALS = 1000  # of a search
+_MAX_PRODUCTS = 500  # with the Hessian, for one step
+
+
+@dataclass(slots=True, eq=False)
+class SolverState:
+    """What a `LocalSolver` has learnt in earlier solves: computed from records, and never released."""
+
+    theta: Vector  # where the next solve starts, shape (d,)
+    inverse: Matrix = field(repr=False)  # approximate inverse Hessian, shape (d, d)
+    patience: float  # wasted passes that a new Hessian is worth
+    data: Vector | None = None  # gradient of the mean loss at theta, where it is known
+    rms: float = 0.0  # that belongs to it
+    m: float = math.nan  # within the inverse; nan before the first Hessian
+    waste: int = 0  # passes beyond one a solve since the last Hessian
+    passes: int = 0  # of the last solve
+    before: int = 0  # of the solve before the last Hessian
+
+    def refresh(self, solver: AnySolver, theta: Vector, m: float, spread: float) -> None:
+        """Set the inverse from the Hessian at theta, in single precision where m outweighs the rounding."""
+        X, y, loss = solver.X, solver.y, solver.loss
+        bound = loss.curvature_bound(solver.row_norm)
+        single = m >= (block_rows(*X.shape) + 4) * 2.0**-23 * bound and 1e-15 < solver.row_norm < 1e15
+        H = hessian(X, y, theta, loss, single=single, spread=spread)
+        H.flat[:: len(H) + 1] += m + 4 * len(H) * _UNIT * bound
+        self.inverse, self.m = np.asarray(np.linalg.inv(H)), m
+        self.patience, self.before, self.waste = 2 * self.patience, self.passes, 0
+
+    def shift(self, m: float) -> None:
+        """Change the m within the inverse: (B^-1 + c I)^-1 = (I + c B)^-1 B."""
+        mixed = (m - self.m) * self.inverse
+        mixed.flat[:: len(mixed) + 1] += 1.0
+        self.inverse, self.m = np.asarray(np.linalg.solve(mixed, self.inverse)), m
+
+    def learn(self, s: Vector, change: Vector) -> None:
+        """Make the inverse map a change of the gradient to the step s that caused it."""
+        slope = float(s @ change)
+        if slope <= 1e-12 * norm_of(s) * norm_of(change):
+            return
+        q = self.inverse @ change
+        v = s - q
+        gain = float(v @ change)
+        if gain > 0.0 and gain >= self.m * float(v @ v):  # holds where B is below the true inverse <= I/m
+            self.inverse += np.outer(v / gain, v)
+        else:
+            q /= slope
+            self.inverse += np.outer(s, (1.0 + float(change @ q)) / slope * s - q) - np.outer(q, s)
+
+
+def search_step(solver: AnySolver, step: Vector, theta: Vector, r: Vector, m: float, g: Vector) -> float | None:
+    """Scale a descent step in place so that J's slope along it has at least halved and not turned.
+
+    Returns the root mean square by which the step moves the scores; None if rounding hides such a scale.
+    """
+    (u,), v = solver.scores_at(theta), solver.X @ step
+    linear, square = float(step @ (m * theta + g)), m * float(step @ step)
+    half = 0.5 * float(step @ r)
+    low, high, t = 0.0, math.inf, 1.0
+    for _ in range(_MAX_TRIALS):
+        slope = float(solver.loss.derivative(u + t * v, solver.y) @ v) / len(u) + linear + t * square
+        if half <= slope <= 0.0:
+            step *= t
+            return t * norm_of(v) / math.sqrt(len(v))
+        low, high = (low, t) if slope > 0.0 else (t, high)
+        t = 2.0 * t if math.isinf(high) else 0.5 * (low + high)
+    return None
+
+
+def newton_step(solver: AnySolver, theta: Vector, spread: float, m: float, r: Vector) -> Vector:
+    """-(H + m I)^-1 r with the Hessian at theta."""
+    H = hessian(solver.X, solver.y, theta, solver.loss, spread=spread)
+    H.flat[:: len(H) + 1] += m
+    return np.asarray(-np.linalg.solve(H, r))
+
+
+def conjugate_step(X: Matrix, bend: Vector, m: float, r: Vector, left: float) -> tuple[Vector, int]:
+    """Solve (X^T diag(bend) X / n + m I) p = -r until the residual's norm is `left`; p . r < 0, or p is nan."""
+    p, residual = np.zeros_like(r), -r
+    way, square, products = residual.copy(), float(r @ r), 0
+    while products < _MAX_PRODUCTS and square > left * left:
+        image = np.asarray(X.T @ (bend * (X @ way))) / len(bend) + m * way
+        bent = float(way @ image)
+        if not bent > 0.0:
+            break
+        t = square / bent
+        p += t * way
+        residual -= t * image
+        before, square = square, float(residual @ residual)
+        way *= square / before
+        way += residual
+        products += 1
+    return p if products else np.full_like(r, math.nan), products
+
+
+def hessian(X: Matrix, y: Vector, theta: Vector, loss: Loss, *, single: bool = False, spread: float = 0.0) -> Matrix:
+    """Hessian of the mean loss, (1/n) sum_k phi''(x_k . theta, y_k) x_k x_k^T, shape (d, d).
+
+    `single` multiplies in single precision: twice as fast, off by (b + 4) 2^-24 max_k phi'' ||x_k||^2 at most
+    in 2-norm, b the rows in a block, and in practice by far less. A positive `spread` takes the mean of phi''
+    over the scores within it, (phi'(u + spread) - phi'(u - spread)) / (2 spread), instead of phi''.
+    """
+    total = np.zeros((X.shape[1], X.shape[1]))
+    rows = block_rows(*X.shape)
+    for start in range(0, len(y), rows):
+        block = X[start : start + rows]
+        scaled: NDArray[np.floating[Any]] = block.astype(np.float32 if single else np.float64)
+        bend = bends(block @ theta, y[start : start + rows], loss, spread)
+        scaled *= np.sqrt(bend)[:, None].astype(scaled.dtype)
+        total += scaled.T @ scaled
+    total /= len(y)
+    return total
+
+
+def bends(u: Vector, y: Vector, loss: Loss, spread: float) -> Vector:
+    """Curvatures phi'' at scores u, shape (n,), or their means over the scores within a positive `spread`."""
+    if spread == 0.0:
+        return loss.curvature(u, y)
+    rise = loss.derivative(u + spread, y) - loss.derivative(u - spread, y)
+    return np.asarray(np.maximum(rise, 0.0) / (2.0 * spread))

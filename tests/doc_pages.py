@@ -38,8 +38,8 @@ def fenced(text: str, language: str) -> list[str]:
 
 
 def blocks(path: Path, language: str) -> list[str]:
-    """Return the blocks of a page in a language, but those of its examples."""
-    return fenced(EXAMPLE.sub("", text(path)), language)
+    """Return the blocks of a page in a language, but those of its examples; a command is a line."""
+    return [re.sub(r" *\\\n *", " ", block) for block in fenced(EXAMPLE.sub("", text(path)), language)]
 
 
 def prose(path: Path) -> str:

@@ -116,7 +116,7 @@ CHANGES = (
 def shell_steps(path: Path) -> Iterator[Step]:
     """Commands of a page, in order."""
     for block in blocks(path, "bash"):
-        whole = "\\\n" in block or re.search(r"^for ", block, re.MULTILINE)
+        whole = re.search(r"^for ", block, re.MULTILINE)
         lines = [block] if whole else [line.strip() for line in block.splitlines()]
         yield from (Step(name(path), line) for line in lines if line and not line.startswith("#"))
     for line in prose(path).splitlines():

@@ -83,8 +83,7 @@ def figures(lab: Lab, request: Request, scale: Any) -> list[Figure]:
         said = " ".join(f"{name}={value:g}" for name, value in values)
         points.append(facts | {name: result.get(name) for name in names} | {"settings": said})
         objectives = result.get("objective_by_round", [])[: EPOCHS["ridge"]]
-        if facts["problem"] == "ridge" and facts["draw"] == 1:
-            course += [facts | {"epoch": k + 1, "objective": value} for k, value in enumerate(objectives)]
+        course += [facts | {"epoch": k + 1, "objective": value} for k, value in enumerate(objectives)]
     ridge = problems[0]
     optimum = min(
         min(final.result["objective_by_round"])
@@ -169,7 +168,8 @@ def _contenders(problem: Application, scale: Any) -> list[Contender]:
                 "method": name,
                 "epsilon": epsilon,
             }
-            found.append(Contender(facts, method, problem.source, fixed, candidates))
+            drawn = problem.name == "ridge" and problem.draw == 1
+            found.append(Contender(facts, method, problem.source, fixed, candidates, course=drawn))
     return found
 
 

@@ -126,7 +126,8 @@ def _compared(lab: Lab, scale: Any, sources: Sequence[DataSource]) -> tuple[RowT
         for name, method, budget, fixed in runs:
             facts: dict[str, Any] = {"data": source.title, "reading": reading, "method": name, "epsilon": budget}
             candidates = _candidates(scale, scale.etas if first else scale.etas_others, reading, name)
-            own = Contender(facts, method, source, fixed, candidates)
+            drawn = first and budget in (None, *scale.epsilons_curves)
+            own = Contender(facts, method, source, fixed, candidates, course=drawn)
             contenders[scale.seeds if first else scale.seeds_others].append(own)
     larger = {source.title: guessing(source) for source in sources}
     optima = lab.measure("pooled optima", [OptimumJob(source, FREE) for source in sources])
@@ -139,7 +140,6 @@ def _compared(lab: Lab, scale: Any, sources: Sequence[DataSource]) -> tuple[RowT
         said = " ".join(f"{name}={value:g}" for name, value in values)
         same = {"larger_class": larger[facts["data"]], "pooled": pooled[facts["data"]]}
         points.append(facts | figures_of(result) | {"settings": said} | same)
-        if facts["epsilon"] in (None, *scale.epsilons_curves):
-            losses = result.get("loss_by_round", ())
-            course += [facts | {"round": number + 1, "loss": loss} for number, loss in enumerate(losses)]
+        losses = result.get("loss_by_round", ())
+        course += [facts | {"round": number + 1, "loss": loss} for number, loss in enumerate(losses)]
     return points, course

@@ -24,6 +24,9 @@ from admmnet.papers.sources import DataSource, load, loader
 from admmnet.privacy.ledger.form import finite
 from admmnet.transport.local import LocalWorld
 
+SELDOM = 10**9
+"""Rounds between measurements where only the end counts."""
+
 
 def settings(**values: Any) -> Values:
     """Settings of ``RunConfig`` by name."""
@@ -32,13 +35,17 @@ def settings(**values: Any) -> Values:
 
 @dataclass(frozen=True)
 class RunJob(Job):
-    """One seeded run of a method as `compare` writes it; a trial runs without the held-out quarter, measured on it."""
+    """One seeded run of a method as `compare` writes it; a trial runs without the held-out quarter, measured on it.
+
+    With ``course`` it is measured in every round, else at its end alone.
+    """
 
     method: str
     source: DataSource
     settings: Values
     seed: int
     trial: bool = False
+    course: bool = False
 
     @property
     def words(self) -> str:
@@ -62,6 +69,7 @@ class RunJob(Job):
         own |= {} if self.source.computed else dict(self.source.settings)
         if METHODS[entry.algorithm].verb == "exchange":
             own = {"answer": "last"} | own  # the papers' agents keep their own vectors
+        own["measure_every"] = 1 if self.course else SELDOM
         return RunConfig(algorithm=entry.algorithm, seed=self.seed, data_dir=self.source.data_dir, **own)
 
     def worst(self) -> Any:
@@ -75,7 +83,7 @@ class RunJob(Job):
             ended = run(
                 replace(config, out=f"{folder}/run"), world=LocalWorld(), loader=loader(self.source, held=self.trial)
             )
-            curves = _curves(ended.folder / "metrics.csv", baseline=config.baseline)
+            curves = _curves(ended.folder / "metrics.csv") if self.course else {}
         summary, privacy = ended.summary, ended.summary["privacy"]
         return {
             "test_error": summary["test_error"]["consensus"],
@@ -96,29 +104,35 @@ class RunJob(Job):
         return float(sum(wrong) / sum(len(y) for _, y in records.shards.values()))
 
 
-def _curves(path: Path, *, baseline: bool) -> dict[str, list[float]]:
-    """Figures by round: error of the consensus; loss and objective, means over the agents' own vectors."""
+def _curves(path: Path) -> dict[str, list[float]]:
+    """Loss and objective by round, means over the agents' own vectors."""
     rows = np.genfromtxt(path, delimiter=",", names=True)
-    network, agents = rows[rows["agent"] == -1], rows[rows["agent"] >= 0]
-    found: dict[str, list[float]] = {"error_by_round": network["test_error"].tolist()}
-    for name, column in (("loss", "train_loss"), ("objective", "objective"))[: 1 + baseline]:
-        found[f"{name}_by_round"] = [*map(fmean, agents[column].reshape(len(network), -1).tolist())]
-    return found
+    agents, rounds = rows[rows["agent"] >= 0], np.count_nonzero(rows["agent"] == -1)
+    columns = {"loss": "train_loss", "objective": "objective"}
+    return {
+        f"{name}_by_round": [*map(fmean, agents[column].reshape(rounds, -1).tolist())]
+        for name, column in columns.items()
+    }
 
 
 @dataclass(frozen=True, eq=False)
 class Contender:
-    """A method of a comparison: facts of its rows, settings that are fixed, candidates for those that are chosen."""
+    """A method of a comparison: facts of its rows, settings that are fixed, candidates for those that are chosen.
+
+    With ``course`` its runs with the chosen ones are measured in every round.
+    """
 
     facts: dict[str, Any]
     method: str
     source: DataSource
     fixed: Values
     candidates: tuple[Values, ...] = ((),)
+    course: bool = False
 
     def jobs(self, values: Values, seeds: Iterable[int], *, trial: bool = False) -> list[RunJob]:
         """Runs with one candidate."""
-        return [RunJob(self.method, self.source, self.fixed + values, seed, trial) for seed in seeds]
+        how = trial, self.course and not trial
+        return [RunJob(self.method, self.source, self.fixed + values, seed, *how) for seed in seeds]
 
     def trials(self, count: int) -> dict[Values, list[RunJob]]:
         """Trial runs of each candidate; none where there is nothing to choose."""

@@ -37,7 +37,7 @@ class SongJob(Job):
     """One pass of docs/methods.md (55), measured by the objective on all training records.
 
     ``batch`` is b, ``alpha`` the privacy of every record (None for no noise), ``schedule`` and ``scale`` are of
-    (56), ``regularisation`` is lambda, ``seed`` of the order and of the noise.
+    (56), ``regularisation`` is lambda, ``seed`` of the order and of the noise, ``points`` how often it is measured.
     """
 
     source: DataSource
@@ -47,6 +47,7 @@ class SongJob(Job):
     scale: float
     regularisation: float
     seed: int
+    points: int = 40
 
     @property
     def words(self) -> str:
@@ -57,7 +58,7 @@ class SongJob(Job):
     def __call__(self, shelf: Any) -> Result:
         """Run it; samples seen and objective there."""
         problem = _of_source(self.source, self.regularisation, "train")
-        wanted = set(places(-(-problem.records // self.batch)))
+        wanted = set(places(-(-problem.records // self.batch), self.points))
         path: dict[int, float] = {}
 
         def observe(progress: Any) -> None:

@@ -21,8 +21,8 @@ TITLE = "Song, Chaudhuri, Sarwate 2013: stochastic gradient descent with differe
 ALPHA, LAMBDA = 1.0, 1e-4
 BATCHES = (1, 2, 5, 10, 20, 50)
 SCALES: dict[str, dict[str, Any]] = {
-    "full": {"seeds": 20, "batches": BATCHES, "sphere": 10_000},
-    "quick": {"seeds": 3, "batches": BATCHES, "sphere": 10_000},
+    "full": {"seeds": 20, "batches": BATCHES, "sphere": 10_000, "points": 40},
+    "quick": {"seeds": 3, "batches": BATCHES, "sphere": 10_000, "points": 10},
 }
 STEPS = {"sqrt": "/ sqrt(t)", "inverse": "/ (lambda t)"}
 LOOKS = {"private": ("private SGD", Look(RED, "s")), "non-private": ("non-private SGD", Look(BLUE, "o"))}
@@ -45,7 +45,7 @@ def figures(lab: Lab, request: Request, scale: Any) -> list[Figure]:
     passes += [(sphere, 5, schedule, 1.0) for schedule in STEPS]
     privacy = (("non-private", None), ("private", ALPHA))
     wanted = {
-        SongJob(source, batch, alpha, schedule, factor, LAMBDA, seed): {
+        SongJob(source, batch, alpha, schedule, factor, LAMBDA, seed, scale.points): {
             "data": source.title,
             "method": name,
             "batch": batch,

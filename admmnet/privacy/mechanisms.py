@@ -59,7 +59,7 @@ def gamma_norm_noise(rng: np.random.Generator, rate: float, size: int) -> Vector
     _check("rate", rate)
     radius = rng.standard_gamma(size) / rate
     direction = rng.standard_normal(size)
-    return np.asarray(direction * (radius / math.sqrt(float(direction @ direction))))
+    return np.asarray(direction * (radius / math.sqrt(direction.dot(direction))))
 
 
 def clipped_gamma_norm_noise(rng: np.random.Generator, rate: float, size: int) -> Vector:

@@ -130,7 +130,7 @@ def check_answer(answer: str, graph: Graph) -> None:
 
 def gossip(transport: Transport, graph: Graph, theta: Matrix, round: int) -> tuple[Matrix, int]:
     """Average released vectors over the graph with Metropolis weights until the agents nearly agree."""
-    steps = gossip_rounds(graph)
+    steps, transport.inward = gossip_rounds(graph), True  # rounds by rows need no vectors of this process's agents
     own: dict[int, Vector] = {i: theta[i] for i in transport.agents}
     for step in range(steps):
         inbox = exchange(transport, dict(own), round + step, theta.shape[1])

@@ -6,6 +6,7 @@ import platform
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 import msgspec
 import numpy as np
@@ -201,11 +202,14 @@ def versions_of(kernel: str) -> dict[str, str]:
     """Versions of the software that the run has used."""
     found = {"admmnet": __version__, "python": platform.python_version(), "numpy": np.__version__}
     found["kernel"] = NAMES[chosen(kernel)]
-    if used := [name for module, name in USED.items() if module in sys.modules]:
-        from importlib.metadata import version  # imports what reads mail
+    return found | {name: _version(name) for module, name in USED.items() if module in sys.modules}
 
-        found |= {name: version(name) for name in used}
-    return found
+
+@cache
+def _version(name: str) -> str:
+    from importlib.metadata import version  # imports what reads mail
+
+    return version(name)
 
 
 def group_notes(privacy: Privacy) -> list[str]:

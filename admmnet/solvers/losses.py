@@ -99,9 +99,8 @@ class Logistic(Bounded):
         odds = y * u
         np.minimum(odds, _EXP_MAX, out=odds)
         np.exp(odds, out=odds)
-        odds += 1.0
-        np.divide(y, odds, out=odds)
-        return np.negative(odds, out=odds)
+        np.subtract(-1.0, odds, out=odds)
+        return np.divide(y, odds, out=odds)
 
     def curvature(self, u: Vector, y: Vector) -> Vector:
         """Second derivative of each record, p (1 - p) with p = 1 / (1 + exp(-u)), accurate in both tails."""

@@ -28,7 +28,7 @@ SCALES: dict[Any, dict[str, Any]] = {
         "batches": dict.fromkeys(("ridge", "logistic", "svm"), (50,)), "large": (),
         "seeds_figure3": 1, "batches_figure3": (20, 100), "reaches_figure3": (0.01, 0.1),
     },
-    song2013: {"seeds": 3, "batches": (1, 5, 10, 50), "sphere": 600},
+    song2013: {"seeds": 3, "batches": (1, 5, 10, 50), "sphere": 600, "points": 40},
     banco: {
         "seeds": 2, "seeds_real": 2, "steps": 400, "steps_real": 400, "norms": (1.0, 8.0),
         "epsilons": (4.0,), "rates": (0.01, 0.1), "test": 500,

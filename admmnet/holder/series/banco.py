@@ -122,20 +122,20 @@ class OnlineSteps(Series):
             variance, a = float(self.sigma or 0.0) ** 2, K1
         if not progress.order.size:
             progress.order = rngs.batches.permutation(n)
-        w, q = progress.w, progress.q
+        w, q, slope = progress.w, progress.q, problem.loss.derivative
         left = progress.order[progress.step :]
         for t, (row, label) in enumerate(_records(problem, left, max(1, _BLOCK // d)), progress.step + 1):
             progress.total += w
-            score = np.array([row @ w])
-            g = self._sanitised(-problem.loss.derivative(score, label)[0] * row, rngs.noise)
-            progress.reward += float(g @ q)  # x of (57)
-            progress.squares += float(g @ g)
+            score = np.array([row.dot(w)])
+            g = self._sanitised(-slope(score, label)[0] * row, rngs.noise)
+            progress.reward += float(g.dot(q))  # x of (57)
+            progress.squares += float(g.dot(g))
             m = magnitude(progress.reward, t * (variance / 2.0 + 1.0), a)
             if not math.isfinite(m):
                 raise RunError(f"banco's magnitude left the range of floating point at step {t}: add noise")
             if progress.squares > 0.0:
                 q = q + g / math.sqrt(progress.squares)
-                q /= max(1.0, math.sqrt(float(q @ q)))
+                q /= max(1.0, math.sqrt(q.dot(q)))
             w = m * q
             progress.step, progress.w, progress.q = t, w, q
             yield

@@ -117,18 +117,18 @@ class DisjointSteps(Series):
         if not progress.order.size:
             progress.order = rngs.batches.permutation(problem.records)
         progress.order, ends, granted = self.parts(progress.order)  # a second sorting changes nothing
-        rates = learning_rates(self.schedule, len(granted), self.scale, self.regularisation)
-        w, radius = progress.theta, 1.0 / self.regularisation
-        X, y = problem.X[progress.order], problem.y[progress.order]
-        for t in range(progress.step, len(granted)):
-            part = slice(ends[t], ends[t + 1])
-            rows = X[part]
-            total = np.asarray(problem.loss.derivative(np.asarray(rows @ w), y[part]) @ rows)
-            if granted[t] < math.inf:
-                rate = float(granted[t]) / 2.0
+        rates = learning_rates(self.schedule, len(granted), self.scale, self.regularisation).tolist()
+        w, alphas, pull, radius = progress.theta, granted.tolist(), self.regularisation, 1.0 / self.regularisation
+        X, y, slope = problem.X[progress.order], problem.y[progress.order], problem.loss.derivative
+        for t in range(progress.step, len(alphas)):
+            part, size = slice(ends[t], ends[t + 1]), ends[t + 1] - ends[t]
+            rows = X[part]  # of few short rows `dot` takes half of the time of `@`
+            total = rows.T.dot(slope(rows.dot(w), y[part]))
+            if alphas[t] < math.inf:
+                rate = alphas[t] / 2.0
                 total = round_to_grid(total + gamma_norm_noise(rngs.noise, rate, d), 1.0 / rate)
-            w -= rates[t] * (self.regularisation * w + total / (part.stop - part.start))
-            norm = math.sqrt(float(w @ w))
+            w -= rates[t] * (pull * w + (total / size if size > 1 else total))
+            norm = math.sqrt(w.dot(w))
             if norm > radius:
                 w *= radius / norm
             progress.step += 1

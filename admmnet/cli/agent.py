@@ -148,13 +148,14 @@ def agent(
 def _asker(network: Network, number: int, keys: Keys | None, settings: RunConfig) -> Asker | None:
     """Ask the neighbours for the end of a run: only who has closed its ledger can have missed that."""
     from admmnet.cli.again import folder_of
+    from admmnet.privacy.ledger.lines import ending
     from admmnet.record.finish import adopt
     from admmnet.record.folder import ledger_path
     from admmnet.transport.zmq.linger import Asker
 
     folder = folder_of(settings)
     ledger = ledger_path(folder, number, len(network.peers))
-    if not ledger.exists() or not ledger.read_bytes().splitlines()[-1].startswith(b'{"kind":"end"'):
+    if not ledger.exists() or not ending(ledger)[1].startswith(b'{"kind":"end"'):
         return None
 
     def take(files: Mapping[str, bytes]) -> bool:

@@ -227,7 +227,7 @@ def _write_files(run: Path, out: Path | None) -> None:
         out.mkdir(parents=True)
         for path in ledger_files(run):
             for own in strands(path):
-                (out / names[json.loads(own.lines[0][1])["agent"]]).write_bytes(content(own))
+                (out / names[json.loads(next(own.lines())[1])["agent"]]).write_bytes(content(own))
     except OSError as error:
         raise RequestError(f"cannot write {out}: {error.strerror}") from None
     print(f"{out}: {len(names)} ledgers")

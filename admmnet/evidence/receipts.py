@@ -10,8 +10,8 @@ import hashlib
 import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,14 +78,19 @@ def lost_receipts(folder: Path, starts: Sequence[Beginning], until: int, agents:
     The last of ``starts`` was followed by one from round ``until``. Stages before round 0 may have been left out: of a
     start that came no further nothing is certain.
     """
-    read = cache(lambda path: path.read_bytes() if path.exists() else b"")  # one file, and as many starts as there were
+    wanted: dict[Path, dict[bytes, int]] = {}  # beginnings of lines, and their rounds
     ends = [*(start.round if start.since is None else start.since for start in starts[1:]), until]
     for start, end in zip(starts, ends, strict=True):
         for i in set(start.keepers) & set(agents) if start.round < end > 0 else ():
             path = receipts_path(folder, i, len(start.keys))
-            last = f'{{"run":"{start.run}","round":{end - 1},'.encode()
-            if last not in read(path):
-                return f"{path}: lacks receipts of round {end - 1}, which were kept: it was cut or removed; put it back"
+            wanted.setdefault(path, {})[f'{{"run":"{start.run}","round":{end - 1}'.encode()] = end - 1
+    for path, missing in wanted.items():
+        with suppress(FileNotFoundError), path.open("rb") as file:
+            for line in file:
+                missing.pop(b",".join(line.split(b",", 2)[:2]), None)
+        if missing:
+            round = min(missing.values())
+            return f"{path}: lacks receipts of round {round}, which were kept: it was cut or removed; put it back"
     return None
 
 
@@ -292,10 +297,12 @@ def note_start(folder: Path, members: Members) -> None:
 
 def _mend(path: Path) -> None:
     """Cut off what stands behind the last signed line: a batch that a crash has left incomplete."""
-    lines = path.read_bytes().splitlines(keepends=True)
-    while lines and not is_signed(lines[-1]):
-        lines.pop()
-    os.truncate(path, sum(map(len, lines)))
+    size = signed = 0
+    with path.open("rb") as file:
+        for line in file:
+            size += len(line)
+            signed = size if is_signed(line) else signed
+    os.truncate(path, signed)
 
 
 def is_signed(line: bytes) -> bool:

@@ -320,4 +320,5 @@ def last_files(folder: Path, files: Mapping[str, bytes], summary: Summary) -> di
 
 def sha256(path: Path) -> str:
     """sha256 of a file's content in hexadecimal."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

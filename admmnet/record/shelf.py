@@ -51,7 +51,8 @@ def ledger_places(
     kept = sum(map(len, blocks)) <= KEPT
     if own or agents <= ALONE or (resumed and any((folder / "ledger").glob("agent-*"))):
         mine = [i for block in blocks for i in block]
-        return {i: LedgerFile(ledger_path(folder, i, agents), durable=durable, kept=kept) for i in mine}
+        how = {"durable": durable, "kept": kept, "alone": len(mine) == 1}
+        return {i: LedgerFile(ledger_path(folder, i, agents), **how) for i in mine}
     width = len(str(agents - 1))
     paths = [folder / "ledger" / f"block-{min(block):0{width}d}.jsonl" for block in blocks]
     kept = len(paths) <= KEPT
@@ -150,7 +151,10 @@ def _read_part(files: Iterable[Path], keep: bool) -> list[list[ReadLedger] | str
             found.append(
                 [
                     ReadLedger(
-                        path, own.lines[0][0], hashlib.sha256(content(own)).hexdigest(), audit.check(own, keep=keep)
+                        path,
+                        next(own.lines())[0],
+                        hashlib.sha256(content(own)).hexdigest() if own.shared else sha256(path),
+                        audit.check(own, keep=keep),
                     )
                     for own in strands(path)
                 ]

@@ -13,13 +13,14 @@ from typing import Any
 
 from admmnet.data import DataSettings
 from admmnet.data.settings import split_of
-from admmnet.errors import RequestError
+from admmnet.errors import CheckFailed, RequestError
 from admmnet.files import load_json
 from admmnet.methods.base import Method
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.contract import Contract
-from admmnet.privacy.ledger.account import AccountFile, account_path, delta_of
+from admmnet.privacy.ledger.account import AccountFile, account_path
+from admmnet.privacy.ledger.checks import header_line
 from admmnet.privacy.ledger.lines import KEPT, NOTHING
 from admmnet.privacy.settings import ANOTHER_FOLDER, PrivacySettings
 from admmnet.running.checkpoint.resume import begun_at
@@ -71,7 +72,7 @@ def open_accounts(
     folder = Path(settings.account)
     _complete(folder, _same_records(folder, records), mine)
     accounts: dict[int, AccountFile] = {}
-    how: dict[str, Any] = {"mode": records["mode"], "kept": len(mine) <= KEPT}
+    how: dict[str, Any] = {"mode": records["mode"], "kept": len(mine) <= KEPT, "alone": len(mine) == 1}
     try:
         for i in mine:
             begun = begun_at(since, i, len(counts))
@@ -220,3 +221,12 @@ def check_promise(account: AccountFile, method: Method, contract: Contract) -> N
             f"the account {account.path} was opened for masked sums of at most {account.filter.parts} agents that do "
             f"not collude, this run has {contract.parts}: raise --colluders; else {ANOTHER_FOLDER}"
         )
+
+
+def delta_of(folder: Path, agent: int) -> float | None:
+    """Delta that an agent's account was opened with; None of one that is new, or cannot be read."""
+    try:
+        with account_path(folder, agent).open("rb") as file:
+            return header_line(file.readline()[:-1]).budget.delta
+    except (OSError, CheckFailed):
+        return None  # opening it says what is wrong

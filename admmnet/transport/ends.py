@@ -46,14 +46,18 @@ class Ends:
         """Count anew what every agent says: a start has ended."""
         self._heard = Counter()
 
-    def take(self, said: Staged, data: bytes, name: str) -> bool:
-        """Keep a word, and return whether it is to be passed on."""
+    def take(self, said: Staged, data: bytes, name: str, *, now: bool) -> bool:
+        """Keep a word, and return whether it is to be passed on.
+
+        ``now`` says that it is of the last start: an agent has one such word, which old ones that anybody can send
+        again do not keep out.
+        """
         own = self._said[said.agent]
         numbers = [other.number for other, _ in own.values()]
         if said.number in numbers or (len(own) == HISTORY and said.number < min(numbers)):
             return False  # also one that was kept once: anybody can send it again
         self._heard[said.agent] += 1
-        if self._heard[said.agent] > RAISES:
+        if self._heard[said.agent] > RAISES and not now:
             return False
         own[name] = said, data
         if len(own) > HISTORY:

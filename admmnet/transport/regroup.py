@@ -228,7 +228,9 @@ class Regroup:
         self._look()
 
     def _hear_staged(self, said: Staged, data: bytes, via: int) -> None:
-        if self.ends.take(said, data, name_of(data)):
+        last = self._known.start_of(self.promise.last)
+        now = said.number in (self.number, None if last is None else last.number)
+        if self.ends.take(said, data, name_of(data), now=now):
             self._spread(data, besides=via)
 
     def _answer(self, said: Here, via: int) -> None:

@@ -20,7 +20,6 @@ from admmnet.errors import AdmmnetError
 from admmnet.evidence.members import agree
 from admmnet.evidence.receipts import Receipts
 from admmnet.identity.keys import Identity
-from admmnet.privacy.ledger.file import Head
 from admmnet.transport import Begun, Outgoing, Transport
 from admmnet.transport.hosts.keys import Keys
 from admmnet.transport.hosts.network import Network, Peer
@@ -118,7 +117,7 @@ def act(do: list[Any], world: ZmqWorld) -> None:
 class Books:
     """Stands for a ledger: what receipts ask of one."""
 
-    head = Head("ab" * 32, 1, 0.0)
+    head = "ab" * 32, 1, 0.0
 
 
 def time_rounds(world: ZmqWorld, spec: dict[str, Any]) -> list[list[float]]:

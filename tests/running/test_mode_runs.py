@@ -23,13 +23,12 @@ from admmnet.forms import encode
 from admmnet.privacy.contract import Contract
 from admmnet.privacy.conversion import group_epsilon
 from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.account import delta_of
 from admmnet.privacy.ledger.form import Header
 from admmnet.report.html import make_report
 from admmnet.report.run_plot import plot_run
 from admmnet.report.series import read_series
 from admmnet.running import summary
-from admmnet.running.accounts import records_of
+from admmnet.running.accounts import delta_of, records_of
 from admmnet.running.summary import TEST_RECORDS, Word
 from tests.people_runs import PRIVATE, Stop, small, stopping, write_people
 from tests.privacy.ledgers import chained, parsed

@@ -23,7 +23,6 @@ from admmnet.evidence.members import Members
 from admmnet.evidence.receipts import BATCH, Receipts, digest_of
 from admmnet.identity.keys import Identity, verify
 from admmnet.identity.receipts import NOTHING, SIZE, Receipt, of_line, of_words, to_words
-from admmnet.privacy.ledger.file import Head
 from admmnet.transport import Inbox
 from admmnet.types import Total, Vector
 from tests.people_runs import PRIVATE, Stop, stopping, write_people
@@ -37,10 +36,10 @@ class Books:
     """A ledger that grows by a line a round."""
 
     def __init__(self) -> None:
-        self.head = Head("cd" * 32, 1, 0.0)
+        self.head = "cd" * 32, 1, 0.0
 
     def charge(self, rho: float) -> None:
-        self.head = Head("cd" * 32, self.head.lines + 1, self.head.rho + rho)
+        self.head = "cd" * 32, self.head[1] + 1, self.head[2] + rho
 
 
 class Bench:

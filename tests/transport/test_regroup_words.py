@@ -10,7 +10,7 @@ from admmnet.graph.simple import Graph
 from admmnet.identity.keys import SIGNATURE
 from admmnet.transport.ends import RAISES
 from admmnet.transport.regroup import JUMP
-from admmnet.transport.starts import Dispute, Here, Signed, Staged, written
+from admmnet.transport.starts import Dispute, Ended, Here, Signed, Staged, Standing, written
 
 from .regroup_crew import TRIANGLE, A, B, Crew, signature, signed
 
@@ -92,6 +92,27 @@ def test_words_of_ends_that_are_sent_again_silence_nobody() -> None:
     for i in (1, 2):
         assert machine.hear(signed(Staged(i, 7, B), crew.rules), i)
     assert machine.ends.named is not None
+
+
+def test_old_words_of_ends_do_not_keep_out_one_of_this_start() -> None:
+    """Nor one of the last start, for an agent that forms the next one: it has to take over that end."""
+    for leaves in (False, True):
+        crew = Crew(TRIANGLE)
+        machine = crew.machines[0]
+        while crew.start(0).number <= 2 * RAISES:
+            for i in range(3):
+                crew.begin(i, "failed")
+            crew.pulses(14)
+        now = crew.start(0).number
+        if leaves:
+            machine.begin(Standing(Ended(now, "failed")))
+        old = [signed(Staged(1, number, A), crew.rules) for number in range(1, now)]
+        assert sum(bool(machine.hear(data, 2)) for data in old) == RAISES
+        word = signed(Staged(1, now, B), crew.rules)
+        assert (2, word) in machine.hear(word, 1)
+        assert machine.hear(word, 1) == machine.hear(signed(Staged(1, now, A), crew.rules), 1) == []
+        assert machine.hear(signed(Staged(2, now, B), crew.rules), 2)
+        assert machine.ends.named is not None
 
 
 def test_who_was_away_follows_to_numbers_that_a_liar_has_taken_the_others_to() -> None:

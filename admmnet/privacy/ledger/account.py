@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from admmnet.errors import CheckFailed, RequestError
+from admmnet.errors import RequestError
 from admmnet.files import remedy, sync
 from admmnet.forms import encode
 from admmnet.privacy.budget import empty, grown
 from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Event
 from admmnet.privacy.filters import Spend
-from admmnet.privacy.ledger import audit, checks
+from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.form import Header, ResumeLine, event_bytes
-from admmnet.privacy.ledger.lines import NOTHING, Chain, ChainFile, digest, mend, open_plain
+from admmnet.privacy.ledger.lines import NOTHING, Chain, ChainFile, mend, open_plain
 from admmnet.privacy.ledger.lock import Lock
 from admmnet.privacy.settings import ANOTHER_FOLDER
 
@@ -30,7 +32,8 @@ class AccountFile:
 
     The folder is made if missing. ``agent``, ``records`` and ``delta`` must be those of the account, and ``mode`` where
     it says one: accounts do not mix simulations and private runs; ``epsilon`` may be raised between runs. ``since`` is
-    of a run that is resumed: ``account`` of its ledger's header, after which it began here.
+    of a run that is resumed: ``account`` of its ledger's header, after which it began here. ``alone`` says that its
+    process has no other account.
 
     Attributes
     ----------
@@ -71,12 +74,13 @@ class AccountFile:
         since: str | None = None,
         mode: str | None = None,
         kept: bool = True,
+        alone: bool = False,
     ) -> None:
-        self.path, self._kept, self._closed = account_path(folder, agent), kept, False
+        self.path, self._kept, self._closed, self._single = account_path(folder, agent), kept, False, alone
         self._budget, self.filter, self.began = Promise(epsilon, delta), None, None
         self.adjacency: str | None = None
-        self._lines: list[bytes] = []  # of a run that is resumed: its first line, and those behind it
-        self._events: list[Event] = []  # and the events in those behind it
+        self._start, self._events = audit.Start(), 0  # of a run that is resumed: its first line, and events behind it
+        self._count, self._marked = 0, False  # lines, and whether the file is the one that the lock remembers
         self._alone = True  # whether no other run has begun since
         self._begun = since is not None  # whether the run that is resumed had begun here before it died
         try:
@@ -90,14 +94,16 @@ class AccountFile:
             os.close(open_plain(self.path, os.O_CREAT))
             sync(folder)  # a new account's name must last, too
             mend(self.path)
-            data = self.path.read_bytes()
-            lines = data.split(b"\n")[:-1]
-            if not data and since in (None, NOTHING):
+            if not self.path.stat().st_size and since in (None, NOTHING):
                 self.totals, previous, self._begun = empty("proven"), NOTHING, False
             else:
-                previous = self._continue(lines, agent, records, delta, since, mode)
-            self._check_mark(lines)
-            self._chain, self._count = self._opened(previous), len(lines)
+                previous = self._continue(agent, records, delta, since, mode)
+            if self._lock.mark is not None and not self._marked:
+                raise RequestError(
+                    f"the account {self.path} is not the one that was last used here: it had {self._lock.mark[0]} "
+                    f"lines, and has {self._count} now, or others; the missing part was spent: put the right file back"
+                )
+            self._chain = self._opened(previous)
         except OSError as error:
             self._lock.close()
             raise self._cannot_open(error) from None
@@ -111,16 +117,10 @@ class AccountFile:
         said = "it is a symbolic link" if error.errno == errno.ELOOP else remedy(error)
         return RequestError(f"cannot open the account {self.path}: {said}")
 
-    def _check_mark(self, lines: list[bytes]) -> None:
-        """Hold the file against what its lock remembers of it."""
-        if self._lock.mark is None:
-            return
-        count, head = self._lock.mark
-        if len(lines) < count or digest(lines[count - 1]) != head:
-            raise RequestError(
-                f"the account {self.path} is not the one that was last used here: it had {count} lines, and has "
-                f"{len(lines)} now, or others; the missing part was spent: put the right file back"
-            )
+    def _seen(self, line: bytes, digest: str, found: object) -> None:
+        """Count a line, which may be the last that the lock remembers."""
+        self._count += 1
+        self._marked = self._marked or (self._count, digest) == self._lock.mark
 
     @property
     def contract(self) -> Contract:
@@ -132,13 +132,11 @@ class AccountFile:
         """Whether no run has begun here; the order may still be chosen, from public facts."""
         return self._chain.previous == NOTHING
 
-    def _continue(
-        self, lines: list[bytes], agent: int, records: int, delta: float, since: str | None, mode: str | None
-    ) -> str:
+    def _continue(self, agent: int, records: int, delta: float, since: str | None, mode: str | None) -> str:
         """Take over what the file holds; return the digest of its last line."""
         if not self.path.stat().st_size:
             raise self._lacks()
-        account = audit.read(self.path, account=True)
+        account = audit.read(self.path, account=True, keep=False, alone=self._single, seen=self._seen)
         header = account.header
         then = header["mode"]
         if mode not in (None, then):
@@ -159,16 +157,13 @@ class AccountFile:
         self.filter = self.began = found.raised(self._budget.epsilon)
         start = next((start for start in account.starts if start.previous == since), None)
         self._begun = start is not None
-        if start is None and since not in (None, digest(lines[-1])):
+        if start is None and since not in (None, account.digest):
             raise self._lacks()
         if start is not None:
-            self.place, self.past, self.began = start.previous, empty("proven"), start.filter
-            for _, event, _ in account.events[: start.events]:
-                self.past = grown(self.past, event)
-            self._lines = lines[start.line - 1 :]
-            self._events = [event for _, event, _ in account.events[start.events :]]
+            self.place, self.past, self.began = start.previous, start.totals, start.filter
+            self._start, self._events = start, account.count - start.events
             self._alone = start is account.starts[-1]
-        return digest(lines[-1])
+        return account.digest
 
     def _lacks(self) -> RequestError:
         return RequestError(
@@ -176,7 +171,7 @@ class AccountFile:
             "put the right one back"
         )
 
-    def _opened(self, previous: str, standing: tuple[bytes, ...] = ()) -> Chain:
+    def _opened(self, previous: str, standing: Iterable[bytes] = ()) -> Chain:
         return Chain(ChainFile(self.path, "account", durable=True, kept=self._kept), previous, standing)
 
     def _append(self, line: bytes) -> None:
@@ -208,13 +203,15 @@ class AccountFile:
                 f"the account {self.path} has been used by another run since: the interrupted one cannot go on as "
                 "it would have; run anew"
             )
-        if len(self._events) < events:
+        if self._events < events:
             raise self._lacks()
-        self.totals = self.past
-        for event in self._events[:events]:
+        own: list[Any] = []
+        audit.read(self.path, account=True, keep=False, seen=lambda *line: own.append(line))
+        own, self.totals = own[self._start.line - 1 :], self.past
+        for _, _, (_, event) in own[1 : events + 1]:
             self.totals = grown(self.totals, event)
         self._chain.file.close()
-        self._chain = self._opened(digest(self._lines[events]), tuple(self._lines[events + 1 :]))
+        self._chain = self._opened(own[events][1], [line for line, _, _ in own[events + 1 :]])
 
     def resume(self, header: Header, round: int, events: int) -> None:
         """Go on with a private run, whose ledger holds this many events; everything charged stays so.
@@ -226,7 +223,7 @@ class AccountFile:
         RequestError
             If the account holds fewer.
         """
-        if len(self._events) < events:
+        if self._events < events:
             raise self._lacks()
         if not self._begun:
             self.begin(header)
@@ -262,15 +259,6 @@ class AccountFile:
             finally:
                 self._chain.file.close()
                 self._lock.close()
-
-
-def delta_of(folder: Path, agent: int) -> float | None:
-    """Delta that an agent's account was opened with; None of one that is new, or cannot be read."""
-    try:
-        with account_path(folder, agent).open("rb") as file:
-            return checks.header_line(file.readline()[:-1]).budget.delta
-    except (OSError, CheckFailed):
-        return None  # opening it says what is wrong
 
 
 def account_path(folder: Path, agent: int) -> Path:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -17,7 +20,7 @@ from admmnet.privacy.events import Event
 from admmnet.privacy.filters import Count, Spend
 from admmnet.privacy.ledger import checks
 from admmnet.privacy.ledger.form import NO_DIGEST, EndLine, Line, ResumeLine, RunLine, StartLine, Total, total_line
-from admmnet.privacy.ledger.lines import NOTHING, digest, is_torn, is_whole
+from admmnet.privacy.ledger.lines import NOTHING, digest, ending, is_torn, is_whole
 from admmnet.types import BEFORE
 
 
@@ -30,13 +33,14 @@ class Start:
     events: int = 0
     filter: Spend | None = None
     """Of all runs of the account, as this one's line states it."""
+    totals: Totals = field(default_factory=partial(empty, "proven"))
+    """Of the events before it."""
 
 
 class Changed(NamedTuple):
-    """A start that was planned anew: its first round, its line's number, the events before it, and its slots."""
+    """A start that was planned anew: its first round, the events before it, and its slots."""
 
     round: int
-    line: int
     events: int
     slots: Count
 
@@ -68,6 +72,9 @@ class VerifiedLedger:
     """Starts that were planned anew."""
     account: str | None = None
     """Digest of the account's last line when the run ended; None without account."""
+    line: int = 1
+    digest: str = NOTHING
+    """Number of its last line in its file, and the digest of that."""
 
     @property
     def runs(self) -> int:
@@ -89,17 +96,25 @@ class VerifiedLedger:
 
 
 class Strand(NamedTuple):
-    """Lines of one ledger, with their numbers in its file; whether a last one was cut off, and others share it."""
+    """Lines of one ledger, with their numbers in its file; whether a last one was cut off, and others share it.
+
+    Those of a file are read anew each time, one by one: they take no memory.
+    """
 
     path: Path
-    lines: list[tuple[int, bytes]]
+    lines: Callable[[], Iterator[tuple[int, bytes]]]
     torn: bool = False
     shared: bool = False
 
 
-def read(path: Path, *, account: bool = False) -> VerifiedLedger:
+Seen = Callable[[bytes, str, tuple[int, Event] | Start | Changed | None], None]
+"""Is given a line, its digest, and the charge, the start of a run or the changed start that it is."""
+UNSEEN: Seen = lambda *_: None  # noqa: E731
+
+
+def read(path: Path, **how: Any) -> VerifiedLedger:
     """``check`` the ledger, or account, that has a file of its own."""
-    return check(whole_lines(path), account=account)
+    return check(whole_lines(path), **how)
 
 
 def whole_lines(path: Path) -> Strand:
@@ -111,24 +126,31 @@ def whole_lines(path: Path) -> Strand:
         If it cannot be read, or its end is not what a crash leaves.
     """
     try:
-        data = path.read_bytes()
+        number, last = ending(path)
     except OSError as error:
         raise CheckFailed(f"{path}: cannot be read: {error.strerror}") from None
-    if not data:
+    if not last:
         raise CheckFailed(f"{path}: is empty; a ledger starts with its header")
-    *lines, tail = data.split(b"\n")
-    if tail and is_whole(tail):  # it lacks its newline alone: a charge is a charge
-        lines, tail = [*lines, tail], b""
-    if not lines or (tail and not is_torn(tail)):
-        raise CheckFailed(f"{path}: line {len(lines) + 1}: is cut off (no newline at its end)")
-    return Strand(path, list(enumerate(lines, start=1)), bool(tail))
+    torn = not last.endswith(b"\n") and not is_whole(last)  # one that lacks its newline alone is a charge
+    if torn and not (number > 1 and is_torn(last)):
+        raise CheckFailed(f"{path}: line {number}: is cut off (no newline at its end)")
+    return Strand(path, partial(_lines, path, number - torn), torn)
+
+
+def _lines(path: Path, count: int) -> Iterator[tuple[int, bytes]]:
+    with path.open("rb") as file:
+        for number, line in enumerate(islice(file, count), start=1):
+            yield number, line.removesuffix(b"\n")
 
 
 @np.errstate(all="ignore")  # numbers of any size may stand in the file; what is not finite fits no budget
-def check(strand: Strand, *, account: bool = False, keep: bool = True) -> VerifiedLedger:
+def check(
+    strand: Strand, *, account: bool = False, keep: bool = True, alone: bool = False, seen: Seen = UNSEEN
+) -> VerifiedLedger:
     """Verify one ledger, or one account: a ledger of several runs, each with a line of its own.
 
-    Its events take no memory where they are not to ``keep``.
+    Nothing takes memory that grows with it where its events are not to ``keep``, and it is read ``alone``: other
+    ledgers, which have the same lines, are read sooner else. Every line that holds is told to ``seen``, in order.
 
     Every line but the last is held to the bit by the hash in the line behind it, the end line by the event
     before it. The last line of an unfinished ledger, lines cut off whole, and lines that were all changed
@@ -144,8 +166,8 @@ def check(strand: Strand, *, account: bool = False, keep: bool = True) -> Verifi
     CheckFailed
         With file, line and fault, at the first line that does not hold.
     """
-    (number, raw), *lines = strand.lines
-    whose = ""
+    number, raw = next(lines := strand.lines(), (1, b""))
+    whose, costed = "", checks.charged.__wrapped__ if alone else checks.charged
     try:
         header = checks.header_line(raw)
         whose = f"agent {header.agent}: " if strand.shared else ""
@@ -154,19 +176,22 @@ def check(strand: Strand, *, account: bool = False, keep: bool = True) -> Verifi
         totals, left, payer, facts = empty(reading.form), _whole(reading), reading, checks.LedgerFacts.of(header)
         total, before = Total(**total_line(totals, reading)), digest(raw)
         events: list[tuple[int, Event, dict[str, Any]]] = []
-        starts, resumed, changed, head = [Start(filter=reading.account)], list[int](), list[Changed](), None
-        finished, count, last_round, last, charged = False, 0, EARLIEST, BEFORE, -1
+        starts, resumed, changed = [Start(filter=reading.account, totals=totals)], list[int](), list[Changed]()
+        finished, count, last_round, last, charged, head = False, 0, EARLIEST, BEFORE, -1, None
+        seen(raw, before, starts[0])
         for number, data in lines:
+            found: tuple[int, Event] | Start | Changed | None = None
             link = b'"previous":"%b"}' % before.encode()
             if data.startswith(b'{"kind":"event"') and data.endswith(link):
                 if finished:
                     raise CheckFailed("stands behind the end line")
-                charge, event, totals = checks.charged(data[: -len(_NO_LINK)] + _NO_LINK, totals, reading, facts)
+                charge, event, totals = costed(data[: -len(_NO_LINK)] + _NO_LINK, totals, reading, facts)
                 left = checks.taken(reading, left, event)
                 if charge.round < last_round:
                     raise CheckFailed(f"round {charge.round} stands behind round {last_round}")
                 total, payer, count = charge.total, reading, count + 1
                 last_round, last, charged = charge.round, max(last, charge.round), max(-1, charge.round)
+                found = charge.round, event
                 if keep:
                     events.append((charge.round, event, {**msgspec.to_builtins(charge), "previous": before}))
             else:
@@ -181,14 +206,14 @@ def check(strand: Strand, *, account: bool = False, keep: bool = True) -> Verifi
                     checks.hold_budget(payer, totals)
                     reading, header = checks.run_contract(line, header).over_account(), line
                     facts = checks.LedgerFacts.of(header)
-                    starts.append(Start(before, number, count, reading.account))
+                    starts.append(found := Start(before, number, count, reading.account, totals))
                     last_round, charged = EARLIEST, -1
                 elif isinstance(line, StartLine):
                     if account or line.round <= charged or line.round < last_round:
                         raise CheckFailed(f"is no start of round {line.round}, which the lines before it have passed")
                     payer = reading = checks.start_contract(line, header, reading)
                     left, last_round = _whole(reading), line.round
-                    changed.append(Changed(line.round, number, count, cast("Count", reading.filter)))
+                    changed.append(found := Changed(line.round, count, cast("Count", reading.filter)))
                 elif isinstance(line, ResumeLine):
                     if header.noise != "private":  # a seed makes the same noise again
                         raise CheckFailed("is not the resumption of a private run")
@@ -201,13 +226,15 @@ def check(strand: Strand, *, account: bool = False, keep: bool = True) -> Verifi
                         raise CheckFailed(f"is not the end of the {count} events before it")
                     finished, head = True, line.account
             before = digest(data)
+            seen(data, before, found)
         if strand.torn and finished and header.noise == "seeded":
             raise CheckFailed("the beginning of a line stands behind the end line")
         checks.hold_budget(payer, totals)
-        finished, kept = finished and not strand.torn, (tuple(starts), tuple(resumed), tuple(changed), head)
+        finished = finished and not strand.torn
+        kept = tuple(starts), tuple(resumed), tuple(changed), head, number, before
         first: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(header))
         return VerifiedLedger(first, reading, tuple(events), count, last, totals, finished, strand.torn, *kept)
-    except CheckFailed as error:
+    except (CheckFailed, OSError) as error:
         raise CheckFailed(f"{strand.path}: line {number}: {whose}{error}") from None
 
 

@@ -5,7 +5,9 @@ There is one path to the network and it goes through here: charge, then draw, th
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -15,20 +17,8 @@ from admmnet.privacy.budget import Totals, grown
 from admmnet.privacy.contract import MemoryLedger, Step
 from admmnet.privacy.events import Event
 from admmnet.privacy.filters import Count
-from admmnet.privacy.ledger import audit
+from admmnet.privacy.ledger import audit, form
 from admmnet.privacy.ledger.account import AccountFile
-from admmnet.privacy.ledger.form import (
-    EndLine,
-    Header,
-    Planned,
-    ResumeLine,
-    StartLine,
-    Total,
-    event_start,
-    filter_line,
-    shared_total,
-    with_digest,
-)
 from admmnet.privacy.ledger.lines import Chain, ChainFile, create, digest, mend
 from admmnet.types import BEFORE
 
@@ -47,24 +37,19 @@ BEGINNING = Place(0, 0, 0, "")
 """Of a run that died before any charge: its ledgers may be there or not."""
 
 
-class Head(NamedTuple):
-    """What a ledger holds by now: digest of its last line, number of its lines, total proven cost."""
-
-    digest: str
-    lines: int
-    rho: float
-
-
 class LedgerFile:
-    """The file of one ledger, as a run writes it; ``kept`` open from commit to commit or not."""
+    """The file of one ledger, as a run writes it; ``kept`` open from commit to commit or not.
 
-    def __init__(self, path: Path, *, durable: bool, kept: bool = True) -> None:
-        self.path, self.durable, self.kept = path, durable, kept
+    ``alone`` says that its process has no other ledger.
+    """
+
+    def __init__(self, path: Path, *, durable: bool, kept: bool = True, alone: bool = False) -> None:
+        self.path, self.durable, self.kept, self.alone = path, durable, kept, alone
 
     def begin(self, header: bytes) -> Chain:
         """Make the file, with its first line."""
         create(self.path, "ledger", header, durable=self.durable)
-        return self.resume([header], [])
+        return self.resume([header], digest(header), [])
 
     def found(self, header: bytes) -> audit.Strand:
         """What stands in the file, its end mended, of the ledger with this header.
@@ -80,10 +65,9 @@ class LedgerFile:
             raise RequestError(f"cannot read the ledger {self.path}: {error.strerror}") from None
         return audit.whole_lines(self.path)
 
-    def resume(self, lines: list[bytes], standing: list[bytes]) -> Chain:
-        """Go on behind ``lines``; ``standing`` ones follow them in the file already."""
-        file = ChainFile(self.path, "ledger", durable=self.durable, kept=self.kept)
-        return Chain(file, digest(lines[-1]), standing)
+    def resume(self, lines: Iterable[bytes], previous: str, standing: list[bytes]) -> Chain:
+        """Go on behind ``lines``, the last of this digest; ``standing`` ones follow them in the file already."""
+        return Chain(ChainFile(self.path, "ledger", durable=self.durable, kept=self.kept), previous, standing)
 
 
 class Ledger(MemoryLedger):
@@ -122,7 +106,7 @@ class Ledger(MemoryLedger):
     def __init__(
         self,
         path: Path | LedgerFile,
-        header: Header,
+        header: form.Header,
         *,
         durable: bool,
         account: AccountFile | None = None,
@@ -144,59 +128,62 @@ class Ledger(MemoryLedger):
         else:
             self.chain = self._resume(header, since)
 
-    def _resume(self, header: Header, since: Place) -> Chain:
-        own = self._place.found(first := encode(header.line()))
-        book, lines = audit.check(own), [line for _, line in own.lines]
-        if lines[0] != first:
+    def _resume(self, header: form.Header, since: Place) -> Chain:
+        own, seeded = self._place.found(first := encode(header.line())), header.noise == "seeded"
+        right, known, previous, standing = next(own.lines())[1] == first, not since.lines, "", list[bytes]()
+        self._lines = 0
+
+        def take(line: bytes, digest: str, found: tuple[int, Event] | audit.Start | audit.Changed | None) -> None:
+            nonlocal known, previous
+            if seeded and self._lines == max(1, since.lines):  # it is charged again
+                standing.append(line)
+                return
+            self._lines, previous = self._lines + 1, digest
+            known = known or (self._lines, digest) == (since.lines, since.digest)
+            if isinstance(found, audit.Changed):
+                self._changed[found.round] = self._spanned, found.slots
+                self.renew(found.slots)
+            elif isinstance(found, tuple):
+                self._count(found[1])
+
+        book = audit.check(own, keep=False, alone=self._place.alone, seen=take if right else audit.UNSEEN)
+        if not right:
             raise RequestError(
                 f"the ledger {self.path} begins with another header than this run's: "
                 "resume with the run's own records, settings and version of admmnet, or run anew"
             )
-        if since.lines and (len(lines) < since.lines or digest(lines[since.lines - 1]) != since.digest):
+        if not known:
             raise RequestError(
                 f"the ledger {self.path} lacks charges that its checkpoint knows of: it was cut or exchanged; "
                 "put the right one back, or run anew"
             )
         self.refused_at = since.refused_at
-        if header.noise == "seeded":
-            self._lines = since.lines or 1
-            self._recount(book, since.events)
+        lines = (line for _, line in islice(own.lines(), self._lines))
+        if seeded:
             if self._account is not None:
-                self._account.rewind(header, since.events)
-            return self._place.resume(lines[: self._lines], lines[self._lines :])
-        if since == BEGINNING and book.events:
+                self._account.rewind(header, self.events)
+            return self._place.resume(lines, previous, standing)
+        if since == BEGINNING and book.count:
             raise RequestError(
                 f"the ledger {self.path} has {book.count} charges, but no checkpoint knows of them: put "
                 "it back, or run anew with --account, so that spent budget counts"
             )
-        self._lines = len(lines) + 1
-        self._recount(book, len(book.events))
-        self.charged = max((round for round, _, _ in book.events), default=BEFORE)
+        self.charged = book.last
         if self._account is not None:
-            self._account.resume(header, since.round, len(book.events))
+            self._account.resume(header, since.round, book.count)
             if self._account.filter is not None:  # which another run has lowered since, or is the header's
                 self._over += (self._account.filter,)
-        chain = self._place.resume(lines, [])
-        chain.append(encode(ResumeLine(since.round, chain.previous)))
+        chain = self._place.resume(lines, previous, [])
+        chain.append(encode(form.ResumeLine(since.round, chain.previous)))
+        self._lines += 1
         return chain
-
-    def _recount(self, book: audit.VerifiedLedger, events: int) -> None:
-        """Take so many events of the file for charged, each in its start."""
-        begun = [start for start in book.changed if start.line <= self._lines]
-        for place in range(events + 1):
-            while begun and begun[0].events == place:
-                start = begun.pop(0)
-                self._changed[start.round] = self._spanned, start.slots
-                super().renew(start.slots)
-            if place < events:
-                self._count(book.events[place][1])
 
     def _count(self, event: Event) -> None:
         self._spanned = grown(self._spanned, event)
         super()._count(event)
 
     def _line(self, round: int, event: Event, totals: Totals) -> bytes:
-        return event_start(round, event, totals, self.contract)
+        return form.event_start(round, event, totals, self.contract)
 
     def _follow(self, round: int, step: Step) -> None:
         if self._account is None:
@@ -205,7 +192,7 @@ class Ledger(MemoryLedger):
             self._account.charge(round, step.event)
             self._spanned = grown(self._spanned, step.event)
         super()._follow(round, step)
-        self._append(with_digest(step.line, self.chain.previous))
+        self._append(form.with_digest(step.line, self.chain.previous))
 
     def before(self, round: int) -> Totals:
         """What had been spent, of its account, too, when the start that begins with a round was planned, or by now."""
@@ -229,11 +216,11 @@ class Ledger(MemoryLedger):
         if round not in self._changed or not repeated:
             self._changed[round] = self._spanned, slots
             self.renew(slots)
-            line = StartLine(
+            line = form.StartLine(
                 round=round,
                 neighbours=neighbours,
                 weight=weight,
-                filter=cast("Planned", filter_line(slots)),
+                filter=cast("form.Planned", form.filter_line(slots)),
                 previous=self.chain.previous,
             )
             self._append(encode(line))
@@ -254,9 +241,9 @@ class Ledger(MemoryLedger):
         self.chain.file.sync()
 
     @property
-    def head(self) -> Head:
-        """What it holds, for receipts."""
-        return Head(self.chain.previous, self._lines, self.totals.rho)
+    def head(self) -> tuple[str, int, float]:
+        """What it holds, for receipts: digest of its last line, number of its lines, total proven cost."""
+        return self.chain.previous, self._lines, self.totals.rho
 
     @property
     def spent(self) -> Totals:
@@ -282,9 +269,10 @@ class Ledger(MemoryLedger):
 
     def end(self) -> None:
         """Write the end line."""
-        total = Total(**shared_total(self.totals, self.contract))
+        total = form.Total(**form.shared_total(self.totals, self.contract))
         account = None if self._account is None else self._account.head
-        self._append(encode(EndLine(events=self.events, total=total, account=account, previous=self.chain.previous)))
+        end = form.EndLine(events=self.events, total=total, account=account, previous=self.chain.previous)
+        self._append(encode(end))
 
     def finish(self) -> None:
         """Write the end line and close."""

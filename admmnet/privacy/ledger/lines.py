@@ -213,15 +213,20 @@ def mend(path: Path) -> None:
 
     A line that lacks its newline alone is a line like any other, and stays; so does what no crash leaves, to be told.
     """
-    data = path.read_bytes()
-    whole = data.rfind(b"\n") + 1
-    if whole == len(data):
+    _, last = ending(path)
+    if last.endswith(b"\n"):
         return
-    if is_whole(data[whole:]):
+    if is_whole(last):
         with path.open("ab") as file:
             file.write(b"\n")
-    elif is_torn(data[whole:]):
-        os.truncate(path, whole)
+    elif is_torn(last):
+        os.truncate(path, path.stat().st_size - len(last))
+
+
+def ending(path: Path) -> tuple[int, bytes]:
+    """Number of a file's lines, and the last one, with the newline if it has one."""
+    with path.open("rb") as file:
+        return next(iter(deque(enumerate(file, start=1), maxlen=1)), (0, b""))
 
 
 def is_whole(tail: bytes) -> bool:

@@ -29,7 +29,7 @@ def content(strand: Strand) -> bytes:
     """Bytes of a ledger's own file, or of what that would be."""
     if not strand.shared:
         return strand.path.read_bytes()
-    return b"".join(line + b"\n" for _, line in strand.lines)
+    return b"".join(line + b"\n" for _, line in strand.lines())
 
 
 def before_of(line: bytes) -> str:
@@ -51,7 +51,7 @@ def strands(path: Path) -> list[Strand]:
     found: list[list[tuple[int, bytes]]] = []
     heads: dict[str, list[tuple[int, bytes]]] = {}
     strange: list[int] = []
-    for number, line in whole.lines:
+    for number, line in whole.lines():
         lines = [] if line.startswith(_HEADER) else heads.pop(before_of(line), None)
         if lines is None:
             strange.append(number)
@@ -64,7 +64,7 @@ def strands(path: Path) -> list[Strand]:
     unended = [lines for lines in found if not lines[-1][1].startswith(_END)]
     if strange:
         for own in found:  # the line before may be one that was edited, which its numbers show
-            check(Strand(path, own, shared=True), keep=False)
+            check(Strand(path, own.__iter__, shared=True), keep=False)
         agent = header_line(unended[0][0][1]).agent if len(unended) == 1 else None
         whose = "" if agent is None else f"; the ledger that ends too early is agent {agent}'s"
         raise CheckFailed(
@@ -72,7 +72,7 @@ def strands(path: Path) -> list[Strand]:
             f"{whose}"
         )
     torn = (unended or found)[0] if whole.torn else None
-    return [Strand(path, lines, lines is torn, shared=True) for lines in found]
+    return [Strand(path, lines.__iter__, lines is torn, shared=True) for lines in found]
 
 
 class SegmentChain(Chain):
@@ -119,7 +119,7 @@ class Segment(LedgerFile):
             create(self.path, "ledger", header, durable=False)
         else:
             self._file.add(header)
-        chain = self.resume([header], [])
+        chain = self.resume([header], digest(header), [])
         self._missing -= 1
         if not self._missing:
             chain.file.commit()
@@ -129,10 +129,10 @@ class Segment(LedgerFile):
         """As of a file of one ledger; it is read with the first."""
         if not self._found:
             super().found(header)
-            self._found = {own.lines[0][1]: own for own in strands(self.path)}
+            self._found = {next(own.lines())[1]: own for own in strands(self.path)}
         return self._found.get(header) or next(iter(self._found.values()))  # another one is refused
 
-    def resume(self, lines: list[bytes], standing: list[bytes]) -> Chain:
+    def resume(self, lines: Iterable[bytes], previous: str, standing: list[bytes]) -> Chain:
         """As of a file of one ledger."""
         self._file = self._file or SharedFile(self.path, "ledger", durable=False, kept=self.kept)
         return SegmentChain(self._file, lines, standing)

@@ -15,7 +15,7 @@ import numpy as np
 from admmnet.data.records import Records, arrays_of
 from admmnet.errors import RequestError, StartEnded
 from admmnet.holder.holder import Holder, SimulatedHolder
-from admmnet.privacy.ledger import audit, lines
+from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import BEGINNING, Place
 from admmnet.record.folder import CHECKPOINT, ledger_path
 from admmnet.running.checkpoint.outbox import FILES, Past, read_outboxes
@@ -230,9 +230,8 @@ class Chosen:
 
 def _place_of(path: Path, round: int) -> tuple[Place, int]:
     """Where a ledger stands as it is, before a round, and the last that it charges; CheckFailed if it is damaged."""
-    strand = audit.whole_lines(path)
-    book = audit.check(strand, keep=False)
-    return Place(round, book.count, len(strand.lines), lines.digest(strand.lines[-1][1])), book.last
+    book = audit.read(path, keep=False, alone=True)
+    return Place(round, book.count, book.line, book.digest), book.last
 
 
 def _offer(said: Any) -> tuple[str, set[int]]:

@@ -125,7 +125,7 @@ class Memory:
         charged, states, facts = BEFORE, list[int](), dict[str, dict[str, Any]]()
         ledger = ledger_path(self._folder, self._agent, self._agents)
         if ledger.exists():
-            charged = audit.check(audit.whole_lines(ledger), keep=False).last
+            charged = audit.read(ledger, keep=False, alone=True).last
         newest = BEFORE
         for path in sorted((self._folder / CHECKPOINT).glob(f"*/part-{self._agent:06d}.npz")):
             with suppress(RequestError):

@@ -1,0 +1,59 @@
+"""What a run keeps of a long ledger or account that it goes on with: nothing that grows with it."""
+
+from __future__ import annotations
+
+import tracemalloc
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from admmnet.forms import encode
+from admmnet.privacy.contract import Contract, Promise
+from admmnet.privacy.events import Gaussian
+from admmnet.privacy.filters import Count
+from admmnet.privacy.ledger import audit, checks
+from admmnet.privacy.ledger.account import AccountFile
+from admmnet.privacy.ledger.file import Ledger, LedgerFile
+from admmnet.privacy.ledger.form import ResumeLine
+
+from .accounts import LIMIT, header_of
+
+EVENT, ROUNDS, RESUMED = Gaussian(1.0, 1e4), 5, 10_000
+
+
+@pytest.mark.parametrize("spanned", [False, True])
+def test_a_resumption_takes_no_memory_for_what_is_there(spanned: bool, tmp_path: Path) -> None:
+    """Most lines are of earlier resumptions, which are sooner read than charges."""
+    contract = Contract(Promise(1.0, 1e-4), Count(((EVENT, 2 * ROUNDS),), 1e-7), LIMIT if spanned else None)
+    header = replace(header_of(), contract=contract, noise="private", mode="private")
+    path, account = tmp_path / "ledger.jsonl", None
+    if spanned:
+        account = AccountFile(tmp_path, 0, 70, 1.0, 1e-4)
+        account.filter = account.began = LIMIT
+    ledger = Ledger(path, header, durable=False, account=account)
+    for round in range(ROUNDS):
+        ledger.charge(round, EVENT)
+    place = ledger.place(ROUNDS)
+    for _ in range(RESUMED):
+        ledger._append(encode(ResumeLine(ROUNDS, ledger.chain.previous)))
+        if account is not None:
+            account._append(encode(ResumeLine(ROUNDS, account.head)))
+    ledger.close()
+    since = audit.read(tmp_path / "agent-000.jsonl", account=True).starts[0].previous if spanned else None
+    remembered, size = checks.charged.cache_info().currsize, path.stat().st_size
+    tracemalloc.start()
+    try:
+        account = AccountFile(tmp_path, 0, 70, 1.0, 1e-4, since=since, alone=True) if spanned else None
+        file = LedgerFile(path, durable=False, alone=True)
+        ledger = Ledger(file, header, durable=False, account=account, since=place)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert checks.charged.cache_info().currsize == remembered
+    assert peak < size / 2
+    assert (ledger.events, ledger.charged, ledger.head[1]) == (ROUNDS, ROUNDS - 1, ROUNDS + RESUMED + 2)
+    ledger.charge(ROUNDS, EVENT)
+    ledger.close()
+    book = audit.read(path)
+    assert (book.count, book.line, len(book.resumed)) == (ROUNDS + 1, ROUNDS + RESUMED + 3, RESUMED + 1)

@@ -155,7 +155,7 @@ def _asker(network: Network, number: int, keys: Keys | None, settings: RunConfig
 
     folder = folder_of(settings)
     ledger = ledger_path(folder, number, len(network.peers))
-    if not ledger.exists() or not ending(ledger)[1].startswith(b'{"kind":"end"'):
+    if not ledger.exists() or not ending(ledger)[2].startswith(b'{"kind":"end"'):
         return None
 
     def take(files: Mapping[str, bytes]) -> bool:

@@ -264,8 +264,8 @@ def _said(found: Mapping[str, Any]) -> str:
             f"sample complexity, excess loss {number(excess)} over classifiers of norm {number(norm)}:",
             f"  without noise (Theorem 3.4): {asks(found['without_noise'], failure)}",
             f"  with it (Theorem 3.5): {asks(found['private'], 3.0 * failure)}",
-            f"  the theorem says nothing about an excess loss below {number(found['least'])}, or with more records "
-            f"below {number(found['least_ever'])}",
+            f"  the theorem says nothing about an excess loss below {number(found['least'])}, "
+            f"nor below {number(found['least_ever'])} with any number of records",
             "  V is a constant that the paper leaves open; its a and Delta are taken to be 0",
         )
     )

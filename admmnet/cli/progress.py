@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from admmnet.cli.flags import notes
 from admmnet.record.format import seconds
-from admmnet.running.events import standing
 
 if TYPE_CHECKING:
     from admmnet.running.entrance import Plan
@@ -80,6 +79,8 @@ class Progress:
         """Count a round."""
         if not self._told:
             return
+        from admmnet.running.events import standing  # here: it needs numpy, which helps and tables do without
+
         words = standing(event, self._metric)
         if self._bar is not None:
             self._bar.update(self._task, completed=event.round + 1, words=", ".join(words))

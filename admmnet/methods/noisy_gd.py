@@ -72,7 +72,7 @@ class NoisyGD(SumMethod):
         return (
             *found,
             f"{self.records} records at {len(self.facts.counts)} agents and a model of {self.size} numbers: at this "
-            f"epsilon expect a quarter more {wrong} than without privacy, or as many as {guess}; "
+            f"epsilon expect a quarter more {wrong} than without privacy, or as many as {guess} and more; "
             "raise --epsilon, project to fewer features (--project), or find more records",
         )
 

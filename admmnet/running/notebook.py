@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import suppress
-from html import escape
 from typing import Any
 
 from admmnet.running.events import RoundEvent, standing
@@ -40,6 +39,8 @@ class NotebookBar:
             return
         self._due = time.monotonic() + EVERY
         words = ", ".join((f"{self._name}: {self._unit} {done} of {event.rounds}", *standing(event, self._metric)))
+        from html import escape
+
         bar = f"<progress value='{done}' max='{event.rounds}'></progress> {escape(words)}"
         with suppress(Exception):
             self._show({"text/plain": words, "text/html": bar})

@@ -17,8 +17,8 @@ from admmnet.running.node import Node, carried_out, proposal
 from admmnet.solvers.radius import MOST, clip_rows
 from admmnet.types import Total, Vector
 
-FEWEST = 2
-"""Agents of a process below which each proposes by itself: two take a seventh less, five a fifth."""
+FEWEST = 8
+"""Agents of a process below which each proposes by itself."""
 
 
 class Together:

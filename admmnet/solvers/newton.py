@@ -30,6 +30,12 @@ _MAX_STEPS = 1000
 _SURE_STEPS = 300  # outside of the public radius, where nothing promises an end
 
 
+def held_back(loss: Loss, error: Exception) -> None:
+    """Let no error of a step out, which may be of one record's numbers; but for losses of simulations alone."""
+    if not (getattr(loss, "tabled", True) or isinstance(error, (ArithmeticError, np.linalg.LinAlgError))):
+        raise error
+
+
 class LocalSolver(AnySolver):
     """Solver of one agent: its records, and what earlier rounds have taught about them.
 
@@ -100,9 +106,12 @@ class LocalSolver(AnySolver):
             raise RunError(f"the linear term is not {d} finite numbers: a step before diverged")
         if not (0 < m < math.inf and 0 < beta < math.inf):
             raise RunError(f"m and beta must be positive and finite, got m={m:.3g}, beta={beta:.3g}")
+        g = g.view()
+        g.flags.writeable = False  # for the code that chooses steps, too
         try:
             reached = self._quickly(g, m, beta)
-        except Exception:  # a step's, of one record's numbers: it must not come out
+        except Exception as error:
+            held_back(self.loss, error)
             reached = math.nan, math.nan, 0
         if isinstance(reached, Solution):
             return reached
@@ -134,8 +143,9 @@ class LocalSolver(AnySolver):
         def direction(theta: Vector, spread: float, r: Vector) -> Vector:
             try:
                 return self._direction(theta, spread, m, r)
-            except Exception:  # as in `solve`: any vector will do
-                return np.full_like(r, math.nan)
+            except Exception as error:
+                held_back(self.loss, error)
+                return np.full_like(r, math.nan)  # any vector will do
 
         facts = LossFacts.of(len(self.y), self.X.shape[1], self.loss)
         inside = self.row_norm <= LARGEST_ROW and certain(facts, m, beta, norm_of(g))

@@ -86,7 +86,7 @@ def test_without_the_range_a_series_has_no_noise(monkeypatch: pytest.MonkeyPatch
 def test_a_cost_under_zero_out_is_none_under_replace_one() -> None:
     steps = GradientSteps(1e-4, 20, 1.0, 10, "poisson", clip=1.0, noise_multiplier=1.0)
     assert isinstance(asked(steps), Released)
-    with pytest.raises(RequestError, match="proven for zero-out, and this budget promises replace-one"):
+    with pytest.raises(RequestError, match="proven for zero-out, but this budget is for replace-one"):
         asked(steps, adjacency="replace-one")
 
 

@@ -170,7 +170,7 @@ def test_slots_are_whole(name: str, tmp_path: Path) -> None:
 
 
 def test_a_network_promises_replace_one(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="proven for zero-out alone, and a network promises replace-one"):
+    with pytest.raises(RequestError, match="proven for zero-out alone, but a network needs replace-one"):
         run(**private(tmp_path, "ZeroOut", rounds=20))
 
 

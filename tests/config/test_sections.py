@@ -19,7 +19,7 @@ from admmnet.settings import settings_in
 from tests.config.keywords import STUB, stub
 
 PACKAGE = Path(__file__).resolve().parents[2] / "admmnet"
-ALLOWED = ("config/", "library.py", "running/entrance.py", "running/handshake.py", "running/spawn.py")
+ALLOWED = ("config/", "library.py", *(f"running/{name}.py" for name in ("entrance", "graphs", "handshake", "spawn")))
 HOLDERS = ("auditing/", "cli/", "estimators/", "experiments/", "papers/", "predict/")
 """Packages that make configurations, or read those of folders, and ask the entrance to run them."""
 MOST = 15

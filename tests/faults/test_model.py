@@ -281,7 +281,7 @@ def test_schedules_of_another_size_or_too_short(lines: Lines, tmp_path: Path) ->
         read_schedule(lines("0- edges 0-1 1-2 2-3"), agents=3)
     with pytest.raises(RequestError, match="not connected"):
         read_schedule(lines("0- edges 0-1 1-2"), agents=4)
-    with pytest.raises(RequestError, match=r"ends with round 9, the run has rounds 0 to 11: leave .* 'repeat 10'"):
+    with pytest.raises(RequestError, match=r"ends with round 9, but the run has rounds 0 to 11: leave .* 'repeat 10'"):
         read_schedule(lines("0-9 ring:5")).check_rounds(12)
     read_schedule(lines("0-9 ring:5")).check_rounds(10)
     with pytest.raises(RequestError, match="no such file"):

@@ -59,7 +59,7 @@ def test_few_records_leave_columns_on_public_curves_and_words_undrowned() -> Non
     assert found.encoding.omega == pytest.approx(math.sqrt(4 / 6))
     encoding, whitening = found.notes
     assert "noise would drown 6 columns of numbers (m is 89.44, and sqrt(20 p)/m is 0.122, above 0.08)" in encoding
-    assert "noise would drown second moments of d = 63 features (m is 89.44, at least 550" in whitening
+    assert "noise would drown second moments of d = 63 features: m is 89.44 (at least 550)" in whitening
     asked = decided(Wish("private", "off"), records=1000)
     assert asked.names == ("bounds", "shape")
     assert asked.stages[0].share == asked.stages[1].share == pytest.approx(0.1), "at most a fifth for both"

@@ -141,7 +141,7 @@ def test_whose_word_of_its_noise_does_not_follow_from_its_budget_is_refused_by_n
 def test_the_strictest_agent_is_named_where_it_costs_much(people: str, tmp_path: Path) -> None:
     for strict, noted in ((0.25, True), (0.8, False)):
         result = go(people, tmp_path / str(strict), budgets={"2": {"epsilon": strict}}, rounds=3)
-        notes = [note for note in result.summary["notes"] if "for agent 2, which has, or says" in note]
+        notes = [note for note in result.summary["notes"] if "for agent 2, which reports the least budget left" in note]
         assert bool(notes) == noted
 
 

@@ -178,7 +178,7 @@ def test_an_agent_alone_misses_its_account(place: Place) -> None:
     place.file(2).write_bytes(b"")
     place.file(2).with_suffix(".lock").unlink()
     for _ in range(2):
-        with pytest.raises(RequestError, match=r"agent-002\.jsonl is missing, or empty: .*records\.json"):
+        with pytest.raises(RequestError, match=r"agent-002\.jsonl is missing, or empty, but by .*records\.json"):
             open_accounts(*given)
         place.file(2).unlink(missing_ok=True)
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from admmnet.errors import CheckFailed
 from admmnet.forms import encode
 from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Gaussian
 from admmnet.privacy.filters import Count
-from admmnet.privacy.ledger import audit, checks
+from admmnet.privacy.ledger import audit, checks, lines
 from admmnet.privacy.ledger.account import AccountFile
 from admmnet.privacy.ledger.file import Ledger, LedgerFile
 from admmnet.privacy.ledger.form import ResumeLine
@@ -57,3 +59,23 @@ def test_a_resumption_takes_no_memory_for_what_is_there(spanned: bool, tmp_path:
     ledger.close()
     book = audit.read(path)
     assert (book.count, book.line, len(book.resumed)) == (ROUNDS + 1, ROUNDS + RESUMED + 3, RESUMED + 1)
+
+
+def test_a_file_that_is_cut_between_two_readings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its lines are counted before they are read: a whole ledger that is shorter by then is not taken for it."""
+    path = tmp_path / "ledger.jsonl"
+    contract = Contract(Promise(1.0, 1e-4), Count(((EVENT, 2 * ROUNDS),), 1e-7))
+    ledger = Ledger(path, replace(header_of(), contract=contract), durable=False)
+    for round in range(ROUNDS):
+        ledger.charge(round, EVENT)
+    ledger.close()
+    ending = lines.ending
+
+    def cut(path: Path) -> tuple[int, int, bytes]:
+        found = ending(path)
+        os.truncate(path, found[1])
+        return found
+
+    monkeypatch.setattr(audit, "ending", cut)
+    with pytest.raises(CheckFailed, match="stood here a moment ago"):
+        audit.read(path)

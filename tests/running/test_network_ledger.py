@@ -174,7 +174,7 @@ def test_sums_tell_what_the_parts_of_the_tree_add_up(people: str, tmp_path: Path
         ({**GOSSIP, "show": "rounds"}, "run with --show end"),
         ({**GOSSIP, "mixing": "plain"}, "run with --mixing network"),
         ({**GOSSIP, "drop": 0.2}, "simulated trouble"),
-        ({"algorithm": "pp-admm"}, "no theorem covers"),
+        ({"algorithm": "pp-admm"}, "no theorem on neighbours alone covers the messages of pp-admm"),
         ({**GOSSIP, "algorithm": "tests.running.test_network_ledger:Leaking"}, "is not ours"),
         ({**SUMS, "trust": "masked", "colluders": 1}, "masked sums"),
     ],

@@ -35,7 +35,6 @@ RUNS: dict[str, dict[str, Any]] = {
     "noisy-gd": {"algorithm": "noisy-gd"},
     "logistic": {"algorithm": "noisy-gd", "loss": "logistic", "topology": "ring:20", "split": "iid"},
     "blocks": {"block": 6},
-    "two agents": {"topology": "path:2", "split": "iid"},
     "gossip": {"answer": "gossip"},
 }
 
@@ -104,24 +103,12 @@ def test_a_run_goes_on_by_rows_and_one_by_one(
 
 @pytest.mark.parametrize(
     "settings",
-    [{"drop": 0.1}, {"aggregate": "screened"}, {"algorithm": "ipp-admm"}],
-    ids=["faults", "screened", "another method"],
+    [{"drop": 0.1}, {"aggregate": "screened"}, {"algorithm": "ipp-admm"}, {"topology": "ring:7"}],
+    ids=["faults", "screened", "another method", "few agents"],
 )
 def test_others_go_one_by_one(settings: dict[str, Any], place: Place, went: list[bool]) -> None:
     place.whole("run", **{**UNEVEN, **settings, "split": "iid", "rounds": 2})
     assert not any(went)
-
-
-def test_one_agent_of_a_process_goes_by_itself(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    of, found = Together.of, list[Together | None]()
-
-    def noted(nodes: Any) -> Together | None:
-        found.extend((of(nodes), of(nodes[:2]), of(nodes[:1])))
-        return found[0]
-
-    monkeypatch.setattr(Together, "of", noted)
-    place.whole("run", **UNEVEN, rounds=2)
-    assert [one is None for one in found] == [False, False, True]
 
 
 def test_a_derived_method_does_not_go_by_rows_because_its_base_does(place: Place, went: list[bool]) -> None:

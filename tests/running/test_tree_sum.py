@@ -120,7 +120,7 @@ def test_a_vector_of_another_length_than_the_method_says_is_refused(
     with pytest.raises(RequestError, match=r"propose: returns int64 of shape \(4,\): .* of shape \(3,\)"):
         place.whole("run", **TREE)  # in the rehearsal
     monkeypatch.setattr(entrance, "rehearse", lambda *_, **__: None)
-    with pytest.raises(RunError, match=r"tree-sum gives .* of shape \(4,\) .* sum_size says, 3"):
+    with pytest.raises(RunError, match=r"tree-sum gives .* of shape \(4,\) .* sum_size, here 3"):
         place.whole("run", **TREE)
 
 

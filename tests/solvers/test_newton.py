@@ -282,3 +282,23 @@ def test_linear_terms_that_overflow_are_refused(size: float) -> None:
 def test_losses_with_kinks_are_refused(solver: Callable[..., object]) -> None:
     with pytest.raises(RequestError, match="'kinked' has kinks"):
         solver(*problem(50, 3), Kinked())
+
+
+class Unbent(SmoothedHinge):
+    """A loss of simulations alone whose curvature nobody has written."""
+
+    tabled = False
+
+    def curvature(self, u: Vector, y: Vector) -> Vector:
+        """Fail."""
+        raise NotImplementedError("no curvature")
+
+
+def test_mistakes_in_losses_of_simulations_come_out() -> None:
+    """Of all other losses errors of steps stay within: they may be of one record's numbers."""
+    X, y = problem(50, 3)
+    g = linear_term(3, 0.1)
+    with pytest.raises(NotImplementedError, match="no curvature"):
+        LocalSolver(X, y, Unbent(0.5)).solve(g, 0.1, 1e-9)
+    with pytest.raises(NotImplementedError, match="no curvature"):
+        BlockSolver([(X, y)], Unbent(0.5)).solve([0], g[None, :], np.array([0.1]), np.array([1e-9]))

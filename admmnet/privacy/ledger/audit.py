@@ -126,7 +126,7 @@ def whole_lines(path: Path) -> Strand:
         If it cannot be read, or its end is not what a crash leaves.
     """
     try:
-        number, last = ending(path)
+        number, _, last = ending(path)
     except OSError as error:
         raise CheckFailed(f"{path}: cannot be read: {error.strerror}") from None
     if not last:
@@ -138,9 +138,12 @@ def whole_lines(path: Path) -> Strand:
 
 
 def _lines(path: Path, count: int) -> Iterator[tuple[int, bytes]]:
+    number = 0
     with path.open("rb") as file:
         for number, line in enumerate(islice(file, count), start=1):
             yield number, line.removesuffix(b"\n")
+    if number < count:
+        raise CheckFailed(f"is the last of {count} lines that stood here a moment ago")
 
 
 @np.errstate(all="ignore")  # numbers of any size may stand in the file; what is not finite fits no budget
@@ -166,9 +169,9 @@ def check(
     CheckFailed
         With file, line and fault, at the first line that does not hold.
     """
-    number, raw = next(lines := strand.lines(), (1, b""))
-    whose, costed = "", checks.charged.__wrapped__ if alone else checks.charged
+    number, whose, costed = 1, "", checks.charged.__wrapped__ if alone else checks.charged
     try:
+        number, raw = next(lines := strand.lines(), (1, b""))
         header = checks.header_line(raw)
         whose = f"agent {header.agent}: " if strand.shared else ""
         contract = checks.contract_of(header, account=account)

@@ -213,20 +213,21 @@ def mend(path: Path) -> None:
 
     A line that lacks its newline alone is a line like any other, and stays; so does what no crash leaves, to be told.
     """
-    _, last = ending(path)
+    _, before, last = ending(path)
     if last.endswith(b"\n"):
         return
     if is_whole(last):
         with path.open("ab") as file:
             file.write(b"\n")
     elif is_torn(last):
-        os.truncate(path, path.stat().st_size - len(last))
+        os.truncate(path, before)
 
 
-def ending(path: Path) -> tuple[int, bytes]:
-    """Number of a file's lines, and the last one, with the newline if it has one."""
+def ending(path: Path) -> tuple[int, int, bytes]:
+    """Number of a file's lines, bytes before the last one, and that one, with the newline if it has one."""
     with path.open("rb") as file:
-        return next(iter(deque(enumerate(file, start=1), maxlen=1)), (0, b""))
+        number, last = next(iter(deque(enumerate(file, start=1), maxlen=1)), (0, b""))
+        return number, file.tell() - len(last), last
 
 
 def is_whole(tail: bytes) -> bool:

@@ -17,7 +17,7 @@ from admmnet.errors import RunError
 from admmnet.solvers.blocks.curvature import Curvature
 from admmnet.solvers.blocks.records import Indices, Stack, StackRows
 from admmnet.solvers.certificate import Solution, met_curvature, rounding_margin
-from admmnet.solvers.newton import CONTRACTION, LocalSolver
+from admmnet.solvers.newton import CONTRACTION, LocalSolver, held_back
 from admmnet.types import Matrix, Vector
 
 _GOOD = 0.03, 0.1  # with, without a Hessian: steps that shrink the norm by more teach less than they cost
@@ -113,9 +113,12 @@ class Group:
     ) -> dict[int, Solution | RunError]:
         """Solve for ascending members; answers by their place in the call."""
         found: dict[int, Solution | RunError] = {}
+        g = g.view()
+        g.flags.writeable = False
         try:
             self._together(found, index, place, g, m, beta)
-        except Exception:  # of one member's numbers
+        except Exception as error:
+            held_back(self.stack.loss, error)
             self.curve.state.cached[index] = False
             self.curve.drop(index)
             for k, at in enumerate(place.tolist()):

@@ -87,6 +87,7 @@ class Stack:
             self.row_norm[i] = largest_row(self.X[i], loss)
             if self._mask is not None:
                 self._mask[i, : len(y)] = 1.0
+        self.X.flags.writeable = self.y.flags.writeable = False
         self.kappa: Vector = 0.5 * loss.curvature_bound() * self._spectral_norms()
 
     def scores(self, rows: StackRows, theta: Matrix) -> Matrix:

@@ -22,6 +22,8 @@ _AGAIN = 1.0
 """Seconds after which a question is asked again, the first time."""
 _LONGEST = 4.0
 """Seconds after which it is asked again at the latest."""
+_LARGEST = 2**12
+"""Bytes of a question, and of an answer that brings no files."""
 _HAVE, _WANT, _HEARD = b"have", b"want", b"heard"
 
 
@@ -41,13 +43,13 @@ def give(network: Network, rank: int, keys: Keys | None, files: Mapping[str, byt
     if not missing:
         return
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    told, poller = _dialled(context, network, rank, keys, missing), zmq.Poller()
+    told, poller = _dialled(context, network, rank, keys, missing, _LARGEST), zmq.Poller()
     for line in told:
         poller.register(line, zmq.POLLIN)
     socket, door, bound = context.socket(zmq.REP), None, not network.peers[rank].address  # who only dials is not asked
     if not bound:
         where = network.peers[rank].listens_at()
-        socket.linger, socket.maxmsgsize, socket.ipv6 = 1000, 2**12, "[" in where
+        socket.linger, socket.maxmsgsize, socket.ipv6 = 1000, _LARGEST, "[" in where
         if keys is not None:
             socket.curve_server, socket.zap_domain, socket.curve_secretkey = True, b"admmnet", keys.secret.encode()
             socket.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
@@ -95,14 +97,19 @@ def give(network: Network, rank: int, keys: Keys | None, files: Mapping[str, byt
 
 
 def _dialled(
-    context: zmq.Context[zmq.Socket[bytes]], network: Network, rank: int, keys: Keys | None, to: Iterable[int]
+    context: zmq.Context[zmq.Socket[bytes]],
+    network: Network,
+    rank: int,
+    keys: Keys | None,
+    to: Iterable[int],
+    largest: int = -1,
 ) -> dict[zmq.Socket[bytes], int]:
-    """Lines to those neighbours that have an address."""
+    """Lines to those neighbours that have an address; ``largest`` is that of an answer in bytes, -1 for any."""
     lines = {}
     for j in (j for j in to if network.peers[j].address):
         peer, line = network.peers[j], context.socket(zmq.DEALER)
         line.linger, line.reconnect_ivl, line.ipv6 = 1000, 500, "[" in peer.address
-        line.sndhwm = 2  # no more words than these wait for a connection
+        line.sndhwm, line.rcvhwm, line.maxmsgsize = 2, 10, largest  # few words wait for a connection
         if keys is not None:
             line.curve_publickey, line.curve_secretkey = keys.public.encode(), keys.secret.encode()
             line.curve_serverkey = str(peer.public_key).encode()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import atexit
 import time
-from collections.abc import Callable, Collection, Set
+from collections.abc import Callable, Set
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -380,24 +380,23 @@ class Membership(Meeting):
             return
         self._closing = True
         self.spread(Kind.BYE)
-        until = time.monotonic() + self.deadlines.shutdown
-        while any(map(self._owed, self._near())) and (now := time.monotonic()) < until:
-            self.serve(min(until - now, self.deadlines.pulse))
-        self.close_sockets()
+        until, near = time.monotonic() + self.deadlines.shutdown, self.around if self.start is not None else ()
+        try:  # without a start nobody is owed anything, and none may form now
+            while any(map(self._owed, near)) and (now := time.monotonic()) < until:
+                self.serve(min(until - now, self.deadlines.pulse))
+        finally:
+            self.close_sockets()
 
     def lingers_for(self, seconds: float) -> dict[int, float]:
         """Return neighbours that may need the last files, and how long each is waited for.
 
-        Of one that has taken leave, but may not know that this process has, a moment is enough: it may wait for this
-        process meanwhile.
+        A moment is enough for one that has taken leave, but may not know that this process has, and waits for it; and
+        where this process only dials, so that nobody can ask it.
         """
-        moment, near = min(seconds, 2.0 * self.deadlines.shutdown), {j: self.links[j] for j in self._near()}
+        moment, only_dials = min(seconds, 2.0 * self.deadlines.shutdown), not self.network.peers[self.rank].address
+        near = {j: self.links[j] for j in (self.links if self.start is None else self.around)}
         unsure = {j: link for j, link in near.items() if not link.farewell or link.log or not link.ready}
-        return {j: moment if link.farewell else seconds for j, link in unsure.items()}
-
-    def _near(self) -> Collection[int]:
-        """Return the neighbours of this start, or all of them without one."""
-        return self.links if self.start is None else self.around
+        return {j: moment if link.farewell or only_dials else seconds for j, link in unsure.items()}
 
     def _owed(self, peer: int) -> bool:
         """Whether a neighbour may still need something of this process."""

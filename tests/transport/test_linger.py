@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,8 @@ import pytest
 import zmq
 
 from admmnet.transport.zmq.linger import Asker, give
+from admmnet.transport.zmq.link_state import Link
+from admmnet.transport.zmq.membership import Membership
 
 RIGHT, WRONG = {"model.npz": b"right"}, {"model.npz": b"wrong"}
 ASKER, LIAR, HONEST = range(3)
@@ -53,6 +56,25 @@ def test_a_liar_does_not_end_the_search(honest: bool, tmp_path: Path) -> None:
     for thread in giving:
         thread.join(30.0)
         assert not thread.is_alive(), "told that the files are there"
+
+
+@pytest.mark.parametrize(
+    ("link", "seconds"),
+    [
+        (Link(farewell=True, parted=True), {}),
+        (Link(farewell=True), {1: 4.0}),  # started anew while this process took leave: it waits to hear of it
+        (Link(farewell=True, parted=True, log=deque([(1, b"bye")])), {1: 4.0}),
+        (Link(parted=True), {1: 60.0}),
+    ],
+)
+def test_who_is_waited_for(link: Link, seconds: dict[int, float]) -> None:
+    """A moment where it has left, but may not know that this process has; else as long as it may need files."""
+    network = SimpleNamespace(peers=[SimpleNamespace(address="tcp://127.0.0.1:1")])
+    deadlines, links = SimpleNamespace(shutdown=2.0), {1: link}
+    member: Any = SimpleNamespace(network=network, rank=0, deadlines=deadlines, links=links, start="one", around={1})
+    assert Membership.lingers_for(member, 60.0) == seconds
+    member.around = set()  # not in this start
+    assert Membership.lingers_for(member, 60.0) == {}
 
 
 def test_a_word_of_the_run_holds_nobody_up(tmp_path: Path) -> None:

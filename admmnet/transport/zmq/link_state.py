@@ -41,6 +41,8 @@ class Link:
     """Unreadable frames that came under the neighbour's key."""
     farewell: bool = False
     """Whether it has told that it leaves."""
+    parted: bool = False
+    """Whether this process has told it so; a neighbour that is started anew meanwhile has not heard it."""
     waiting_at: float = 0.0
     """When it last said that it waits for somebody other than this process."""
 

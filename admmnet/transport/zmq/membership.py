@@ -380,6 +380,8 @@ class Membership(Meeting):
             return
         self._closing = True
         self.spread(Kind.BYE)
+        for link in self.links.values():
+            link.parted = link.ready
         until, near = time.monotonic() + self.deadlines.shutdown, self.around if self.start is not None else ()
         try:  # without a start nobody is owed anything, and none may form now
             while any(map(self._owed, near)) and (now := time.monotonic()) < until:
@@ -395,7 +397,7 @@ class Membership(Meeting):
         """
         moment, only_dials = min(seconds, 2.0 * self.deadlines.shutdown), not self.network.peers[self.rank].address
         near = {j: self.links[j] for j in (self.links if self.start is None else self.around)}
-        unsure = {j: link for j, link in near.items() if not link.farewell or link.log or not link.ready}
+        unsure = {j: link for j, link in near.items() if not link.farewell or link.log or not link.parted}
         return {j: moment if link.farewell or only_dials else seconds for j, link in unsure.items()}
 
     def _owed(self, peer: int) -> bool:

@@ -396,8 +396,9 @@ class Membership(Meeting):
         where this process only dials, so that nobody can ask it.
         """
         moment, only_dials = min(seconds, 2.0 * self.deadlines.shutdown), not self.network.peers[self.rank].address
-        near = {j: self.links[j] for j in (self.links if self.start is None else self.around)}
-        unsure = {j: link for j, link in near.items() if not link.farewell or link.log or not link.parted}
+        alone = self.start is None  # it has waited for nobody's farewell
+        near = {j: self.links[j] for j in (self.links if alone else self.around)}
+        unsure = {j: link for j, link in near.items() if alone or not (link.farewell and link.parted)}
         return {j: moment if link.farewell or only_dials else seconds for j, link in unsure.items()}
 
     def _owed(self, peer: int) -> bool:

@@ -39,7 +39,7 @@ def test_all_begin_where_one_has_no_folder(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("left", ["checkpoint/000003/part-000000.npz", "ledger/agent-000.jsonl"])
+@pytest.mark.parametrize("left", ["checkpoint/000003/part-000000.state", "ledger/agent-000.jsonl"])
 def test_what_was_begun_is_not_thrown_away(left: str, tmp_path: Path) -> None:
     fill(tmp_path)
     (tmp_path / left).parent.mkdir(parents=True, exist_ok=True)

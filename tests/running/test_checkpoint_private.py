@@ -28,9 +28,9 @@ from tests.people_runs import Stop, stopping
 # private runs
 
 
-def private_archive(place: Place, name: str, **settings: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def private_archive(place: Place, name: str, **settings: Any) -> tuple[dict[str, Any], bytes]:
     folder = place.interrupted(name, 4, checkpoint_every=4, seed=None, **settings)
-    return read_archive(folder / "checkpoint/000004/part-000000.npz")
+    return read_archive(folder / "checkpoint/000004/part-000000.state")
 
 
 PRIVATE = [
@@ -89,8 +89,8 @@ PUBLIC = {
 
 @pytest.mark.parametrize("method", PRIVATE)
 def test_a_private_checkpoint_holds_released_values_alone(method: str, place: Place) -> None:
-    meta, stacks = private_archive(place, "cut", **METHODS[method])
-    states = unpack(meta["index"], stacks)
+    meta, content = private_archive(place, "cut", **METHODS[method])
+    states = unpack(meta["index"], content)
     names = {name for state in states.values() for name in state}
     assert names <= RELEASED
     assert set(meta) == PUBLIC
@@ -98,8 +98,8 @@ def test_a_private_checkpoint_holds_released_values_alone(method: str, place: Pl
     assert set(states) == {"network", *(f"agent {i}" for i in range(10 if method == "blocks" else 4))}
     # the same run, seeded, does keep what a private one must not
     folder = place.interrupted("seeded", 4, checkpoint_every=4, **METHODS[method])
-    meta, stacks = read_archive(folder / "checkpoint/000004/part-000000.npz")
-    secret = {name for state in unpack(meta["index"], stacks).values() for name in state} - RELEASED
+    meta, content = read_archive(folder / "checkpoint/000004/part-000000.state")
+    secret = {name for state in unpack(meta["index"], content).values() for name in state} - RELEASED
     assert "streams" in secret
     solved = any("solver.inverse" in name or "group0.theta" in name for name in secret)
     assert solved or method == "noisy-gd"
@@ -128,11 +128,11 @@ def test_equal_releases_of_other_records_give_equal_checkpoints(
     for data in ("people.npz", "others.npz"):
         there = Place(place.folder, data)
         folder = there.interrupted(data[:-4], 4, checkpoint_every=4, **settings)
-        meta, stacks = read_archive(folder / "checkpoint/000004/part-000000.npz")
+        meta, content = read_archive(folder / "checkpoint/000004/part-000000.state")
         assert meta.pop("starts")
         assert meta.pop("settings")  # names the data
         meta["ledgers"] = {i: book[:3] for i, book in meta["ledgers"].items()}
-        found.append((meta, {name: stack.tobytes() for name, stack in stacks.items()}))
+        found.append((meta, content))
     assert (found[0] == found[1]) is not seeded
 
 
@@ -167,7 +167,7 @@ def test_a_refusal_before_the_checkpoint_stands(place: Place) -> None:
     place.whole("other", seed=None, account="account", epsilon=6.0)
     with pytest.raises(Stop):
         run(resumed_config(folder, {"checkpoint_every": 1}), on_round=stopping(5))
-    meta, _ = read_archive(folder / "checkpoint/000006/part-000000.npz")
+    meta, _ = read_archive(folder / "checkpoint/000006/part-000000.state")
     assert [book[-1] for book in meta["ledgers"].values()] == [5] * 4
     place.resume(folder)
     summary = json.loads((folder / "summary.json").read_text())

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from admmnet import RunConfig, read_run, run
@@ -26,7 +25,7 @@ from tests.people_runs import summary_of
 
 
 def damaged(folder: Path, change: Callable[[bytearray], None]) -> Path:
-    path = folder / "checkpoint/000004/part-000000.npz"
+    path = folder / "checkpoint/000004/part-000000.state"
     data = bytearray(path.read_bytes())
     change(data)
     path.write_bytes(bytes(data))
@@ -56,21 +55,21 @@ def test_a_damaged_checkpoint_is_named(share: float, place: Place) -> None:
 def test_a_damaged_older_checkpoint_hurts_nobody(place: Place) -> None:
     whole = place.whole("whole")
     folder = place.interrupted("cut", 4)
-    (folder / "checkpoint/000002/part-000000.npz").write_bytes(b"PK")
+    (folder / "checkpoint/000002/part-000000.state").write_bytes(b"PK")
     assert_same(whole, place.resume(folder))
 
 
 def edited(folder: Path, **changes: Any) -> None:
-    path = folder / "checkpoint/000004/part-000000.npz"
-    meta, stacks = read_archive(path)
-    write_archive(path, meta | changes, stacks)
+    path = folder / "checkpoint/000004/part-000000.state"
+    meta, content = read_archive(path)
+    write_archive(path, meta | changes, content)
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"admmnet": "0.0.9"}, f"was written with admmnet = '0.0.9', this is {__version__!r}"),
-        ({"schema": 1}, "was written with schema = 1, this is 5"),
+        ({"schema": 1}, "was written with schema = 1, this is 6"),
         ({"agents": 5}, "was written with agents = 5, this is 4"),
         ({"settings": "0"}, "belongs to other settings"),
         ({"index": 5}, "is damaged"),
@@ -90,7 +89,7 @@ def test_another_versions_checkpoint_is_refused(changes: dict[str, Any], words: 
 @pytest.mark.parametrize(
     "change",
     [
-        *("shape", "text", "field missing", "state.theta", "releases", "streams", "marks", "count"),
+        *("shape", "text", "bytes", "field missing", "state.theta", "releases", "streams", "marks", "count"),
         *("ledgers", "records"),
     ],
 )
@@ -99,21 +98,23 @@ def test_a_checkpoint_that_somebody_has_changed_is_damaged(
     change: str, seed: int | None, place: Place, admmnet: Admmnet
 ) -> None:
     folder = place.interrupted("cut", 4, seed=seed)
-    path = folder / "checkpoint/000004/part-000000.npz"
-    meta, stacks = read_archive(path)
-    where = {name: str(number) for number, (name, _, _) in enumerate(meta["index"])}
+    path = folder / "checkpoint/000004/part-000000.state"
+    meta, content = read_archive(path)
+    where = {row[0]: row for row in meta["index"]}
     if change == "shape":
-        stacks[where["state.heard"]] = stacks[where["state.heard"]][:, :, :-1]
+        where["state.heard"][3][-1] -= 1
     elif change == "text":
-        stacks[where["state.dual"]] = np.full(len(stacks[where["state.dual"]]), "word")
+        where["state.dual"][2] = "<U2"
+    elif change == "bytes":
+        content = content[:-1] + bytes([content[-1] ^ 1])
     elif change == "field missing":
-        del stacks[where["state.dual"]]
+        meta["index"] = [row for row in meta["index"] if row[0] != "state.dual"]
     elif change in ("ledgers", "records"):
         meta[change] = "word"
     else:
         meta["index"] = [[name.replace(change, "other"), *rest] for name, *rest in meta["index"]]
-        meta["index"] += [["other", False, []]] * (change not in where)
-    write_archive(path, meta, stacks)
+        meta["index"] += [["other", False, "<f8", [], []]] * (change not in where)
+    write_archive(path, meta, content)
     assert f"the checkpoint {path} is damaged" in admmnet.refused("run", "--quiet", "--resume", folder)
 
 

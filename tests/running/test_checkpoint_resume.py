@@ -93,7 +93,7 @@ def test_a_torn_last_line_is_cut_before_a_run_goes_on(place: Place) -> None:
 def test_two_checkpoints_are_kept_and_none_of_the_last_round(place: Place) -> None:
     folder = place.interrupted("cut", ROUNDS - 1, checkpoint_every=1)
     assert sorted(path.name for path in (folder / "checkpoint").iterdir()) == ["000005", "000006"]
-    assert [path.name for path in (folder / "checkpoint" / "000006").iterdir()] == ["part-000000.npz"]
+    assert [path.name for path in (folder / "checkpoint" / "000006").iterdir()] == ["part-000000.state"]
     # a run that had checkpoints equals one that had none
     assert_same(place.whole("whole"), place.whole("with", checkpoint_every=1))
 
@@ -101,7 +101,7 @@ def test_two_checkpoints_are_kept_and_none_of_the_last_round(place: Place) -> No
 def test_the_older_checkpoint_where_the_newer_is_not_whole(place: Place) -> None:
     whole = place.whole("whole")
     folder = place.interrupted("cut", 4, checkpoint_every=2)
-    (folder / "checkpoint/000004/part-000000.npz").unlink()
+    (folder / "checkpoint/000004/part-000000.state").unlink()
     assert_same(whole, place.resume(folder))
 
 

@@ -19,7 +19,7 @@ from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import BEGINNING, Place
 from admmnet.record.folder import CHECKPOINT, ledger_path
 from admmnet.running.checkpoint.outbox import FILES, Past, read_outboxes
-from admmnet.running.checkpoint.packing import damaged, digest, read_archive, unpack
+from admmnet.running.checkpoint.packing import damaged, read_archive, unpack
 from admmnet.running.checkpoint.state import State
 from admmnet.solvers.kernel import NAMES, chosen
 from admmnet.transport import Begun, Transport
@@ -29,7 +29,7 @@ from admmnet.version import __version__
 if TYPE_CHECKING:
     from admmnet.running.plan import Prepared
 
-SCHEMA = 5
+SCHEMA = 6
 
 
 class Start(NamedTuple):
@@ -129,7 +129,7 @@ class Chosen:
             return start
         if world.rank == 0 or not world.shared_folder:
             for later in self._generations():
-                for path in (self._folder / f"{later:06d}").glob("part-*.npz") if later > start else ():
+                for path in (self._folder / f"{later:06d}").glob("part-*.state") if later > start else ():
                     path.unlink(missing_ok=True)  # written again, from the same outboxes
         if not self._seeded:
             self.notes = (
@@ -167,7 +167,7 @@ class Chosen:
         mine, seen = set(self._transport.agents), False
         for done in reversed(self._generations()):
             paths, agents = list[Path](), set[int]()
-            for path in sorted((self._folder / f"{done:06d}").glob("part-*.npz")):
+            for path in sorted((self._folder / f"{done:06d}").glob("part-*.state")):
                 try:
                     meta, _ = read_archive(path, whole=False)
                     own = {int(i) for i in meta.get("ledgers", {})}
@@ -186,12 +186,10 @@ class Chosen:
     def _read(self, paths: Sequence[Path]) -> None:
         wanted = set(self._transport.agents)
         for path in paths:
-            meta, stacks = read_archive(path)
+            meta, content = read_archive(path)
             self._check(path, meta)
             try:
-                if meta["digest"] != digest(meta["index"], stacks):
-                    raise ValueError("its states are not those that were written")
-                states = unpack(meta["index"], stacks)
+                states = unpack(meta["index"], content)
                 places = {int(i): Place(*place) for i, place in meta["ledgers"].items()}
                 records, self.known = dict(meta["records"]), str(meta["encoding"])
                 self.starts = [Start(*start) for start in meta["starts"]]

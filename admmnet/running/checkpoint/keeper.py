@@ -128,7 +128,7 @@ class Keeper(Chosen):
         states["network"] = {"count": np.asarray(tail.count)}
         if clock is not None:
             states["network"] |= {"start": clock.start, "worked": clock.worked, "ends": np.array(clock.ends)}
-        index, stacks = pack(states)
+        index, content = pack(states)
         meta = {
             "schema": SCHEMA,
             "admmnet": __version__,
@@ -145,9 +145,9 @@ class Keeper(Chosen):
             "ledgers": {str(i): list(place) for i, place in places.items()},
             "records": self._prints,
             "index": index,
-            "digest": digest(index, stacks),
+            "digest": digest(index, content),
         }
-        write_archive(folder / f"part-{agents[0].id:06d}.npz", meta, stacks)
+        write_archive(folder / f"part-{agents[0].id:06d}.state", meta, content)
         self.close()
         if self.kept:
             self._outbox = OutboxFile(folder / f"outbox-{agents[0].id:06d}.jsonl", durable=self._durable)

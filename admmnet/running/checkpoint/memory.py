@@ -127,7 +127,7 @@ class Memory:
         if ledger.exists():
             charged = audit.read(ledger, keep=False, alone=True).last
         newest = BEFORE
-        for path in sorted((self._folder / CHECKPOINT).glob(f"*/part-{self._agent:06d}.npz")):
+        for path in sorted((self._folder / CHECKPOINT).glob(f"*/part-{self._agent:06d}.state")):
             with suppress(RequestError):
                 meta, _ = read_archive(path, whole=False)
                 if meta.get("lineage", 0) == self.kept.lineage:

@@ -1,87 +1,89 @@
-"""Many small states in one archive of few arrays, without pickle: equal shapes are stacked."""
+"""Many small states in one file, without pickle: a hash, a line of JSON, and the bytes of all arrays behind it."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
-import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from admmnet.errors import RequestError
 from admmnet.files import drafted, load_json
-from admmnet.running.checkpoint.state import Array, State
+from admmnet.running.checkpoint.state import State
+
+Index: TypeAlias = list[list[Any]]
+"""Of arrays that are alike: name, whether in Fortran order, type, shape, and their owners in order."""
 
 
-def pack(states: Mapping[str, State]) -> tuple[list[list[Any]], dict[str, Array]]:
-    """Stack arrays of one name, type, shape and order; return their index and the stacks.
+def pack(states: Mapping[str, State]) -> tuple[Index, bytes]:
+    """Index of all arrays of some states, and their bytes.
 
     Raises
     ------
     TypeError
-        If an array holds objects, which numpy would pickle.
+        If an array holds objects.
     """
-    piles: dict[tuple[str, str, tuple[int, ...], bool], list[str]] = {}
+    piles: dict[tuple[str, bool, str, tuple[int, ...]], tuple[list[str], list[bytes]]] = {}
     for owner, state in states.items():
         for name, value in state.items():
             if value.dtype.hasobject:
                 raise TypeError(f"{owner}: {name} holds objects")
+            # an array's order in memory decides the last bits of products with it
             fortran = value.ndim > 1 and value.flags.f_contiguous and not value.flags.c_contiguous
-            piles.setdefault((name, value.dtype.str, value.shape, fortran), []).append(owner)
-    index: list[list[Any]] = []
-    stacks: dict[str, Array] = {}
-    for number, ((name, _, _, fortran), owners) in enumerate(piles.items()):
-        # an array's order in memory decides the last bits of products with it
-        parts = [states[owner][name].T if fortran else states[owner][name] for owner in owners]
-        stacks[str(number)] = np.stack(parts)
-        index.append([name, fortran, owners])
-    return index, stacks
+            stored = value.T if fortran else value
+            owners, parts = piles.setdefault((name, fortran, stored.dtype.str, stored.shape), ([], []))
+            owners.append(owner)
+            parts.append(stored.tobytes())
+    index = [[*key, owners] for key, (owners, _) in piles.items()]
+    return index, b"".join([part for _, parts in piles.values() for part in parts])
 
 
-def unpack(index: list[list[Any]], stacks: Mapping[str, Array]) -> dict[str, State]:
+def unpack(index: Index, content: bytes) -> dict[str, State]:
     """Undo ``pack``; owners without arrays are not there."""
     states: dict[str, State] = {}
-    for number, (name, fortran, owners) in enumerate(index):
-        for owner, value in zip(owners, stacks[str(number)], strict=True):
-            own = np.array(value)
+    place = 0
+    for name, fortran, kind, shape, owners in index:
+        dtype = np.dtype(kind)
+        for owner in owners:
+            own = np.ndarray(shape, dtype, content, place).copy()
             states.setdefault(owner, {})[name] = own.T if fortran else own
+            place += math.prod(shape) * dtype.itemsize
     return states
 
 
-def write_archive(path: Path, meta: Mapping[str, Any], stacks: Mapping[str, Array]) -> None:
+def write_archive(path: Path, meta: Mapping[str, Any], content: bytes) -> None:
     """Write an archive so that it is there whole, and lasts, or not at all."""
-    text = np.frombuffer(json.dumps(meta, allow_nan=False).encode(), dtype=np.uint8)
+    head = json.dumps(meta, allow_nan=False).encode()
     with drafted(path) as draft, draft.open("wb") as file:
-        np.savez(file, meta=text, **dict(stacks))  # type: ignore[arg-type]  # names are digits
+        file.write(hashlib.sha256(head).hexdigest().encode() + b"\n" + head + b"\n" + content)
         file.flush()
         os.fsync(file.fileno())
 
 
-def read_archive(path: Path, *, whole: bool = True) -> tuple[dict[str, Any], dict[str, Array]]:
+def read_archive(path: Path, *, whole: bool = True) -> tuple[dict[str, Any], bytes]:
     """Read an archive, or its meta data alone; RequestError if it is damaged."""
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            meta = load_json(archive["meta"].tobytes())
-            if not isinstance(meta, dict):
-                raise ValueError("no table")
-            names = [name for name in archive.files if name != "meta"] if whole else []
-            return meta, {name: archive[name] for name in names}
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        EOFError,
-        TypeError,
-        NotImplementedError,  # of zipfile: a version or a compression that it does not know
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as error:
+        with path.open("rb") as file:
+            said, head = file.readline().strip(), file.readline().removesuffix(b"\n")
+            if said != hashlib.sha256(head).hexdigest().encode():
+                raise ValueError("its first lines are not those that were written")
+            meta: dict[str, Any] = load_json(head)
+            content = file.read() if whole else b""
+        if whole and meta["digest"] != digest(meta["index"], content):
+            raise ValueError("its states are not those that were written")
+        return meta, content
+    except (OSError, ValueError) as error:
         raise damaged(path, error) from None
+
+
+def digest(index: Index, content: bytes) -> str:
+    """sha256 of packed states."""
+    return hashlib.sha256(json.dumps(index).encode() + content).hexdigest()
 
 
 def damaged(path: Path, error: Exception) -> RequestError:
@@ -90,11 +92,3 @@ def damaged(path: Path, error: Exception) -> RequestError:
         f"the checkpoint {path} is damaged ({error!s:.200}): remove its folder {path.parent} to resume from the "
         "one before it, or run anew"
     )
-
-
-def digest(index: Any, stacks: Mapping[str, Array]) -> str:
-    """sha256 of packed states."""
-    said = hashlib.sha256(json.dumps(index).encode())
-    for name, stack in sorted(stacks.items()):
-        said.update(f"{name} {stack.dtype.str} {stack.shape} ".encode() + stack.tobytes())
-    return said.hexdigest()

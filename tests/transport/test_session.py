@@ -14,25 +14,26 @@ from admmnet.transport.hosts.network import Network, Peer
 from admmnet.transport.zmq.membership import Membership, check_size
 from admmnet.transport.zmq.sockets import Deadlines
 from admmnet.transport.zmq.wire import MOST, Frame, Kind, as_json, encode
+from admmnet.transport.zmq.words import SignedWords
 
 LINK = b"l" * 16
 PLAIN: dict[str, Any] = {"quorum": 2, "strikes": 5, "regroup_deadline": 9.0, "give_up": 9.0}
 
 
 class Alone(Membership):
-    """Process 0, whose neighbour 1 is nobody: what it would send and say of it is written down."""
+    """Process 0, whose neighbours are nobody: what it would send and say of them is written down."""
 
-    def __init__(self, folder: Path, settings: dict[str, Any] | None = None) -> None:
-        own, other = Identity.fresh(), Identity.fresh()
-        peers = [Peer(i, f"ipc://{folder}/{i}", None, who.public) for i, who in enumerate((own, other))]
+    def __init__(self, folder: Path, settings: dict[str, Any] | None = None, neighbours: int = 1) -> None:
+        own, *self.others = [Identity.fresh() for _ in range(1 + neighbours)]
+        peers = [Peer(i, f"ipc://{folder}/{i}", None, who.public) for i, who in enumerate((own, *self.others))]
         limits = Deadlines(connect=5.0, heartbeat=100.0, round=100.0, shutdown=0.1)
-        network = Network("path:2", ((0, 1),), tuple(peers), curve=False)
+        network = Network("star", tuple((0, peer.agent) for peer in peers[1:]), tuple(peers), curve=False)
         super().__init__(network, 0, settings=settings or {}, keys=None, identity=own, deadlines=limits, **PLAIN)
-        self.other = other
         self.blamed: list[str] = []
         self.again = 0
-        self.links[1].id = LINK
-        self.mailbox.open(1, LINK)
+        for peer, link in self.links.items():
+            link.id = LINK
+            self.mailbox.open(peer, LINK)
 
     def lose(self, process: int, reason: str, cause: Any = "forged") -> None:
         self.blamed.append(reason)
@@ -153,3 +154,40 @@ def test_who_asks_for_the_last_files_is_no_liar(alone: Alone, monkeypatch: pytes
     for data in (b"want 3", b"have 3", b"what 3"):
         alone._arrive(data, None)
     assert len(told) == 1
+
+
+def test_a_word_is_passed_on_to_those_alone_that_have_not_sent_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the end of a reading, before this process's own next word; two words in one place go to all, with both."""
+    alone = Alone(tmp_path, neighbours=3)
+    sent: list[tuple[int, int, bytes]] = []
+    monkeypatch.setattr(
+        alone, "send", lambda peer, kind, **fields: sent.append((peer, fields["origin"], fields["payload"]))
+    )
+    alone.words.start, alone.around, alone.mailbox.ahead = "s", frozenset({1, 2, 3}), 9
+    alone.mailbox.begin_start(b"")
+    said = SignedWords(alone.others[0], ())
+    said.start = "s"
+
+    def hear(peer: int, sequence: int, round: int, payload: bytes) -> None:
+        words = said.sign(Kind.POST, 0, 1, round, payload)
+        place = {"origin": 1, "round": round, "sequence": sequence}
+        alone._arrive(encode(Frame(Kind.POST, LINK, peer, **place, payload=payload, words=words)), None)
+
+    one, other = bytes(8), bytes(16)
+    hear(1, 1, 0, one)
+    hear(2, 1, 0, one)
+    assert sent == []
+    alone.take(0.0)
+    assert sent == [(3, 1, one)]
+    sent.clear()
+    hear(3, 1, 1, one)
+    alone.say(Kind.POST, 0, 0, b"")
+    assert sent == [(1, 1, one), (2, 1, one), (1, 0, b""), (2, 0, b""), (3, 0, b"")]
+    sent.clear()
+    hear(1, 2, 2, one)
+    hear(2, 2, 2, other)
+    alone.pass_all_on()
+    assert sent == [(2, 1, one), (3, 1, one), (1, 1, other), (3, 1, other)]
+    alone.leave()

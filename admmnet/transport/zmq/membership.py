@@ -98,6 +98,7 @@ class Membership(Meeting):
         self.mailbox.ahead = 2 * self.window  # of the oldest open post this process may be ahead, and others of it
         self.words.start, self._staging = start.name, False
         self.mailbox.begin_start(name)
+        self.later.clear()
         for peer in self.around:
             self.send(peer, Kind.START, payload=name)
 
@@ -302,14 +303,15 @@ class Membership(Meeting):
             for j in self.ended_as.lacks.keys() - self._lacking():
                 self.regroup.got(j, self.ended_as.lacks[j])
 
-    def spread(self, kind: Kind, *, besides: int | None = None, **fields: Any) -> None:
+    def spread(self, kind: Kind, *, besides: Set[int] = frozenset(), **fields: Any) -> None:
         """See ``Session.spread``: what is signed for a start goes to its members alone."""
         for peer in self.around if kind in SIGNED and self.words.start else self.links:
-            if peer != besides:
+            if peer not in besides:
                 self.send(peer, kind, **fields)
 
     def contradicted(self, frame: Frame) -> None:
         """See ``Session.contradicted``."""
+        self.pass_all_on()
         self.pass_on(frame)
         self.lose(frame.origin, "it has told different processes different things, and signed both")
 
@@ -354,6 +356,7 @@ class Membership(Meeting):
             self.lose(frame.sender, f"it has left the run: {said}", "down")
             return
         self.pass_on(frame)
+        self.pass_all_on()
         # what is wrong with a request shows before the first round; later nobody ends others
         if not self.goes_on or (error.exit_code != RunError.exit_code and self.regroup.number == self._rounds == 0):
             self.end(error)

@@ -9,7 +9,7 @@ import json
 import secrets
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 from msgspec.structs import replace
@@ -78,6 +78,7 @@ class Session(ABC):
         self.words = SignedWords(identity, [str(peer.identity) for peer in network.peers])
         self.mailbox = Mailbox(identities, self._genuine)
         self._closed: set[int] = set()  # neighbours to which nothing is sent any more
+        self.later: dict[tuple[int, ...], tuple[Frame, set[int]]] = {}  # words, and who has them
         self.fault: str | None = None
         self.waiting = Waiting()
         plain = json.loads(json.dumps(dict(settings)))
@@ -145,16 +146,22 @@ class Session(ABC):
         if link.unconfirmed > self.mailbox.room:
             self.lose(peer, f"it takes part, but has not confirmed {link.unconfirmed} bytes that it was sent")
 
-    def spread(self, kind: Kind, *, besides: int | None = None, **fields: Any) -> None:
-        """Send a frame to all neighbours, or all but one."""
+    def spread(self, kind: Kind, *, besides: Set[int] = frozenset(), **fields: Any) -> None:
+        """Send a frame to all neighbours, or all but some."""
         for peer in self.links:
-            if peer != besides:
+            if peer not in besides:
                 self.send(peer, kind, **fields)
 
     def pass_on(self, frame: Frame) -> None:
-        """Send to all other neighbours what one has sent."""
-        place = {"channel": frame.channel, "origin": frame.origin, "round": frame.round}
-        self.spread(frame.kind, besides=frame.sender, **place, payload=frame.payload, words=frame.words)
+        """Send a word to all neighbours that have not sent it, once all that has arrived is read."""
+        self.later[_place(frame)] = frame, {frame.sender}
+
+    def pass_all_on(self) -> None:
+        """Send the words that are to be passed on."""
+        later, self.later = self.later, {}
+        for frame, besides in later.values():
+            place = {"channel": frame.channel, "origin": frame.origin, "round": frame.round}
+            self.spread(frame.kind, besides=besides, **place, payload=frame.payload, words=frame.words)
 
     def greet(self, peer: int, *, dialled: bool = False) -> None:
         """Introduce this process to a neighbour; over a line that it has dialled, so that the neighbour knows it."""
@@ -171,6 +178,7 @@ class Session(ABC):
 
     def say(self, kind: Kind, channel: int, round: int, payload: bytes) -> Frame:
         """Send all neighbours, which pass it on, a word of this process, signed."""
+        self.pass_all_on()
         words = self.words.sign(kind, channel, self.rank, round, payload)
         place: dict[str, Any] = {"channel": channel, "origin": self.rank, "round": round}
         self.spread(kind, **place, payload=payload, words=words)
@@ -185,6 +193,7 @@ class Session(ABC):
 
     def take(self, seconds: float) -> None:
         """Wait until something arrives or happens, or the time is over, and take it."""
+        self.pass_all_on()
         if time.monotonic() >= self._relieved + self.deadlines.pulse:
             self._relieved = time.monotonic()
             for link in self.links.values():
@@ -196,6 +205,7 @@ class Session(ABC):
             if arrived is None:
                 break
             self._arrive(*arrived)
+        self.pass_all_on()
 
     def _happened(self, peer: int, line: LineNews) -> None:
         link = self.links[peer]
@@ -269,6 +279,8 @@ class Session(ABC):
         elif fate in (Fate.NOW, Fate.EARLY):
             link.gap = link.gap and not frame.sequence
             self.obey(frame, value)
+        elif fate is Fate.KNOWN and (later := self.later.get(_place(frame))):
+            later[1].add(peer)
         elif fate is Fate.TWICE:
             self.contradicted(frame)
         elif fate is Fate.FORGED:
@@ -333,3 +345,8 @@ class Session(ABC):
             self.links[peer].up = self.links[peer].up and line is not LineNews.DOWN
         hopeless = frozenset(peer for peer, link in self.links.items() if not link.up)
         self.sockets.close(self.deadlines.shutdown, hopeless)
+
+
+def _place(frame: Frame) -> tuple[int, ...]:
+    """Whose word a frame is, and of which turn."""
+    return frame.kind, frame.channel, frame.origin, frame.round

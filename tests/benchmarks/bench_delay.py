@@ -2,8 +2,8 @@
 
 Every agent is `admmnet agent` over tcp with CURVE, in a process of its own, in a private run; a proxy on every line
 hands on what comes after DELAY milliseconds, and a connection costs a round trip. The exchange of a round is what
-agents spend in sending and waiting for vectors. Start and end are what is left once all are connected, less that of a
-run without delays, in round trips.
+agents spend in sending and waiting for vectors; the first round is left out. What comes before it, and what comes after
+the last, is told in round trips: a run without delays is taken off.
 
     python -m tests.benchmarks.bench_delay [AGENTS [TOPOLOGY [DELAY [ROUNDS [WORDS ...]]]]]
 """
@@ -14,9 +14,9 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -29,11 +29,12 @@ from tests.processes.zmq_crew import free_ports, proxy_to
 
 DEADLINE = 900.0
 PROGRAM = (sys.executable, "-m", "admmnet")
+TIMED = (sys.executable, "-m", "tests.benchmarks.timed_agent")
 WORDS = ("--algorithm", "pp-admm", "--epsilon", "10", "--no-account", "--no-test", "--quiet")
 
 
-def run(agents: int, topology: str, delay: float, rounds: int, *words: str) -> tuple[float, float, float]:
-    """Seconds of a round and of its exchange, medians over agents, and of all besides rounds."""
+def run(agents: int, topology: str, delay: float, rounds: int, *words: str) -> list[float]:
+    """Seconds of a round, of its exchange, before the rounds and after them: medians over agents."""
     with tempfile.TemporaryDirectory(prefix="admmnet-") as name, ExitStack() as opened:
         folder = Path(name)
         (folder / "hosts").write_text("".join(f"127.0.0.1:{port}\n" for port in free_ports(agents)))
@@ -41,6 +42,7 @@ def run(agents: int, topology: str, delay: float, rounds: int, *words: str) -> t
         subprocess.run([*PROGRAM, *init], check=True, cwd=ROOT, stdout=subprocess.DEVNULL, timeout=DEADLINE)
         people = write_people(folder / "people.npz", 100 * agents)
         network, running = read_network(folder / "net" / "network.toml"), []
+        begun = time.monotonic()
         for i in range(agents):
             known = {
                 j: opened.enter_context(proxy_to(network.peers[j].address, keep=False, delay=delay)).address
@@ -50,8 +52,8 @@ def run(agents: int, topology: str, delay: float, rounds: int, *words: str) -> t
             own = folder / "net" / f"network-{i}.toml"
             write_network(replace(network, peers=peers), own)
             place = ("--id", i, "--network", own, "--secret", folder / "net" / "keys" / f"agent-{i:03d}.secret.toml")
-            command = [*PROGRAM, "agent", *map(str, place), *WORDS, "--data", people, "--rounds", str(rounds), *words]
-            command += ["--log", str(folder / f"{i}.log"), "--log-level", "debug", "-o", str(folder / str(i))]
+            command = [*TIMED, str(folder / f"{i}.json"), "agent", *map(str, place), *WORDS, "--data", people]
+            command += ["--rounds", str(rounds), *words, "-o", str(folder / str(i))]
             running.append(subprocess.Popen(command, cwd=ROOT))
         try:
             codes = [process.wait(DEADLINE) for process in running]
@@ -60,32 +62,26 @@ def run(agents: int, topology: str, delay: float, rounds: int, *words: str) -> t
                 process.kill()
         if any(codes):
             raise SystemExit(f"exit codes {codes}")
-        figures = [figures_of(folder / str(i), folder / f"{i}.log") for i in range(agents)]
-    round_, exchange, besides = np.median(figures, axis=0).tolist()
-    return round_, exchange, besides
-
-
-def figures_of(run_folder: Path, log: Path) -> tuple[float, float, float]:
-    """What one agent says: seconds of a round and of its exchange, and of the run besides its rounds."""
-    events = [json.loads(line) for line in log.read_text().splitlines()]
-    ends = [datetime.fromisoformat(event["time"]) for event in events if event["event"] == "round"]
-    summary = json.loads((run_folder / "summary.json").read_text())
-    rounds, spent = summary["rounds"], summary["seconds"]
-    round_ = (ends[rounds - 1] - ends[0]).total_seconds() / (rounds - 1)
-    return round_, spent["exchange"] / rounds, spent["total"] - rounds * round_
+        figures = []
+        for i in range(agents):
+            at = json.loads((folder / f"{i}.json").read_text())
+            rounds_, exchange = (at["last"] - at["first"]) / at["rounds"], at["exchange"] / at["rounds"]
+            figures.append((rounds_, exchange, at["begun"] - begun, at["end"] - at["last"]))
+    return [float(median) for median in np.median(figures, axis=0)]
 
 
 def main(agents: int, topology: str, delay: float, rounds: int, *words: str) -> None:
     """Print what a round and the start cost."""
-    besides = {}
+    found = {}
     for late in (0.0, delay):
-        round_, exchange, besides[late] = run(agents, topology, late, rounds, *words)
+        round_, exchange, start, end = found[late] = run(agents, topology, late, rounds, *words)
         sys.stdout.write(
             f"{topology}, {1000 * late:g} ms one way: a round {1000 * round_:.0f} ms, its exchange "
-            f"{1000 * exchange:.0f} ms, {round_ / exchange:.2f} times; start and end {besides[late]:.2f} s\n"
+            f"{1000 * exchange:.0f} ms, {round_ / exchange:.2f} times; start {start:.2f} s, end {end:.2f} s\n"
         )
         sys.stdout.flush()
-    sys.stdout.write(f"start and end cost {(besides[delay] - besides[0.0]) / (2 * delay):.1f} round trips\n")
+    start, end = ((found[delay][k] - found[0.0][k]) / (2 * delay) for k in (2, 3))
+    sys.stdout.write(f"start {start:.1f} round trips, end {end:.1f}\n")
 
 
 if __name__ == "__main__":

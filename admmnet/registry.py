@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
@@ -33,6 +32,8 @@ def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
 
 def closest(name: str, names: Iterable[str]) -> str | None:
     """Return the name that is closest to a mistaken one, in any case; None if none is near."""
+    import difflib
+
     known = {one.casefold(): one for one in names}
     close = difflib.get_close_matches(name.casefold(), known, n=1)
     return known[close[0]] if close else None

@@ -21,8 +21,12 @@ from admmnet.auditing.methods import Trials
 from admmnet.errors import RequestError
 from admmnet.graph.simple import Graph
 from admmnet.holder.problem import Problem
-from admmnet.holder.series import DisjointSteps, DualSteps, GradientSteps, OnlineSteps, SequentialSteps
+from admmnet.holder.series.banco import OnlineSteps
 from admmnet.holder.series.base import Rngs
+from admmnet.holder.series.dp_scd import DualSteps
+from admmnet.holder.series.gradient import GradientSteps
+from admmnet.holder.series.seq_dp_scd import SequentialSteps
+from admmnet.holder.series.song_sgd import DisjointSteps
 from admmnet.methods import METHODS, fixed
 from admmnet.methods.base import AgentPlan, Method, filled
 from admmnet.methods.single_site.banco import BANCO

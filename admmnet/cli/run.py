@@ -10,7 +10,6 @@ import click
 
 from admmnet.cli import keep_imports
 from admmnet.cli.flags import event_flags, explain_flag, output_flags, telling
-from admmnet.cli.launch import alive
 from admmnet.cli.settings import SettingsCommand, leave, settings_of, tell
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError, RunError
@@ -41,6 +40,8 @@ def run(world: World, /, config: str | None, quiet: bool, as_json: bool, debug: 
         if world.rank == 0:  # speaks for all ranks
             opened.enter_context(telling())
         if lives:
+            from admmnet.cli.launch import alive
+
             opened.enter_context(Hearer(alive(world.rank)))
         for start in range(restarts + 1):
             try:

@@ -162,7 +162,8 @@ def _loss(config: RunConfig, records: Records) -> Loss:
 def _optimum(X: Any, y: Vector, config: RunConfig, records: Records) -> Vector:
     """Minimise a baseline's objective by SDCA, without privacy, to a duality gap of ``GAP``."""
     from admmnet.holder import SimulatedHolder
-    from admmnet.holder.series import SINGLE_SITE_LOSSES, ExactPasses
+    from admmnet.holder.problem import SINGLE_SITE_LOSSES
+    from admmnet.holder.series.sdca import ExactPasses
 
     weight = regularisation_of(config)
     holder = SimulatedHolder.of([(X, y)], task=records.task, copy=False)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from statistics import median
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -22,8 +22,10 @@ from admmnet.methods.base import Agent, AgentPlan, Facts, Method, filled
 from admmnet.methods.settings import Given, MethodSettings
 from admmnet.privacy.calibrate import Target, gaussian_mu_left
 from admmnet.privacy.events import DiscreteGaussian, Event
-from admmnet.privacy.network.trees import TreeFlow
 from admmnet.types import Integers, Matrix, Vector
+
+if TYPE_CHECKING:
+    from admmnet.privacy.network.trees import TreeFlow
 
 FINEST = 2.0**-30
 """The grid over the least noise of any agent is at most this, eq. (71)."""
@@ -105,6 +107,8 @@ class SumMethod(Method):
 
     def flow(self, events: Mapping[int, Sequence[Event]]) -> TreeFlow | None:
         """Eq. (N1) of docs/network-ledger.md; masked sums have figures of their own."""
+        from admmnet.privacy.network.trees import TreeFlow
+
         found = [[one for one in events[i] if isinstance(one, DiscreteGaussian)] for i in sorted(events)]
         if self.masked or any(len(own) != self.rounds or len(own) != len(events[i]) for i, own in enumerate(found)):
             return None

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from admmnet.errors import RequestError
-from admmnet.holder.series import SINGLE_SITE_LOSSES
+from admmnet.holder.problem import SINGLE_SITE_LOSSES
 from admmnet.methods import METHODS
 from admmnet.methods.settings import MethodSettings
 from admmnet.solvers.losses import LOSSES, Loss, tasks_of

@@ -97,6 +97,10 @@ class Target:
             if worst.gaussian(self.epsilon, self.delta):
                 return self._within(worst)
             return epsilon_of(worst.curve, self.delta) <= self.epsilon
+        if not worst.kappa and worst.alone is None and math.isfinite(worst.mu_squared):
+            share = math.sqrt(worst.mu_squared) / discrete_mu(self.epsilon, self.delta, 0.0)
+            if abs(share - 1.0) > 1e-9:  # no bisection on (P5), which grows with mu, but where it may round
+                return share < 1.0 or epsilon_of(worst.curve, self.delta) <= self.epsilon
         return worst.epsilon_proven(self.delta) <= self.epsilon
 
     def _within(self, total: Totals) -> bool:

@@ -17,7 +17,7 @@ from admmnet.evidence.members import Members, agree
 from admmnet.evidence.receipts import Receipts, begin, wanted
 from admmnet.graph.simple import Graph
 from admmnet.holder.door import Door
-from admmnet.holder.series import SINGLE_SITE_LOSSES
+from admmnet.holder.problem import SINGLE_SITE_LOSSES
 from admmnet.log import say
 from admmnet.masking import Masks
 from admmnet.methods.sums import SumMethod

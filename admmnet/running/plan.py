@@ -16,7 +16,7 @@ from admmnet.faults.model import FaultModel
 from admmnet.graph.simple import Graph
 from admmnet.holder.encoding import Encoding
 from admmnet.holder.known import LabelKind
-from admmnet.holder.series import SINGLE_SITE_LOSSES
+from admmnet.holder.problem import SINGLE_SITE_LOSSES
 from admmnet.methods import METHODS
 from admmnet.methods.base import AgentPlan, Facts, Method
 from admmnet.methods.blame import blaming, defined

@@ -14,7 +14,12 @@ from admmnet.errors import RequestError
 from admmnet.holder import Ask, Door, Holder, Released
 from admmnet.holder.answers import Asking
 from admmnet.holder.measurements import GammaMinimiser, HeldFall
-from admmnet.holder.series import DisjointSteps, DualSteps, GradientSteps, OnlineSteps, PrimalSteps, checks
+from admmnet.holder.series import checks
+from admmnet.holder.series.banco import OnlineSteps
+from admmnet.holder.series.dp_scd import DualSteps
+from admmnet.holder.series.gradient import GradientSteps
+from admmnet.holder.series.primal_dp_scd import PrimalSteps
+from admmnet.holder.series.song_sgd import DisjointSteps
 from admmnet.methods.base import Agent, AgentPlan, Facts, Method
 from admmnet.privacy.contract import Contract, MemoryLedger, Promise
 from admmnet.privacy.events import Event, NoRecords

@@ -103,7 +103,7 @@ class GradientSteps(BatchSeries):
     def _record_by_record(
         self, problem: Problem, progress: GradientProgress, rng: np.random.Generator
     ) -> Iterator[None]:
-        from admmnet.holder.series import kernels, plain_kernels  # numba takes a second to import
+        from admmnet.holder.series import kernels, plain_kernels
 
         rows, n, code = kernels.store(problem.X), problem.records, kernels.CODES[problem.loss.name]
         while progress.step < self.steps:

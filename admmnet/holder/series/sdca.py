@@ -89,7 +89,7 @@ class ExactPasses(Series):
 
     def advance(self, problem: Problem, progress: ExactProgress, rngs: Rngs) -> Iterator[None]:
         """Eqs. (43) to (45)."""
-        from admmnet.holder.series import kernels, plain_kernels  # numba takes a second to import
+        from admmnet.holder.series import kernels, plain_kernels
 
         p, n, name = progress, problem.records, problem.loss.name
         view, c = replace(problem, X=kernels.thinned(problem.X)), problem.squared_norms / problem.scale

@@ -90,7 +90,7 @@ class SequentialSteps(DualSeries):
 
     def advance(self, problem: Problem, progress: DualProgress, rngs: Rngs) -> Iterator[None]:
         """Eq. (50)."""
-        from admmnet.holder.series import kernels  # numba takes a second to import
+        from admmnet.holder.series import kernels
 
         sigma, dual, v = self.sigma, progress.dual, progress.v
         rows, code = kernels.store(problem.X), kernels.CODES[problem.loss.name]

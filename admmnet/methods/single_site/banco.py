@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from admmnet.errors import RequestError
-from admmnet.holder.series import OnlineSteps, Series
+from admmnet.holder.series.banco import OnlineSteps
+from admmnet.holder.series.base import Series
 from admmnet.methods.settings import MethodSettings
 from admmnet.methods.single_site.base import SingleSite
 from admmnet.settings import setting

@@ -12,7 +12,8 @@ import numpy as np
 from admmnet.errors import BudgetError, RequestError
 from admmnet.holder.answers import Ask, Asking, Released
 from admmnet.holder.known import Known
-from admmnet.holder.series import SINGLE_SITE_LOSSES, Series
+from admmnet.holder.problem import SINGLE_SITE_LOSSES
+from admmnet.holder.series.base import Series
 from admmnet.holder.series.batches import steps_per_epoch
 from admmnet.methods.base import Agent, AgentPlan, Closing, Facts, Method, ModelState, filled
 from admmnet.methods.settings import Given, MethodSettings

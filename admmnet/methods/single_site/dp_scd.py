@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from admmnet.holder.series import DualSteps, Series
+from admmnet.holder.series.base import Series
+from admmnet.holder.series.dp_scd import DualSteps
 from admmnet.methods.single_site.base import SingleSite
 from admmnet.methods.single_site.settings import Accounted, Batched, Clipped, DualStepping, Passing
 from admmnet.settings import Auto, setting

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from admmnet.errors import RequestError
-from admmnet.holder.series import PrimalSteps, Series
+from admmnet.holder.series.base import Series
 from admmnet.holder.series.batches import steps_per_epoch
+from admmnet.holder.series.primal_dp_scd import PrimalSteps
 from admmnet.methods.settings import MethodSettings
 from admmnet.methods.single_site.base import SingleSite
 from admmnet.methods.single_site.settings import Batched, Clipped, Passing, together

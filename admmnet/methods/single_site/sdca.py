@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from admmnet.holder.series import ExactPasses, Series
+from admmnet.holder.series.base import Series
+from admmnet.holder.series.sdca import ExactPasses
 from admmnet.methods.base import Agent, Closing
 from admmnet.methods.single_site.base import SingleSite
 from admmnet.methods.single_site.settings import Passing

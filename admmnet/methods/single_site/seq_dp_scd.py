@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from admmnet.holder.series import SequentialSteps, Series
+from admmnet.holder.series.base import Series
+from admmnet.holder.series.seq_dp_scd import SequentialSteps
 from admmnet.methods.settings import MethodSettings
 from admmnet.methods.single_site.base import SingleSite
 from admmnet.methods.single_site.settings import Accounted, Batched, Clipped, DualStepping, Passing, together

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from admmnet.holder.series import GradientSteps, Series
+from admmnet.holder.series.base import Series
+from admmnet.holder.series.gradient import GradientSteps
 from admmnet.methods.single_site.base import SingleSite
 from admmnet.methods.single_site.settings import Batched, Descending, Passing, Sampling, together
 

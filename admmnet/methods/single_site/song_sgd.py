@@ -8,8 +8,9 @@ from typing import Any, Literal
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.holder.series import DisjointSteps, Series
+from admmnet.holder.series.base import Series
 from admmnet.holder.series.batches import steps_per_epoch
+from admmnet.holder.series.song_sgd import DisjointSteps
 from admmnet.methods.base import AgentPlan
 from admmnet.methods.single_site.base import SingleSite
 from admmnet.methods.single_site.settings import Batched, Descending

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from admmnet.holder import SimulatedHolder
-from admmnet.holder.series import SINGLE_SITE_LOSSES, Problem
+from admmnet.holder.problem import SINGLE_SITE_LOSSES, Problem
 from admmnet.holder.series.simulation import dual, point, primal
 from admmnet.types import Matrix, Vector
 from tests.real_sets import folder_of

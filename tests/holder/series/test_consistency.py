@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from admmnet.holder.series import Problem
+from admmnet.holder.problem import Problem
 from admmnet.types import Vector
 
 from .records import KINDS, feasible, problem, rng

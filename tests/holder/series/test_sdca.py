@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet.holder.series import Problem
+from admmnet.holder.problem import Problem
 from admmnet.holder.series.simulation import primal
 from admmnet.types import Vector
 

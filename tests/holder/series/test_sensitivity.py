@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from admmnet.holder.problem import SINGLE_SITE_LOSSES, Problem
 from admmnet.holder.rows import squared_norms
-from admmnet.holder.series import SINGLE_SITE_LOSSES, Problem
 from admmnet.holder.series.dp_scd import Weights, batch_update
 from admmnet.holder.series.steps import batch_step
 from admmnet.types import Vector

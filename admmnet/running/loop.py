@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -60,7 +61,9 @@ def execute(
     begun_at = time.perf_counter()
     with ExitStack() as opened:
         words = opened.push(LastWords())
+        opened.callback(gc.unfreeze)
         plan, begun = ready()
+        gc.freeze()  # what is made here, and below, lives to the end: nobody need look through it for garbage
         for account in plan.accounts.values():
             opened.callback(account.close)
         folder = words.folder = run_folder.open_folder(
@@ -86,6 +89,7 @@ def execute(
         if attempts is not None and keeper.kept:
             keeper.hold_void()
         blocks = run_on_all(world, lambda: _nodes(whole, transport, folder, keeper, masks), apart=True)
+        gc.freeze()
         opened.enter_context(threadpool_limits(limits=1))  # of scipy, too, which blocks have loaded by now
         if plan.settings.account is not None:
             note_begun(Path(plan.settings.account), plan.accounts)
@@ -107,6 +111,7 @@ def execute(
             opened.callback(receipts.close)
         all_ready(world)
         data, found = run_prologue(plan, transport, blocks, receipts, attempts, keeper, folder)
+        gc.freeze()
         plan = replace(plan, data=data)
         keeper.restore(blocks, tail)
         if behind:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -307,9 +308,15 @@ class SecondMoments(OnGrid):
 
 
 def _svec(second: Matrix) -> Vector:
-    """Upper triangle in rows, its diagonal over sqrt 2, which is made in place."""
-    second[np.diag_indices(len(second))] /= math.sqrt(2.0)
-    return second[np.triu_indices(len(second))]
+    """Upper triangle in rows, its diagonal over sqrt 2."""
+    places, by = _upper(len(second))
+    return np.asarray(second.ravel()[places] / by)
+
+
+@lru_cache(maxsize=2)
+def _upper(d: int) -> tuple[NDArray[np.intp], Vector]:
+    rows, columns = np.triu_indices(d)
+    return rows * d + columns, np.where(rows == columns, math.sqrt(2.0), 1.0)
 
 
 def _products(X: Features, targets: Matrix) -> tuple[Matrix, Matrix]:

@@ -179,6 +179,7 @@ def _places(encoding: Encoding) -> Iterable[tuple[int, int]]:
 class BoundsStage(CountStage):
     """Bounds of columns for which none are declared, eq. (113)."""
 
+    by_rows = True
     name = "bounds"
     number = -3
 
@@ -220,6 +221,7 @@ def bounds_of(counts: Vector, noise: float, columns: int) -> tuple[float, float]
 class ShapeStage(CountStage):
     """Distributions of columns between their bounds, eq. (114); ``fallback`` is the encoding without any."""
 
+    by_rows = True
     name = "shape"
     number = -2
 
@@ -263,6 +265,7 @@ def bounded(encoding: Encoding) -> list[int]:
 class WhitenStage(Stage):
     """Second moments of encoded rows, and the matrix that makes rows of them whose moments are even, eq. (116)."""
 
+    by_rows = True
     name = "whiten"
     number = -1
 

@@ -155,9 +155,10 @@ def execute(
         observer.settle(partial(listener.heard, done - 1), plan.rounds)
         if receipts is not None:
             receipts.settle(durable=not plan.simulation)
-        for agent in agents:
-            agent.ledger.end()
-        close_all([agent.ledger for agent in agents])
+        for block in blocks:
+            for agent in block:
+                agent.ledger.end()
+            close_all([agent.ledger for agent in block])
         theta = answer(plan, transport, observer, tail, agents, done)
         note_model(plan, theta, folder, world)
         summary = summarise(

@@ -24,13 +24,12 @@ def encode(value: Any, *, indent: int | None = None) -> bytes:
     ValueError
         If a number is not finite: JSON has no word for it.
     """
+    if indent is not None:
+        return bytes(msgspec.json.format(encode(value), indent=indent)) + b"\n"
     found: bytes = msgspec.json.encode(value, enc_hook=_plain)
     if b"null" in found and not _finite(value):  # nan and inf are written as null
         raise ValueError(f"{type(value).__name__} holds a number that is not finite")
-    if indent is None:
-        return found
-    found = msgspec.json.format(found, indent=indent)  # what is long need not be there twice
-    return found + b"\n"
+    return found
 
 
 def decode(kind: type[Form], text: bytes, where: str = "", *, indent: int | None = None) -> Form:
@@ -77,12 +76,11 @@ def read_form(kind: type[Form], path: Path, *, indent: int | None = 2) -> Form:
 
 
 def _finite(value: Any) -> bool:
-    if isinstance(value, float):
-        return math.isfinite(value)
     if isinstance(value, msgspec.Struct):
         value = msgspec.structs.astuple(value)
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-    return all(map(_finite, parts))
+    if isinstance(value, dict | list | tuple):
+        return all(map(_finite, value.values() if isinstance(value, dict) else value))
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def _plain(value: Any) -> Any:

@@ -182,11 +182,9 @@ class Holder:
         A, used = np.array(A, dtype=np.float64), self._solvers is not None or is_sparse(self._shards[0][0])
         if used or self.numbers is not None or A.shape != (self.width, self.width) or not np.isfinite(A).all():
             raise RequestError(f"dense rows are whitened before they are used, by finite numbers ({self.width}, d)")
-        rows, cuts = np.empty((sum(self.counts), self.width)), np.cumsum(self.counts)[:-1]
         with np.errstate(all="ignore"):
-            for (X, _), own in zip(self._shards, np.split(rows, cuts), strict=True):
-                np.matmul(X, A.T, out=own)
-        self._made(source, np.split(to_sphere(rows), cuts))
+            rows = to_sphere(np.concatenate([X @ A.T for X, _ in self._shards]))
+        self._made(source, np.split(rows, np.cumsum(self.counts)[:-1]))
 
     def _made(self, digest: str, rows: Sequence[Matrix]) -> None:
         self._shards = [(X, y) for X, (_, y) in zip(rows, self._shards, strict=True)]

@@ -72,6 +72,14 @@ def close_all(ledgers: Sequence[Ledger]) -> None:
         raise errors[0]
 
 
+def end_all(blocks: Sequence[Sequence[Ledger]]) -> None:
+    """Write the end lines of ledgers and close them, those of a block before those of the next begin to take memory."""
+    for block in blocks:
+        for ledger in block:
+            ledger.end()
+        close_all(block)
+
+
 def digest_of(ledger: Ledger) -> str:
     """sha256 of a ledger's own bytes, all committed."""
     return ledger.chain.sha256 if isinstance(ledger.chain, SegmentChain) else sha256(ledger.path)

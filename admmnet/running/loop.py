@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -25,7 +24,7 @@ from admmnet.methods.sums import SumMethod
 from admmnet.privacy.ledger.file import Ledger, LedgerFile, Place
 from admmnet.privacy.ledger.form import Header
 from admmnet.record import folder as run_folder
-from admmnet.record.shelf import close_all, ledger_places
+from admmnet.record.shelf import close_all, end_all, ledger_places
 from admmnet.rng import AgentStreams
 from admmnet.running.accounts import note_begun
 from admmnet.running.attempts import Attempts, agree_on_masks
@@ -61,9 +60,7 @@ def execute(
     begun_at = time.perf_counter()
     with ExitStack() as opened:
         words = opened.push(LastWords())
-        opened.callback(gc.unfreeze)
         plan, begun = ready()
-        gc.freeze()  # what is made here, and below, lives to the end: nobody need look through it for garbage
         for account in plan.accounts.values():
             opened.callback(account.close)
         folder = words.folder = run_folder.open_folder(
@@ -89,7 +86,6 @@ def execute(
         if attempts is not None and keeper.kept:
             keeper.hold_void()
         blocks = run_on_all(world, lambda: _nodes(whole, transport, folder, keeper, masks), apart=True)
-        gc.freeze()
         opened.enter_context(threadpool_limits(limits=1))  # of scipy, too, which blocks have loaded by now
         if plan.settings.account is not None:
             note_begun(Path(plan.settings.account), plan.accounts)
@@ -111,7 +107,6 @@ def execute(
             opened.callback(receipts.close)
         all_ready(world)
         data, found = run_prologue(plan, transport, blocks, receipts, attempts, keeper, folder)
-        gc.freeze()
         plan = replace(plan, data=data)
         keeper.restore(blocks, tail)
         if behind:
@@ -155,10 +150,7 @@ def execute(
         observer.settle(partial(listener.heard, done - 1), plan.rounds)
         if receipts is not None:
             receipts.settle(durable=not plan.simulation)
-        for block in blocks:
-            for agent in block:
-                agent.ledger.end()
-            close_all([agent.ledger for agent in block])
+        end_all([[agent.ledger for agent in block] for block in blocks])
         theta = answer(plan, transport, observer, tail, agents, done)
         note_model(plan, theta, folder, world)
         summary = summarise(
@@ -188,9 +180,8 @@ def _receipts(
     world = transport.world
     if members is None or not _receipted(plan, world):
         return None
-    first = keeper.first
-    start = first if plan.run.resume is None else keeper.start
-    begin(members, transport, plan.graph, folder, start, keeper.source, new=start == first)
+    start = keeper.first if plan.run.resume is None else keeper.start
+    begin(members, transport, plan.graph, folder, start, keeper.source, new=start == keeper.first)
     ledgers = {agent.id: agent.ledger for agent in agents}
     return Receipts(members, plan.graph, transport, ledgers, folder)
 
@@ -213,8 +204,7 @@ def _masks(plan: Prepared, transport: Transport, members: Members | None) -> tup
     if not isinstance(method, SumMethod) or colluders is None or members is None:
         return {}, None
     masks = agree_on_masks(world, transport.layout.owners, members, plan.texts.shared, colluders)
-    there = [i for i in plan.graph if i not in transport.away]
-    return masks, Attempts(there, colluders)
+    return masks, Attempts([i for i in plan.graph if i not in transport.away], colluders)
 
 
 def _nodes(

@@ -30,7 +30,6 @@ class Together:
 
     def __init__(self, nodes: Sequence[Node], rows: AgentRows, state: Any) -> None:
         self._nodes, self._rows, self._state, self._method = nodes, rows, state, nodes[0].method
-        self._agents = [node.agent for node in nodes]
         pieces = [slice(start, start + AT_ONCE) for start in range(0, len(nodes), AT_ONCE)]
         self._doors = [(some, BlockDoor([node.door for node in nodes[some]])) for some in pieces]
         self._said: ReleasedRows | None = None
@@ -52,15 +51,12 @@ class Together:
         method: Any = self._method
         one: Any = self
         said: Any = carried_out(proposal(method, self._rows, one, round), one, round)  # type: ignore[arg-type]
-        self._said = (
-            said if said is None or method.verb == "reduce" else said._replace(value=clip_rows(said.value, MOST))
-        )
-        if self._said is None:
-            return
-        if method.verb == "reduce":
-            self._nodes[0].integers(self._said.value[0])
-        released = method.released_in(round)
-        for node, row, spoke in zip(self._nodes, self._said.value, said.said.tolist(), strict=True):
+        if said is not None and method.verb == "reduce":
+            self._nodes[0].integers(said.value[0])
+        elif said is not None:
+            said = said._replace(value=clip_rows(said.value, MOST))
+        self._said, released = said, method.released_in(round)
+        for node, row, spoke in () if said is None else zip(self._nodes, said.value, said.said.tolist(), strict=True):
             if spoke:
                 node.outgoing = row
                 node.agent.releases += released
@@ -68,15 +64,13 @@ class Together:
     def answer(self, ask: Ask, round: int) -> ReleasedRows | Answer:
         """Let all doors answer; ``REFUSED`` where nobody is told anything."""
         rows: Any = ask.measurement
-        value, said = np.zeros((0, 0)), np.zeros(len(self._agents), dtype=bool)
+        value, said = np.zeros((0, 0)), np.zeros(len(self._rows.agents), dtype=bool)
         for some, doors in self._doors:
             vectors = None if rows.vectors is None else rows.vectors[some]
             told = doors.answer([Ask(one) for one in rows.questions[some]], round, vectors)
-            for place, (agent, one) in enumerate(zip(self._agents[some], told, strict=True), some.start):
-                if isinstance(one, RunError):
-                    raise RunError(f"agent {agent.id}, round {round}: {one}") from None
+            for place, (agent, one) in enumerate(zip(self._rows.agents[some], told, strict=True), some.start):
                 if isinstance(one, Exception):
-                    raise one
+                    raise RunError(f"agent {agent.id}, round {round}: {one}") if isinstance(one, RunError) else one
                 if isinstance(one, Released):
                     if not value.size:
                         value = np.zeros((len(said), len(one.value)), one.value.dtype)
@@ -97,14 +91,14 @@ class Together:
                 node.count(node.agent.degree, node.outgoing.size)
         method: Any = self._method
         method.absorb(self._rows, self._said, heard)
-        self._state.give_back(self._agents, whole=False)
+        self._state.give_back(self._rows.agents, whole=False)
 
     def receive(self, total: Total | None) -> None:
         """Take in a sum."""
         method: Any = self._method
         method.receive(self._rows, None, total)
-        self._state.give_back(self._agents, whole=False)
+        self._state.give_back(self._rows.agents, whole=False)
 
     def settle(self) -> None:
         """Give every agent all of its state."""
-        self._state.give_back(self._agents, whole=True)
+        self._state.give_back(self._rows.agents, whole=True)

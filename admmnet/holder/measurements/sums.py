@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
 from admmnet.holder.answers import Answered, Cost, Measurement, Part, measurement
@@ -43,7 +42,6 @@ MANY = 2**14
 """Numbers that are added up before they are rounded: they need not stay in memory."""
 _U = 2.0**-53
 _R = LARGEST_ROW
-Integers = NDArray[np.int64]
 
 
 class OnGrid(Measurement):
@@ -309,14 +307,11 @@ class SecondMoments(OnGrid):
 
 def _svec(second: Matrix) -> Vector:
     """Upper triangle in rows, its diagonal over sqrt 2."""
-    places, by = _upper(len(second))
-    return np.asarray(second.ravel()[places] / by)
+    rows, columns = _upper(len(second))
+    return np.asarray(second[rows, columns] / np.where(rows == columns, math.sqrt(2.0), 1.0))
 
 
-@lru_cache(maxsize=2)
-def _upper(d: int) -> tuple[NDArray[np.intp], Vector]:
-    rows, columns = np.triu_indices(d)
-    return rows * d + columns, np.where(rows == columns, math.sqrt(2.0), 1.0)
+_upper = lru_cache(maxsize=1)(np.triu_indices)
 
 
 def _products(X: Features, targets: Matrix) -> tuple[Matrix, Matrix]:

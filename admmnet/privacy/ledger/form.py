@@ -232,9 +232,9 @@ class Header:
         return RunLine(**self._keys(), previous=previous)
 
     def _keys(self) -> dict[str, Any]:
-        own = {**vars(self), "admmnet": self.version}
-        del own["contract"], own["version"]
-        return {"schema": 3, "unit": "record", "shards": "fixed", **stated(self.contract), **own}
+        own = {**vars(self), **stated(self.contract), "schema": 3, "unit": "record", "shards": "fixed"}
+        del own["contract"]
+        return own | {"admmnet": own.pop("version")}
 
 
 @lru_cache(maxsize=SHARED)

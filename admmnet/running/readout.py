@@ -75,13 +75,13 @@ def average(
     """
     counted = {node.id for node in nodes if node.id not in away and node.method.in_average(node.agent)}
     step = nodes[0].method.lattice
-    parts: dict[int, Integers | None] = dict.fromkeys(node.id for node in nodes)
-    mine = [node for node in nodes if node.id in counted]
-    for some in (mine[start : start + AT_ONCE] for start in range(0, len(mine), AT_ONCE)):
-        rows = _parts(np.array([node.theta for node in some]), step)
-        parts |= zip((node.id for node in some), rows, strict=True)
+    mine, size = [node for node in nodes if node.id in counted], (2 if step is None else 1) * nodes[0].method.size
+    rows = np.empty((len(mine), size), dtype=np.int64)
+    for some in (slice(start, start + AT_ONCE) for start in range(0, len(mine), AT_ONCE)):
+        rows[some] = _parts(np.array([node.theta for node in mine[some]]), step)
+    parts = dict.fromkeys(node.id for node in nodes) | dict(zip((node.id for node in mine), rows, strict=True))
     trees = cache(partial(spanning_tree, graph))
-    total = transport.reduce(parts, trees, round, (2 if step is None else 1) * nodes[0].method.size)
+    total = transport.reduce(parts, trees, round, size)
     tree = trees(frozenset(transport.away))
     numbers = np.zeros(len(graph), dtype=np.int64)
     if total is None or tree is None:

@@ -15,7 +15,9 @@ def main(bare: str = "--help") -> None:
         os.environ.setdefault(name, "1")  # a run takes one thread a process: others would only wait, and spin
     from admmnet.cli import run_command_line
 
-    sys.exit(run_command_line(sys.argv[1:] or [bare]))
+    code = run_command_line(sys.argv[1:] or [bare])
+    gc.freeze()  # the process ends: what it leaves is not searched for garbage
+    sys.exit(code)
 
 
 if __name__ == "__main__":

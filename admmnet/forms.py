@@ -24,10 +24,12 @@ def encode(value: Any, *, indent: int | None = None) -> bytes:
     ValueError
         If a number is not finite: JSON has no word for it.
     """
+    if indent is not None:
+        return bytes(msgspec.json.format(encode(value), indent=indent)) + b"\n"
     found: bytes = msgspec.json.encode(value, enc_hook=_plain)
     if b"null" in found and not _finite(value):  # nan and inf are written as null
         raise ValueError(f"{type(value).__name__} holds a number that is not finite")
-    return found if indent is None else msgspec.json.format(found, indent=indent) + b"\n"
+    return found
 
 
 def decode(kind: type[Form], text: bytes, where: str = "", *, indent: int | None = None) -> Form:
@@ -75,7 +77,7 @@ def read_form(kind: type[Form], path: Path, *, indent: int | None = 2) -> Form:
 
 def _finite(value: Any) -> bool:
     if isinstance(value, msgspec.Struct):
-        return all(_finite(getattr(value, name)) for name in value.__struct_fields__)
+        value = msgspec.structs.astuple(value)
     if isinstance(value, dict | list | tuple):
         return all(map(_finite, value.values() if isinstance(value, dict) else value))
     return not isinstance(value, float) or math.isfinite(value)

@@ -38,7 +38,7 @@ class AgentStreams(Mapping[Purpose, np.random.Generator]):
 
     def __init__(self, agent: int, seed: int | None) -> None:
         self._agent, self._seed = agent, seed
-        self._made: tuple[np.random.Generator | None, ...] = (None,) * len(Purpose)
+        self._made: tuple[np.random.BitGenerator | None, ...] = (None,) * len(Purpose)
 
     def __getitem__(self, purpose: Purpose) -> np.random.Generator:
         """Generator of a purpose."""
@@ -46,7 +46,7 @@ class AgentStreams(Mapping[Purpose, np.random.Generator]):
         if found is None:
             found = _private() if self._seed is None else _seeded(self._seed, self._agent, purpose)
             self._made = (*self._made[:purpose], found, *self._made[purpose + 1 :])
-        return found
+        return np.random.Generator(found)  # all state is in what it is made of
 
     def __iter__(self) -> Iterator[Purpose]:
         """All purposes."""
@@ -60,14 +60,14 @@ class AgentStreams(Mapping[Purpose, np.random.Generator]):
 _ANY = np.random.SeedSequence(0)
 
 
-def _seeded(seed: int, agent: int, purpose: Purpose) -> np.random.Generator:
+def _seeded(seed: int, agent: int, purpose: Purpose) -> np.random.BitGenerator:
     bits = np.random.PCG64(_ANY)  # what it is made of stays with it, 340 bytes of one's own
     bits.state = np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(agent, int(purpose)))).state
-    return np.random.Generator(bits)
+    return bits
 
 
-def _private() -> np.random.Generator:
+def _private() -> np.random.BitGenerator:
     from randomgen import ChaCha  # imported here: seeded runs do without it
 
     # 20 rounds; the key comes from the operating system's generator and is never stored
-    return np.random.Generator(ChaCha(key=secrets.randbits(256), rounds=20))
+    return ChaCha(key=secrets.randbits(256), rounds=20)  # type: ignore[no-any-return]

@@ -13,7 +13,7 @@ from admmnet.data.columns import Rows, no_rows, numbered
 from admmnet.data.files import about
 from admmnet.data.raw import RawFeatures, refuse_text
 from admmnet.data.records import Records
-from admmnet.data.rows import check_room, drawn, encoded, every, finished_sparse, names_of
+from admmnet.data.rows import check_room, drawn, each, encoded, every, finished_sparse, names_of
 from admmnet.data.schema import to_table
 from admmnet.data.settings import DataSettings, form_of, parse_split, path_for, split_of
 from admmnet.data.shards import deal
@@ -89,7 +89,8 @@ def made(
         check_room(source, sum(len(parts[agent]) for agent in mine) + len(groups) * len(read.test), settings)
     tests: Encoded | None = None
     for group in groups:
-        shards = {agent: make(source, parts[agent], settings, fitted.transform) for agent in group}
+        own = each(make, source, [parts[agent] for agent in group], settings, fitted.transform)
+        shards = dict(zip(group, own, strict=True))
         tests = tests or make(read.known, read.test, settings, fitted.transform)
         records = records_of(source, fitted, settings, shards, tests)
         records = replace(records, counts={agent: len(part) for agent, part in parts.items()})

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -24,6 +27,10 @@ INTERCEPT = "intercept"
 TOO_LONG = "the row is longer than 1, and rows are taken as they are: scale it, or let every row be scaled"
 ALL_ZERO = "every feature is zero, so the row cannot have norm 1; leave --no-intercept away, or remove the row"
 TOO_LARGE = "a feature is too large for a float64; clip the columns by low and high in [data.schema]"
+TOGETHER = 1 << 15
+"""Numbers of small shards that are made in one array: memory is then taken, and given back, in large pieces."""
+Make = Callable[[Source, Rows, DataSettings, Transform], tuple[Any, Vector]]
+"""``encoded``, ``finished`` or ``finished_sparse``."""
 _TINY, _HUGE = 1e-140, 1e140  # beyond these the squares lose digits or overflow
 _ROUNDING = 1e-6  # above 1: norms of rows that were scaled in float32
 
@@ -95,12 +102,29 @@ def with_intercept(X: Any) -> Any:
     return csr_array(hstack([X, ones], format="csr"))
 
 
+def each(
+    make: Make, source: Source, parts: Sequence[Rows], settings: DataSettings, transform: Transform
+) -> Iterator[tuple[Any, Vector]]:
+    """Make each of the parts in turn; small dense ones, whose rows are made each by itself, are views of one array."""
+    alone = _raw(source) is not None or settings.project is not None or stays_sparse(source, settings)
+    width = TOGETHER if alone or make is not encoded else len(names_of(source, settings))
+    places = np.cumsum(list(map(len, parts))) * width // TOGETHER
+    for _, some in groupby(zip(places.tolist(), parts, strict=True), key=itemgetter(0)):
+        own = [part for _, part in some]
+        X, y = make(source, np.concatenate(own), settings, transform)
+        cuts = np.cumsum(list(map(len, own)))[:-1]
+        yield from zip(np.split(X, cuts), np.split(y, cuts), strict=True) if len(cuts) else [(X, y)]
+
+
+def _raw(source: Source) -> Callable[[Rows, int], Any] | None:
+    return source.features.raw if isinstance(source.features, RawFeatures) else None
+
+
 def encoded(source: Source, which: Rows, settings: DataSettings, transform: Transform) -> tuple[Any, Vector]:
     """As `finished`; CSR where rows are held so and have `WIDE` features, raw where their encoding will be measured."""
     check_room(source, len(which), settings)
-    if isinstance(source.features, RawFeatures) and source.features.raw is not None:
-        y = np.ascontiguousarray(transform.labels(source.y[which]))
-        return source.features.raw(which, len(names_of(source, settings))), y
+    if (raw := _raw(source)) is not None:
+        return raw(which, len(names_of(source, settings))), np.ascontiguousarray(transform.labels(source.y[which]))
     make = finished_sparse if stays_sparse(source, settings) else finished
     return make(source, which, settings, transform)
 

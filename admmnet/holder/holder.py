@@ -183,8 +183,8 @@ class Holder:
         if used or self.numbers is not None or A.shape != (self.width, self.width) or not np.isfinite(A).all():
             raise RequestError(f"dense rows are whitened before they are used, by finite numbers ({self.width}, d)")
         with np.errstate(all="ignore"):
-            rows = [to_sphere(X @ A.T) for X, _ in self._shards]
-        self._made(source, rows)
+            rows = to_sphere(np.concatenate([X @ A.T for X, _ in self._shards]))
+        self._made(source, np.split(rows, np.cumsum(self.counts)[:-1]))
 
     def _made(self, digest: str, rows: Sequence[Matrix]) -> None:
         self._shards = [(X, y) for X, (_, y) in zip(rows, self._shards, strict=True)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -70,8 +70,8 @@ class ConsensusState(Consensus):
 
     @classmethod
     def zero(cls, degree: int, width: int) -> Self:
-        """Everything starts at zero."""
-        return cls(np.zeros(width), np.zeros(width), np.zeros((degree, width)))
+        """Everything starts at zero, in arrays that many agents share: none is written to."""
+        return cls(*_zeros(degree, width))
 
     @property
     def degree(self) -> int:
@@ -107,9 +107,9 @@ class ConsensusState(Consensus):
             if self.said is not None:
                 self.said[arrives] = own
         came = hears & np.array([j in inbox for j in neighbours], dtype=bool)
-        for row, j in enumerate(neighbours):
-            if came[row]:
-                self.heard[row] = inbox[j]
+        self.heard = self.heard.copy()
+        for row in np.flatnonzero(came).tolist():
+            self.heard[row] = inbox[neighbours[row]]
         if self.said is not None:
             both = arrives & hears & self.counted(arrives, came, own is not None)
             self.dual = self.dual + 0.5 * eta * (self.said[both] - self.heard[both]).sum(axis=0)
@@ -119,6 +119,14 @@ class ConsensusState(Consensus):
     def counted(self, arrives: Mask, came: Mask, spoke: bool) -> Mask:
         """Edges that count at all: all of them."""
         return np.ones_like(arrives)
+
+
+@lru_cache(maxsize=1024)
+def _zeros(degree: int, width: int) -> tuple[Vector, Vector, Matrix]:
+    found = np.zeros(width), np.zeros(width), np.zeros((degree, width))
+    for zeros in found:
+        zeros.flags.writeable = False
+    return found
 
 
 class ConsensusMethod(Method):

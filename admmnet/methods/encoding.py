@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from admmnet.methods.agent import Agent, AgentPlan
 from admmnet.methods.base import Facts
 from admmnet.methods.settings import MethodSettings
 from admmnet.methods.sums import FINEST, SumMethod, moments
+from admmnet.privacy.budget import SHARED
 from admmnet.privacy.calibrate import Target
 from admmnet.types import Integers, Matrix, Total, Vector
 
@@ -73,6 +75,7 @@ class Stage(SumMethod):
         super().__init__(settings, facts)
         self.share = share
         self.total: Total | None = None
+        self._made = lru_cache(maxsize=SHARED)(self._make)
 
     @property
     def rounds(self) -> int:
@@ -90,7 +93,10 @@ class Stage(SumMethod):
         return super().noise_of(agents) / self.share
 
     def costing(self, known: Known, point: Vector, ratio: float) -> OnGrid:
-        """The one question that there is."""
+        """The one question that there is, one object for agents with as many records and as much noise."""
+        return self._made(known, ratio)
+
+    def _make(self, known: Known, ratio: float) -> OnGrid:
         return replace(self.unit(), grid=self.grid).at_ratio(known, ratio)  # type: ignore[type-var]
 
     def start(self, agent: Agent, size: int) -> StageState:
@@ -173,6 +179,7 @@ def _places(encoding: Encoding) -> Iterable[tuple[int, int]]:
 class BoundsStage(CountStage):
     """Bounds of columns for which none are declared, eq. (113)."""
 
+    by_rows = True
     name = "bounds"
     number = -3
 
@@ -214,6 +221,7 @@ def bounds_of(counts: Vector, noise: float, columns: int) -> tuple[float, float]
 class ShapeStage(CountStage):
     """Distributions of columns between their bounds, eq. (114); ``fallback`` is the encoding without any."""
 
+    by_rows = True
     name = "shape"
     number = -2
 
@@ -257,6 +265,7 @@ def bounded(encoding: Encoding) -> list[int]:
 class WhitenStage(Stage):
     """Second moments of encoded rows, and the matrix that makes rows of them whose moments are even, eq. (116)."""
 
+    by_rows = True
     name = "whiten"
     number = -1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from statistics import median
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,6 +20,7 @@ from admmnet.masking.partners import check_participants
 from admmnet.methods.agent import vector_of
 from admmnet.methods.base import Agent, AgentPlan, Facts, Method, filled
 from admmnet.methods.settings import Given, MethodSettings
+from admmnet.privacy.budget import SHARED
 from admmnet.privacy.calibrate import Target, gaussian_mu_left
 from admmnet.privacy.events import DiscreteGaussian, Event
 from admmnet.types import Integers, Matrix, Vector
@@ -51,6 +52,7 @@ class SumMethod(Method):
             check_participants(self.first.participants, self.colluders)
         self._asked: dict[bytes, OnGrid] = {}
         self._counted: tuple[tuple[int, ...], int] = (), 0
+        self._plan = lru_cache(maxsize=SHARED)(self._plan_of)
 
     @classmethod
     def with_loss(cls, settings: Given) -> Given:
@@ -169,7 +171,10 @@ class SumMethod(Method):
 
     def planned(self, agent: int, ratio: float) -> AgentPlan:
         """Plan of an agent whose sums have this sensitivity over noise each."""
-        known = self.known(self.facts.counts[agent])
+        return self._plan(self.facts.counts[agent], ratio)
+
+    def _plan_of(self, records: int, ratio: float) -> AgentPlan:
+        known = self.known(records)
         if self.masked:
             known = known._replace(attempt=self.first)
         # unrounded: its ratio bounds that of every question

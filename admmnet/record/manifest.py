@@ -31,13 +31,17 @@ FILES = (
 
 def make_manifest(folder: Path, new: Mapping[Path, bytes]) -> bytes:
     """Canonical bytes of the manifest of a folder, to which files ``new`` are about to be added."""
-    files: dict[str, FileEntry] = {}
-    for path in {*_covered(folder), *new}:
-        content = new[path] if path in new else path.read_bytes()
-        name = path.relative_to(folder).as_posix()
-        digest = hashlib.sha256(content).hexdigest()
-        files[name] = FileEntry(sha256=digest, size=len(content))
-    return encode(Manifest(schema=SCHEMA, files=dict(sorted(files.items()))), indent=1)
+    files = {path: _entry(path) for path in _covered(folder) if path not in new}
+    for path, content in new.items():
+        files[path] = FileEntry(sha256=hashlib.sha256(content).hexdigest(), size=len(content))
+    names = {path.relative_to(folder).as_posix(): entry for path, entry in files.items()}
+    return encode(Manifest(schema=SCHEMA, files=dict(sorted(names.items()))), indent=1)
+
+
+def _entry(path: Path) -> FileEntry:
+    """Of a file, which is read a piece at a time."""
+    with path.open("rb") as file:
+        return FileEntry(sha256=hashlib.file_digest(file, "sha256").hexdigest(), size=file.tell())
 
 
 def manifest_digest(folder: Path) -> str:
@@ -62,10 +66,10 @@ def check_manifest(folder: Path) -> None:
             raise CheckFailed(f"{folder / name}: is missing, {MANIFEST} lists it")
         if file.is_symlink() or not file.is_file():
             raise CheckFailed(f"{file}: is no plain file")
-        content = file.read_bytes()
-        if len(content) != entry.size:
-            raise CheckFailed(f"{file}: has {len(content)} bytes, {entry.size} in {MANIFEST}")
-        if hashlib.sha256(content).hexdigest() != entry.sha256:
+        found = _entry(file)
+        if found.size != entry.size:
+            raise CheckFailed(f"{file}: has {found.size} bytes, {entry.size} in {MANIFEST}")
+        if found.sha256 != entry.sha256:
             raise CheckFailed(f"{file}: its sha256 is not the one in {MANIFEST}: it was changed")
     for name in sorted(set(there) - set(files)):
         raise CheckFailed(f"{folder / name}: is not in {MANIFEST}: it was put there later")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -62,9 +62,22 @@ def ledger_places(
 
 def close_all(ledgers: Sequence[Ledger]) -> None:
     """Close them all, also where some cannot be closed, which is said of the first."""
-    with ExitStack() as opened:
-        for ledger in ledgers:
-            opened.callback(ledger.close)
+    errors: list[BaseException] = []
+    for ledger in ledgers:
+        try:
+            ledger.close()
+        except BaseException as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+
+
+def end_all(blocks: Sequence[Sequence[Ledger]]) -> None:
+    """Write the end lines of ledgers and close them, those of a block before those of the next begin to take memory."""
+    for block in blocks:
+        for ledger in block:
+            ledger.end()
+        close_all(block)
 
 
 def digest_of(ledger: Ledger) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import threading
 from collections.abc import Iterator
@@ -46,6 +47,7 @@ class LastWords:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Exit of the stack; the error goes on."""
+        gc.unfreeze()  # what steps on all processes have frozen
         if isinstance(error, KeyboardInterrupt) and not error.args:
             error.args = (last_words(self.folder, alone=self.alone),)
 

@@ -24,7 +24,7 @@ from admmnet.methods.sums import SumMethod
 from admmnet.privacy.ledger.file import Ledger, LedgerFile, Place
 from admmnet.privacy.ledger.form import Header
 from admmnet.record import folder as run_folder
-from admmnet.record.shelf import close_all, ledger_places
+from admmnet.record.shelf import close_all, end_all, ledger_places
 from admmnet.rng import AgentStreams
 from admmnet.running.accounts import note_begun
 from admmnet.running.attempts import Attempts, agree_on_masks
@@ -150,9 +150,7 @@ def execute(
         observer.settle(partial(listener.heard, done - 1), plan.rounds)
         if receipts is not None:
             receipts.settle(durable=not plan.simulation)
-        for agent in agents:
-            agent.ledger.end()
-        close_all([agent.ledger for agent in agents])
+        end_all([[agent.ledger for agent in block] for block in blocks])
         theta = answer(plan, transport, observer, tail, agents, done)
         note_model(plan, theta, folder, world)
         summary = summarise(
@@ -182,9 +180,8 @@ def _receipts(
     world = transport.world
     if members is None or not _receipted(plan, world):
         return None
-    first = keeper.first
-    start = first if plan.run.resume is None else keeper.start
-    begin(members, transport, plan.graph, folder, start, keeper.source, new=start == first)
+    start = keeper.first if plan.run.resume is None else keeper.start
+    begin(members, transport, plan.graph, folder, start, keeper.source, new=start == keeper.first)
     ledgers = {agent.id: agent.ledger for agent in agents}
     return Receipts(members, plan.graph, transport, ledgers, folder)
 
@@ -207,8 +204,7 @@ def _masks(plan: Prepared, transport: Transport, members: Members | None) -> tup
     if not isinstance(method, SumMethod) or colluders is None or members is None:
         return {}, None
     masks = agree_on_masks(world, transport.layout.owners, members, plan.texts.shared, colluders)
-    there = [i for i in plan.graph if i not in transport.away]
-    return masks, Attempts(there, colluders)
+    return masks, Attempts([i for i in plan.graph if i not in transport.away], colluders)
 
 
 def _nodes(

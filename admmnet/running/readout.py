@@ -12,7 +12,7 @@ import numpy as np
 from admmnet.errors import RequestError
 from admmnet.graph.simple import Graph
 from admmnet.graph.tree import spanning_tree
-from admmnet.solvers.radius import MOST, clip
+from admmnet.solvers.radius import MOST, clip_rows
 from admmnet.transport import Transport, edge
 from admmnet.transport.edge import exchange
 from admmnet.types import Integers, Matrix, Vector
@@ -26,6 +26,8 @@ MOST_ROUNDS = 10_000
 """Most rounds of gossip."""
 GRID = 2.0**-40
 """Grid to which a number is rounded before it is averaged along a tree."""
+AT_ONCE = 4096
+"""Agents whose vectors are rounded together."""
 MOST_AVERAGED = 2**21
 """Most agents of an average: their numbers, of 2^40 at most, cannot leave the integers."""
 
@@ -73,9 +75,13 @@ def average(
     """
     counted = {node.id for node in nodes if node.id not in away and node.method.in_average(node.agent)}
     step = nodes[0].method.lattice
-    parts = {node.id: _parts(node.theta, step) if node.id in counted else None for node in nodes}
+    mine, size = [node for node in nodes if node.id in counted], (2 if step is None else 1) * nodes[0].method.size
+    rows = np.empty((len(mine), size), dtype=np.int64)
+    for some in (slice(start, start + AT_ONCE) for start in range(0, len(mine), AT_ONCE)):
+        rows[some] = _parts(np.array([node.theta for node in mine[some]]), step)
+    parts = dict.fromkeys(node.id for node in nodes) | dict(zip((node.id for node in mine), rows, strict=True))
     trees = cache(partial(spanning_tree, graph))
-    total = transport.reduce(parts, trees, round, (2 if step is None else 1) * nodes[0].method.size)
+    total = transport.reduce(parts, trees, round, size)
     tree = trees(frozenset(transport.away))
     numbers = np.zeros(len(graph), dtype=np.int64)
     if total is None or tree is None:
@@ -86,22 +92,22 @@ def average(
     return _from_fixed_point(total.value, len(total.agents)), numbers
 
 
-def _parts(theta: Vector, step: float | None) -> Integers:
-    """What an agent adds to the sum: whole steps of a method's own grid, or the two integers of (93)."""
+def _parts(theta: Matrix, step: float | None) -> Integers:
+    """What each agent adds to the sum, a row each: whole steps of a method's own grid, or the two integers of (93)."""
     if step is None:
-        return _fixed_point(clip(theta, MOST))
+        return _fixed_point(clip_rows(theta, MOST))
     return whole_steps(theta, step)
 
 
-def whole_steps(theta: Vector, step: float) -> Integers:
+def whole_steps(theta: Matrix | Vector, step: float) -> Integers:
     """Nearest whole steps, halves rounded up: a vector that is moved by whole steps is rounded alike, as N2 needs."""
     return np.floor(theta / step + 0.5).astype(np.int64)
 
 
-def _fixed_point(vector: Vector) -> Integers:
-    """Two integers a coordinate, shape (2 d,): it to the nearest, and the rest on the grid, both exactly."""
-    whole = np.rint(vector)
-    return np.concatenate([whole, np.rint((vector - whole) / GRID)]).astype(np.int64)
+def _fixed_point(rows: Matrix) -> Integers:
+    """Two integers a coordinate, shape (k, 2 d): it to the nearest, and the rest on the grid, both exactly."""
+    whole = np.rint(rows)
+    return np.hstack([whole, np.rint((rows - whole) / GRID)]).astype(np.int64)
 
 
 def _from_fixed_point(total: Integers, count: int) -> Vector:

@@ -70,14 +70,15 @@ def _bounds(method: Method, agents: Mapping[int, AgentPlan], holders: Holders, *
     rounds, seen = method.rounds, set()
     for i, plan in agents.items():
         holder, member = holders[i]
+        agent = method.agent(i, plan)
+        if checkpoints:
+            kept_state(agent.state)
+        kind = holder.counts[member], agent.degree, id(plan.noise)
+        if kind in seen:
+            continue
+        seen.add(kind)
         for round in {0, max(rounds - 1, 0), max(rounds - 2, 0)}:
             agent = method.agent(i, plan)
-            if checkpoints:
-                kept_state(agent.state)
-            kind = holder.counts[member], agent.degree, id(plan.noise), round
-            if kind in seen:
-                continue
-            seen.add(kind)
             steps = method.propose(agent, round)
             if not isinstance(steps, Iterator) or not hasattr(steps, "send"):
                 raise RequestError(

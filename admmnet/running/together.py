@@ -19,6 +19,8 @@ from admmnet.types import Total, Vector
 
 FEWEST = 8
 """Agents of a process below which each proposes by itself."""
+AT_ONCE = 2048
+"""Agents whose questions are answered at once: what that takes besides the answers stays in cache."""
 
 
 class Together:
@@ -28,7 +30,8 @@ class Together:
 
     def __init__(self, nodes: Sequence[Node], rows: AgentRows, state: Any) -> None:
         self._nodes, self._rows, self._state, self._method = nodes, rows, state, nodes[0].method
-        self._agents, self._doors = [node.agent for node in nodes], BlockDoor([node.door for node in nodes])
+        pieces = [slice(start, start + AT_ONCE) for start in range(0, len(nodes), AT_ONCE)]
+        self._doors = [(some, BlockDoor([node.door for node in nodes[some]])) for some in pieces]
         self._said: ReleasedRows | None = None
 
     @classmethod
@@ -48,15 +51,12 @@ class Together:
         method: Any = self._method
         one: Any = self
         said: Any = carried_out(proposal(method, self._rows, one, round), one, round)  # type: ignore[arg-type]
-        self._said = (
-            said if said is None or method.verb == "reduce" else said._replace(value=clip_rows(said.value, MOST))
-        )
-        if self._said is None:
-            return
-        if method.verb == "reduce":
-            self._nodes[0].integers(self._said.value[0])
-        released = method.released_in(round)
-        for node, row, spoke in zip(self._nodes, self._said.value, said.said.tolist(), strict=True):
+        if said is not None and method.verb == "reduce":
+            self._nodes[0].integers(said.value[0])
+        elif said is not None:
+            said = said._replace(value=clip_rows(said.value, MOST))
+        self._said, released = said, method.released_in(round)
+        for node, row, spoke in () if said is None else zip(self._nodes, said.value, said.said.tolist(), strict=True):
             if spoke:
                 node.outgoing = row
                 node.agent.releases += released
@@ -64,19 +64,20 @@ class Together:
     def answer(self, ask: Ask, round: int) -> ReleasedRows | Answer:
         """Let all doors answer; ``REFUSED`` where nobody is told anything."""
         rows: Any = ask.measurement
-        told = self._doors.answer([Ask(one) for one in rows.questions], round, rows.vectors)
-        for agent, one in zip(self._agents, told, strict=True):
-            if isinstance(one, RunError):
-                raise RunError(f"agent {agent.id}, round {round}: {one}") from None
-            if isinstance(one, Exception):
-                raise one
-        vectors = [one.value for one in told if isinstance(one, Released)]
-        said = np.array([isinstance(one, Released) for one in told])
-        if not vectors:
-            return REFUSED
-        value = np.zeros((len(told), len(vectors[0])), vectors[0].dtype)
-        value[said] = vectors
-        return ReleasedRows(value, said)
+        value, said = np.zeros((0, 0)), np.zeros(len(self._rows.agents), dtype=bool)
+        for some, doors in self._doors:
+            vectors = None if rows.vectors is None else rows.vectors[some]
+            told = doors.answer([Ask(one) for one in rows.questions[some]], round, vectors)
+            for place, (agent, one) in enumerate(zip(self._rows.agents[some], told, strict=True), some.start):
+                if isinstance(one, Exception):
+                    raise RunError(f"agent {agent.id}, round {round}: {one}") if isinstance(one, RunError) else one
+                if isinstance(one, Released):
+                    if not value.size:
+                        value = np.zeros((len(said), len(one.value)), one.value.dtype)
+                    value[place], said[place] = one.value, True
+            for node in self._nodes[some]:
+                node.ledger.commit()  # lines that are written take no memory
+        return ReleasedRows(value, said) if said.any() else REFUSED
 
     def nothing(self, round: int) -> None:
         """Note what asked nothing."""
@@ -90,14 +91,14 @@ class Together:
                 node.count(node.agent.degree, node.outgoing.size)
         method: Any = self._method
         method.absorb(self._rows, self._said, heard)
-        self._state.give_back(self._agents, whole=False)
+        self._state.give_back(self._rows.agents, whole=False)
 
     def receive(self, total: Total | None) -> None:
         """Take in a sum."""
         method: Any = self._method
         method.receive(self._rows, None, total)
-        self._state.give_back(self._agents, whole=False)
+        self._state.give_back(self._rows.agents, whole=False)
 
     def settle(self) -> None:
         """Give every agent all of its state."""
-        self._state.give_back(self._agents, whole=True)
+        self._state.give_back(self._rows.agents, whole=True)

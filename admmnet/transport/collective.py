@@ -6,6 +6,7 @@ range are right, and of nobody else: ``gather_owned`` (docs/proofs.md, "What oth
 
 from __future__ import annotations
 
+import gc
 import sys
 import time
 import traceback
@@ -64,7 +65,8 @@ def told_by_all(
 ) -> tuple[T, list[Any]]:
     """As ``run_on_all``, and what every process says of its result, in the same exchange: of a step apart its own word.
 
-    Where this process has nothing to say, nobody has: any word is an error then.
+    Where this process has nothing to say, nobody has: any word is an error then. What the step has made is not searched
+    for garbage until the run ends (``LastWords``): agents are many objects, none of which goes before.
     """
     if apart and world.start is not None and not world.shared_folder:
         result = step()
@@ -74,6 +76,7 @@ def told_by_all(
     try:
         result = step()
         told = say(result)
+        gc.freeze()
     except AdmmnetError as error:
         mine = error
         told = (error.exit_code, str(error) if quoting else error.public)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
 from admmnet.holder.answers import Answered, Cost, Measurement, Part, measurement
@@ -42,7 +42,6 @@ MANY = 2**14
 """Numbers that are added up before they are rounded: they need not stay in memory."""
 _U = 2.0**-53
 _R = LARGEST_ROW
-Integers = NDArray[np.int64]
 
 
 class OnGrid(Measurement):
@@ -307,9 +306,12 @@ class SecondMoments(OnGrid):
 
 
 def _svec(second: Matrix) -> Vector:
-    """Upper triangle in rows, its diagonal over sqrt 2, which is made in place."""
-    second[np.diag_indices(len(second))] /= math.sqrt(2.0)
-    return second[np.triu_indices(len(second))]
+    """Upper triangle in rows, its diagonal over sqrt 2."""
+    rows, columns = _upper(len(second))
+    return np.asarray(second[rows, columns] / np.where(rows == columns, math.sqrt(2.0), 1.0))
+
+
+_upper = lru_cache(maxsize=1)(np.triu_indices)
 
 
 def _products(X: Features, targets: Matrix) -> tuple[Matrix, Matrix]:

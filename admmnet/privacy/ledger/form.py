@@ -6,7 +6,7 @@ Tables of keys in docs/ledger.md and the JSON Schema are made of the types below
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -232,11 +232,12 @@ class Header:
         return RunLine(**self._keys(), previous=previous)
 
     def _keys(self) -> dict[str, Any]:
-        own = {field.name: getattr(self, field.name) for field in fields(self)} | {"admmnet": self.version}
-        del own["contract"], own["version"]
-        return {"schema": 3, "unit": "record", "shards": "fixed", **stated(self.contract), **own}
+        own = {**vars(self), **stated(self.contract), "schema": 3, "unit": "record", "shards": "fixed"}
+        del own["contract"]
+        return own | {"admmnet": own.pop("version")}
 
 
+@lru_cache(maxsize=SHARED)
 def stated(contract: Contract) -> dict[str, Any]:
     """Keys of a header that say what its contract is."""
     promise = contract.promise or Promise(math.nan, math.nan, contract.form)

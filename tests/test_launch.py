@@ -150,7 +150,7 @@ def test_nightly_makes_all_papers_audits_and_kills_runs(site: Site, tmp_path: Pa
     program(
         site.bin / "python",
         'all="$ADMMNET_CHECKS$ADMMNET_PAGES"; '
-        'echo "$ADMMNET_AUDITS $all $ADMMNET_STRANGERS $ADMMNET_LIES $ADMMNET_KILLS $ADMMNET_EDITS: $@"',
+        'echo "$ADMMNET_AUDITS $all $ADMMNET_STRANGERS $ADMMNET_LIES $ADMMNET_KILLS $ADMMNET_EDITS$ADMMNET_NIGHTLY: $@"',
     )
     os.environ["OUT"] = str(out)
     try:
@@ -170,14 +170,15 @@ def test_nightly_makes_all_papers_audits_and_kills_runs(site: Site, tmp_path: Pa
     assert audited == f"10     : -m pytest tests/auditing {attacks}"
     assert tables == f"     : -m tests.benchmarks.audit -o {out / 'audits'} --confidence 0.999999 --times 0.2"
     assert large.startswith("     : -m pytest tests/privacy/")
-    assert long == "     : -m pytest tests -m nightly"
+    assert long == "     1: -m pytest tests -m nightly"
     assert checked == " all    : -m pytest tests/estimators/test_estimators.py"
     assert shown == " all    : -m pytest tests/processes/test_documented_commands.py"
     outside = " ".join(f"tests/attacks/test_{name}.py" for name in ("strangers", "floods", "liars"))
     assert attacked == f"  10000 all  : -m pytest {outside} tests/processes/test_end.py tests/processes/test_starts.py"
     assert edited == "     5000: -m pytest tests/running/test_manifest.py"
     assert disturbed == "     : -m tests.benchmarks.soak 30"
-    assert killed == "    200 : -m pytest tests/processes/test_resume.py tests/processes/test_starts.py"
+    killings = " ".join(f"tests/processes/test_{name}.py" for name in ("restarts", "resume", "starts"))
+    assert killed == f"    200 1: -m pytest {killings}"
     assert again.code == 2
     assert "is there already" in again.err
 

@@ -149,8 +149,8 @@ def test_nightly_makes_all_papers_audits_and_kills_runs(site: Site, tmp_path: Pa
     program(site.bin / "admmnet", 'for last; do :; done; mkdir -p "$last"; echo "$@" > "$last/words"')
     program(
         site.bin / "python",
-        'all="$ADMMNET_CHECKS$ADMMNET_PAGES"; '
-        'echo "$ADMMNET_AUDITS $all $ADMMNET_STRANGERS $ADMMNET_LIES $ADMMNET_KILLS $ADMMNET_EDITS$ADMMNET_NIGHTLY: $@"',
+        'all="$ADMMNET_CHECKS$ADMMNET_PAGES" kills="$ADMMNET_KILLS $ADMMNET_EDITS$ADMMNET_NIGHTLY"; '
+        'echo "$ADMMNET_AUDITS $all $ADMMNET_STRANGERS $ADMMNET_LIES $kills: $@"',
     )
     os.environ["OUT"] = str(out)
     try:

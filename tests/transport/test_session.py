@@ -11,9 +11,9 @@ import pytest
 from admmnet.errors import RequestError, RunError
 from admmnet.identity.keys import Identity
 from admmnet.transport.hosts.network import Network, Peer
-from admmnet.transport.zmq.membership import Membership, check_size
+from admmnet.transport.zmq.membership import Membership
 from admmnet.transport.zmq.sockets import Deadlines
-from admmnet.transport.zmq.wire import MOST, Frame, Kind, as_json, encode
+from admmnet.transport.zmq.wire import MOST, Frame, Kind, as_json, check_size, encode
 
 LINK = b"l" * 16
 PLAIN: dict[str, Any] = {"quorum": 2, "strikes": 5, "regroup_deadline": 9.0, "give_up": 9.0}

@@ -36,4 +36,4 @@ ADMMNET_STRANGERS=$strangers ADMMNET_LIES=all python -m pytest tests/attacks/tes
 ADMMNET_EDITS=5000 python -m pytest tests/running/test_manifest.py
 [ "$soak" = 0 ] || python -m tests.benchmarks.soak "$soak"
 [ "$kills" = 0 ] && exit
-ADMMNET_KILLS=$kills exec python -m pytest tests/processes/test_resume.py tests/processes/test_starts.py
+ADMMNET_NIGHTLY=1 ADMMNET_KILLS=$kills exec python -m pytest tests/processes/test_{restarts,resume,starts}.py

@@ -141,7 +141,7 @@ def agent(
             raise
     member.close()
     if parent is None:
-        give(network, number, keys, public_files(folder), member.lingers_for(settings.linger))
+        give(network, number, keys, public_files(folder), member.lingers_for(), settings.linger)
     leave(summary)
 
 

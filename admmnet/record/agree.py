@@ -27,7 +27,7 @@ def _faults(path: Path, summary: Summary, accounts: Mapping[str, VerifiedLedger]
     if len(summary.per_agent) != summary.agents or [*entries] != [*range(len(entries))]:
         yield f"per_agent has the agents {[*entries]!s:.60}, not 0 to {summary.agents - 1}"
         return
-    releases = _releases(path.with_name("metrics.csv"))
+    releases = _releases(path.with_name("metrics.csv"), summary.rounds - 1)
     for name, account in accounts.items():
         agent = account.header["agent"]
         if agent >= summary.agents:
@@ -65,8 +65,11 @@ def _entry_faults(account: VerifiedLedger, entry: AgentEntry, releases: int | No
         yield f"agent {agent}: refused_at is {refused}, its ledger has a charge of round {last}"
 
 
-def _releases(path: Path) -> dict[int, int]:
-    """Releases of every agent in the last round of metrics.csv; nothing where it cannot be read."""
+def _releases(path: Path, round: int) -> dict[int, int]:
+    """Releases of every agent in the last round of metrics.csv; nothing where it cannot be read, or ends before.
+
+    It ends before where an agent has taken over the end.
+    """
     try:
         last, found = "", dict[str, str]()
         with path.open(encoding="utf-8") as file:
@@ -75,7 +78,7 @@ def _releases(path: Path) -> dict[int, int]:
                 round_, agent, _, releases, *_ = line.rstrip("\n").split(",", 4)
                 found = found if round_ == last else {}
                 last, found[agent] = round_, releases
-        return {int(agent): int(releases) for agent, releases in found.items()}
+        return {int(agent): int(releases) for agent, releases in found.items() if int(last) >= round}
     except (OSError, ValueError):
         return {}
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from admmnet.privacy.ledger.form import Digest, Round
-from admmnet.record.forms import AgentKey, FileForm, Whole
+from admmnet.record.forms import AgentKey, FileForm, StartEntry, Whole
 
 Signature = Annotated[str, Meta(pattern="^[0-9a-f]{128}$", max_length=128)]
 
@@ -80,4 +80,5 @@ class Finish(FileForm, frozen=True, kw_only=True):
 class Began(Struct):
     """Of starts/starts.json what an end is held against."""
 
-    run: str
+    run: str = ""
+    starts: list[StartEntry] = []

@@ -28,15 +28,13 @@ from admmnet.transport.starts import Staged, scope_of, signed_for, written
 
 FINISH = "finish.json"
 DRAFTS = f"{STARTS}/end"
-PUBLIC = ("model.npz", "noise.npy", "encoding.json", "whitening.npy", "metrics.csv", SUMMARY, FINISH)
-"""Files that are the same at every agent, or public; its ledger and receipts stay an agent's own."""
-
-OWN = ("encoding.json", "whitening.npy")
-"""Those of them that an agent has written before the first round, where records were measured; the first names the
-second."""
+PUBLIC = ("model.npz", SUMMARY, FINISH)
+"""Files that an agent gives to others, or takes over; all else in a folder is its own."""
+UNSIGNED = ("privacy", "test_error", "references", "train_loss", "far_from_others", "bytes_sent", "notes", "versions")
+"""Fields of a summary that may differ between agents. Of privacy the ledgers tell."""
 TAKEN = (
-    "taken over from another agent: test figures, references and notes are left out, as they are not signed; "
-    "`admmnet evaluate` makes the first two"
+    "taken over from another agent: test figures, references, noise.npy and notes are left out, as they are not "
+    "signed, and metrics.csv is this agent's own; `admmnet evaluate` makes the first two"
 )
 """Note of a summary that an agent has received."""
 
@@ -49,15 +47,17 @@ def quorum(agents: int) -> int:
 def read_end(files: Mapping[str, bytes], where: object = "the last files") -> tuple[Summary, str]:
     """Summary among last files, and sha256 of all that agents sign; CheckFailed if they cannot be read.
 
-    Signed is what is one for all agents to the bit: the arrays of model.npz but for the average, the rounds, and what
-    agents say of themselves, with the digests of their ledgers.
+    Signed is what is one for all agents to the bit: the arrays of model.npz but for the average, what agents say of
+    themselves, with the digests of their ledgers, and all else of the summary but what may differ between them.
     """
     summary, model = decode(Summary, files.get(SUMMARY, b""), f"{where}/{SUMMARY}", indent=2), model_of(files, where)
     arrays = [(name, array.astype(array.dtype.newbyteorder("<"))) for name, array in sorted(model.items())]
     shapes = [word for name, array in arrays for word in (name, array.dtype.str, str(array.shape), array.tobytes())]
     ledgers = [word for name, digest in sorted(summary.ledgers.items()) for word in (name, digest)]
     entries = [one for one in summary.per_agent if ledger_name(one.agent, summary.agents) in summary.ledgers]
-    own = encode([entries, summary.seconds, sorted(summary.frames.items())])
+    last = [structs.replace(start, cause="") for start in summary.starts[-1:]]
+    changed = {"data": structs.replace(summary.data, name=""), "per_agent": entries, "starts": last}
+    own = encode(structs.replace(summary, **dict.fromkeys((*UNSIGNED, "ledgers", "away")), **changed))
     return summary, hashlib.sha256(statement("end", summary.rounds, *ledgers, own, *shapes)).hexdigest()
 
 
@@ -80,12 +80,12 @@ def check_end(folder: Path, files: Mapping[str, bytes], where: object) -> Summar
     """
     finish = decode(Finish, files.get(FINISH, b""), f"{where}/{FINISH}", indent=2)
     starts = read_form(Identities, folder / RECEIPTS / IDENTITIES).starts
-    if finish.run not in (run_of(folder), *(start.run for start in starts)):
+    if finish.run not in (began_of(folder).run, *(start.run for start in starts)):
         raise CheckFailed(f"{where}/{FINISH}: is of another run: no start here is called {finish.run[:16]}")
     check_finish(finish, {int(i): key for i, key in starts[-1].keys.items()}, f"{where}/{FINISH}")
     summary, digest = read_end(files, where)
     if digest != finish.digest:
-        raise CheckFailed(f"{where}: model, rounds, ledgers or agents' figures are not those that were signed")
+        raise CheckFailed(f"{where}: model, ledgers or figures are not those that were signed")
     return summary
 
 
@@ -107,10 +107,9 @@ def keep_drafts(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def drafts_of(folder: Path) -> dict[str, bytes]:
-    """Drafts of the last files that others may have; none where there are none."""
-    there = {name: (folder / DRAFTS / name) for name in PUBLIC if (folder / DRAFTS / name).exists()}
-    found = {name: path.read_bytes() for name, path in there.items()}
-    return {**found, "metrics.csv": (folder / "metrics.csv").read_bytes()} if SUMMARY in found else {}
+    """Drafts of the last files; none where there are none."""
+    there = {name: (folder / DRAFTS / name) for name in (*PUBLIC, "noise.npy") if (folder / DRAFTS / name).exists()}
+    return {name: path.read_bytes() for name, path in there.items()} if SUMMARY in there else {}
 
 
 def public_files(folder: Path) -> dict[str, bytes]:
@@ -119,11 +118,11 @@ def public_files(folder: Path) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in there} if FINISH in there else {}
 
 
-def run_of(folder: Path) -> str:
-    """Name of the run of an agent's own folder, that of its first start; nothing where that is not noted."""
+def began_of(folder: Path) -> Began:
+    """Run and starts of an agent's own folder; nothing where they are not noted."""
     with suppress(OSError, ValueError, msgspec.MsgspecError):
-        return msgspec.json.decode((folder / STARTS / "starts.json").read_bytes(), type=Began).run
-    return ""
+        return msgspec.json.decode((folder / STARTS / "starts.json").read_bytes(), type=Began)
+    return Began()
 
 
 def received(folder: Path, files: Mapping[str, bytes], where: object) -> dict[str, bytes]:
@@ -147,16 +146,19 @@ def received(folder: Path, files: Mapping[str, bytes], where: object) -> dict[st
     run = look_at(folder, events=False)
     for fault in contradictions(folder / DRAFTS / SUMMARY, summary, run.ledgers) if run.ledgers else run.faults:
         raise CheckFailed(f"{where}: {fault}")
+    last = [structs.replace(start, cause="") for start in summary.starts[-1:]]
+    starts = [one for one in began_of(folder).starts if last and one.number < last[0].number] + last
     own = structs.replace(
         summary,
+        privacy=structs.replace(summary.privacy, network=None),
         test_error=TestError(mean=None, std=None, consensus=None, records=None),
         references=References(pooled=None),
         train_loss=None,
         far_from_others={},
         notes=[TAKEN],
         versions={},
-        starts=[structs.replace(start, cause="") for start in summary.starts],
-        away=away_of(summary.starts, summary.rounds, summary.agents) if summary.starts else {},
+        starts=starts,
+        away=away_of(starts, summary.rounds, summary.agents) if starts else {},
     )
     return {**files, SUMMARY: encode(own, indent=2)}
 
@@ -190,8 +192,7 @@ def adopt(folder: Path, files: Mapping[str, bytes], where: object, *, own: bool 
         raise RequestError(f"{folder} is no agent's own run folder: it has no {PART}")
     check_end(folder, files, where)
     files = files if own else received(folder, files, where)
-    kept = OWN if (folder / OWN[0]).exists() else ()  # no signature covers them: an agent keeps its own
-    new = {folder / name: content for name, content in files.items() if name in PUBLIC and name not in kept}
+    new = {folder / name: content for name, content in files.items() if own or name in PUBLIC}
     last = {path: new.pop(path) for path in (folder / FINISH, folder / SUMMARY)}
     manifest = make_manifest(folder, new | {folder / SUMMARY: last[folder / SUMMARY]})
     write_whole(new | {folder / MANIFEST: manifest} | last)

@@ -345,7 +345,7 @@ class Summary(FileForm, frozen=True, kw_only=True):
     manifest: Literal["manifest.json"]
     """file that lists all others"""
     starts: list[StartEntry] = []
-    """[starts](protocol.md), if more than one, that this agent took part in"""
+    """[starts](protocol.md), if more than one, that this agent took part in, and the last"""
     away: dict[AgentKey, list[str]] = {}
     """rounds that agents missed: ranges such as `3-17`"""
     identities: Literal["network", "run"] | None = None

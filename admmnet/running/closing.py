@@ -8,10 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from admmnet.data import ENCODING
 from admmnet.errors import StartEnded
 from admmnet.files import write_whole
-from admmnet.forms import encode
 from admmnet.identity.keys import statement
 from admmnet.log import say
 from admmnet.record import folder as run_folder
@@ -73,7 +71,7 @@ def _names(plan: Prepared) -> Sequence[str]:
 def write_end(
     plan: Prepared, observer: Observer, theta: Matrix, summary: Summary, folder: Path, transport: Transport
 ) -> None:
-    """Write the model, the encoding, the manifest and the summary; RunError if the disk refuses.
+    """Write the model, the manifest and the summary; RunError if the disk refuses.
 
     Of several hosts each has them as drafts first, and gives them their names once most say that they have.
     """
@@ -82,8 +80,6 @@ def write_end(
     deviation = plan.method.deviation()
     if deviation is not None:
         files["noise.npy"] = run_folder.noise_bytes(deviation, _names(plan))
-    if plan.data.encoding is not None and not plan.prologue.writes:
-        files[ENCODING] = encode(plan.data.encoding, indent=2)
     last = run_folder.last_files(folder, files, summary)
     if transport.world.start is None or transport.world.shared_folder:
         write_whole(last)

@@ -11,7 +11,7 @@ from typing import Any
 from admmnet.errors import CheckFailed, StartEnded, printable
 from admmnet.evidence.members import agree
 from admmnet.evidence.receipts import note_start
-from admmnet.record.finish import FINISH, PUBLIC, adopt, drafts_of, finish_of, read_end, received, run_of
+from admmnet.record.finish import FINISH, PUBLIC, adopt, began_of, drafts_of, finish_of, read_end, received
 from admmnet.record.folder import ledger_name, sha256
 from admmnet.record.forms import Summary
 from admmnet.running.closing import agreed_end, made_of
@@ -41,7 +41,7 @@ def finish(world: World, folder: Path) -> Summary:
     having = [rank for rank, said in enumerate(world.gather(bool(mine))) if said is True]
     if not having:
         raise StartEnded("no agent that is there has the signed last files")
-    given = _shared(world, having[0], mine)
+    given = _shared(world, having[0], {name: mine[name] for name in PUBLIC if name in mine})
     files = mine or given
     if not _is(files, digest):
         raise _wrong(having[0], "gives other last files than those that were signed")
@@ -66,8 +66,8 @@ def finish_own(folder: Path, network: Network, ends: Ends) -> bool:
     """
     if ends.named is None or not _is(drafts_of(folder), ends.named.digest):
         return False
-    files = drafts_of(folder)
-    adopt(folder, {**files, FINISH: finish_of(run_of(folder), network.digest, ends)}, "its own last files", own=True)
+    finished = finish_of(began_of(folder).run, network.digest, ends)
+    adopt(folder, {**drafts_of(folder), FINISH: finished}, "its own last files", own=True)
     return True
 
 

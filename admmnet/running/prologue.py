@@ -8,6 +8,8 @@ from pathlib import Path
 from admmnet.data import ENCODING, Records
 from admmnet.errors import CheckFailed, RequestError, RunError
 from admmnet.evidence.receipts import Receipts, digest_of_sum
+from admmnet.files import write_whole
+from admmnet.forms import encode
 from admmnet.methods.encoding import CountStage, ShapeStage, Stage, WhitenStage
 from admmnet.privacy.contract import STAGES
 from admmnet.record.encoding import Found, found_in, read_found, write_found
@@ -49,6 +51,8 @@ def run_prologue(
     RequestError
         If a run goes on, and the folder lacks what it found.
     """
+    if plan.data.encoding is not None and not plan.prologue.writes and is_writer(transport):
+        write_whole({folder / ENCODING: encode(plan.data.encoding, indent=2)})
     found, lost = _known(plan, transport, blocks, keeper, folder)
     encoded = found.encoding is None
     if found and not plan.prologue.stages:

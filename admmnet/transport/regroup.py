@@ -273,13 +273,19 @@ class Regroup:
             return
         words = self._words()
         here = words.here
-        if len(here) == len(self.rules.graph) or self._waited >= self.patience.regroup or proposed:
+        due = len(here) == len(self.rules.graph) or self._waited >= self.patience.regroup
+        if due or proposed:
             choice = words.choose(self.me, self.number)
             if not proposed and self._since <= TURN + 1 and not words.whole(choice):
                 return  # a line may stand at one of its ends by now; nobody's turn has come
+            order = sorted(here, key=lambda i: (i - self.number) % len(self.rules.graph))
+            turn = self.me in order[: self._turns // TURN + 1]
             self._turns += 1
-            self._propose(sorted(here, key=lambda i: (i - self.number) % len(self.rules.graph)), choice)
-            if self.regrouping and self._turns > TURN * len(here) + SLACK and self._another_helps():
+            own = choice is not None and self.me in choice.members
+            if choice is not None and own and turn and due and not self.promise.agreed:
+                self._say(choice)
+            helps = own or words.mute or self.me not in here  # another number: of this one somebody is left out
+            if self.regrouping and self._turns > TURN * len(here) + SLACK and helps:
                 self._next()
         if self.regrouping and self._waited >= self.patience.give_up:
             self.gave_up = True
@@ -288,20 +294,6 @@ class Regroup:
         """Whether a line has stood still for ever longer: one that comes and goes keeps nobody from a start."""
         enough = min(TURN * ((1 << self._flaps[neighbour]) - 1), 2 * (TURN * len(self.rules.graph) + SLACK))
         return self._waited - self._moved[neighbour] >= enough
-
-    def _another_helps(self) -> bool:
-        """Whether another number may help: of this one an agent is left out, or this one would be in the start."""
-        words = self._words()
-        choice = words.choose(self.me, self.number)
-        own = choice is not None and self.me in choice.members
-        return bool(words.mute) or self.me not in words.here or own
-
-    def _propose(self, order: list[int], choice: Propose | None) -> None:
-        waits = self._waited >= self.patience.regroup or len(order) == len(self.rules.graph)
-        if self.promise.agreed or not waits or self.me not in order[: (self._turns - 1) // TURN + 1]:
-            return
-        if choice is not None and self.me in choice.members:
-            self._say(choice)
 
     def _look(self) -> None:
         """Sign a proposal that can be signed, and begin a start that all its members have signed."""

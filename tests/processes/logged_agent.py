@@ -1,6 +1,7 @@
 """Agents that log what they send, in ADMMNET_LOG.
 
-``logged_agent.py run WORDS`` starts `admmnet agent` so, ``logged_agent.py mpi run WORDS`` is one rank of a run.
+``logged_agent.py run WORDS`` starts `admmnet agent` so, ``logged_agent.py mpi run WORDS`` is one rank of a run, and
+``logged_agent.py mpirun WORDS`` the launcher of such ranks for `admmnet launch`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from admmnet.running import spawn
 from admmnet.transport import Inbox, Outgoing
 from admmnet.transport.layout import Hosting
 from admmnet.transport.zmq.transport import ZmqTransport, ZmqWorld
+from tests.processes.launch import mpirun_path
+
+MODULE = "tests.processes.logged_agent"
 
 
 def log_messages(agent: int, folder: Path, transport: type[Hosting]) -> None:
@@ -44,11 +48,15 @@ def log_messages(agent: int, folder: Path, transport: type[Hosting]) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "run":
-        spawn.MODULE = "tests.processes.logged_agent"
+    if sys.argv[1] in ("run", "launch"):
+        spawn.MODULE = MODULE
         sys.exit(run_command_line(sys.argv[1:]))
+    if sys.argv[1] == "mpirun":
+        place = sys.argv.index("admmnet")
+        os.execvp(mpirun_path(), ["mpirun", *sys.argv[2:place], MODULE, "mpi", *sys.argv[place + 1 :]])
     log = Path(os.environ["ADMMNET_LOG"])
     if sys.argv[1] == "mpi":
+        (log / f"pid-{os.environ.get('PMI_RANK')}").write_text(str(os.getpid()))  # MPI may be killed as it begins, too
         from mpi4py import MPI
 
         from admmnet.transport.mpi import MPITransport

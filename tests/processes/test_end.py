@@ -134,11 +134,12 @@ def of_another_start(said: Any) -> None:
     said["number"] += 1
 
 
-OTHER = "model, rounds, ledgers or agents' figures are not those that were signed"
+OTHER = "model, ledgers or figures are not those that were signed"
 
 
 START = [{"number": 0, "members": [0, 2], "round": 0, "rule": "go on", "cause": ""}]
 """Without agent 1, whose ledger is listed."""
+ANOTHER = {"starts": START, "agents": 1000, "topology": "ring:3", "features": 1000}
 
 
 def said_so(place: tuple[Any, ...], value: Any) -> Callable[[Any], None]:
@@ -161,8 +162,10 @@ def of_another_run(said: Any) -> None:
         ("feature_names", OTHER),
         (("per_agent", 1, "epsilon_spent"), OTHER),
         (("seconds", "total"), OTHER),
-        (("agents",), "are of 1000 agents with 3 models, not of 3"),
-        (("starts",), "its ledgers do not belong to the members of the last start"),
+        (("agents",), OTHER),
+        (("topology",), OTHER),
+        (("data", "features"), OTHER),
+        (("starts",), OTHER),
         (("privacy", "epsilon_spent"), "privacy.epsilon_spent is 0.5, by the ledgers it is"),
         (one_signature, "1 of 3 agents have signed, 2 must"),
         (one_signature_twice, "expected text matching regex"),
@@ -185,7 +188,7 @@ def test_an_end_that_is_none_is_not_adopted(
         arrays[change] = arrays[change] * (1.0 + 1e-15) if change == "theta" else arrays[change][::-1]
         np.savez(other / "model.npz", **arrays)
     elif isinstance(change, tuple):
-        edited(other / "summary.json", said_so(change, {"starts": START, "agents": 1000}.get(change[0], 0.5)))
+        edited(other / "summary.json", said_so(change, ANOTHER.get(change[-1], 0.5)))
         rewritten(other / "summary.json")
     elif change == "ledger":
         ledger = own / "ledger/agent-002.jsonl"
@@ -226,18 +229,38 @@ def test_a_ledger_of_a_strange_name_is_not_looked_for(finished: Path) -> None:
         received(finished / "2", files, "files")
 
 
-def test_an_encoding_of_another_agent_is_not_adopted(finished: Path, tmp_path: Path) -> None:
-    """No signature covers it: its own, written before the first round, stays."""
+def test_what_an_agent_has_of_its_own_stays(finished: Path, tmp_path: Path) -> None:
+    """No signature covers it: a liar may give anything."""
     own, other = (Path(shutil.copytree(finished / str(i), tmp_path / str(i))) for i in (VICTIM, 0))
     for name in LAST:
         (own / name).unlink()
-    (own / "encoding.json").write_text("own\n")
-    (other / "encoding.json").write_text("another\n")
-    (other / "whitening.npy").write_text("another\n")
+    (own / "encoding.json").write_text("{}\n")
+    header, *rows = (own / "metrics.csv").read_text().splitlines(keepends=True)
+    few = header + "".join(row for row in rows if row.startswith("0,"))  # it has died in the second round
+    (own / "metrics.csv").write_text(few)
+    for name in ("encoding.json", "whitening.npy", "metrics.csv", "noise.npy"):
+        (other / name).write_text("another\n")
     assert run_command_line(["adopt", str(own), "--from", str(other)]) == 0
-    assert (own / "encoding.json").read_text() == "own\n"
+    assert (own / "encoding.json").read_text() == "{}\n"
+    assert (own / "metrics.csv").read_text() == few
     assert not (own / "whitening.npy").exists()
+    assert not (own / "noise.npy").exists()
     assert (own / "model.npz").read_bytes() == (other / "model.npz").read_bytes()
+    assert run_command_line(["ledger", "verify", str(own)]) == 0
+    assert run_command_line(["report", str(own), "-o", str(tmp_path / "report.html")]) == 0
+
+
+def test_an_agent_knows_earlier_starts_by_itself(finished: Path, tmp_path: Path) -> None:
+    """Signed is the last one; a liar may have made up the others."""
+    own, files = Path(shutil.copytree(finished / str(VICTIM), tmp_path / "own")), public_files(finished / "0")
+    members = {0: [0, 1, 2], 1: [0, 2], 2: [0, 1, 2]}
+    starts = [{**START[0], "number": k, "members": members[k], "round": k, "cause": "?"} for k in members]
+    edited(own / "starts/starts.json", said_so(("starts",), starts[:2]))
+    summary = json.loads(files["summary.json"]) | {"starts": [{**starts[0], "members": [1]}, starts[2]]}
+    files["summary.json"] = encode(msgspec.convert(summary, Summary), indent=2)
+    found = json.loads(received(own, files, "files")["summary.json"])
+    assert [start["members"] for start in found["starts"]] == [*members.values()]
+    assert found["away"] == {"1": ["1"]}
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from admmnet import read_run
 from admmnet.cli import run_command_line
 from admmnet.cli.launch import alive, started
+from tests.people_runs import write_people
 
 from .launch import DEADLINE, ROOT, admmnet
+from .test_resume import KILLS, Crew, check_accounts, check_folder, check_sent, crew_messages
 
 pytestmark = pytest.mark.processes
 DIES = '''
@@ -61,6 +67,37 @@ def test_a_killed_agent_is_named_and_the_run_goes_on(transport: str, tmp_path: P
     rounds = [line["round"] for line in charged if line["kind"] == "event"]
     assert sorted(set(rounds)) == [*range(6)]
     assert len(rounds) == 6 * rounds.count(0)  # as often as in a run of one start
+
+
+@pytest.mark.timeout(240 + 30 * KILLS)
+@pytest.mark.parametrize("transport", ["mpi", "zmq"])
+def test_agents_killed_at_random_instants_are_started_again(transport: str, tmp_path: Path) -> None:
+    """The run ends by itself, and with exit code 3 only where more were killed than may start again."""
+    stream, agents, restarts = np.random.default_rng(KILLS), 5, 2
+    words = f"--topology ring:{agents} --rounds 40 --algorithm pp-admm --epsilon 20 --delta 1e-4 --checkpoint-every 2"
+    words += f" --quiet --no-test --data {write_people(tmp_path / 'people.npz', 160)}"
+    launch = ["launch", "-n", str(agents), "--restarts", str(restarts)]
+    launch += ["--mpirun", f"{sys.executable} -m tests.processes.logged_agent mpirun", "--", "run"]
+    start = ["run", "--transport", "zmq", "--resume", "auto", "--restarts", str(restarts)]
+    kills, trial, enough, whole = 0, 0, max(2, KILLS // 2), math.inf
+    while kills < enough:  # nobody is killed in the first one, which tells how long they take
+        folder, account, log = (tmp_path / f"{name}{trial}" for name in ("run", "account", "log"))
+        files = ["--account", str(account), "--out", str(folder)]
+        trial, own, code, begun = trial + 1, 0, -1, time.monotonic()
+        while code:
+            crew, here = Crew(log, *(launch if transport == "mpi" else start), *words.split(), *files), 0
+            while kills + own + here < enough:
+                due = time.monotonic() + float(stream.uniform(0.01, 1.0)) * whole
+                if not crew.wait(lambda: time.monotonic() > due):  # noqa: B023 (used at once)
+                    break
+                here += crew.kill(int(stream.integers(agents)))
+            code, own = crew.ended(), own + here
+            assert code == 0 or (code == 3 and here > restarts), crew.told
+            books = check_folder(folder)
+            check_sent(crew_messages(log), books, "pp-admm", own)
+            check_accounts(books, account, "pp-admm")
+        assert read_run(folder).summary is not None
+        kills, whole = kills + own, min(whole, time.monotonic() - begun)
 
 
 @pytest.mark.parametrize(("codes", "code", "starts"), [((2,), 2, 1), ((5,), 5, 1), ((3, 0), 0, 2), ((9, 9, 9), 3, 3)])

@@ -40,14 +40,14 @@ class World:
     [
         ((None,), "no agent that is there has"),
         ((True, None), "does not say how long"),
-        ((True, {"metrics.csv": "1"}), "does not say how long"),
-        ((True, {"metrics.csv": LONGEST, "model.npz": 1}), f"at most {LONGEST} bytes together"),
-        ((True, {"metrics.csv": 1, "a": 1, 7: 1}), "gives a file 'a', which is"),
-        ((True, {"metrics.csv": 1, "ledger/agent-000.jsonl": 1}), "gives a file 'ledger/agent-000.jsonl', which is"),
-        ((True, {"metrics.csv": 1}, base64.b64encode(b"x").decode()), "gives other last files than those"),
-        ((True, {"metrics.csv": 1}, 7), "gives a piece of metrics.csv that is not as long"),
-        ((True, {"metrics.csv": 9 * PIECE}, base64.b64encode(b"xy").decode()), "gives a piece of metrics.csv that"),
-        ((True, {"metrics.csv": 1}, base64.b64encode(b"xy").decode()), "gives a piece of metrics.csv that is not"),
+        ((True, {"summary.json": "1"}), "does not say how long"),
+        ((True, {"summary.json": LONGEST, "model.npz": 1}), f"at most {LONGEST} bytes together"),
+        ((True, {"summary.json": 1, "a": 1, 7: 1}), "gives a file 'a', which is"),
+        ((True, {"summary.json": 1, "ledger/agent-000.jsonl": 1}), "gives a file 'ledger/agent-000.jsonl', which is"),
+        ((True, {"summary.json": 1}, base64.b64encode(b"x").decode()), "gives other last files than those"),
+        ((True, {"summary.json": 1}, 7), "gives a piece of summary.json that is not as long"),
+        ((True, {"summary.json": 9 * PIECE}, base64.b64encode(b"xy").decode()), "gives a piece of summary.json that"),
+        ((True, {"summary.json": 1}, base64.b64encode(b"xy").decode()), "gives a piece of summary.json that is not"),
     ],
 )
 def test_what_an_agent_gives_as_the_last_files_is_looked_at(words: Any, told: str, tmp_path: Path) -> None:

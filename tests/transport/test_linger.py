@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import zmq
 
-from admmnet.transport.zmq.linger import Asker, give
+from admmnet.transport.zmq.linger import _GONE, Asker, give
 from admmnet.transport.zmq.link_state import Link
 from admmnet.transport.zmq.membership import Membership
 
@@ -31,7 +31,7 @@ def test_a_liar_does_not_end_the_search(honest: bool, tmp_path: Path) -> None:
     giving: list[threading.Thread] = []
 
     def begin(agent: int, files: Mapping[str, bytes], seconds: float = 60.0) -> None:
-        giving.append(threading.Thread(target=give, args=(network, agent, None, files, {ASKER: seconds})))
+        giving.append(threading.Thread(target=give, args=(network, agent, None, files, {ASKER: False}, seconds)))
         giving[-1].start()
 
     seen = []
@@ -49,7 +49,7 @@ def test_a_liar_does_not_end_the_search(honest: bool, tmp_path: Path) -> None:
         taken = asker.taken()
     asker.close()
     if taken:  # it says so to both
-        give(network, ASKER, None, RIGHT, {LIAR: 60.0, HONEST: 60.0})
+        give(network, ASKER, None, RIGHT, {LIAR: False, HONEST: False}, 60.0)
     assert taken is honest
     assert seen == [WRONG, RIGHT][: len(addresses) - 1]
     for thread in giving:
@@ -58,33 +58,67 @@ def test_a_liar_does_not_end_the_search(honest: bool, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("link", "seconds"),
+    ("link", "waited_for"),
     [
         (Link(farewell=True, parted=True), {}),
-        (Link(farewell=True), {1: 4.0}),  # started anew while this process took leave: it waits to hear of it
-        (Link(parted=True), {1: 60.0}),
+        (Link(farewell=True), {1: True}),  # started anew while this process took leave: it waits to hear of it
+        (Link(parted=True), {1: False}),
     ],
 )
-def test_who_is_waited_for(link: Link, seconds: dict[int, float]) -> None:
-    """A moment where it has left, but may not know that this process has; else as long as it may need files."""
+def test_who_is_waited_for(link: Link, waited_for: dict[int, bool]) -> None:
+    """Who has left, as long as it is there, but may not know that this process has; else who may need files."""
     network = SimpleNamespace(peers=[SimpleNamespace(address="tcp://127.0.0.1:1")])
-    deadlines, links = SimpleNamespace(shutdown=2.0), {1: link}
-    member: Any = SimpleNamespace(network=network, rank=0, deadlines=deadlines, links=links, start="one", around={1})
-    assert Membership.lingers_for(member, 60.0) == seconds
+    member: Any = SimpleNamespace(network=network, rank=0, links={1: link}, start="one", around={1})
+    assert Membership.lingers_for(member) == waited_for
     member.around = set()  # not in this start
-    assert Membership.lingers_for(member, 60.0) == {}
+    assert Membership.lingers_for(member) == {}
     member.start = None  # it has waited for no farewell: any neighbour may not know that it has left
-    assert Membership.lingers_for(member, 60.0) == {1: 4.0 if link.farewell else 60.0}
+    assert Membership.lingers_for(member) == {1: link.farewell}
+    network.peers[0].address = ""  # nobody can ask it
+    assert Membership.lingers_for(member) == {1: True}
+
+
+def pair(folder: Path, other: str) -> Any:
+    """Two neighbours, of which the second one is reached there."""
+    own = f"ipc://{folder}/0"
+    peers = [SimpleNamespace(address=where, listens_at=lambda: own, public_key=None) for where in (own, other)]
+    return SimpleNamespace(peers=peers, neighbours=lambda rank: {1 - rank})
+
+
+@pytest.mark.parametrize("other", ["nobody", "", "tcp://127.0.0.1:1"])
+def test_who_has_finished_and_gone_is_not_waited_for(other: str, tmp_path: Path) -> None:
+    """Nobody answers there, or it only dials and does not come: this agent leaves much before its time."""
+    where = f"ipc://{tmp_path}/1" if other == "nobody" else other
+    giver = threading.Thread(target=give, args=(pair(tmp_path, where), 0, None, RIGHT, {1: True}, 600.0), daemon=True)
+    giver.start()
+    giver.join(30.0)
+    assert not giver.is_alive()
+
+
+def test_who_has_finished_and_is_there_is_waited_for(tmp_path: Path) -> None:
+    """It is still taking leave, and hears only later: as long as its line stands, it is told again."""
+    where = f"ipc://{tmp_path}/1"
+    giver = threading.Thread(target=give, args=(pair(tmp_path, where), 0, None, RIGHT, {1: True}, 600.0), daemon=True)
+    with zmq.Context() as context, context.socket(zmq.ROUTER) as there:
+        there.linger = 0
+        there.bind(where)
+        giver.start()
+        begun = time.monotonic()
+        while time.monotonic() < begun + 2 * _GONE:
+            assert there.poll(10_000)
+            who, *said = there.recv_multipart()
+            assert said == [b"", b"have 0"]
+            assert giver.is_alive()
+        there.send_multipart([who, b"", b"heard"])
+        giver.join(30.0)
+        assert not giver.is_alive()
 
 
 def test_a_word_of_the_run_holds_nobody_up(tmp_path: Path) -> None:
     """A neighbour that is still at work says words to which there is no answer: the time that is given counts."""
-    peer: Any = SimpleNamespace(
-        address=f"ipc://{tmp_path}/0", listens_at=lambda: f"ipc://{tmp_path}/0", public_key=None
-    )
-    other: Any = SimpleNamespace(address="", public_key=None)
-    network: Any = SimpleNamespace(peers=[peer, other], neighbours=lambda rank: {1 - rank})
-    giver = threading.Thread(target=give, args=(network, 0, None, RIGHT, {1: 1.0}), daemon=True)
+    network = pair(tmp_path, "")
+    peer = network.peers[0]
+    giver = threading.Thread(target=give, args=(network, 0, None, RIGHT, {1: False}, 1.0), daemon=True)
     with zmq.Context() as context, context.socket(zmq.DEALER) as line:
         line.linger = 0
         line.connect(peer.address)

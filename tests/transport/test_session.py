@@ -11,9 +11,9 @@ import pytest
 from admmnet.errors import RequestError, RunError
 from admmnet.identity.keys import Identity
 from admmnet.transport.hosts.network import Network, Peer
-from admmnet.transport.zmq.membership import Membership, check_size
+from admmnet.transport.zmq.membership import Membership
 from admmnet.transport.zmq.sockets import Deadlines
-from admmnet.transport.zmq.wire import MOST, Frame, Kind, as_json, encode
+from admmnet.transport.zmq.wire import MOST, Frame, Kind, as_json, check_size, encode
 from admmnet.transport.zmq.words import SignedWords
 
 LINK = b"l" * 16

@@ -18,6 +18,8 @@ from admmnet.transport.zmq.door import Doorkeeper
 
 _LOOK = 0.2
 """Seconds between two tries to listen, and after which keys may open lines again."""
+_GONE = 2.0
+"""Seconds in which no word reaches a neighbour that has finished, after which it has gone."""
 _AGAIN = 1.0
 """Seconds after which a question is asked again, the first time."""
 _LONGEST = 4.0
@@ -32,14 +34,18 @@ def is_question(data: bytes) -> bool:
     return data[:5] in (_HAVE + b" ", _WANT + b" ")
 
 
-def give(network: Network, rank: int, keys: Keys | None, files: Mapping[str, bytes], to: Mapping[int, float]) -> None:
-    """Answer neighbours until each in ``to`` has the files, or its seconds are over.
+def give(
+    network: Network, rank: int, keys: Keys | None, files: Mapping[str, bytes], to: Mapping[int, bool], seconds: float
+) -> None:
+    """Answer neighbours until each in ``to`` has the files, for so many seconds at most.
 
     They say so, or hear that this agent has them. Who takes leave of the run hears nothing yet, and is told again.
+    Whose value is true has finished, as it has said: it waits to hear of this agent, unless it has gone.
     """
     around = {str(network.peers[j].public_key): j for j in network.neighbours(rank)}
     begun = time.monotonic()
-    missing = {j: begun + seconds for j, seconds in to.items() if seconds > 0.0}
+    last = begun + seconds
+    missing = {j: min(last, begun + _GONE) if finished else last for j, finished in to.items() if seconds > 0.0}
     if not missing:
         return
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
@@ -62,9 +68,10 @@ def give(network: Network, rank: int, keys: Keys | None, files: Mapping[str, byt
                     socket.bind(where)
                     poller.register(socket, zmq.POLLIN)
                     bound = True
-            if time.monotonic() >= again:
-                _say(_HAVE, rank, (line for line, j in told.items() if j in missing))
-                again = time.monotonic() + _AGAIN
+            if (now := time.monotonic()) >= again:
+                again = now + _AGAIN
+                for j in _say(_HAVE, rank, {line: j for line, j in told.items() if j in missing}):
+                    missing[j] = min(last, max(missing[j], now + _GONE))
             come = poller.poll(int(1000 * _LOOK))
             if door is not None:
                 door.caught_up(set())
@@ -109,7 +116,7 @@ def _dialled(
     for j in (j for j in to if network.peers[j].address):
         peer, line = network.peers[j], context.socket(zmq.DEALER)
         line.linger, line.reconnect_ivl, line.ipv6 = 1000, 500, "[" in peer.address
-        line.sndhwm, line.rcvhwm, line.maxmsgsize = 2, 10, largest  # few words wait for a connection
+        line.sndhwm, line.rcvhwm, line.maxmsgsize = 1, 10, largest  # one word waits for a connection
         if keys is not None:
             line.curve_publickey, line.curve_secretkey = keys.public.encode(), keys.secret.encode()
             line.curve_serverkey = str(peer.public_key).encode()
@@ -118,10 +125,14 @@ def _dialled(
     return lines
 
 
-def _say(word: bytes, rank: int, to: Iterable[zmq.Socket[bytes]]) -> None:
-    for line in to:
+def _say(word: bytes, rank: int, to: Mapping[zmq.Socket[bytes], int]) -> list[int]:
+    """Say a word, and return to whom: not where the last one still waits for a connection."""
+    said = []
+    for line, j in to.items():
         with suppress(zmq.Again):
             line.send_multipart([b"", b"%b %d" % (word, rank)], zmq.NOBLOCK)
+            said.append(j)
+    return said
 
 
 def _key(frame: zmq.Frame) -> str | None:

@@ -18,7 +18,7 @@ from admmnet.transport.ends import Ends
 from admmnet.transport.starts import Ended, Standing, Start
 from admmnet.transport.zmq.mailbox import Box, Topic, topic_of
 from admmnet.transport.zmq.start import Meeting
-from admmnet.transport.zmq.wire import HEADER, LIMIT, MOST, Abort, Frame, Kind, as_json
+from admmnet.transport.zmq.wire import Abort, Frame, Kind, as_json, check_size
 from admmnet.transport.zmq.words import SIGNED
 
 ENDS = (2, 3, 4)
@@ -29,13 +29,6 @@ STANDSTILL = 2.0
 """Seconds by which a process may look at the clock too late before it takes itself for stopped meanwhile."""
 FIRST, LEAST, LONGER = 600.0, 60.0, 20.0
 """Of an automatic round deadline: seconds in the first round, the least afterwards, and how many longest rounds."""
-
-
-def check_size(size: int, what: str, kind: Kind) -> None:
-    """Refuse to send what no frame of a kind can carry."""
-    most = min(MOST[kind], LIMIT - HEADER)
-    if size > most:
-        raise RunError(f"{what} has {size} bytes; a message carries at most {most}")
 
 
 class RunEnded(StartEnded):
@@ -161,8 +154,8 @@ class Membership(Meeting):
     def quit(self, error: StartEnded) -> None:
         """Leave a start that something else has ended."""
         process = error.process
-        self._cause = ("down" if process in self.around else "heard", [process], "") if process is not None else None
-        self._cause = self._cause or ("failed", [], "")
+        cause = "failed" if process is None else "down" if process in self.around else "heard"
+        self._cause = cause, [] if process is None else [process], ""
         with suppress(StartEnded):
             self.check()
 
@@ -257,8 +250,7 @@ class Membership(Meeting):
         """
         assert self.start is not None
         self._staging, begun = True, time.monotonic()
-        number = self.start.propose.number
-        self._post(self.regroup.stage(number, digest))
+        self._post(self.regroup.stage(self.start.propose.number, digest))
         while self.regroup.ends.named is None:
             self.serve(self.deadlines.pulse)
             if time.monotonic() > begun + self._deadline():
@@ -392,17 +384,15 @@ class Membership(Meeting):
         finally:
             self.close_sockets()
 
-    def lingers_for(self, seconds: float) -> dict[int, float]:
-        """Return neighbours that may need the last files, and how long each is waited for.
+    def lingers_for(self) -> dict[int, bool]:
+        """Return neighbours that may need the last files, and whether each has taken leave, but may not know of this.
 
-        A moment is enough for one that has taken leave, but may not know that this process has, and waits for it; and
-        where this process only dials, so that nobody can ask it.
+        Nobody can ask a process that only dials: it waits for others as if they had taken leave.
         """
-        moment, only_dials = min(seconds, 2.0 * self.deadlines.shutdown), not self.network.peers[self.rank].address
         alone = self.start is None  # it has waited for nobody's farewell
-        near = {j: self.links[j] for j in (self.links if alone else self.around)}
-        unsure = {j: link for j, link in near.items() if alone or not (link.farewell and link.parted)}
-        return {j: moment if link.farewell or only_dials else seconds for j, link in unsure.items()}
+        near, only_dials = self.links if alone else self.around, not self.network.peers[self.rank].address
+        links = {j: self.links[j] for j in near if alone or not (self.links[j].farewell and self.links[j].parted)}
+        return {j: link.farewell or only_dials for j, link in links.items()}
 
     def _owed(self, peer: int) -> bool:
         """Whether a neighbour may still need something of this process."""

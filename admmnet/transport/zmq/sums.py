@@ -11,8 +11,8 @@ from admmnet.graph.tree import Tree
 from admmnet.transport import Trees
 from admmnet.transport.sweep import Partial, Sweep, Unfit, check
 from admmnet.transport.zmq.mailbox import Box
-from admmnet.transport.zmq.membership import Membership, check_size
-from admmnet.transport.zmq.wire import Kind, integers, payload_of_integers
+from admmnet.transport.zmq.membership import Membership
+from admmnet.transport.zmq.wire import Kind, check_size, integers, payload_of_integers
 from admmnet.types import Integers, Total
 
 

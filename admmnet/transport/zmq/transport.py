@@ -19,9 +19,9 @@ from admmnet.errors import RequestError, RunError
 from admmnet.graph.tree import spanning_tree
 from admmnet.transport import Begun, Inbox, Machine, Outgoing, Transport, Trees, Words
 from admmnet.transport.layout import Hosting
-from admmnet.transport.zmq.membership import Membership, check_size
+from admmnet.transport.zmq.membership import Membership
 from admmnet.transport.zmq.sums import Sums
-from admmnet.transport.zmq.wire import Kind, as_json, numbers, payload_of
+from admmnet.transport.zmq.wire import Kind, as_json, check_size, numbers, payload_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

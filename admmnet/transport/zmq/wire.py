@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from admmnet.errors import RunError
 from admmnet.types import Integers, Vector
 
 MAGIC, VERSION = b"ADMM", 2
@@ -71,6 +72,13 @@ REASONS = (
     *("checksum", "kind", "dtype", "reserved", "payload", "words"),
 )
 """Why bytes are refused, in the order of the tests."""
+
+
+def check_size(size: int, what: str, kind: Kind) -> None:
+    """Refuse to send what no frame of a kind can carry."""
+    most = min(MOST[kind], LIMIT - HEADER)
+    if size > most:
+        raise RunError(f"{what} has {size} bytes; a message carries at most {most}")
 
 
 class BadFrame(Exception):

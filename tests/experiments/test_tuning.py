@@ -32,7 +32,7 @@ WANTED: dict[str, Any] = {
     "tune": TUNE,
     "tune_seeds": 2,
 }
-SETTINGS: dict[str, Any] = {"topology": "ring:4", "delta": 1e-4, "simulate": True}
+SETTINGS: dict[str, Any] = {"topology": "ring:4", "delta": 1e-4, "rounds": 10, "simulate": True}
 
 
 def tuned(folder: Path, data: str, test: str, **others: Any) -> CompareResult:
@@ -243,7 +243,7 @@ def test_what_is_possible_is_tried_and_the_rest_is_named(files: dict[str, str], 
         algorithms=("ipp-admm:published", "lt-admm"),
         epsilons=(50.0,),
         seeds=(0,),
-        settings={"data": files["train"], "test": files["test"], "rounds": 3} | SETTINGS,
+        settings=SETTINGS | {"data": files["train"], "test": files["test"], "rounds": 3},
         tune=("ipp-admm.max_releases=2:3:4", "lt-admm.edge_step=auto:1000"),
     )
     assert [(choice.case.entry.text, choice.trials) for choice in result.choices] == [
@@ -265,7 +265,7 @@ def test_one_value_is_taken_and_nothing_is_tried(files: dict[str, str], tmp_path
     assert result.choices == ()
     assert "pp-admm runs with rounds=2" in result.notes
     releases = {(row.algorithm, row.epsilon_target): row.releases for row in result.rows}
-    assert releases == {("admm", None): 4 * 100, ("pp-admm", 5.0): 4 * 2, ("pp-admm", 50.0): 4 * 2}
+    assert releases == {("admm", None): 4 * 10, ("pp-admm", 5.0): 4 * 2, ("pp-admm", 50.0): 4 * 2}
 
 
 def test_every_split_is_tuned_by_itself(files: dict[str, str], tmp_path: Path) -> None:

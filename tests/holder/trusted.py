@@ -6,6 +6,7 @@ import ast
 import io
 import re
 import tokenize
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,6 +52,7 @@ def code_lines(text: str) -> int:
     return len(lines - strings)
 
 
+@cache
 def counted() -> dict[str, dict[str, int]]:
     """Folder to file to lines; files without code are left out."""
     package = ROOT / "admmnet"

@@ -17,7 +17,7 @@ RIDGES = (0.5, 2.0)
 SCALES: dict[Any, dict[str, Any]] = {
     ding2020: {
         "seeds_effects": 2, "seeds": 2, "seeds_others": 1, "trials": 1, "epsilons_effects": (10.0,),
-        "epsilons": (1.0, 10.0), "epsilons_curves": (10.0,), "epsilons_others": (10.0,),
+        "epsilons": (1.0,), "epsilons_curves": (1.0,), "epsilons_others": (10.0,),
         "values": {1: (0.001, 0.9), 2: (10.0**-3.5, 1e-1), 3: (2.0, 10.0), 4: (1e-3, 10.0)},
         "rounds": 3, "etas": (0.5,), "etas_others": (0.5,),
         "rounds_tuned": (3,), "rounds_ours": {True: (2,), False: (2,)},
@@ -62,6 +62,7 @@ def small() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module, scale in SCALES.items():
             patch.setattr(module, "SCALES", dict.fromkeys(("full", "quick"), scale))
+        patch.setattr(damaskinos2021, "EPOCHS", {"ridge": 4, "logistic": 2, "svm": 2})
         for name, sources in SOURCES.items():
             patch.setattr(f"admmnet.papers.{name}", sources)
         yield

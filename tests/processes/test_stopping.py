@@ -17,19 +17,19 @@ from .launch import mpirun, start
 from .stopping_run import called
 
 pytestmark = pytest.mark.processes
-RANKS = {"mpi": 3, "zmq": 1}
+RANKS = {"mpi": 2, "zmq": 1}
 
 
 def ended(how: str, transport: str, folder: Path) -> list[Any]:
     words = ("-m", "tests.processes.stopping_run", how, transport, str(folder))
-    done = mpirun(3, *words) if transport == "mpi" else start(sys.executable, *words)
+    done = mpirun(RANKS["mpi"], *words) if transport == "mpi" else start(sys.executable, *words)
     assert done.code == 0, done.err
     assert not done.messages
     return sorted(json.loads(line) for line in done.out.splitlines())
 
 
 def test_what_nobody_catches_is_said_once_as_the_callers(tmp_path: Path) -> None:
-    done = mpirun(3, "-m", "tests.processes.stopping_run", "uncaught", "mpi", str(tmp_path / "run"))
+    done = mpirun(2, "-m", "tests.processes.stopping_run", "uncaught", "mpi", str(tmp_path / "run"))
     assert done.code == 3
     assert done.messages == ["admmnet: on_round raised ValueError: the tracker is gone"]
     assert "raise StopRun if how" in done.err  # the line in the caller's own code

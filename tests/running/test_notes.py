@@ -77,11 +77,11 @@ def test_what_noise_is_said_to_cost_it_costs(
     large: bool, agents: int, epsilon: float, said: bool, tmp_path: Path
 ) -> None:
     given = {**(census(agents) if large else breast_cancer()), "agents": agents, "epsilon": epsilon}
-    errors, pooled = [], 0.0
-    for seed in range(300, 305):
+    errors, pooled = [], []
+    for seed in range(300, 304 if said else 301):
         summary = run(algorithm="noisy-gd", seed=seed, out=tmp_path / str(seed), **given).summary
         assert any(COSTLY in note for note in summary["notes"]) is said
         errors.append(summary["test_error"]["consensus"])
-        pooled += summary["references"]["pooled"] / 5
+        pooled.append(summary["references"]["pooled"])
     if said:
-        assert np.mean(errors) > 1.25 * pooled
+        assert np.mean(errors) > 1.25 * np.mean(pooled)

@@ -18,10 +18,8 @@ from admmnet.types import Matrix, Vector
 LOSS = Logistic()
 EVERY: dict[str, Loss] = {
     **{name: loss for name, loss in LOSSES.items() if name != "softmax"},
-    "hinge, 0.05": SmoothedHinge(0.05),
     "hinge, 1e-3": SmoothedHinge(1e-3),
     "hinge, 20": SmoothedHinge(20.0),
-    "huber, 0.1": Huber(0.1),
     "huber, 1e-3": Huber(1e-3),
     "huber, 20": Huber(20.0),
 }

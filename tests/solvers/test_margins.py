@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -100,19 +101,18 @@ HOSTILE = (
 
 @every_loss
 @pytest.mark.parametrize("kind", HOSTILE)
-@pytest.mark.parametrize("numbers", [60, 3_000, 100_000])  # of X at once: 2 or 100 rows, or all of them
 def test_rounding_margin_covers_hostile_records_in_any_order(
-    kind: str, numbers: int, loss: Loss, kernel: Any, monkeypatch: pytest.MonkeyPatch
+    kind: str, loss: Loss, kernel: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(accurate, "_BLOCK", numbers)
     X, y, direction = hostile(kind, 700, 30)
     orders = (slice(None), slice(None, None, -1), np.random.default_rng(1).permutation(700))
+    shuffled = [(np.ascontiguousarray(X[order]), y[order].copy()) for order in orders]
     c, m, g = loss.curvature_bound(), 0.01, linear_term(30, 0.1)
     for size in (1e-3, 1.0, 1e4):
         theta = size * direction
         length, exact = float(np.linalg.norm(theta)), exact_norm(X, y, theta, g, m, loss)
-        for order in orders:
-            rows, labels = np.ascontiguousarray(X[order]), y[order].copy()
+        for numbers, (rows, labels) in product((60, 3_000, 100_000), shuffled):  # of X at once: 2, 100 or all rows
+            monkeypatch.setattr(accurate, "_BLOCK", numbers)
             compiled = Compiled.of(kernel, loss, rows, labels)
             data, rms = gradient(rows, labels, theta, loss, compiled=compiled)
             norm, R = float(np.linalg.norm(data + m * theta + g)), float(np.linalg.norm(rows, axis=1).max())

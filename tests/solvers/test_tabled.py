@@ -109,11 +109,11 @@ def points(loss: TableLoss, label: float) -> tuple[Vector, Vector]:
     """Scores at all scales, at nodes and beside them, where the slope bends most of all, and labels."""
     rng = np.random.default_rng(1)
     bend = loss.curvature(NODES[:-1] + 0.5 * STEP, filled(NODES[:-1], 0.0 if loss.residual else label))
-    bends = NODES[np.flatnonzero(np.diff(bend))[:: max(1, np.count_nonzero(np.diff(bend)) // 100)] + 1]
-    nodes = np.concatenate([NODES[32768 - 300 : 32768 + 300], [-REACH, REACH, -100.0, 100.0], bends, bends + STEP])
+    bends = NODES[np.flatnonzero(np.diff(bend))[:: max(1, np.count_nonzero(np.diff(bend)) // 30)] + 1]
+    nodes = np.concatenate([NODES[32768 - 60 : 32768 + 60], [-REACH, REACH, -100.0, 100.0], bends, bends + STEP])
     beside = [np.nextafter(nodes, side) for side in (-np.inf, np.inf)]
-    away = np.geomspace(1e-300, 1e6, 200)
-    u = np.concatenate([nodes, *beside, away, -away, rng.uniform(-130, 130, 700), rng.standard_normal(700)])
+    away = np.geomspace(1e-300, 1e6, 60)
+    u = np.concatenate([nodes, *beside, away, -away, rng.uniform(-130, 130, 200), rng.standard_normal(200)])
     if not loss.residual:
         return u, filled(u, label)
     y = rng.choice([-1.0, 1.0, 0.3, -1e-17, 1e-9, 0.7, 1.0 / 3.0], len(u))

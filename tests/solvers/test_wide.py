@@ -149,7 +149,7 @@ def test_every_wide_solve_within_the_radius_ends_with_its_certificate(
     if not fast:
         monkeypatch.setattr(WideSolver, "_quickly", lambda *_: (np.nan, np.nan, 0))
     rng, ratios = np.random.default_rng(8), []
-    for loss in (EVERY["logistic"], EVERY["smoothed-hinge"], EVERY["huber"], EVERY["hinge, 0.05"]):
+    for loss in (EVERY["logistic"], EVERY["smoothed-hinge"], EVERY["huber"], EVERY["hinge, 1e-3"]):
         for kind in KINDS:
             n, d = int(rng.choice([1, 5, 80])), int(rng.choice([1, 10, 60]))
             X, y = sparse_problem(n, d, kind)

@@ -78,7 +78,7 @@ def worst(kind: str, c: float, K: float, x: float, other: float) -> float:
     return max(float(np.max(distances(each))) for each in models)
 
 
-@pytest.mark.parametrize("c", [0.1, 0.5, 2.0])
+@pytest.mark.parametrize("c", [0.1, 2.0])
 @pytest.mark.parametrize(
     ("kind", "K"), [*(("logistic", K) for K in (0.2, 0.5, 0.79, 1.2)), *(("hinge", K) for K in (0.2, 0.4, 0.6, 0.8))]
 )
@@ -130,7 +130,7 @@ def plane(kind: str, c: float, K: float, angle: float, centres: tuple[float, flo
 
 
 @pytest.mark.parametrize("angle", [0.1, 0.8, 1.57])
-@pytest.mark.parametrize(("kind", "K"), [("logistic", 0.5), ("logistic", 0.79), ("hinge", 0.4), ("hinge", 0.7)])
+@pytest.mark.parametrize(("kind", "K"), [("logistic", 0.79), ("hinge", 0.4)])
 def test_in_the_plane_they_are_no_further_apart_either(kind: str, K: float, angle: float) -> None:
     mu, ratios = math.sqrt(gaussian_mu_squared(event(kind, 0.5, K))), []
     for centres in ((0.0, 0.0), (3.0, -3.0), (0.7, -0.7), (-0.7, 0.7), (2.0, 0.5)):

@@ -20,7 +20,7 @@ from admmnet.solvers.radius import LossFacts, centre_radius, certain, clip, gate
 from admmnet.solvers.steps import newton_step
 from admmnet.types import Vector
 
-from .problems import EVERY, LOSS, every_loss, exact_norm, linear_term, worst_margin
+from .problems import EVERY, LOSS, every_loss, exact_norm, fall_of, linear_term, worst_margin
 
 KINDS = ("plain", "one class", "empty rows", "equal", "one entry", "shared column", "falling sizes", "dense")
 
@@ -189,12 +189,12 @@ def test_a_gate_asks_wide_records() -> None:
     gap = gate_gap(facts, 5.0)
     centre = linear_term(WIDE, 2.0)
     falls = [
-        BallQuery(solver, 5.0, gap).fall(centre)
+        fall_of(BallQuery(solver, 5.0, gap), centre)
         for solver in (WideSolver(X, y, LOSS), LocalSolver(X.toarray(), y, LOSS))
     ]
     assert abs(falls[0] - falls[1]) <= gap
     far = clip(linear_term(WIDE, 1e12), centre_radius(facts, 5.0, gap))
-    assert np.isfinite(BallQuery(WideSolver(X, y, LOSS), 5.0, gap).fall(far))
+    assert np.isfinite(fall_of(BallQuery(WideSolver(X, y, LOSS), 5.0, gap), far))
 
 
 def test_beta_below_rounding_is_refused_and_warm_solves_cost_nothing() -> None:

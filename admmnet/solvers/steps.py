@@ -96,7 +96,9 @@ class Walk:
 
     def step(self, theta: Vector, r: Vector, norm: float, beta: float) -> Vector | None:
         """Step from theta, where J has the gradient r of this norm; None if no further one is worth it."""
-        near = self.spread if self.spread > 1e-9 * self.solver.row_norm * norm_of(theta) else 0.0
+        near = self.spread  # 0 of smooth losses
+        if near and not near > 1e-9 * self.solver.row_norm * norm_of(theta):
+            near = 0.0
         if self.learnt is not None:
             self.p = self._quasi_newton(self.learnt, theta, r, near)
         elif not self.search:
@@ -129,8 +131,8 @@ class Walk:
             return False
         if self.learnt is not None:
             self.learnt.learn(self.p, r - self.r)
-        short = min(self.spread, self.solver.row_norm * norm_of(self.p))
-        self.spread = self.moved if self.search and not self.solver.loss.smooth else short
+        if not self.solver.loss.smooth:
+            self.spread = self.moved if self.search else min(self.spread, self.solver.row_norm * norm_of(self.p))
         self.least, self.search, self.fresh = min(self.least, norm), False, False
         return True
 

@@ -79,7 +79,8 @@ class GroupSteps:
         """Step of every member."""
         self._renew(walk, at)
         walk.s = step = self._step(walk, at)
-        walk.moved = self._search(walk, at) if walk.search.any() else np.zeros(len(at.norm))
+        if walk.search.any():
+            walk.moved = self._search(walk, at)
         return step
 
     def taken(self, walk: GroupWalk, at: Shown, r: Matrix, norm: Vector) -> Flags:
@@ -95,8 +96,11 @@ class GroupSteps:
             walk.spread = np.where(taken, np.where(walk.search, walk.moved, short), walk.spread)
         walk.searches = walk.searches + walk.search
         walk.search, walk.fresh = ~taken, walk.fresh & ~taken
+        if taken.all():
+            walk.r, walk.least = r, np.minimum(walk.least, norm)
+            return taken
+        walk.r = np.where(taken[:, None], r, walk.r)
         walk.least = np.minimum(walk.least, np.where(taken, norm, at.norm))
-        walk.r = r if taken.all() else np.where(taken[:, None], r, walk.r)
         failed = ~taken & np.isfinite(norm)
         if failed.any():
             self._learn_from_failure(walk, at, failed)

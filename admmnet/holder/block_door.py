@@ -194,10 +194,9 @@ def _single(part: Part, told: Answered, row: int) -> Told:
 
 def _bounded(answer: Answer) -> Answer:
     """Hold a released vector to the common bound of messages and releases, 2^40; integers are modulo 2^64."""
-    value = answer.value if isinstance(answer, Released) else None
-    if isinstance(answer, Released) and isinstance(value, np.ndarray) and value.dtype.kind == "f":
-        return Released(clip(value, MOST), answer.used)
-    return answer
+    if not isinstance(answer, Released) or not isinstance(answer.value, np.ndarray) or answer.value.dtype.kind != "f":
+        return answer
+    return Released(clip(answer.value, MOST), answer.used)
 
 
 def _fault(error: Exception, *, told: bool) -> Exception:

@@ -218,22 +218,17 @@ class Holder:
         return solvers[member]
 
     def _make_solvers(self, loss: Loss) -> Sequence[AnySolver]:
-        from admmnet.solvers.wide import WideSolver
+        from admmnet.solvers.newton import LocalSolver, WideSolver
 
-        kernel = chosen(self.kernel)
-        if self.width >= WIDE:  # public numbers decide, never how many entries are 0
-            return [WideSolver(X, y, loss, kernel) for X, y in self._shards]
-        dense = [(X.toarray() if is_sparse(X) else X, y) for X, y in self._shards]
-        if len(self) == 1 and self.width >= max(MANY, 2 * self.counts[0]):
-            return [WideSolver(*dense[0], loss, kernel)]
-        if len(self) == 1:
-            from admmnet.solvers.newton import LocalSolver
-
-            return [LocalSolver(*dense[0], loss, kernel)]
+        kernel, wide = chosen(self.kernel), self.width >= WIDE  # public numbers decide, never how many entries are 0
+        shards = [(X.toarray() if is_sparse(X) and not wide else X, y) for X, y in self._shards]
+        if wide or len(self) == 1:
+            kind = WideSolver if wide or self.width >= max(MANY, 2 * self.counts[0]) else LocalSolver
+            return [kind(*shard, loss, kernel) for shard in shards]
         from admmnet.solvers.blocks.solve import BlockSolver  # small runs do without it
 
-        members = BlockSolver(dense, loss, kernel).members
-        del dense
+        members = BlockSolver(shards, loss, kernel).members
+        del shards
         self._shards = [(member.X, member.y) for member in members]  # the block's copy is the only one
         _give_back()
         return members

@@ -232,20 +232,15 @@ def exp_bounds(gamma: Fraction) -> Iterator[tuple[Fraction, Fraction]]:
 
 
 @cache
-def _powers() -> tuple[int, ...]:
-    """First 64 bits of e^-1, e^-2, ..., to the first that has none."""
+def _powers_rising() -> Words:
+    """First 64 bits of e^-1, e^-2, ..., to the first that has none, in ascending order."""
     found: list[int] = []
     while not found or found[-1]:
         low, high = next(exp_bounds(Fraction(len(found) + 1)))
         floor = math.floor(low * 2**64)
         assert floor == math.floor(high * 2**64)
         found.append(floor)
-    return tuple(found)
-
-
-@cache
-def _powers_rising() -> Words:
-    return np.array(_powers()[::-1], dtype=np.uint64)
+    return np.array(found[::-1], dtype=np.uint64)
 
 
 def _words(rngs: Generators, rows: Integers) -> Words:

@@ -246,4 +246,4 @@ def _ledger(plan: Prepared, file: LedgerFile, agent: int, since: Place | None) -
         encoding_from=None if taken is None else taken.digest,
         version=__version__,
     )
-    return Ledger(file, header, durable=file.durable, account=plan.accounts.get(agent), since=since)
+    return Ledger(file, header, account=plan.accounts.get(agent), since=since)

@@ -23,8 +23,7 @@ from admmnet.running.sharing import KEPT
 from admmnet.solvers.accurate import WIDE
 from admmnet.solvers.kernel import Kernel, chosen
 from admmnet.solvers.losses import Loss
-from admmnet.solvers.newton import LocalSolver
-from admmnet.solvers.wide import WideSolver
+from admmnet.solvers.newton import LocalSolver, WideSolver
 from admmnet.transport import Transport, is_writer
 from admmnet.types import Matrix, Vector
 
@@ -110,7 +109,7 @@ def optimum(
         return WideSolver(X, y, loss, kernel).solve(nothing, weight, TOLERANCE).theta
     solver, part = (LocalSolver(X[::step], y[::step], loss, kernel) for step in (1, PART))
     part.solve(nothing, weight, NEAR)  # its point and Hessian are near those of all records
-    solver.state.theta, solver.state.inverse, solver.state.m = part.state.theta, part.state.inverse, weight
+    solver.state.theta, solver.learnt.inverse, solver.learnt.m = part.state.theta, part.learnt.inverse, weight
     return solver.solve(nothing, weight, TOLERANCE).theta
 
 

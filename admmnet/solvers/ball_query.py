@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from admmnet.errors import RunError
-from admmnet.solvers.batch import Solve, Steps, run_single
+from admmnet.solvers.batch import Solve, Steps
 from admmnet.solvers.certificate import AnySolver
 from admmnet.types import Vector
 
@@ -66,10 +66,6 @@ class BallQuery:
     def states(self) -> dict[str, Any]:
         """All state by name, as `LocalSolver.states`; without a block's, which is its own."""
         return {"query": self.state} | self._solver.states
-
-    def fall(self, center: Vector) -> float:
-        """Carry out ``asks`` by this agent alone."""
-        return run_single(self.asks(center))
 
     def asks(self, center: Vector) -> Steps[float]:
         """f(c) - f(theta) for a theta in the ball, at most ``gap`` below q, never above it; or raise ``RunError``."""

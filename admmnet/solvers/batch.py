@@ -47,11 +47,6 @@ def quietly(quiet: bool) -> Iterator[None]:
         yield
 
 
-def run_single(steps: Steps[T]) -> T:
-    """Carry out steps whose solves are answered one by one."""
-    return run_batched([steps])[0]
-
-
 def run_batched(all_steps: Sequence[Generator[Any, Any, T]], answers: Answers | None = None) -> list[T]:
     """Carry out the steps of several agents; what they ask for at the same time is answered together.
 

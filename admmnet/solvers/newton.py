@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from admmnet.errors import CertificateError, RunError
-from admmnet.solvers.accurate import minimise, norm_of
+from admmnet.solvers.accurate import is_sparse, minimise, norm_of
 from admmnet.solvers.certificate import (
     AnySolver,
     Solution,
@@ -21,11 +22,9 @@ from admmnet.solvers.certificate import (
 from admmnet.solvers.kernel import Kernel
 from admmnet.solvers.losses import Loss
 from admmnet.solvers.radius import LARGEST_ROW, LossFacts, certain
-from admmnet.solvers.steps import SolverState, newton_step, search_step
+from admmnet.solvers.steps import SolverState, Walk, newton_step
 from admmnet.types import Matrix, Vector
 
-CONTRACTION = 0.9
-"""Factor by which a step without search must shrink the least gradient norm so far."""
 _MAX_STEPS = 1000
 _SURE_STEPS = 300  # outside of the public radius, where nothing promises an end
 
@@ -34,6 +33,15 @@ def held_back(loss: Loss, error: Exception) -> None:
     """Let no error of a step out, which may be of one record's numbers; but for losses of simulations alone."""
     if not (getattr(loss, "tabled", True) or isinstance(error, (ArithmeticError, np.linalg.LinAlgError))):
         raise error
+
+
+@dataclass(slots=True, eq=False)
+class PointState:
+    """Where the next solve of a `LocalSolver` starts: computed from records, and never released."""
+
+    theta: Vector  # shape (d,)
+    data: Vector | None = None  # gradient of the mean loss there, where it is known
+    rms: float = 0.0  # that belongs to it
 
 
 class LocalSolver(AnySolver):
@@ -64,19 +72,21 @@ class LocalSolver(AnySolver):
         As of `AnySolver`.
     """
 
+    learns = True
+
     def __init__(self, X: Matrix, y: Vector, loss: Loss, kernel: Kernel = "numpy") -> None:
-        X, y = (np.ascontiguousarray(part, dtype=np.float64) for part in (X, y))
+        X, y = (part if is_sparse(part) else np.ascontiguousarray(part, dtype=np.float64) for part in (X, y))
         super().__init__(X, y, loss, largest_row(X, loss), kernel)
         d = X.shape[1]
-        self._cost = 1.0 + d / 20.0  # of a Hessian in passes, measured at d = 6 and 104
-        self.state = SolverState(np.zeros(d), np.eye(d), patience=self._cost)
+        self.state = PointState(np.zeros(d))
+        self.learnt: Any = SolverState.of(d) if self.learns else None
         self._at: Vector | None = None  # the point whose scores are kept
         self._scores, self._spare = np.empty(len(y)), np.empty(len(y))
 
     @property
     def states(self) -> dict[str, Any]:
-        """Its one state."""
-        return {"solver": self.state}
+        """Where it starts, and what it has learnt."""
+        return {"solver": self.state} | ({} if self.learnt is None else {"learnt": self.learnt})
 
     def fresh(self) -> LocalSolver:
         """Return another solver of the same records that has learnt nothing."""
@@ -86,8 +96,9 @@ class LocalSolver(AnySolver):
         """Scores of the records at each point; at the last solve's answer they are kept."""
         known = [self._at is not None and np.array_equal(theta, self._at) for theta in points]
         asked = [theta for theta, own in zip(points, known, strict=True) if not own]
-        others = iter(super().scores_at(*asked) if asked else ())
-        return [self._scores if own else next(others) for own in known]
+        others, kept = iter(super().scores_at(*asked) if asked else ()), self._scores.view()
+        kept.flags.writeable = False
+        return [kept if own else next(others) for own in known]
 
     @np.errstate(all="ignore")  # a norm that is not finite is an error below
     def solve(self, g: Vector, m: float, beta: float) -> Solution:
@@ -122,14 +133,10 @@ class LocalSolver(AnySolver):
                 f"the local solve stopped at gradient norm {norm:.3g} with a rounding margin of {margin:.3g}, "
                 f"above beta={beta:.3g}: raise beta, or the convexity m={m:.3g}"
             )
-        self._restart(found.theta.copy())
+        self.state = PointState(found.theta.copy())
+        if self.learnt is not None:
+            self.learnt.forget()
         return found._replace(passes=before + passes)
-
-    def _restart(self, theta: Vector) -> None:
-        """Begin the next solve at theta, without what was learnt."""
-        state = self.state
-        state.theta, state.data, state.passes = theta, None, 0
-        state.inverse, state.m = np.eye(len(theta)), math.nan
 
     def _surely(self, g: Vector, m: float, beta: float) -> tuple[Solution | None, int]:
         """Solve where `_quickly` gave up, slowly; what it counts are runs over all records."""
@@ -142,7 +149,7 @@ class LocalSolver(AnySolver):
 
         def direction(theta: Vector, spread: float, r: Vector) -> Vector:
             try:
-                return self._direction(theta, spread, m, r)
+                return newton_step(self, theta, spread, m, r)
             except Exception as error:
                 held_back(self.loss, error)
                 return np.full_like(r, math.nan)  # any vector will do
@@ -152,10 +159,6 @@ class LocalSolver(AnySolver):
         steps, rows = math.inf if inside else _SURE_STEPS, block_rows(*self.X.shape)
         own = self.X, self.y, self.loss, g, m, beta
         return minimise(*own, row_norm=self.row_norm, rows=rows, steps=steps, certify=certify, direction=direction)
-
-    def _direction(self, theta: Vector, spread: float, m: float, r: Vector) -> Vector:
-        """Newton's step at theta, where the gradient of J is r."""
-        return newton_step(self, theta, spread, m, r)
 
     def _margin(
         self, theta: Vector, rms: float, m: float, g_norm: float, norm: float, c: float, beta: float = 0.0
@@ -173,54 +176,46 @@ class LocalSolver(AnySolver):
         return found
 
     def _quickly(self, g: Vector, m: float, beta: float) -> Solution | tuple[float, float, int]:
-        """Solve by quasi-Newton steps; else return the gradient norm reached, its margin, and the passes spent."""
-        theta, data, rms, passes = self._begun()
-        refreshes, state = 0, self.state
+        """Solve by the steps of a `Walk`; else return the gradient norm reached, its margin, and the passes spent."""
+        state = self.state
+        theta, rms, passes = state.theta, state.rms, int(state.data is None)
+        theta.flags.writeable = False  # as all that the walk gets
+        data = state.data
+        if data is None:
+            self._at = None
+            data, rms = state.data, state.rms = self._gradient(theta, self._scores)
+            self._at = theta
         r = data + m * theta + g
-        norm = least = norm_of(r)
-        g_norm, c = norm_of(g), self.loss.curvature_bound()
-        margin, search, fresh, spread = math.nan, False, False, 0.0
+        norm, g_norm, c, margin = norm_of(r), norm_of(g), self.loss.curvature_bound(), math.nan
+        walk = Walk(self, g, m, norm, passes)
         for _ in range(_MAX_STEPS):
-            size = norm_of(theta)
             margin = self._margin(theta, rms, m, g_norm, norm, c, beta)
             if norm + margin <= beta:
-                state.theta, state.data, state.rms, state.passes = theta, data, rms, passes
-                if passes < state.before:
-                    state.patience = 2.0 * self._cost
-                return Solution(theta.copy(), norm + margin, passes, refreshes)
+                state.theta, state.data, state.rms = theta, data, rms
+                walk.met()
+                return Solution(theta.copy(), norm + margin, walk.passes, walk.refreshes)
             if norm <= margin >= beta or not math.isfinite(norm + margin):
                 break
-            if math.isnan(state.m) or ((search or state.waste > state.patience) and not fresh):
-                state.refresh(self, theta, m, spread if spread > 1e-9 * self.row_norm * size else 0.0)
-                refreshes, fresh = refreshes + 1, True
-            elif m != state.m:
-                state.shift(m)
-            step = -(state.inverse @ r)
-            moved = search_step(self, step, theta, r, m, g) if search else 0.0
-            if moved is None:
+            step = walk.step(theta, r, norm, beta)
+            if step is None:
                 break
             trial = theta + step
+            trial.flags.writeable = False
             trial_data, trial_rms = self._gradient(trial, self._spare)
             trial_r = trial_data + m * trial + g
             trial_norm = norm_of(trial_r)
-            passes, state.waste = passes + 1, state.waste + (passes > 0)
-            if search or trial_norm <= CONTRACTION * least:
-                state.learn(step, trial_r - r)
+            if walk.taken(trial_r, trial_norm):
                 theta, data, rms, r, norm = trial, trial_data, trial_rms, trial_r, trial_norm
                 self._at, self._scores, self._spare = theta, self._spare, self._scores
-                short = min(spread, self.row_norm * norm_of(step))
-                spread = moved if search and not self.loss.smooth else short
-                least, search, fresh = min(least, norm), False, False
-            else:
-                search = True
-        return norm, margin, passes
+        return norm, margin, walk.passes
 
-    def _begun(self) -> tuple[Vector, Vector, float, int]:
-        """Where a solve starts, the data gradient there, what belongs to it, and the passes that it took."""
-        state: Any = self.state
-        passes = int(state.data is None)
-        if passes:
-            self._at = None
-            state.data, state.rms = self._gradient(state.theta, self._scores)
-            self._at = state.theta
-        return state.theta, state.data, state.rms, passes
+
+class WideSolver(LocalSolver):
+    """Solver of records of many features, by inexact Newton steps (Nocedal, Wright 2006, sec. 7.1).
+
+    A step solves (H + m I) p = -grad J by conjugate gradients until a share of the gradient is left, two passes over
+    the entries a turn. Searches, certificate, last resort and parameters are those of `LocalSolver`; X is dense, or
+    CSR without duplicates. No (d, d) matrix is made.
+    """
+
+    learns = False

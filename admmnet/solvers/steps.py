@@ -21,21 +21,33 @@ from admmnet.types import Matrix, Vector
 _UNIT = 2.0**-53  # unit roundoff of float64
 _MAX_TRIALS = 1000  # of a search
 _MAX_PRODUCTS = 500  # with the Hessian, for one step
+_MAX_TURNS = 200
+_FORCING = 0.1  # a step leaves at most this share of the gradient, in the quadratic model
+CONTRACTION = 0.9
+"""Factor by which a step without search must shrink the least gradient norm so far."""
 
 
 @dataclass(slots=True, eq=False)
 class SolverState:
     """What a `LocalSolver` has learnt in earlier solves: computed from records, and never released."""
 
-    theta: Vector  # where the next solve starts, shape (d,)
     inverse: Matrix = field(repr=False)  # approximate inverse Hessian, shape (d, d)
+    cost: float  # of a Hessian in passes
     patience: float  # wasted passes that a new Hessian is worth
-    data: Vector | None = None  # gradient of the mean loss at theta, where it is known
-    rms: float = 0.0  # that belongs to it
     m: float = math.nan  # within the inverse; nan before the first Hessian
     waste: int = 0  # passes beyond one a solve since the last Hessian
     passes: int = 0  # of the last solve
     before: int = 0  # of the solve before the last Hessian
+
+    @classmethod
+    def of(cls, d: int) -> SolverState:
+        """State of a solver of d features that has learnt nothing."""
+        cost = 1.0 + d / 20.0  # measured at d = 6 and 104
+        return cls(np.eye(d), cost, cost)
+
+    def forget(self) -> None:
+        """Forget the inverse."""
+        self.inverse, self.m, self.passes = np.eye(len(self.inverse)), math.nan, 0
 
     def refresh(self, solver: AnySolver, theta: Vector, m: float, spread: float) -> None:
         """Set the inverse from the Hessian at theta, in single precision where m outweighs the rounding."""
@@ -68,6 +80,70 @@ class SolverState:
             self.inverse += np.outer(s, (1.0 + float(change @ q)) / slope * s - q) - np.outer(q, s)
 
 
+class Walk:
+    """Steps of one solve of a `LocalSolver`, one at a time, and which of them are taken.
+
+    They are quasi-Newton steps by what it has learnt; of a solver that learns nothing, inexact Newton ones. A step that
+    does not shrink the least gradient norm so far is not taken; the next one is searched, and is.
+    """
+
+    def __init__(self, solver: Any, g: Vector, m: float, norm: float, passes: int) -> None:
+        self.solver, self.g, self.m, self.least, self.passes = solver, g, m, norm, passes
+        self.learnt: SolverState | None = solver.learnt
+        self.search = self.fresh = False
+        self.refreshes, self.spread, self.moved = 0, 0.0, 0.0
+        self.p = self.r = g  # the last step, and the gradient of J before it
+
+    def step(self, theta: Vector, r: Vector, norm: float, beta: float) -> Vector | None:
+        """Step from theta, where J has the gradient r of this norm; None if no further one is worth it."""
+        near = self.spread  # 0 of smooth losses
+        if near and not near > 1e-9 * self.solver.row_norm * norm_of(theta):
+            near = 0.0
+        if self.learnt is not None:
+            self.p = self._quasi_newton(self.learnt, theta, r, near)
+        elif not self.search:
+            if self.refreshes == _MAX_TURNS:
+                return None
+            bend = bends(self.solver.scores_at(theta)[0], self.solver.y, self.solver.loss, near)
+            left = min(_FORCING * norm, max(0.25 * beta, norm * norm))
+            self.p, products = conjugate_step(self.solver.X, bend, self.m, r, left)
+            self.passes, self.refreshes = self.passes + products, self.refreshes + 1
+        self.r = r
+        moved = search_step(self.solver, self.p, theta, r, self.m, self.g) if self.search else 0.0
+        self.moved = moved or 0.0
+        return None if moved is None else self.p
+
+    def _quasi_newton(self, learnt: SolverState, theta: Vector, r: Vector, near: float) -> Vector:
+        if math.isnan(learnt.m) or ((self.search or learnt.waste > learnt.patience) and not self.fresh):
+            learnt.refresh(self.solver, theta, self.m, near)
+            self.refreshes, self.fresh = self.refreshes + 1, True
+        elif self.m != learnt.m:
+            learnt.shift(self.m)
+        return -(learnt.inverse @ r)
+
+    def taken(self, r: Vector, norm: float) -> bool:
+        """Whether to stay where the step led, where J has the gradient r of this norm."""
+        if self.learnt is not None:
+            self.learnt.waste += self.passes > 0
+        self.passes += 1
+        if not (self.search or norm <= CONTRACTION * self.least):
+            self.search = True
+            return False
+        if self.learnt is not None:
+            self.learnt.learn(self.p, r - self.r)
+        if not self.solver.loss.smooth:
+            self.spread = self.moved if self.search else min(self.spread, self.solver.row_norm * norm_of(self.p))
+        self.least, self.search, self.fresh = min(self.least, norm), False, False
+        return True
+
+    def met(self) -> None:
+        """Note that the solve has its certificate: while the last Hessian has saved no passes, patience doubles."""
+        if self.learnt is not None:
+            self.learnt.passes = self.passes
+            if self.passes < self.learnt.before:
+                self.learnt.patience = 2.0 * self.learnt.cost
+
+
 def search_step(solver: AnySolver, step: Vector, theta: Vector, r: Vector, m: float, g: Vector) -> float | None:
     """Scale a descent step in place so that J's slope along it has at least halved and not turned.
 
@@ -87,8 +163,11 @@ def search_step(solver: AnySolver, step: Vector, theta: Vector, r: Vector, m: fl
     return None
 
 
-def newton_step(solver: AnySolver, theta: Vector, spread: float, m: float, r: Vector) -> Vector:
-    """-(H + m I)^-1 r with the Hessian at theta."""
+def newton_step(solver: Any, theta: Vector, spread: float, m: float, r: Vector) -> Vector:
+    """-(H + m I)^-1 r with the Hessian at theta; by conjugate gradients for a solver that learns nothing."""
+    if solver.learnt is None:
+        bend = bends(np.asarray(solver.X @ theta), solver.y, solver.loss, spread)
+        return conjugate_step(solver.X, bend, m, r, 1e-6 * norm_of(r))[0]
     H = hessian(solver.X, solver.y, theta, solver.loss, spread=spread)
     H.flat[:: len(H) + 1] += m
     return np.asarray(-np.linalg.solve(H, r))

@@ -38,15 +38,14 @@ GRACE = 0.2
 _KINDS = {kind.exit_code: kind for kind in (CheckFailed, RequestError, RunError, BudgetError)}
 
 
-def run_on_all(world: World, step: Callable[[], T], *, quoting: bool = False, apart: bool = False) -> T:
+def run_on_all(world: World, step: Callable[[], T], *, apart: bool = False) -> T:
     """Run a step on every process; if it fails anywhere, raise the first rank's error everywhere.
 
-    The error is marked ``shared``: every process raises it, so that one of them reports it. With ``quoting``, in
-    simulations, it may quote records; else ``AdmmnetError.public`` is all that is told, here too. A step ``apart``
-    waits for nobody on hosts of their own: where it fails there, others hear of that while they wait for something
-    else, and ``all_ready`` follows before anything is charged.
+    The error is marked ``shared``: every process raises it, so that one of them reports it. Told is
+    ``AdmmnetError.public`` alone, here too. A step ``apart`` waits for nobody on hosts of their own: where it fails
+    there, others hear of that while they wait for something else, and ``all_ready`` follows before anything is charged.
     """
-    return told_by_all(world, step, lambda result: None, quoting=quoting, apart=apart)[0]
+    return told_by_all(world, step, lambda result: None, apart=apart)[0]
 
 
 def all_ready(world: World) -> None:
@@ -65,8 +64,9 @@ def told_by_all(
 ) -> tuple[T, list[Any]]:
     """As ``run_on_all``, and what every process says of its result, in the same exchange: of a step apart its own word.
 
-    Where this process has nothing to say, nobody has: any word is an error then. What the step has made is not searched
-    for garbage until the run ends (``LastWords``): agents are many objects, none of which goes before.
+    Where this process has nothing to say, nobody has: any word is an error then. With ``quoting``, in simulations, an
+    error may quote records. What the step has made is not searched for garbage until the run ends (``LastWords``):
+    agents are many objects, none of which goes before.
     """
     if apart and world.start is not None and not world.shared_folder:
         result = step()

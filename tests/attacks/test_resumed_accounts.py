@@ -15,7 +15,7 @@ from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import DiscreteGaussian
 from admmnet.privacy.filters import Count, Spend
 from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.file import Ledger
+from admmnet.privacy.ledger.file import Ledger, LedgerFile
 from admmnet.record.reader import check_account
 from tests.interrupted_runs import Place, write_people
 from tests.privacy.accounts import header_of, opened
@@ -100,7 +100,7 @@ def test_a_resumed_run_charges_at_most_what_the_account_now_lets_through(
     header = replace(header_of(limit), contract=contract, noise="private", mode="private")
     account = opened(tmp_path)
     account.filter = account.began = limit
-    ledger = Ledger(tmp_path / "ledger.jsonl", header, durable=True, account=account)
+    ledger = Ledger(LedgerFile(tmp_path / "ledger.jsonl", durable=True), header, account=account)
     place = ledger.place(0)
     ledger.close()
     other = opened(tmp_path, epsilon=raised)
@@ -109,6 +109,6 @@ def test_a_resumed_run_charges_at_most_what_the_account_now_lets_through(
     other.close()
     since = audit.read(tmp_path / "agent-000.jsonl", account=True).starts[0].previous
     again = type(account)(tmp_path, 0, 70, 1.0, 1e-4, since=since)
-    resumed = Ledger(tmp_path / "ledger.jsonl", header, durable=True, account=again, since=place)
+    resumed = Ledger(LedgerFile(tmp_path / "ledger.jsonl", durable=True), header, account=again, since=place)
     assert resumed.affords([event]) is fits
     resumed.close()

@@ -27,8 +27,7 @@ from threadpoolctl import threadpool_limits
 
 from admmnet.solvers.blocks.solve import BlockSolver
 from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge
-from admmnet.solvers.newton import LocalSolver
-from admmnet.solvers.wide import WideSolver
+from admmnet.solvers.newton import LocalSolver, WideSolver
 from admmnet.types import Matrix, Vector
 from tests.wide_files import write_wide
 

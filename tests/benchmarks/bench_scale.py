@@ -156,7 +156,7 @@ def write_ledgers(folder: Path, agents: int, rounds: int) -> None:
             around = tuple(sorted(((i - 1) % agents, (i + 1) % agents)))
             words = ("pp-admm", "seeded", "public-bounds", "0.1.0")
             header = Header(i, around, RECORDS, contract, *words, mode="simulation")
-            ledgers.append(Ledger(file, header, durable=False))
+            ledgers.append(Ledger(file, header))
         for round_ in range(rounds):
             for ledger in ledgers:
                 ledger.charge(round_, *EVENTS)

@@ -38,7 +38,7 @@ ZERO_OUT = Contract(Promise(1.0, 1e-5, adjacency="zero-out"))
 """Without a filter."""
 ALL: dict[str, tuple[Series, int]] = {
     "dp-scd": (DualSteps(LAM, 7, 0.3, 0.8, 13), 3),
-    "dp-scd shuffled": (DualSteps(LAM, 7, 0.3, 0.8, 13, "shuffled", True), 3),
+    "dp-scd shuffled": (DualSteps(LAM, 7, 0.3, 0.8, 13, "shuffled", dual_noise=True), 3),
     "seq-dp-scd": (SequentialSteps(LAM, 7, 0.3, 0.8, 10, "shuffled"), 2),
     "primal-dp-scd": (PrimalSteps(LAM, 3, 0.3, 0.1, 6), 3),
     "dp-sgd": (GradientSteps(LAM, 7, 0.5, 15, "poisson", 1.0, 0.8), 3),
@@ -191,7 +191,7 @@ def test_a_private_door_shows_models_alone() -> None:
     answer = asked(at, DualSteps(LAM, 7, 0.3, 0.8, 13))
     assert isinstance(answer, Released)
     assert answer.value.shape == (D,)
-    assert answer.used == DualSteps(LAM, 7, 0.3, 0.8, 13)
+    assert answer.used.key == DualSteps(LAM, 7, 0.3, 0.8, 13).key
     with pytest.raises(RequestError, match="nothing behind the door"):
         at.secret.kept.clear()
     with pytest.raises(RequestError, match="that is for simulations"):

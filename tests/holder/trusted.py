@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FREE = {f"holder/series/{name}.py" for name in ("sdca", "plain_kernels", "magnitude", "simulation")} | {
-    "solvers/blocks/curvature.py"
+    *(f"solvers/blocks/{name}.py" for name in ("curvature", "steps"))
 }
 """Steps of methods whose cost is `Unprotected` whatever they do, series without a door, functions of numbers that have
 noise already, and directions of steps to points that are certified."""

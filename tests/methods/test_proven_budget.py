@@ -16,7 +16,7 @@ from admmnet.methods.base import Facts
 from admmnet.methods.ipp_admm import IPPADMM
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.events import AboveThreshold, Gaussian
-from admmnet.privacy.ledger.file import Ledger
+from admmnet.privacy.ledger.file import Ledger, LedgerFile
 from admmnet.privacy.ledger.form import Header
 from admmnet.rng import AgentStreams
 from admmnet.running.node import Node
@@ -58,7 +58,7 @@ def lone_node(folder: Path, filter: str, threshold: float, releases: float, ques
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     holder = SimulatedHolder(X, np.sign(stream.standard_normal(80)))
     header = Header(0, (1,), 80, contract, "ipp-admm", "seeded", "x", "0", "simulation")
-    ledger = Ledger(folder / "agent-000.jsonl", header, durable=False)
+    ledger = Ledger(LedgerFile(folder / "agent-000.jsonl", durable=False), header)
     door = Door(holder, 0, method.loss, ledger, AgentStreams(0, 1))
     return Node(method.agent(0, plan), method, door, ledger)
 
@@ -77,7 +77,8 @@ def test_a_refusal_outlives_what_would_fit_later(filter: str, tmp_path: Path) ->
     assert node.propose(2) is None
     assert node.ledger.refused_at == 1
     assert node.ledger.events == 3  # start, objective, gaussian
-    node.ledger.finish()
+    node.ledger.end()
+    node.ledger.close()
 
 
 @pytest.mark.parametrize("filter", ENDINGS)
@@ -94,7 +95,8 @@ def test_a_held_threshold_asks_on_for_nothing(filter: str, tmp_path: Path) -> No
     assert node.propose(5) is not None
     assert node.propose(6) is None
     assert node.ledger.refused_at == 6
-    node.ledger.finish()
+    node.ledger.end()
+    node.ledger.close()
 
 
 # the promise

@@ -23,7 +23,7 @@ from admmnet.privacy.conversion import best_order
 from admmnet.privacy.events import Event, GammaNormVector, Gaussian, SubsampledGaussian
 from admmnet.privacy.filters import Count, Spend
 from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.file import Ledger
+from admmnet.privacy.ledger.file import Ledger, LedgerFile
 from admmnet.privacy.ledger.form import Header
 from admmnet.running.contract import contract_of
 from tests.planned import Planned
@@ -76,7 +76,7 @@ def worst(plan: AgentPlan) -> Totals:
 
 def ledger_of(folder: Path, contract: Contract, algorithm: str) -> Ledger:
     header = Header(0, (), N, contract, algorithm, "seeded", "public-bounds", "0", "simulation")
-    return Ledger(folder / "agent-000.jsonl", header, durable=False)
+    return Ledger(LedgerFile(folder / "agent-000.jsonl", durable=False), header)
 
 
 def event_of(plan: Planned) -> Event:
@@ -94,7 +94,8 @@ def test_the_promise_is_kept_and_used(words: dict[str, Any], epsilon: float, tmp
     ledger = ledger_of(tmp_path, plan.contract, words["algorithm"])
     ledger.charge(0, event_of(plan))
     assert not ledger.affords([event_of(plan)])  # once is all
-    ledger.finish()
+    ledger.end()
+    ledger.close()
     account = audit.read(ledger.path)
     assert account.finished
     assert account.totals.epsilon_proven(DELTA) == found
@@ -125,7 +126,8 @@ def test_a_ledger_of_parts_of_records_does_not_verify(rate: float, passes: bool,
     promise = Promise(1.0, DELTA, adjacency="zero-out")
     ledger = ledger_of(tmp_path, Contract(promise, Count.of(((event, 1),), 1.0, DELTA)), "dp-scd")
     ledger.charge(0, event)
-    ledger.finish()
+    ledger.end()
+    ledger.close()
     if passes:
         assert audit.read(ledger.path).events[0][1] == event
         return

@@ -19,7 +19,7 @@ from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Event, Gaussian, ObjectivePerturbation
 from admmnet.privacy.filters import Count, Spend
 from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.file import Ledger
+from admmnet.privacy.ledger.file import Ledger, LedgerFile
 from admmnet.privacy.ledger.form import Header, Line, event_line, total_line
 from admmnet.privacy.ledger.lines import digest
 
@@ -84,7 +84,7 @@ def write(path: Path, setting: RunConfig = PP, rounds: int = 1, *, finished: boo
     """Ledger of an honest run."""
     noise = noise_of(setting)
     path.unlink(missing_ok=True)
-    ledger = Ledger(path, header_of(noise.contract, setting.algorithm), durable=False)
+    ledger = Ledger(LedgerFile(path, durable=False), header_of(noise.contract, setting.algorithm))
     for round_ in range(rounds):
         if noise.gate is None:
             ledger.charge(round_, noise.objective, noise.release)
@@ -93,7 +93,8 @@ def write(path: Path, setting: RunConfig = PP, rounds: int = 1, *, finished: boo
             if round_ != 1:
                 ledger.charge(round_, noise.release)
     if finished:
-        ledger.finish()
+        ledger.end()
+        ledger.close()
     else:
         ledger.commit()
     return path.read_bytes()

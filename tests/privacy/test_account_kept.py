@@ -18,7 +18,7 @@ from admmnet.files import DESCRIPTORS, raise_descriptors
 from admmnet.holder.block_door import BlockDoor
 from admmnet.privacy.events import Gaussian
 from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.file import Ledger
+from admmnet.privacy.ledger.file import Ledger, LedgerFile
 from admmnet.privacy.ledger.lines import KEPT
 from admmnet.running.accounts import note_begun, open_accounts, records_of
 from admmnet.running.events import RoundEvent
@@ -66,7 +66,7 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
 def test_a_ledger_that_is_not_what_was_written_takes_no_charge(fault: str, kept: bool, tmp_path: Path) -> None:
     spoil, how = FAULTS[fault]
     path = tmp_path / "agent-000.jsonl"
-    ledger = Ledger(path, HEADER, durable=False, kept=kept)
+    ledger = Ledger(LedgerFile(path, durable=False, kept=kept), HEADER)
     ledger.commit()
     spoil(path)
     if fault == "deleted" and not kept:
@@ -259,8 +259,9 @@ def test_the_head_of_an_end_line_is_of_the_account(place: Place) -> None:
     with pytest.raises(CheckFailed, match="account: expected text matching"):
         audit.read(path)
     (place.folder / "alone").mkdir()
-    ledger = Ledger(place.folder / "alone/agent-000.jsonl", HEADER, durable=False)
-    ledger.finish()
+    ledger = Ledger(LedgerFile(place.folder / "alone/agent-000.jsonl", durable=False), HEADER)
+    ledger.end()
+    ledger.close()
     data = ledger.path.read_bytes()
     ledger.path.write_bytes(data.replace(b',"previous"', b',"account":"' + head.encode() + b'","previous"'))
     with pytest.raises(CheckFailed, match="is not the end of"):  # without account there is no head
@@ -281,7 +282,7 @@ def open_files() -> set[str]:
 
 def test_ledgers_of_few_agents_stay_open_and_need_nothing_more(tmp_path: Path) -> None:
     """Who uses up a process's descriptors does not keep it from charging."""
-    ledger = Ledger(tmp_path / "agent-000.jsonl", HEADER, durable=True)
+    ledger = Ledger(LedgerFile(tmp_path / "agent-000.jsonl", durable=True), HEADER)
     assert str(ledger.path) in open_files()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     ledger.charge(0, _event())
@@ -292,13 +293,14 @@ def test_ledgers_of_few_agents_stay_open_and_need_nothing_more(tmp_path: Path) -
             (tmp_path / "more").open("w")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    ledger.finish()
+    ledger.end()
+    ledger.close()
     assert str(ledger.path) not in open_files()
     assert audit.read(ledger.path).finished
 
 
 def test_too_many_files_are_not_too_little_space(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "agent-000.jsonl", HEADER, durable=True, kept=False)
+    ledger = Ledger(LedgerFile(tmp_path / "agent-000.jsonl", durable=True, kept=False), HEADER)
     assert str(ledger.path) not in open_files()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     ledger.charge(0, _event())
@@ -310,7 +312,8 @@ def test_too_many_files_are_not_too_little_space(tmp_path: Path) -> None:
             opened(tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    ledger.finish()
+    ledger.end()
+    ledger.close()
 
 
 def test_a_process_asks_for_as_many_open_files_as_it_may_have() -> None:

@@ -17,7 +17,7 @@ from admmnet.privacy.contract import Contract, MemoryLedger, Promise
 from admmnet.privacy.discrete import discrete_epsilon, discrete_mu, excess, most_excess
 from admmnet.privacy.events import DiscreteGaussian, Event, Gaussian, Laplace, NoRecords, ObjectivePerturbation
 from admmnet.privacy.filters import Count, Spend, Uncovered, alone_of
-from admmnet.privacy.ledger.file import Ledger
+from admmnet.privacy.ledger.file import Ledger, LedgerFile
 from admmnet.privacy.proven import cost
 from tests.planned import decided
 
@@ -168,7 +168,7 @@ def test_a_resumption_leaves_what_was_left(noise: str, tmp_path: Path) -> None:
     plan: Charges = ((gaussian(0.1), 4), (gaussian(0.05), 2), (RATIO, 3))
     header = replace(header_of(), contract=contract_for(5.0, 1e-4, plan), noise=noise)
     path = tmp_path / "agent-000.jsonl"
-    ledger = Ledger(path, header, durable=False)
+    ledger = Ledger(LedgerFile(path, durable=False), header)
     asked: list[Event] = [gaussian(0.04), gaussian(0.04), gaussian(0.04), RATIO, NoRecords()]
     for round_, event in enumerate(asked):
         ledger.charge(round_, event)
@@ -178,7 +178,7 @@ def test_a_resumption_leaves_what_was_left(noise: str, tmp_path: Path) -> None:
     later = ledger._left
     assert later == (2, 0, 1)
     ledger.close()
-    again = Ledger(path, header, durable=False, since=since)
+    again = Ledger(LedgerFile(path, durable=False), header, since=since)
     assert again._left == (at if noise == "seeded" else later)
     rest: list[Event] = [*(gaussian(0.1),) * again._left[0], *(RATIO,) * again._left[2]]
     assert again.affords(rest)

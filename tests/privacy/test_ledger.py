@@ -19,7 +19,7 @@ from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Event, Gaussian, Laplace, ObjectivePerturbation, Unprotected
 from admmnet.privacy.filters import Count, Uncovered
 from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.file import Ledger
+from admmnet.privacy.ledger.file import Ledger, LedgerFile
 from admmnet.privacy.ledger.form import Header
 
 
@@ -43,7 +43,7 @@ HEADER_LINE = (
 
 @pytest.fixture
 def ledger(path: Path) -> Ledger:
-    return Ledger(path, HEADER, durable=False)
+    return Ledger(LedgerFile(path, durable=False), HEADER)
 
 
 def number(value: float | None) -> str:
@@ -65,7 +65,8 @@ def totals_text(totals: Totals) -> str:
 def test_every_byte_is_the_contracts(ledger: Ledger, path: Path) -> None:
     ledger.charge(0, *ROUND)
     ledger.charge(2, ROUND[1])
-    ledger.finish()
+    ledger.end()
+    ledger.close()
     totals, events = Totals(), []
     parameters = [
         '{"sensitivity":0.00028571428571428574,"sigma":0.0068,"lipschitz":1.0,"curvature":0.25,"convexity":1.05,'
@@ -100,9 +101,10 @@ def test_what_is_infinite_or_undefined_is_null(path: Path) -> None:
     header = Header(
         0, (1,), 10, Contract(form="published"), "admm", "seeded", "public-bounds", "0.1.0", mode="simulation"
     )
-    ledger = Ledger(path, header, durable=False)
+    ledger = Ledger(LedgerFile(path, durable=False), header)
     ledger.charge(0, Unprotected())
-    ledger.finish()
+    ledger.end()
+    ledger.close()
     first, event, end = (json.loads(line) for line in path.read_bytes().splitlines())
     assert first["budget"] == {"epsilon": None, "delta": None}
     assert "filter" not in first
@@ -115,8 +117,9 @@ def test_what_is_infinite_or_undefined_is_null(path: Path) -> None:
 def test_texts_are_utf_8_and_lines_stay_lines(path: Path) -> None:
     contract = contract_for(1.0, 1e-4, ())
     header = Header(0, (), 1, contract, "a\nb\u2028ü", "seeded", "p", "0", mode="simulation")
-    ledger = Ledger(path, header, durable=False)
-    ledger.finish()
+    ledger = Ledger(LedgerFile(path, durable=False), header)
+    ledger.end()
+    ledger.close()
     data = path.read_bytes()
     assert data.count(b"\n") == 2
     assert "ü".encode() in data
@@ -153,7 +156,8 @@ def test_a_refusal_is_for_good(ledger: Ledger, path: Path) -> None:
     assert not ledger.affords(())
     with pytest.raises(Uncovered):  # a fault of the method is told all the same
         ledger.affords((Laplace(1e-9, 1.0, gate_epsilon=0.0),))
-    ledger.finish()
+    ledger.end()
+    ledger.close()
     assert len(path.read_bytes().splitlines()) == 4
 
 
@@ -162,26 +166,27 @@ def test_the_plan_guards_to_the_last_charge(path: Path) -> None:
     header = header_of(((event, most),))
     assert header.contract.sound()
     assert not header_of(((event, most + 1),)).contract.sound()
-    ledger, count = Ledger(path, header, durable=False), 0
+    ledger, count = Ledger(LedgerFile(path, durable=False), header), 0
     while ledger.affords((event,)):
         ledger.charge(count, event)
         count += 1
     assert count == most == 21
-    ledger.finish()
+    ledger.end()
+    ledger.close()
     assert audit.read(path).count == 21
 
 
 def test_an_existing_file_is_never_touched(path: Path) -> None:
     path.write_bytes(b"precious")
     with pytest.raises(RequestError, match=r"cannot create the ledger .*agent-000\.jsonl: File exists"):
-        Ledger(path, HEADER, durable=False)
+        Ledger(LedgerFile(path, durable=False), HEADER)
     assert path.read_bytes() == b"precious"
 
 
 def test_a_folder_that_is_not_there_is_a_request(tmp_path: Path) -> None:
     for durable in (True, False):
         with pytest.raises(RequestError, match="cannot create the ledger"):
-            Ledger(tmp_path / "missing" / "agent-000.jsonl", HEADER, durable=durable)
+            Ledger(LedgerFile(tmp_path / "missing" / "agent-000.jsonl", durable=durable), HEADER)
 
 
 @pytest.mark.parametrize("durable", [True, False])
@@ -199,7 +204,7 @@ def test_commit_waits_for_the_disk_in_private_runs(path: Path, durable: bool, mo
         real(handle)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    ledger = Ledger(path, HEADER, durable=durable)
+    ledger = Ledger(LedgerFile(path, durable=durable), HEADER)
     assert folders == ([str(path.parent)] if durable else []), "the new file's name reaches the disk too"
     for round_ in range(3):
         ledger.charge(round_, *ROUND)
@@ -209,7 +214,8 @@ def test_commit_waits_for_the_disk_in_private_runs(path: Path, durable: bool, mo
         assert len(path.read_bytes().splitlines()) == 1 + 2 * (round_ + 1)
         if durable:
             assert synced[-1] == path.read_bytes()
-    ledger.finish()
+    ledger.end()
+    ledger.close()
     assert len(synced) == (5 if durable else 0)
 
 
@@ -232,7 +238,12 @@ def test_a_full_disk_ends_the_run_before_anything_is_sent(
     before = path.read_bytes()
     ledger.charge(0, *ROUND)
     monkeypatch.setattr(os, "write", write)
-    steps = {"commit": ledger.commit, "finish": ledger.finish, "close": ledger.close}
+
+    def finish() -> None:
+        ledger.end()
+        ledger.close()
+
+    steps = {"commit": ledger.commit, "finish": finish, "close": ledger.close}
     with pytest.raises(RunError) as caught:
         steps[act]()
     assert str(caught.value) == (
@@ -263,12 +274,12 @@ def test_a_new_ledger_on_a_full_disk_leaves_no_file(path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(os, "fsync", broken)
     with pytest.raises(RunError, match=r"cannot write the ledger .*free some space"):
-        Ledger(path, HEADER, durable=True)
+        Ledger(LedgerFile(path, durable=True), HEADER)
     assert list(path.parent.iterdir()) == []
 
 
 def test_a_disk_that_cannot_sync_ends_the_run(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger = Ledger(path, HEADER, durable=True)
+    ledger = Ledger(LedgerFile(path, durable=True), HEADER)
 
     def broken(handle: int) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))

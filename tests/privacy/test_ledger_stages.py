@@ -12,7 +12,7 @@ from admmnet.privacy.contract import EARLIEST, STAGES, Contract, Promise
 from admmnet.privacy.events import DiscreteGaussian
 from admmnet.privacy.filters import Count
 from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.file import Ledger
+from admmnet.privacy.ledger.file import Ledger, LedgerFile
 from admmnet.privacy.ledger.form import Header
 from admmnet.types import BEFORE
 
@@ -23,10 +23,11 @@ HEADER = Header(0, (1,), 90, CONTRACT, "noisy-gd", "private", "private", "0", mo
 
 def written(folder: Path, header: Header, rounds: list[int]) -> audit.VerifiedLedger:
     path = folder / f"{len(list(folder.iterdir()))}.jsonl"
-    ledger = Ledger(path, header, durable=False)
+    ledger = Ledger(LedgerFile(path, durable=False), header)
     for round in rounds:
         ledger.charge(round, EVENT)
-    ledger.finish()
+    ledger.end()
+    ledger.close()
     return audit.read(path)
 
 

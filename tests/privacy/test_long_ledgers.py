@@ -33,7 +33,7 @@ def test_a_resumption_takes_no_memory_for_what_is_there(spanned: bool, tmp_path:
     if spanned:
         account = AccountFile(tmp_path, 0, 70, 1.0, 1e-4)
         account.filter = account.began = LIMIT
-    ledger = Ledger(path, header, durable=False, account=account)
+    ledger = Ledger(LedgerFile(path, durable=False), header, account=account)
     for round in range(ROUNDS):
         ledger.charge(round, EVENT)
     place = ledger.place(ROUNDS)
@@ -48,7 +48,7 @@ def test_a_resumption_takes_no_memory_for_what_is_there(spanned: bool, tmp_path:
     try:
         account = AccountFile(tmp_path, 0, 70, 1.0, 1e-4, since=since, alone=True) if spanned else None
         file = LedgerFile(path, durable=False, alone=True)
-        ledger = Ledger(file, header, durable=False, account=account, since=place)
+        ledger = Ledger(file, header, account=account, since=place)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -65,7 +65,7 @@ def test_a_file_that_is_cut_between_two_readings(tmp_path: Path, monkeypatch: py
     """Its lines are counted before they are read: a whole ledger that is shorter by then is not taken for it."""
     path = tmp_path / "ledger.jsonl"
     contract = Contract(Promise(1.0, 1e-4), Count(((EVENT, 2 * ROUNDS),), 1e-7))
-    ledger = Ledger(path, replace(header_of(), contract=contract), durable=False)
+    ledger = Ledger(LedgerFile(path, durable=False), replace(header_of(), contract=contract))
     for round in range(ROUNDS):
         ledger.charge(round, EVENT)
     ledger.close()

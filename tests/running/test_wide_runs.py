@@ -25,7 +25,7 @@ from admmnet.running.checkpoint.resume import resumed_config
 from admmnet.solvers import radius
 from admmnet.solvers.accurate import is_sparse
 from admmnet.solvers.losses import LOSSES
-from admmnet.solvers.wide import WideSolver
+from admmnet.solvers.newton import WideSolver
 from tests.benchmarks.common import unit_rows
 from tests.people_runs import Stop, stopping
 from tests.wide_files import write_wide

@@ -7,8 +7,7 @@ import pytest
 from admmnet.solvers import kernel as kernels
 from admmnet.solvers.blocks.records import Stack
 from admmnet.solvers.blocks.solve import BlockSolver
-from admmnet.solvers.newton import LocalSolver
-from admmnet.solvers.wide import WideSolver
+from admmnet.solvers.newton import LocalSolver, WideSolver
 
 
 @pytest.fixture(params=["numpy", "c"])

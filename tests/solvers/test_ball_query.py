@@ -15,6 +15,7 @@ from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver
 from admmnet.solvers.radius import MOST, LossFacts, _reachable, centre_radius, gate_gap
 from admmnet.types import Vector
+from tests.solvers.problems import fall_of
 from tests.solvers.problems import problem as records
 
 pytestmark = pytest.mark.usefixtures("kernel")
@@ -56,7 +57,7 @@ CENTERS = [np.zeros(5), np.array([1.0, -2.0, 0.5, 0.0, 3.0]), np.full(5, -8.0), 
 @pytest.mark.parametrize("radius", [0.05, 0.7, 5.0, 60.0])
 def test_against_slsqp(radius: float, center: Vector) -> None:
     solver = problem()
-    ours, (theirs, _) = BallQuery(solver, radius, TIGHT).fall(center), exact(solver, center, radius)
+    ours, (theirs, _) = fall_of(BallQuery(solver, radius, TIGHT), center), exact(solver, center, radius)
     # SLSQP never finds more than q, the query never more than q and never less than q - gap
     assert theirs - TIGHT <= ours <= theirs + 1e-6
     assert ours > 0.0
@@ -73,7 +74,10 @@ def test_both_cases_occur() -> None:
 def test_no_minimum_but_at_the_boundary() -> None:
     solver = problem(flip=0.0)  # separable: the loss falls for ever
     for radius in (1.0, 5.0, 50.0):
-        ours, (theirs, theta) = (BallQuery(solver, radius, TIGHT).fall(np.zeros(5)), exact(solver, np.zeros(5), radius))
+        ours, (theirs, theta) = (
+            fall_of(BallQuery(solver, radius, TIGHT), np.zeros(5)),
+            exact(solver, np.zeros(5), radius),
+        )
         assert np.linalg.norm(theta) == pytest.approx(radius, rel=1e-3)
         assert theirs - TIGHT <= ours <= theirs + 1e-6
 
@@ -81,7 +85,7 @@ def test_no_minimum_but_at_the_boundary() -> None:
 def test_at_the_minimum_nothing_falls() -> None:
     solver = problem()
     _, best = exact(solver, np.zeros(5), 60.0)
-    fall = BallQuery(solver, 5.0, TIGHT).fall(best)
+    fall = fall_of(BallQuery(solver, 5.0, TIGHT), best)
     assert -TIGHT <= fall <= 1e-6
 
 
@@ -91,17 +95,17 @@ def test_warm_starts_repeat_and_agree_with_cold_ones() -> None:
 
     def answers() -> list[float]:
         query = BallQuery(solver, 5.0, 1e-4)
-        return [query.fall(center) for center in centers]
+        return [fall_of(query, center) for center in centers]
 
     first = answers()
     assert first == answers()
     for warm, center in zip(first, centers, strict=True):
-        assert warm == pytest.approx(BallQuery(solver, 5.0, 1e-4).fall(center), abs=1e-4)
+        assert warm == pytest.approx(fall_of(BallQuery(solver, 5.0, 1e-4), center), abs=1e-4)
 
 
 def test_the_agents_own_solver_is_left_alone() -> None:
     one, two = problem(), problem()
-    BallQuery(one, 5.0, 1e-4).fall(np.ones(5))
+    fall_of(BallQuery(one, 5.0, 1e-4), np.ones(5))
     g = np.linspace(-0.1, 0.1, 5)
     assert one.solve(g, 0.3, 1e-9).theta.tobytes() == two.solve(g, 0.3, 1e-9).theta.tobytes()
 
@@ -125,10 +129,10 @@ def test_failure_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(BallQuery, "_minimise", outside)
     with pytest.raises(RunError, match=r"no certified point within 5; raise gate_radius") as caught:
-        query.fall(np.zeros(5))
+        fall_of(query, np.zeros(5))
     assert "\n" not in str(caught.value)
 
 
 def test_a_gap_below_rounding_is_refused_not_ignored() -> None:
     with pytest.raises(RunError, match="the local solve stopped"):
-        BallQuery(problem(), 5.0, 1e-17).fall(np.zeros(5))
+        fall_of(BallQuery(problem(), 5.0, 1e-17), np.zeros(5))

@@ -18,7 +18,7 @@ from admmnet.solvers.blocks.solve import BlockSolver
 from admmnet.solvers.certificate import met_curvature, rounding_margin
 from admmnet.solvers.losses import SmoothedHinge
 from admmnet.solvers.newton import LocalSolver
-from tests.solvers.problems import LOSS, check, linear_term, problem
+from tests.solvers.problems import LOSS, check, fall_of, linear_term, problem
 from tests.solvers.test_block_solve import every_shape, fill, pull, rounds, shards, solved
 
 pytestmark = pytest.mark.usefixtures("kernel")
@@ -85,7 +85,7 @@ def test_the_gates_query_works_on_a_member() -> None:
         twin._solver = member.fresh()
         for t in range(4):
             center = linear_term(8, 2.0, seed=t)
-            assert twin.fall(center) == pytest.approx(query.fall(center), abs=gap)
+            assert fall_of(twin, center) == pytest.approx(fall_of(query, center), abs=gap)
 
 
 @every_shape

@@ -10,17 +10,17 @@ from scipy.sparse import csr_array
 
 from admmnet.errors import CertificateError, RequestError
 from admmnet.holder.holder import Holder, SimulatedHolder
-from admmnet.solvers import accurate, radius
+from admmnet.solvers import accurate, newton, radius
 from admmnet.solvers.accurate import WIDE, accurate_gradient
 from admmnet.solvers.ball_query import BallQuery
 from admmnet.solvers.certificate import gradient, met_curvature, rounding_margin, rows_at_once, scores
 from admmnet.solvers.losses import Huber, Loss
-from admmnet.solvers.newton import LocalSolver
+from admmnet.solvers.newton import LocalSolver, WideSolver
 from admmnet.solvers.radius import LossFacts, centre_radius, certain, clip, gate_gap, least_beta, linear_radius
-from admmnet.solvers.wide import WideSolver
+from admmnet.solvers.steps import newton_step
 from admmnet.types import Vector
 
-from .problems import EVERY, LOSS, every_loss, exact_norm, linear_term, worst_margin
+from .problems import EVERY, LOSS, every_loss, exact_norm, fall_of, linear_term, worst_margin
 
 KINDS = ("plain", "one class", "empty rows", "equal", "one entry", "shared column", "falling sizes", "dense")
 
@@ -114,7 +114,7 @@ def test_the_sure_steps_need_no_direction(monkeypatch: pytest.MonkeyPatch) -> No
     """Not even one: gradient steps alone end, too."""
     X, y = sparse_problem(20, 30)
     monkeypatch.setattr(WideSolver, "_quickly", lambda *_: (np.nan, np.nan, 0))
-    monkeypatch.setattr(WideSolver, "_direction", lambda self, theta, spread, m, r: np.full_like(r, np.nan))
+    monkeypatch.setattr(newton, "newton_step", lambda solver, theta, spread, m, r: np.full_like(r, np.nan))
     found = WideSolver(X, y, LOSS).solve(linear_term(30, 0.1), 0.5, 1e-9)
     assert found.gradient_norm <= 1e-9
 
@@ -189,12 +189,12 @@ def test_a_gate_asks_wide_records() -> None:
     gap = gate_gap(facts, 5.0)
     centre = linear_term(WIDE, 2.0)
     falls = [
-        BallQuery(solver, 5.0, gap).fall(centre)
+        fall_of(BallQuery(solver, 5.0, gap), centre)
         for solver in (WideSolver(X, y, LOSS), LocalSolver(X.toarray(), y, LOSS))
     ]
     assert abs(falls[0] - falls[1]) <= gap
     far = clip(linear_term(WIDE, 1e12), centre_radius(facts, 5.0, gap))
-    assert np.isfinite(BallQuery(WideSolver(X, y, LOSS), 5.0, gap).fall(far))
+    assert np.isfinite(fall_of(BallQuery(WideSolver(X, y, LOSS), 5.0, gap), far))
 
 
 def test_beta_below_rounding_is_refused_and_warm_solves_cost_nothing() -> None:
@@ -229,7 +229,7 @@ def test_directions_are_downhill_or_nan(size: float) -> None:
     X, y = sparse_problem(20, 30)
     r = np.full(30, size)
     with np.errstate(all="ignore"):
-        p = WideSolver(X, y, LOSS)._direction(np.zeros(30), 0.0, 0.1, r)
+        p = newton_step(WideSolver(X, y, LOSS), np.zeros(30), 0.0, 0.1, r)
     assert np.isnan(p).any() or (p.any() and float(p @ r) < 0.0)
 
 

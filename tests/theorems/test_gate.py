@@ -22,6 +22,7 @@ from admmnet.solvers.losses import Logistic
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Vector
 from tests.holder.doors import Book, ask
+from tests.solvers.problems import fall_of
 
 from .quadrature import NODES, WEIGHTS, Array
 
@@ -160,7 +161,7 @@ def test_the_gate_of_the_package_is_the_mechanism_above(monkeypatch: pytest.Monk
             held = 2.6 + event.sensitivity / e1 * next(unused)
             first.add(draws.scales[at])
         second.add(draws.scales[-1])
-        fall = query.fall(center) + 2.0 * event.sensitivity / e2 * next(unused)
+        fall = fall_of(query, center) + 2.0 * event.sensitivity / e2 * next(unused)
         assert isinstance(answer, Released) == (fall >= held)
         if isinstance(answer, Released):
             held, starts = None, starts + 1
@@ -175,7 +176,7 @@ def unit_rows(rng: np.random.Generator, n: int, d: int) -> Array:
 
 
 def answer(X: Array, y: Vector, center: Vector, radius: float, gap: float) -> float:
-    return BallQuery(LocalSolver(X, y, Logistic()), radius, gap).fall(center)
+    return fall_of(BallQuery(LocalSolver(X, y, Logistic()), radius, gap), center)
 
 
 @pytest.mark.parametrize("gap", [0.3, 1e-5])

@@ -21,7 +21,7 @@ from admmnet.privacy.conversion import ORDERS
 from admmnet.privacy.events import Gaussian, SubsampledGaussian
 from admmnet.privacy.filters import Spend
 from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.file import Ledger
+from admmnet.privacy.ledger.file import Ledger, LedgerFile
 from admmnet.privacy.ledger.form import Header
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.accurate import WIDE, accurate_gradient, is_sparse
@@ -124,10 +124,11 @@ def test_coins_of_any_rate_are_read_back(tmp_path: Path) -> None:
     """Theorem 24 asks for no whole batch: 15 records at 0.1 make none."""
     contract = Contract(Promise(10.0, 1e-3), Spend(10.0, 1e-3, 200))
     header = Header(0, (1,), 15, contract, "x", "private", "public-bounds", "0.1.0", mode="private")
-    ledger = Ledger(tmp_path / "ledger.jsonl", header, durable=False)
+    ledger = Ledger(LedgerFile(tmp_path / "ledger.jsonl", durable=False), header)
     door = Door(Holder(np.eye(15, 3), np.ones(15)), 0, Logistic(), ledger, AgentStreams(0, None))
     ask(door, NoisyGradient(np.zeros(3), 5.0, None, 0.1))
-    ledger.finish()
+    ledger.end()
+    ledger.close()
     ((_, event, _),) = audit.read(tmp_path / "ledger.jsonl").events
     assert isinstance(event, SubsampledGaussian)
     assert event.rate == 0.1

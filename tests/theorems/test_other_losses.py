@@ -20,6 +20,7 @@ from admmnet.privacy.proven import cost, gamma_norm_epsilon
 from admmnet.solvers.ball_query import BallQuery
 from admmnet.solvers.losses import Huber, Loss, SmoothedHinge, get_loss
 from admmnet.solvers.newton import LocalSolver
+from tests.solvers.problems import fall_of
 
 from .quadrature import SCALE, TOLERANCE, Array, Box, Models, PlaneRecord, Records, Trial, plane_divergences
 
@@ -238,7 +239,7 @@ def test_one_record_moves_minimisers_and_queries_by_no_more_than_their_sensitivi
         thetas = [solver.solve(g, m, beta).theta for solver in pair]
         moved.append(float(np.linalg.norm(thetas[0] - thetas[1])) / (2.0 * G / (n * m) + 2.0 * beta / m))
         center, gap = stream.standard_normal(d), 1e-3 * G
-        falls = [BallQuery(solver, 2.0, gap).fall(center) for solver in pair]
+        falls = [fall_of(BallQuery(solver, 2.0, gap), center) for solver in pair]
         fallen.append(abs(falls[0] - falls[1]) / (2.0 * G * 2.0 / n + gap))
     assert 0.2 < max(moved) <= 1.0
     assert 0.1 < max(fallen) <= 1.0

@@ -37,7 +37,7 @@ from admmnet.solvers.radius import (
 )
 from admmnet.types import Matrix, Vector
 from tests.real_sets import folder_of
-from tests.solvers.problems import worst_margin
+from tests.solvers.problems import fall_of, worst_margin
 
 HINGES = SmoothedHinge(), SmoothedHinge(1e-2), SmoothedHinge(4.0)
 LOSSES: tuple[Loss, ...] = (Logistic(), *HINGES, Huber(), Huber(0.2))
@@ -271,7 +271,7 @@ def test_every_query_within_the_radius_is_certified(loss: Loss, monkeypatch: pyt
             mu *= 2.0
         for size in (2.0 * C, C, 0.01 * C, 20.0, 0.0):
             center = clip(size * towards(rng, solver.X), C)
-            query.fall(center)
+            fall_of(query, center)
             away = points[-1] - center
             rest = np.zeros(d)
             r, error = accurate_gradient(
@@ -305,7 +305,7 @@ def test_solves_that_use_all_of_their_tolerance_against_the_search_do_not_stop_i
     monkeypatch.setattr(BallQuery, "_minimise", contrary)
     for shift in (0.0, 0.01, 3.0):
         turns = 0
-        assert radius - gap <= query.fall(center + shift) <= radius + gap / 16.0
+        assert radius - gap <= fall_of(query, center + shift) <= radius + gap / 16.0
         assert 40 < turns < 150  # the search alone would not end
 
 

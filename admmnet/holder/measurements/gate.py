@@ -14,11 +14,12 @@ from admmnet.errors import RequestError
 from admmnet.holder.answers import LATER, NO, Cost, Measurement, Released, Work, key_of, measurement
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.gradient import ROUNDING_SHARE
-from admmnet.holder.measurements.minimiser import candidate, checked, held, noisy, objective_event
+from admmnet.holder.measurements.minimiser import checked, held, noisy, objective_event
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import AboveThreshold, Gaussian, Laplace
 from admmnet.rng import Purpose
 from admmnet.solvers.ball_query import BallQuery
+from admmnet.solvers.batch import Solve
 from admmnet.solvers.radius import LARGEST_ROW, MOST, centre_radius, clip, gaussian_tail, norm_radius
 from admmnet.types import Vector
 
@@ -60,7 +61,6 @@ _bound = lru_cache(maxsize=4096)(centre_radius)
 
 
 @measurement
-@dataclass(frozen=True, eq=False)
 class NoisyFall(_Fall):
     """Whether the fall with N(0, sigma^2) reaches the threshold. Proof: docs/proofs.md, Theorems 8, 9 and 1."""
 
@@ -78,7 +78,6 @@ class NoisyFall(_Fall):
 
 
 @measurement
-@dataclass(frozen=True, eq=False)
 class HeldFall(_Fall):
     """Whether the fall reaches a noisy threshold that is held until the first yes. Proof: Theorems 8 and 9.
 
@@ -114,7 +113,6 @@ class HeldFall(_Fall):
 
 
 @measurement
-@dataclass(frozen=True, eq=False)
 class GradientNorm(Measurement):
     """Whether the norm of the mean loss's gradient at a public point, with N(0, sigma^2), reaches a threshold.
 
@@ -149,7 +147,6 @@ class GradientNorm(Measurement):
 
 
 @measurement
-@dataclass(frozen=True, eq=False)
 class PublishedComparison(Measurement):
     """A round of IPP-ADMM as published: a candidate, a noisy comparison, and the candidate's broadcast on a yes.
 
@@ -213,7 +210,8 @@ class PublishedComparison(Measurement):
     def carry_out(self, secret: Secret, known: Known) -> Work:
         """Algorithm 2, with a threshold that is drawn anew at every comparison; eq. (15)."""
         secret.marks |= {self.MARK}
-        theta_hat = yield from candidate(secret, self.linear, self.sigma1, self.convexity, self.beta)
+        linear = self.linear + secret.gaussian(Purpose.OBJECTIVE, self.sigma1, self.linear.size)
+        theta_hat = yield Solve(secret.solver, linear, self.convexity, self.beta)
         fall = self._clipped(secret, self.before) - self._clipped(secret, theta_hat)
         level = self.threshold + secret.laplace(Purpose.GATE, self.threshold_scale)
         if fall + secret.laplace(Purpose.GATE, self.query_scale) < level:

@@ -6,8 +6,8 @@ besides the records in m and ``linear`` (docs/methods.md, eqs. (3), (6)).
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
@@ -84,7 +84,6 @@ def booked_convexity(convexity: float, booked: float | None) -> float:
 
 
 @measurement
-@dataclass(frozen=True, eq=False)
 class PerturbedMinimiser(Measurement):
     """Minimiser with Gaussian noise: theta_hat(linear + b1) + b2.
 
@@ -162,23 +161,12 @@ def objective_event(
     return _objective(2.0 * G / n, sigma1, G, c1, m, n, gated, logistic, share, one_sided)
 
 
-def candidate(
-    secret: Secret, linear: Vector, sigma1: float | None, m: float, beta: float
-) -> Generator[Any, Any, Vector]:
-    """theta_hat of ``linear`` + b1, b1 ~ N(0, sigma1^2 I), to gradient norm beta; eqs. (5), (6)."""
-    if sigma1 is not None:
-        linear = linear + secret.gaussian(Purpose.OBJECTIVE, sigma1, linear.size)
-    theta_hat: Vector = yield Solve(secret.solver, linear, m, beta)
-    return theta_hat
-
-
 def noisy(secret: Secret, theta_hat: Vector, sigma2: float) -> Vector:
     """theta_hat + b2, b2 ~ N(0, sigma2^2 I), on the public grid; eq. (7)."""
     return round_to_grid(theta_hat + secret.gaussian(Purpose.OUTPUT, sigma2, theta_hat.size), sigma2)
 
 
 @measurement
-@dataclass(frozen=True, eq=False)
 class GammaMinimiser(Measurement):
     """Minimiser with a linear term of density ~ exp(-rate ||b||), and Gaussian noise for the inexact solve.
 
@@ -231,7 +219,6 @@ class GammaMinimiser(Measurement):
 
 
 @measurement
-@dataclass(frozen=True, eq=False)
 class ExactMinimiser(Measurement):
     """Minimiser without noise: no privacy. Fields are as of ``PerturbedMinimiser``."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Self
 
@@ -151,7 +151,6 @@ class OnGrid(Measurement):
 
 
 @measurement
-@dataclass(frozen=True, eq=False)
 class GradientSum(OnGrid):
     """Sum of the loss gradients of all records at a public point, on the grid. Proof: docs/proofs.md, Theorem 20.
 
@@ -236,7 +235,6 @@ def gradient_rounding(known: Known, norm: float) -> float:
 
 
 @measurement
-@dataclass(frozen=True, eq=False)
 class MomentSum(OnGrid):
     """Sums of y x and of x x^T over all records, on the grid. Proof: docs/proofs.md, Theorem 21.
 
@@ -276,7 +274,6 @@ class MomentSum(OnGrid):
 
 
 @measurement
-@dataclass(frozen=True, eq=False)
 class SecondMoments(OnGrid):
     """svec(sum x x^T)/sqrt 2 over all records, on the grid. Proof: docs/proofs.md, Theorem 28.
 

@@ -64,10 +64,20 @@ def batch_update(
     return zeta, np.asarray(zeta @ rows)
 
 
+@dataclass(frozen=True, eq=False)
 class DualSeries(BatchSeries):
-    """Base of the series over dual variables, from alpha = 0 and v = 0; an epoch's answer is v / (lambda N)."""
+    """Base of the series over dual variables, from alpha = 0 and v = 0; an epoch's answer is v / (lambda N).
 
-    tiny: float
+    ``tiny`` is that of the logistic step, in (0, 0.5).
+    """
+
+    regularisation: float
+    batch: int
+    clip: float
+    noise_multiplier: float
+    steps: int
+    sampling: str = "poisson"
+    tiny: float = TINY
 
     def check(self, known: Known) -> None:
         """Refuse settings out of range, and losses without a step."""
@@ -84,7 +94,6 @@ class DualSeries(BatchSeries):
 
 
 @measurement
-@dataclass(frozen=True)
 class DualSteps(DualSeries):
     """DP-SCD.
 
@@ -101,18 +110,9 @@ class DualSteps(DualSeries):
         with ``dual_noise`` sqrt(2) sigma C on v and on the batch's dual variables.
     dual_noise : bool
         The paper's Algorithm 1.
-    tiny : float
-        Of the logistic step, in (0, 0.5).
     """
 
-    regularisation: float
-    batch: int
-    clip: float
-    noise_multiplier: float
-    steps: int
-    sampling: str = "poisson"
     dual_noise: bool = False
-    tiny: float = TINY
 
     @property
     def sigma(self) -> float:

@@ -38,7 +38,6 @@ class GradientProgress(SeriesProgress):
 
 
 @measurement
-@dataclass(frozen=True)
 class GradientSteps(BatchSeries):
     """SGD or DP-SGD from theta = 0; an epoch's answer is theta.
 

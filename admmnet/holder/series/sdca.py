@@ -43,7 +43,6 @@ class ExactProgress(SeriesProgress):
 
 
 @measurement
-@dataclass(frozen=True)
 class ExactPasses(Series):
     """SDCA from alpha = 0; an epoch is a pass, its answer theta. Needs numba.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from admmnet.errors import RequestError
 from admmnet.holder.answers import measurement
@@ -19,12 +18,10 @@ from admmnet.holder.series.base import Rngs, with_noise
 from admmnet.holder.series.batches import draw_batches
 from admmnet.holder.series.checks import check_choice
 from admmnet.holder.series.dp_scd import DualProgress, DualSeries, Weights
-from admmnet.holder.series.steps import TINY
 from admmnet.privacy.events import Event
 
 
 @measurement
-@dataclass(frozen=True)
 class SequentialSteps(DualSeries):
     """seqDP-SCD.
 
@@ -41,22 +38,10 @@ class SequentialSteps(DualSeries):
     bound : {"published", "contraction"}
         Sensitivity of a step that the noise covers: the paper's Lemma 5 (any relation), or the one that
         docs/proofs.md, Lemma 2 proves: sqrt(2) C under zero-out, twice that under replace-one, if all rows have norm 1.
-    damped : bool
-        Put L for 1 in the step's weight, as the paper's subproblem does in print. It is not needed here: the
-        next step sees this one, so the exact step along the coordinate is safe.
-    tiny : float
-        Of the logistic step, in (0, 0.5).
     """
 
-    regularisation: float
-    batch: int
-    clip: float
-    noise_multiplier: float
-    steps: int
     sampling: str = "fixed"
     bound: str = "published"
-    damped: bool = False
-    tiny: float = TINY
 
     @property
     def sigma(self) -> float:
@@ -94,7 +79,7 @@ class SequentialSteps(DualSeries):
 
         sigma, dual, v = self.sigma, progress.dual, progress.v
         rows, code = kernels.store(problem.X), kernels.CODES[problem.loss.name]
-        weights = Weights.of(problem, self.batch if self.damped else 1, self.clip)
+        weights = Weights.of(problem, 1, self.clip)
         settings = self.sampling, problem.records, self.batch, self.steps
         for chosen in draw_batches(*settings, rngs.batches, ordered=True, progress=progress):
             before, start = dual[chosen], v.copy()

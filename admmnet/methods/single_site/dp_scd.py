@@ -44,6 +44,6 @@ class DPSCD(SingleSite):
             noise,
             self.steps,
             own.sampling,
-            bool(own.dual_noise),
             float(own.logistic_margin),
+            bool(own.dual_noise),
         )

@@ -40,8 +40,8 @@ class SeqDPSCD(SingleSite):
             noise,
             self.steps,
             own.sampling,
+            float(own.logistic_margin),
             "published" if self.published else "contraction",
-            tiny=float(own.logistic_margin),
         )
 
     @property

@@ -40,7 +40,7 @@ BEGINNING = Place(0, 0, 0, "")
 class LedgerFile:
     """The file of one ledger, as a run writes it; ``kept`` open from commit to commit or not.
 
-    ``alone`` says that its process has no other ledger.
+    In a ``durable`` one commits wait for the disk (private runs). ``alone`` says that its process has no other ledger.
     """
 
     def __init__(self, path: Path, *, durable: bool, kept: bool = True, alone: bool = False) -> None:
@@ -75,20 +75,16 @@ class Ledger(MemoryLedger):
 
     Parameters
     ----------
-    path : Path or LedgerFile
-        File to create, which must not exist, or one that ledgers share.
+    file : LedgerFile
+        One that is made, and must not exist, or that ledgers share.
     header : Header
         First line; its contract guards.
-    durable : bool
-        Whether ``commit`` waits for the disk (private runs).
     account : AccountFile, optional
         Account whose totals the budget spans; every charge goes there first.
     since : Place, optional
         Checkpoint from which an interrupted run goes on with the file that is there. Charges behind it stand.
         Of a seeded run they are made again, and must come out as they stand; a private run's next charges are
         new ones behind them, after a line of kind ``resume``.
-    kept : bool
-        Whether the file stays open from commit to commit.
 
     Attributes
     ----------
@@ -104,18 +100,10 @@ class Ledger(MemoryLedger):
     """
 
     def __init__(
-        self,
-        path: Path | LedgerFile,
-        header: form.Header,
-        *,
-        durable: bool,
-        account: AccountFile | None = None,
-        since: Place | None = None,
-        kept: bool = True,
+        self, file: LedgerFile, header: form.Header, *, account: AccountFile | None = None, since: Place | None = None
     ) -> None:
         super().__init__(header.contract)
-        self._place = path if isinstance(path, LedgerFile) else LedgerFile(path, durable=durable, kept=kept)
-        self.path, self._account, self._closed = self._place.path, account, False
+        self._place, self.path, self._account, self._closed = file, file.path, account, False
         self.charged = BEFORE
         self._spanned = self.totals if account is None else account.past
         self._changed: dict[int, tuple[Totals, Count]] = {}  # starts of the run so far that were planned anew
@@ -273,11 +261,6 @@ class Ledger(MemoryLedger):
         account = None if self._account is None else self._account.head
         end = form.EndLine(events=self.events, total=total, account=account, previous=self.chain.previous)
         self._append(encode(end))
-
-    def finish(self) -> None:
-        """Write the end line and close."""
-        self.end()
-        self.close()
 
     def close(self) -> None:
         """Commit and close, without an end line if the run has not finished; once is enough."""

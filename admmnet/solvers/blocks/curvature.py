@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from admmnet.solvers.blocks.records import Stack, StackRows
+from admmnet.solvers.blocks.records import Stack, StackRows, norms
 from admmnet.types import Matrix, Vector
 
 TERMS = 8
@@ -40,6 +40,10 @@ class CurvatureState:
     used: NDArray[np.intp]
     weights: Matrix
     terms: Single
+    patience: Vector  # this and the next three as of `steps.SolverState`
+    waste: NDArray[np.intp]
+    passes: NDArray[np.intp]
+    before: NDArray[np.intp]
     inverse: Single | None = None
     root: Matrix | None = None  # dual: A = root * sqrt(m) * X, row by row
 
@@ -51,6 +55,7 @@ class Curvature:
         size, n, d = stack.X.shape
         self._stack = stack
         self._dual = n < d
+        self.cost = 4.0 + min(n, d) / 5.0  # of a Hessian in passes, measured at d = 6 and 100
         slots = max(2, min(TERMS, n // 4))
         self.state = CurvatureState(
             cached=np.zeros(size, dtype=bool),
@@ -58,6 +63,10 @@ class Curvature:
             used=np.zeros(size, dtype=np.intp),
             weights=np.zeros((size, slots)),
             terms=np.zeros((size, slots, d), dtype=np.float32),
+            patience=np.full(size, self.cost),
+            waste=np.zeros(size, dtype=np.intp),
+            passes=np.zeros(size, dtype=np.intp),
+            before=np.zeros(size, dtype=np.intp),
         )
 
     def able(self, rows: StackRows, m: Vector) -> NDArray[np.bool_]:
@@ -79,7 +88,7 @@ class Curvature:
     def _apply(self, rows: StackRows, r: Matrix) -> Matrix:
         """Cached base times r; r is scaled to norm 1, so that single precision has room."""
         assert self.state.inverse is not None
-        norm = np.maximum(np.sqrt(np.vecdot(r, r)), 1e-300)[:, None]
+        norm = np.maximum(norms(r), 1e-300)[:, None]
         unit: Matrix = r / norm
         if self.state.root is not None:
             root = rows.pick(self.state.root)
@@ -101,7 +110,7 @@ class Curvature:
         """Rank-one terms times r (k, d)."""
         if not rows.pick(self.state.used).any():
             return np.zeros_like(r)
-        terms, norm = rows.pick(self.state.terms), np.maximum(np.sqrt(np.vecdot(r, r)), 1e-300)[:, None]
+        terms, norm = rows.pick(self.state.terms), np.maximum(norms(r), 1e-300)[:, None]
         inner = np.matmul(terms, (r / norm).astype(np.float32)[:, :, None])[:, :, 0]
         weighted = (inner * rows.pick(self.state.weights)).astype(np.float32)
         found: Matrix = norm * np.matmul(weighted[:, None, :], terms)[:, 0, :]
@@ -127,7 +136,7 @@ class Curvature:
             self._append(rows.members[two], p, -1.0 / a)
 
     def _append(self, index: NDArray[np.intp], v: Matrix, weight: Vector) -> None:
-        norm = np.sqrt(np.vecdot(v, v))
+        norm = norms(v)
         weight = weight * norm * norm
         fine = (norm > 1e-300) & np.isfinite(norm) & np.isfinite(weight)
         index, slot = index[fine], self.state.used[index[fine]]

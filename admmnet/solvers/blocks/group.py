@@ -8,26 +8,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from admmnet.errors import RunError
-from admmnet.solvers.blocks.curvature import Curvature
-from admmnet.solvers.blocks.records import Indices, Stack, StackRows
+from admmnet.solvers.blocks.records import Flags, Indices, Stack, StackRows, norms, read_only
+from admmnet.solvers.blocks.steps import GroupSteps, GroupWalk, Shown
 from admmnet.solvers.certificate import Solution, met_curvature, rounding_margin
-from admmnet.solvers.newton import CONTRACTION, LocalSolver, held_back
+from admmnet.solvers.newton import LocalSolver, held_back
 from admmnet.types import Matrix, Vector
 
-_GOOD = 0.03, 0.1  # with, without a Hessian: steps that shrink the norm by more teach less than they cost
-_EXPECTED = 3  # passes a round that a good inverse needs, too, if every round has fresh noise
 _MAX_STEPS = 60  # a member that needs more goes to a LocalSolver
-_BISECTIONS = 60
-_SEARCHES = 1  # searched steps before the Hessian is computed anew
 
 _margins = cast(Callable[..., Vector], rounding_margin)  # every operation in it is elementwise
-Flags = NDArray[np.bool_]
 
 
 @dataclass
@@ -42,58 +36,43 @@ class _Front:
     theta: Matrix
     data: Matrix
     rms: Vector
-    passes: Indices
+    norm: Vector
+    walk: GroupWalk
 
     def __post_init__(self) -> None:
-        """Nothing is done yet."""
-        k = len(self.m)
-        self.g_norm, self.r = _norms(self.g), self.data + self.m[:, None] * self.theta + self.g
-        self.norm = _norms(self.r)
-        self.least, self.spread = self.norm.copy(), np.zeros(k)
-        self.refreshes, self.searches = np.zeros((2, k), dtype=np.intp)  # searches since the last Hessian
-        # paired: the last step's secant pair waits to be learnt
-        self.search, self.fresh, self.paired = np.zeros((3, k), dtype=bool)
-        # base: the inverse's base times the r before
-        self.s, self.change, self.base = np.zeros((3, *self.r.shape))
-        usable = (self.m > 0.0) & (self.m < np.inf) & (self.beta > 0.0) & (self.beta < np.inf)
-        self.lost = ~usable  # or a search that found nothing
+        """Look at the settings."""
+        self.g_norm = norms(self.g)
+        self.unusable = ~((self.m > 0.0) & (self.m < np.inf) & (self.beta > 0.0) & (self.beta < np.inf))
+
+    def shown(self) -> Shown:
+        """What steps are chosen by."""
+        return Shown(self.rows, *map(read_only, (self.g, self.m, self.theta, self.norm)))
 
     def keep(self, kept: Flags) -> None:
         """Drop members that are done."""
         if not kept.any():
             self.place = self.place[kept]
             return
+        self.walk.keep(kept)
         for name, value in vars(self).items():
-            setattr(self, name, StackRows.of(value.members[kept]) if name == "rows" else value[kept])
+            if name != "walk":
+                setattr(self, name, StackRows.of(value.members[kept]) if name == "rows" else value[kept])
 
 
 @dataclass(slots=True, eq=False)
 class GroupState:
-    """What is known of every member, as `newton.SolverState`: one row, or one number, a member."""
+    """Where the next solve of every member starts, as `newton.PointState`: one row, or one number, a member."""
 
     theta: Matrix
     data: Matrix
     rms: Vector
     known: Flags  # data and rms belong to theta
-    patience: Vector
-    waste: Indices
-    passes: Indices
-    before: Indices
-
-    @classmethod
-    def fresh(cls, size: int, d: int, patience: float) -> GroupState:
-        """State of members that have learnt nothing."""
-        points, counts = np.zeros((size, d)), np.zeros(size, dtype=np.intp)
-        known, full = np.zeros(size, dtype=bool), np.full(size, patience)
-        return cls(points, points.copy(), np.zeros(size), known, full, counts, counts.copy(), counts.copy())
 
 
 class Group:
     """Solver of the members of one stack, and what earlier rounds have taught about them.
 
-    The method of `LocalSolver`, member by member, with other curvature (`Curvature`): of a step that is discarded the
-    secant pair is kept. The second searched step starts from a fresh Hessian, which is computed anew, too, when the
-    passes beyond three a round have added up to its cost.
+    The method of `LocalSolver`, member by member, with steps of its own (`GroupSteps`).
 
     A member is handed to a `LocalSolver`, made for the occasion, from the point reached, if its settings are
     unusable, 60 steps were not enough, its gradient norm is down to the rounding margin, or its m is too small
@@ -102,25 +81,26 @@ class Group:
     """
 
     def __init__(self, stack: Stack) -> None:
-        size, n, d = stack.X.shape
+        size, _, d = stack.X.shape
         self.stack = stack
-        self.curve = Curvature(stack)
-        self.cost = 4.0 + min(n, d) / 5.0  # of a Hessian in passes, measured at d = 6 and 100
-        self.state = GroupState.fresh(size, d, self.cost)
+        self.steps = GroupSteps(stack)
+        self.state = GroupState(np.zeros((size, d)), np.zeros((size, d)), np.zeros(size), np.zeros(size, dtype=bool))
+
+    @property
+    def states(self) -> dict[str, Any]:
+        """All state by name."""
+        return {"points": self.state, "curve": self.steps.state}
 
     def solve(
         self, index: Indices, place: Indices, g: Matrix, m: Vector, beta: Vector
     ) -> dict[int, Solution | RunError]:
         """Solve for ascending members; answers by their place in the call."""
         found: dict[int, Solution | RunError] = {}
-        g = g.view()
-        g.flags.writeable = False
         try:
             self._together(found, index, place, g, m, beta)
         except Exception as error:
             held_back(self.stack.loss, error)
-            self.curve.state.cached[index] = False
-            self.curve.drop(index)
+            self.steps.forget(index)
             for k, at in enumerate(place.tolist()):
                 if at not in found:
                     settings = g[k], float(m[k]), float(beta[k])
@@ -131,7 +111,6 @@ class Group:
         self, found: dict[int, Solution | RunError], index: Indices, place: Indices, g: Matrix, m: Vector, beta: Vector
     ) -> None:
         front = self._start(StackRows.of(index), place, g, m, beta)
-        self.curve.move(front.rows, m)
         for _ in range(_MAX_STEPS):
             found |= self._finish(front)
             if not len(front.place):
@@ -146,23 +125,26 @@ class Group:
         if len(new):
             state.data[new], state.rms[new] = self.stack.gradient(StackRows.of(new), state.theta[new])
         theta, data, rms = (part[rows.members] for part in (state.theta, state.data, state.rms))
-        return _Front(rows, place, g, m, beta, theta, data, rms, unknown.astype(np.intp))
+        r = data + m[:, None] * theta + g
+        norm = norms(r)
+        walk = self.steps.begin(rows, read_only(m), r, read_only(norm), unknown.astype(np.intp))
+        return _Front(rows, place, g, m, beta, theta, data, rms, norm, walk)
 
     def _finish(self, front: _Front) -> dict[int, Solution | RunError]:
         """Answers of members that are certified, and of those that the stack cannot help any more."""
         margin = self._margin(front)
         bound = front.norm + margin
-        done = (bound <= front.beta) & ~front.lost
-        lost = ~done & (front.lost | (front.norm <= margin) | ~np.isfinite(bound))
+        stopped = np.logical_or(front.unusable, front.walk.lost)
+        done = (bound <= front.beta) & ~stopped
+        lost = ~done & (stopped | (front.norm <= margin) | ~np.isfinite(bound))
         over = done | lost
         if not over.any():
             return {}
-        index, theta, passes = front.rows.members[done], front.theta[done], front.passes[done]
-        state = self.state
+        index, theta, state, walk = front.rows.members[done], front.theta[done], self.state, front.walk
         state.theta[index], state.data[index], state.rms[index] = theta, front.data[done], front.rms[done]
-        state.known[index], state.passes[index] = True, passes
-        state.patience[index[passes < state.before[index]]] = 2.0 * self.cost
-        work = passes.tolist(), front.refreshes[done].tolist()
+        state.known[index] = True
+        self.steps.met(index, walk.passes[done])
+        work = walk.passes[done].tolist(), walk.refreshes[done].tolist()
         answers = map(Solution, theta, bound[done].tolist(), *work)
         found: dict[int, Solution | RunError] = dict(zip(front.place[done].tolist(), answers, strict=True))
         for k in np.flatnonzero(lost).tolist():
@@ -172,7 +154,7 @@ class Group:
 
     def _margin(self, front: _Front) -> Vector:
         """Rounding margins, shape (k,), with the curvature met where that may decide."""
-        size, R, shape = _norms(front.theta), front.rows.pick(self.stack.row_norm), self.stack.X.shape[1:]
+        size, R, shape = norms(front.theta), front.rows.pick(self.stack.row_norm), self.stack.X.shape[1:]
         linear, c = front.m * size + front.g_norm, np.full(len(size), self.stack.loss.curvature_bound())
         margin = _margins(shape, R, c, front.rms, size, linear, front.norm)
         close = (front.norm <= np.maximum(front.beta, margin)) & (front.norm + margin > front.beta)
@@ -190,7 +172,7 @@ class Group:
     def _hand_over(self, front: _Front, k: int) -> Solution | RunError:
         """Let a LocalSolver finish, from the point reached if that is any good."""
         start = front.theta[k] if math.isfinite(front.norm[k]) else np.zeros_like(front.theta[k])
-        work = int(front.passes[k]), int(front.refreshes[k])
+        work = int(front.walk.passes[k]), int(front.walk.refreshes[k])
         settings = front.g[k], float(front.m[k]), float(front.beta[k])
         return self._alone(int(front.rows.members[k]), start, *settings, *work)
 
@@ -204,126 +186,22 @@ class Group:
         if isinstance(answer, RunError):
             return answer
         answer = answer._replace(passes=passes + answer.passes, refreshes=refreshes + answer.refreshes)
-        state = self.state
-        state.theta[i], state.known[i], state.passes[i] = answer.theta, False, answer.passes
+        self.state.theta[i], self.state.known[i], self.steps.state.passes[i] = answer.theta, False, answer.passes
         return answer
 
     def _advance(self, front: _Front) -> None:
         """One step of every member at work."""
-        index, loss = front.rows.members, self.stack.loss
-        self._renew(front)
-        step = self._step(front)
-        moved = self._search(front, step) if front.search.any() else np.zeros(len(index))
-        trial = front.theta + step
+        shown = front.shown()
+        trial = front.theta + self.steps.step(front.walk, shown)
         data, rms = self.stack.gradient(front.rows, trial)
         r = data + front.m[:, None] * trial + front.g
-        norm = _norms(r)
-        self.state.waste[index] += front.passes >= _EXPECTED
-        front.passes += 1
-        front.s, front.change = step, r - front.r
-        taken = front.search | (norm <= CONTRACTION * front.least)
-        enough = np.where(front.rows.pick(self.curve.state.cached), *_GOOD)
-        front.paired = taken & (norm > enough * front.norm)
-        if not loss.smooth:
-            short = np.minimum(front.spread, self.stack.row_norm[index] * _norms(step))
-            front.spread = np.where(taken, np.where(front.search, moved, short), front.spread)
-        front.searches = front.searches + front.search
-        front.search, front.fresh = ~taken, front.fresh & ~taken
+        norm = norms(r)
+        taken = self.steps.taken(front.walk, shown, r, read_only(norm))
         if taken.all():
-            front.theta, front.data, front.rms, front.r, front.norm = trial, data, rms, r, norm
+            front.theta, front.data, front.rms, front.norm = trial, data, rms, norm
         else:
-            for old, new in ((front.theta, trial), (front.data, data), (front.r, r)):
+            for old, new in ((front.theta, trial), (front.data, data), (front.rms, rms), (front.norm, norm)):
                 old[taken] = new[taken]
-            front.rms[taken], front.norm[taken] = rms[taken], norm[taken]
-            failed = ~taken & np.isfinite(norm)
-            if failed.any():
-                self._learn_from_failure(front, failed)
-        front.least = np.minimum(front.least, front.norm)
-
-    def _renew(self, front: _Front) -> None:
-        """Compute Hessians that are due."""
-        index = front.rows.members
-        stuck = front.search & (front.searches >= _SEARCHES)
-        due = (stuck | (front.rows.pick(self.state.waste) > front.rows.pick(self.state.patience))) & ~front.fresh
-        if not due.any():
-            return
-        able = self.curve.able(front.rows, front.m)
-        front.lost |= stuck & due & ~able
-        due &= able
-        which = index[due]
-        if len(which):
-            size = _norms(front.theta[due])
-            spread = front.spread[due]
-            spread[spread <= 1e-9 * self.stack.row_norm[which] * size] = 0.0
-            self.curve.refresh(StackRows.of(which), front.theta[due], front.m[due], spread)
-            self.state.patience[which] *= 2.0
-            self.state.before[which] = self.state.passes[which]
-            self.state.waste[which] = 0
-            front.refreshes[due] += 1
-            front.searches[due] = 0
-            front.fresh |= due
-            front.paired &= ~due
-
-    def _step(self, front: _Front) -> Matrix:
-        """Minus the inverse times r, after the last secant pair has been learnt."""
-        rows, curve = front.rows, self.curve
-        base = curve.base(rows, front.r, front.m)
-        stale = curve.full(rows) & ~curve.foldable(rows)
-        if stale.any():
-            curve.drop(rows.members[stale])
-        if front.paired.any():
-            q = base - front.base + curve.correction(rows, front.change)
-            some = slice(None) if front.paired.all() else front.paired
-            learnt = rows if front.paired.all() else StackRows.of(rows.members[some])
-            curve.learn(learnt, front.s[some], front.change[some], q[some], front.m[some])
-        full = base + curve.correction(rows, front.r)
-        front.base = base
-        fold = curve.full(rows) & curve.foldable(rows)
-        if fold.any():
-            curve.fold(rows.members[fold])
-            front.base[fold] = full[fold]
-        return -full
-
-    def _learn_from_failure(self, front: _Front, failed: Flags) -> None:
-        """Learn the pairs of steps that were not taken."""
-        rows, curve = StackRows.of(front.rows.members[failed]), self.curve
-        full = curve.full(rows)
-        curve.fold(rows.members[full & curve.foldable(rows)])
-        curve.drop(rows.members[full])
-        change = front.change[failed]
-        q = curve.base(rows, change, front.m[failed]) + curve.correction(rows, change)
-        curve.learn(rows, front.s[failed], change, q, front.m[failed])
-
-    def _search(self, front: _Front, step: Matrix) -> Vector:
-        """Scale searched steps in place as `LocalSolver` does; return how far they move the scores, shape (k,)."""
-        some = np.flatnonzero(front.search)
-        rows, theta, r, m = (StackRows.of(front.rows.members[some]), front.theta[some], front.r[some], front.m[some])
-        p = step[some]
-        turned = ~(np.vecdot(p, r) < 0.0)
-        # a direction that rounding has turned
-        p[turned] = -r[turned] / (m + rows.pick(self.stack.kappa))[turned, None]
-        counts = rows.pick(self.stack.counts)
-        u, v = self.stack.scores(rows, theta), self.stack.scores(rows, p)
-        linear, square = np.vecdot(p, m[:, None] * theta + front.g[some]), m * np.vecdot(p, p)
-        half = 0.5 * np.vecdot(p, r)
-        low, high, t = np.zeros(len(some)), np.full(len(some), np.inf), np.ones(len(some))
-        good = np.zeros(len(some), dtype=bool)
-        for _ in range(_BISECTIONS):
-            slope = np.vecdot(self.stack.slopes(rows, u + t[:, None] * v), v) / counts + linear + t * square
-            good = (half <= slope) & (slope <= 0.0)
-            if good.all():
-                break
-            low, high = np.where(~good & (slope <= 0.0), t, low), np.where(~good & (slope > 0.0), t, high)
-            t = np.where(good, t, np.where(np.isinf(high), 2.0 * t, 0.5 * (low + high)))
-        front.lost[some[~good]] = True  # rounding hides the slope
-        step[some] = t[:, None] * p
-        moved = np.zeros(len(step))
-        moved[some] = t * _norms(v) / np.sqrt(counts)
-        return moved
-
-
-def _norms(v: Matrix) -> Vector:
-    return np.asarray(np.sqrt(np.vecdot(v, v)))
 
 
 def attempt(solver: LocalSolver, g: Vector, m: float, beta: float) -> Solution | RunError:

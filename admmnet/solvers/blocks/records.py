@@ -23,8 +23,21 @@ LARGE = 100_000
 _PADDING = 8  # a stack's shortest member has at least 8/9 of its rows
 
 Indices = NDArray[np.intp]
+Flags = NDArray[np.bool_]
 Stacked = NDArray[np.float64]
 """Three-dimensional float64 array, (B, n, d)."""
+
+
+def norms(v: Matrix) -> Vector:
+    """2-norms of rows (k, d), shape (k,)."""
+    return np.asarray(np.sqrt(np.vecdot(v, v)))
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """The same array, not to be written to."""
+    found = array.view()
+    found.flags.writeable = False
+    return found
 
 
 class StackRows(NamedTuple):
@@ -36,6 +49,7 @@ class StackRows(NamedTuple):
     @classmethod
     def of(cls, index: Indices) -> StackRows:
         """Find the runs of ascending members, shape (k,)."""
+        index = read_only(index)
         if not len(index):
             return cls(index, ())
         cuts = [0, *(np.flatnonzero(np.diff(index) != 1) + 1).tolist(), len(index)]
@@ -87,8 +101,9 @@ class Stack:
             self.row_norm[i] = largest_row(self.X[i], loss)
             if self._mask is not None:
                 self._mask[i, : len(y)] = 1.0
-        self.X.flags.writeable = self.y.flags.writeable = False
         self.kappa: Vector = 0.5 * loss.curvature_bound() * self._spectral_norms()
+        for array in filter(lambda part: isinstance(part, np.ndarray), vars(self).values()):
+            array.flags.writeable = False
 
     def scores(self, rows: StackRows, theta: Matrix) -> Matrix:
         """Scores X_i theta_i, shape (k, n), of theta (k, d)."""
@@ -154,9 +169,9 @@ class Stack:
         v = np.ones((len(self.counts), self.X.shape[2]))
         found = np.zeros(len(self.counts))
         for _ in range(3):
-            v /= np.maximum(np.sqrt(np.vecdot(v, v)), 1e-300)[:, None]
+            v /= np.maximum(norms(v), 1e-300)[:, None]
             v = self.combine(rows, self.scores(rows, v)) / self.counts[:, None]
-            found = np.sqrt(np.vecdot(v, v))
+            found = norms(v)
         return found
 
 

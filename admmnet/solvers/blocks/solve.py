@@ -108,11 +108,10 @@ class BlockSolver:
     @property
     def states(self) -> dict[str, Any]:
         """All state by name, as `LocalSolver.states`; the twin's is a part of it once there is a twin."""
-        found: dict[str, Any] = {f"alone{i}": solver.state for i, solver in self._alone.items()}
-        for number, group in enumerate(self._groups):
-            found |= {f"group{number}": group.state, f"curve{number}": group.curve.state}
-        twin = {} if self._twin is None else self._twin.states
-        return found | {f"twin.{name}": state for name, state in twin.items()}
+        parts: dict[str, Any] = {f"alone{i}": solver for i, solver in self._alone.items()}
+        parts |= {f"group{number}": group for number, group in enumerate(self._groups)}
+        parts |= {} if self._twin is None else {"twin": self._twin}
+        return {f"{at}.{name}": state for at, part in parts.items() for name, state in part.states.items()}
 
     @np.errstate(all="ignore")  # as in LocalSolver.solve
     def solve(self, indices: Sequence[int], G: Matrix, m: Vector, beta: Vector) -> list[Solution | RunError]:

@@ -32,7 +32,6 @@ class Settings(NamedTuple):
     sampling: str = "poisson"
     tiny: float = 0.01
     dual_noise: bool = False
-    damped: bool = False
     learning_rate: float = 1.0
     epsilon: Sequence[float] | float | None = None
     sigma: float | None = None
@@ -163,7 +162,7 @@ def seq_dp_scd(data: Data, s: Settings, batch_rng: Rng, noise_rng: Rng) -> Steps
     for batch in batches(s.sampling, n, L, s.steps, batch_rng, ordered=True):
         zetas, start = [], v
         for j in batch:
-            zeta = shortened(step(kind, alpha[j], y[j], X[j], v, scale, L if s.damped else 1, s.tiny), C)
+            zeta = shortened(step(kind, alpha[j], y[j], X[j], v, scale, 1, s.tiny), C)
             zetas.append(zeta)
             v = add(v, zeta, X[j])
         for j, zeta in zip(batch, noisy(zetas, sigma, noise_rng), strict=True):

@@ -158,7 +158,9 @@ def test_numba_and_scipy_stay_off_everybody_elses_path() -> None:
     run = """
 import numpy as np
 from admmnet.holder import SimulatedHolder
-from admmnet.holder.series import SINGLE_SITE_LOSSES, DualSteps, GradientSteps
+from admmnet.holder.problem import SINGLE_SITE_LOSSES
+from admmnet.holder.series.dp_scd import DualSteps
+from admmnet.holder.series.gradient import GradientSteps
 from admmnet.holder.series.simulation import run_series
 p = SimulatedHolder(np.eye(4), np.ones(4)).problem(SINGLE_SITE_LOSSES["hinge"], 0.1)
 run_series(DualSteps(0.1, 2, 1.0, 1.0, 2), p, np.random.default_rng(1), np.random.default_rng(2))

@@ -141,7 +141,8 @@ def agent(
             raise
     member.close()
     if parent is None:
-        give(network, number, keys, public_files(folder), member.lingers_for(), settings.linger)
+        waiting, gone = member.lingers_for(), settings.shutdown_deadline
+        give(network, number, keys, public_files(folder), waiting, settings.linger, gone)
     leave(summary)
 
 

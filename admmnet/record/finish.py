@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from msgspec import structs
 
+from admmnet.config.toml import load_saved
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.files import write_whole
 from admmnet.forms import decode, encode, read_form
@@ -54,9 +55,13 @@ def read_end(files: Mapping[str, bytes], where: object = "the last files") -> tu
     arrays = [(name, array.astype(array.dtype.newbyteorder("<"))) for name, array in sorted(model.items())]
     shapes = [word for name, array in arrays for word in (name, array.dtype.str, str(array.shape), array.tobytes())]
     ledgers = [word for name, digest in sorted(summary.ledgers.items()) for word in (name, digest)]
-    entries = [one for one in summary.per_agent if ledger_name(one.agent, summary.agents) in summary.ledgers]
+    listed = [ledger_name(one.agent, summary.agents) in summary.ledgers for one in summary.per_agent]
+    entries = [  # who is away may come back at one agent before another: releases of its are counted by each
+        one if there else structs.replace(one, releases=0) for one, there in zip(summary.per_agent, listed, strict=True)
+    ]
     last = [structs.replace(start, cause="") for start in summary.starts[-1:]]
-    changed = {"data": structs.replace(summary.data, name=""), "per_agent": entries, "starts": last}
+    data = structs.replace(summary.data, name="", preprocessing="")  # of an agent's own file
+    changed = {"data": data, "per_agent": entries, "starts": last}
     own = encode(structs.replace(summary, **dict.fromkeys((*UNSIGNED, "ledgers", "away")), **changed))
     return summary, hashlib.sha256(statement("end", summary.rounds, *ledgers, own, *shapes)).hexdigest()
 
@@ -148,9 +153,12 @@ def received(folder: Path, files: Mapping[str, bytes], where: object) -> dict[st
         raise CheckFailed(f"{where}: {fault}")
     last = [structs.replace(start, cause="") for start in summary.starts[-1:]]
     starts = [one for one in began_of(folder).starts if last and one.number < last[0].number] + last
+    account = load_saved(folder).account  # a folder of this host
+    spent = [entry.account_epsilon_spent for entry in summary.per_agent if entry.agent in members]
+    together = max((one for one in spent if one is not None), default=None) if None not in spent and account else None
     own = structs.replace(
         summary,
-        privacy=structs.replace(summary.privacy, network=None),
+        privacy=structs.replace(summary.privacy, network=None, account=account, account_epsilon_spent=together),
         test_error=TestError(mean=None, std=None, consensus=None, records=None),
         references=References(pooled=None),
         train_loss=None,

@@ -107,7 +107,7 @@ def clear_unbegun(folder: Path, other: str) -> None:
         If there are checkpoints, or anything was charged.
     """
     spent = any(len(path.read_bytes().splitlines()) > 1 for path in (folder / "ledger").glob("*.jsonl"))
-    if spent or any((folder / CHECKPOINT).glob("*/part-*.state")):
+    if spent or any((folder / CHECKPOINT).glob("*/part-*")):
         raise RequestError(
             f"{other} begins a run, and {folder} goes on with one: give it the folder that it had, or run anew"
         )

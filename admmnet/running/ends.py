@@ -47,7 +47,8 @@ class LastWords:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Exit of the stack; the error goes on."""
-        gc.unfreeze()  # what steps on all processes have frozen
+        if gc.get_freeze_count():
+            gc.unfreeze()  # what steps on all processes have frozen
         if isinstance(error, KeyboardInterrupt) and not error.args:
             error.args = (last_words(self.folder, alone=self.alone),)
 

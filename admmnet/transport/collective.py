@@ -65,8 +65,8 @@ def told_by_all(
     """As ``run_on_all``, and what every process says of its result, in the same exchange: of a step apart its own word.
 
     Where this process has nothing to say, nobody has: any word is an error then. With ``quoting``, in simulations, an
-    error may quote records. What the step has made is not searched for garbage until the run ends (``LastWords``):
-    agents are many objects, none of which goes before.
+    error may quote records. From the command line, which has frozen what it imports, what the step has made is not
+    searched for garbage until the run ends (``LastWords``): agents are many objects, none of which goes before.
     """
     if apart and world.start is not None and not world.shared_folder:
         result = step()
@@ -76,7 +76,8 @@ def told_by_all(
     try:
         result = step()
         told = say(result)
-        gc.freeze()
+        if gc.get_freeze_count():
+            gc.freeze()
     except AdmmnetError as error:
         mine = error
         told = (error.exit_code, str(error) if quoting else error.public)

@@ -19,7 +19,7 @@ from admmnet.cli import run_command_line
 from admmnet.errors import CheckFailed, StartEnded
 from admmnet.forms import encode
 from admmnet.identity.keys import Identity
-from admmnet.record.finish import DRAFTS, TAKEN, adopt, model_of, public_files, received
+from admmnet.record.finish import DRAFTS, TAKEN, adopt, model_of, public_files, read_end, received
 from admmnet.record.folder import model_bytes
 from admmnet.record.forms import Summary
 from admmnet.running.checkpoint.memory import Memory
@@ -261,6 +261,40 @@ def test_an_agent_knows_earlier_starts_by_itself(finished: Path, tmp_path: Path)
     found = json.loads(received(own, files, "files")["summary.json"])
     assert [start["members"] for start in found["starts"]] == [*members.values()]
     assert found["away"] == {"1": ["1"]}
+
+
+def test_signed_is_what_all_have_alike(finished: Path) -> None:
+    """One file may have labels that are left out; of who is away each counts the releases that it heard."""
+    files = public_files(finished / "0")
+    said = json.loads(files["summary.json"])
+    del said["ledgers"]["ledger/agent-002.jsonl"]
+
+    def signed(change: Callable[[Any], None]) -> str:
+        other = json.loads(json.dumps(said))
+        change(other)
+        return read_end({**files, "summary.json": json.dumps(other, indent=2).encode() + b"\n"})[1]
+
+    whole = signed(lambda other: None)
+    assert signed(lambda other: other["data"].update(preprocessing="data-dependent")) == whole
+    assert signed(lambda other: other["per_agent"][2].update(releases=7)) == whole
+    assert signed(lambda other: other["per_agent"][2].update(records=7)) != whole
+    assert signed(lambda other: other["per_agent"][0].update(releases=7)) != whole
+
+
+def test_an_account_is_named_by_its_owner(finished: Path, tmp_path: Path) -> None:
+    """No signature covers its folder: a liar could hide that there is one."""
+    own, files = Path(shutil.copytree(finished / str(VICTIM), tmp_path / "own")), public_files(finished / "0")
+    said = json.loads(files["summary.json"])
+    for entry in said["per_agent"]:
+        entry["account_epsilon_spent"] = 0.5 + 0.1 * entry["agent"]
+    files["summary.json"] = json.dumps(said, indent=2).encode() + b"\n"
+    text = (own / "config.toml").read_text().replace("no_account = true\n", "")
+    for account in (None, "mine"):
+        line = "" if account is None else f'account = "{account}"\n'
+        (own / "config.toml").write_text(text.replace("[privacy]\n", f"[privacy]\n{line}"))
+        privacy = json.loads(received(own, files, "files")["summary.json"])["privacy"]
+        assert privacy["account"] == account
+        assert privacy["account_epsilon_spent"] == (None if account is None else pytest.approx(0.7))
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,7 @@ PUBLIC = {
     "facts",
     "ledgers",
     "index",
+    "bytes",
     "digest",
     "records",
 }

@@ -52,6 +52,14 @@ def test_a_damaged_checkpoint_is_named(share: float, place: Place) -> None:
     assert_same(whole, place.resume(folder))
 
 
+def test_an_older_programs_checkpoint_is_named(place: Place) -> None:
+    folder = place.interrupted("cut", 4)
+    for path in list(folder.glob("checkpoint/*/part-*")):
+        path.rename(path.with_suffix(".npz"))
+    with pytest.raises(RequestError, match=r"part-000000\.npz is another version's: resume with that one"):
+        place.resume(folder)
+
+
 def test_a_damaged_older_checkpoint_hurts_nobody(place: Place) -> None:
     whole = place.whole("whole")
     folder = place.interrupted("cut", 4)

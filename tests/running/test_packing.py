@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ STATES = {
 def test_arrays_come_back_as_they_were(tmp_path: Path) -> None:
     index, content = pack(STATES)
     assert len(index) == 9, "arrays that are alike share a line"
-    write_archive(tmp_path / "a", {"index": index, "digest": digest(index, content)}, content)
+    write_archive(tmp_path / "a", {"index": index, "bytes": len(content), "digest": digest(index, content)}, content)
     meta, read = read_archive(tmp_path / "a")
     found = unpack(meta["index"], read)
     assert found.keys() == STATES.keys()
@@ -47,12 +48,22 @@ def test_arrays_come_back_as_they_were(tmp_path: Path) -> None:
 def test_every_damage_is_seen(at: int, cut: bool, tmp_path: Path) -> None:
     index, content = pack(STATES)
     path = tmp_path / "a"
-    write_archive(path, {"index": index, "digest": digest(index, content)}, content)
+    write_archive(path, {"index": index, "bytes": len(content), "digest": digest(index, content)}, content)
     data = bytearray(path.read_bytes())
     data[at] ^= 1
     path.write_bytes(path.read_bytes()[:at] if cut else bytes(data))
     with pytest.raises(RequestError, match="is damaged"):
         read_archive(path)
+    if cut:
+        with pytest.raises(RequestError, match="is damaged"):
+            read_archive(path, whole=False)
+
+
+@pytest.mark.parametrize("meta", [[], 5, {}, {"bytes": 0}])
+def test_a_head_that_is_none_is_damaged(meta: Any, tmp_path: Path) -> None:
+    write_archive(tmp_path / "a", meta, b"")
+    with pytest.raises(RequestError, match="is damaged"):
+        read_archive(tmp_path / "a")
 
 
 def test_objects_are_refused() -> None:

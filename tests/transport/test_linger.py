@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 import zmq
 
-from admmnet.transport.zmq.linger import _GONE, Asker, give
+from admmnet.transport.zmq.linger import Asker, give
 from admmnet.transport.zmq.link_state import Link
 from admmnet.transport.zmq.membership import Membership
 
 RIGHT, WRONG = {"model.npz": b"right"}, {"model.npz": b"wrong"}
 ASKER, LIAR, HONEST = range(3)
+GONE = 2.0
+"""Seconds without a word after which a neighbour that has taken leave has gone."""
 
 
 @pytest.mark.parametrize("honest", [True, False])
@@ -31,7 +33,7 @@ def test_a_liar_does_not_end_the_search(honest: bool, tmp_path: Path) -> None:
     giving: list[threading.Thread] = []
 
     def begin(agent: int, files: Mapping[str, bytes], seconds: float = 60.0) -> None:
-        giving.append(threading.Thread(target=give, args=(network, agent, None, files, {ASKER: False}, seconds)))
+        giving.append(threading.Thread(target=give, args=(network, agent, None, files, {ASKER: False}, seconds, GONE)))
         giving[-1].start()
 
     seen = []
@@ -49,7 +51,7 @@ def test_a_liar_does_not_end_the_search(honest: bool, tmp_path: Path) -> None:
         taken = asker.taken()
     asker.close()
     if taken:  # it says so to both
-        give(network, ASKER, None, RIGHT, {LIAR: False, HONEST: False}, 60.0)
+        give(network, ASKER, None, RIGHT, {LIAR: False, HONEST: False}, 60.0, GONE)
     assert taken is honest
     assert seen == [WRONG, RIGHT][: len(addresses) - 1]
     for thread in giving:
@@ -89,7 +91,9 @@ def pair(folder: Path, other: str) -> Any:
 def test_who_has_finished_and_gone_is_not_waited_for(other: str, tmp_path: Path) -> None:
     """Nobody answers there, or it only dials and does not come: this agent leaves much before its time."""
     where = f"ipc://{tmp_path}/1" if other == "nobody" else other
-    giver = threading.Thread(target=give, args=(pair(tmp_path, where), 0, None, RIGHT, {1: True}, 600.0), daemon=True)
+    giver = threading.Thread(
+        target=give, args=(pair(tmp_path, where), 0, None, RIGHT, {1: True}, 600.0, GONE), daemon=True
+    )
     giver.start()
     giver.join(30.0)
     assert not giver.is_alive()
@@ -98,13 +102,15 @@ def test_who_has_finished_and_gone_is_not_waited_for(other: str, tmp_path: Path)
 def test_who_has_finished_and_is_there_is_waited_for(tmp_path: Path) -> None:
     """It is still taking leave, and hears only later: as long as its line stands, it is told again."""
     where = f"ipc://{tmp_path}/1"
-    giver = threading.Thread(target=give, args=(pair(tmp_path, where), 0, None, RIGHT, {1: True}, 600.0), daemon=True)
+    giver = threading.Thread(
+        target=give, args=(pair(tmp_path, where), 0, None, RIGHT, {1: True}, 600.0, GONE), daemon=True
+    )
     with zmq.Context() as context, context.socket(zmq.ROUTER) as there:
         there.linger = 0
         there.bind(where)
         giver.start()
         begun = time.monotonic()
-        while time.monotonic() < begun + 2 * _GONE:
+        while time.monotonic() < begun + 2 * GONE:
             assert there.poll(10_000)
             who, *said = there.recv_multipart()
             assert said == [b"", b"have 0"]
@@ -118,7 +124,7 @@ def test_a_word_of_the_run_holds_nobody_up(tmp_path: Path) -> None:
     """A neighbour that is still at work says words to which there is no answer: the time that is given counts."""
     network = pair(tmp_path, "")
     peer = network.peers[0]
-    giver = threading.Thread(target=give, args=(network, 0, None, RIGHT, {1: False}, 1.0), daemon=True)
+    giver = threading.Thread(target=give, args=(network, 0, None, RIGHT, {1: False}, 1.0, GONE), daemon=True)
     with zmq.Context() as context, context.socket(zmq.DEALER) as line:
         line.linger = 0
         line.connect(peer.address)

@@ -13,7 +13,7 @@ from admmnet.identity.keys import Identity
 from admmnet.transport.hosts.network import Network, Peer
 from admmnet.transport.zmq.membership import Membership
 from admmnet.transport.zmq.sockets import Deadlines
-from admmnet.transport.zmq.wire import MOST, Frame, Kind, as_json, check_size, encode
+from admmnet.transport.zmq.wire import MOST, Abort, Frame, Kind, as_json, check_size, encode
 from admmnet.transport.zmq.words import SignedWords
 
 LINK = b"l" * 16
@@ -190,4 +190,22 @@ def test_a_word_is_passed_on_to_those_alone_that_have_not_sent_it(
     hear(2, 2, 2, other)
     alone.pass_all_on()
     assert sent == [(2, 1, one), (3, 1, one), (1, 1, other), (3, 1, other)]
+    alone.leave()
+
+
+def test_an_end_that_comes_again_by_another_way_is_not_passed_on_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it goes round for ever among those that form the next start."""
+    alone, abort = Alone(tmp_path, neighbours=3), Abort(3, "its disk is full")
+    alone.goes_on = True
+    sent: list[int] = []
+    monkeypatch.setattr(alone, "send", lambda peer, kind, **fields: sent.append(peer))
+    alone.words.start, alone.around = "s", frozenset({1, 2, 3})
+    said = SignedWords(alone.others[0], ())
+    said.start = "s"
+    words = said.sign(Kind.ABORT, 0, 1, 0, as_json(abort))
+    for peer in (1, 2, 3, 1):
+        alone.obey(Frame(Kind.ABORT, LINK, peer, origin=1, payload=as_json(abort), words=words), abort)
+    assert sent == [2, 3]
     alone.leave()

@@ -40,6 +40,8 @@ POINT_RADIUS = 2.0**20
 """Norm of public points; longer ones are scaled back."""
 MANY = 2**14
 """Numbers that are added up before they are rounded: they need not stay in memory."""
+NARROW = 256
+"""Most columns of moments whose places are kept from one agent to the next."""
 _U = 2.0**-53
 _R = LARGEST_ROW
 
@@ -304,8 +306,10 @@ class SecondMoments(OnGrid):
 
 def _svec(second: Matrix) -> Vector:
     """Upper triangle in rows, its diagonal over sqrt 2."""
-    rows, columns = _upper(len(second))
-    return np.asarray(second[rows, columns] / np.where(rows == columns, math.sqrt(2.0), 1.0))
+    size = len(second)
+    found: Vector = second[_upper(size) if size <= NARROW else np.triu_indices(size)]
+    found[np.cumsum([0, *range(size, 1, -1)])] /= math.sqrt(2.0)
+    return found
 
 
 _upper = lru_cache(maxsize=1)(np.triu_indices)

@@ -167,7 +167,7 @@ class Chosen:
         mine, seen = set(self._transport.agents), False
         for done in reversed(self._generations()):
             paths, agents = list[Path](), set[int]()
-            for path in sorted((self._folder / f"{done:06d}").glob("part-*.state")):
+            for path in sorted((self._folder / f"{done:06d}").glob("part-*")):
                 try:
                     meta, _ = read_archive(path, whole=False)
                     own = {int(i) for i in meta.get("ledgers", {})}

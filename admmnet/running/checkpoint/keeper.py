@@ -145,6 +145,7 @@ class Keeper(Chosen):
             "ledgers": {str(i): list(place) for i, place in places.items()},
             "records": self._prints,
             "index": index,
+            "bytes": len(content),
             "digest": digest(index, content),
         }
         write_archive(folder / f"part-{agents[0].id:06d}.state", meta, content)

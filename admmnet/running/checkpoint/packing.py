@@ -66,18 +66,22 @@ def write_archive(path: Path, meta: Mapping[str, Any], content: bytes) -> None:
 
 
 def read_archive(path: Path, *, whole: bool = True) -> tuple[dict[str, Any], bytes]:
-    """Read an archive, or its meta data alone; RequestError if it is damaged."""
+    """Read an archive, or its meta data alone; RequestError if it is damaged, or an older program's."""
+    if path.suffix == ".npz":
+        raise RequestError(f"the checkpoint {path} is another version's: resume with that one, or run anew")
     try:
         with path.open("rb") as file:
             said, head = file.readline().strip(), file.readline().removesuffix(b"\n")
             if said != hashlib.sha256(head).hexdigest().encode():
                 raise ValueError("its first lines are not those that were written")
             meta: dict[str, Any] = load_json(head)
+            if os.fstat(file.fileno()).st_size - file.tell() != meta["bytes"]:
+                raise ValueError("it has another length than was written")
             content = file.read() if whole else b""
         if whole and meta["digest"] != digest(meta["index"], content):
             raise ValueError("its states are not those that were written")
         return meta, content
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise damaged(path, error) from None
 
 

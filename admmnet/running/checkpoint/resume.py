@@ -77,7 +77,7 @@ def saved_config(folder: Path) -> RunConfig:
     if (folder / SUMMARY).exists():
         raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
     saved = load_saved(folder)
-    spent = None if any((folder / CHECKPOINT).glob("*/part-*.state")) else _spent(folder)
+    spent = None if any((folder / CHECKPOINT).glob("*/part-*")) else _spent(folder)
     if spent is not None and (saved.checkpoint_every is None or spent):  # else it died before its first round
         keep = "--checkpoint-every K keeps checkpoints"
         if saved.seeded:  # whoever has the seed has the noise: nothing is spent

@@ -18,8 +18,6 @@ from admmnet.transport.zmq.door import Doorkeeper
 
 _LOOK = 0.2
 """Seconds between two tries to listen, and after which keys may open lines again."""
-_GONE = 2.0
-"""Seconds in which no word reaches a neighbour that has finished, after which it has gone."""
 _AGAIN = 1.0
 """Seconds after which a question is asked again, the first time."""
 _LONGEST = 4.0
@@ -35,17 +33,23 @@ def is_question(data: bytes) -> bool:
 
 
 def give(
-    network: Network, rank: int, keys: Keys | None, files: Mapping[str, bytes], to: Mapping[int, bool], seconds: float
+    network: Network,
+    rank: int,
+    keys: Keys | None,
+    files: Mapping[str, bytes],
+    to: Mapping[int, bool],
+    seconds: float,
+    gone: float,
 ) -> None:
     """Answer neighbours until each in ``to`` has the files, for so many seconds at most.
 
     They say so, or hear that this agent has them. Who takes leave of the run hears nothing yet, and is told again.
-    Whose value is true has finished, as it has said: it waits to hear of this agent, unless it has gone.
+    Whose value is true has taken leave: it waits to hear of this agent, unless for ``gone`` seconds no word reaches it.
     """
     around = {str(network.peers[j].public_key): j for j in network.neighbours(rank)}
     begun = time.monotonic()
     last = begun + seconds
-    missing = {j: min(last, begun + _GONE) if finished else last for j, finished in to.items() if seconds > 0.0}
+    missing = {j: min(last, begun + gone) if finished else last for j, finished in to.items() if seconds > 0.0}
     if not missing:
         return
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
@@ -71,7 +75,7 @@ def give(
             if (now := time.monotonic()) >= again:
                 again = now + _AGAIN
                 for j in _say(_HAVE, rank, {line: j for line, j in told.items() if j in missing}):
-                    missing[j] = min(last, max(missing[j], now + _GONE))
+                    missing[j] = min(last, max(missing[j], now + gone))
             come = poller.poll(int(1000 * _LOOK))
             if door is not None:
                 door.caught_up(set())

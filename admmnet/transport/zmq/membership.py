@@ -64,7 +64,7 @@ class Membership(Meeting):
     ) -> None:
         self.members, self.around = frozenset[int](), frozenset[int]()
         self.shared_folder, self.goes_on, self._closing = shared_folder, goes_on, False
-        self._staging = False
+        self._staging, self._heard_ends = False, set[int]()
         self._automatic, self._longest = automatic, 0.0
         self.round = self._rounds = self.step = 0
         self.sent: dict[int, int] = {}
@@ -89,7 +89,7 @@ class Membership(Meeting):
         self._ending = (self._ending or time.monotonic()) if propose.rule == "finish" else None
         self.window = diameter(propose.members, propose.edges)
         self.mailbox.ahead = 2 * self.window  # of the oldest open post this process may be ahead, and others of it
-        self.words.start, self._staging = start.name, False
+        self.words.start, self._staging, self._heard_ends = start.name, False, set[int]()
         self.mailbox.begin_start(name)
         self.later.clear()
         for peer in self.around:
@@ -104,9 +104,8 @@ class Membership(Meeting):
 
     def _deadline(self) -> float:
         """Seconds that a neighbour may take for its part of a round."""
-        if not self._automatic:
-            return self.deadlines.round
-        return max(LEAST, LONGER * self._longest) if self._rounds else FIRST
+        automatic = max(LEAST, LONGER * self._longest) if self._rounds else FIRST
+        return automatic if self._automatic else self.deadlines.round
 
     # waiting
 
@@ -121,8 +120,7 @@ class Membership(Meeting):
         while absent := missing():
             self._waited_for = sorted(absent)
             self.serve(look - time.monotonic())
-            now = time.monotonic()
-            if now >= look:
+            if (now := time.monotonic()) >= look:
                 if now > look + STANDSTILL:  # this process itself was stopped: nobody else is to blame
                     begun = now
                 if absent := absent & missing():
@@ -207,12 +205,11 @@ class Membership(Meeting):
         """See ``Session.line``."""
         super().line(peer, up=up)
         if not up and self.start is not None and peer in self.around:
-            anew = "its process has ended and was started anew"
             gone = (
                 "its process or host has ended, or cannot be reached any more "
                 f"(heartbeat deadline {self.deadlines.heartbeat:g} s)"
             )
-            self.lose(peer, gone if self.links[peer].ready else anew, "down")
+            self.lose(peer, gone if self.links[peer].ready else "its process has ended and was started anew", "down")
 
     def check(self, begun: float | None = None) -> None:
         """Leave the start if something has ended it; ``begun`` is when a wait has."""
@@ -273,8 +270,7 @@ class Membership(Meeting):
         """See ``Session.obey``."""
         peer, link = frame.sender, self.links[frame.sender]
         if frame.kind in (Kind.SHARE, Kind.ROWS, Kind.POST):
-            topic = topic_of(frame)
-            if topic is not None and (frame.kind is Kind.POST or frame.round <= self.mailbox.last(topic)):
+            if (topic := topic_of(frame)) and (frame.kind is Kind.POST or frame.round <= self.mailbox.last(topic)):
                 self.pass_on(frame)  # else once this process is so far itself: no neighbour can be ahead of it by two
         elif frame.kind is Kind.WAITING:
             if set(value.absent) - {self.rank}:
@@ -337,7 +333,7 @@ class Membership(Meeting):
         self.end(error)
 
     def _ended_by(self, frame: Frame, end: Abort) -> None:
-        if self._closing or self.fault is not None:  # has a reason of its own
+        if self._closing or self.fault is not None or frame.origin in self._heard_ends:  # has a reason, or heard it
             return
         who = self.names[frame.origin]
         said = "its own output says why" if end.reason is None else says(who, end.reason)
@@ -347,6 +343,7 @@ class Membership(Meeting):
         if not self.words.genuine(frame):
             self.lose(frame.sender, f"it has left the run: {said}", "down")
             return
+        self._heard_ends.add(frame.origin)
         self.pass_on(frame)
         self.pass_all_on()
         # what is wrong with a request shows before the first round; later nobody ends others

@@ -177,7 +177,8 @@ def test_nightly_makes_all_papers_audits_and_kills_runs(site: Site, tmp_path: Pa
     assert attacked == f"  10000 all  : -m pytest {outside} tests/processes/test_end.py tests/processes/test_starts.py"
     assert edited == "     5000: -m pytest tests/running/test_manifest.py"
     assert disturbed == "     : -m tests.benchmarks.soak 30"
-    assert killed == "    200 : -m pytest tests/processes/test_resume.py tests/processes/test_starts.py"
+    kills = " ".join(f"tests/processes/test_{name}.py" for name in ("restarts", "resume", "starts"))
+    assert killed == f"    200 : -m pytest {kills}"
     assert again.code == 2
     assert "is there already" in again.err
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import Enum
 from functools import cache, lru_cache
 from itertools import compress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,10 +118,8 @@ KINDS: set[type] = set()
 """Classes that the door answers."""
 
 
-@dataclass_transform(frozen_default=True, eq_default=False)
 def measurement(kind: K) -> K:
-    """Make a frozen dataclass of floats, integers, booleans, strings and vectors, and register it: the door answers."""
-    dataclass(frozen=True, eq=False)(kind)
+    """Register a frozen dataclass of floats, integers, booleans, strings and vectors as one that the door answers."""
     KINDS.add(kind)
     return kind
 

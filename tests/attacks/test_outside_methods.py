@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,7 @@ def test_a_loss_derived_from_ours_is_booked_without_its_theorem(tmp_path: Path) 
 @pytest.mark.parametrize("mode", ["private", "simulation"])
 def test_a_registered_stranger_answers_in_simulations_alone(mode: str, tmp_path: Path) -> None:
     @measurements.measurement
+    @dataclass(frozen=True, eq=False)
     class Leaky(measurements.Measurement):
         share: float
 

@@ -252,7 +252,7 @@ def test_the_attributes_are_those_that_the_package_reads() -> None:
         *("name", "Settings", "settings", "facts", "loss", "losses", "beta", "size", "aggregate", "notes", "drowned"),
         *("check_problem", "with_loss", "of_labels", "fixed", "plan", "start", "propose", "absorb", "receive", "model"),
         *("planned_anew", "shared", "carry", "deviation", "in_average", "closing", "memory", "measured", "released_in"),
-        *("unit", "costing", "planned", "summand", "_common", "_asked"),
+        *("unit", "costing", "planned", "summand", "_common", "_asked", "_plan_of"),
     }
     public = {name for kind in (Method, SumMethod) for name in vars(kind) if not name.startswith("__")}
     assert public - harmless <= set(LIES)

@@ -76,7 +76,7 @@ MAY_IMPORT = {
     "admmnet/holder/": ("holder", *GROUND),
     "admmnet/methods/": (
         *("methods", "holder.answers", "holder.encoding", "holder.known", "holder.measurements", "holder.series"),
-        "errors",
+        *("holder.problem.SINGLE_SITE_LOSSES", "errors"),
         *(
             "graph.simple",
             "masking.Attempt",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from admmnet.types import Matrix, Vector
 
 
 @measurement
+@dataclass(frozen=True, eq=False)
 class ColumnCounts(OnGrid):
     """Counts of raw records by column and bin, on the grid. Proof: docs/proofs.md, Theorem 27.
 

@@ -61,6 +61,7 @@ _bound = lru_cache(maxsize=4096)(centre_radius)
 
 
 @measurement
+@dataclass(frozen=True, eq=False)
 class NoisyFall(_Fall):
     """Whether the fall with N(0, sigma^2) reaches the threshold. Proof: docs/proofs.md, Theorems 8, 9 and 1."""
 
@@ -78,6 +79,7 @@ class NoisyFall(_Fall):
 
 
 @measurement
+@dataclass(frozen=True, eq=False)
 class HeldFall(_Fall):
     """Whether the fall reaches a noisy threshold that is held until the first yes. Proof: Theorems 8 and 9.
 
@@ -113,6 +115,7 @@ class HeldFall(_Fall):
 
 
 @measurement
+@dataclass(frozen=True, eq=False)
 class GradientNorm(Measurement):
     """Whether the norm of the mean loss's gradient at a public point, with N(0, sigma^2), reaches a threshold.
 
@@ -147,6 +150,7 @@ class GradientNorm(Measurement):
 
 
 @measurement
+@dataclass(frozen=True, eq=False)
 class PublishedComparison(Measurement):
     """A round of IPP-ADMM as published: a candidate, a noisy comparison, and the candidate's broadcast on a yes.
 

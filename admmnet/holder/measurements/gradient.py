@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, Self
 
@@ -24,6 +24,7 @@ ROUNDING_SHARE = 1e-5
 
 
 @measurement
+@dataclass(frozen=True, eq=False)
 class NoisyGradient(Measurement):
     """Gradient of the mean loss at a public point, with Gaussian noise. Proof: docs/proofs.md, Theorems 18 and 24.
 

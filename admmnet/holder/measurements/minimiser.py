@@ -7,7 +7,7 @@ besides the records in m and ``linear`` (docs/methods.md, eqs. (3), (6)).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
@@ -84,6 +84,7 @@ def booked_convexity(convexity: float, booked: float | None) -> float:
 
 
 @measurement
+@dataclass(frozen=True, eq=False)
 class PerturbedMinimiser(Measurement):
     """Minimiser with Gaussian noise: theta_hat(linear + b1) + b2.
 
@@ -167,6 +168,7 @@ def noisy(secret: Secret, theta_hat: Vector, sigma2: float) -> Vector:
 
 
 @measurement
+@dataclass(frozen=True, eq=False)
 class GammaMinimiser(Measurement):
     """Minimiser with a linear term of density ~ exp(-rate ||b||), and Gaussian noise for the inexact solve.
 
@@ -219,6 +221,7 @@ class GammaMinimiser(Measurement):
 
 
 @measurement
+@dataclass(frozen=True, eq=False)
 class ExactMinimiser(Measurement):
     """Minimiser without noise: no privacy. Fields are as of ``PerturbedMinimiser``."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Self
 
@@ -153,6 +153,7 @@ class OnGrid(Measurement):
 
 
 @measurement
+@dataclass(frozen=True, eq=False)
 class GradientSum(OnGrid):
     """Sum of the loss gradients of all records at a public point, on the grid. Proof: docs/proofs.md, Theorem 20.
 
@@ -237,6 +238,7 @@ def gradient_rounding(known: Known, norm: float) -> float:
 
 
 @measurement
+@dataclass(frozen=True, eq=False)
 class MomentSum(OnGrid):
     """Sums of y x and of x x^T over all records, on the grid. Proof: docs/proofs.md, Theorem 21.
 
@@ -276,6 +278,7 @@ class MomentSum(OnGrid):
 
 
 @measurement
+@dataclass(frozen=True, eq=False)
 class SecondMoments(OnGrid):
     """svec(sum x x^T)/sqrt 2 over all records, on the grid. Proof: docs/proofs.md, Theorem 28.
 

@@ -57,6 +57,7 @@ def sub_exponential(epsilon: float, d: int, constant: str = "tight") -> float:
 
 
 @measurement
+@dataclass(frozen=True, eq=False)
 class OnlineSteps(Series):
     """One pass from w_1 = q_1 = 0, which is one epoch; its answer is the average of w_1 to w_T.
 

@@ -94,6 +94,7 @@ class DualSeries(BatchSeries):
 
 
 @measurement
+@dataclass(frozen=True, eq=False)
 class DualSteps(DualSeries):
     """DP-SCD.
 

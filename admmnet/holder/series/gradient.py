@@ -38,6 +38,7 @@ class GradientProgress(SeriesProgress):
 
 
 @measurement
+@dataclass(frozen=True, eq=False)
 class GradientSteps(BatchSeries):
     """SGD or DP-SGD from theta = 0; an epoch's answer is theta.
 

@@ -34,6 +34,7 @@ class PrimalProgress(SeriesProgress):
 
 
 @measurement
+@dataclass(frozen=True, eq=False)
 class PrimalSteps(BatchSeries):
     """primalDP-SCD from theta = 0 and v = X theta = 0, on columns scaled to norm 1; an epoch's answer is theta.
 

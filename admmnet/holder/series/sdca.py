@@ -43,6 +43,7 @@ class ExactProgress(SeriesProgress):
 
 
 @measurement
+@dataclass(frozen=True, eq=False)
 class ExactPasses(Series):
     """SDCA from alpha = 0; an epoch is a pass, its answer theta. Needs numba.
 

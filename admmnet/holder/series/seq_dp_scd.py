@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from admmnet.errors import RequestError
 from admmnet.holder.answers import measurement
@@ -22,6 +23,7 @@ from admmnet.privacy.events import Event
 
 
 @measurement
+@dataclass(frozen=True, eq=False)
 class SequentialSteps(DualSeries):
     """seqDP-SCD.
 

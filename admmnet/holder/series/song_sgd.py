@@ -45,6 +45,7 @@ def learning_rates(schedule: str, steps: int, scale: float, regularisation: floa
 
 
 @measurement
+@dataclass(frozen=True, eq=False)
 class DisjointSteps(Series):
     """One pass from w = 0, which is one epoch; its answer is the last w.
 

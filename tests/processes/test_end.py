@@ -19,6 +19,7 @@ from admmnet.cli import run_command_line
 from admmnet.errors import CheckFailed, StartEnded
 from admmnet.forms import encode
 from admmnet.identity.keys import Identity
+from admmnet.privacy.ledger import audit
 from admmnet.record.finish import DRAFTS, TAKEN, adopt, model_of, public_files, read_end, received
 from admmnet.record.folder import model_bytes
 from admmnet.record.forms import Summary
@@ -366,3 +367,16 @@ def test_too_few_for_an_end_go_on_together(tmp_path: Path) -> None:
     assert [code for code, _ in ends] == [0] * AGENTS
     assert "has ended this start" in ends[0][1] or "is lost" in ends[0][1]
     hosts.check()
+
+
+def test_what_was_charged_is_in_whole_lines(finished: Path, tmp_path: Path) -> None:
+    """A start begins with the last charged round; that the ledger holds is seen where it is opened."""
+    folder = Path(shutil.copytree(finished / "2", tmp_path / "2"))
+    ledger = folder / "ledger/agent-002.jsonl"
+    last = audit.read(ledger).last
+    assert Memory(folder, VICTIM, AGENTS).standing()[0].charged == last >= 0
+    lines = ledger.read_bytes().splitlines(keepends=True)
+    events = [line for line in lines if line.startswith(b'{"kind":"event"')]
+    torn = events[-1].replace(b'"round":%d,' % last, b'"round":%d,' % (last + 1))[:-1]
+    ledger.write_bytes(b"".join(lines) + torn)
+    assert Memory(folder, VICTIM, AGENTS).standing()[0].charged == last

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +17,6 @@ from msgspec import Struct
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.files import write_whole
 from admmnet.forms import encode, read_form
-from admmnet.privacy.ledger import audit
 from admmnet.record.folder import CHECKPOINT, STARTS, is_begun, ledger_path
 from admmnet.record.forms import StartEntry
 from admmnet.running.checkpoint.packing import read_archive
@@ -125,7 +125,7 @@ class Memory:
         charged, states, facts = BEFORE, list[int](), dict[str, dict[str, Any]]()
         ledger = ledger_path(self._folder, self._agent, self._agents)
         if ledger.exists():
-            charged = audit.read(ledger, keep=False, alone=True).last
+            charged = _last_charged(ledger)
         newest = BEFORE
         for path in sorted((self._folder / CHECKPOINT).glob(f"*/part-{self._agent:06d}.state")):
             with suppress(RequestError):
@@ -146,6 +146,15 @@ class Memory:
         """Number of the last start that this agent knows."""
         last = self.kept.promise.last
         return 0 if last is None else int(msgspec.json.decode(last.propose[64:])["number"])
+
+
+def _last_charged(ledger: Path) -> int:
+    """Last round that a ledger charges, by its whole lines; whether they hold is seen where it is opened."""
+    with ledger.open("rb") as file:
+        return max((int(found[1]) for line in file if (found := _CHARGE.match(line))), default=BEFORE)
+
+
+_CHARGE = re.compile(rb'{"kind":"event","round":(-?\d{1,9}),.*\n')
 
 
 def _away(about: Any) -> dict[int, int]:

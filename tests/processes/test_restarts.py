@@ -60,7 +60,8 @@ def test_a_killed_agent_is_named_and_the_run_goes_on(transport: str, tmp_path: P
     assert not (out / "alive").exists()
     events = [json.loads(line) for line in log.read_text().splitlines()]
     starts = [(one["start"], one["round"]) for one in events if one["event"] == "start"]
-    assert sorted(set(starts)) == [(1, 0), (2, 3)]
+    # the launcher ends other ranks, which may not have written the checkpoint of round 3 yet
+    assert sorted(set(starts)) in [[(1, 0), (2, first)] for first in {"mpi": (3, 2), "zmq": (3,)}[transport]]
     assert {one["agent"] for one in events if one["event"] == "start"} == ({None} if transport == "mpi" else {0, 1, 2})
     assert run_command_line(["ledger", "verify", str(out)]) == 0
     charged = [json.loads(line) for line in (out / "ledger" / "agent-001.jsonl").read_text().splitlines()]

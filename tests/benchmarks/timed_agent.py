@@ -1,7 +1,7 @@
 """`admmnet` that writes down, in the file of its first word, when its rounds were: private runs say whole seconds.
 
-Seconds of the machine's clock: when the first round began, when the first and the last one ended, and when the process
-does; and those that rounds after the first spent in their exchange.
+Seconds of the machine's clock: when the first round or stage began, when the first and the last round ended, and when
+the process does; and those that rounds after the first spent in their exchange.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from admmnet.running.rounds import Rounds
 
 if __name__ == "__main__":
     file = Path(sys.argv.pop(1))
-    ends: list[tuple[float, float, float]] = []
+    begun, ends = list[float](), list[tuple[float, float]]()
     run = Rounds.run
 
     def timed(self: Rounds, round: int) -> bool:
-        begun = time.monotonic()
+        begun.append(time.monotonic())
         said = run(self, round)
-        ends.append((begun, time.monotonic(), self.seconds["exchange"]))
+        if round >= 0:
+            ends.append((time.monotonic(), self.seconds["exchange"]))
         return said
 
     def write() -> None:
-        (begun, first, before), (_, last, after) = ends[0], ends[-1]
-        times = {"begun": begun, "first": first, "last": last, "end": time.monotonic()}
+        (first, before), (last, after) = ends[0], ends[-1]
+        times = {"begun": begun[0], "first": first, "last": last, "end": time.monotonic()}
         file.write_text(json.dumps(times | {"rounds": len(ends) - 1, "exchange": after - before}))
 
     atexit.register(write)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -92,6 +93,20 @@ def test_hosts_need_not_have_the_same() -> None:
     assert settings_digest(one) == settings_digest(other)
     seeded = [RunConfig(seed=1, kernel=name) for name in ("c", "numpy")]
     assert settings_digest(seeded[0]) != settings_digest(seeded[1])
+
+
+@built
+@pytest.mark.processes
+def test_bits_are_the_same_on_any_number_of_ranks(place: Place) -> None:
+    settings: dict[str, Any] = {"topology": "ring:5", "kernel": "c", "answer": "last", "rounds": 3}
+    expected = theta(place.whole("alone", **settings))
+    words = ["--algorithm", "pp-admm", "--topology", "ring:5", "--rounds", "3", "--seed", "3", "--epsilon", "5"]
+    words += ["--delta", "1e-4", "--answer", "last", "--kernel", "c", "--data", str(place.data), "--quiet"]
+    for ranks in (2, 3, 5):
+        out = place.folder / f"{ranks}"
+        ended = mpirun(ranks, "-m", "admmnet", "run", *words, "--out", str(out))
+        assert ended.code == 0, ended.err
+        assert theta(out) == expected
 
 
 @built

@@ -155,7 +155,8 @@ def received(folder: Path, files: Mapping[str, bytes], where: object) -> dict[st
     starts = [one for one in began_of(folder).starts if last and one.number < last[0].number] + last
     account = load_saved(folder).account  # a folder of this host
     spent = [entry.account_epsilon_spent for entry in summary.per_agent if entry.agent in members]
-    together = max((one for one in spent if one is not None), default=None) if None not in spent and account else None
+    known = [one for one in spent if one is not None]
+    together = max(known) if account and known and len(known) == len(spent) else None
     own = structs.replace(
         summary,
         privacy=structs.replace(summary.privacy, network=None, account=account, account_epsilon_spent=together),

@@ -5,6 +5,7 @@ Every agent is `admmnet agent` over tcp with CURVE, in a process of its own with
 
 from __future__ import annotations
 
+import atexit
 import io
 import os
 import sys
@@ -116,6 +117,7 @@ def _agent(words: Sequence[str], said: Path, lie: str | None) -> None:
     from admmnet.cli import run_command_line
 
     code = run_command_line(words)
+    atexit._run_exitfuncs()  # it takes leave of its neighbours, as `python -m admmnet` does
     sys.stdout.flush()
     sys.stderr.flush()
     sys.exit(code)

@@ -118,9 +118,13 @@ def drafts_of(folder: Path) -> dict[str, bytes]:
 
 
 def public_files(folder: Path) -> dict[str, bytes]:
-    """Files of a finished run that others may have; none where it has no finish.json."""
-    there = [name for name in PUBLIC if (folder / name).exists()]
-    return {name: (folder / name).read_bytes() for name in there} if FINISH in there else {}
+    """Files of a finished run that others may have, without names of this host's folders; none without finish.json."""
+    found = {name: (folder / name).read_bytes() for name in PUBLIC if (folder / name).exists()}
+    if not {FINISH, SUMMARY} <= found.keys():
+        return {}
+    summary = decode(Summary, found[SUMMARY], folder / SUMMARY, indent=2)
+    bare = structs.replace(summary, notes=[], privacy=structs.replace(summary.privacy, account=None))
+    return found | {SUMMARY: encode(bare, indent=2)}
 
 
 def began_of(folder: Path) -> Began:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -147,11 +147,13 @@ def decide(
     wish: Wish = Wish(),  # noqa: B008
     *,
     changing: bool = False,
+    spent: bool = True,
     opening: Callable[[], None] | None = None,
 ) -> Decided:
     """Choose and calibrate from public facts; errors are raised on every process alike.
 
-    ``changing`` says that members of the run will change; ``opening`` opens the ``accounts``, before all else.
+    ``changing`` says that members of the run will change, ``spent`` that somebody may have spent of an account;
+    ``opening`` opens the ``accounts``, before all else.
 
     Raises
     ------
@@ -171,7 +173,8 @@ def decide(
         targets.update({i: _target(settings, i, accounts.get(i)) for i in mine})
         return targets
 
-    nominal = nominal_of(settings, world, owners, find)
+    unspent = None if spent else partial(_target, settings, account=None)
+    nominal = nominal_of(settings, world, owners, find, unspent=unspent)
     facts = Facts(around, public.counts, public.width, nominal, public.task, public.classes, alphas=public.alphas)
 
     def plans() -> tuple[Prologue, Method, dict[int, tuple[AgentPlan, Contract]]]:

@@ -68,12 +68,13 @@ def nominal_of(
     owners: Sequence[Sequence[int]],
     find: Callable[[], dict[int, Target]],
     *,
+    unspent: Callable[[int], Target] | None = None,
     lasting: bool = True,
 ) -> dict[int, float]:
     """Nominal zCDP budget of every agent, eq. (19), where methods ask for it; ``find`` gives this process's targets.
 
     What is left only its owner knows. Others' budgets decide the penalty and nothing else. None is believed to be above
-    that of the agent's public epsilon and delta.
+    that of the agent's public epsilon and delta. Where nobody has spent anything, ``unspent`` gives all targets.
     """
     shared = not settings.baseline and settings.budgeted and settings.method == "proven"
     plain = cache(Target.nominal_rho)
@@ -82,16 +83,20 @@ def nominal_of(
         most = plain(Target(*settings.budget_of(agent)))
         return type(rho) in (int, float) and LEAST_LEFT * most < rho <= most * (1.0 + 1e-6)
 
-    def unspent(target: Target) -> Target:
+    def anew(target: Target) -> Target:
         """At any order where nothing is spent: a resumed first run finds an order that its own plan has chosen."""
         return replace(target, spent=None, account=None) if target.spent and not target.spent.rho else target
 
     def left() -> dict[int, float]:
         targets = find()
-        return {i: plain(unspent(target)) for i, target in targets.items()} if shared else {}
+        return {i: plain(anew(target)) for i, target in targets.items()} if shared else {}
 
-    own, told = told_by_all(world, left, lambda found: {"left": pairs_of(found)})
-    words = [said and said.get("left", ()) for said in told]
+    known = unspent is not None or not shared  # nobody need wait for others' words
+    own, told = told_by_all(world, left, lambda found: {"left": pairs_of(found)}, apart=known)
     if not shared:
         return {}
+    if unspent is None:
+        words = [said and said.get("left", ()) for said in told]
+    else:
+        words = [pairs_of({i: plain(unspent(i)) for i in agents}) for agents in owners]
     return owned(world, words, owners, own, valid, "budget left (rho)", lasting=lasting)

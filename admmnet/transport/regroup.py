@@ -7,7 +7,7 @@ whoever gets a new one passes it on, and a line that comes up gets all that are 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -278,8 +278,7 @@ class Regroup:
             choice = words.choose(self.me, self.number)
             if not proposed and self._since <= TURN + 1 and not words.whole(choice):
                 return  # a line may stand at one of its ends by now; nobody's turn has come
-            order = sorted(here, key=lambda i: (i - self.number) % len(self.rules.graph))
-            turn = self.me in order[: self._turns // TURN + 1]
+            turn = self.me in self._in_turn(words)[: self._turns // TURN + 1]
             self._turns += 1
             own = choice is not None and self.me in choice.members
             if choice is not None and own and turn and due and not self.promise.agreed:
@@ -297,15 +296,34 @@ class Regroup:
 
     def _look(self) -> None:
         """Sign a proposal that can be signed, and begin a start that all its members have signed."""
-        for name, said in list(self._said.items()):
-            if self.regrouping and isinstance(said, Propose) and not self.promise.agreed and self._follows(said):
-                self._promise(agreed=name)
+        proposals = {name: said for name, said in self._said.items() if isinstance(said, Propose)}
+        foreseen = None if proposals else self._foreseen()
+        if foreseen is not None and foreseen.agent == self.me:
+            self._say(foreseen)
+            return
+        for said in (*proposals.values(), *([] if foreseen is None else [foreseen])):
+            if self.regrouping and not self.promise.agreed and self._follows(said):
+                agree = Agree(self.me, self.number, name_of(written(said)))
+                self._promise(agreed=agree.proposal)
                 self._calm = 0
-                self._say(Agree(self.me, self.number, name))
-        for name, said in list(self._said.items()):
-            if isinstance(said, Propose) and self._agreed.get(name, {}).keys() >= set(said.members):
-                self._form(name, said)
+                self._say(agree)
+        for name, said in proposals.items():
+            agreed = self._agreed.get(name_of(written(said)), {})
+            if agreed.keys() >= set(said.members):
+                self._form(name, said, agreed)
                 return
+
+    def _foreseen(self) -> Propose | None:
+        """The first start, once all words of it are there: nobody needs its proposal to agree to it."""
+        words = self._words()
+        if words.base is not None or self.promise.agreed or len(words.here) < len(self.rules.graph):
+            return None
+        choice = words.choose(self._in_turn(words)[0], self.number)
+        return choice if words.whole(choice) else None
+
+    def _in_turn(self, words: Words) -> list[int]:
+        """Agents that are there, in the order in which they may propose."""
+        return sorted(words.here, key=lambda i: (i - self.number) % len(self.rules.graph))
 
     def _follows(self, said: Propose) -> bool:
         """Whether a proposal is what follows from its words, and no word that is known would change it."""
@@ -316,9 +334,8 @@ class Regroup:
         now = self._words().choose(said.agent, said.number)
         return now is not None and replace(now, words=said.words) == said
 
-    def _form(self, name: str, said: Propose) -> None:
-        agrees = tuple(self._agreed[name][i] for i in sorted(said.members))
-        certificate = Certificate(self._data[name], agrees)
+    def _form(self, name: str, said: Propose, agreed: Mapping[int, bytes]) -> None:
+        certificate = Certificate(self._data[name], tuple(agreed[i] for i in sorted(said.members)))
         if self._known.start_of(certificate) is None or not self.regrouping:
             return
         self._promise(last=certificate)

@@ -43,8 +43,8 @@ class Certificate(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def name(self) -> str:
-        """64 hexadecimal digits, which nobody can have known before."""
-        return hashlib.sha256(statement("start", self.propose, *self.agrees)).hexdigest()
+        """64 hexadecimal digits, which nobody can have known before, whatever signatures its members have made."""
+        return hashlib.sha256(statement("start", self.propose[SIGNATURE:])).hexdigest()
 
 
 class Ended(Struct, frozen=True, forbid_unknown_fields=True):
@@ -122,6 +122,7 @@ class Agree(Word, frozen=True, forbid_unknown_fields=True, tag="agree"):
     """AGREE: the signer begins this start if all its members sign it."""
 
     proposal: Digest
+    """Of PROPOSE without its signature: whoever knows the words can foresee it."""
 
 
 class Staged(Word, frozen=True, forbid_unknown_fields=True, tag="staged"):
@@ -188,7 +189,7 @@ def written(said: Word) -> bytes:
 
 
 def name_of(data: bytes) -> str:
-    """sha256 of a word as signed."""
+    """sha256 of a word as signed, or as ``written``."""
     return hashlib.sha256(data).hexdigest()
 
 
@@ -268,6 +269,6 @@ class Certificates:
         propose = read[0][1]
         if not isinstance(propose, Propose) or len(set(propose.members)) < self._rules.quorum:
             return None
-        name = name_of(certificate.propose)
+        name = name_of(written(propose))
         right = {said.agent for _, said, _ in read[1:] if said == Agree(said.agent, propose.number, name)}
         return propose if right == set(propose.members) else None

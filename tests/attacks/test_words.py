@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
@@ -15,11 +16,12 @@ from admmnet.errors import AdmmnetError, RequestError, RunError
 from admmnet.methods import fixed
 from admmnet.record import folder as records
 from admmnet.record.forms import AgentEntry
+from admmnet.running.accounts import any_spent
 from admmnet.running.checkpoint.choosing import _offer
 from admmnet.running.plan import _target
 from admmnet.running.summary import Word, heard
 from admmnet.running.told import nominal_of
-from admmnet.transport import Transport
+from admmnet.transport import Begun, Transport
 from admmnet.transport.collective import gather_owned, run_on_all
 from admmnet.transport.zmq.link_state import difference
 from admmnet.transport.zmq.wire import Hello
@@ -97,6 +99,18 @@ def test_a_budget_left_is_its_owners_word_and_never_above_what_is_public() -> No
     for rho in (2.0 * most, 0.0, -most, float("nan"), float("inf"), 1e-300, "1", None):
         with pytest.raises(RequestError, match=r"agent 2 says that its budget left \(rho\)"):
             told([2, rho])
+
+
+def test_where_nobody_has_spent_anything_no_word_of_a_budget_is_asked_for() -> None:
+    config = fixed(RunConfig(algorithm="pp-admm", delta=1e-4))
+    plain = partial(_target, config, account=None)
+    deaf = Heard({"left": [[2, 1e-300]]})
+    deaf.start, deaf.shared_folder = Begun("", 0, (0, 1), ((0, 1),)), False
+    found = nominal_of(config, deaf, OWNERS, lambda: {i: plain(i) for i in OWNERS[0]}, unspent=plain)
+    assert found == dict.fromkeys(range(3), plain(0).nominal_rho())
+    assert deaf.start.facts == {"budget left (rho)": {str(i): rho for i, rho in found.items()}}  # for later starts
+    assert not any_spent([{"deltas": [[0, None], [1, None]]}, None, {"deltas": [[2, None]]}, {"deltas": "junk"}, {}])
+    assert any_spent([{"deltas": [[0, None], [1, None]]}, {"deltas": [[2, 1e-5]]}])
 
 
 def entry(agent: int, **figures: Any) -> dict[str, Any]:

@@ -34,7 +34,7 @@ WORDS = ("--algorithm", "pp-admm", "--epsilon", "10", "--no-account", "--no-test
 
 
 def run(agents: int, topology: str, delay: float, rounds: int, *words: str) -> list[float]:
-    """Seconds of a round, of its exchange, before the rounds and after them: medians over agents."""
+    """Seconds of a round, of its exchange, before the rounds, of these since all lines stood, and after: medians."""
     with tempfile.TemporaryDirectory(prefix="admmnet-") as name, ExitStack() as opened:
         folder = Path(name)
         (folder / "hosts").write_text("".join(f"127.0.0.1:{port}\n" for port in free_ports(agents)))
@@ -62,11 +62,11 @@ def run(agents: int, topology: str, delay: float, rounds: int, *words: str) -> l
                 process.kill()
         if any(codes):
             raise SystemExit(f"exit codes {codes}")
-        figures = []
-        for i in range(agents):
-            at = json.loads((folder / f"{i}.json").read_text())
+        figures, told = [], [json.loads((folder / f"{i}.json").read_text()) for i in range(agents)]
+        stood = max(at["lines"] for at in told)
+        for at in told:
             rounds_, exchange = (at["last"] - at["first"]) / at["rounds"], at["exchange"] / at["rounds"]
-            figures.append((rounds_, exchange, at["begun"] - begun, at["end"] - at["last"]))
+            figures.append((rounds_, exchange, at["begun"] - begun, at["begun"] - stood, at["end"] - at["last"]))
     return [float(median) for median in np.median(figures, axis=0)]
 
 
@@ -74,14 +74,15 @@ def main(agents: int, topology: str, delay: float, rounds: int, *words: str) -> 
     """Print what a round and the start cost."""
     found = {}
     for late in (0.0, delay):
-        round_, exchange, start, end = found[late] = run(agents, topology, late, rounds, *words)
+        round_, exchange, start, stood, end = found[late] = run(agents, topology, late, rounds, *words)
         sys.stdout.write(
             f"{topology}, {1000 * late:g} ms one way: a round {1000 * round_:.0f} ms, its exchange "
-            f"{1000 * exchange:.0f} ms, {round_ / exchange:.2f} times; start {start:.2f} s, end {end:.2f} s\n"
+            f"{1000 * exchange:.0f} ms, {round_ / exchange:.2f} times; start {start:.2f} s, "
+            f"{stood:.2f} s since lines stood, end {end:.2f} s\n"
         )
         sys.stdout.flush()
-    start, end = ((found[delay][k] - found[0.0][k]) / (2 * delay) for k in (2, 3))
-    sys.stdout.write(f"start {start:.1f} round trips, end {end:.1f}\n")
+    start, stood, end = ((found[delay][k] - found[0.0][k]) / (2 * delay) for k in (2, 3, 4))
+    sys.stdout.write(f"start {start:.1f} round trips, {stood:.1f} since lines stood, end {end:.1f}\n")
 
 
 if __name__ == "__main__":

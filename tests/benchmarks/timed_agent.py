@@ -1,7 +1,7 @@
 """`admmnet` that writes down, in the file of its first word, when its rounds were: private runs say whole seconds.
 
-Seconds of the machine's clock: when the first round or stage began, when the first and the last round ended, and when
-the process does; and those that rounds after the first spent in their exchange.
+Seconds of the machine's clock: when the lines to all neighbours stood; when the first round or stage began, and ended;
+when the last round ended, and the process does. Besides, seconds that rounds after the first spent in their exchange.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ from unittest.mock import patch
 
 from admmnet.__main__ import main
 from admmnet.running.rounds import Rounds
+from admmnet.transport.regroup import Regroup, Sent
+from admmnet.transport.starts import Standing
 
 if __name__ == "__main__":
     file = Path(sys.argv.pop(1))
     begun, ends = list[float](), list[tuple[float, float]]()
-    run = Rounds.run
+    lines = list[float]()
+    run, begin = Rounds.run, Regroup.begin
 
     def timed(self: Rounds, round: int) -> bool:
         begun.append(time.monotonic())
@@ -28,11 +31,15 @@ if __name__ == "__main__":
             ends.append((time.monotonic(), self.seconds["exchange"]))
         return said
 
+    def met(self: Regroup, standing: Standing) -> list[Sent]:
+        lines.append(time.monotonic())
+        return begin(self, standing)
+
     def write() -> None:
         (first, before), (last, after) = ends[0], ends[-1]
-        times = {"begun": begun[0], "first": first, "last": last, "end": time.monotonic()}
+        times = {"lines": lines[0], "begun": begun[0], "first": first, "last": last, "end": time.monotonic()}
         file.write_text(json.dumps(times | {"rounds": len(ends) - 1, "exchange": after - before}))
 
     atexit.register(write)
-    with patch.object(Rounds, "run", timed):
+    with patch.object(Rounds, "run", timed), patch.object(Regroup, "begin", met):
         main()

@@ -251,6 +251,16 @@ def test_what_an_agent_has_of_its_own_stays(finished: Path, tmp_path: Path) -> N
     assert run_command_line(["report", str(own), "-o", str(tmp_path / "report.html")]) == 0
 
 
+def test_neighbours_are_told_no_folder_of_this_host(finished: Path, tmp_path: Path) -> None:
+    own = Path(shutil.copytree(finished / "0", tmp_path / "own"))
+    before = read_end(public_files(own))[1]
+    edited(own / "summary.json", lambda said: said.update(notes=[f"account {tmp_path}"]))
+    edited(own / "summary.json", lambda said: said["privacy"].update(account=str(tmp_path)))
+    files = public_files(own)
+    assert str(tmp_path).encode() not in b"".join(files.values())
+    assert read_end(files)[1] == before
+
+
 def test_an_agent_knows_earlier_starts_by_itself(finished: Path, tmp_path: Path) -> None:
     """Signed is the last one; a liar may have made up the others."""
     own, files = Path(shutil.copytree(finished / str(VICTIM), tmp_path / "own")), public_files(finished / "0")

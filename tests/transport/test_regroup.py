@@ -10,9 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from admmnet.graph.simple import Graph
+from admmnet.identity.keys import SIGNATURE
 from admmnet.transport.choice import Words
 from admmnet.transport.regroup import Regroup
-from admmnet.transport.starts import Here, Propose, Rules, Standing
+from admmnet.transport.starts import Agree, Certificate, Here, Promise, Propose, Rules, Standing, written
 
 from .regroup_crew import TRIANGLE, A, AnyStart, B, Crew, EndAlone, StagesAfterHere
 from .regroup_trials import Unfit, World
@@ -57,6 +58,29 @@ def test_trials_find_what_is_wrong(wrong: Any) -> None:
 
 
 BRIDGE = Graph(5, [(0, 1), (0, 2), (2, 3), (2, 4), (3, 4)])
+
+
+def test_the_first_start_is_agreed_to_before_it_is_proposed() -> None:
+    crew = Crew(TRIANGLE)
+    machines = crew.machines = [crew.machine(i) for i in TRIANGLE]  # new ones: all their lines stand already
+    for machine in machines:
+        machine.promise, machine.live = Promise(), set(TRIANGLE) - {machine.me}
+    here = [data for machine in machines for j, data in machine.begin(Standing()) if j == (machine.me + 1) % 3]
+    last = here[1]  # of agent 1, which proposes number 1
+    machines[0].hear(here[2], 2)
+    said = [crew.rules.read(data)[0] for _, data in machines[0].hear(last, 1)]
+    assert {type(one) for one in said if one.agent == 0} == {Agree}
+    assert crew.kept[0][-1].agreed
+    # nobody has proposed anything yet, and no pulse has passed
+    said = machines[1].hear(here[0], 0) + machines[1].hear(here[2], 2)
+    assert {type(crew.rules.read(data)[0]) for _, data in said} == {Here, Propose, Agree}
+    assert machines[0].start is None
+
+
+def test_no_signature_gives_a_start_another_name() -> None:
+    said = written(Propose(1, 1, [A], [0, 1, 2], [(0, 1), (1, 2)], "go on", 0, 1))
+    one, other = (Certificate(bytes([k]) * SIGNATURE + said, (bytes([k]),)) for k in (1, 2))
+    assert one.name == other.name
 
 
 def end_of(crew: Crew, i: int) -> None:

@@ -122,7 +122,7 @@ def public_files(folder: Path) -> dict[str, bytes]:
     found = {name: (folder / name).read_bytes() for name in PUBLIC if (folder / name).exists()}
     if not {FINISH, SUMMARY} <= found.keys():
         return {}
-    summary = decode(Summary, found[SUMMARY], folder / SUMMARY, indent=2)
+    summary = decode(Summary, found[SUMMARY], f"{folder}/{SUMMARY}", indent=2)
     bare = structs.replace(summary, notes=[], privacy=structs.replace(summary.privacy, account=None))
     return found | {SUMMARY: encode(bare, indent=2)}
 

@@ -34,7 +34,8 @@ class Heard:
     """Process 0 of two; what the other says is given, one answer a gather, then nothing."""
 
     name, shared_folder, lasting, rank, size = "mpi", True, True, 0, 2
-    graph = network = identity = machine = start = None
+    graph = network = identity = machine = None
+    start: Begun | None = None
 
     def __init__(self, *said: Any) -> None:
         self.said = list(said)
@@ -105,10 +106,11 @@ def test_where_nobody_has_spent_anything_no_word_of_a_budget_is_asked_for() -> N
     config = fixed(RunConfig(algorithm="pp-admm", delta=1e-4))
     plain = partial(_target, config, account=None)
     deaf = Heard({"left": [[2, 1e-300]]})
-    deaf.start, deaf.shared_folder = Begun("", 0, (0, 1), ((0, 1),)), False
+    start = deaf.start = Begun("", 0, (0, 1), ((0, 1),))
+    deaf.shared_folder = False
     found = nominal_of(config, deaf, OWNERS, lambda: {i: plain(i) for i in OWNERS[0]}, unspent=plain)
     assert found == dict.fromkeys(range(3), plain(0).nominal_rho())
-    assert deaf.start.facts == {"budget left (rho)": {str(i): rho for i, rho in found.items()}}  # for later starts
+    assert start.facts == {"budget left (rho)": {str(i): rho for i, rho in found.items()}}  # for later starts
     assert not any_spent([{"deltas": [[0, None], [1, None]]}, None, {"deltas": [[2, None]]}, {"deltas": "junk"}, {}])
     assert any_spent([{"deltas": [[0, None], [1, None]]}, {"deltas": [[2, 1e-5]]}])
 

@@ -72,8 +72,8 @@ def test_the_first_start_is_agreed_to_before_it_is_proposed() -> None:
     assert {type(one) for one in said if one.agent == 0} == {Agree}
     assert crew.kept[0][-1].agreed
     # nobody has proposed anything yet, and no pulse has passed
-    said = machines[1].hear(here[0], 0) + machines[1].hear(here[2], 2)
-    assert {type(crew.rules.read(data)[0]) for _, data in said} == {Here, Propose, Agree}
+    words = machines[1].hear(here[0], 0) + machines[1].hear(here[2], 2)
+    assert {type(crew.rules.read(data)[0]) for _, data in words} == {Here, Propose, Agree}
     assert machines[0].start is None
 
 

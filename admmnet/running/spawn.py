@@ -152,7 +152,7 @@ class ProcessEnd:
     code: int
     """Its exit code, minus the number of the signal that ended it."""
     text: str
-    """What it wrote to standard error; nothing if it had to be ended from here."""
+    """What it wrote to standard error, before it had to be ended from here."""
 
 
 @dataclass
@@ -268,7 +268,7 @@ class Starter:
         stream = child.process.stderr
         assert stream is not None
         while data := stream.read(65536):
-            child.text += data
+            child.text += b"" if self._terminated else data  # what an agent says of our signal explains nothing
         if data is None:
             return
         selector.unregister(stream)
@@ -280,8 +280,7 @@ class Starter:
             for other in self._living:  # or they would wait until its heartbeat is missed
                 with contextlib.suppress(OSError):
                     os.write(other.line, f"{child.agent} {_how(code)}\n".encode())
-        text = "" if self._terminated else child.text.decode(errors="replace")  # what we did explains nothing
-        self._ends.append(ProcessEnd(child.agent, code, text))
+        self._ends.append(ProcessEnd(child.agent, code, child.text.decode(errors="replace")))
         self._limit(code)
 
     def _limit(self, code: int) -> None:

@@ -72,6 +72,15 @@ def test_those_who_stay_behind_are_ended() -> None:
     assert ends[0].text == "admmnet: agent 0 is lost\n"
 
 
+def test_what_an_agent_has_said_before_it_had_to_be_ended_is_told(tmp_path: Path) -> None:
+    said = str(tmp_path / "said")
+    os.mkfifo(said)
+    ended = "signal.signal(signal.SIGTERM, lambda *_: fail(3, 'admmnet: ended by SIGTERM'))"
+    says = f"{ended}; print('admmnet: found', file=sys.stderr, flush=True); open({said!r}, 'w').close()"
+    ends = in_time(starter(f"open({said!r}).read(); fail(3)", f"{says}; wait()").run)
+    assert ends[1].text == "admmnet: found\n"
+
+
 def test_a_killed_agent_gives_the_others_time_to_notice() -> None:
     # longer than a shutdown deadline, shorter than it and a heartbeat deadline together
     notices = "import select; select.select([parent], [], [], 1.0); fail(3, 'admmnet: agent 0 was lost')"

@@ -30,11 +30,6 @@ typedef struct {
     double width;
 } Records;
 
-/* Fetch lines of rows that are read soon, in the order in which they lie. */
-INLINE void fetch(const double *ahead, int lines) {
-    for (int k = 0; k < lines; k++) __builtin_prefetch(ahead + LANES * k);
-}
-
 #define NAME2(name, width) name##_##width
 #define NAME1(name, width) NAME2(name, width)
 #define NAME(name) NAME1(name, WIDTH)
@@ -145,31 +140,23 @@ typedef double V __attribute__((vector_size(8 * WIDTH)));
 typedef int64_t I __attribute__((vector_size(8 * WIDTH)));
 typedef double LOOSE __attribute__((vector_size(8 * WIDTH), aligned(8), may_alias));
 
-TARGET INLINE void NAME(four_scores)(const double *const *x, const double *t, Py_ssize_t d, double *u, int lines) {
-    V s[FOUR][PARTS], none = {0};
-    for (int i = 0; i < FOUR; i++)
-        for (int p = 0; p < PARTS; p++) s[i][p] = none;
+/* Rows one after the other: the processor fetches one stream ahead, and finds several to do at once by itself. */
+TARGET INLINE double NAME(score)(const double *x, const double *t, Py_ssize_t d) {
+    V s[PARTS] = {{0}};
     Py_ssize_t j = 0;
-    for (; j + LANES <= d; j += LANES) {
-        fetch(x[0] + AHEAD * d + FOUR * j, lines);
-        for (int p = 0; p < PARTS; p++) {
-            V own = HERE(t + j + p * WIDTH);
-            for (int i = 0; i < FOUR; i++) s[i][p] += HERE(x[i] + j + p * WIDTH) * own;
-        }
-    }
-    for (int i = 0; i < FOUR; i++) {
-        for (int p = PARTS / 2; p; p /= 2)
-            for (int q = 0; q < p; q++) s[i][q] += s[i][q + p];
-        u[i] = FOLD(s[i][0]);
-    }
-    for (; j < d; j++)
-        for (int i = 0; i < FOUR; i++) u[i] += x[i][j] * t[j];
+    for (; j + LANES <= d; j += LANES)
+        for (int p = 0; p < PARTS; p++) s[p] += HERE(x + j + p * WIDTH) * HERE(t + j + p * WIDTH);
+    for (int p = PARTS / 2; p; p /= 2)
+        for (int q = 0; q < p; q++) s[q] += s[q + p];
+    double u = FOLD(s[0]);
+    for (; j < d; j++) u += x[j] * t[j];
+    return u;
 }
 
 TARGET INLINE void NAME(add_four)(const double *const *x, const double *w, Py_ssize_t d, double *out) {
     Py_ssize_t j = 0;
     for (; j + LANES <= d; j += LANES) {
-        fetch(x[0] + AHEAD * d + FOUR * j + 2 * LANES, 2);
+        for (int k = 0; k < FOUR; k++) __builtin_prefetch(x[0] + AHEAD * d + FOUR * j + LANES * k);
         for (int k = j; k < j + LANES; k += WIDTH)
             AT(out + k) += (HERE(x[0] + k) * w[0] + HERE(x[1] + k) * w[1]) +
                            (HERE(x[2] + k) * w[2] + HERE(x[3] + k) * w[3]);
@@ -235,7 +222,7 @@ TARGET static double NAME(pass)(const Records *own, const double *t, Py_ssize_t 
             Py_ssize_t count = stop - i < ROWS ? stop - i : ROWS;
             if (count < ROWS) u = found;
             for (Py_ssize_t k = 0; k < ROWS; k++) x[k] = own->X + (i + k < stop ? i + k : stop - 1) * d;
-            for (Py_ssize_t k = 0; k < count; k += FOUR) NAME(four_scores)(x + k, t, d, u + k, own->y ? 2 : FOUR);
+            for (Py_ssize_t k = 0; k < count; k++) u[k] = NAME(score)(x[k], t, d);
             for (Py_ssize_t k = 0; scores && u == found && k < count; k++) scores[i + k] = u[k];
             if (!own->y) continue;
             if (count < ROWS) label = memcpy(tail, label, (size_t)count * sizeof *tail);

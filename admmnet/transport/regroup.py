@@ -389,14 +389,14 @@ class Regroup:
         place = self.me, number, self._nonce(), sorted(self.live), self.promise.last
         more = sorted(states), self.promise.staged, self._signed, dict(about)
         self._here = Here(*place, ended, lineage, charged, *more)
-        self._own = name_of(self._say(self._here))
+        data = self._as_signed(self._here)
+        self._own = name_of(data)
+        self._take(self._here, data, self.me)
         for via, data in later.values():
             self._hear(data, via)
 
-    def _say(self, said: Word) -> bytes:
-        data = self._as_signed(said)
-        self._take(said, data, self.me)  # type: ignore[arg-type]
-        return data
+    def _say(self, said: Said) -> None:
+        self._take(said, self._as_signed(said), self.me)
 
     def _as_signed(self, said: Word) -> bytes:
         content = written(said)

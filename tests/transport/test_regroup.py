@@ -77,6 +77,14 @@ def test_the_first_start_is_agreed_to_before_it_is_proposed() -> None:
     assert machines[0].start is None
 
 
+def test_one_agent_alone_begins_at_once() -> None:
+    crew = Crew(Graph(1))
+    machine = crew.machine(0)
+    machine.promise = Promise()
+    machine.begin(Standing())
+    assert machine.start is not None
+
+
 def test_no_signature_gives_a_start_another_name() -> None:
     said = written(Propose(1, 1, [A], [0, 1, 2], [(0, 1), (1, 2)], "go on", 0, 1))
     one, other = (Certificate(bytes([k]) * SIGNATURE + said, (bytes([k]),)) for k in (1, 2))

@@ -23,7 +23,7 @@ from admmnet.running.checkpoint.resume import resumed_config
 from admmnet.running.handshake import public_settings
 from admmnet.solvers.losses import LOSSES, Logistic
 from tests.command_runs import Admmnet
-from tests.interrupted_runs import Place, assert_same, write_people
+from tests.interrupted_runs import Place, assert_same
 
 MODULE = """
 from dataclasses import dataclass
@@ -267,10 +267,8 @@ def test_what_is_derived_from_a_settings_own_words(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["mine", "stranger:Mine"])
 def test_a_run_folder_whose_method_is_not_installed(
-    name: str, tmp_path: Path, admmnet: Admmnet, monkeypatch: pytest.MonkeyPatch
+    name: str, place: Place, admmnet: Admmnet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = Place(tmp_path)
-    write_people(tmp_path / "people.npz")
     cut = place.interrupted("cut", 1, checkpoint_every=1, algorithm=name, rounds=3)
     whole = place.whole("whole", algorithm=name, rounds=2)
     (Path(sys.path[0]) / "stranger.py").unlink()
@@ -290,9 +288,7 @@ def test_a_run_folder_whose_method_is_not_installed(
     assert admmnet("ledger", "verify", str(whole))[0] == 0
 
 
-def test_a_run_that_goes_on_keeps_what_changes_numbers(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    write_people(tmp_path / "people.npz")
+def test_a_run_that_goes_on_keeps_what_changes_numbers(place: Place) -> None:
     method: dict[str, Any] = {"algorithm": "mine", "momentum": 0.25, "rounds": 3}
     cut = place.interrupted("cut", 1, checkpoint_every=1, **method)
     with pytest.raises(RequestError, match=r"momentum = 0\.5"):

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from admmnet.cli import run_command_line
+from tests.command_runs import Admmnet
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = "good.csv"
@@ -62,18 +62,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "notes.txt").write_text("mine")
     return tmp_path
-
-
-def refused(capsys: pytest.CaptureFixture[str], *words: str, code: int = 2) -> str:
-    capsys.readouterr()
-    assert run_command_line(words) == code, capsys.readouterr().err
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err.startswith("admmnet: ")
-    assert 1 <= printed.err.count("\n") <= 2, printed.err
-    assert "Traceback" not in printed.err
-    assert "internal error" not in printed.err
-    return printed.err
 
 
 RUNS: list[tuple[str, str]] = [
@@ -175,7 +163,7 @@ RUNS: list[tuple[str, str]] = [
 
 
 @pytest.mark.parametrize(("words", "fragment"), RUNS, ids=[words for words, _ in RUNS])
-def test_a_wrong_run(words: str, fragment: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_run(words: str, fragment: str, folder: Path, admmnet: Admmnet) -> None:
     given = words.split()
     defaults = [] if "--data" in given else ["--data", DATA, "--label", "y"]
     for flag, value in zip(PUBLISHED[::2], PUBLISHED[1::2], strict=True):
@@ -185,7 +173,11 @@ def test_a_wrong_run(words: str, fragment: str, folder: Path, capsys: pytest.Cap
     before = sorted(folder.rglob("*"))
     if words == "a.toml b.toml":
         defaults = []
-    assert fragment in refused(capsys, "run", *defaults, *given)
+    code, out, told = admmnet("run", *defaults, *given)
+    assert (code, out) == (2, "")
+    assert told.startswith("admmnet: ")
+    assert fragment in told
+    assert told.count("\n") <= 2
     assert sorted(folder.rglob("*")) == before  # nothing was begun
 
 
@@ -211,75 +203,61 @@ def test_a_wrong_run(words: str, fragment: str, folder: Path, capsys: pytest.Cap
         ("topology show ring:5 --plot picture.doc", "picture.doc"),
     ],
 )
-def test_a_wrong_command(words: str, fragment: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert fragment in refused(capsys, *words.split())
+def test_a_wrong_command(words: str, fragment: str, admmnet: Admmnet) -> None:
+    assert fragment in admmnet.refused(*words.split())
 
 
 @pytest.mark.parametrize("epsilon", ["1e-320", "1e-200", "1e-163"])
 @pytest.mark.parametrize("algorithm", ["pp-admm", "ipp-admm"])
-def test_a_budget_that_affords_nothing(algorithm: str, epsilon: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_budget_that_affords_nothing(algorithm: str, epsilon: str, admmnet: Admmnet) -> None:
     words = ("--algorithm", algorithm, "--method", "published", "--epsilon", epsilon, "--rounds", "2")
-    told = refused(capsys, "run", "--data", DATA, "--label", "y", *PRIVATE, *words, "-o", "new", code=4)
+    told = admmnet.refused("run", "--data", DATA, "--label", "y", *PRIVATE, *words, "-o", "new", code=4)
     assert "epsilon" in told
     assert "raise --epsilon" in told
 
 
 @pytest.mark.parametrize("epsilon", ["1e-160", "1e-155", "1e-100", "1e-20"])
-def test_noise_beyond_all_numbers_is_no_internal_error(epsilon: str, capsys: pytest.CaptureFixture[str]) -> None:
-    words = (
-        "run",
-        "--data",
-        DATA,
-        "--label",
-        "y",
-        *PUBLISHED,
-        *PRIVATE,
-        "--epsilon",
-        epsilon,
-        "--rounds",
-        "2",
-        "-o",
-        "new",
-    )
-    assert run_command_line(words) in (2, 3, 4)
-    told = capsys.readouterr().err
+def test_noise_beyond_all_numbers_is_no_internal_error(epsilon: str, admmnet: Admmnet) -> None:
+    words = ("--data", DATA, "--label", "y", *PUBLISHED, *PRIVATE, "--epsilon", epsilon, "--rounds", "2", "-o", "new")
+    code, _, told = admmnet("run", *words)
+    assert code in (2, 3, 4)
     assert told.startswith("admmnet: ")
     assert told.count("\n") <= 2
     assert "internal error" not in told
 
 
 @pytest.mark.parametrize("algorithm", ["admm", "pp-admm", "ipp-admm", "dvp", "m-admm", "r-admm"])
-def test_a_solve_that_misses_beta(algorithm: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_solve_that_misses_beta(algorithm: str, admmnet: Admmnet) -> None:
     words = ("--algorithm", algorithm, "--method", "published", "--beta", "1e-17", "--rounds", "2", "-o", "new")
     if algorithm != "admm":  # where records are protected, no solve may depend on them: refused before the first
         for mode in (PRIVATE, ("--seed", "0")):
-            told = refused(capsys, "run", "--data", DATA, "--label", "y", *mode, *words, code=2)
+            told = admmnet.refused("run", "--data", DATA, "--label", "y", *mode, *words, code=2)
             assert told.startswith("admmnet: beta = 1e-17 is below")
             assert "raise beta" in told
             assert not Path("new").exists()
         return
-    told = refused(capsys, "run", "--data", DATA, "--label", "y", "--seed", "0", *words, code=3)
+    told = admmnet.refused("run", "--data", DATA, "--label", "y", "--seed", "0", *words, code=3)
     assert "agent 0, round 0: the local solve stopped at gradient norm" in told
     assert "raise beta" in told
-    assert run_command_line(["ledger", "verify", "new"]) == 0
+    admmnet.ok("ledger", "verify", "new")
 
 
-def test_two_agents_are_enough(capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_agents_are_enough(admmnet: Admmnet) -> None:
     words = ("run", "--data", DATA, "--label", "y", *PUBLISHED, *PRIVATE, "--agents", "2", "--rounds", "1", "-o", "new")
-    assert run_command_line(words) == 0, capsys.readouterr().err
+    admmnet.ok(*words)
 
 
-def test_local_under_a_launcher(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_local_under_a_launcher(monkeypatch: pytest.MonkeyPatch, admmnet: Admmnet) -> None:
     from admmnet.transport.local import LocalWorld
 
     # as on rank 0 of mpirun, before the command line has looked at --transport
     monkeypatch.setattr("admmnet.cli.open_world", lambda transport: LocalWorld())
     monkeypatch.setenv("PMI_SIZE", "5")
-    told = refused(capsys, "run", "--data", DATA, "--label", "y", "--transport", "local", "-o", "new")
+    told = admmnet.refused("run", "--data", DATA, "--label", "y", "--transport", "local", "-o", "new")
     assert "--transport local runs in one process, but the launcher started 5" in told
 
 
-def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, admmnet: Admmnet) -> None:
     def fsync(handle: int) -> None:
         begun = Path("new/metrics.csv").exists()
         if begun and os.readlink(f"/proc/self/fd/{handle}").endswith(".jsonl"):
@@ -287,7 +265,7 @@ def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
 
     monkeypatch.setattr(os, "fsync", fsync)
     words = ("run", "--data", DATA, "--label", "y", *PUBLISHED, *PRIVATE, "--rounds", "2", "-o", "new")
-    told = refused(capsys, *words, code=3)
+    told = admmnet.refused(*words, code=3)
     assert "cannot write the ledger new/ledger/agent-00" in told
     assert "No space left on device; free some space" in told
 
@@ -311,21 +289,18 @@ sys.exit(run_command_line({words!r}))
     assert not (folder / "new" / "summary.json").exists()
 
 
-def test_debug_shows_where(capsys: pytest.CaptureFixture[str]) -> None:
+def test_debug_shows_where(admmnet: Admmnet) -> None:
     for words in (("--epsilon", "0"), ("--data", "gone.csv")):
-        capsys.readouterr()
-        assert run_command_line(["run", *words, "--debug", "-o", "new"]) == 2
-        told = capsys.readouterr().err
+        code, _, told = admmnet("run", *words, "--debug", "-o", "new")
+        assert code == 2
         assert "Traceback (most recent call last)" in told
         assert told.splitlines()[-1].startswith("admmnet: ")
 
 
-def test_an_unexpected_error_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unexpected_error_says_so(monkeypatch: pytest.MonkeyPatch, admmnet: Admmnet) -> None:
     def fail(*_: object) -> None:
         raise ZeroDivisionError("by nothing")
 
     monkeypatch.setattr(import_module("admmnet.cli.run"), "settings_of", fail)
-    assert run_command_line(["run"]) == 3
-    told = capsys.readouterr().err
+    told = admmnet.refused("run", code=3)
     assert told.startswith("admmnet: internal error: ZeroDivisionError: by nothing; --debug shows where")
-    assert told.count("\n") == 1

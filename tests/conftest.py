@@ -63,6 +63,12 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder of the test is the working folder."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
 def place(tmp_path: Path) -> interrupted_runs.Place:
     """Where runs are interrupted and resumed."""
     interrupted_runs.write_people(tmp_path / "people.npz")

@@ -205,8 +205,8 @@ def test_ledger_verify(finished: Path, tmp_path: Path, admmnet: Admmnet) -> None
     header, *events = ledger.read_text().splitlines(keepends=True)
     ledger.write_text(header + "".join(events).replace('"sigma":', '"sigma":1', 1))
     for words in (("verify",), ("show",), ("export",)):
-        printed = admmnet.refused("ledger", *words, str(copied), code=1)
-        assert re.fullmatch(r"admmnet: .*agent-002\.jsonl: line 2: .*\n", printed), printed
+        said = admmnet.refused("ledger", *words, str(copied), code=1)
+        assert re.fullmatch(r"admmnet: .*agent-002\.jsonl: line 2: .*\n", said), said
 
 
 def test_ledger_verify_names_a_changed_summary(finished: Path, tmp_path: Path, admmnet: Admmnet) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import interrupted_runs
 from tests.command_runs import Admmnet
 from tests.people_runs import write_people
 from tests.real_sets import ENVIRONMENT
@@ -59,6 +60,19 @@ def variables_only_where_asked_for() -> Iterator[None]:
 def people(tmp_path_factory: pytest.TempPathFactory) -> str:
     """File of 200 made people."""
     return write_people(tmp_path_factory.mktemp("data") / "people.npz", 200)
+
+
+@pytest.fixture
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder of the test is the working folder."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> interrupted_runs.Place:
+    """Where runs are interrupted and resumed."""
+    interrupted_runs.write_people(tmp_path / "people.npz")
+    return interrupted_runs.Place(tmp_path)
 
 
 @pytest.fixture

@@ -1,22 +1,16 @@
-"""Runs on small files of people, new rows for their models, and the refusals of evaluate and predict."""
+"""Runs on small files of people, and new rows for their models."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from admmnet import RunConfig, run
-from admmnet.cli import run_command_line
 from admmnet.types import Vector
-
-CAPTURE = pytest.CaptureFixture[str]
-Refused = Callable[..., str]
 
 SCHEMA: dict[str, Any] = {
     "label": "sick",
@@ -64,21 +58,6 @@ def unseeded_census(folder: Path) -> Path:
 def trained_on_people(folder: Path, **settings: Any) -> Path:
     data = people(folder / "train.csv", 120, 0, 20, 90)
     return trained(folder / "run", data=str(data), **settings)
-
-
-def refusals(capsys: CAPTURE) -> Refused:
-    """Run a command that exits with 2 and one message of two lines at most, which it returns."""
-
-    def check(*words: object) -> str:
-        code = run_command_line([str(word) for word in words])
-        said = capsys.readouterr()
-        assert code == 2, said.err
-        assert said.out == ""
-        assert said.err.startswith("admmnet: ")
-        assert said.err.count("\n") <= 2, said.err
-        return said.err
-
-    return check
 
 
 def table_of(text: str) -> list[dict[str, str]]:

@@ -26,7 +26,7 @@ from admmnet.solvers.certificate import gradient
 from admmnet.solvers.losses import LOSSES, Logistic
 from admmnet.solvers.tabled import TableLoss
 from admmnet.types import Matrix, Vector
-from tests.interrupted_runs import Place, write_people
+from tests.interrupted_runs import Place
 
 from . import doors
 from .doors import Target, records
@@ -189,11 +189,10 @@ def test_the_table_is_in_every_header_and_its_digest_is_checked(tmp_path: Path) 
         assert not getattr(event, "logistic", False)
 
 
-def test_a_run_goes_on_with_its_own_table_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_goes_on_with_its_own_table_alone(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file of a loss is changed between a run and its resumption."""
     monkeypatch.chdir(tmp_path)
-    place, file = Place(tmp_path), tmp_path / "m5.py"
-    write_people(tmp_path / "people.npz")
+    file = tmp_path / "m5.py"
     text = "import numpy as np\n\n\ndef slope(u, y):\n    return -y / (1.0 + np.exp(y * u))\n"
     file.write_text(text)
     cut = place.interrupted("cut", 1, checkpoint_every=1, rounds=4, seed=None, loss="m5.py:slope")

@@ -24,17 +24,11 @@ from admmnet.running.checkpoint.outbox import OutboxFile
 from admmnet.running.checkpoint.resume import resumed_config
 from admmnet.transport import Inbox
 from admmnet.transport.local import LocalTransport
-from tests.interrupted_runs import METHODS, ROUNDS, Place, write_people
+from tests.interrupted_runs import METHODS, ROUNDS, Place
 from tests.people_runs import Stop
 
 PRIVATE = ["pp-admm", "output", "above-threshold", "joining", "ipp published", "r-admm", "noisy-gd", "tail", "blocks"]
 Change = Callable[[int, Inbox], None]
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    write_people(tmp_path / "people.npz")
-    return Place(tmp_path)
 
 
 class Wire:

@@ -17,15 +17,9 @@ from admmnet.privacy.filters import Count, Spend
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import Ledger, LedgerFile
 from admmnet.record.reader import check_account
-from tests.interrupted_runs import Place, write_people
+from tests.interrupted_runs import Place
 from tests.privacy.accounts import header_of, opened
 from tests.privacy.ledgers import Change, chained, parsed, put
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    write_people(tmp_path / "people.npz")
-    return Place(tmp_path)
 
 
 def kappas(account: audit.VerifiedLedger) -> list[float]:

@@ -239,8 +239,7 @@ def test_settings_from_a_file(calibrate: Admmnet) -> None:
 
 @pytest.mark.usefixtures("_no_data")
 def test_without_privacy_there_is_nothing_to_calibrate(calibrate: Admmnet) -> None:
-    code, out, _ = calibrate("--records", "700", "--algorithm", "admm")
-    assert code == 0
+    out = calibrate.ok("--records", "700", "--algorithm", "admm").out
     assert "no privacy: vectors are sent as they are" in out
     answer = calibrate.json("--records", "700", "--algorithm", "admm")
     assert answer["agents"] == []

@@ -205,10 +205,8 @@ def test_ledger_verify(finished: Path, tmp_path: Path, admmnet: Admmnet) -> None
     header, *events = ledger.read_text().splitlines(keepends=True)
     ledger.write_text(header + "".join(events).replace('"sigma":', '"sigma":1', 1))
     for words in (("verify",), ("show",), ("export",)):
-        printed = admmnet("ledger", *words, str(copied))
-        assert printed.code == 1
-        assert printed.out == ""
-        assert re.fullmatch(r"admmnet: .*agent-002\.jsonl: line 2: .*\n", printed.err), printed.err
+        said = admmnet.refused("ledger", *words, str(copied), code=1)
+        assert re.fullmatch(r"admmnet: .*agent-002\.jsonl: line 2: .*\n", said), said
 
 
 def test_ledger_verify_names_a_changed_summary(finished: Path, tmp_path: Path, admmnet: Admmnet) -> None:
@@ -216,10 +214,9 @@ def test_ledger_verify_names_a_changed_summary(finished: Path, tmp_path: Path, a
     summary = json.loads((copied / "summary.json").read_text())
     summary["ledgers"]["ledger/agent-004.jsonl"] = "0" * 64
     put_summary(copied, summary)
-    printed = admmnet("ledger", "verify", str(copied))
-    assert printed.code == 1
-    assert "agent-004.jsonl" in printed.err
-    assert "summary.json" in printed.err
+    printed = admmnet.refused("ledger", "verify", str(copied), code=1)
+    assert "agent-004.jsonl" in printed
+    assert "summary.json" in printed
 
 
 def test_ledger_export(finished: Path, tmp_path: Path, admmnet: Admmnet) -> None:
@@ -260,9 +257,8 @@ def test_a_seed_that_decides_nothing_is_refused(
     words: tuple[str, ...], tmp_path: Path, admmnet: Admmnet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    printed = admmnet(*words, "--seed", "3")
-    assert printed.code == 2
-    assert "--seed 3 goes with a random graph, not topology = 'ring:5': leave it out" in printed.err
+    said = admmnet.refused(*words, "--seed", "3")
+    assert "--seed 3 goes with a random graph, not topology = 'ring:5': leave it out" in said
     assert list(tmp_path.iterdir()) == []
 
 

@@ -21,18 +21,13 @@ SMALL = ("--topology", "ring:4", "--algorithm", "pp-admm", "--rounds", "3", "--e
 KEYS = ["time", "level", "event", "run", "agent", "start", "round", "text"]
 
 
-@pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str]) -> Admmnet:
-    return Admmnet(capsys)
-
-
 def events(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_a_log_tells_a_run_from_its_start_to_its_end(people: str, tmp_path: Path, cli: Admmnet) -> None:
+def test_a_log_tells_a_run_from_its_start_to_its_end(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
     log, words = tmp_path / "log", (*SMALL, "--data", people, "--seed", "0", "-o", tmp_path / "run")
-    cli.ok("run", *words, "--checkpoint-every", "2", "--log", log, "--log-level", "debug")
+    admmnet.ok("run", *words, "--checkpoint-every", "2", "--log", log, "--log-level", "debug")
     told = events(log)
     names = ["start", "checkpoint", "round", "checkpoint", "round", "round", "finished"]
     assert [one["event"] for one in told] == names
@@ -44,54 +39,56 @@ def test_a_log_tells_a_run_from_its_start_to_its_end(people: str, tmp_path: Path
     assert HEARERS == []
 
 
-def test_a_later_run_is_told_behind_an_earlier_one(people: str, tmp_path: Path, cli: Admmnet) -> None:
+def test_a_later_run_is_told_behind_an_earlier_one(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
     for name in ("one", "two"):
-        cli.ok("run", *SMALL, "--data", people, "--seed", "0", "-o", tmp_path / name, "--log", tmp_path / "log")
+        admmnet.ok("run", *SMALL, "--data", people, "--seed", "0", "-o", tmp_path / name, "--log", tmp_path / "log")
     assert [one["event"] for one in events(tmp_path / "log")] == ["start", "finished"] * 2
 
 
-def test_a_private_run_tells_public_figures(people: str, tmp_path: Path, cli: Admmnet) -> None:
+def test_a_private_run_tells_public_figures(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
     words = (*SMALL, "--data", people, "--private", "--no-test", "--no-account", "-o", tmp_path / "run")
-    cli.ok("run", *words, "--log", tmp_path / "log", "--log-level", "debug")
+    admmnet.ok("run", *words, "--log", tmp_path / "log", "--log-level", "debug")
     rounds = [one for one in events(tmp_path / "log") if one["event"] == "round"]
     assert [set(one) - set(KEYS) for one in rounds] == [{"rounds", "epsilon", "releases", "away"}] * 3
 
 
-def test_an_error_is_told_without_what_was_read(tmp_path: Path, cli: Admmnet) -> None:
+def test_an_error_is_told_without_what_was_read(tmp_path: Path, admmnet: Admmnet) -> None:
     (tmp_path / "rows.csv").write_text("a,sick\n" + "1,0\nsecretive,1\n" * 20, encoding="utf-8")
     schema = 'label = "sick"\nlabels = ["0", "1"]\n[columns.a]\nkind = "numeric"\nlow = 0\nhigh = 9\n'
     (tmp_path / "schema.toml").write_text(schema, encoding="utf-8")
     words = (*SMALL, "--data", tmp_path / "rows.csv", "--schema", tmp_path / "schema.toml", "--private")
-    cli.refused("run", *words, "--encode", "declared", "--no-test", "--no-account", "--log", tmp_path / "log")
+    admmnet.refused("run", *words, "--encode", "declared", "--no-test", "--no-account", "--log", tmp_path / "log")
     (error,) = events(tmp_path / "log")
     assert (error["event"], error["level"], error["code"]) == ("error", "error", 2)
     assert "rows.csv is not as declared" in error["text"]
     assert "secretive" not in (tmp_path / "log").read_text()
 
 
-def test_no_path_of_a_key_is_told(tmp_path: Path, cli: Admmnet) -> None:
+def test_no_path_of_a_key_is_told(tmp_path: Path, admmnet: Admmnet) -> None:
     (tmp_path / "hosts").write_text("127.0.0.1:7001\n127.0.0.1:7002\n")
-    cli.ok("network", "init", "path:2", "--hosts", tmp_path / "hosts", "-o", tmp_path / "net")
+    admmnet.ok("network", "init", "path:2", "--hosts", tmp_path / "hosts", "-o", tmp_path / "net")
     key = tmp_path / "net" / "keys" / "agent-000.secret.toml"
     key.chmod(0o644)
     words = ("--network", tmp_path / "net" / "network.toml", "--log", tmp_path / "log")
-    assert str(key) in cli.refused("agent", "--id", "0", *words)
+    assert str(key) in admmnet.refused("agent", "--id", "0", *words)
     assert not (tmp_path / "log").exists()
 
 
-def test_a_full_disk_ends_no_run_and_is_told_once(people: str, tmp_path: Path, cli: Admmnet) -> None:
+def test_a_full_disk_ends_no_run_and_is_told_once(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
     words = (*SMALL, "--data", people, "--seed", "0", "-o", tmp_path / "run")
-    code, _, err = cli("run", *words, "--log", "/dev/full", "--log-level", "debug")
+    code, _, err = admmnet("run", *words, "--log", "/dev/full", "--log-level", "debug")
     assert code == 0
     assert err == "admmnet: warning: --log /dev/full takes no more, as on a full disk; the run goes on\n"
 
 
-def test_what_cannot_be_opened_is_refused_before_anything_is_made(people: str, tmp_path: Path, cli: Admmnet) -> None:
+def test_what_cannot_be_opened_is_refused_before_anything_is_made(
+    people: str, tmp_path: Path, admmnet: Admmnet
+) -> None:
     words = (*SMALL, "--data", people, "--seed", "0", "-o", tmp_path / "run")
-    assert "--log" in cli.refused("run", *words, "--log", tmp_path / "no" / "log")
+    assert "--log" in admmnet.refused("run", *words, "--log", tmp_path / "no" / "log")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        said = cli.refused("run", *words, "--metrics", port)
+        said = admmnet.refused("run", *words, "--metrics", port)
     assert said.endswith(
         "nothing can listen there: Address already in use; give [HOST:]PORT with a port that is free\n"
     )

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from admmnet.cli import run_command_line
 from admmnet.report.columns import COLUMNS
 from admmnet.report.columns import ROWS as BELOW
+from tests.command_runs import Admmnet
 from tests.people_runs import write_people
 
 RUNS = {
@@ -36,27 +36,24 @@ GUESSES = ["always the larger class", "no privacy, pooled"]
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_every_column_has_words(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_column_has_words(name: str, tmp_path: Path, admmnet: Admmnet) -> None:
     people, folder, account = write_people(tmp_path / "people.npz"), tmp_path / "run", tmp_path / "account"
     words = [*RUNS[name], "--data", people, "--simulate", "-o", str(folder)]
     words += [] if name == "baseline" else ["--account", str(account)]
-    assert run_command_line([*words, "--explain"]) == 0
-    out = capsys.readouterr().out
+    out = admmnet.ok(*words, "--explain").out
     means = {name: column.means for name, column in COLUMNS.items()} | BELOW
     assert list(told(out)) == [*heading(out), *(["network"] if name != "baseline" else []), *GUESSES]
     assert all(means[each].startswith(words) for each, words in told(out).items())
     assert "--explain explains the columns" in out
     for command in (["ledger", "show", str(folder)], ["account", "show", str(account)]):
         if account.exists():
-            assert run_command_line([*command, "--explain"]) == 0
-            out = capsys.readouterr().out
+            out = admmnet.ok(*command, "--explain").out
             assert list(told(out)) == heading(out)
             assert ("eps B" in told(out)) is (name == "masked")
 
 
-def test_nothing_is_explained_unasked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_explained_unasked(tmp_path: Path, admmnet: Admmnet) -> None:
     people, folder = write_people(tmp_path / "people.npz"), str(tmp_path / "run")
-    assert run_command_line([*RUNS["baseline"], "--data", people, "--simulate", "-o", folder]) == 0
-    out = capsys.readouterr().out
+    out = admmnet.ok(*RUNS["baseline"], "--data", people, "--simulate", "-o", folder).out
     assert "eps proven" in out
     assert told(out) == {}

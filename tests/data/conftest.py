@@ -33,12 +33,6 @@ def write(tmp_path: Path) -> Write:
     return put
 
 
-@pytest.fixture
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The folder of the test is the working folder."""
-    monkeypatch.chdir(tmp_path)
-
-
 def below(path: str) -> str:
     """Data folder of a set's file, DIR of DIR/NAME/FILE."""
     return str(Path(path).parents[1])

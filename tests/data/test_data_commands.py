@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from admmnet.cli import run_command_line
 from admmnet.config.toml import load_config, read_schema
+from tests.command_runs import Admmnet
 
 COLUMNS: dict[str, Any] = {"a": {"kind": "numeric", "low": 0, "high": 40}}
 SCHEMA: dict[str, Any] = {"label": "y", "labels": ["no", "yes"], "drop": ["b"], "columns": COLUMNS}
@@ -33,24 +33,22 @@ def test_the_three_kinds_of_schema_files(file: str, more: dict[str, str]) -> Non
 
 
 @pytest.mark.parametrize("text", ["{", "[1]"])
-def test_other_files_are_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_files_are_refused(text: str, admmnet: Admmnet) -> None:
     Path("other.json").write_text(text)
-    assert run_command_line(["data", "check", "t.csv", "--schema", "other.json"]) == 2
-    assert "other.json" in capsys.readouterr().err
+    assert "other.json" in admmnet.refused("data", "check", "t.csv", "--schema", "other.json")
 
 
-def test_every_command_that_trains_takes_a_schema(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_that_trains_takes_a_schema(admmnet: Admmnet) -> None:
     words = ["--data", "t.csv", "--schema", "run.toml", "--agents", "3", *QUICK]
-    assert run_command_line(["run", *words, "-o", "one"]) == 0
+    admmnet.ok("run", *words, "-o", "one")
     assert load_config("one/config.toml").schema == SCHEMA
     assert load_config("one/config.toml").positive == "no"
-    assert run_command_line(["run", *words, "--positive", "yes", "-o", "two"]) == 0
+    admmnet.ok("run", *words, "--positive", "yes", "-o", "two")
     assert load_config("two/config.toml").positive == "yes"  # flags override the file
     alone = ["--data", "t.csv", "--schema", "bare.toml", "--epochs", "1", "--seed", "1", "--quiet"]
-    assert run_command_line(["baseline", "dp-scd", *alone, "-o", "three"]) == 0
+    admmnet.ok("baseline", "dp-scd", *alone, "-o", "three")
     grid = ["--algorithms", "pp-admm", "--epsilons", "1", "--seeds", "0:1", "--rounds", "2", "--simulate"]
     words = ["--data", "t.csv", "--schema", "bare.toml", "--agents", "3", "--quiet", "-o", "grid"]
-    assert run_command_line(["compare", *grid, *words]) == 0
-    assert run_command_line(["calibrate", "--records", "50", "--schema", "bare.toml"]) == 0
-    assert run_command_line(["run", "--data", "t.csv", "--schema", "gone.toml"]) == 2
-    assert "gone.toml" in capsys.readouterr().err
+    admmnet.ok("compare", *grid, *words)
+    admmnet.ok("calibrate", "--records", "50", "--schema", "bare.toml")
+    assert "gone.toml" in admmnet.refused("run", "--data", "t.csv", "--schema", "gone.toml")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +9,11 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, run
-from admmnet.cli import run_command_line
 from admmnet.data import DataSettings, load
 from admmnet.data.balance import swallowing
 from admmnet.data.check import check_file
 from admmnet.data.show import facts_of
+from tests.command_runs import Admmnet
 from tests.data.conftest import Write
 
 SCHEMA: dict[str, Any] = {
@@ -99,7 +98,7 @@ def test_what_is_not_declared_and_what_is_not_there(write: Write) -> None:
     ],
 )
 def test_the_command(
-    words: str, told: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: str, told: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, admmnet: Admmnet
 ) -> None:
     import tomli_w
 
@@ -107,12 +106,10 @@ def test_the_command(
     Path("t.csv").write_text(TEXT)
     Path("s.toml").write_text(tomli_w.dumps(SCHEMA))
     np.savez("n.npz", X=np.ones((4, 3)), y=[1, -1, 1, -1])
-    assert run_command_line(["data", "show", *words.split()]) == 0
-    printed = " ".join(capsys.readouterr().out.split())
+    printed = " ".join(admmnet.ok("data", "show", *words.split()).out.split())
     assert all(" ".join(part.split()) in printed for part in told), printed
     assert "Q1" not in printed
-    assert run_command_line(["data", "show", *words.split(), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["data"] == words.split()[0]
+    assert admmnet.json("data", "show", *words.split())["data"] == words.split()[0]
 
 
 @pytest.mark.parametrize(("scale", "what"), [(1000.0, "feature 'b'"), (1.0, None), (0.001, None), (1e-5, None)])

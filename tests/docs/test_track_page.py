@@ -14,6 +14,7 @@ import pytest
 from admmnet import read_run
 from tests.doc_pages import fenced, section
 
+pytestmark = pytest.mark.usefixtures("_here")
 STOPPING, MLFLOW = fenced(section("results.md", "Track a run"), "python")
 NETWORK = {"test_error", "train_loss", "epsilon", "releases", "away"}
 
@@ -49,11 +50,6 @@ def hold(points: Points, names: set[str], folder: Path) -> None:
 def only_run(folder: Path) -> Path:
     (run,) = (folder / "runs").iterdir()
     return run
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def test_stopping(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

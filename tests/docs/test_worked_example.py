@@ -27,7 +27,7 @@ from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver
 from tests.doc_pages import ROOT, fenced, section
-from tests.interrupted_runs import Place, assert_same, write_people
+from tests.interrupted_runs import Place, assert_same
 
 NAMES = ("linear-admm", "noisy-descent")
 EPSILON, SEED = 2.0, 3
@@ -90,9 +90,7 @@ def test_it_is_calibrated_compared_and_helped(tmp_path: Path, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize("method", [{"algorithm": NAMES[0], "rounds": 6}, {"algorithm": NAMES[1], "epochs": 6}])
-def test_state_of_its_own_survives(method: dict[str, Any], tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    write_people(tmp_path / "people.npz")
+def test_state_of_its_own_survives(method: dict[str, Any], place: Place) -> None:
     if method["algorithm"] == "noisy-descent":
         method |= {"topology": None, "momentum": 0.7}
     method.setdefault("rounds", "auto")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,7 @@ import pytest
 
 from admmnet.errors import RunError
 from admmnet.record.format import epsilon
-from tests.command_runs import Admmnet, Printed
+from tests.command_runs import Admmnet
 from tests.test_imports import HEAVY, HELP, loaded_by
 
 from .conftest import COMMON, failing
@@ -22,13 +20,10 @@ FLAGS = ["--simulate", "--delta", "1e-4"]
 FLAGS += [word for name in ("topology", "rounds") for word in (f"--{name}", str(COMMON[name]))]
 
 
-Compare = Callable[..., Printed]
-
-
 @pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Compare:
+def command(capsys: pytest.CaptureFixture[str]) -> Admmnet:
     """`admmnet compare` in this process, one job."""
-    return partial(Admmnet(capsys), "compare", "--jobs", "1")
+    return Admmnet(capsys, "compare", "--jobs", "1")
 
 
 def grid(people: str, out: Path) -> list[str]:
@@ -36,10 +31,9 @@ def grid(people: str, out: Path) -> list[str]:
     return [*words, "--data", people, "-o", str(out)]
 
 
-def test_table_and_files(command: Compare, people: str, tmp_path: Path) -> None:
+def test_table_and_files(command: Admmnet, people: str, tmp_path: Path) -> None:
     out = tmp_path / "grid"
-    printed = command(*grid(people, out), "--plot", str(tmp_path / "more.svg"))
-    assert printed.code == 0, printed.err
+    printed = command.ok(*grid(people, out), "--plot", str(tmp_path / "more.svg"))
     rows = [line.split() for line in printed.out.splitlines()]
     lines = [row for row in rows if row and row[0] in ("admm", "pp-admm")]
     assert [row[:2] for row in lines] == [["admm", "-"], ["pp-admm", "5"], ["pp-admm", "50"]]
@@ -57,7 +51,7 @@ def test_table_and_files(command: Compare, people: str, tmp_path: Path) -> None:
     assert "a comparison is a simulation" in printed.err
 
 
-def test_fewer_measurements_give_the_same_figures(command: Compare, people: str, tmp_path: Path) -> None:
+def test_fewer_measurements_give_the_same_figures(command: Admmnet, people: str, tmp_path: Path) -> None:
     found = []
     for every in (1, 1000):
         out = tmp_path / str(every)
@@ -71,7 +65,7 @@ def test_fewer_measurements_give_the_same_figures(command: Compare, people: str,
     assert found[0] == found[1]
 
 
-def test_json_and_quiet(command: Compare, people: str, tmp_path: Path) -> None:
+def test_json_and_quiet(command: Admmnet, people: str, tmp_path: Path) -> None:
     words = grid(people, tmp_path / "grid")
     assert command(*words, "--quiet") == (0, "", "")
     printed = command(*words, "--json")
@@ -85,7 +79,7 @@ def test_json_and_quiet(command: Compare, people: str, tmp_path: Path) -> None:
     assert command(*words, "--json", "--quiet") == (0, "", "")
 
 
-def test_a_config_file_and_flags_over_it(command: Compare, people: str, tmp_path: Path) -> None:
+def test_a_config_file_and_flags_over_it(command: Admmnet, people: str, tmp_path: Path) -> None:
     config = tmp_path / "common.toml"
     config.write_text(
         f'[data]\ndata = "{people}"\n[network]\ntopology = "ring:4"\n[algorithm]\nrounds = 9\n[run]\nsimulate = true\n'
@@ -96,15 +90,13 @@ def test_a_config_file_and_flags_over_it(command: Compare, people: str, tmp_path
     summary = json.loads((tmp_path / "grid/runs/admm-3/summary.json").read_text())
     assert (summary["rounds"], summary["topology"]) == (2, "ring:4")
     config.write_text('[algorithm]\nalgorithm = "admm"\n')
-    printed = command(str(config), *words)
-    assert (printed.code, printed.out) == (2, "")
-    assert "algorithm = 'admm' does not go with compare: name the methods with --algorithms" in printed.err
+    said = command.refused(config, *words)
+    assert "algorithm = 'admm' does not go with compare: name the methods with --algorithms" in said
 
 
-def test_tuning_is_told(command: Compare, people: str, tmp_path: Path) -> None:
+def test_tuning_is_told(command: Admmnet, people: str, tmp_path: Path) -> None:
     tune = ("--tune", "eta=0.01:0.1", "--tune", "pp-admm.proximal=0", "--tune-seeds", "2")
-    printed = command(*grid(people, tmp_path / "grid"), *tune)
-    assert printed.code == 0, printed.err
+    printed = command.ok(*grid(people, tmp_path / "grid"), *tune)
     told = printed.out.split("tuned on a validation part")[1]
     rows = [line.split() for line in told.splitlines()]
     lines = [row for row in rows if row and row[0] in ("admm", "pp-admm")]
@@ -132,17 +124,13 @@ def test_tuning_is_told(command: Compare, people: str, tmp_path: Path) -> None:
         (("--jobs", "many"), 2, "--jobs"),
     ],
 )
-def test_refusals(words: tuple[str, ...], code: int, what: str, command: Compare, people: str, tmp_path: Path) -> None:
-    printed = command(*grid(people, tmp_path / "grid"), *words)
-    assert (printed.code, printed.out) == (code, "")
-    assert what in printed.err
-    assert printed.err.startswith("admmnet: ")
-    assert len(printed.err.splitlines()) == 1
+def test_refusals(words: tuple[str, ...], code: int, what: str, command: Admmnet, people: str, tmp_path: Path) -> None:
+    assert what in command.refused(*grid(people, tmp_path / "grid"), *words, code=code)
     assert not (tmp_path / "grid").exists()
 
 
 def test_failures_are_listed_and_end_in_exit_3(
-    command: Compare, people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Admmnet, people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failure = RunError("agent 2, round 1: a solve missed its certificate")
     with failing(monkeypatch, failure, algorithm="pp-admm", seed=1):
@@ -159,25 +147,23 @@ def test_failures_are_listed_and_end_in_exit_3(
 
 
 def test_without_matplotlib_the_grid_runs_and_says_what_is_missing(
-    command: Compare, people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Admmnet, people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = grid(people, tmp_path / "grid")
     with monkeypatch.context() as patch:
         patch.setitem(__import__("sys").modules, "matplotlib", None)
         printed = command(*words)
-        refused = command(*words, "--plot", "more.svg")
+        assert "pip install 'admmnet[plot]'" in command.refused(*words, "--plot", "more.svg")
     assert printed.code == 0
     assert "note: no picture was drawn: matplotlib is not installed" in printed.err
     assert "pip install 'admmnet[plot]'" in printed.err
-    assert (refused.code, refused.out) == (2, "")
-    assert "pip install 'admmnet[plot]'" in refused.err
     assert not (tmp_path / "grid/compare.png").exists()
     assert command(*words).code == 0
     assert (tmp_path / "grid/compare.png").exists()
 
 
 @pytest.mark.parametrize("task", ["classes", "real"])
-def test_methods_that_learn_the_task_are_compared(task: str, command: Compare, tmp_path: Path) -> None:
+def test_methods_that_learn_the_task_are_compared(task: str, command: Admmnet, tmp_path: Path) -> None:
     X = np.random.default_rng(3).standard_normal((300, 3))
     y: Any = np.argmax(X, axis=1) if task == "classes" else X[:, 0].clip(-2, 2)
     np.savez(tmp_path / "rows.npz", X=X, y=y)
@@ -185,8 +171,7 @@ def test_methods_that_learn_the_task_are_compared(task: str, command: Compare, t
     (tmp_path / "run.toml").write_text(f"[data.schema]\nfeatures = 3\n{declared}\n", encoding="utf-8")
     words = [str(tmp_path / "run.toml"), "--data", str(tmp_path / "rows.npz"), "--simulate", "--algorithms"]
     words += ["noisy-gd,ssp", "--epsilons", "20", "--seeds", "0:2", "--agents", "3", "--delta", "1e-3"]
-    printed = command(*words, "-o", str(tmp_path / "out"))
-    assert printed.code == 0, printed.err
+    printed = command.ok(*words, "-o", str(tmp_path / "out"))
     assert ("always the mean" if task == "real" else "always the larger class") in printed.out
     assert ("test MSE" in printed.out) == (task == "real")
 

@@ -113,6 +113,7 @@ REFUSED = [
     ("comma.edges", "0,1\n", "line 1: expected two agents such as '0 1', got '0,1'"),
     ("empty.edges", "# nothing\n", "a network needs at least 2 agents, got 0"),
     ("twice.adjlist", "0 1\n1 0 0\n", "line 2: parallel edge 1-0: line 1 has it already"),
+    ("single.adjlist", "0\n", "a network needs at least 2 agents, got 1"),
     ("again.adjlist", "0 1 1\n", "line 1: parallel edge 0-1"),
     ("parts.adjlist", "0 1\n2\n", "not connected, it has 2 parts: {0, 1}, {2}"),
     ("name.adjlist", "0 1\n# so\n1 Lund\n", "line 3: agents are numbered 0..N-1, got 'Lund'"),

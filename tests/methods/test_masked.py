@@ -159,9 +159,8 @@ def test_too_few_agents_for_masks_are_refused(people: str, tmp_path: Path) -> No
         go(people, tmp_path / "run", colluders=4)
 
 
-def test_a_resumed_run_has_other_masks_and_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place, words = Place(tmp_path), Masks.words
-    write_people(place.data, 160, 2, width=3, noise=0.5)
+def test_a_resumed_run_has_other_masks_and_the_same_bits(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = Masks.words
     seen: list[bytes] = []
 
     def noted(self: Masks, *given: Any) -> Any:
@@ -178,9 +177,7 @@ def test_a_resumed_run_has_other_masks_and_the_same_bits(tmp_path: Path, monkeyp
     assert len(set(seen)) == len(seen) == 4 * (7 + 5 + 3)  # round 4 came again, under other masks
 
 
-def test_a_private_run_that_is_resumed_repeats_what_it_sent_and_pays_once(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    write_people(place.data, 160, 2, width=3, noise=0.5)
+def test_a_private_run_that_is_resumed_repeats_what_it_sent_and_pays_once(place: Place) -> None:
     given = {"algorithm": "noisy-gd", "trust": "masked", "colluders": 2, "seed": None}
     stopped = place.interrupted("stopped", 4, **given)
     summary = summary_of(place.resume(stopped))

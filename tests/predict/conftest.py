@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trained_models import CAPTURE, OPEN, SCHEMA, Refused, refusals, trained_on_people, unseeded_census
+from tests.trained_models import OPEN, SCHEMA, trained_on_people, unseeded_census
 
 
 @pytest.fixture(scope="session")
@@ -22,8 +22,3 @@ def people_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def open_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return trained_on_people(tmp_path_factory.mktemp("open"), schema=OPEN, positive="yes")
-
-
-@pytest.fixture
-def refused(capsys: CAPTURE) -> Refused:
-    return refusals(capsys)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
 from pathlib import Path
@@ -12,66 +11,64 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, run
-from admmnet.cli import run_command_line
 from admmnet.predict.apply import Model, NewData, evaluate, predict, read_model
-from tests.trained_models import CAPTURE, SCHEMA, Refused, by_hand, people, table_of, trained_on_people
+from tests.command_runs import Admmnet
+from tests.trained_models import SCHEMA, by_hand, people, table_of, trained_on_people
 
 # labels
 
 
-def test_labels_are_needed_for_errors_alone(people_run: Path, tmp_path: Path, refused: Refused) -> None:
+def test_labels_are_needed_for_errors_alone(people_run: Path, tmp_path: Path, admmnet: Admmnet) -> None:
     new = people(tmp_path / "new.csv", 20, 5, 30, 70, label=False)
-    assert "new.csv has no column 'sick'" in refused("evaluate", people_run, "--data", new)
+    assert "new.csv has no column 'sick'" in admmnet.refused("evaluate", people_run, "--data", new)
     bare = predict(read_model(people_run), NewData(data=str(new)))
     odd = tmp_path / "odd.csv"
     lines = new.read_text(encoding="utf-8").splitlines()
     odd.write_text("\n".join([lines[0] + ",sick", *(f"{line},who knows" for line in lines[1:])]), encoding="utf-8")
     np.testing.assert_array_equal(predict(read_model(people_run), NewData(data=str(odd))).score, bare.score)
-    message = refused("evaluate", people_run, "--data", odd)
+    message = admmnet.refused("evaluate", people_run, "--data", odd)
     assert "odd.csv, line 2, column 'sick': undeclared label 'who knows'" in message
 
 
-def test_the_label_column_may_have_another_name(people_run: Path, tmp_path: Path, refused: Refused) -> None:
+def test_the_label_column_may_have_another_name(people_run: Path, tmp_path: Path, admmnet: Admmnet) -> None:
     new = people(tmp_path / "new.csv", 20, 5, 30, 70)
     model = read_model(people_run)
     expected = evaluate(model, NewData(data=str(new)))["error"]
     new.write_text(new.read_text(encoding="utf-8").replace("sick", "state"), encoding="utf-8")
     assert evaluate(model, NewData(data=str(new), label="state"))["error"] == expected
     assert len(predict(model, NewData(data=str(new), label="state")).row) == 20
-    assert "has no column 'sick'" in refused("evaluate", people_run, "--data", new)
+    assert "has no column 'sick'" in admmnet.refused("evaluate", people_run, "--data", new)
 
 
 def test_flags_must_not_contradict_the_model(
-    people_run: Path, open_run: Path, tmp_path: Path, refused: Refused
+    people_run: Path, open_run: Path, tmp_path: Path, admmnet: Admmnet
 ) -> None:
     new = people(tmp_path / "new.csv", 20, 5, 30, 70)
     for folder in (people_run, open_run):
         model = read_model(folder)
         same = evaluate(model, NewData(data=str(new), positive="yes", features=4))
         assert same["error"] == evaluate(model, NewData(data=str(new)))["error"]
-        message = refused("evaluate", folder, "--data", new, "--positive", "no")
+        message = admmnet.refused("evaluate", folder, "--data", new, "--positive", "no")
         assert "trained with 'yes' as +1, 'no' as -1" in message
-    assert "--features 9: the model has 4" in refused("predict", people_run, "--data", new, "--features", "9")
-    assert "'x' is not a valid integer" in refused("predict", people_run, "--data", new, "--features", "x")
-    assert "the model has an intercept" in refused("predict", people_run, "--data", new, "--no-intercept")
-    assert "--label y goes with a csv" in refused("predict", people_run, "--data", "census", "--label", "y")
+    assert "--features 9: the model has 4" in admmnet.refused("predict", people_run, "--data", new, "--features", "9")
+    assert "'x' is not a valid integer" in admmnet.refused("predict", people_run, "--data", new, "--features", "x")
+    assert "the model has an intercept" in admmnet.refused("predict", people_run, "--data", new, "--no-intercept")
+    assert "--label y goes with a csv" in admmnet.refused("predict", people_run, "--data", "census", "--label", "y")
 
 
 # the commands
 
 
-def test_evaluate_prints_what_json_holds(people_run: Path, tmp_path: Path, capsys: CAPTURE) -> None:
+def test_evaluate_prints_what_json_holds(people_run: Path, tmp_path: Path, admmnet: Admmnet) -> None:
     new = people(tmp_path / "new.csv", 40, 5, 30, 70)
     words = ["evaluate", str(people_run), "--data", str(new)]
-    assert run_command_line([*words, "--json"]) == 0
-    facts = json.loads(capsys.readouterr().out)
+    facts = admmnet.json(*words)
     figures = ["error", "majority_error", "one_class", "log_loss", "confusion", "per_agent"]
     assert list(facts) == ["run", "task", "metric", "data", *figures]
     assert list(facts["error"]) == ["consensus", "mean", "std"]
     assert facts["data"] == {"name": "new.csv", "part": "all", "rows": 40, "negative": "no", "positive": "yes"}
     assert [entry["agent"] for entry in facts["per_agent"]] == [0, 1]
-    assert run_command_line(words) == 0
-    said = capsys.readouterr()
+    said = admmnet.ok(*words)
     assert said.err == ""
     for shown in (
         "new.csv: 40 rows",
@@ -86,13 +83,11 @@ def test_evaluate_prints_what_json_holds(people_run: Path, tmp_path: Path, capsy
         assert shown in said.out
 
 
-def test_predict_writes_one_line_a_row(people_run: Path, tmp_path: Path, capsys: CAPTURE) -> None:
+def test_predict_writes_one_line_a_row(people_run: Path, tmp_path: Path, admmnet: Admmnet) -> None:
     new = people(tmp_path / "new.csv", 40, 5, 30, 70, label=False)
     words = ["predict", str(people_run), "--data", str(new)]
-    assert run_command_line(words) == 0
-    printed = capsys.readouterr().out
-    assert run_command_line([*words, "-o", str(tmp_path / "out.csv")]) == 0
-    assert capsys.readouterr().out == ""
+    printed = admmnet.ok(*words).out
+    assert admmnet.ok(*words, "-o", tmp_path / "out.csv").out == ""
     assert (tmp_path / "out.csv").read_text(encoding="utf-8") == printed
     rows = table_of(printed)
     assert list(rows[0]) == ["row", "score", "probability", "prediction"]
@@ -106,26 +101,25 @@ def test_predict_writes_one_line_a_row(people_run: Path, tmp_path: Path, capsys:
     assert {row["prediction"] for row in rows} == {"yes", "no"}
 
 
-def test_one_agents_vector(tmp_path: Path, refused: Refused, capsys: CAPTURE) -> None:
+def test_one_agents_vector(tmp_path: Path, admmnet: Admmnet) -> None:
     people_run = trained_on_people(tmp_path, schema=SCHEMA, answer="last")
     new = people(tmp_path / "new.csv", 10, 5, 30, 70)
     model = read_model(people_run)
     words = ["predict", str(people_run), "--data", str(new), "--agent"]
     for agent in (0, 1):
-        assert run_command_line([*words, str(agent)]) == 0
-        score = [float(row["score"]) for row in table_of(capsys.readouterr().out)]
+        score = [float(row["score"]) for row in table_of(admmnet.ok(*words, agent).out)]
         np.testing.assert_allclose(score, by_hand(new, 0, 100, model.theta[agent]), rtol=1e-12)
     assert not np.allclose(model.theta[0], model.theta[1], rtol=1e-9)
     for stranger in ("2", "-1"):
-        assert f"--agent {stranger}: the run has the agents 0 to 1" in refused(*words, stranger)
+        assert f"--agent {stranger}: the run has the agents 0 to 1" in admmnet.refused(*words, stranger)
 
 
-def test_predict_leaves_its_input_alone(people_run: Path, tmp_path: Path, refused: Refused) -> None:
+def test_predict_leaves_its_input_alone(people_run: Path, tmp_path: Path, admmnet: Admmnet) -> None:
     new = people(tmp_path / "new.csv", 10, 5, 30, 70)
     before = new.read_bytes()
-    assert "is the file of --data" in refused("predict", people_run, "--data", new, "-o", new)
+    assert "is the file of --data" in admmnet.refused("predict", people_run, "--data", new, "-o", new)
     assert new.read_bytes() == before
-    assert "cannot write" in refused("predict", people_run, "--data", new, "-o", tmp_path / "no" / "out.csv")
+    assert "cannot write" in admmnet.refused("predict", people_run, "--data", new, "-o", tmp_path / "no" / "out.csv")
 
 
 def test_probabilities_of_extreme_scores_are_finite(people_run: Path, tmp_path: Path) -> None:
@@ -137,14 +131,16 @@ def test_probabilities_of_extreme_scores_are_finite(people_run: Path, tmp_path: 
     assert {0.0, 1.0} <= set(np.round(probability, 6).tolist())
 
 
-def test_words_of_the_commands(people_run: Path, refused: Refused) -> None:
-    assert "Missing option '--data'" in refused("evaluate", people_run)
+def test_words_of_the_commands(people_run: Path, admmnet: Admmnet) -> None:
+    assert "Missing option '--data'" in admmnet.refused("evaluate", people_run)
     for words in (("evaluate", "nothing-here", "--data", "census"), ("model", "show", "nothing-here")):
-        assert "there is nothing of the name nothing-here: name the folder of a finished run" in refused(*words)
-    assert "'--part': 'half' is not one of" in refused("evaluate", people_run, "--data", "census", "--part", "half")
+        assert "there is nothing of the name nothing-here: name the folder of a finished run" in admmnet.refused(*words)
+    assert "'--part': 'half' is not one of" in admmnet.refused(
+        "evaluate", people_run, "--data", "census", "--part", "half"
+    )
 
 
-def test_unfinished_and_damaged_folders(people_run: Path, tmp_path: Path, refused: Refused) -> None:
+def test_unfinished_and_damaged_folders(people_run: Path, tmp_path: Path, admmnet: Admmnet) -> None:
     new = people(tmp_path / "new.csv", 10, 5, 30, 70)
     copy = tmp_path / "run"
     shutil.copytree(people_run, copy)
@@ -153,7 +149,7 @@ def test_unfinished_and_damaged_folders(people_run: Path, tmp_path: Path, refuse
     names = np.array(model.feature_names)
     for content in (b"", b"PK\x03\x04 not really", whole[:200], whole[:-200]):
         (copy / "model.npz").write_bytes(content)
-        assert "model.npz is no sound model" in refused("predict", copy, "--data", new)
+        assert "model.npz is no sound model" in admmnet.refused("predict", copy, "--data", new)
     for arrays in (
         {"theta": model.theta, "consensus": model.consensus},
         {"theta": model.theta, "consensus": model.consensus, "feature_names": names[1:]},
@@ -161,15 +157,15 @@ def test_unfinished_and_damaged_folders(people_run: Path, tmp_path: Path, refuse
         {"theta": model.theta, "consensus": model.consensus, "feature_names": names.astype(object)},
     ):
         np.savez(copy / "model.npz", **arrays)
-        assert "model.npz is no sound model" in refused("predict", copy, "--data", new)
+        assert "model.npz is no sound model" in admmnet.refused("predict", copy, "--data", new)
     (copy / "model.npz").unlink()
-    assert "has no model.npz: name the folder of a finished run" in refused("predict", copy, "--data", new)
+    assert "has no model.npz: name the folder of a finished run" in admmnet.refused("predict", copy, "--data", new)
     (copy / "model.npz").write_bytes(whole)
     (copy / "config.toml").unlink()
-    assert "cannot read the config file" in refused("predict", copy, "--data", new)
+    assert "cannot read the config file" in admmnet.refused("predict", copy, "--data", new)
 
 
-def test_classes_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_classes_on_the_command_line(tmp_path: Path, admmnet: Admmnet) -> None:
     stream = np.random.default_rng(8)
     X = stream.standard_normal((120, 2))
     np.savez(tmp_path / "t.npz", X=X, y=np.digitize(X[:, 0], [-0.5, 0.5]))
@@ -177,19 +173,15 @@ def test_classes_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     common: dict[str, Any] = {"schema": {"labels": [0, 1, 2], "features": 2}, "agents": 2, "seed": 1, "epsilon": 50.0}
     for algorithm in ("noisy-gd", "ssp"):
         run(RunConfig(**common, data=data[1], algorithm=algorithm, out=str(tmp_path / algorithm)))
-    assert run_command_line(["evaluate", str(tmp_path / "noisy-gd"), *data, "--part", "test"]) == 0
-    told = capsys.readouterr().out
+    told = admmnet.ok("evaluate", tmp_path / "noisy-gd", *data, "--part", "test").out
     assert "macro error" in told
     assert "label '1': predicted" in told
-    assert run_command_line(["predict", str(tmp_path / "noisy-gd"), *data]) == 0
-    head, first, *_ = capsys.readouterr().out.splitlines()
+    head, first, *_ = admmnet.ok("predict", tmp_path / "noisy-gd", *data).out.splitlines()
     assert head == "row,score,probability,prediction,probability=0,probability=1,probability=2"
     assert sum(map(float, first.split(",")[4:])) == pytest.approx(1.0, rel=1e-12)
     (tmp_path / "turned.toml").write_text("labels = [2, 1, 0]\nfeatures = 2\n")
     turned = ["evaluate", str(tmp_path / "noisy-gd"), *data, "--schema", str(tmp_path / "turned.toml")]
-    assert run_command_line(turned) == 2
-    assert "declares the classes 2, 1, 0, the model in" in capsys.readouterr().err
-    assert run_command_line(["predict", str(tmp_path / "ssp"), *data]) == 0
-    found = capsys.readouterr()
+    assert "declares the classes 2, 1, 0, the model in" in admmnet.refused(*turned)
+    found = admmnet.ok("predict", tmp_path / "ssp", *data)
     assert found.out.splitlines()[1].split(",")[2] == ""
     assert "no probabilities: the scores of loss = 'squared' are no log-odds" in found.err

@@ -14,8 +14,9 @@ import pytest
 from admmnet import RequestError
 from admmnet.data.sets import census
 from admmnet.predict.apply import NewData, evaluate, predict, read_model
+from tests.command_runs import Admmnet
 from tests.people_runs import summary_of
-from tests.trained_models import OPEN, Refused, by_hand, people, table_of, trained
+from tests.trained_models import OPEN, by_hand, people, table_of, trained
 
 
 def test_a_file_of_census_columns_is_encoded_as_census(census_run: Path, tmp_path: Path) -> None:
@@ -85,19 +86,19 @@ def test_a_private_run_discovers_with_consent_alone(tmp_path: Path) -> None:
     np.testing.assert_allclose(predict(model, NewData(data=str(new))).score, expected, rtol=1e-12)
 
 
-def test_without_it_nothing_is_guessed(open_run: Path, tmp_path: Path, refused: Refused) -> None:
+def test_without_it_nothing_is_guessed(open_run: Path, tmp_path: Path, admmnet: Admmnet) -> None:
     copy = tmp_path / "run"
     shutil.copytree(open_run, copy)
     (copy / "encoding.json").unlink()
     new = people(tmp_path / "new.csv", 40, 5, 30, 70)
-    assert "age.low and .high must be declared" in refused("predict", copy, "--data", new)
+    assert "age.low and .high must be declared" in admmnet.refused("predict", copy, "--data", new)
     (copy / "encoding.json").write_text("[1", encoding="utf-8")
-    assert "encoding.json cannot be read as JSON" in refused("predict", copy, "--data", new)
+    assert "encoding.json cannot be read as JSON" in admmnet.refused("predict", copy, "--data", new)
     (copy / "encoding.json").write_text("[]", encoding="utf-8")
-    assert "encoding.json must hold a table, got []" in refused("predict", copy, "--data", new)
+    assert "encoding.json must hold a table, got []" in admmnet.refused("predict", copy, "--data", new)
 
 
-def test_another_schema_by_config(open_run: Path, tmp_path: Path, refused: Refused) -> None:
+def test_another_schema_by_config(open_run: Path, tmp_path: Path, admmnet: Admmnet) -> None:
     new = tmp_path / "new.csv"
     new.write_text("years,ward,state\n50,a,ill\n60,b,well\n", encoding="utf-8")
     settings = tmp_path / "other.toml"
@@ -126,11 +127,11 @@ categories = ["a", "b", "c"]
     assert evaluate(model, NewData(data=str(new), config=settings))["data"]["positive"] == "ill"
     text = settings.read_text(encoding="utf-8").replace('["a", "b", "c"]', '["a", "c", "b"]')
     settings.write_text(text, encoding="utf-8")
-    message = refused("evaluate", open_run, "--data", new, "--config", settings)
+    message = admmnet.refused("evaluate", open_run, "--data", new, "--config", settings)
     assert "feature 3 is 'ward=c', but 'ward=b' in the model (5 and 5 features)" in message
 
 
-def test_columns_of_a_plain_file_go_by_name(tmp_path: Path, refused: Refused) -> None:
+def test_columns_of_a_plain_file_go_by_name(tmp_path: Path, admmnet: Admmnet) -> None:
     train, new = tmp_path / "train.csv", tmp_path / "new.csv"
     train.write_text("a,b,y\n" + "".join(f"{k % 7},{1 + k % 5},{k % 2}\n" for k in range(40)), encoding="utf-8")
     folder = trained(tmp_path / "run", data=str(train), label="y", no_intercept=True)
@@ -140,17 +141,17 @@ def test_columns_of_a_plain_file_go_by_name(tmp_path: Path, refused: Refused) ->
     np.testing.assert_allclose(found.score, np.array([[0.6, 0.8], [5 / 13, 12 / 13]]) @ model.consensus)
     assert set(found.prediction) <= {"-1", "+1"}
     new.write_text("b,a,c\n4,3,1\n", encoding="utf-8")
-    assert "does not declare 'c'" in refused("predict", folder, "--data", new)
+    assert "does not declare 'c'" in admmnet.refused("predict", folder, "--data", new)
     new.write_text("b\n4\n", encoding="utf-8")
-    assert "new.csv has no column 'a'; it has 'b'" in refused("predict", folder, "--data", new)
+    assert "new.csv has no column 'a'; it has 'b'" in admmnet.refused("predict", folder, "--data", new)
 
 
-def test_a_data_set_of_other_features(people_run: Path, census_run: Path, refused: Refused) -> None:
-    message = refused("evaluate", people_run, "--data", "census")
+def test_a_data_set_of_other_features(people_run: Path, census_run: Path, admmnet: Admmnet) -> None:
+    message = admmnet.refused("evaluate", people_run, "--data", "census")
     assert "census: feature 2 is 'age-bin=[17,20)', but 'ward=a' in the model (109 and 5 features)" in message
-    message = refused("predict", people_run, "--data", "nothing-here")
+    message = admmnet.refused("predict", people_run, "--data", "nothing-here")
     assert "unknown data 'nothing-here'" in message
-    assert "nothing-here.csv does not exist" in refused("predict", people_run, "--data", "nothing-here.csv")
+    assert "nothing-here.csv does not exist" in admmnet.refused("predict", people_run, "--data", "nothing-here.csv")
 
 
 @pytest.mark.parametrize("command", ["evaluate", "predict"])
@@ -163,14 +164,14 @@ def test_a_data_set_of_other_features(people_run: Path, census_run: Path, refuse
     ],
 )
 def test_faulty_rows_are_refused_as_in_training(
-    command: str, text: str, words: str, people_run: Path, tmp_path: Path, refused: Refused
+    command: str, text: str, words: str, people_run: Path, tmp_path: Path, admmnet: Admmnet
 ) -> None:
     new = tmp_path / "new.csv"
     new.write_text(text, encoding="utf-8")
-    assert words in refused(command, people_run, "--data", new)
+    assert words in admmnet.refused(command, people_run, "--data", new)
 
 
-def test_npz_and_libsvm(tmp_path: Path, refused: Refused) -> None:
+def test_npz_and_libsvm(tmp_path: Path, admmnet: Admmnet) -> None:
     generator = np.random.default_rng(0)
     X, y = generator.normal(size=(40, 3)), np.tile([1, -1], 20)
     np.savez(tmp_path / "train.npz", X=X, y=y)
@@ -184,15 +185,17 @@ def test_npz_and_libsvm(tmp_path: Path, refused: Refused) -> None:
     for name in ("new.npz", "new.svm", "train.npz"):
         found = predict(model, NewData(data=str(tmp_path / name)))
         np.testing.assert_allclose(found.score, score, rtol=1e-12)
-    assert "must hold the arrays X and y, its keys are: X" in refused(
+    assert "must hold the arrays X and y, its keys are: X" in admmnet.refused(
         "evaluate", folder, "--data", tmp_path / "new.npz"
     )
     np.savez(tmp_path / "new.npz", X=X[:, :2])
-    assert "X has 2 columns, expected 3" in refused("predict", folder, "--data", tmp_path / "new.npz")
+    assert "X has 2 columns, expected 3" in admmnet.refused("predict", folder, "--data", tmp_path / "new.npz")
     np.savez(tmp_path / "new.npz", y=y)
-    assert "must hold the array X, its keys are: y" in refused("predict", folder, "--data", tmp_path / "new.npz")
+    assert "must hold the array X, its keys are: y" in admmnet.refused(
+        "predict", folder, "--data", tmp_path / "new.npz"
+    )
     (tmp_path / "new.svm").write_text("1 4:2\n", encoding="utf-8")
-    assert "line 1, index 4: above the width 3" in refused("predict", folder, "--data", tmp_path / "new.svm")
+    assert "line 1, index 4: above the width 3" in admmnet.refused("predict", folder, "--data", tmp_path / "new.svm")
 
 
 def test_a_discovered_width_is_kept(tmp_path: Path) -> None:

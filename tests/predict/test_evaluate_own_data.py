@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from admmnet.cli import run_command_line
 from admmnet.data import DataSettings, load
 from admmnet.predict.apply import NewData, evaluate, read_model
+from tests.command_runs import Admmnet
 from tests.people_runs import summary_of
-from tests.trained_models import CAPTURE, SCHEMA, Refused, people, trained
+from tests.trained_models import SCHEMA, people, trained
 
 
 @pytest.fixture(scope="module")
@@ -57,22 +56,19 @@ def test_every_figure_from_its_definition(census_run: Path) -> None:
 
 
 @pytest.mark.parametrize("part", ["train", "all"])
-def test_training_records_of_a_private_run_must_be_public(
-    part: str, private_run: Path, refused: Refused, capsys: CAPTURE
-) -> None:
+def test_training_records_of_a_private_run_must_be_public(part: str, private_run: Path, admmnet: Admmnet) -> None:
     words = ("evaluate", private_run, "--data", "census", "--part", part)
-    message = refused(*words)
+    message = admmnet.refused(*words)
     assert f"--part {part} takes in records that the run was trained on" in message
     assert "pays for that; pass --public if the records are public" in message  # there is no test part
-    assert run_command_line([*map(str, words), "--public", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["data"] | {"part": part} == {
+    assert admmnet.json(*words, "--public")["data"] | {"part": part} == {
         "name": "census", "part": part, "rows": 48_842, "negative": "low", "positive": "high"
     }  # fmt: skip
 
 
-def test_a_run_without_test_records_has_no_test_part(private_run: Path, refused: Refused) -> None:
+def test_a_run_without_test_records_has_no_test_part(private_run: Path, admmnet: Admmnet) -> None:
     for words in ((), ("--part", "test")):
-        assert "had no test records: name a file of others" in refused(
+        assert "had no test records: name a file of others" in admmnet.refused(
             "evaluate", private_run, "--data", "census", *words
         )
 
@@ -86,7 +82,7 @@ def test_a_seeded_run_may_look_at_its_training_records(people_run: Path) -> None
     assert evaluate(model, data, part="test")["error"]["mean"] == summary_of(people_run)["test_error"]["mean"]
 
 
-def test_the_training_file_is_known_under_other_names(tmp_path: Path, refused: Refused) -> None:
+def test_the_training_file_is_known_under_other_names(tmp_path: Path, admmnet: Admmnet) -> None:
     data = people(tmp_path / "train.csv", 60, 0, 20, 90)
     private: dict[str, Any] = {
         "algorithm": "pp-admm",
@@ -103,7 +99,7 @@ def test_the_training_file_is_known_under_other_names(tmp_path: Path, refused: R
     (tmp_path / "hard.csv").hardlink_to(data)
     (tmp_path / "sub").mkdir()
     for name in ("train.csv", "link.csv", "hard.csv", "sub/../train.csv"):
-        message = refused("evaluate", folder, "--data", tmp_path / name)
+        message = admmnet.refused("evaluate", folder, "--data", tmp_path / name)
         assert "take --part test, or pass --public" in message
         drawn = evaluate(read_model(folder), NewData(data=str(tmp_path / name)), part="test")
         assert drawn["data"]["rows"] == 15
@@ -111,7 +107,7 @@ def test_the_training_file_is_known_under_other_names(tmp_path: Path, refused: R
     assert evaluate(read_model(folder), NewData(data=str(other)))["data"]["rows"] == 30
 
 
-def test_files_of_one_agent_each(tmp_path: Path, refused: Refused) -> None:
+def test_files_of_one_agent_each(tmp_path: Path, admmnet: Admmnet) -> None:
     for agent in range(2):
         people(tmp_path / f"site-{agent}.csv", 30, agent, 20, 90)
     test = people(tmp_path / "test.csv", 40, 2, 20, 90)
@@ -120,17 +116,17 @@ def test_files_of_one_agent_each(tmp_path: Path, refused: Refused) -> None:
     folder = trained(tmp_path / "run", data=pattern, test=str(test), schema=SCHEMA, **private)
     error = evaluate(read_model(folder), NewData(data=str(test)))["error"]
     assert error == {key: summary_of(folder)["test_error"][key] for key in error}
-    message = refused("evaluate", folder, "--data", tmp_path / "site-1.csv")
+    message = admmnet.refused("evaluate", folder, "--data", tmp_path / "site-1.csv")
     assert "site-1.csv takes in records that the run was trained on" in message
     assert "--part test" not in message  # nothing was drawn from this file
-    assert "name one file, without {agent}" in refused("evaluate", folder, "--data", pattern)
-    assert "taken whole, drop --part" in refused(
+    assert "name one file, without {agent}" in admmnet.refused("evaluate", folder, "--data", pattern)
+    assert "taken whole, drop --part" in admmnet.refused(
         "evaluate", folder, "--data", tmp_path / "site-1.csv", "--part", "test"
     )
 
 
-def test_a_part_needs_a_draw(people_run: Path, tmp_path: Path, refused: Refused) -> None:
+def test_a_part_needs_a_draw(people_run: Path, tmp_path: Path, admmnet: Admmnet) -> None:
     other = people(tmp_path / "new.csv", 10, 1, 20, 90)
-    assert "taken whole, drop --part" in refused("evaluate", people_run, "--data", other, "--part", "test")
+    assert "taken whole, drop --part" in admmnet.refused("evaluate", people_run, "--data", other, "--part", "test")
     folder = trained(tmp_path / "run", data=str(other), test=str(other), schema=SCHEMA)
-    assert "nothing was drawn" in refused("evaluate", folder, "--data", other, "--part", "test")
+    assert "nothing was drawn" in admmnet.refused("evaluate", folder, "--data", other, "--part", "test")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from admmnet import run
-from admmnet.cli import run_command_line
 from admmnet.errors import RequestError
 from admmnet.predict.released import released
+from tests.command_runs import Admmnet
 from tests.running.raw_runs import ENCODING, loader, raw_config
 
 
@@ -35,19 +34,16 @@ def test_columns_as_they_were_measured(folder: Path) -> None:
     assert last["quantiles"]["0.5"] == pytest.approx(0.5, abs=0.05)
 
 
-def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command_line(["data", "show", "--run", str(folder)]) == 0
-    text = capsys.readouterr().out
+def test_the_command(folder: Path, admmnet: Admmnet) -> None:
+    text = admmnet.ok("data", "show", "--run", folder).out
     assert "a simulation run on census: nothing is protected; sums: bounds, shape, whiten" in text
     assert "; below: 1 %" in text
-    assert run_command_line(["data", "show", "--run", str(folder), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == released(folder)
+    assert admmnet.json("data", "show", "--run", folder) == released(folder)
 
 
-def test_noise_that_drowns_a_column_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_noise_that_drowns_a_column_is_said(tmp_path: Path, admmnet: Admmnet) -> None:
     noisy = run(raw_config(tmp_path / "run", rounds=1, epsilon=0.02), loader=loader).folder
-    assert run_command_line(["data", "show", "--run", str(noisy)]) == 0
-    assert "drowned by noise, or not measured: on a public curve" in capsys.readouterr().out
+    assert "drowned by noise, or not measured: on a public curve" in admmnet.ok("data", "show", "--run", noisy).out
 
 
 @pytest.mark.parametrize(
@@ -59,9 +55,8 @@ def test_noise_that_drowns_a_column_is_said(tmp_path: Path, capsys: pytest.Captu
         (["--run", "nowhere"], "nowhere is no run folder"),
     ],
 )
-def test_wrong_requests(words: list[str], match: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command_line(["data", "show", *words]) == 2
-    assert match in capsys.readouterr().err
+def test_wrong_requests(words: list[str], match: str, admmnet: Admmnet) -> None:
+    assert match in admmnet.refused("data", "show", *words)
 
 
 def test_a_run_that_has_measured_nothing(tmp_path: Path) -> None:

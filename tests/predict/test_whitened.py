@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from admmnet.cli import run_command_line
 from admmnet.predict import noise
 from admmnet.predict.apply import NewData, evaluate, rows_for
 from admmnet.predict.coefficients import coefficients
@@ -17,8 +16,9 @@ from admmnet.predict.model import read_model
 from admmnet.predict.noise import noise_of
 from admmnet.record.encoding import Found
 from admmnet.types import Matrix, Vector
+from tests.command_runs import Admmnet
 from tests.predict.test_model_commands import by_the_file, predicted
-from tests.trained_models import CAPTURE, SCHEMA, Refused, people, table_of, trained
+from tests.trained_models import SCHEMA, people, table_of, trained
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +30,11 @@ def whitened(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return trained(folder / "run", data=str(data), test=str(test), schema=SCHEMA, topology="ring:3", **settings)
 
 
-def test_new_rows_are_whitened_as_the_run_s(whitened: Path, capsys: CAPTURE) -> None:
+def test_new_rows_are_whitened_as_the_run_s(whitened: Path, admmnet: Admmnet) -> None:
     test, error = whitened.parent / "test.csv", json.loads((whitened / "summary.json").read_text())["test_error"]
     found = evaluate(read_model(whitened), NewData(data=str(test)))["error"]
     assert (found["consensus"], found["mean"]) == (error["consensus"], error["mean"])
-    said = [row["prediction"] for row in predicted(whitened, test, capsys)]
+    said = [row["prediction"] for row in predicted(whitened, test, admmnet)]
     truth = [row["sick"] for row in table_of(test.read_text())]
     assert np.mean([a != b for a, b in zip(said, truth, strict=True)]) == error["consensus"]
     model = read_model(whitened)
@@ -42,7 +42,7 @@ def test_new_rows_are_whitened_as_the_run_s(whitened: Path, capsys: CAPTURE) -> 
     assert evaluate(plain, NewData(data=str(test)))["error"]["consensus"] != error["consensus"]
 
 
-def test_coefficients_are_those_of_the_features(whitened: Path, capsys: CAPTURE) -> None:
+def test_coefficients_are_those_of_the_features(whitened: Path, admmnet: Admmnet) -> None:
     model = read_model(whitened)
     A, deviation, new = (
         model.found.whitening,
@@ -60,8 +60,7 @@ def test_coefficients_are_those_of_the_features(whitened: Path, capsys: CAPTURE)
     for name, row, own in zip(model.feature_names, A, deviation, strict=True):
         assert said[name]["deviation"] == pytest.approx(own * np.linalg.norm(row), rel=1e-12)
     assert facts["whitened"]
-    assert run_command_line(["model", "show", str(whitened)]) == 0
-    assert "times a positive factor of the row" in capsys.readouterr().out
+    assert "times a positive factor of the row" in admmnet.ok("model", "show", whitened).out
 
 
 def test_sums_before_the_first_round_are_no_noise_of_the_steps(whitened: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,24 +75,26 @@ def test_sums_before_the_first_round_are_no_noise_of_the_steps(whitened: Path, m
     assert seen == [6]
 
 
-def test_the_page_s_numpy_predicts_for_whitened_rows(whitened: Path, tmp_path: Path, capsys: CAPTURE) -> None:
+def test_the_page_s_numpy_predicts_for_whitened_rows(whitened: Path, tmp_path: Path, admmnet: Admmnet) -> None:
     test = whitened.parent / "test.csv"
     for ending in ("json", "npz"):
-        assert run_command_line(["model", "export", str(whitened), "-o", str(tmp_path / f"model.{ending}")]) == 0
+        admmnet.ok("model", "export", whitened, "-o", tmp_path / f"model.{ending}")
     page = by_the_file(tmp_path / "model.json")
     assert page["model"]["format"] == "admmnet-model 2", "a reader of the first would leave the whitening out"
     rows = np.array([page["features"](row) for row in table_of(test.read_text())])
-    told = predicted(whitened, test, capsys)
+    told = predicted(whitened, test, admmnet)
     np.testing.assert_allclose(page["scores"](rows)[:, 0], [float(row["score"]) for row in told], rtol=1e-9)
     assert page["predictions"](rows) == [row["prediction"] for row in told]
     with np.load(tmp_path / "model.npz") as archive:
         assert archive["whitening"].tolist() == page["model"]["whitening"]
 
 
-def test_a_folder_without_its_matrix_is_refused(whitened: Path, refused: Refused) -> None:
+def test_a_folder_without_its_matrix_is_refused(whitened: Path, admmnet: Admmnet) -> None:
     content = (whitened / "whitening.npy").read_bytes()
     (whitened / "whitening.npy").unlink()
-    assert "take the original run folder" in refused("predict", whitened, "--data", whitened.parent / "test.csv")
+    assert "take the original run folder" in admmnet.refused(
+        "predict", whitened, "--data", whitened.parent / "test.csv"
+    )
     (whitened / "whitening.npy").write_bytes(content)
 
 
@@ -101,7 +102,7 @@ KINDS = {"label": "sick", "labels": ["no", "yes"], "drop": ["id"], "numeric": ["
 
 
 @pytest.mark.parametrize("whiten", ["on", "off"])
-def test_a_raw_file_in_predictions_out(whiten: str, tmp_path: Path, capsys: CAPTURE, refused: Refused) -> None:
+def test_a_raw_file_in_predictions_out(whiten: str, tmp_path: Path, admmnet: Admmnet) -> None:
     data, test = people(tmp_path / "train.csv", 400, 0, 20, 90), people(tmp_path / "test.csv", 90, 1, 20, 90)
     lines = test.read_text().splitlines()
     for k, age in enumerate(("", "1e300", "NA", "-5"), start=1):
@@ -113,32 +114,32 @@ def test_a_raw_file_in_predictions_out(whiten: str, tmp_path: Path, capsys: CAPT
     folder = trained(tmp_path / "run", **files, whiten=whiten, **settings)
     error = json.loads((folder / "summary.json").read_text())["test_error"]["consensus"]
     assert error < 0.4
-    said = [row["prediction"] for row in predicted(folder, test, capsys)]
+    said = [row["prediction"] for row in predicted(folder, test, admmnet)]
     truth = [row["sick"] for row in table_of(test.read_text())]
     assert np.mean([a != b for a, b in zip(said, truth, strict=True)]) == error
     assert evaluate(read_model(folder), NewData(data=str(test)))["error"]["consensus"] == error
     bare = test.with_name("bare.csv")
     bare.write_text("\n".join(",".join(reversed(line.split(",")[:-1])) for line in lines) + "\n")
-    assert [row["prediction"] for row in predicted(folder, bare, capsys)] == said, "other order, no labels"
+    assert [row["prediction"] for row in predicted(folder, bare, admmnet)] == said, "other order, no labels"
     semicolons = ("--data", test.with_name("semicolons.csv"), "--separator", ";")
     Path(semicolons[1]).write_text(test.read_text().replace(",", ";").replace("1e300", "31,1"))
-    assert "give --separator ';'" in refused("predict", folder, *semicolons[:2])
+    assert "give --separator ';'" in admmnet.refused("predict", folder, *semicolons[:2])
     for command in ("predict", "evaluate"):  # such a text would count as missing without a word
-        told = refused(command, folder, *semicolons)
+        told = admmnet.refused(command, folder, *semicolons)
         assert "line 3, column 'age': '31,1' is no number" in told
         assert "`admmnet data clean`" in told
     Path(semicolons[1]).write_text(test.read_text().replace(",", ";"))
-    assert run_command_line(["evaluate", str(folder), *map(str, semicolons)]) == 0
+    admmnet.ok("evaluate", folder, *map(str, semicolons))
     names = {row["feature"] for row in coefficients(read_model(folder))["coefficients"]}
     assert {"age=20%", "age", "age=missing", "ward#3", "intercept"} <= names
 
 
-def test_numbers_of_a_file_without_names(tmp_path: Path, capsys: CAPTURE) -> None:
+def test_numbers_of_a_file_without_names(tmp_path: Path, admmnet: Admmnet) -> None:
     stream = np.random.default_rng(4)
     X = np.exp(stream.standard_normal((600, 2)) * 3.0)
     data = tmp_path / "data.npz"
     np.savez(data, X=X, y=np.where(X[:, 0] > 1.0, 1, -1))
     settings = {"algorithm": "noisy-gd", "encode": "private", "epsilon": 50.0, "delta": 1e-3, "rounds": 6}
     folder = trained(tmp_path / "run", data=str(data), schema={"features": 2}, topology="ring:3", **settings)
-    said = [float(row["prediction"]) for row in predicted(folder, data, capsys)]
+    said = [float(row["prediction"]) for row in predicted(folder, data, admmnet)]
     assert np.mean(np.sign(said) != np.where(X[:, 0] > 1.0, 1, -1)) < 0.2

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pytest
 
 from admmnet import RunConfig, run
 from admmnet.library import RunResult
@@ -59,23 +58,6 @@ class Place(NamedTuple):
 
     def totals(self) -> list[Totals]:
         return [audit.read(self.file(i), account=True).totals for i in range(3)]
-
-
-def write_people(path: Path) -> str:
-    stream = np.random.default_rng(2)
-    X = stream.standard_normal((260, 4))
-    np.savez(path, X=X, y=np.where(X[:, 0] + 0.3 * stream.standard_normal(260) > 0, 1, -1))
-    return str(path)
-
-
-def told(capsys: pytest.CaptureFixture[str]) -> str:
-    """Return the one message on standard error."""
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    lines = printed.err.splitlines()
-    assert len(lines) == 1, printed.err
-    assert lines[0].startswith("admmnet: ")
-    return lines[0]
 
 
 def opened(folder: Path, agent: int = 0, records: int = 70, epsilon: float = 1.0, delta: float = 1e-4) -> AccountFile:

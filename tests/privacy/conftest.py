@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from .accounts import Place, write_people
+from tests.people_runs import write_people
+
+from .accounts import Place
 
 
 @pytest.fixture(scope="module")
 def people(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return write_people(tmp_path_factory.mktemp("data") / "people.npz")
+    return write_people(tmp_path_factory.mktemp("data") / "people.npz", 260)
 
 
 @pytest.fixture

@@ -12,28 +12,29 @@ from typing import Any
 
 import pytest
 
-from admmnet.cli import run_command_line
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.privacy.ledger import audit
+from tests.command_runs import Admmnet
 from tests.planned import nominal_rho
 
-from .accounts import Place, header_of, opened, spend, started, told
+from .accounts import Place, header_of, opened, spend, started
 
 # locks
 
 
-def test_two_runs_at_once(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_runs_at_once(place: Place, admmnet: Admmnet) -> None:
     place.run("first")
     before = place.file().read_bytes()
     held = opened(place.account, records=65)
     try:
-        assert run_command_line(place.words("second", "--epsilon", "3")) == 2
-        assert f"{place.file()} is in use by another run; wait for its end" in told(capsys)
+        assert f"{place.file()} is in use by another run; wait for its end" in admmnet.refused(
+            *place.words("second", "--epsilon", "3")
+        )
         assert not (place.folder / "second").exists()
     finally:
         held.close()
     assert place.file().read_bytes() == before
-    assert run_command_line(place.words("third", "--epsilon", "3")) == 0
+    admmnet.ok(*place.words("third", "--epsilon", "3"))
 
 
 def test_a_refusal_closes_the_accounts_before_it(place: Place) -> None:
@@ -155,7 +156,7 @@ def test_a_header_that_was_never_finished_is_no_account(tmp_path: Path) -> None:
     ],
 )
 def test_a_tampered_account_ends_the_run(
-    line: int, old: str | None, new: str | None, fault: str, place: Place, capsys: pytest.CaptureFixture[str]
+    line: int, old: str | None, new: str | None, fault: str, place: Place, admmnet: Admmnet
 ) -> None:
     account = started(place.account, header_of(records=65))
     spend(account, 0.1)
@@ -169,11 +170,9 @@ def test_a_tampered_account_ends_the_run(
         lines[line] = lines[line].replace(old, new, 1)
     place.file().write_text("\n".join(lines))
     before = place.file().read_bytes()
-    assert run_command_line(place.words("run")) == 1
-    assert f"{place.file()}: {fault}" in told(capsys)
+    assert f"{place.file()}: {fault}" in admmnet.refused(*place.words("run"), code=1)
     assert not (place.folder / "run").exists()
-    assert run_command_line(["account", "show", str(place.account)]) == 1
-    assert fault in told(capsys)
+    assert fault in admmnet.refused("account", "show", place.account, code=1)
     assert place.file().read_bytes() == before
 
 

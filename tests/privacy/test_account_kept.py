@@ -23,8 +23,9 @@ from admmnet.privacy.ledger.lines import KEPT
 from admmnet.running.accounts import note_begun, open_accounts, records_of
 from admmnet.running.events import RoundEvent
 from admmnet.transport.local import LocalTransport
+from tests.command_runs import Admmnet
 
-from .accounts import HEADER, Place, header_of, opened, spend, started, told
+from .accounts import HEADER, Place, header_of, opened, spend, started
 
 
 def delete(path: Path) -> None:
@@ -132,24 +133,24 @@ def test_a_lock_that_is_removed_ends_the_run_that_held_it(tmp_path: Path) -> Non
         account.close()
 
 
-def test_an_older_copy_between_two_runs_is_told(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_older_copy_between_two_runs_is_told(place: Place, admmnet: Admmnet) -> None:
     place.run("first")
     before = place.file().read_bytes()
     place.run("second", epsilon=3.0)
     now = place.file().read_bytes()
     for content in (before, b"", now[: len(now) // 2]):
         place.file().write_bytes(content)
-        assert run_command_line(place.words("third", "--epsilon", "5")) == 2
-        assert "agent-000.jsonl is not the one that was last used here: it had" in told(capsys)
+        assert "agent-000.jsonl is not the one that was last used here: it had" in admmnet.refused(
+            *place.words("third", "--epsilon", "5")
+        )
     place.file().write_bytes(now)
     lock = place.file().with_suffix(".lock")
     mark = lock.read_bytes()
     for content in (b"x", b"0" * 12 + mark[12:], mark * 2):
         lock.write_bytes(content)
-        assert run_command_line(place.words("third", "--epsilon", "5")) == 2
-        assert f"{lock} is damaged" in told(capsys)
+        assert f"{lock} is damaged" in admmnet.refused(*place.words("third", "--epsilon", "5"))
     lock.write_bytes(mark)
-    assert run_command_line(place.words("third", "--epsilon", "5")) == 0
+    admmnet.ok(*place.words("third", "--epsilon", "5"))
 
 
 @pytest.mark.parametrize("lacks", [[2], [0, 1, 2]])
@@ -214,7 +215,7 @@ def test_planted_links_and_pipes_are_not_followed(name: str, tmp_path: Path) -> 
 # an account against the runs that used it
 
 
-def test_runs_and_their_account_agree(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_and_their_account_agree(place: Place, admmnet: Admmnet) -> None:
     """Each ledger names the account's last line before the run, and at its end."""
     place.run("first")
     early = [place.file(i).read_bytes() for i in range(3)]
@@ -224,29 +225,27 @@ def test_runs_and_their_account_agree(place: Place, capsys: pytest.CaptureFixtur
     assert all(one.account is not None for one in second)
     words = ["account", "show", str(place.account), "--against"]
     words += [str(place.folder / name) for name in ("first", "second")]
-    assert run_command_line(words) == 0
-    capsys.readouterr()
+    admmnet.ok(*words)
     for i, content in enumerate(early):  # an older copy of all, locks included: only the runs know better
         place.file(i).write_bytes(content)
         place.file(i).with_suffix(".lock").unlink()
-    assert run_command_line(words) == 1
-    assert "agent-000.jsonl: lacks charges of" in told(capsys)
-    assert run_command_line(words[:-1]) == 0
+    assert "agent-000.jsonl: lacks charges of" in admmnet.refused(*words, code=1)
+    admmnet.ok(*words[:-1])
     place.file(1).unlink()
-    capsys.readouterr()
-    assert run_command_line(words[:-1]) == 1
-    assert "agent-001.jsonl: is missing, or empty" in told(capsys)
+    assert "agent-001.jsonl: is missing, or empty" in admmnet.refused(*words[:-1], code=1)
 
 
-def test_an_account_that_began_anew_is_told(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_account_that_began_anew_is_told(place: Place, admmnet: Admmnet) -> None:
     place.run("first", epsilon=2.0)
     shutil.rmtree(place.account)
     place.run("second", epsilon=1.0)  # the same records, the first run forgotten
-    assert run_command_line(["account", "show", str(place.account), "--against", str(place.folder / "first")]) == 1
-    assert "lacks charges of" in told(capsys)
+    assert "lacks charges of" in admmnet.refused(
+        "account", "show", place.account, "--against", place.folder / "first", code=1
+    )
     run(RunConfig(data=place.data, topology="path:3", rounds=1, seed=0, out=str(place.folder / "alone")))
-    assert run_command_line(["account", "show", str(place.account), "--against", str(place.folder / "alone")]) == 1
-    assert "its run used no account" in told(capsys)
+    assert "its run used no account" in admmnet.refused(
+        "account", "show", place.account, "--against", place.folder / "alone", code=1
+    )
 
 
 def test_the_head_of_an_end_line_is_of_the_account(place: Place) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,10 @@ from admmnet.privacy.ledger import audit
 from admmnet.record import format
 from admmnet.solvers.certificate import Solution
 from admmnet.solvers.newton import LocalSolver
+from tests.command_runs import Admmnet
 from tests.planned import nominal_rho
 
-from .accounts import Place, opened_order, told
+from .accounts import Place, opened_order
 
 
 def test_totals_go_on_over_runs(place: Place) -> None:
@@ -63,18 +63,17 @@ def test_the_order_is_fixed_at_the_first_opening(place: Place) -> None:
     assert orders == {float(ORDERS[order])}
 
 
-def test_a_run_with_nothing_left_is_refused(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_with_nothing_left_is_refused(place: Place, admmnet: Admmnet) -> None:
     place.run("first")
     before = [place.file(i).read_bytes() for i in range(3)]
     for algorithm in ("pp-admm", "ipp-admm"):
-        assert run_command_line(place.words("second", "--algorithm", algorithm)) == 4
-        message = told(capsys)
+        message = admmnet.refused(*place.words("second", "--algorithm", algorithm), code=4)
         assert "all of epsilon 1 is spent" in message
         assert "the account has spent epsilon" in message
         assert "nothing is left for another run; raise --epsilon" in message
     assert not (place.folder / "second").exists()
     assert [place.file(i).read_bytes() for i in range(3)] == before
-    assert run_command_line(place.words("third", "--epsilon", "2")) == 0
+    admmnet.ok(*place.words("third", "--epsilon", "2"))
 
 
 def test_agents_have_accounts_with_budgets_of_their_own(place: Place) -> None:
@@ -96,13 +95,10 @@ def test_agents_have_accounts_with_budgets_of_their_own(place: Place) -> None:
         ("--split dirichlet:5", "was opened with split = 'iid', this run has 'dirichlet:5'"),
     ],
 )
-def test_other_records_or_another_delta_are_refused(
-    words: str, name: str, place: Place, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_records_or_another_delta_are_refused(words: str, name: str, place: Place, admmnet: Admmnet) -> None:
     place.run("first")
     before = place.file().read_bytes()
-    assert run_command_line(place.words("second", "--epsilon", "3", *words.split())) == 2
-    message = told(capsys)
+    message = admmnet.refused(*place.words("second", "--epsilon", "3", *words.split()))
     assert name in message
     assert "name another folder with --account" in message
     assert "it starts from zero, but costs of the same records in both add up: admmnet account show" in message
@@ -117,10 +113,9 @@ def test_another_agents_account_is_refused(place: Place) -> None:
         place.run("second", epsilon=3.0)
 
 
-def test_accounts_go_with_proven_methods(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_accounts_go_with_proven_methods(place: Place, admmnet: Admmnet) -> None:
     for words in (("--method", "published"), ("--algorithm", "admm")):
-        assert run_command_line(place.words("run", *words)) == 2
-        assert "account goes with method = 'proven'" in told(capsys)
+        assert "account goes with method = 'proven'" in admmnet.refused(*place.words("run", *words))
     assert not place.account.exists()
 
 
@@ -159,12 +154,10 @@ def test_a_run_that_fails_has_its_charges_in_the_account(place: Place, monkeypat
 # people
 
 
-def test_account_show(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_account_show(place: Place, admmnet: Admmnet) -> None:
     place.run("first", epsilon=1.0)
     place.run("second", epsilon=2.0)
-    capsys.readouterr()
-    assert run_command_line(["account", "show", str(place.account)]) == 0
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    rows = [line.split() for line in admmnet.ok("account", "show", place.account).out.splitlines()]
     rows = [row for row in rows if row and row[0].isdecimal()]
     spent = [totals.epsilon_proven(1e-4) for totals in place.totals()]
     assert [row[:2] for row in rows] == [["0", "65"], ["1", "65"], ["2", "65"]]
@@ -173,31 +166,26 @@ def test_account_show(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
         assert row[5] == format.epsilon(epsilon)
         assert row[7:9] == ["2", "0.0001"]
 
-    assert run_command_line(["account", "show", str(place.account), "--json"]) == 0
-    entries = json.loads(capsys.readouterr().out)
+    entries = admmnet.json("account", "show", place.account)
     assert [entry["total"]["epsilon_spent"] for entry in entries] == spent
     assert [entry["header"]["agent"] for entry in entries] == [0, 1, 2]
     assert [entry["count"] for entry in entries] == [2 * 3 * 2] * 3  # runs, rounds, events of a release
     assert [entry["runs"] for entry in entries] == [2] * 3
 
 
-def test_account_show_of_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_account_show_of_nothing(tmp_path: Path, admmnet: Admmnet) -> None:
     for folder in (tmp_path, tmp_path / "missing"):
-        assert run_command_line(["account", "show", str(folder)]) == 2
-        assert f"{folder} holds no account: it has no agent-*.jsonl" in told(capsys)
+        assert f"{folder} holds no account: it has no agent-*.jsonl" in admmnet.refused("account", "show", folder)
 
 
-def test_an_account_that_was_opened_and_never_used(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_account_that_was_opened_and_never_used(place: Place, admmnet: Admmnet) -> None:
     """A request that is refused after the account was opened leaves no charge and no trouble."""
     assert run_command_line(place.words("run", "--eta", "1e-9", "--proximal", "0")) == 4
-    capsys.readouterr()
-    assert run_command_line(["account", "show", str(place.account)]) == 2
-    assert "holds no account" in told(capsys)
-    assert run_command_line(place.words("run")) == 0
+    assert "holds no account" in admmnet.refused("account", "show", place.account)
+    admmnet.ok(*place.words("run"))
 
 
-def test_a_folder_that_cannot_be_made(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_cannot_be_made(place: Place, admmnet: Admmnet) -> None:
     place.account.write_text("mine")
-    assert run_command_line(place.words("run")) == 2
-    assert "cannot open the account" in told(capsys)
+    assert "cannot open the account" in admmnet.refused(*place.words("run"))
     assert place.account.read_text() == "mine"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 from typing import Any
@@ -11,15 +10,15 @@ import numpy as np
 import pytest
 
 from admmnet import RequestError, RunConfig, run
-from admmnet.cli import run_command_line
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.contract import Contract
 from admmnet.privacy.events import DiscreteGaussian, Event, Gaussian, Laplace, SubsampledGaussian
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.together import added, largest
 from admmnet.record import format
+from tests.command_runs import Admmnet
 
-from .accounts import Place, told
+from .accounts import Place
 
 EVENTS: tuple[Event, ...] = (
     Gaussian(1.0, 9.0),
@@ -84,12 +83,10 @@ def two_forms(place: Place) -> list[str]:
     return [str(place.account), str(other)]
 
 
-def test_folders_are_shown_by_themselves_and_together(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_folders_are_shown_by_themselves_and_together(place: Place, admmnet: Admmnet) -> None:
     folders = two_forms(place)
     books = [[audit.read(Path(folder) / f"agent-00{i}.jsonl", account=True) for folder in folders] for i in range(3)]
-    capsys.readouterr()
-    assert run_command_line(["account", "show", *folders, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = admmnet.json("account", "show", *folders)
     assert list(found["folders"]) == folders
     assert [len(entries) for entries in found["folders"].values()] == [3, 3]
     for own, line in zip(books, found["together"], strict=True):
@@ -97,19 +94,17 @@ def test_folders_are_shown_by_themselves_and_together(place: Place, capsys: pyte
         assert line["delta"] == 1e-3
         assert line["total"]["epsilon_spent"] == pytest.approx(whole.epsilon_proven(1e-3), rel=1e-9)
         assert line["total"]["epsilon_spent"] > max(book.totals.epsilon_proven(1e-3) for book in own)
-    assert run_command_line(["account", "show", *folders]) == 0
-    shown = capsys.readouterr().out
+    shown = admmnet.ok("account", "show", *folders).out
     assert all(f"{folder}:" in shown for folder in folders)
     assert "together: if an agent's records are the same in all folders; at the largest delta" in shown
     last = [line.split() for line in shown.splitlines() if line.split()[:1] in (["0"], ["1"], ["2"])][-3:]
     for row, line in zip(last, found["together"], strict=True):
         assert row[2] == format.epsilon(line["total"]["epsilon_spent"])
         assert float(row[2]) >= line["total"]["epsilon_spent"] * (1.0 - 1e-8)
-    assert run_command_line(["account", "show", folders[0], "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == found["folders"][folders[0]]
+    assert admmnet.json("account", "show", folders[0]) == found["folders"][folders[0]]
 
 
-def test_folders_that_do_not_add_up_are_refused(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_folders_that_do_not_add_up_are_refused(place: Place, admmnet: Admmnet) -> None:
     """Other agents, another relation, another mode, one folder twice, and runs to be held against several."""
     place.run("first")
     usual: dict[str, Any] = {"data": place.data, "rounds": 2, "delta": 1e-4}
@@ -122,7 +117,6 @@ def test_folders_that_do_not_add_up_are_refused(place: Place, capsys: pytest.Cap
         own = {key: value for key, value in usual.items() if key != "rounds" or name != "relation"}
         folder = place.folder / name
         run(RunConfig(account=str(folder), out=str(place.folder / f"run-{name}"), **own, **settings))
-    capsys.readouterr()
     for words, message in (
         (["agents"], r"agents '0, 1, 2' there, '0, 1, 2, 3' here; show each by itself"),
         (["mode"], "mode 'simulation' there, 'private' here"),
@@ -132,25 +126,19 @@ def test_folders_that_do_not_add_up_are_refused(place: Place, capsys: pytest.Cap
         (["agents", "--against", "first"], "agents is no run folder"),
     ):
         places = [word if word.startswith("--") else f"{place.folder}/{word}" for word in words]
-        assert run_command_line(["account", "show", str(place.account), *places]) == 2
-        assert message in told(capsys)
+        assert message in admmnet.refused("account", "show", place.account, *places)
     single = place.folder / "single"
     run(RunConfig(algorithm="banco", account=str(single), out=str(place.folder / "run-single"), seed=1,
                   data=place.data, delta=1e-4))  # fmt: skip
-    capsys.readouterr()
     for one, other in ((single, place.folder / "relation"), (place.folder / "relation", single)):
         kinds = [audit.read(folder / "agent-000.jsonl", account=True).header["adjacency"] for folder in (one, other)]
         assert kinds[0] != kinds[1]
-        assert run_command_line(["account", "show", str(one), str(other)]) == 2
-        assert f"relation '{kinds[0]}' there, '{kinds[1]}' here" in told(capsys)
+        assert f"relation '{kinds[0]}' there, '{kinds[1]}' here" in admmnet.refused("account", "show", one, other)
 
 
-def test_runs_are_held_against_one_folder_as_before(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_are_held_against_one_folder_as_before(place: Place, admmnet: Admmnet) -> None:
     runs = [str(place.run(name, epsilon=epsilon).folder) for name, epsilon in (("one", 1.0), ("two", 2.0))]
-    capsys.readouterr()
     for words in (["--against", *runs], ["--against", runs[0], "--against", runs[1]]):
-        assert run_command_line(["account", "show", str(place.account), *words]) == 0
+        admmnet.ok("account", "show", place.account, *words)
     place.file(1).write_bytes(b"".join(place.file(1).read_bytes().splitlines(keepends=True)[:-1]))
-    capsys.readouterr()
-    assert run_command_line(["account", "show", str(place.account), "--against", *runs]) == 1
-    assert "lacks charges" in told(capsys)
+    assert "lacks charges" in admmnet.refused("account", "show", place.account, "--against", *runs, code=1)

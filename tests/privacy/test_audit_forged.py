@@ -106,7 +106,10 @@ def spend(order: float | None, kappa: float = 0.0, parts: int | None = 1) -> dic
         (put(0, budget={"delta": 1e-4, "epsilon": 1.0}), "line 1: it is not as admmnet writes it"),
         (put(0, adjacency="zero-out"), "line 1: is not the zero-out header"),
         (put(0, unit="person"), "line 1: unit: Invalid enum value 'person'"),
+        (put(0, mode="public"), "line 1: mode: Invalid enum value 'public'"),
+        (put(0, accountant="moments"), "line 1: accountant: Invalid enum value 'moments'"),
         *((put(0, schema=n), f"schema: Invalid enum value {n}; read it with the version") for n in (1, 2, 4)),
+        *((put(0, schema=n), "; read it with the version") for n in (2.0, None)),
         (put(0, records=0), "line 1: records: expected a whole number of at least 1; it is 0"),
         (put(0, records=8000), "line 2: records is 7000, the header's is 8000"),
         (put(0, agent=2**53 + 1), "line 1: agent: expected a whole number of at most "),
@@ -133,6 +136,7 @@ def spend(order: float | None, kappa: float = 0.0, parts: int | None = 1) -> dic
         (put(0, covered=True), "line 1: it is not as admmnet writes it"),
         (put(0, group_size=1), "line 1: group_size: expected a whole number of at least 2; it is 1"),
         (lambda lines: lines[0].pop("shards"), "line 1: missing key `shards`"),
+        (lambda lines: lines[0].pop("mode"), "line 1: missing key `mode`"),
         (put(0, kind="event"), "line 1: kind: Invalid value 'event'"),
     ],
 )

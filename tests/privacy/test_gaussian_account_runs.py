@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
 
 from admmnet import RequestError, read_run
-from admmnet.cli import run_command_line
 from admmnet.privacy.conversion import ORDERS
 from admmnet.privacy.events import DiscreteGaussian
 from admmnet.privacy.ledger import audit
 from tests import interrupted_runs
+from tests.command_runs import Admmnet
 from tests.interrupted_runs import assert_same, write_people
 
-from .accounts import Place, told
+from .accounts import Place
 
 
-def test_an_account_goes_on_with_sums_alone(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_account_goes_on_with_sums_alone(place: Place, admmnet: Admmnet) -> None:
     first = place.run("first", algorithm="noisy-gd", epsilon=1.0, rounds=5)
     book = audit.read(place.file(), account=True)
     assert book.header["account_filter"]["order"] is None
@@ -27,15 +26,14 @@ def test_an_account_goes_on_with_sums_alone(place: Place, capsys: pytest.Capture
     assert book.totals.epsilon_proven(1e-4) == pytest.approx(1.0, rel=2e-4)
     assert book.totals.epsilon_proven(1e-4) <= 1.0
     assert {book.header["account_filter"]["order"] for book in read_run(first.folder).ledgers.values()} == {None}
-    assert run_command_line(place.words("second", "--algorithm", "noisy-gd")) == 4
-    assert "nothing is left for another run; raise --epsilon to 1.4" in told(capsys)
+    assert "nothing is left for another run; raise --epsilon to 1.4" in admmnet.refused(
+        *place.words("second", "--algorithm", "noisy-gd"), code=4
+    )
     held = ("--algorithm", "ipp-admm", "--gate", "above-threshold", "--epsilon", "3")
-    assert run_command_line(place.words("third", *held)) == 2
-    message = told(capsys)
+    message = admmnet.refused(*place.words("third", *held))
     assert "adds up mu^2, which above-threshold of 'ipp-admm' has none of here" in message
     assert "Take an algorithm with Gaussian noise (noisy-gd, ssp; pp-admm and ipp-admm" in message
-    assert run_command_line(place.words("third", *held, "--account-order")) == 2
-    assert "account_order came too late" in told(capsys)
+    assert "account_order came too late" in admmnet.refused(*place.words("third", *held, "--account-order"))
     assert not (place.folder / "third").exists()
     place.run("fourth", algorithm="ssp", loss="squared", epsilon=2.0, rounds=1)
     book = audit.read(place.file(), account=True)
@@ -62,7 +60,7 @@ def test_sums_and_minimisers_add_up_mu_squared_on_one_account(place: Place) -> N
 
 @pytest.mark.parametrize("epsilon", ["1.466", "2"])
 def test_a_further_run_on_measured_columns_is_planned_like_a_first_one(
-    epsilon: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    epsilon: str, tmp_path: Path, admmnet: Admmnet
 ) -> None:
     """Nine features leave K of Theorem 26 little room: convexity for more than the plan then spends has no mu^2."""
     file, schema = tmp_path / "bank.csv", tmp_path / "schema.toml"
@@ -71,12 +69,11 @@ def test_a_further_run_on_measured_columns_is_planned_like_a_first_one(
     words = ["run", "--data", str(file), "--schema", str(schema), "--no-test", "--account", str(tmp_path / "mine")]
     words += ["--topology", "complete:7", "--rounds", "20", "--measure-every", "20"]
     for name, target in (("first", "1"), ("second", epsilon)):
-        assert run_command_line([*words, "--epsilon", target, "-o", str(tmp_path / name)]) == 0
-        assert "bounds of 1 and the shape of 1 columns" in "".join(capsys.readouterr())
+        said = admmnet.ok(*words, "--epsilon", target, "-o", tmp_path / name)
+        assert "bounds of 1 and the shape of 1 columns" in said.out + said.err
     mine = read_run(tmp_path / "second").ledgers["ledger/agent-000.jsonl"].totals.epsilon_gaussian(1e-5)
     assert mine > 0.99 * (float(epsilon) - 0.466)
-    assert run_command_line(["account", "show", str(tmp_path / "mine"), "--json"]) == 0
-    assert {one["rounds"] for one in json.loads(capsys.readouterr().out)} == {2 * (3 + 20)}
+    assert {one["rounds"] for one in admmnet.json("account", "show", tmp_path / "mine")} == {2 * (3 + 20)}
 
 
 @pytest.mark.parametrize("epsilon", [11.0, 20.0, 40.0])

@@ -116,20 +116,6 @@ def test_kappa_has_a_limit_of_its_own() -> None:
     assert not limit.affords(Totals.of([(coarse, count + 1)], "proven"), ())
 
 
-def test_kappa_is_limited_to_twice_that_of_the_plan() -> None:
-    """A question's noise moves with its point, and its grid with that."""
-    fine, coarse = event(0.01), event(0.009, grid=2.0**-28)
-    assert excess(100, 1.5 * 2.0**28) == 16.0 * excess(100, 1.5 * 2.0**30)
-    for count, fits in ((1, False), (7, False), (8, True), (9, True)):
-        ledger = MemoryLedger(contract_for(1.0, 1e-4, ((fine, count),)))
-        assert ledger.affords((fine,))
-        assert ledger.affords((coarse,)) is fits
-        assert not ledger.affords((coarse, coarse))
-    ledger.charge(0, coarse)
-    assert ledger.affords((fine, fine))
-    assert not ledger.affords((fine, fine, fine)), "18 of 18"
-
-
 def test_where_kappa_exceeds_its_share_an_order_guards() -> None:
     """A huge epsilon: plan and guard fall back on the discrete Gaussian's own curve."""
     target = Target(60.0, 1e-5)

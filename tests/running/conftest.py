@@ -1,4 +1,4 @@
-"""A finished run, a copy of it, and a place for runs that are interrupted."""
+"""A finished run, and a copy of it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interrupted_runs import Place, write_people
 from tests.people_runs import finished_run
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    write_people(tmp_path / "people.npz")
-    return Place(tmp_path)
 
 
 @pytest.fixture(scope="session")

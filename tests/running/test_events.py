@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,26 +10,15 @@ import msgspec
 import numpy as np
 import pytest
 
-from admmnet import RequestError, RoundEvent, RunConfig, RunError, StopRun, read_run, run
+from admmnet import RequestError, RoundEvent, RunError, StopRun, read_run, run
 from admmnet.methods import METHODS
 from admmnet.running.reports import AgentReport
 from admmnet.transport.local import LocalWorld
 from tests.folder_forms import check_folder
-from tests.people_runs import rows
+from tests.people_runs import rows, small
 
 PRIVATE = {"private": True, "no_account": True}
-
-
-def config(people: str, folder: Path, **others: Any) -> RunConfig:
-    values: dict[str, Any] = {
-        "algorithm": "pp-admm",
-        "topology": "ring:5",
-        "data": people,
-        "rounds": 6,
-        "epsilon": 5.0,
-        "out": str(folder),
-    }
-    return RunConfig(**(values | others))
+config = partial(small, topology="ring:5", rounds=6, epsilon=5.0)
 
 
 def stop_after(round: int) -> tuple[list[RoundEvent], Any]:

@@ -34,21 +34,10 @@ def edit_lines(change: Callable[[list[bytes]], list[bytes]]) -> Callable[[Path],
 LEDGER_FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "sigma": (edit_line(3, '"sigma":', '"sigma":1'), "line 3"),
     "header": (edit_line(1, '"epsilon":1.0', '"epsilon":2.0'), "line 1: delta_clipping"),
-    "round": (edit_line(4, '"round":1', '"round":2'), "line 5"),
-    "mechanism": (edit_line(3, '"gaussian"', '"gausian"'), "line 3"),
-    "total": (edit_line(5, '"total":{"rho":', '"total":{"rho":1'), "line 5"),
-    "spaces": (edit_line(3, ",", ", "), "line 3"),
-    "no JSON": (edit_line(3, "{", ""), "line 3"),
-    "infinity": (edit_line(3, '"xi":0.0', '"xi":Infinity'), "line 3"),
     "removed": (edit_lines(lambda lines: lines[:2] + lines[3:]), "line 3"),
-    "swapped": (edit_lines(lambda lines: [*lines[:2], lines[3], lines[2], *lines[4:]]), "line 3"),
-    "doubled": (edit_lines(lambda lines: [*lines[:3], lines[2], *lines[3:]]), "line 4"),
-    "blank": (edit_lines(lambda lines: [*lines[:2], b"\n", *lines[2:]]), "line 3"),
-    "behind the end": (edit_lines(lambda lines: [*lines, lines[-2]]), f"line {2 * ROUNDS + 3}"),
     "cut": (lambda path: (path.write_bytes(path.read_bytes()[:-30]), None)[1], "sha256"),
     "empty": (lambda path: (path.write_bytes(b""), None)[1], "is empty"),
     "no end": (edit_lines(lambda lines: lines[:-1]), "sha256"),
-    "bytes": (edit_lines(lambda lines: [*lines[:2], b"\xff\xfe\n", *lines[3:]]), "line 3"),
 }
 
 

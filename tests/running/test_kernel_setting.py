@@ -17,7 +17,7 @@ from admmnet.errors import RequestError
 from admmnet.running.handshake import public_settings
 from admmnet.solvers import kernel as kernels
 from tests.command_runs import Admmnet
-from tests.interrupted_runs import Place, write_people
+from tests.interrupted_runs import Place
 from tests.people_runs import summary_of
 from tests.processes.launch import ROOT, mpirun
 
@@ -26,12 +26,6 @@ built = pytest.mark.skipif(not BUILT, reason="the compiled kernel is not built h
 UNBUILT = "import sys; sys.modules['admmnet.solvers._kernel'] = None\n"
 OLDER = UNBUILT.replace("None", "type('Older', (), {'NAME': 'c0'})")
 OTHER = "import admmnet.solvers.kernel as own; own.NAMES['c'] = 'c2'\n"
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    write_people(tmp_path / "people.npz")
-    return Place(tmp_path)
 
 
 def told(folder: Path) -> tuple[str, str]:

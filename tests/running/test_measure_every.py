@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from admmnet import RequestError, RoundEvent, RunConfig, StopRun, run
+from admmnet import RequestError, RoundEvent, StopRun, run
 from admmnet.cli import run_command_line
 from admmnet.holder.holder import SimulatedHolder
 from admmnet.running import observer
 from admmnet.running.entrance import Plan
 from admmnet.transport.local import LocalTransport
 from admmnet.types import Matrix
-from tests.people_runs import Stop, rows, stopping, write_people
+from tests.people_runs import Stop, rows, small, stopping, write_people
 
 RUNS: dict[str, dict[str, Any]] = {
     "pp-admm": {"seed": 0},
@@ -24,12 +25,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "sums": {"seed": 0, "algorithm": "noisy-gd"},
     "one site": {"seed": 0, "algorithm": "dp-sgd", "batch": 20, "topology": None, "epochs": 8, "rounds": None},
 }
-
-
-def settings(people: str, folder: Path, **others: Any) -> RunConfig:
-    values = {"algorithm": "pp-admm", "topology": "ring:5", "data": people, "rounds": 8, "epsilon": 5.0}
-    given: dict[str, Any] = values | others | {"out": str(folder)}
-    return RunConfig(**{name: value for name, value in given.items() if value is not None})
+settings = partial(small, topology="ring:5", rounds=8, epsilon=5.0)
 
 
 @pytest.mark.parametrize("kind", RUNS)

@@ -18,12 +18,8 @@ from admmnet.cli import run_command_line
 from admmnet.config.defaults import with_delta
 from admmnet.config.run_config import RunConfig as Config
 from admmnet.data import DataSettings, load
-from admmnet.errors import CheckFailed, RequestError
-from admmnet.forms import encode
-from admmnet.privacy.contract import Contract
+from admmnet.errors import RequestError
 from admmnet.privacy.conversion import group_epsilon
-from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.form import Header
 from admmnet.report.html import make_report
 from admmnet.report.run_plot import plot_run
 from admmnet.report.series import read_series
@@ -31,7 +27,6 @@ from admmnet.running import summary
 from admmnet.running.accounts import delta_of, records_of
 from admmnet.running.summary import TEST_RECORDS, Word
 from tests.people_runs import PRIVATE, Stop, small, stopping, write_people
-from tests.privacy.ledgers import chained, parsed
 
 
 @pytest.fixture(scope="module")
@@ -275,36 +270,7 @@ def test_the_group_figure_of_a_resumed_run_is_that_of_its_plan(people: str, tmp_
     assert group_epsilon(most, resumed["privacy"]["delta"], 3) <= promised
 
 
-# what is older
-
-
-def test_ledgers_of_an_older_form_are_refused(people: str, tmp_path: Path) -> None:
-    folder = run(small(people, tmp_path / "run", seed=0)).folder
-    path = folder / "ledger" / "agent-000.jsonl"
-    lines = parsed(path.read_bytes())
-    assert lines[0]["schema"] == 3
-    for older in (1, 2, 2.0, 4, None):
-        path.write_bytes(chained([lines[0] | {"schema": older}, *lines[1:]]))
-        with pytest.raises(CheckFailed, match=r"line 1: schema: .*; read it with the version"):
-            audit.read(path)
-
-
-def test_a_mixed_header_is_refused(tmp_path: Path) -> None:
-    header = Header(0, (1,), 9, Contract(), "pp-admm", "seeded", "p", "0", "simulation")
-    path = tmp_path / "agent-000.jsonl"
-    good = parsed(encode(header.line()))[0]
-    for wrong, words in (
-        ({k: v for k, v in good.items() if k != "mode"}, "missing key .mode."),
-        (good | {"mode": "public"}, "mode: Invalid enum value 'public'"),
-        (good | {"accountant": "moments"}, "accountant: Invalid enum value 'moments'"),
-        (good | {"filter": {"by": "count", "planned": []}}, "it is not as admmnet writes it"),
-        (good | {"order": 7.0}, "unknown key `order`"),
-    ):
-        path.write_bytes(encode(wrong) + b"\n")
-        with pytest.raises(CheckFailed, match=f"line 1: {words}"):
-            audit.read(path)
-    path.write_bytes(encode(good) + b"\n")
-    assert audit.read(path).header["mode"] == "simulation"
+# an account of other runs
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,6 @@ SCHEMA: dict[str, Any] = {"label": "sick", "labels": ["no", "yes"], "numeric": [
 N = 3000
 
 
-@pytest.fixture
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 def people(path: Path, rows: int = N, seed: int = 0) -> str:
     """A csv with incomes of any size, some missing, which decide the label."""
     rng = np.random.default_rng(seed)

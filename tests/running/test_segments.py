@@ -41,11 +41,10 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @pytest.fixture
-def few(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Place:
+def few(monkeypatch: pytest.MonkeyPatch, place: Place) -> Place:
     """Where so few agents share files already."""
     monkeypatch.setattr(shelf, "ALONE", AGENTS - 1)
-    write_people(tmp_path / "people.npz")
-    return Place(tmp_path)
+    return place
 
 
 def files(folder: Path) -> list[str]:

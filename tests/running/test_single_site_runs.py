@@ -26,7 +26,6 @@ from admmnet.running.events import RoundEvent
 from admmnet.running.loading import load_whole
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Vector
-from tests.people_runs import write_people
 from tests.running.test_private_mode import FORBIDDEN, everything_told, keys_of, leaks, words_in_bytes
 
 METHODS: dict[str, dict[str, Any]] = {
@@ -48,11 +47,6 @@ algorithm method agents rounds topology transport mode seeded data privacy metri
 per_agent bytes_sent seconds ledgers notes versions
 """
 FILES = {"config.toml", "manifest.json", "summary.json", "metrics.csv", "model.npz", "ledger"}
-
-
-@pytest.fixture(scope="module")
-def people(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return write_people(tmp_path_factory.mktemp("data") / "people.npz", 200)
 
 
 def settings(people: str, out: Path, algorithm: str, **others: Any) -> RunConfig:

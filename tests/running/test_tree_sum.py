@@ -14,17 +14,11 @@ from admmnet.graph.tree import spanning_tree
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.running import entrance
 from admmnet.transport.local import LocalTransport
-from tests.interrupted_runs import Place, assert_same, write_people
+from tests.interrupted_runs import Place, assert_same
 from tests.people_runs import summary_of
 from tests.tree_sum import TreeSum
 
 TREE = {"algorithm": "tests.tree_sum:TreeSum"}
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    write_people(tmp_path / "people.npz")
-    return Place(tmp_path)
 
 
 def theta_of(folder: Path) -> Any:

@@ -6,7 +6,7 @@ import dataclasses
 import math
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass
 from functools import cache, cached_property
 from numbers import Real
@@ -98,6 +98,14 @@ def setting(default: Any, table: str, help: str, **about: Any) -> Any:
     if isinstance(default, dict):
         return dataclasses.field(default_factory=dict, metadata=meta)
     return dataclasses.field(default=default, metadata=meta)
+
+
+def in_table(table: str, **common: Any) -> Callable[..., Any]:
+    """Return ``setting`` for one table, with what all that is made by it have in common."""
+    return lambda default, help, **about: setting(default, table, help, **common, **about)
+
+
+in_data, in_network, in_problem, in_algorithm, in_baseline, in_privacy, in_run = map(in_table, TABLES)
 
 
 @dataclass(frozen=True)

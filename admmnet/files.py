@@ -29,10 +29,7 @@ def write_whole(files: Mapping[Path, bytes]) -> None:
 def staged(files: Mapping[Path, bytes]) -> Iterator[Callable[[], None]]:
     """Have files on the disk as drafts, and what gives them their names: in order, the last one only where all are.
 
-    Raises
-    ------
-    RunError
-        If the disk refuses; drafts without a name are removed in the end.
+    RunError if the disk refuses; drafts without a name are removed in the end.
     """
     drafts = {path: path.with_name(f".{path.name}.new") for path in files}
     path = next(iter(drafts))

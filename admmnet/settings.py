@@ -137,10 +137,7 @@ class Setting:
     def check(self, value: Any, name: str | None = None) -> Any:
         """Return what a file, a flag or a caller gave as its type; ``name`` is what a message calls it by.
 
-        Raises
-        ------
-        RequestError
-            If it is not of that type or out of range; naming the setting, the value and what is allowed.
+        RequestError if it is not of that type or out of range; naming the setting, the value and what is allowed.
         """
         if self.path and isinstance(value, os.PathLike):
             value = os.fspath(value)

@@ -66,10 +66,7 @@ def default_folder(algorithm: str) -> Path:
 def agreed_folder(world: World, algorithm: str) -> Path:
     """Name of a new run folder: the first process's where all write one folder, else this process's own.
 
-    Raises
-    ------
-    RequestError
-        If the first process names anything but a folder such as ``default_folder`` does.
+    RequestError if the first process names anything but a folder such as ``default_folder`` does.
     """
     own = default_folder(algorithm)
     if not world.shared_folder:
@@ -101,10 +98,7 @@ def is_begun(folder: Path) -> bool:
 def clear_unbegun(folder: Path, other: str) -> None:
     """Empty the folder of a run that died before its first round, because ``other`` has none of it.
 
-    Raises
-    ------
-    RequestError
-        If there are checkpoints, or anything was charged.
+    RequestError if there are checkpoints, or anything was charged.
     """
     spent = any(len(path.read_bytes().splitlines()) > 1 for path in (folder / "ledger").glob("*.jsonl"))
     if spent or any((folder / CHECKPOINT).glob("*/part-*")):
@@ -120,11 +114,7 @@ def hold(folder: Path, *, first: bool) -> BinaryIO:
 
     All processes of a run share the lock; the first one takes it before the others, and only if nobody has it: a
     process of an interrupted run that still lives could write behind the charges of the one that is resumed.
-
-    Raises
-    ------
-    RequestError
-        If another run is at work there.
+    RequestError if another run is at work there.
     """
     file = (folder / "config.toml").open("r+b")
     try:

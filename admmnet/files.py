@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from admmnet.errors import RunError
+from admmnet.errors import RequestError, RunError
 
 DESCRIPTORS = 65_536
 """Open files that a process asks for at most; the system may allow fewer."""
@@ -80,6 +80,15 @@ def sync(path: Path) -> None:
             os.close(handle)
     except OSError as error:
         raise RunError(f"cannot write {path}: {remedy(error)}") from None
+
+
+@contextmanager
+def refusing(what: str, remedy: str = "") -> Iterator[None]:
+    """Block of which a person is told what could not be done, with the system's word: a RequestError."""
+    try:
+        yield
+    except OSError as error:
+        raise RequestError(f"cannot {what}: {error.strerror}{remedy}") from None
 
 
 def remedy(error: OSError) -> str:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 import numpy as np
 
 from admmnet.errors import CheckFailed, RequestError, printable
-from admmnet.files import sync, write_whole
+from admmnet.files import refusing, sync, write_whole
 from admmnet.forms import encode
 from admmnet.record.file_forms import PartFile
 from admmnet.record.forms import Summary
@@ -80,14 +80,10 @@ def agreed_folder(world: World, algorithm: str) -> Path:
 
 def create_folder(folder: Path) -> None:
     """Make the run folder; RequestError if it exists and holds more than drafts, or cannot be made."""
-    try:
+    with refusing(f"make the run folder {folder}", "; name another one with --out"):
         folder.mkdir(parents=True, exist_ok=True)
         if any(not path.name.startswith(".") for path in folder.iterdir()):
             raise RequestError(f"the run folder {folder} is not empty: name another one with --out")
-    except OSError as error:
-        raise RequestError(
-            f"cannot make the run folder {folder}: {error.strerror}; name another one with --out"
-        ) from None
 
 
 def is_begun(folder: Path) -> bool:

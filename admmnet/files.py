@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from admmnet.errors import RunError
+from admmnet.errors import RequestError, RunError
 
 DESCRIPTORS = 65_536
 """Open files that a process asks for at most; the system may allow fewer."""
@@ -29,10 +29,7 @@ def write_whole(files: Mapping[Path, bytes]) -> None:
 def staged(files: Mapping[Path, bytes]) -> Iterator[Callable[[], None]]:
     """Have files on the disk as drafts, and what gives them their names: in order, the last one only where all are.
 
-    Raises
-    ------
-    RunError
-        If the disk refuses; drafts without a name are removed in the end.
+    RunError if the disk refuses; drafts without a name are removed in the end.
     """
     drafts = {path: path.with_name(f".{path.name}.new") for path in files}
     path = next(iter(drafts))
@@ -83,6 +80,15 @@ def sync(path: Path) -> None:
             os.close(handle)
     except OSError as error:
         raise RunError(f"cannot write {path}: {remedy(error)}") from None
+
+
+@contextmanager
+def refusing(what: str, remedy: str = "") -> Iterator[None]:
+    """Block of which a person is told what could not be done, with the system's word: a RequestError."""
+    try:
+        yield
+    except OSError as error:
+        raise RequestError(f"cannot {what}: {error.strerror}{remedy}") from None
 
 
 def remedy(error: OSError) -> str:

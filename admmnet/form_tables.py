@@ -1,4 +1,4 @@
-"""Forms in other words, made of their types and docstrings: lists of keys for the docs, and JSON Schemas."""
+"""JSON Schemas of forms, made of their types and docstrings."""
 
 from __future__ import annotations
 
@@ -27,17 +27,6 @@ def keys(kind: type) -> dict[str, str]:
 def summary(kind: type) -> str:
     """First paragraph of its docstring."""
     return " ".join(inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0].split())
-
-
-def table(kind: type) -> str:
-    """Return a Markdown list of the keys of a form."""
-    properties, rows = schema([kind])[kind.__name__]["properties"], []
-    for names, told in keys(kind).items():
-        known = [properties.get(name, {}) for name in names.split(", ")]
-        values = [f"`{value}`" for form in known[:1] for value in form.get("enum", ()) if len(form["enum"]) > 1]
-        choice = f"{told}: {' or '.join(values)}" if values and not any(value in told for value in values) else told
-        rows.append(f"- {', '.join(f'`{name}`' for name in names.split(', '))}: {choice}")
-    return "\n".join(rows)
 
 
 def schema(kinds: Iterable[type]) -> dict[str, Any]:

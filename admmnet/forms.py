@@ -19,10 +19,7 @@ Form = TypeVar("Form")
 def encode(value: Any, *, indent: int | None = None) -> bytes:
     """Return a form as JSON, keys in the order of its fields; with ``indent`` over several lines, for people.
 
-    Raises
-    ------
-    ValueError
-        If a number is not finite: JSON has no word for it.
+    ValueError if a number is not finite: JSON has no word for it.
     """
     if indent is not None:
         return bytes(msgspec.json.format(encode(value), indent=indent)) + b"\n"
@@ -63,10 +60,7 @@ def decode(kind: type[Form], text: bytes, where: str = "", *, indent: int | None
 def read_form(kind: type[Form], path: Path, *, indent: int | None = 2) -> Form:
     """Return what ``decode`` makes of a file.
 
-    Raises
-    ------
-    CheckFailed
-        If the file cannot be read, or is not as ``encode`` writes it.
+    CheckFailed if the file cannot be read, or is not as ``encode`` writes it.
     """
     try:
         text = path.read_bytes()

@@ -110,10 +110,7 @@ class Registry(MutableMapping[str, T], Generic[T]):
     def called(self, thing: Any) -> str:
         """Name of a thing that a program holds: ours, or ``module:name``, under which this process keeps it.
 
-        Raises
-        ------
-        RequestError
-            If it has no such name, or will not do.
+        RequestError if it has no such name, or will not do.
         """
         module, path = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
         name = f"{module}:{path}"

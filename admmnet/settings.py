@@ -6,7 +6,7 @@ import dataclasses
 import math
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass
 from functools import cache, cached_property
 from numbers import Real
@@ -100,6 +100,14 @@ def setting(default: Any, table: str, help: str, **about: Any) -> Any:
     return dataclasses.field(default=default, metadata=meta)
 
 
+def in_table(table: str, **common: Any) -> Callable[..., Any]:
+    """Return ``setting`` for one table, with what all that is made by it have in common."""
+    return lambda default, help, **about: setting(default, table, help, **common, **about)
+
+
+in_data, in_network, in_problem, in_algorithm, in_baseline, in_privacy, in_run = map(in_table, TABLES)
+
+
 @dataclass(frozen=True)
 class Setting:
     """A setting, read from its field: name, type and description."""
@@ -129,10 +137,7 @@ class Setting:
     def check(self, value: Any, name: str | None = None) -> Any:
         """Return what a file, a flag or a caller gave as its type; ``name`` is what a message calls it by.
 
-        Raises
-        ------
-        RequestError
-            If it is not of that type or out of range; naming the setting, the value and what is allowed.
+        RequestError if it is not of that type or out of range; naming the setting, the value and what is allowed.
         """
         if self.path and isinstance(value, os.PathLike):
             value = os.fspath(value)

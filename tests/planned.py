@@ -9,22 +9,28 @@ from typing import Any, NamedTuple, Self
 import networkx as nx
 
 from admmnet import RunConfig
-from admmnet.auditing.canary import contract_for
 from admmnet.methods import METHODS, fixed
 from admmnet.methods.base import AgentPlan, Facts, Method
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.methods.rivals import Rival
 from admmnet.privacy.budget import Charges, Totals
 from admmnet.privacy.calibrate import Draft, Target
-from admmnet.privacy.contract import Contract
+from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Event, Laplace, NoRecords, ObjectivePerturbation
-from admmnet.privacy.filters import Spend
+from admmnet.privacy.filters import Count, Spend
 from admmnet.running.contract import contract_of
 from admmnet.running.plan import Public, decide
 from admmnet.transport.local import LocalWorld
 
 AGENTS, DEGREE = 4, 2
 """Of the cycle around an agent whose convexity a test chooses."""
+
+
+def contract_for(
+    epsilon: float, delta: float, charges: Charges, form: str = "proven", colluders: int | None = None
+) -> Contract:
+    """Contract of a plan by itself."""
+    return Contract(Promise(epsilon, delta, colluders=colluders), Count.of(charges, epsilon, delta), form=form)
 
 
 class Planned(NamedTuple):

@@ -177,10 +177,8 @@ def _largest(claims: Iterable[float | None]) -> float | None:
 def readable(name: str, scores: Vector) -> Vector:
     """Scores that bounds can be read from.
 
-    Raises
-    ------
-    RunError
-        If one is no number, or too large for its square to be one: it would be in no event, and counted against all.
+    RunError if one is no number, or too large for its square to be one: it would be in no event, and counted against
+    all.
     """
     lost = scores[~(np.abs(scores) <= LARGEST)]  # nan, too
     if len(lost):

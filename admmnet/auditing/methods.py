@@ -7,6 +7,7 @@ no curvature is left: docs/proofs.md, sec. 1, allows everybody else that much.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from copy import copy, deepcopy
 from dataclasses import dataclass
@@ -16,7 +17,6 @@ from typing import Any, Literal
 import numpy as np
 
 from admmnet.auditing.audit import Reading, Trial
-from admmnet.auditing.canary import FAR, canary, far
 from admmnet.auditing.evidence import Data, World, evidence
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError, RunError
@@ -43,6 +43,28 @@ GAUSSIAN = {"gaussian", "discrete-gaussian", "objective-perturbation", "none"}
 DELTA = 1e-5
 Canary = Literal["mirror", "zeros"]
 """In its place in world 0: its mirror image, or a row of zeros."""
+SINE = 0.1
+COSINE = math.sqrt(1.0 - SINE * SINE)
+FAR = 400.0
+"""Distance at which the slope of a canary is 1 - e^-40."""
+
+
+def far(width: int) -> Vector:
+    """FAR e1, shape (width,)."""
+    return np.asarray(FAR * np.eye(width)[0])
+
+
+def canary(world: int, width: int) -> Vector:
+    """Canary of world 1, or the record in its place, shape (width,).
+
+    A logistic record pulls with a slope below 1, and its replacement pulls the other way only where it is as badly
+    classified. Both are so far out along -e1: rows (sin a, cos a) and (sin a, -cos a), labels +1, differ in gradient by
+    2 cos a there, within 0.5 % of the sensitivity 2 G at a = 0.1, and have no curvature left. Who chooses the linear
+    term or the centre of a query, as neighbours do, puts them there.
+    """
+    row = np.zeros(width)
+    row[:2] = SINE, COSINE if world else -COSINE
+    return row
 
 
 @dataclass(frozen=True)

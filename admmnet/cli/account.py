@@ -70,10 +70,7 @@ def _read(folder: Path) -> dict[str, Any]:
 def _together(folders: Sequence[Path], found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Every agent's totals of all its accounts, at the largest of their deltas.
 
-    Raises
-    ------
-    RequestError
-        A folder is named twice, or they differ in agents, relation, or mode.
+    RequestError if a folder is named twice, or they differ in agents, relation, or mode.
     """
     from admmnet.privacy.contract import Contract
     from admmnet.privacy.ledger.form import total_line

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from admmnet.errors import RequestError, broken
-from admmnet.files import drafted
+from admmnet.errors import broken
+from admmnet.files import drafted, refusing
 from admmnet.log import LEVELS, Hearer, LogFile, say
 from admmnet.transport.collective import code_of, describe_error
 
@@ -79,11 +79,8 @@ def notes(*texts: str) -> None:
 @contextmanager
 def written(out: Path) -> Iterator[Path]:
     """A draft that becomes the file when it is whole; RequestError if that cannot be."""
-    try:
-        with drafted(out) as draft:
-            yield draft
-    except OSError as error:
-        raise RequestError(f"cannot write {out}: {error.strerror}") from None
+    with refusing(f"write {out}"), drafted(out) as draft:
+        yield draft
 
 
 _EVENTS = {

@@ -13,6 +13,7 @@ import click
 
 from admmnet.cli.flags import PATH, RUN, explain_flag, json_flag, lines, out_flag, written
 from admmnet.errors import RequestError
+from admmnet.files import refusing
 
 if TYPE_CHECKING:
     from admmnet.privacy.ledger.audit import VerifiedLedger
@@ -160,10 +161,8 @@ def key(out: Path) -> None:
     from admmnet.identity.keys import Identity
     from admmnet.transport.hosts.keys import write_signer
 
-    try:
+    with refusing(f"make the folder {out}"):
         out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RequestError(f"cannot make the folder {out}: {error.strerror}") from None
     identity = Identity.fresh()
     secret, public = write_signer(out, identity)
     print(f"{secret}: keep it to yourself")
@@ -223,13 +222,11 @@ def _write_files(run: Path, out: Path | None) -> None:
         account.header["agent"]: Path(name).name
         for name, account in read_run(run, events=False, processes=processors()).ledgers.items()
     }
-    try:
+    with refusing(f"write {out}"):
         out.mkdir(parents=True)
         for path in ledger_files(run):
             for own in strands(path):
                 (out / names[json.loads(next(own.lines())[1])["agent"]]).write_bytes(content(own))
-    except OSError as error:
-        raise RequestError(f"cannot write {out}: {error.strerror}") from None
     print(f"{out}: {len(names)} ledgers")
 
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from admmnet.cli.flags import PATH, out_flag
 from admmnet.errors import RequestError, counted
+from admmnet.files import refusing
 
 if TYPE_CHECKING:
     from admmnet.transport.hosts.keys import Secrets
@@ -146,9 +147,8 @@ def _renew(file: Path, agents: Sequence[int], out: Path, *, lost: bool, keep_cur
 def addresses_of(hosts: Path, agents: int, port: int) -> list[str]:
     """Address of every agent from a hosts file, "" for `out`: a line without a port gets the host's next free one."""
     try:
-        text = hosts.read_text(encoding="utf-8")
-    except OSError as error:
-        raise RequestError(f"cannot read the hosts file {hosts}: {error.strerror}") from None
+        with refusing(f"read the hosts file {hosts}"):
+            text = hosts.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise RequestError(f"{hosts} is no hosts file: not UTF-8 text") from None
     lines = [(number, line.partition("#")[0].strip()) for number, line in enumerate(text.splitlines(), 1)]
@@ -186,13 +186,11 @@ def write_folder(network: Network, secrets: Mapping[int, Secrets], out: Path) ->
     from admmnet.transport.hosts.keys import secret_path, write_secrets
     from admmnet.transport.hosts.network import write_network
 
-    try:
+    with refusing(f"make the folder {out}"):
         out.mkdir(parents=True, exist_ok=True)
         if any(out.iterdir()):
             raise RequestError(f"the folder {out} is not empty: name another one with --out")
         (out / "keys").mkdir(mode=0o700)
-    except OSError as error:
-        raise RequestError(f"cannot make the folder {out}: {error.strerror}") from None
     write_network(network, out / "network.toml")
     for agent, own in secrets.items():
         write_secrets(secret_path(out, agent), agent, own)

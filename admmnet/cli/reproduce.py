@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from admmnet.cli.compare import GridProgress
@@ -21,19 +23,7 @@ from admmnet.papers import PAPERS
 @click.option("--out", "-o", required=True, metavar="DIR", help="folder; the same again goes on with it")
 @quiet_flag
 @debug_flag
-def reproduce(
-    paper: str,
-    quick: bool,
-    data_dir: str | None,
-    seeds: int | None,
-    jobs: int | None,
-    ipums_brazil: str | None,
-    ipums_us: str | None,
-    simulate: bool,
-    out: str,
-    quiet: bool,
-    debug: bool,
-) -> None:
+def reproduce(jobs: int | None, quiet: bool, debug: bool, **asked: Any) -> None:
     """Make the figures of a paper, and say which of its claims hold.
 
     Writes a CSV file and a picture for each figure, claims.csv and report.md. Sets that are not in the data folder have
@@ -42,18 +32,8 @@ def reproduce(
     from admmnet.papers import Request
     from admmnet.papers import reproduce as make
 
-    request = Request(
-        paper,
-        out,
-        quick=quick,
-        data_dir=data_dir,
-        seeds=seeds,
-        ipums_brazil=ipums_brazil,
-        ipums_us=ipums_us,
-        simulate=simulate,
-    )
     with GridProgress(shown=not quiet) as progress:
-        made = make(request, jobs=jobs, watch=progress)
+        made = make(Request(**asked), jobs=jobs, watch=progress)
     if made.undrawn is not None:
         notes(made.undrawn)
     if quiet:

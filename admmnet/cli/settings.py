@@ -19,16 +19,6 @@ from admmnet.settings import FLAGGED, TABLES, Setting
 if TYPE_CHECKING:
     from admmnet.library import RunResult
 
-PANELS = {
-    "data": "Data",
-    "network": "Network",
-    "problem": "Problem",
-    "algorithm": "Method",
-    "privacy": "Privacy",
-    "run": "Run",
-}
-
-
 DEFAULTS = {"measure_every": "auto"}
 """Of commands; in Python every round is measured, because a caller may stop a run by its figures."""
 
@@ -161,7 +151,8 @@ class SettingsCommand(click.Command):
         _panel(formatter, "Everyday", [*first, *others])
         for table in TABLES:
             rest = [o for o in shown if o.name in common and o.own.about.table == table and o not in first]
-            _panel(formatter, PANELS.get(table, table), [*rest, self._schema()] if table == "data" else rest)
+            title = "Method" if table == "algorithm" else table.capitalize()
+            _panel(formatter, title, [*rest, self._schema()] if table == "data" else rest)
         named = ctx.meta.get("algorithms")
         if named:
             own = [option for option in shown if option.name not in common]

@@ -14,12 +14,13 @@ from admmnet.faults.settings import FaultSettings
 from admmnet.methods import METHODS, TAKEN
 from admmnet.methods.settings import MethodSettings
 from admmnet.registry import meant
-from admmnet.settings import Auto, Setting, setting, settings_in
+from admmnet.settings import Auto, Setting, in_run, settings_in
 from admmnet.transport.settings import NetworkSettings
 
 if TYPE_CHECKING:
     from admmnet.config.keywords import AllSettings
     from admmnet.data.schema import Task
+
 
 Mode = Literal["simulation", "private"]
 Section = TypeVar("Section")
@@ -33,25 +34,22 @@ _HARMLESS = {"transport": "local", "agents": 1}
 class RunSettings:
     """Seed, mode, folder, checkpoints: section [run] of a run's settings."""
 
-    seed: int | None = setting(
+    seed: int | None = in_run(
         None,
-        "run",
         "seed of the noise: makes a simulation, which protects nothing",
         within="[0, inf)",
         everyday=14,
         chosen=True,
     )
-    simulate: bool = setting(
+    simulate: bool = in_run(
         False,
-        "run",
         "take the records to be public: a simulation, whose figures may depend on them",
         numbers=False,
         everyday=15,
     )
-    private: bool = setting(False, "run", "treat the records as private, even those of a public set", numbers=False)
-    out: str | None = setting(
+    private: bool = in_run(False, "treat the records as private, even those of a public set", numbers=False)
+    out: str | None = in_run(
         None,
-        "run",
         "run folder (default: runs/<time>-<algorithm>)",
         metavar="DIR",
         short="-o",
@@ -60,40 +58,31 @@ class RunSettings:
         saved=False,
         everyday=16,
     )
-    checkpoint_every: int | None = setting(
-        None,
-        "run",
-        "rounds between checkpoints, from which --resume goes on",
-        within="[1, inf)",
-        metavar="K",
-        resume=True,
+    checkpoint_every: int | None = in_run(
+        None, "rounds between checkpoints, from which --resume goes on", within="[1, inf)", metavar="K", resume=True
     )
-    measure_every: int | Auto = setting(
+    measure_every: int | Auto = in_run(
         1,
-        "run",
         "rounds between lines of metrics.csv, the last one included; auto: a tenth of the rounds",
         within="[1, inf)",
         metavar="K",
         resume=True,
     )
-    kernel: str = setting(
+    kernel: str = in_run(
         "auto",
-        "run",
         "gradients of local solves by the compiled kernel or numpy, whose last bits differ; auto: c where built",
         choices=("auto", "c", "numpy"),
         hosts=True,
     )
-    show: str = setting(
+    show: str = in_run(
         "rounds",
-        "run",
         "figures of measured rounds, from all agents' vectors, or of the final average alone",
         choices=("rounds", "end"),
         scope="network",
         numbers=False,
     )
-    resume: str | None = setting(
+    resume: str | None = in_run(
         None,
-        "run",
         "go on with this interrupted run; auto: with the one in --out, if there",
         metavar="DIR",
         numbers=False,

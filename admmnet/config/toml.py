@@ -52,11 +52,7 @@ def read_schema(path: Path) -> dict[str, Any]:
     """Settings by which a file of records is read: ``schema``, and those of ``READ_BY`` that the file names.
 
     It is a TOML file with the [data] of a run, or a bare schema; or a JSON file with a schema, as encoding.json.
-
-    Raises
-    ------
-    RequestError
-        If it cannot be read, or is none of these. What the schema says is checked where it is used.
+    RequestError if it cannot be read, or is none of these. What the schema says is checked where it is used.
     """
     if path.suffix == ".json":
         try:
@@ -87,10 +83,7 @@ def algorithm_in(path: Path) -> str | None:
 def saved_algorithm(folder: Path) -> str | None:
     """The method that a run folder names, None as ``algorithm_in``.
 
-    Raises
-    ------
-    RequestError
-        If it cannot be loaded: the package that brought it is missing, or broken.
+    RequestError if it cannot be loaded: the package that brought it is missing, or broken.
     """
     name = algorithm_in(folder / "config.toml")
     try:
@@ -105,13 +98,7 @@ def saved_algorithm(folder: Path) -> str | None:
 
 
 def load_saved(folder: Path) -> RunConfig:
-    """Settings of a run folder.
-
-    Raises
-    ------
-    RequestError
-        As ``load_config`` and ``saved_algorithm``.
-    """
+    """Settings of a run folder; RequestError as ``load_config`` and ``saved_algorithm``."""
     saved_algorithm(folder)
     return load_config(folder / "config.toml")
 

@@ -90,13 +90,7 @@ def _readers() -> bytes:
 
 
 def _content(table: RawTable, paths: Sequence[Path]) -> bytes:
-    """What is kept of a table.
-
-    Raises
-    ------
-    ValueError
-        It has more than is kept.
-    """
+    """What is kept of a table; ValueError if it has more than is kept."""
     if table.origin != str(paths[0]) or table.spelling != PLAIN or table.left_out:
         raise ValueError(table.origin)
     names, arrays = table.names, dict[str, Any]()

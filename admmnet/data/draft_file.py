@@ -67,11 +67,7 @@ def _said(key: str, value: Any, prefix: str) -> bool:
 
 
 def _comment(*lines: str) -> list[str]:
-    return [f"# {_clean(line)}" for line in lines if line]
-
-
-def _clean(text: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in text)
+    return ["# " + "".join(c if c.isprintable() else "?" for c in line) for line in lines if line]
 
 
 def _line(key: str, value: Any) -> str:

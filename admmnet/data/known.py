@@ -121,8 +121,8 @@ class DataSet:
         )
 
 
-def codes(*values: int) -> dict[str, Any]:
-    """Rule of a column of whole numbers that stand for categories, in the keys of `[data.schema]`."""
+def codes(*values: int | str) -> dict[str, Any]:
+    """Rule of a column of categories, words or whole numbers that stand for them, in the keys of `[data.schema]`."""
     return {"kind": "categorical", "categories": list(values)}
 
 

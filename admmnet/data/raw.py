@@ -71,12 +71,8 @@ def words_of_rule(rule: Rule) -> str | None:
 def raw_features(schema: Schema, table: RawTable) -> RawFeatures:
     """Raw columns of a table by a schema that names kinds.
 
-    Raises
-    ------
-    RequestError
-        No kind is declared, or a scale without its bounds.
-    DataError
-        The table has other columns, or a declared column a value that its declaration refuses.
+    RequestError if no kind is declared, or a scale without its bounds. DataError if the table has other columns, or a
+    declared column a value that its declaration refuses.
     """
     if table.features is not None:
         return of_numbers(table.features)

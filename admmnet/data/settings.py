@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 from admmnet.errors import RequestError
 from admmnet.registry import meant
-from admmnet.settings import Auto, setting, settings_in
+from admmnet.settings import Auto, in_data, settings_in
 
 FIXED_KEYS = {"scales", "centre"}
 """Keys of `[data.schema]` that go with a name of `BUILT_IN`."""
@@ -45,82 +45,72 @@ AGENT = "{agent}"
 class DataSettings:
     """The request for data, section [data] of a run's settings; every rank holds the same one."""
 
-    data: str = setting(
+    data: str = in_data(
         "census",
-        "data",
         "set of docs/data.md, or a .csv, .tsv, .parquet, .npz or .libsvm file",
         metavar="NAME|PATH",
         hosts=True,
         everyday=3,
         chosen=True,
     )
-    data_dir: str | None = setting(
-        None, "data", "folder of the data sets, such as DIR/adult/adult.data", metavar="DIR", numbers=False, hosts=True
+    data_dir: str | None = in_data(
+        None, "folder of the data sets, such as DIR/adult/adult.data", metavar="DIR", numbers=False, hosts=True
     )
-    no_cache: bool = setting(
-        False, "data", "read a public set from its files; keep nothing in the cache", numbers=False, hosts=True
+    no_cache: bool = in_data(
+        False, "read a public set from its files; keep nothing in the cache", numbers=False, hosts=True
     )
-    data_seed: int = setting(0, "data", "seed of the train/test draw and the shards", within="[0, inf)", chosen=True)
-    test: str | None = setting(
-        None, "data", "file of test records; official: the set's own test part", metavar="PATH", hosts=True, everyday=4
+    data_seed: int = in_data(0, "seed of the train/test draw and the shards", within="[0, inf)", chosen=True)
+    test: str | None = in_data(
+        None, "file of test records; official: the set's own test part", metavar="PATH", hosts=True, everyday=4
     )
-    test_fraction: float | None = setting(None, "data", "share of records kept for testing", within="(0, 1)")
-    no_test: bool = setting(False, "data", "train on all records: no test records, no errors", everyday=5)
-    split: str = setting(
+    test_fraction: float | None = in_data(None, "share of records kept for testing", within="(0, 1)")
+    no_test: bool = in_data(False, "train on all records: no test records, no errors", everyday=5)
+    split: str = in_data(
         "auto",
-        "data",
         "how records go to agents; auto: zipf:1.5 for census among up to 100 agents, else iid",
         metavar="auto|iid|dirichlet:A|by-column:NAME|sizes:A:B:...|zipf:S",
         scope="network",
         chosen=True,
     )
-    label: str | None = setting(None, "data", "label column", metavar="NAME")
-    separator: str | None = setting(None, "data", "mark between cells of a .csv or .tsv file", metavar="MARK|tab")
-    positive: str | None = setting(None, "data", "label value that counts as +1", metavar="VALUE")
-    task: str = setting("auto", "data", "kind of undeclared labels", choices=TASKS)
-    features: int | None = setting(None, "data", "number of features of a .libsvm file", within="[1, inf)")
-    no_intercept: bool = setting(False, "data", "no constant column")
-    data_dependent: bool = setting(
-        False, "data", "accept an encoding read from private records, which no ledger covers", numbers=False
+    label: str | None = in_data(None, "label column", metavar="NAME")
+    separator: str | None = in_data(None, "mark between cells of a .csv or .tsv file", metavar="MARK|tab")
+    positive: str | None = in_data(None, "label value that counts as +1", metavar="VALUE")
+    task: str = in_data("auto", "kind of undeclared labels", choices=TASKS)
+    features: int | None = in_data(None, "number of features of a .libsvm file", within="[1, inf)")
+    no_intercept: bool = in_data(False, "no constant column")
+    data_dependent: bool = in_data(
+        False, "accept an encoding read from private records, which no ledger covers", numbers=False
     )
-    normalise: str = setting(
+    normalise: str = in_data(
         "rows",
-        "data",
         "scale rows alone; features first, by largest values (columns) or declared bounds (public); nothing",
         choices=NORMALISE,
         chosen=True,
     )
-    project: int | None = setting(
-        None,
-        "data",
-        "random projection to this many features, by the data seed",
-        within="[1, inf)",
-        metavar="D",
-        chosen=True,
+    project: int | None = in_data(
+        None, "random projection to this many features, by the data seed", within="[1, inf)", metavar="D", chosen=True
     )
-    centre: str | None = setting(None, "data", "real target that becomes 0: a number, or mean", metavar="X|mean")
-    encode: str = setting(
+    centre: str | None = in_data(None, "real target that becomes 0: a number, or mean", metavar="X|mean")
+    encode: str = in_data(
         "auto",
-        "data",
         "columns of numbers by declared bounds, by noisy sums (private), or as RUN measured them; auto: docs/data.md",
         metavar="|".join(ENCODE),
         chosen=True,
     )
-    encode_share: float | Auto = setting(
-        "auto", "data", "share of the budget for these sums; auto: 0.05 to 0.2", within="(0, 0.9]"
+    encode_share: float | Auto = in_data(
+        "auto", "share of the budget for these sums; auto: 0.05 to 0.2", within="(0, 0.9]"
     )
-    whiten: str = setting(
+    whiten: str = in_data(
         "auto",
-        "data",
         "even out features by a noisy sum of second moments; auto: where it helps and no weights are declared",
         choices=("auto", "on", "off"),
         chosen=True,
     )
-    whiten_share: float | Auto = setting("auto", "data", "share of the budget for that; auto: 0.05", within="(0, 0.9]")
-    record_epsilon: str | None = setting(
-        None, "data", "of song-sgd: column of each record's own pure epsilon, taken to be public", metavar="COLUMN"
+    whiten_share: float | Auto = in_data("auto", "share of the budget for that; auto: 0.05", within="(0, 0.9]")
+    record_epsilon: str | None = in_data(
+        None, "of song-sgd: column of each record's own pure epsilon, taken to be public", metavar="COLUMN"
     )
-    schema: Mapping[str, Any] = setting({}, "data", "public schema of a file: labels, columns, categories, bounds")
+    schema: Mapping[str, Any] = in_data({}, "public schema of a file: labels, columns, categories, bounds")
 
     def check(self) -> None:
         """Check where test records come from."""

@@ -27,10 +27,7 @@ def rules_in(X: Any) -> tuple[Rule, ...]:
 def rules_of_run(folder: str) -> tuple[Rule, ...] | None:
     """Columns that a run has measured, as its schema has them; None where its rows came encoded.
 
-    Raises
-    ------
-    RequestError
-        It is no finished run.
+    RequestError if it is no finished run.
     """
     model = read_model(folder)
     return None if model.found.encoding is None else parse_schema(model.table).rules
@@ -39,10 +36,7 @@ def rules_of_run(folder: str) -> tuple[Rule, ...] | None:
 def raw_of(X: Any, rules: tuple[Rule, ...], *, intercept: bool) -> tuple[RawRows, RawFeatures]:
     """Raw records, and the features that they will be made of.
 
-    Raises
-    ------
-    RequestError
-        X has no such columns: a frame's by name, an array's by number.
+    RequestError if X has no such columns: a frame's by name, an array's by number.
     """
     features = _of_frame(X, rules) if rules else _of_array(X)
     assert features.raw is not None

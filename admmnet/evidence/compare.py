@@ -67,10 +67,7 @@ class Evidence:
 def read_evidence(folder: Path) -> Evidence | None:
     """Receipts in a run folder; None where it keeps none.
 
-    Raises
-    ------
-    CheckFailed
-        Naming file, line and fault.
+    CheckFailed names file, line and fault.
     """
     path = folder / SUMMARY
     summary = read_form(Summary, path) if path.exists() else None
@@ -165,12 +162,8 @@ def _kept(path: Path, starts: dict[str, Beginning], *, finished: bool) -> Iterat
 def compare(folders: Sequence[Evidence]) -> int:
     """Hold all receipts against each other, and against the ledgers in these folders; return how many there are.
 
-    Raises
-    ------
-    CheckFailed
-        Naming the agent that lied, or those between whom somebody lied, and where that shows.
-    RequestError
-        If folders are not of one run.
+    CheckFailed names the agent that lied, or those between whom somebody lied, and where that shows. RequestError if
+    folders are not of one run.
     """
     first, *others = folders
     for other in others:
@@ -265,12 +258,7 @@ def _hold_ledger(path: Path, receipts: Iterable[Kept]) -> None:
 def hold_keys(folder: Evidence, network: Network, file: str) -> list[str]:
     """Hold the keys of all starts against a network file; return what is to be known of revoked ones.
 
-    Raises
-    ------
-    CheckFailed
-        If a key was never the agent's.
-    RequestError
-        If the keys were made for the run.
+    CheckFailed if a key was never the agent's. RequestError if the keys were made for the run.
     """
     notes: dict[str, None] = {}
     for start in folder.starts.values():

@@ -29,14 +29,9 @@ def judged(
     """Return the verdict on a folder in which everything holds, its summary, and what is to be known besides.
 
     ``against`` are other agents' folders of the same run, ``network`` is a file that must list the keys, ``key`` that
-    of whoever must have signed the folder. It must be a ``private`` run's where that is said.
-
-    Raises
-    ------
-    CheckFailed
-        Naming file, line and fault, if anything does not hold.
-    RequestError
-        If a path is no such folder, or there are no receipts to hold against others.
+    of whoever must have signed the folder. It must be a ``private`` run's where that is said. CheckFailed names file,
+    line and fault, if anything does not hold. RequestError if a path is no such folder, or there are no receipts to
+    hold against others.
     """
     run, *others = (read_run(path, events=False, processes=processes) for path in (folder, *against))
     found = [(path, read_evidence(path)) for path in (folder, *against)]
@@ -66,10 +61,7 @@ def judged(
 def signer_of(folder: Path, key: Path | None = None) -> Signer | None:
     """The signer of a folder that has been verified; None where nobody has.
 
-    Raises
-    ------
-    CheckFailed
-        If the signature does not hold, or is not by ``key``.
+    CheckFailed if the signature does not hold, or is not by ``key``.
     """
     owners, signed = {} if key is None else known_keys(key), check_signature(folder)
     if signed is None:

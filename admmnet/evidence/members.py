@@ -35,13 +35,9 @@ def agree(world: World, owners: Sequence[Sequence[int]]) -> Members:
     """Agree on keys and on the name of this start; ``owners`` are the agents of every process.
 
     The name is a hash of numbers that every process has drawn just now, so that no statement of another start, which
-    bears another name, can be taken for one of this start. Keys that no network file lists are what their process
-    says they are: they prove that words came from whoever it was at the start, not who that was.
-
-    Raises
-    ------
-    RunError
-        If processes have been told different numbers or keys.
+    bears another name, can be taken for one of this start. Keys that no network file lists are what their process says
+    they are: they prove that words came from whoever it was at the start, not who that was. RunError if processes have
+    been told different numbers or keys.
     """
     mine = owners[world.rank]
     own = {i: Identity.fresh() if world.identity is None else world.identity for i in mine}

@@ -155,13 +155,8 @@ class Receipts:
     def summed(self, round: int, models: Mapping[int, Vector], total: Total | None) -> None:
         """Exchange receipts of a round with a sum, of which all that go on must have been given the same.
 
-        They bear digests of public values alone: the agents' models before, and the sum. What an agent puts into it
-        is not its neighbours' to know.
-
-        Raises
-        ------
-        RunError
-            If a neighbour has been given another sum.
+        They bear digests of public values alone: the agents' models before, and the sum. What an agent puts into it is
+        not its neighbours' to know. RunError if a neighbour has been given another sum.
         """
         own, silent = digest_of_sum(total), dict.fromkeys(self._transport.agents)
         inbox = self._transport.exchange(silent, round, self.signed(round, models, own))

@@ -27,12 +27,8 @@ def sign_folder(
 ) -> str:
     """Sign a folder that has been verified; return the digest of its manifest, which stands for all files.
 
-    ``summary`` is the folder's; ``simulation`` says that the signer knows it to be that of a simulation.
-
-    Raises
-    ------
-    RequestError
-        If it has not finished, is signed already, or its mode is not as its signer says.
+    ``summary`` is the folder's; ``simulation`` says that the signer knows it to be that of a simulation. RequestError
+    if it has not finished, is signed already, or its mode is not as its signer says.
     """
     if summary is None:
         raise RequestError(f"{folder} has no summary.json: only the folder of a finished run can be signed")
@@ -62,10 +58,7 @@ def sign_folder(
 def check_signature(folder: Path) -> Signed | None:
     """What was signed of a folder that has been verified; None where nothing was.
 
-    Raises
-    ------
-    CheckFailed
-        If the folder is not the one that was signed, or nobody has signed it so.
+    CheckFailed if the folder is not the one that was signed, or nobody has signed it so.
     """
     path = folder / SIGNED
     if not path.exists():
@@ -87,10 +80,7 @@ def _statement(said: Signed) -> bytes:
 def known_keys(path: Path) -> dict[str, str]:
     """Public signing keys in a file, and in words whose they are: of a signer, an agent, or all of a network.
 
-    Raises
-    ------
-    RequestError
-        If it is no such file.
+    RequestError if it is no such file.
     """
     tables = read_toml(path, "key file")
     if "network" in tables:

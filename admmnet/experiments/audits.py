@@ -223,13 +223,7 @@ def _flat(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def subject_of(request: AuditRequest) -> Subject:
-    """What the words mean.
-
-    Raises
-    ------
-    RequestError
-        If they are wrong.
-    """
+    """What the words mean; RequestError if they are wrong."""
     if request.trials < LEAST_TRIALS:
         raise RequestError(f"trials = {request.trials} is too few: at least {LEAST_TRIALS} a world")
     if not 0.0 < request.confidence < 1.0:

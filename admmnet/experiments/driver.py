@@ -6,6 +6,7 @@ import json
 import shutil
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
@@ -21,7 +22,7 @@ from admmnet.experiments.pool import Call, Failure, Pool
 from admmnet.experiments.progress import Watch
 from admmnet.experiments.tasks import Survey, check, cost, run_cell, survey
 from admmnet.experiments.tuning import Choice, best_of
-from admmnet.files import load_json, write_whole
+from admmnet.files import load_json, refusing, write_whole
 from admmnet.record.manifest import FILES, MANIFEST
 from admmnet.report.figure import REMEDY, save
 
@@ -278,14 +279,9 @@ OF_A_RUN = {*FILES, MANIFEST}
 
 
 def _clear(run: Path) -> None:
-    try:
-        strange = sorted(
-            path.name for path in run.iterdir() if path.name.removesuffix(".new").lstrip(".") not in OF_A_RUN
-        )
+    with refusing(f"remove the unfinished run {run}"), suppress(FileNotFoundError):
+        names = sorted(path.name for path in run.iterdir())
+        strange = [name for name in names if name.removesuffix(".new").lstrip(".") not in OF_A_RUN]
         if strange:
             raise RequestError(f"{run} holds {strange[0]}, which no run writes: move it elsewhere and call again")
         shutil.rmtree(run)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise RequestError(f"cannot remove the unfinished run {run}: {error.strerror}") from None

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from admmnet.errors import RequestError
-from admmnet.files import load_json
+from admmnet.files import load_json, refusing
 
 
 def read_about(path: Path, check: Callable[[dict[str, Any]], None]) -> dict[str, Any] | None:
@@ -60,11 +60,9 @@ def csv_text(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Make the folder and keep every other call out of it; RequestError if one is at work in it."""
-    try:
+    with refusing(f"make the folder {folder}", "; name another one with -o"):
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        raise RequestError(f"cannot make the folder {folder}: {error.strerror}; name another one with -o") from None
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -7,13 +7,14 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 from admmnet.errors import BudgetError, RequestError, RunError
 from admmnet.experiments.pool import Failure, Pool
-from admmnet.files import load_json
+from admmnet.files import load_json, refusing
 from admmnet.version import __version__
 
 RESULTS = "results.jsonl"
@@ -108,15 +109,12 @@ class Lab:
 
 def _read(path: Path) -> dict[str, Result]:
     """Results of earlier calls; a line that an ended process left unfinished is cut off."""
-    try:
+    whole = b""
+    with refusing(f"use {path}", "; mend that, or name another folder with -o"), suppress(FileNotFoundError):
         data = path.read_bytes()
         whole = data[: data.rfind(b"\n") + 1]
         if len(whole) < len(data):
             os.truncate(path, len(whole))
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise RequestError(f"cannot use {path}: {error.strerror}; mend that, or name another folder with -o") from None
     known: dict[str, Result] = {}
     for number, text in enumerate(whole.split(b"\n")[:-1], start=1):
         try:

@@ -9,7 +9,7 @@ import numpy as np
 
 from admmnet.errors import RequestError
 from admmnet.registry import meant
-from admmnet.settings import setting, settings_in
+from admmnet.settings import in_network, settings_in
 
 LOSSES, STRAGGLERS, COMPUTE, LATENCY, REPEATS = 1, 2, 3, 4, 5
 """Kinds of random numbers."""
@@ -27,15 +27,11 @@ def fault_stream(seed: int, kind: int, round: int) -> np.random.Generator:
 class Delays:
     """What takes how long."""
 
-    compute: float = setting(0.0, "network", "mean seconds an agent computes a round", within="[0, 1e12]")
-    latency: float = setting(
-        0.0, "network", "mean seconds of a message, or of its absence, on its way", within="[0, 1e12]"
-    )
-    jitter: float = setting(
-        0.0, "network", "deviation of both over their means; they are lognormal", within="[0, 1e12]"
-    )
-    bandwidth: float = setting(math.inf, "network", "bytes a second, added to the latency", within="[1e-12, 1e12]")
-    slow: float = setting(10.0, "network", "factor of a straggler's computing", within="[1, 1e12]")
+    compute: float = in_network(0.0, "mean seconds an agent computes a round", within="[0, 1e12]")
+    latency: float = in_network(0.0, "mean seconds of a message, or of its absence, on its way", within="[0, 1e12]")
+    jitter: float = in_network(0.0, "deviation of both over their means; they are lognormal", within="[0, 1e12]")
+    bandwidth: float = in_network(math.inf, "bytes a second, added to the latency", within="[1e-12, 1e12]")
+    slow: float = in_network(10.0, "factor of a straggler's computing", within="[1, 1e12]")
 
     def words(self) -> str:
         """The settings in words, for a note."""

@@ -5,34 +5,33 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from admmnet.errors import RequestError
-from admmnet.settings import setting
+from admmnet.settings import in_network
 
 
 @dataclass(frozen=True, kw_only=True)
 class FaultSettings:
     """Graphs that take turns, lost messages, absent and slow agents."""
 
-    topology_schedule: str | None = setting(
-        None, "network", "file of graphs that take turns: lines such as '0-9 ring:5'", metavar="FILE", chosen=True
+    topology_schedule: str | None = in_network(
+        None, "file of graphs that take turns: lines such as '0-9 ring:5'", metavar="FILE", chosen=True
     )
-    drop: float = setting(0.0, "network", "share of messages that are lost, simulated", within="[0, 1)", chosen=True)
-    drop_burst: float = setting(
-        1.0, "network", "mean rounds in a row that a lossy link loses", within="[1, 1e+06]", chosen=True
+    drop: float = in_network(0.0, "share of messages that are lost, simulated", within="[0, 1)", chosen=True)
+    drop_burst: float = in_network(
+        1.0, "mean rounds in a row that a lossy link loses", within="[1, 1e+06]", chosen=True
     )
-    straggle: float = setting(
-        0.0, "network", "share of rounds in which an agent is slow, by the virtual clock", within="[0, 1]"
+    straggle: float = in_network(
+        0.0, "share of rounds in which an agent is slow, by the virtual clock", within="[0, 1]"
     )
-    offline: str | None = setting(
-        None, "network", "simulated absences: 3:10-19,4:25-", metavar="AGENT:FIRST-LAST,...", chosen=True
+    offline: str | None = in_network(
+        None, "simulated absences: 3:10-19,4:25-", metavar="AGENT:FIRST-LAST,...", chosen=True
     )
-    delay: str | None = setting(
+    delay: str | None = in_network(
         None,
-        "network",
         "delays of the virtual clock: compute=0.05,latency=0.02,jitter=0.5,bandwidth=1e6,slow=10",
         metavar="KEY=X,...",
     )
-    trouble_seed: int | None = setting(
-        None, "network", "seed of simulated trouble (default: --seed, else 0)", within="[0, inf)", chosen=True
+    trouble_seed: int | None = in_network(
+        None, "seed of simulated trouble (default: --seed, else 0)", within="[0, inf)", chosen=True
     )
 
     def check(self) -> None:

@@ -58,10 +58,7 @@ class MaskKey:
     def shared(self, other: bytes) -> bytes:
         """Secret shared with another agent, 32 bytes.
 
-        Raises
-        ------
-        ValueError
-            If the other's public half is of no use: of another length, or of low order.
+        ValueError if the other's public half is of no use: of another length, or of low order.
         """
         from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 
@@ -103,10 +100,7 @@ class Masks:
     def check(self, attempt: Attempt) -> None:
         """Refuse an attempt that was answered before, and participants among whom no mask hides the agent.
 
-        Raises
-        ------
-        RequestError
-            Naming what is wrong.
+        RequestError names what is wrong.
         """
         number, participants, colluders = attempt
         if number <= self.answered:
@@ -120,10 +114,7 @@ class Masks:
     def words(self, attempt: Attempt, context: bytes, size: int) -> Integers:
         """Sum of the agent's masks, shape (size,), modulo 2^64: over all participants they add up to zero.
 
-        Raises
-        ------
-        RequestError
-            As ``check``.
+        RequestError as ``check``.
         """
         self.check(attempt)
         self.answered, participants, colluders = attempt

@@ -11,13 +11,7 @@ from admmnet.errors import RequestError
 
 @lru_cache(maxsize=64)
 def check_participants(participants: tuple[int, ...], colluders: int) -> None:
-    """Refuse participants of which two might not be left once the colluders are out.
-
-    Raises
-    ------
-    RequestError
-        Naming the numbers.
-    """
+    """Refuse participants of which two might not be left once the colluders are out; RequestError names the numbers."""
     if not 0 <= colluders <= len(participants) - 2:
         raise RequestError(
             f"masked sums with colluders = {colluders} need at least {colluders + 2} agents that take part, and these "
@@ -31,12 +25,8 @@ def partners_of(agent: int, participants: tuple[int, ...], colluders: int) -> tu
     """Agents with whom one shares a mask: its neighbours in the Harary graph H_(K+1) over the participants.
 
     It is (K+1)-connected, so it stays connected without any K agents, and has the fewest edges that such a graph can
-    have (Harary 1962). With K = 0 it is a path.
-
-    Raises
-    ------
-    RequestError
-        If fewer than K + 2 agents take part, or the agent is none of them.
+    have (Harary 1962). With K = 0 it is a path. RequestError if fewer than K + 2 agents take part, or the agent is none
+    of them.
     """
     check_participants(participants, colluders)
     place = bisect_left(participants, agent)

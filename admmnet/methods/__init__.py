@@ -98,10 +98,7 @@ def fixed(settings: Given) -> Given:
 def only_filled(before: Given, after: Given) -> Given:
     """Return settings as a method has filled them in: mode, seed, records and promise are not its to change.
 
-    Raises
-    ------
-    RequestError
-        If anything differs but settings of its own section that were left open.
+    RequestError if anything differs but settings of its own section that were left open.
     """
     kind = type(before)
     own = settings_in(before.chosen_method.Settings).keys() - settings_in(PrivacySettings).keys()

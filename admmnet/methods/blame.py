@@ -17,10 +17,7 @@ PACKAGE = __name__.partition(".")[0]
 def blaming(kind: type, error: type[AdmmnetError] = RequestError) -> Iterator[None]:
     """Raise ``error`` with file, line and function where an author's class, not ours, raises what is none of ours.
 
-    Raises
-    ------
-    AdmmnetError
-        As ``m5.py:46, propose: ValueError: ...``, of the deepest line in the author's file.
+    AdmmnetError as ``m5.py:46, propose: ValueError: ...``, of the deepest line in the author's file.
     """
     try:
         yield

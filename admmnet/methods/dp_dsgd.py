@@ -26,7 +26,7 @@ from admmnet.privacy.events import Event, Gaussian, SubsampledGaussian
 from admmnet.privacy.mechanisms import grid_step
 from admmnet.privacy.network.shifts import GossipFlow
 from admmnet.privacy.subsampled import epsilon_proven
-from admmnet.settings import setting
+from admmnet.settings import in_algorithm
 from admmnet.solvers.radius import LARGEST_ROW, clip, gradient_error
 from admmnet.types import Matrix, Vector
 
@@ -42,22 +42,20 @@ EXACT = 500
 class DSGDSettings(StepSettings):
     """Settings of its own."""
 
-    clip_norm: float | None = setting(
+    clip_norm: float | None = in_algorithm(
         None,
-        "algorithm",
         "norm to which each record's gradient is clipped (default: the loss's bound)",
         within="(0, 1e+06]",
         tunable=True,
     )
-    gossip_steps: int = setting(1, "algorithm", "rounds to each noisy gradient", within="[1, 1e+06]", tunable=True)
-    mixing: str = setting(
+    gossip_steps: int = in_algorithm(1, "rounds to each noisy gradient", within="[1, 1e+06]", tunable=True)
+    mixing: str = in_algorithm(
         "plain",
-        "algorithm",
         "how agents mix; network: in steps of the noise's grid, for the tightest network ledger",
         choices=("plain", "network"),
     )
-    sample_rate: float = setting(
-        1.0, "algorithm", "share of records that an agent draws, each by a coin", within="(0, 1]", tunable=True
+    sample_rate: float = in_algorithm(
+        1.0, "share of records that an agent draws, each by a coin", within="(0, 1]", tunable=True
     )
 
     def check(self) -> None:

@@ -22,7 +22,7 @@ from admmnet.methods.published import PublishedNoise
 from admmnet.methods.settings import Given, MethodSettings
 from admmnet.privacy.budget import Charges
 from admmnet.privacy.calibrate import pure_epsilon
-from admmnet.settings import Auto, setting
+from admmnet.settings import Auto, in_privacy
 from admmnet.solvers.radius import LossFacts, gate_gap
 from admmnet.types import Vector
 
@@ -37,34 +37,23 @@ Q_MIN = 0.005
 class IPPSettings(PPSettings):
     """Settings of the gate."""
 
-    gate: str = setting(
+    gate: str = in_privacy(
         "auto",
-        "privacy",
         "auto: joining, the paper's if published",
         choices=("auto", "joining", "above-threshold", "gaussian", "off"),
         chosen=True,
     )
-    gate_share: float | Auto = setting(
-        "auto", "privacy", "share of the budget; auto: 0.05, 0.1 if published", within="(0, 1)"
+    gate_share: float | Auto = in_privacy("auto", "share of the budget; auto: 0.05, 0.1 if published", within="(0, 1)")
+    gate_threshold: float | Auto = in_privacy(
+        "auto", "auto: 0.005 less twice the gate's noise, 1e-3 if published", within="[-1e+09, 1e+09]"
     )
-    gate_threshold: float | Auto = setting(
-        "auto", "privacy", "auto: 0.005 less twice the gate's noise, 1e-3 if published", within="[-1e+09, 1e+09]"
+    gate_radius: float = in_privacy(GATE_RADIUS, "radius of the ball in the proven gate's query", within="(0, 1e+06]")
+    max_releases: int | Auto = in_privacy(
+        "auto", "most broadcasts of an agent; auto: the rounds, 15 if published", within="[1, inf)"
     )
-    gate_radius: float = setting(
-        GATE_RADIUS, "privacy", "radius of the ball in the proven gate's query", within="(0, 1e+06]"
-    )
-    max_releases: int | Auto = setting(
-        "auto", "privacy", "most broadcasts of an agent; auto: the rounds, 15 if published", within="[1, inf)"
-    )
-    loss_clip: float = setting(
-        LOSS_CLIP, "privacy", "C, clip of a record's loss in the published gate", within="(0, 1e+06]"
-    )
-    gate_sensitivity: str = setting(
-        PRINTED,
-        "privacy",
-        "noise of the published gate for 2C as printed, or 2C/n",
-        choices=(PRINTED, "mean"),
-        tunable=True,
+    loss_clip: float = in_privacy(LOSS_CLIP, "C, clip of a record's loss in the published gate", within="(0, 1e+06]")
+    gate_sensitivity: str = in_privacy(
+        PRINTED, "noise of the published gate for 2C as printed, or 2C/n", choices=(PRINTED, "mean"), tunable=True
     )
 
     def check(self) -> None:

@@ -16,7 +16,7 @@ from admmnet.holder.answers import Ask, Asking, Released
 from admmnet.methods.base import Agent, Facts, Method, filled
 from admmnet.methods.dp_dsgd import DPDSGD, DSGDSettings
 from admmnet.methods.settings import MethodSettings
-from admmnet.settings import Auto, setting
+from admmnet.settings import Auto, in_algorithm
 from admmnet.types import Matrix, Vector
 
 STABLE, TAKEN = 4.0 / 3.0, 0.5
@@ -27,18 +27,10 @@ STABLE, TAKEN = 4.0 / 3.0, 0.5
 class LTSettings(DSGDSettings):
     """Settings of its own."""
 
-    local_steps: int = setting(
-        4, "algorithm", "noisy gradient steps between two broadcasts", within="[1, 1000]", tunable=True
-    )
-    penalty: float = setting(
-        0.1, "algorithm", "penalty on the difference of neighbours", within="(0, 1e+06]", tunable=True
-    )
-    edge_step: float | Auto = setting(
-        "auto",
-        "algorithm",
-        "weight of edges in a local step; auto: s = 1/2 of docs/methods.md",
-        within="(0, 1e+06]",
-        tunable=True,
+    local_steps: int = in_algorithm(4, "noisy gradient steps between two broadcasts", within="[1, 1000]", tunable=True)
+    penalty: float = in_algorithm(0.1, "penalty on the difference of neighbours", within="(0, 1e+06]", tunable=True)
+    edge_step: float | Auto = in_algorithm(
+        "auto", "weight of edges in a local step; auto: s = 1/2 of docs/methods.md", within="(0, 1e+06]", tunable=True
     )
 
 

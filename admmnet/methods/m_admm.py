@@ -14,7 +14,7 @@ from admmnet.methods.agent import vector_of
 from admmnet.methods.base import Agent, AgentPlan, filled
 from admmnet.methods.rivals import Rival
 from admmnet.methods.settings import Given, NoisySettings
-from admmnet.settings import Auto, setting
+from admmnet.settings import Auto, in_algorithm
 from admmnet.types import Vector
 
 GROWING = 1.02
@@ -29,8 +29,8 @@ MOST_PENALTY = 1e5
 class MSettings(NoisySettings):
     """Settings of M-ADMM alone."""
 
-    growth: float | Auto = setting(
-        "auto", "algorithm", "factor of the penalty every round; auto: 1, 1.02 if published", within="[1, 2]"
+    growth: float | Auto = in_algorithm(
+        "auto", "factor of the penalty every round; auto: 1, 1.02 if published", within="[1, 2]"
     )
 
 

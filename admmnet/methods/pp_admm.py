@@ -24,7 +24,7 @@ from admmnet.methods.settings import Given, MethodSettings, NoisySettings
 from admmnet.privacy.budget import Charges
 from admmnet.privacy.calibrate import Draft, Target, calibrate
 from admmnet.privacy.published import EPSILON3_SHARE
-from admmnet.settings import setting
+from admmnet.settings import in_algorithm, in_privacy
 from admmnet.types import Vector
 
 ROUNDS, PUBLISHED_ROUNDS = 40, 30
@@ -50,11 +50,11 @@ def sigma_objective(rho: float, records: float, lipschitz: float) -> float:
 class PPSettings(NoisySettings):
     """Settings of PP-ADMM alone."""
 
-    release: str | None = setting(
-        None, "algorithm", "where a proven method's noise goes (default: objective)", choices=("objective", "output")
+    release: str | None = in_algorithm(
+        None, "where a proven method's noise goes (default: objective)", choices=("objective", "output")
     )
-    noise_share: float = setting(
-        EPSILON3_SHARE, "privacy", "published forms' epsilon3 / epsilon1; the rest pays for curvature", within="(0, 1)"
+    noise_share: float = in_privacy(
+        EPSILON3_SHARE, "published forms' epsilon3 / epsilon1; the rest pays for curvature", within="(0, 1)"
     )
 
     def check(self) -> None:

@@ -60,12 +60,8 @@ class PublishedNoise(NamedTuple):
 class PublishedRule:
     """Regularisation of the network's problem, as asked for or the least of Theorem 3.1, and the noise of every agent.
 
-    Raises
-    ------
-    RequestError
-        If what was asked for is too small, or nothing settles.
-    BudgetError
-        If a budget is too small to calculate any noise.
+    RequestError if what was asked for is too small, or nothing settles. BudgetError if a budget is too small to
+    calculate any noise.
     """
 
     def __init__(self, settings: MethodSettings, facts: Facts, noise_share: float | None, *, gated: bool) -> None:
@@ -124,13 +120,7 @@ class PublishedRule:
         return calibrate(draft, kind.target, start).rho
 
     def _allocate(self, rho_total: float, kind: Alike) -> Allocation:
-        """Split rho_total as the paper does.
-
-        Raises
-        ------
-        BudgetError
-            If too little is left for a round.
-        """
+        """Split rho_total as the paper does; BudgetError if too little is left for a round."""
         each = rho_total * (1.0 - self._share) / self._releases
         rho1, rho2 = each * (1.0 - self._hidden), each * self._hidden  # eq. (8)
         epsilon1 = published.epsilon1(rho1)  # eq. (9)

@@ -12,7 +12,7 @@ from admmnet.methods.base import Agent, Facts, filled
 from admmnet.methods.consensus import ConsensusState
 from admmnet.methods.rivals import Rival
 from admmnet.methods.settings import Given, MethodSettings, NoisySettings
-from admmnet.settings import Auto, setting
+from admmnet.settings import Auto, in_algorithm
 from admmnet.types import Vector
 
 
@@ -20,9 +20,8 @@ from admmnet.types import Vector
 class RSettings(NoisySettings):
     """Settings of R-ADMM alone."""
 
-    gamma: float | Auto = setting(
+    gamma: float | Auto = in_algorithm(
         "auto",
-        "algorithm",
         "weight that holds even rounds near the last vector; auto: the loss's curvature bound",
         within="[0, 1e+09]",
     )

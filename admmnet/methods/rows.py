@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import fields
 from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +18,6 @@ from admmnet.holder.answers import Measurement
 from admmnet.methods.agent import Agent, AgentPlan, Contact, ReleasedRows
 from admmnet.methods.consensus import Consensus, ConsensusState
 from admmnet.types import Matrix, Vector
-
-
-class RowState(Protocol):
-    """State of many agents at once."""
-
-    def give_back(self, agents: Sequence[Agent], *, whole: bool) -> None:
-        """Give every agent its own: what others look at after every round, or the ``whole`` state."""
 
 
 class ConsensusRows(Consensus):
@@ -82,7 +75,7 @@ class ConsensusRows(Consensus):
         )
 
     def give_back(self, agents: Sequence[Agent], *, whole: bool) -> None:
-        """See ``RowState``."""
+        """Give every agent its own: what others look at after every round, or the ``whole`` state."""
         for agent, theta, dual in zip(agents, self.theta, self.dual, strict=True):
             agent.state.theta, agent.state.dual = theta, dual
         for agent, near in zip(agents, self._around, strict=True) if whole else ():
@@ -105,7 +98,7 @@ class OneState:
         )
 
     def give_back(self, agents: Sequence[Agent], *, whole: bool) -> None:
-        """See ``RowState``."""
+        """Give every agent its own, all of it in any case."""
         values = [(name, getattr(self.own, name)) for name in self._names]
         for agent in agents:
             for name, value in values:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 
 from admmnet.errors import RequestError
 from admmnet.privacy.settings import PrivacySettings
-from admmnet.settings import Auto, setting
+from admmnet.settings import Auto, in_algorithm, in_privacy
 from admmnet.solvers.settings import ProblemSettings
 
 Given = TypeVar("Given", bound="MethodSettings")
@@ -24,27 +24,24 @@ class MethodSettings(ProblemSettings, PrivacySettings):
     chosen_method: ClassVar[Any]
     """The method's class; set where the settings' class is made for it."""
 
-    algorithm: str = setting("ipp-admm", "algorithm", "method", metavar="NAME|MODULE:CLASS", everyday=1, chosen=True)
-    method: str | None = setting(
+    algorithm: str = in_algorithm("ipp-admm", "method", metavar="NAME|MODULE:CLASS", everyday=1, chosen=True)
+    method: str | None = in_algorithm(
         None,
-        "algorithm",
         "the corrected form, or the paper's to the letter (default: proven)",
         choices=("proven", "published"),
         everyday=2,
         chosen=True,
     )
-    rounds: int | Auto = setting(
+    rounds: int | Auto = in_algorithm(
         "auto",
-        "algorithm",
         "rounds T; auto: by the rule of docs/methods.md, 30 if published, 100 for admm",
         within="[1, 1e+06]",
         scope="network",
         everyday=13,
         tunable=True,
     )
-    answer: str = setting(
+    answer: str = in_algorithm(
         "average",
-        "algorithm",
         "final model: average of last vectors; own last vector; its mean over the last half (tail); or gossip",
         choices=("average", "last", "tail", "gossip"),
         scope="network",
@@ -103,8 +100,8 @@ class MethodSettings(ProblemSettings, PrivacySettings):
 class StepSettings(MethodSettings):
     """What methods have that take gradient steps in a network."""
 
-    step_size: float | Auto = setting(
-        "auto", "algorithm", "auto: 1 over the bound on the loss's curvature", within="(0, 1e+09]", tunable=True
+    step_size: float | Auto = in_algorithm(
+        "auto", "auto: 1 over the bound on the loss's curvature", within="(0, 1e+09]", tunable=True
     )
 
 
@@ -112,21 +109,17 @@ class StepSettings(MethodSettings):
 class ConsensusSettings(MethodSettings):
     """What methods have whose agents agree through duals."""
 
-    eta: float | Auto = setting(
-        "auto", "algorithm", "ADMM penalty; auto: by the rule, 0.5 if published, 0.001 for admm", within="(0, 1e+09]"
+    eta: float | Auto = in_algorithm(
+        "auto", "ADMM penalty; auto: by the rule, 0.5 if published, 0.001 for admm", within="(0, 1e+09]"
     )
-    proximal: float | Auto = setting(
-        "auto", "algorithm", "weight of a self-term; auto: by the rule, 0 if published", within="[0, 1e+09]"
+    proximal: float | Auto = in_algorithm(
+        "auto", "weight of a self-term; auto: by the rule, 0 if published", within="[0, 1e+09]"
     )
-    beta: float | Auto = setting(
-        "auto",
-        "algorithm",
-        "gradient norm at which a local solve ends; auto: 1e-8, 10^-3.5 if published",
-        within="(0, 1]",
+    beta: float | Auto = in_algorithm(
+        "auto", "gradient norm at which a local solve ends; auto: 1e-8, 10^-3.5 if published", within="(0, 1]"
     )
-    aggregate: str = setting(
+    aggregate: str = in_algorithm(
         "mean",
-        "algorithm",
         "screened: vectors far from the others are left out, and each agent answers with its own",
         choices=("mean", "screened"),
         chosen=True,
@@ -150,6 +143,6 @@ class ConsensusSettings(MethodSettings):
 class NoisySettings(ConsensusSettings):
     """What those of them have that add noise."""
 
-    inexact_share: float | Auto = setting(
-        "auto", "privacy", "share of a release's budget that hides an inexact solve; auto: 0.001", within="(0, 1)"
+    inexact_share: float | Auto = in_privacy(
+        "auto", "share of a release's budget that hides an inexact solve; auto: 0.001", within="(0, 1)"
     )

@@ -19,7 +19,7 @@ from admmnet.holder.measurements.sums import MomentSum
 from admmnet.methods.base import Agent, Facts, ModelState, filled
 from admmnet.methods.settings import Given, MethodSettings
 from admmnet.methods.sums import FINEST, SumMethod, moments
-from admmnet.settings import Auto, setting
+from admmnet.settings import Auto, in_algorithm
 from admmnet.types import Integers, Matrix, Total, Vector
 
 RIDGE = 0.75
@@ -32,8 +32,8 @@ SENSITIVITY = 2.0
 class MomentSettings(MethodSettings):
     """Settings of its own."""
 
-    ridge: float | Auto = setting(
-        "auto", "algorithm", "ridge over the norm of its noise; auto: 0.75", within="(0, 1e+09]", tunable=True
+    ridge: float | Auto = in_algorithm(
+        "auto", "ridge over the norm of its noise; auto: 0.75", within="(0, 1e+09]", tunable=True
     )
 
 

@@ -32,10 +32,7 @@ def learners(task: LabelKind) -> str:
 def require_task(settings: MethodSettings, task: LabelKind, labels: str, data: str) -> None:
     """Refuse a method, or its loss, that does not learn the task of the data, whose ``labels`` are in words.
 
-    Raises
-    ------
-    RequestError
-        It names what learns it.
+    RequestError names what learns it.
     """
     require_method(settings, task, labels, data)
     losses: Mapping[str, Loss] = SINGLE_SITE_LOSSES if settings.chosen_method.verb == "none" else LOSSES

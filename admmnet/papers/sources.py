@@ -64,10 +64,7 @@ def made(title: str, kind: str, **numbers: Any) -> DataSource:
 def first_found(*candidates: DataSource) -> DataSource:
     """Return the first source whose records are there, surveyed; a set that is there and not sound is refused.
 
-    Raises
-    ------
-    MissingDataError
-        Of the first candidate, if there is none.
+    MissingDataError is that of the first candidate, if there is none.
     """
     refusal: MissingDataError | None = None
     for source in candidates:

@@ -91,10 +91,7 @@ def _check(model: Model, new: NewData) -> None:
 def rows_for(model: Model, new: NewData, *, part: Part = "all", labelled: bool = True) -> NewRows:
     """Load rows encoded exactly as the model's features.
 
-    Raises
-    ------
-    RequestError
-        If settings contradict the model, features differ in name or order, or rows are wrong.
+    RequestError if settings contradict the model, features differ in name or order, or rows are wrong.
     """
     _check(model, new)
     settings = _settings(model, new)

@@ -22,10 +22,7 @@ QUANTILES = (0.01, 0.25, 0.5, 0.75, 0.99)
 def released(folder: Path) -> dict[str, Any]:
     """Columns as they are encoded, and the whitening, of a run that is finished or not; no record is read.
 
-    Raises
-    ------
-    RequestError
-        If the folder is no run's, is damaged, or its run has measured nothing.
+    RequestError if the folder is no run's, is damaged, or its run has measured nothing.
     """
     if not (folder / "config.toml").is_file():
         raise RequestError(f"{folder} is no run folder: it has no config.toml; name one with --run")

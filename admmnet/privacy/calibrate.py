@@ -248,10 +248,7 @@ def calibrate(make: Callable[[float], Draft[N] | None], target: Target, start: f
 def largest(fits: Callable[[float], bool], start: float, epsilon: float) -> float:
     """Return the largest nominal budget that fits, to 1e-10 relative and never above, by bisection.
 
-    Raises
-    ------
-    BudgetError
-        If not even a vanishing one fits.
+    BudgetError if not even a vanishing one fits.
     """
     found = _below(fits, start, 1.0 / 16.0, 60)
     found = found or _below(fits, start, 0.97, 64)  # where mu^2 alone is added up Theorem 26 has a least budget, too
@@ -299,12 +296,7 @@ def noise_multiplier(
     """Least noise multiplier whose epsilon is at most the target, to 1e-3 relative and never below.
 
     It is relative to the sensitivity that the sampling's event has: C, or 2 C where ``fixed``. ``reading`` is the
-    epsilon of an event at a delta, which falls as the noise grows.
-
-    Raises
-    ------
-    BudgetError
-        If no noise up to 1e6 is enough.
+    epsilon of an event at a delta, which falls as the noise grows. BudgetError if no noise up to 1e6 is enough.
     """
     from scipy.optimize import brentq
 

@@ -228,10 +228,7 @@ class MemoryLedger:
     def affords(self, events: Iterable[Event]) -> bool:
         """Whether these events still fit the contract; once something was refused, nothing does.
 
-        Raises
-        ------
-        Uncovered
-            If the plan covers one of them at no count: a fault of the method, told by public values alone.
+        Uncovered if the plan covers one of them at no count: a fault of the method, told by public values alone.
         """
         wanted = tuple(events)
         fits = self._fits(self.contract.filter, wanted)
@@ -242,10 +239,7 @@ class MemoryLedger:
     def renew(self, slots: Count) -> None:
         """Go on with the slots of a changed start: Theorem 31. Promise and limit of the run stay, and count kappa.
 
-        Raises
-        ------
-        RunError
-            If the contract has no limit for all starts of the run.
+        RunError if the contract has no limit for all starts of the run.
         """
         if self.contract.run is None:
             raise RunError("a start was planned anew, and its contract has no limit for the whole run")
@@ -266,10 +260,7 @@ class MemoryLedger:
     def charge(self, round: int, *events: Event) -> None:
         """Book events that are about to be drawn.
 
-        Raises
-        ------
-        RunError
-            If the contract does not afford them (callers ask ``affords`` first).
+        RunError if the contract does not afford them (callers ask ``affords`` first).
         """
         for step in self._steps(round, events):
             self._follow(round, step)

@@ -114,10 +114,7 @@ def most_excess(epsilon: float, delta: float) -> float:
 def discrete_mu(epsilon: float, delta: float, kappa: float) -> float:
     """Largest mu at which Theorem 19 gives (epsilon, delta) for this kappa, never above it.
 
-    Raises
-    ------
-    ValueError
-        If kappa alone takes all of delta.
+    ValueError if kappa alone takes all of delta.
     """
     left = _left(epsilon, delta, kappa)
     if not left > 0.0:

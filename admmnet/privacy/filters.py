@@ -107,10 +107,7 @@ class Count:
     def take(self, left: Left, events: tuple[Event, ...]) -> Left | None:
         """Return what is left after events, each charged to the cheapest planned event that covers it; None if used up.
 
-        Raises
-        ------
-        Uncovered
-            If no planned event covers one, at any count.
+        Uncovered if no planned event covers one, at any count.
         """
         return _taken(self, left, events)
 

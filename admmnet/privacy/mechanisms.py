@@ -19,12 +19,7 @@ def clipped_gaussian_rows(rngs: Sequence[np.random.Generator], sigma: float, siz
     """Draw N(0, sigma^2 I), shape (k, size), each row from a generator of its own: docs/proofs.md Theorem 1.
 
     Rows have norm at most `gaussian_tail`: one is scaled back with probability 2^-128 at most, and what that adds to
-    delta is `admmnet.solvers.radius.tail_delta`.
-
-    Raises
-    ------
-    ValueError
-        If sigma is not positive and finite.
+    delta is `admmnet.solvers.radius.tail_delta`. ValueError if sigma is not positive and finite.
     """
     _check("sigma", sigma)
     found = np.empty((len(rngs), size))
@@ -35,13 +30,7 @@ def clipped_gaussian_rows(rngs: Sequence[np.random.Generator], sigma: float, siz
 
 
 def laplace_noise(rng: np.random.Generator, scale: float) -> float:
-    """Draw one Laplace(0, scale) number: docs/proofs.md Theorem 2.
-
-    Raises
-    ------
-    ValueError
-        If scale is not positive and finite.
-    """
+    """Draw one Laplace(0, scale) number: docs/proofs.md Theorem 2; ValueError if scale is not positive and finite."""
     _check("scale", scale)
     return float(scale * rng.laplace())
 
@@ -49,12 +38,7 @@ def laplace_noise(rng: np.random.Generator, scale: float) -> float:
 def gamma_norm_noise(rng: np.random.Generator, rate: float, size: int) -> Vector:
     """Draw from K(rate), density ~ exp(-rate ||z||) on R^size: docs/methods.md eq. (25), docs/proofs.md Theorem 11.
 
-    Radius Gamma(size, 1 / rate), direction uniform on the sphere.
-
-    Raises
-    ------
-    ValueError
-        If rate is not positive and finite.
+    Radius Gamma(size, 1 / rate), direction uniform on the sphere. ValueError if rate is not positive and finite.
     """
     _check("rate", rate)
     radius = rng.standard_gamma(size) / rate

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from admmnet.errors import RequestError
-from admmnet.settings import Auto, setting, settings_in
+from admmnet.settings import Auto, in_privacy, settings_in
 
 ANOTHER_FOLDER = (
     "name another folder with --account; it starts from zero, but costs of the same records in both add up: "
@@ -20,70 +20,58 @@ ANOTHER_FOLDER = (
 class PrivacySettings:
     """Budgets, accountant, account."""
 
-    accountant: str | None = setting(
+    accountant: str | None = in_privacy(
         None,
-        "privacy",
         "arithmetic that calibrates and guards (default: the method's)",
         choices=("proven", "published"),
         chosen=True,
     )
-    epsilon: float = setting(
-        1.0, "privacy", "budget epsilon of every agent", within="(0, 1e+06]", everyday=6, chosen=True
-    )
-    delta: float | Auto = setting(
+    epsilon: float = in_privacy(1.0, "budget epsilon of every agent", within="(0, 1e+06]", everyday=6, chosen=True)
+    delta: float | Auto = in_privacy(
         "auto",
-        "privacy",
         "budget delta; auto: an account's, else 0.1 over the smallest agent's records, at most 1e-5",
         within="(0, 1)",
         everyday=7,
         chosen=True,
     )
-    account: str | None = setting(
+    account: str | None = in_privacy(
         None,
-        "privacy",
         "folder of an account that runs on the same records share",
         metavar="DIR",
         numbers=False,
         hosts=True,
         everyday=8,
     )
-    no_account: bool = setting(
-        False, "privacy", "this run counts alone: no account adds up spending", numbers=False, hosts=True, everyday=9
+    no_account: bool = in_privacy(
+        False, "this run counts alone: no account adds up spending", numbers=False, hosts=True, everyday=9
     )
-    account_order: bool = setting(
-        False,
-        "privacy",
-        "open a new account with one Renyi order, which takes every kind of event",
-        numbers=False,
-        hosts=True,
+    account_order: bool = in_privacy(
+        False, "open a new account with one Renyi order, which takes every kind of event", numbers=False, hosts=True
     )
-    group_size: int = setting(
+    group_size: int = in_privacy(
         1,
-        "privacy",
         "also report the guarantee for a person with K records anywhere",
         within="[1, 1e+06]",
         metavar="K",
         numbers=False,
     )
-    trust: str = setting(
+    trust: str = in_privacy(
         "local",
-        "privacy",
         "of noisy-gd and ssp: trust nobody, or that at most --colluders other agents collude (masked)",
         choices=("local", "masked"),
         scope="network",
         chosen=True,
     )
-    colluders: int | None = setting(
+    colluders: int | None = in_privacy(
         None,
-        "privacy",
         "with --trust masked: other agents that may collude, at most N - 2",
         within="[0, 1e+06]",
         metavar="K",
         scope="network",
         chosen=True,
     )
-    budgets: Mapping[str, Any] = setting(
-        {}, "privacy", "budgets of single agents: [privacy.agents.3] epsilon = 0.5", scope="network"
+    budgets: Mapping[str, Any] = in_privacy(
+        {}, "budgets of single agents: [privacy.agents.3] epsilon = 0.5", scope="network"
     )
 
     def budget_of(self, agent: int) -> tuple[float, float]:

@@ -155,12 +155,8 @@ def epsilon_proven(event: SubsampledGaussian, delta: float, arithmetic: str = "p
     """Epsilon of all steps together, never below the least that holds.
 
     By the Renyi curve (``rdp``), or by the distribution of the privacy loss (``pld``): exact for Gaussians, else from
-    above to about 3e-4 relative; by the Renyi curve where that is out of its reach.
-
-    Raises
-    ------
-    RequestError
-        dp-accounting is needed and missing.
+    above to about 3e-4 relative; by the Renyi curve where that is out of its reach. RequestError if dp-accounting is
+    needed and missing.
     """
     if arithmetic == "pld":
         found = _loss_epsilon(event, delta)

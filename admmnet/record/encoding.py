@@ -76,10 +76,7 @@ def write_found(folder: Path, schema: dict[str, Any] | None, found: Found) -> No
 def read_found(folder: Path) -> tuple[dict[str, Any] | None, Found]:
     """Return the schema that encoding.json holds, None for none, and what was measured.
 
-    Raises
-    ------
-    CheckFailed
-        If a file is missing, damaged, or not the one that the other names.
+    CheckFailed if a file is missing, damaged, or not the one that the other names.
     """
     path = folder / ENCODING
     try:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 import numpy as np
 
 from admmnet.errors import CheckFailed, RequestError, printable
-from admmnet.files import sync, write_whole
+from admmnet.files import refusing, sync, write_whole
 from admmnet.forms import encode
 from admmnet.record.file_forms import PartFile
 from admmnet.record.forms import Summary
@@ -66,10 +66,7 @@ def default_folder(algorithm: str) -> Path:
 def agreed_folder(world: World, algorithm: str) -> Path:
     """Name of a new run folder: the first process's where all write one folder, else this process's own.
 
-    Raises
-    ------
-    RequestError
-        If the first process names anything but a folder such as ``default_folder`` does.
+    RequestError if the first process names anything but a folder such as ``default_folder`` does.
     """
     own = default_folder(algorithm)
     if not world.shared_folder:
@@ -83,14 +80,10 @@ def agreed_folder(world: World, algorithm: str) -> Path:
 
 def create_folder(folder: Path) -> None:
     """Make the run folder; RequestError if it exists and holds more than drafts, or cannot be made."""
-    try:
+    with refusing(f"make the run folder {folder}", "; name another one with --out"):
         folder.mkdir(parents=True, exist_ok=True)
         if any(not path.name.startswith(".") for path in folder.iterdir()):
             raise RequestError(f"the run folder {folder} is not empty: name another one with --out")
-    except OSError as error:
-        raise RequestError(
-            f"cannot make the run folder {folder}: {error.strerror}; name another one with --out"
-        ) from None
 
 
 def is_begun(folder: Path) -> bool:
@@ -101,10 +94,7 @@ def is_begun(folder: Path) -> bool:
 def clear_unbegun(folder: Path, other: str) -> None:
     """Empty the folder of a run that died before its first round, because ``other`` has none of it.
 
-    Raises
-    ------
-    RequestError
-        If there are checkpoints, or anything was charged.
+    RequestError if there are checkpoints, or anything was charged.
     """
     spent = any(len(path.read_bytes().splitlines()) > 1 for path in (folder / "ledger").glob("*.jsonl"))
     if spent or any((folder / CHECKPOINT).glob("*/part-*")):
@@ -120,11 +110,7 @@ def hold(folder: Path, *, first: bool) -> BinaryIO:
 
     All processes of a run share the lock; the first one takes it before the others, and only if nobody has it: a
     process of an interrupted run that still lives could write behind the charges of the one that is resumed.
-
-    Raises
-    ------
-    RequestError
-        If another run is at work there.
+    RequestError if another run is at work there.
     """
     file = (folder / "config.toml").open("r+b")
     try:

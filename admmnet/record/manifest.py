@@ -50,13 +50,7 @@ def manifest_digest(folder: Path) -> str:
 
 
 def check_manifest(folder: Path) -> None:
-    """Hold every file against the manifest.
-
-    Raises
-    ------
-    CheckFailed
-        Naming the first file that is missing, changed, or not in it.
-    """
+    """Hold every file against the manifest; CheckFailed names the first file that is missing, changed, or not in it."""
     path = folder / MANIFEST
     files = read_form(Manifest, path, indent=1).files
     there = {file.relative_to(folder).as_posix(): file for file in _covered(folder)}

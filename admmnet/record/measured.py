@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Literal
 
-from msgspec import Struct, field
+from msgspec import field
 
 from admmnet.privacy.ledger.form import Digest
 from admmnet.record.forms import Figure, FileForm, Real, Whole
@@ -59,7 +58,3 @@ class Measured(FileForm, frozen=True, kw_only=True):
     """sha256 of the sum behind whitening.npy, whose last bits differ between processors"""
     encoding_from: Digest | None = None
     """sha256 of the measuring run's manifest.json"""
-
-
-ENCODING_TABLES: Collection[type[Struct]] = (Measured, NumberColumn, PlainColumn, WordsColumn)
-"""Forms of what is measured in encoding.json, in that order."""

@@ -67,13 +67,7 @@ class Found:
 
 
 def find(network: Network, colluders: int, observers: Sequence[int] = ()) -> Found:
-    """Figures of all sets of so many agents, or of one set.
-
-    Raises
-    ------
-    RequestError
-        If there are no such agents.
-    """
+    """Figures of all sets of so many agents, or of one set; RequestError if there are no such agents."""
     size = len(network.graph)
     if observers:
         strangers = sorted(set(observers) - set(network.graph))

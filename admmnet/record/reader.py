@@ -71,12 +71,8 @@ def read_run(path: str | Path, *, events: bool = True, processes: int = 1) -> Ru
 def look_at(path: str | Path, *, events: bool = True, processes: int = 1) -> Run:
     """Read a run folder, or one agent's part of it, and verify everything in it; what does not hold is its faults.
 
-    Without ``events`` what every single one says is not kept. So many ``processes`` may share the work.
-
-    Raises
-    ------
-    RequestError
-        If it is no run folder.
+    Without ``events`` what every single one says is not kept. So many ``processes`` may share the work. RequestError if
+    it is no run folder.
     """
     if not isinstance(path, str | Path):
         raise RequestError(f"{short(path)} is no run folder: give its path")
@@ -115,10 +111,7 @@ def look_at(path: str | Path, *, events: bool = True, processes: int = 1) -> Run
 def hold_summaries(runs: Sequence[Run]) -> None:
     """Hold what every folder of one run says of all agents against their ledgers, wherever these are.
 
-    Raises
-    ------
-    CheckFailed
-        Naming the summary that says something else.
+    CheckFailed names the summary that says something else.
     """
     ledgers = {name: account for run in runs for name, account in run.ledgers.items()}
     for run in runs:
@@ -131,10 +124,8 @@ def check_account(
 ) -> None:
     """Hold an account's files, by name, against the ledgers of a run that used it, of all agents or some.
 
-    Raises
-    ------
-    CheckFailed
-        If the run used no account, or the account lacks its charges: it was exchanged, cut, or is of before the run.
+    CheckFailed if the run used no account, or the account lacks its charges: it was exchanged, cut, or is of before the
+    run.
     """
     for name, ledger in read_run(run).ledgers.items():
         path, header = account_path(folder, ledger.header["agent"]), ledger.header

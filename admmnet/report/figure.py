@@ -185,12 +185,7 @@ def check_file(path: Path, made: Path | None = None) -> None:
 def style(*, text_as_text: bool = False) -> Iterator[None]:
     """Context of drawing and writing, without a warning for each letter that the font lacks.
 
-    In an SVG letters are outlines, or text.
-
-    Raises
-    ------
-    RequestError
-        If matplotlib is missing.
+    In an SVG letters are outlines, or text. RequestError if matplotlib is missing.
     """
     try:
         from matplotlib import rc_context

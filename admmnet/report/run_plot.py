@@ -148,10 +148,7 @@ def _chosen(runs: Sequence[RunSeries], panels: Sequence[str] | None) -> list[str
 def plot_graph(graph: nx.Graph, path: str | Path, *, title: str = "") -> None:
     """Draw a network into a .png, .svg or .pdf, by default under its numbers of agents and edges.
 
-    Raises
-    ------
-    RequestError
-        If matplotlib is missing, the ending is unknown, the graph is too large, or the file cannot be written.
+    RequestError if matplotlib is missing, the ending is unknown, the graph is too large, or the file cannot be written.
     """
     target, edges = Path(path), graph.number_of_edges()
     check_file(target)

@@ -166,10 +166,7 @@ def read_series(path: str | Path) -> RunSeries:
 def curves(folder: Run) -> RunSeries:
     """Arrays of a run that was read; of an unfinished one without a last round of which metrics.csv has not all.
 
-    Raises
-    ------
-    CheckFailed
-        If metrics.csv is damaged.
+    CheckFailed if metrics.csv is damaged.
     """
     settings, ledgers, summary = folder.settings, tuple(folder.ledgers.values()), folder.summary
     size = len(ledgers) if folder.part is None else folder.part.agents

@@ -65,12 +65,8 @@ def open_accounts(
 ) -> dict[int, AccountFile]:
     """Accounts of this process's agents, none without ``--account``.
 
-    ``records`` is what ``records_of`` says, ``since`` the folder of a run that goes on.
-
-    Raises
-    ------
-    RequestError
-        If one cannot be opened, is missing, or is of other records.
+    ``records`` is what ``records_of`` says, ``since`` the folder of a run that goes on. RequestError if one cannot be
+    opened, is missing, or is of other records.
     """
     if settings.account is None:
         return {}
@@ -183,12 +179,8 @@ def opening_notes(accounts: Collection[AccountFile]) -> tuple[str, ...]:
 def check_gaussian(account: AccountFile, method: Method, agent: int, target: Target, *, asked: bool) -> None:
     """Refuse a plan that an account of mu^2 cannot add up, before anything is calibrated to what is left.
 
-    ``asked`` says whether an order was asked for, which is fixed when an account is opened.
-
-    Raises
-    ------
-    RequestError
-        Naming what the plan would charge.
+    ``asked`` says whether an order was asked for, which is fixed when an account is opened. RequestError names what the
+    plan would charge.
     """
     if asked:
         raise RequestError(
@@ -211,10 +203,7 @@ def check_gaussian(account: AccountFile, method: Method, agent: int, target: Tar
 def check_promise(account: AccountFile, method: Method, contract: Contract) -> None:
     """Refuse to add up what is proven for another relation, or masked among more agents, than before.
 
-    Raises
-    ------
-    RequestError
-        Naming what the account has, and what this run has.
+    RequestError names what the account has, and what this run has.
     """
     if account.adjacency not in (None, contract.adjacency):
         raise RequestError(

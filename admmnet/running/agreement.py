@@ -37,10 +37,7 @@ class Told(NamedTuple):
 def world_of(world: World | None, transport: Any) -> World:
     """Processes to run on: those given, else those of the transport that is asked for.
 
-    Raises
-    ------
-    RequestError
-        They are none; under a launcher at every process. Of a transport that is none ``taken`` says so.
+    RequestError if they are none; under a launcher at every process. Of a transport that is none ``taken`` says so.
     """
     if world is not None and not hasattr(world, "gather"):
         refused = RequestError(f"world = {short(world)}: it must be a World, or left out")
@@ -69,13 +66,8 @@ def agreed(world: World, read: Callable[[], Told]) -> set[int] | None:
     """Read the arguments of ``run`` and compare them over all processes.
 
     Processes on hosts of their own, over ZeroMQ, have compared their settings when they connected, and have no records
-    in memory. Return the agents
-    with a shard at some process, where each has those of its own agents alone; else None.
-
-    Raises
-    ------
-    RequestError
-        On every process: arguments that are wrong anywhere, differ, or leave an agent out.
+    in memory. Return the agents with a shard at some process, where each has those of its own agents alone; else None.
+    RequestError comes on every process, where arguments are wrong anywhere, differ, or leave an agent out.
     """
     compared = world.size > 1 and world.name != "zmq"
 
@@ -215,10 +207,7 @@ def _owned(rank: int, answer: Any) -> list[int]:
 def numbered(known: set[int], agents: int | None, *, named: bool) -> int | None:
     """Number of agents, each of whom must have a shard at some process; None where a ``named`` network alone tells it.
 
-    Raises
-    ------
-    RequestError
-        Naming the agent without a shard, or without a place in the network.
+    RequestError names the agent without a shard, or without a place in the network.
     """
     count = agents or (None if named else max(known) + 1)
     missing = next((i for i in range(count or max(known) + 1) if i not in known), None)

@@ -41,10 +41,7 @@ class Arguments(NamedTuple):
 def taken(before: Mapping[str, Any], typed: Mapping[str, Any], asked: Arguments) -> tuple[dict[str, Any], Given | None]:
     """Settings, those typed over those of before, and the records in memory; no number of a record is looked at.
 
-    Raises
-    ------
-    RequestError
-        Naming the argument, what it is, and what it must be.
+    RequestError names the argument, what it is, and what it must be.
     """
     for name in ("loader", "on_start", "on_round"):
         value = getattr(asked, name)
@@ -125,10 +122,7 @@ def checked(
 ) -> tuple[dict[str, Any], Given]:
     """Settings that follow from records in memory, and these records as the method takes them.
 
-    Raises
-    ------
-    RequestError
-        If they do not go with the settings.
+    RequestError if they do not go with the settings.
     """
     changes: dict[str, Any] = {}
     if given.own is not None:

@@ -37,12 +37,8 @@ class Attempts:
         """Return the sum, None of a void attempt; no number exceeds ``largest`` where masks have cancelled.
 
         In a sum without somebody the masks of that agent's partners stay: it is noise. The next attempt is without it.
-        ``spoken`` are agents of this process that took part.
-
-        Raises
-        ------
-        RunError
-            If the sum is noise although nobody is missing, or one of this process's agents that took part is not in it.
+        ``spoken`` are agents of this process that took part. RunError if the sum is noise although nobody is missing,
+        or one of this process's agents that took part is not in it.
         """
         if total is not None and total.agents == self.participants:
             if (np.abs(total.value.astype(np.float64)) > largest).any():
@@ -72,12 +68,7 @@ def agree_on_masks(
 
     Keys are made here, for this start alone, and signed together with its name by the agents' identities: nobody
     between two agents, and no earlier start, can put others in their place. ``settings`` is what all must have alike;
-    ``colluders`` is K.
-
-    Raises
-    ------
-    RequestError
-        If an agent's key is of no use, or not signed by it.
+    ``colluders`` is K. RequestError if an agent's key is of no use, or not signed by it.
     """
     keys = {i: MaskKey() for i in owners[world.rank]}
     mine = {i: (key.public.hex(), _signed(members, i, key.public.hex())) for i, key in keys.items()}

@@ -21,12 +21,8 @@ def contract_of(
 ) -> Contract:
     """Contract of an agent whose run plans these charges, under what its settings ask for.
 
-    The target's filter is ``over`` all runs of an ``account``, all starts of this ``run``, or ``both``.
-
-    Raises
-    ------
-    RequestError
-        If the plan comes to more than was promised, or its relation is not that of the account.
+    The target's filter is ``over`` all runs of an ``account``, all starts of this ``run``, or ``both``. RequestError if
+    the plan comes to more than was promised, or its relation is not that of the account.
     """
     kind: type[Method] = config.chosen_method
     if not kind.private:

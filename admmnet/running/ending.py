@@ -28,12 +28,8 @@ LONGEST = 2**30
 def finish(world: World, folder: Path) -> Summary:
     """Share the files of the end that a member has on its disk, sign it, and give them their names.
 
-    Raises
-    ------
-    StartEnded
-        If nobody has them, they are not those that were signed, or too few sign them.
-    CheckFailed
-        If they are no end of this agent's run.
+    StartEnded if nobody has them, they are not those that were signed, or too few sign them. CheckFailed if they are no
+    end of this agent's run.
     """
     assert world.start is not None
     digest, mine = world.start.digest, drafts_of(folder)

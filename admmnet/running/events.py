@@ -121,10 +121,7 @@ class Listener:
     def heard(self, round: int, event: Callable[[], RoundEvent | None]) -> bool:
         """Tell of a round, if there is whom to tell; return whether it is the last because somebody asked for that.
 
-        Raises
-        ------
-        RunError
-            If ``on_round`` failed at another process, or if one host's agent, alone in its folder, is to leave.
+        RunError if ``on_round`` failed at another process, or if one host's agent, alone in its folder, is to leave.
         """
         verdict, failure, told = GO, None, None
         if is_writer(self._transport) and (self._on_round is not None or HEARERS):

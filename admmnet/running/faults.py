@@ -23,10 +23,7 @@ def faults_of(
 ) -> FaultModel | None:
     """Return what a run's settings ask for on its graph, None for no trouble; the number of rounds is known.
 
-    Raises
-    ------
-    RequestError
-        Naming the setting, its bound and the remedy.
+    RequestError names the setting, its bound and the remedy.
     """
     rounds = int(method.rounds)
     check_burst(faults.drop, faults.drop_burst)

@@ -19,12 +19,7 @@ from admmnet.transport.settings import NetworkSettings
 def located(config: RunConfig, world: World) -> tuple[RunConfig, Graph]:
     """Graph of a run, and its settings with the graph, its seed, the number of agents and the split filled in.
 
-    A method of one site has a graph of one node, and none of those settings.
-
-    Raises
-    ------
-    RequestError
-        If there is no such graph.
+    A method of one site has a graph of one node, and none of those settings. RequestError if there is no such graph.
     """
     if config.baseline:
         return config, Graph(1)
@@ -40,10 +35,7 @@ def graph_of(
 ) -> tuple[NetworkSettings, Graph]:
     """Graph of a run, and its section with the graph, its seed, the number of agents and of a block filled in.
 
-    Raises
-    ------
-    RequestError
-        If there is no such graph.
+    RequestError if there is no such graph.
     """
     source, graph = network.topology, world.graph  # a network file holds the graph itself
     if graph is None and schedule is not None:

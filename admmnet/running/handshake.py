@@ -32,10 +32,7 @@ def arguments(
 ) -> tuple[RunConfig, Given | None]:
     """Settings and records in memory of the arguments of ``run``, the same at every process.
 
-    Raises
-    ------
-    RequestError
-        On every process: arguments that are wrong anywhere, differ, or leave an agent out.
+    RequestError comes on every process, where arguments are wrong anywhere, differ, or leave an agent out.
     """
     read: list[tuple[RunConfig, Given | None]] = []
 
@@ -70,12 +67,8 @@ def arguments(
 def resuming(config: RunConfig) -> RunConfig:
     """Settings of a run whose ``resume`` is set: what it does not say is as in the folder.
 
-    A run that begins by ``auto`` keeps a checkpoint of every round, where nothing else is said.
-
-    Raises
-    ------
-    RequestError
-        As ``resumed_config``.
+    A run that begins by ``auto`` keeps a checkpoint of every round, where nothing else is said. RequestError as
+    ``resumed_config``.
     """
     folder = Path(str(config.out if config.resume == AUTO else config.resume))
     if config.resume == AUTO and not is_begun(folder):
@@ -94,12 +87,8 @@ def resuming(config: RunConfig) -> RunConfig:
 def all_go_on(world: World, folder: Path | None) -> bool:
     """Whether this host goes on with its ``folder``, if it has one: all begin where one has died before it had any.
 
-    Raises
-    ------
-    RequestError
-        In the first start: one has no folder, and this one has charged for the run.
-    StartEnded
-        The same in a later start, of the one without a folder.
+    RequestError in the first start: one has no folder, and this one has charged for the run. StartEnded is the same in
+    a later start, of the one without a folder.
     """
     mine = folder is not None
     new = [] if world.start is None or world.shared_folder else [i for i, had in world.start.begun.items() if not had]

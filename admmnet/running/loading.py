@@ -55,12 +55,8 @@ def read_records(
 ) -> Records:
     """Records of this process's agents; an encoding that is made from them may show where ``data`` says so.
 
-    ``by_name`` says that it is a simulation because of the data's name.
-
-    Raises
-    ------
-    RequestError
-        If they do not go with the settings.
+    ``by_name`` says that it is a simulation because of the data's name. RequestError if they do not go with the
+    settings.
     """
     count = sum(map(len, owners))
     private = not data.data_dependent and not data.named and data.encode == "declared"
@@ -97,11 +93,7 @@ def held(
     """Put the records of this process's agents behind holders, those of a block into one.
 
     What is ``given`` by a loader stays with it, for its next run; of private records the holder has a copy.
-
-    Raises
-    ------
-    RequestError
-        If records are not what the theorems cover; it names the agent.
+    RequestError if records are not what the theorems cover; it names the agent.
     """
     kind = SimulatedHolder if simulation else Holder
     shards = dict(records.shards) if given else records.shards

@@ -85,10 +85,7 @@ class Node:
     def proposal(self, round: int) -> Proposal:
         """Return this round's broadcast or part of a sum, or None for silence; its cost is in the ledger.
 
-        Raises
-        ------
-        RunError
-            If a measurement fails; the agent then sends nothing, ever.
+        RunError if a measurement fails; the agent then sends nothing, ever.
         """
         try:
             self.outgoing = yield from proposal(self.method, self.agent, self.door, round)

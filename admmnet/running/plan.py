@@ -154,13 +154,7 @@ def decide(
 
     ``changing`` says that members of the run will change, ``spent`` that somebody may have spent of an account;
     ``opening`` opens the ``accounts``, before all else.
-
-    Raises
-    ------
-    RequestError
-        If a setting is below what the method needs.
-    BudgetError
-        If a budget affords no release.
+    RequestError if a setting is below what the method needs. BudgetError if a budget affords no release.
     """
     kind, mine = settings.chosen_method, owners[world.rank]
     around = graph if settings.algorithm in METHODS.own else graph.networkx
@@ -214,12 +208,8 @@ def _planned(
 
     So is the limit of a run whose changed starts are planned ``anew``, if it has no account.
 
-    The method says what it can charge. The contract is made here, from what was promised.
-
-    Raises
-    ------
-    RequestError
-        If the account adds up costs for another relation, or the plan exceeds what was promised.
+    The method says what it can charge. The contract is made here, from what was promised. RequestError if the account
+    adds up costs for another relation, or the plan exceeds what was promised.
     """
     if (anew and account is None) or (account is not None and account.fresh):
         first = method.plan(agent, replace(target, spent=None, account=None))

@@ -42,14 +42,8 @@ def run_prologue(
     """Ask the stages, encode and whiten all records, and return those of tests, encoded alike.
 
     What a stage finds is in the folder, and in a checkpoint, before the next one is asked. A run that goes on charges
-    none again: answers are repeated where all agents have theirs (docs/proofs.md, Theorem 30).
-
-    Raises
-    ------
-    RunError
-        If agents were given different totals.
-    RequestError
-        If a run goes on, and the folder lacks what it found.
+    none again: answers are repeated where all agents have theirs (docs/proofs.md, Theorem 30). RunError if agents were
+    given different totals. RequestError if a run goes on, and the folder lacks what it found.
     """
     if plan.data.encoding is not None and not plan.prologue.writes and is_writer(transport):
         write_whole({folder / ENCODING: encode(plan.data.encoding, indent=2)})

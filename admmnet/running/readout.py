@@ -118,13 +118,7 @@ def _from_fixed_point(total: Integers, count: int) -> Vector:
 
 
 def check_answer(answer: str, graph: Graph) -> None:
-    """Refuse before the run what its graph is too large for.
-
-    Raises
-    ------
-    RequestError
-        Naming the bound and the remedy.
-    """
+    """Refuse before the run what its graph is too large for; RequestError names the bound and the remedy."""
     if answer == "gossip":
         gossip_rounds(graph)
     if answer == "average" and len(graph) > MOST_AVERAGED:
@@ -154,10 +148,7 @@ def _weight(graph: Graph, i: int, j: int) -> float:
 def gossip_rounds(graph: Graph) -> int:
     """Rounds after which the second eigenvalue of the Metropolis matrix has shrunk to ``AGREEMENT``, eq. (24).
 
-    Raises
-    ------
-    RequestError
-        If that takes more than ``MOST_ROUNDS``, or the graph is too large for its spectrum.
+    RequestError if that takes more than ``MOST_ROUNDS``, or the graph is too large for its spectrum.
     """
     from admmnet.graph import describe
 

@@ -48,13 +48,8 @@ def rehearse(
     """Ask every own agent's method what it would ask first and last; of another package's let it go through rounds.
 
     With ``checkpoints`` its state must be such as a checkpoint can hold. ``whole`` rehearses rounds of our own methods,
-    too.
-
-    Raises
-    ------
-    RequestError
-        If ``beta`` is below four worst-case margins (docs/proofs.md, "The public radius"), a state cannot be kept, or
-        the method fails, naming its author's file and line.
+    too. RequestError if ``beta`` is below four worst-case margins (docs/proofs.md, "The public radius"), a state cannot
+    be kept, or the method fails, naming its author's file and line.
     """
     with blaming(type(method)), np.errstate():  # what it sets there does not stay
         _bounds(method, agents, holders, checkpoints=checkpoints)

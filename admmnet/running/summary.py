@@ -225,10 +225,7 @@ def group_notes(privacy: Privacy) -> list[str]:
 def _agent_entry(node: Node, degree: int, observer: Observer) -> AgentEntry:
     """Figures of one agent of this degree; of a method that no proof covers whole, no proven epsilon.
 
-    Raises
-    ------
-    RunError
-        If more was spent than its contract lets through: a fault of ours, and no figure is shown then.
+    RunError if more was spent than its contract lets through: a fault of ours, and no figure is shown then.
     """
     ledger, contract = node.ledger, node.ledger.contract
     if not contract.keeps(ledger.totals):

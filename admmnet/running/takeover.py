@@ -58,10 +58,7 @@ class Source:
 def source_of(data: DataSettings, settings: PrivacySettings, run: RunSettings, *, simulation: bool) -> Source | None:
     """Run whose encoding is taken over, read and verified; None without ``from:RUN``.
 
-    Raises
-    ------
-    RequestError
-        If it is no finished run that verifies, has measured nothing, or this one may not take that over.
+    RequestError if it is no finished run that verifies, has measured nothing, or this one may not take that over.
     """
     if not data.encoded_by:
         return None
@@ -136,13 +133,7 @@ def _check_paid(run: Run, settings: PrivacySettings, how: str) -> None:
 
 
 def check_columns(source: Source, data: Records, request: DataSettings) -> None:
-    """Refuse records with other features than those of the run.
-
-    Raises
-    ------
-    RequestError
-        Naming them.
-    """
+    """Refuse records with other features than those of the run; RequestError names them."""
     if source.model is None:
         return
     how, model = f"encode = '{FROM}{source.folder}'", source.model
@@ -169,13 +160,7 @@ def check_columns(source: Source, data: Records, request: DataSettings) -> None:
 
 
 def check_charged(source: Source, accounts: Mapping[int, AccountFile]) -> None:
-    """Refuse accounts that lack the run's charges.
-
-    Raises
-    ------
-    RequestError
-        Naming the account.
-    """
+    """Refuse accounts that lack the run's charges; RequestError names the account."""
     if source.model is None:
         return
     for agent, account in accounts.items():

@@ -50,12 +50,8 @@ def quietly(quiet: bool) -> Iterator[None]:
 def run_batched(all_steps: Sequence[Generator[Any, Any, T]], answers: Answers | None = None) -> list[T]:
     """Carry out the steps of several agents; what they ask for at the same time is answered together.
 
-    By default these are solves; ``answers`` has, for what some steps ask, by their numbers, replies to them.
-
-    Raises
-    ------
-    Exception
-        Of the first agent whose steps fail; no further step is taken then.
+    By default these are solves; ``answers`` has, for what some steps ask, by their numbers, replies to them. An
+    exception is that of the first agent whose steps fail; no further step is taken then.
     """
     results: dict[int, T] = {}
     waiting: dict[int, Any] = {}

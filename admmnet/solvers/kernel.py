@@ -30,10 +30,7 @@ _LOSSES: dict[type, int] = {Logistic: 0, SmoothedHinge: 1, Huber: 2, Squared: 3}
 def chosen(asked: str) -> Kernel:
     """The kernel that a setting means here: ``auto`` is the compiled one where it is built.
 
-    Raises
-    ------
-    RequestError
-        It asks for the compiled one, which is not built.
+    RequestError if it asks for the compiled one, which is not built.
     """
     if asked == "c" and _compiled is None:
         raise RequestError(

@@ -104,13 +104,8 @@ class LocalSolver(AnySolver):
     def solve(self, g: Vector, m: float, beta: float) -> Solution:
         """Minimise J with linear term g and quadratic coefficient m > 0 until certainly ||grad J||_2 <= beta.
 
-        Where ||g|| is at most `radius.linear_radius` and rows have norm at most 1, there is an answer
-        whatever the records (docs/proofs.md, Theorem 14).
-
-        Raises
-        ------
-        RunError
-            g, m or beta is unusable, or the certificate cannot be met.
+        Where ||g|| is at most `radius.linear_radius` and rows have norm at most 1, there is an answer whatever the
+        records (docs/proofs.md, Theorem 14). RunError if g, m or beta is unusable, or the certificate cannot be met.
         """
         d = self.X.shape[1]
         if g.shape != (d,) or not np.isfinite(g).all():

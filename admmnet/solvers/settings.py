@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from admmnet.settings import Auto, setting
+from admmnet.settings import Auto, in_problem
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProblemSettings:
     """Loss and regulariser."""
 
-    loss: str = setting(
+    loss: str = in_problem(
         "auto",
-        "problem",
         "loss function; auto: by the method (docs/methods.md)",
         metavar="auto|logistic|smoothed-hinge|huber|squared|NAME",
         chosen=True,
     )
-    loss_width: float | Auto = setting(
+    loss_width: float | Auto = in_problem(
         "auto",
-        "problem",
         "half-width of the quadratic part; auto: 1, or 0.5 where --loss smoothed-hinge is given",
         within="[1e-06, 1e+06]",
         scope="network",
     )
-    regularisation: float | Auto = setting(
-        "auto", "problem", "auto: the least that is needed, 1e-4 for admm", within="[0, 1e+12]", tunable=True
+    regularisation: float | Auto = in_problem(
+        "auto", "auto: the least that is needed, 1e-4 for admm", within="[0, 1e+12]", tunable=True
     )

@@ -50,10 +50,7 @@ def posted(transport: Transport, *, last: bool = False) -> list[tuple[int, Matri
 def tell(transport: Transport, values: NDArray[np.float64], width: int) -> NDArray[np.float64]:
     """Give every process the writer's content; others take no model from it, ``width`` numbers a row, that cannot be.
 
-    Raises
-    ------
-    RunError
-        If they are such.
+    RunError if they are such.
     """
     told = transport.tell(values)
     if not (is_writer(transport) or bool((np.abs(told[..., :width]) <= MOST).all())):

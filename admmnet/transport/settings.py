@@ -3,81 +3,69 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 from admmnet.errors import RequestError
-from admmnet.settings import Auto, setting
+from admmnet.settings import Auto, in_network, in_table
 
-_deadline = partial(setting, table="network", within="[0.1, 1e6]", scope="zmq", resume=True, hosts=True)
+_deadline = in_table("network", within="[0.1, 1e6]", scope="zmq", resume=True, hosts=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkSettings:
     """Graph, processes, deadlines."""
 
-    topology: str | None = setting(
-        None, "network", "graph file or spec such as ring:5", metavar="FILE|SPEC", everyday=10, chosen=True
+    topology: str | None = in_network(
+        None, "graph file or spec such as ring:5", metavar="FILE|SPEC", everyday=10, chosen=True
     )
-    topology_seed: int | None = setting(
-        None, "network", "seed of a random graph (default: --seed, else 0)", within="[0, inf)", chosen=True
+    topology_seed: int | None = in_network(
+        None, "seed of a random graph (default: --seed, else 0)", within="[0, inf)", chosen=True
     )
-    agents: int | None = setting(
-        None,
-        "network",
-        "number of agents (default: the graph's, the ranks', 5)",
-        within="[2, inf)",
-        everyday=11,
-        chosen=True,
+    agents: int | None = in_network(
+        None, "number of agents (default: the graph's, the ranks', 5)", within="[2, inf)", everyday=11, chosen=True
     )
-    transport: str = setting(
+    transport: str = in_network(
         "auto",
-        "network",
         "how agents are run; auto: mpi under mpirun, else local; zmq: one process an agent",
         choices=("auto", "local", "mpi", "zmq"),
         resume=True,
         hosts=True,
         everyday=12,
     )
-    block: int | Auto = setting(
+    block: int | Auto = in_network(
         "auto",
-        "network",
         "agents solved together; auto: 1 up to 64 agents, above an eighth of them, at most 128",
         within="[1, 10000]",
     )
-    receipts: bool = setting(False, "network", "keep signed receipts; private and zmq runs always do", resume=True)
-    connect_deadline: float = _deadline(60.0, help="seconds until the next zmq process must have come")
-    heartbeat_deadline: float = _deadline(10.0, help="seconds without a sign of life until a zmq neighbour is lost")
-    regroup_deadline: float = _deadline(600.0, help="seconds after a fault until zmq agents go on without absent ones")
-    give_up: float = _deadline(3600.0, help="seconds after a fault until a zmq agent ends for want of others")
-    quorum: str = setting(
+    receipts: bool = in_network(False, "keep signed receipts; private and zmq runs always do", resume=True)
+    connect_deadline: float = _deadline(60.0, "seconds until the next zmq process must have come")
+    heartbeat_deadline: float = _deadline(10.0, "seconds without a sign of life until a zmq neighbour is lost")
+    regroup_deadline: float = _deadline(600.0, "seconds after a fault until zmq agents go on without absent ones")
+    give_up: float = _deadline(3600.0, "seconds after a fault until a zmq agent ends for want of others")
+    quorum: str = in_network(
         "auto",
-        "network",
         "fewest zmq agents that go on after a fault; auto: more than half",
         metavar="Q|all",
         scope="zmq",
         resume=True,
     )
-    strikes: int = setting(
+    strikes: int = in_network(
         5,
-        "network",
         "faults of a zmq agent or line until others leave it out; 0: the first ends the run",
         within="[0, 1000000]",
         scope="zmq",
         resume=True,
     )
-    round_deadline: float | Auto = setting(
+    round_deadline: float | Auto = in_network(
         "auto",
-        "network",
         within="[0.1, 1e6]",
         scope="network",
         resume=True,
         hosts=True,
         help="seconds for a zmq neighbour's part of a round, or a wait in MPI; auto: docs/hosts.md",
     )
-    shutdown_deadline: float = _deadline(10.0, help="seconds in which zmq agents must end after an error")
-    linger: float = setting(
+    shutdown_deadline: float = _deadline(10.0, "seconds in which zmq agents must end after an error")
+    linger: float = in_network(
         60.0,
-        "network",
         "seconds for which a finished agent still gives its public files to neighbours",
         within="[0, 1e6]",
         scope="zmq",

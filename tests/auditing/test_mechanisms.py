@@ -14,11 +14,8 @@ import numpy as np
 import pytest
 
 from admmnet.auditing import Audit, Mechanism, audit
-from admmnet.auditing.canary import FAR, answered, door, far
 from admmnet.auditing.evidence import evidence
-from admmnet.auditing.gates import RECORDS, HeldQuestions, Questions
-from admmnet.auditing.masked import MaskedRounds
-from admmnet.auditing.methods import MethodTrials, settings_for
+from admmnet.auditing.methods import FAR, MethodTrials, far, settings_for
 from admmnet.auditing.planted import BUGS, planted
 from admmnet.auditing.steps import StepTrials
 from admmnet.holder import Ask, Released
@@ -29,6 +26,9 @@ from admmnet.methods import METHODS
 from admmnet.methods.joining import JoiningADMM
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.contract import Contract, MemoryLedger
+from tests.auditing.doors import answered, door
+from tests.auditing.gates import RECORDS, HeldQuestions, Questions
+from tests.auditing.masked import MaskedRounds
 
 CONVEXITY = 0.5
 DELTA, CONFIDENCE = 1e-5, 1.0 - 1e-6

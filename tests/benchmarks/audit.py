@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from admmnet.auditing import Audit, Mechanism, audit
-from admmnet.auditing.gates import HeldQuestions, Questions
-from admmnet.auditing.masked import MaskedRounds
 from admmnet.experiments.audits import AuditRequest, run_audit
+from tests.auditing.gates import HeldQuestions, Questions
+from tests.auditing.masked import MaskedRounds
 
 from .common import row
 

@@ -26,7 +26,6 @@ from unittest.mock import patch
 
 import numpy as np
 
-from admmnet.auditing.canary import contract_for
 from admmnet.data import Records
 from admmnet.privacy.events import Gaussian, ObjectivePerturbation
 from admmnet.privacy.ledger.file import Ledger
@@ -37,6 +36,7 @@ from admmnet.solvers.certificate import Solution, gradient
 from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver
 from tests.people_runs import write_people
+from tests.planned import contract_for
 
 from .common import made, summary_of, unit_rows
 

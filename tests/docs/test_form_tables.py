@@ -6,14 +6,26 @@ import re
 
 import pytest
 
-from admmnet.form_tables import keys, summary, table
+from admmnet.form_tables import keys, schema, summary
 from admmnet.privacy.events import EVENTS
 from admmnet.privacy.ledger.schema import FORMS
 from admmnet.record.forms import TABLES as TABLES_OF_SUMMARY
-from admmnet.record.measured import ENCODING_TABLES
+from admmnet.record.measured import Measured, NumberColumn, PlainColumn, WordsColumn
 from tests.doc_pages import ROOT
 
 PAGES = {"ledger.md": 23}
+ENCODING_TABLES = (Measured, NumberColumn, PlainColumn, WordsColumn)
+
+
+def table(kind: type) -> str:
+    """Return a Markdown list of the keys of a form."""
+    properties, rows = schema([kind])[kind.__name__]["properties"], []
+    for names, told in keys(kind).items():
+        known = [properties.get(name, {}) for name in names.split(", ")]
+        values = [f"`{value}`" for form in known[:1] for value in form.get("enum", ()) if len(form["enum"]) > 1]
+        choice = f"{told}: {' or '.join(values)}" if values and not any(value in told for value in values) else told
+        rows.append(f"- {', '.join(f'`{name}`' for name in names.split(', '))}: {choice}")
+    return "\n".join(rows)
 
 
 def mechanisms() -> str:

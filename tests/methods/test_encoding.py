@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig
-from admmnet.auditing.canary import contract_for
 from admmnet.holder import Door, Holder
 from admmnet.holder.encoding import Encoding, Number, Plain, RawRows, Words, edges_of
 from admmnet.masking import Attempt
@@ -44,6 +43,7 @@ from admmnet.running.node import Node
 from admmnet.solvers.losses import get_loss
 from admmnet.types import Matrix, Total, Vector
 from tests.masking.crew import crew
+from tests.planned import contract_for
 from tests.privacy.plain_sampler import discrete_gaussian
 
 COUNTS = {0: 300, 1: 500, 2: 200}

@@ -11,7 +11,6 @@ import networkx as nx
 import pytest
 
 from admmnet import RunConfig
-from admmnet.auditing.canary import contract_for
 from admmnet.privacy.budget import Charges, Totals, excess_of
 from admmnet.privacy.contract import Contract, MemoryLedger, Promise
 from admmnet.privacy.discrete import discrete_epsilon, discrete_mu, excess, most_excess
@@ -19,7 +18,7 @@ from admmnet.privacy.events import DiscreteGaussian, Event, Gaussian, Laplace, N
 from admmnet.privacy.filters import Count, Spend, Uncovered, alone_of
 from admmnet.privacy.ledger.file import Ledger, LedgerFile
 from admmnet.privacy.proven import cost
-from tests.planned import decided
+from tests.planned import contract_for, decided
 
 from .accounts import header_of
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from admmnet.auditing.canary import contract_for
 from admmnet.errors import BudgetError, CheckFailed, RequestError
 from admmnet.forms import encode
 from admmnet.privacy import proven
@@ -25,6 +24,7 @@ from admmnet.privacy.filters import Count, Spend
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.form import event_bytes, event_line
 from admmnet.privacy.ledger.lines import digest
+from tests.planned import contract_for
 from tests.theorems.quadrature import discrete_delta
 
 from .accounts import Place, header_of, opened, started

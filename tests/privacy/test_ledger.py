@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from admmnet.auditing.canary import contract_for
 from admmnet.errors import RequestError, RunError
 from admmnet.files import remedy
 from admmnet.forms import encode
@@ -21,6 +20,7 @@ from admmnet.privacy.filters import Count, Uncovered
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import Ledger, LedgerFile
 from admmnet.privacy.ledger.form import Header
+from tests.planned import contract_for
 
 
 def header_of(charges: Charges) -> Header:

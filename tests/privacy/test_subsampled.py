@@ -12,7 +12,6 @@ from functools import partial
 import numpy as np
 import pytest
 
-from admmnet.auditing.canary import contract_for
 from admmnet.errors import BudgetError, RequestError
 from admmnet.privacy import moments, subsampled
 from admmnet.privacy.budget import Totals
@@ -21,6 +20,7 @@ from admmnet.privacy.conversion import LAMBDAS, ORDERS, gaussian_epsilon
 from admmnet.privacy.conversion import epsilon as renyi_epsilon
 from admmnet.privacy.events import SAMPLINGS, SubsampledGaussian
 from admmnet.types import Vector
+from tests.planned import contract_for
 
 READ: dict[str, Callable[[SubsampledGaussian, float], float]] = {
     "pld": subsampled.epsilon_proven,

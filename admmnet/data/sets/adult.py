@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from admmnet.data.known import DataSet
+from admmnet.data.known import DataSet, bands, codes
 from admmnet.data.readers.delimited import read_delimited
 
 NAMES = (
@@ -26,61 +26,46 @@ SCHEMA: dict[str, Any] = {
     "drop": ["fnlwgt", "education"],
     "columns": {
         # age bands and hours worked as labour statistics publish them; full time starts at 35 hours
-        "age": {"kind": "numeric", "edges": [17, 25, 35, 45, 55, 65]},
-        "hours-per-week": {"kind": "numeric", "edges": [1, 35, 40, 41, 49, 60]},
-        "education-num": {"kind": "categorical", "categories": list(range(1, 17))},
+        "age": bands(17, 25, 35, 45, 55, 65),
+        "hours-per-week": bands(1, 35, 40, 41, 49, 60),
+        "education-num": codes(*range(1, 17)),
         # most people have neither: whether there is any, and how much on a log scale
-        "any-gain": {"kind": "numeric", "column": "capital-gain", "edges": [1]},
+        "any-gain": bands(1) | {"column": "capital-gain"},
         "capital-gain": {"kind": "numeric", "low": 0, "high": 99_999, "scale": "log"},
-        "any-loss": {"kind": "numeric", "column": "capital-loss", "edges": [1]},
+        "any-loss": bands(1) | {"column": "capital-loss"},
         "capital-loss": {"kind": "numeric", "low": 0, "high": 4356, "scale": "log"},
-        "workclass": {
-            "kind": "categorical",
-            "categories": [
-                "Private", "Self-emp-not-inc", "Self-emp-inc", "Federal-gov", "Local-gov", "State-gov",
-                "Without-pay", "Never-worked", "?",
-            ],
-        },
-        "marital-status": {
-            "kind": "categorical",
-            "categories": [
-                "Married-civ-spouse", "Divorced", "Never-married", "Separated", "Widowed",
-                "Married-spouse-absent", "Married-AF-spouse",
-            ],
-        },
-        "occupation": {
-            "kind": "categorical",
-            "categories": [
-                "Tech-support", "Craft-repair", "Other-service", "Sales", "Exec-managerial", "Prof-specialty",
-                "Handlers-cleaners", "Machine-op-inspct", "Adm-clerical", "Farming-fishing",
-                "Transport-moving", "Priv-house-serv", "Protective-serv", "Armed-Forces", "?",
-            ],
-        },
-        "relationship": {
-            "kind": "categorical",
-            "categories": ["Wife", "Own-child", "Husband", "Not-in-family", "Other-relative", "Unmarried"],
-        },
-        "race": {
-            "kind": "categorical",
-            "categories": ["White", "Asian-Pac-Islander", "Amer-Indian-Eskimo", "Other", "Black"],
-        },
-        "sex": {"kind": "categorical", "categories": ["Female", "Male"]},
+        "workclass": codes(
+            "Private", "Self-emp-not-inc", "Self-emp-inc", "Federal-gov", "Local-gov", "State-gov", "Without-pay",
+            "Never-worked", "?",
+        ),
+        "marital-status": codes(
+            "Married-civ-spouse", "Divorced", "Never-married", "Separated", "Widowed", "Married-spouse-absent",
+            "Married-AF-spouse",
+        ),
+        "occupation": codes(
+            "Tech-support", "Craft-repair", "Other-service", "Sales", "Exec-managerial", "Prof-specialty",
+            "Handlers-cleaners", "Machine-op-inspct", "Adm-clerical", "Farming-fishing", "Transport-moving",
+            "Priv-house-serv", "Protective-serv", "Armed-Forces", "?",
+        ),
+        "relationship": codes("Wife", "Own-child", "Husband", "Not-in-family", "Other-relative", "Unmarried"),
+        "race": codes("White", "Asian-Pac-Islander", "Amer-Indian-Eskimo", "Other", "Black"),
+        "sex": codes("Female", "Male"),
         "native-country": {
             "kind": "categorical",
             "groups": {
                 "United-States": ["United-States"],
                 "Latin-America": [
                     "Puerto-Rico", "Outlying-US(Guam-USVI-etc)", "Cuba", "Honduras", "Jamaica", "Mexico",
-                    "Dominican-Republic", "Ecuador", "Haiti", "Columbia", "Guatemala", "Nicaragua",
-                    "El-Salvador", "Trinadad&Tobago", "Peru",
+                    "Dominican-Republic", "Ecuador", "Haiti", "Columbia", "Guatemala", "Nicaragua", "El-Salvador",
+                    "Trinadad&Tobago", "Peru",
                 ],
                 "Asia": [
-                    "Cambodia", "India", "Japan", "South", "China", "Iran", "Philippines", "Vietnam", "Laos",
-                    "Taiwan", "Thailand", "Hong",
+                    "Cambodia", "India", "Japan", "South", "China", "Iran", "Philippines", "Vietnam", "Laos", "Taiwan",
+                    "Thailand", "Hong",
                 ],
                 "Europe-Canada": [
-                    "England", "Canada", "Germany", "Greece", "Italy", "Poland", "Portugal", "Ireland",
-                    "France", "Hungary", "Scotland", "Yugoslavia", "Holand-Netherlands",
+                    "England", "Canada", "Germany", "Greece", "Italy", "Poland", "Portugal", "Ireland", "France",
+                    "Hungary", "Scotland", "Yugoslavia", "Holand-Netherlands",
                 ],
                 "?": ["?"],
             },

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from admmnet.data.known import DataSet
+from admmnet.data.known import DataSet, codes
 from admmnet.data.readers.delimited import read_delimited
 
 ATTACKS = frozenset(
@@ -48,9 +48,9 @@ _MANY = _log(1000)
 _WINDOW = {"kind": "numeric", "low": 0, "high": 511}  # connections of the last two seconds
 _HOST = {"kind": "numeric", "low": 0, "high": 255}  # connections to the same host
 COLUMNS: dict[str, dict[str, Any]] = {
-    "duration": _DAY, "protocol_type": {"kind": "categorical", "categories": ["icmp", "tcp", "udp"]},
-    "service": {"kind": "categorical", "categories": list(_SERVICES)},
-    "flag": {"kind": "categorical", "categories": list(_STATES)}, "src_bytes": _BYTES, "dst_bytes": _BYTES,
+    "duration": _DAY, "protocol_type": codes("icmp", "tcp", "udp"),
+    "service": codes(*_SERVICES),
+    "flag": codes(*_STATES), "src_bytes": _BYTES, "dst_bytes": _BYTES,
     "land": _SHARE, "wrong_fragment": _FEW, "urgent": _FEW, "hot": _SOME, "num_failed_logins": _FEW,
     "logged_in": _SHARE, "num_compromised": _MANY, "root_shell": _SHARE, "su_attempted": _SHARE, "num_root": _MANY,
     "num_file_creations": _SOME, "num_shells": _FEW, "num_access_files": _FEW, "num_outbound_cmds": _FEW,

@@ -10,14 +10,14 @@ from admmnet.holder.series.banco import OnlineSteps
 from admmnet.holder.series.base import Series
 from admmnet.methods.settings import MethodSettings
 from admmnet.methods.single_site.base import SingleSite
-from admmnet.settings import setting
+from admmnet.settings import in_baseline
 
 
 @dataclass(frozen=True, kw_only=True)
 class BANCOSettings(MethodSettings):
     """Settings of its own."""
 
-    noise: str = setting("auto", "baseline", "auto: laplace", choices=("auto", "laplace", "gaussian"), chosen=True)
+    noise: str = in_baseline("auto", "auto: laplace", choices=("auto", "laplace", "gaussian"), chosen=True)
 
 
 class BANCO(SingleSite):

@@ -110,13 +110,7 @@ class SingleSite(Method):
         return "multiplier" if self.private else None
 
     def series(self, noise: float) -> Series:
-        """Series of steps with this noise.
-
-        Raises
-        ------
-        RequestError
-            If no proof covers the settings.
-        """
+        """Series of steps with this noise; RequestError if no proof covers the settings."""
         raise NotImplementedError
 
     @property

@@ -9,14 +9,14 @@ from admmnet.holder.series.base import Series
 from admmnet.holder.series.dp_scd import DualSteps
 from admmnet.methods.single_site.base import SingleSite
 from admmnet.methods.single_site.settings import Accounted, Batched, Clipped, DualStepping, Passing
-from admmnet.settings import Auto, setting
+from admmnet.settings import Auto, in_baseline
 
 
 @dataclass(frozen=True, kw_only=True)
 class DPSCDSettings(Batched, Passing, Clipped, Accounted, DualStepping):
     """Settings of its own."""
 
-    dual_noise: bool | Auto = setting("auto", "baseline", "noise on the dual variables, too, as in the paper")
+    dual_noise: bool | Auto = in_baseline("auto", "noise on the dual variables, too, as in the paper")
 
 
 class DPSCD(SingleSite):

@@ -19,6 +19,8 @@ class PrimalDPSCD(SingleSite):
     name = "primal-dp-scd"
     Settings = together(Batched, Passing, Clipped)
     covered = False
+    rate = 1.0
+    """Every record is in every step."""
 
     @classmethod
     def check_problem(cls, settings: MethodSettings) -> None:
@@ -48,11 +50,6 @@ class PrimalDPSCD(SingleSite):
     def steps(self) -> int:
         """Batches of features."""
         return self.rounds * steps_per_epoch(self.features, int(self.settings.batch))
-
-    @property
-    def rate(self) -> float:
-        """Every record is in every step."""
-        return 1.0
 
     def notes(self, drowned: float) -> tuple[str, ...]:
         """What no figure covers."""

@@ -24,6 +24,7 @@ class SDCA(SingleSite):
 
     name = "sdca"
     Settings = Passing
+    compiled = True
     forms = ("published",)
     private = False
 
@@ -47,8 +48,3 @@ class SDCA(SingleSite):
             return found
         words = f"sdca stopped at a duality gap of {gap:.3g}, above {GAP:g}: raise --epochs or --regularisation"
         return found._replace(notes=(words,))
-
-    @property
-    def compiled(self) -> bool:
-        """Always."""
-        return True

@@ -16,6 +16,7 @@ class SeqDPSCD(SingleSite):
 
     name = "seq-dp-scd"
     Settings = together(Batched, Passing, Clipped, Accounted, DualStepping)
+    compiled = True
 
     def defaults(self) -> dict[str, Any]:
         """Published noise grows with the batch."""
@@ -43,8 +44,3 @@ class SeqDPSCD(SingleSite):
             float(own.logistic_margin),
             "published" if self.published else "contraction",
         )
-
-    @property
-    def compiled(self) -> bool:
-        """Always."""
-        return True

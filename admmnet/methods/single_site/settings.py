@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from admmnet.errors import RequestError
 from admmnet.methods.settings import MethodSettings
-from admmnet.settings import Auto, setting
+from admmnet.settings import Auto, in_baseline
 
 
 def together(*parts: type[MethodSettings]) -> type[MethodSettings]:
@@ -18,8 +18,8 @@ def together(*parts: type[MethodSettings]) -> type[MethodSettings]:
 class Batched(MethodSettings):
     """Batches."""
 
-    batch: int | Auto = setting(
-        "auto", "baseline", "nominal records (primal-dp-scd: features) of a step", within="[1, 1e+09]", chosen=True
+    batch: int | Auto = in_baseline(
+        "auto", "nominal records (primal-dp-scd: features) of a step", within="[1, 1e+09]", chosen=True
     )
 
 
@@ -27,33 +27,29 @@ class Batched(MethodSettings):
 class Passing(MethodSettings):
     """Passes."""
 
-    epochs: int | Auto = setting("auto", "baseline", "passes over the records", within="[1, 1e+06]", chosen=True)
+    epochs: int | Auto = in_baseline("auto", "passes over the records", within="[1, 1e+06]", chosen=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Clipped(MethodSettings):
     """Bounded steps."""
 
-    clip: float | Auto = setting("auto", "baseline", "most that a record moves a step", within="(0, 1e+06]")
+    clip: float | Auto = in_baseline("auto", "most that a record moves a step", within="(0, 1e+06]")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Descending(MethodSettings):
     """Gradient steps."""
 
-    learning_rate: float | Auto = setting("auto", "baseline", "step size of gradient descent", within="(0, 1e+09]")
+    learning_rate: float | Auto = in_baseline("auto", "step size of gradient descent", within="(0, 1e+09]")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling(MethodSettings):
     """Ways of drawing batches."""
 
-    sampling: str = setting(
-        "auto",
-        "baseline",
-        "how batches arise; auto: by the method",
-        choices=("auto", "poisson", "fixed", "shuffled"),
-        chosen=True,
+    sampling: str = in_baseline(
+        "auto", "how batches arise; auto: by the method", choices=("auto", "poisson", "fixed", "shuffled"), chosen=True
     )
 
 
@@ -61,9 +57,8 @@ class Sampling(MethodSettings):
 class Accounted(Sampling):
     """Sampling steps with noise."""
 
-    accounting: str = setting(
+    accounting: str = in_baseline(
         "auto",
-        "baseline",
         "accountant of sampled steps; auto: pld, moments if accountant = published",
         choices=("auto", "pld", "rdp", "moments"),
     )
@@ -82,9 +77,6 @@ class Accounted(Sampling):
 class DualStepping(MethodSettings):
     """Steps along dual variables."""
 
-    logistic_margin: float | Auto = setting(
-        "auto",
-        "baseline",
-        "distance from 0 and 1 that a logistic step keeps; auto: 0.01, 1e-4 if published",
-        within="(0, 0.5)",
+    logistic_margin: float | Auto = in_baseline(
+        "auto", "distance from 0 and 1 that a logistic step keeps; auto: 0.01, 1e-4 if published", within="(0, 0.5)"
     )

@@ -15,16 +15,15 @@ from admmnet.methods.base import AgentPlan
 from admmnet.methods.single_site.base import SingleSite
 from admmnet.methods.single_site.settings import Batched, Descending
 from admmnet.privacy.calibrate import Target
-from admmnet.settings import setting
+from admmnet.settings import in_baseline
 
 
 @dataclass(frozen=True, kw_only=True)
 class SongSGDSettings(Batched, Descending):
     """Settings of its own."""
 
-    schedule: str = setting(
+    schedule: str = in_baseline(
         "auto",
-        "baseline",
         "step size from learning rate c: c, c/sqrt(t), or c/(regularisation t)",
         choices=("auto", "constant", "sqrt", "inverse"),
     )

@@ -35,11 +35,7 @@ def make_report(paths: Sequence[Path]) -> Report:
     """Read run folders, verify them and make the page; the same folders give the same bytes.
 
     Of several a comparison stands first. Faults are on top, and no figure is shown of a folder that has one.
-
-    Raises
-    ------
-    RequestError
-        If there is no run, one is named twice, is no run folder, or cannot be read.
+    RequestError if there is no run, one is named twice, is no run folder, or cannot be read.
     """
     if not paths:
         raise RequestError("a report needs a run folder: name one or more")

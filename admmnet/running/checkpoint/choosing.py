@@ -42,11 +42,8 @@ class Start(NamedTuple):
 class Chosen:
     """What is chosen, and read.
 
-    Raises
-    ------
-    RequestError
-        On every process: there is no whole checkpoint, or it does not belong to these settings, this version or
-        (seeded runs) these records.
+    RequestError, on every process, if there is no whole checkpoint, or it does not belong to these settings, this
+    version or (seeded runs) these records.
     """
 
     def __init__(self, plan: Prepared, transport: Transport, folder: Path) -> None:

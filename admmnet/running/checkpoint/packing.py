@@ -21,13 +21,7 @@ Index: TypeAlias = list[list[Any]]
 
 
 def pack(states: Mapping[str, State]) -> tuple[Index, bytes]:
-    """Index of all arrays of some states, and their bytes.
-
-    Raises
-    ------
-    TypeError
-        If an array holds objects.
-    """
+    """Index of all arrays of some states, and their bytes; TypeError if an array holds objects."""
     piles: dict[tuple[str, bool, str, tuple[int, ...]], tuple[list[str], list[bytes]]] = {}
     for owner, state in states.items():
         for name, value in state.items():

@@ -19,13 +19,9 @@ from admmnet.settings import settings_in
 def resumed_config(folder: str | Path, flags: Mapping[str, Any] | None = None) -> RunConfig:
     """Settings with which an interrupted run goes on.
 
-    Of ``flags``, by setting, None counts as not given. Transport, deadlines and ``checkpoint_every`` alone
-    may differ from the folder's.
-
-    Raises
-    ------
-    RequestError
-        If the folder is no run's, the run is finished or has no checkpoint, or a setting differs.
+    Of ``flags``, by setting, None counts as not given. Transport, deadlines and ``checkpoint_every`` alone may differ
+    from the folder's. RequestError if the folder is no run's, the run is finished or has no checkpoint, or a setting
+    differs.
     """
     folder = Path(folder)
     saved = saved_config(folder)
@@ -67,10 +63,7 @@ def begun_at(resume: str | None, agent: int, agents: int) -> str | None:
 def saved_config(folder: Path) -> RunConfig:
     """Settings of a run that can go on.
 
-    Raises
-    ------
-    RequestError
-        If the folder is no run's, the run is finished or has no checkpoint.
+    RequestError if the folder is no run's, the run is finished or has no checkpoint.
     """
     if not (folder / "config.toml").is_file():
         raise RequestError(f"{folder} is no run folder: it has no config.toml; name one with --resume")

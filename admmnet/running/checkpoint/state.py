@@ -56,10 +56,7 @@ def node_state(node: Node, *, seeded: bool) -> State:
 def kept_state(state: Any) -> State:
     """What a method keeps of an agent, each value as its own kind: none comes back as another one.
 
-    Raises
-    ------
-    RequestError
-        If the state is no dataclass, or a field of it is of a kind that a checkpoint cannot hold.
+    RequestError if the state is no dataclass, or a field of it is of a kind that a checkpoint cannot hold.
     """
     kind = type(state).__name__
     if not is_dataclass(state) or isinstance(state, type):

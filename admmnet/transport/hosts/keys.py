@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from admmnet.errors import RequestError
-from admmnet.files import load_toml
+from admmnet.files import load_toml, refusing
 from admmnet.identity.keys import Identity, check_identity
 
 Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
@@ -90,11 +90,8 @@ def write_signer(folder: Path, identity: Identity) -> tuple[Path, Path]:
     _write_private(
         secret, f"# Whoever has this file signs in your name: keep it to yourself.\n[signer]\n{_lines(identity)}"
     )
-    try:
-        with public.open("x", encoding="utf-8") as file:
-            file.write(f"# Public: checks its owner's signatures.\n[signer]\npublic = {as_toml(identity.public)}\n")
-    except OSError as error:
-        raise RequestError(f"cannot write the key file {public}: {error.strerror}") from None
+    with refusing(f"write the key file {public}"), public.open("x", encoding="utf-8") as file:
+        file.write(f"# Public: checks its owner's signatures.\n[signer]\npublic = {as_toml(identity.public)}\n")
     return secret, public
 
 
@@ -117,12 +114,10 @@ def signer_in(path: Path, tables: dict[str, Any]) -> str:
 
 def _private(source: Path) -> dict[str, Any]:
     """Tables of a file with secrets; one that other users can read is refused."""
-    try:
+    with refusing(f"read the key file {source}"):
         mode = stat.S_IMODE(source.stat().st_mode)
         if source.is_dir():
             raise _is_folder(source, "key file", "*.secret.toml")
-    except OSError as error:
-        raise RequestError(f"cannot read the key file {source}: {error.strerror}") from None
     # systemd shows the access list of a credential as its group's; its folder is open to the service's user alone
     service = os.environ.get("CREDENTIALS_DIRECTORY")
     given = service is not None and source.resolve().parent == Path(service).resolve()
@@ -144,12 +139,10 @@ def _is_folder(path: Path, what: str, pattern: str) -> RequestError:
 
 
 def _write_private(path: Path, content: str) -> None:
-    try:
+    with refusing(f"write the key file {path}"):
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(content)
-    except OSError as error:
-        raise RequestError(f"cannot write the key file {path}: {error.strerror}") from None
 
 
 def _curve_pair(source: Path, table: object, agent: int) -> Keys:

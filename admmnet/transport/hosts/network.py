@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 
 from admmnet.errors import RequestError, printable
+from admmnet.files import refusing
 from admmnet.form_errors import said
 from admmnet.identity.keys import check_identity
 from admmnet.transport.hosts.keys import as_toml, check_key, read_toml
@@ -309,7 +310,5 @@ def write_network(network: Network, path: str | os.PathLike[str]) -> None:
         for name, keys in (("former", peer.former), ("revoked", peer.revoked)):
             lines += [f"{name} = [{', '.join(map(as_toml, keys))}]"] if keys else []
         parts.append("[[agents]]\n" + "\n".join(lines) + "\n")
-    try:
+    with refusing(f"write the network file {path}"):
         Path(path).write_text("\n".join(parts), encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise RequestError(f"cannot write the network file {path}: {error.strerror}") from None

@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 
 from admmnet.auditing.audit import Reading, Trial
-from admmnet.auditing.canary import COSINE, FAR, LOSS, SINE, answered, canary, contract_for, door, far
 from admmnet.auditing.evidence import World
+from admmnet.auditing.methods import COSINE, FAR, SINE, canary, far
 from admmnet.holder import Ask, Released
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import GradientNorm, HeldFall, NoisyFall
@@ -22,6 +22,8 @@ from admmnet.privacy.contract import Contract
 from admmnet.privacy.conversion import gaussian_mu
 from admmnet.privacy.events import AboveThreshold, Gaussian
 from admmnet.types import Matrix
+from tests.auditing.doors import LOSS, answered, door
+from tests.planned import contract_for
 
 RECORDS, RADIUS = 40, 5.0
 """n; radius of the gates' balls."""

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from admmnet.auditing.audit import Reading, Trial
-from admmnet.auditing.canary import LOSS, answered, canary, contract_for, door_of, far
 from admmnet.auditing.evidence import World
+from admmnet.auditing.methods import canary, far
 from admmnet.holder import Ask
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import GradientSum
@@ -18,6 +18,8 @@ from admmnet.masking import Attempt, MaskKey, Masks, start_of
 from admmnet.privacy.calibrate import Target, gaussian_mu_left
 from admmnet.privacy.contract import Contract
 from admmnet.types import Vector
+from tests.auditing.doors import LOSS, answered, door_of
+from tests.planned import contract_for
 
 RECORDS, WIDTH, GRID = 40, 2, 2.0**-40
 KNOWN = Known(RECORDS, WIDTH, LOSS, frozenset())

@@ -75,8 +75,8 @@ class Together:
                     if not value.size:
                         value = np.zeros((len(said), len(one.value)), one.value.dtype)
                     value[place], said[place] = one.value, True
-            for node in self._nodes[some]:
-                node.ledger.commit()  # lines that are written take no memory
+            for node in self._nodes[some] if len(self._doors) > 1 else ():
+                node.ledger.commit()  # lines of very many would take memory until the round's commit
         return ReleasedRows(value, said) if said.any() else REFUSED
 
     def nothing(self, round: int) -> None:

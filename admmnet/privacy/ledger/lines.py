@@ -117,8 +117,8 @@ class ChainFile:
 
     def _check(self, handle: int) -> None:
         """Whether the file that has our name is the one that we wrote, with nothing missing at its end."""
-        try:
-            there = os.stat(self.path, follow_symlinks=False)
+        try:  # what was opened just now has the name
+            there = os.fstat(handle) if self._handle is None else os.stat(self.path, follow_symlinks=False)
         except FileNotFoundError:
             raise self._another("was deleted") from None
         if (there.st_dev, there.st_ino) != self._node:

@@ -24,6 +24,7 @@ def digest(line: bytes) -> str:
     return hashlib.sha256(line).hexdigest()
 
 
+_PLAIN = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _BEGINNING = b'{"kind":"'
 NOTHING = digest(b"")
 """What the first line follows from."""
@@ -31,9 +32,9 @@ KEPT = 256
 """Agents of a process whose files stay open: what keeps a process from opening more files cannot stop their ledgers."""
 
 
-def open_plain(path: Path, flags: int) -> tuple[int, os.stat_result]:
+def open_plain(path: Path | str, flags: int) -> tuple[int, os.stat_result]:
     """Open a file for reading and writing that is no link, pipe or device, and look at it; an OSError says which."""
-    handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | flags, 0o666)
+    handle = os.open(path, _PLAIN | flags, 0o666)
     found = os.fstat(handle)
     if not stat.S_ISREG(found.st_mode):
         os.close(handle)
@@ -48,7 +49,7 @@ class ChainFile:
     """
 
     def __init__(self, path: Path, what: str, *, durable: bool, kept: bool = True) -> None:
-        self.path, self.what = path, what
+        self.path, self._name, self.what = path, str(path), what
         handle, found = self._open()
         self._durable, self._handle = durable, handle if kept else None
         self._pending = bytearray()
@@ -62,7 +63,7 @@ class ChainFile:
 
     def _open(self) -> tuple[int, os.stat_result]:
         try:
-            return open_plain(self.path, os.O_APPEND)
+            return open_plain(self._name, os.O_APPEND)
         except FileNotFoundError:
             raise self._another("is gone") from None
         except OSError as error:
@@ -121,7 +122,7 @@ class ChainFile:
         What was opened by that name just now is ``there``; of a handle that was kept the name is looked up.
         """
         try:
-            there = there or os.stat(self.path, follow_symlinks=False)
+            there = there or os.stat(self._name, follow_symlinks=False)
         except FileNotFoundError:
             raise self._another("was deleted") from None
         if (there.st_dev, there.st_ino) != self._node:

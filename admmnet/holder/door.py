@@ -137,8 +137,8 @@ class Door:
 
     def _one_at_a_time(self, measurement: Measurement) -> None:
         """Refuse a charge while a threshold is held: Theorem 5 adds up steps that end before the next begins."""
-        own = measurement.key if isinstance(measurement, HeldFall) else None
-        if any(key.startswith(f"{HeldFall.__name__}|") and key != own for key in self._secret.kept):
+        kept, own = self._secret.kept, measurement.key if isinstance(measurement, HeldFall) else None
+        if kept and any(key.startswith(f"{HeldFall.__name__}|") and key != own for key in kept):
             raise RequestError(
                 f"{type(measurement).__name__} is asked while a gate's threshold is held: ask that gate until its yes"
             )

@@ -247,20 +247,22 @@ class SimulatedHolder(Holder):
         Of a member that is alone in its holder all points are taken in one pass.
         """
         if self._solvers is None:
-            return np.array([[self._mean_loss(k, row, loss) for k, row in enumerate(theta)] for theta in points])
+            return np.array([self._mean_losses(theta, loss) for theta in points])
         solvers = [self._solver(k, loss) for k in range(len(self))]
         if solvers[0].block is not None:
             return np.array([solvers[0].block.mean_losses(theta) for theta in points])
         return np.array([solver.mean_losses(*own) for solver, *own in zip(solvers, *points, strict=True)]).T
 
-    def _mean_loss(self, member: int, theta: Vector, loss: Loss) -> float:
-        X, y = self._shards[member]
-        if self.task != "classes":
-            return float(np.mean(loss.value(X @ theta, y)))
-        u = X @ theta.reshape(self.classes, -1).T
-        if loss.name == "softmax":
-            return float(np.mean(loss.value(u, y)))
-        return float(np.mean(np.sum(loss.value(u, one_hot(y, self.classes)), axis=1)))
+    def _mean_losses(self, theta: Matrix, loss: Loss) -> list[float]:
+        """Of all members at their rows: losses in one piece, whose parts are added up as alone."""
+        rows = (self.classes, -1) if self.task == "classes" else -1
+        scores = np.concatenate([X @ row.reshape(rows).T for (X, _), row in zip(self._shards, theta, strict=True)])
+        labels = np.concatenate([y for _, y in self._shards])
+        if self.task == "classes" and loss.name != "softmax":
+            losses = np.sum(loss.value(scores, one_hot(labels, self.classes)), axis=1)
+        else:
+            losses = loss.value(scores, labels)
+        return [float(own.sum()) / len(own) for own in np.split(losses, np.cumsum(self.counts)[:-1])]
 
     def fingerprint(self, member: int = 0) -> str:
         """sha256 of a member's records."""

@@ -27,9 +27,9 @@ Generators = Sequence[np.random.Generator]
 
 LARGEST = 2.0**44
 """Largest s: magnitudes up to 2^5 s are exact in floating point, and all that are ever drawn fit 64 bits."""
-_FAR = 2.0**5
-"""Candidates beyond this many s are decided without floating point, whose exponent is off by at most 2^-40 below it."""
 _SLACK = 2.0**-28
+"""Floating point decides where a uniform number is farther than this from exp(-gamma). Both are off by at most 2^-40:
+gamma by a share 2^-48 and by 2^-48, and x exp(-x) is below 1."""
 _CHUNK = 2**15
 """Candidates that are drawn together: they stay in cache."""
 
@@ -68,14 +68,13 @@ def _fill(found: Integers, rngs: Generators, s: float) -> None:
     while (missing := size - filled).any():
         y, rows = _discrete_laplace(rngs, bits, np.repeat(np.arange(len(rngs)), (2 * missing + 16) * (missing > 0)))
         far = np.abs(y)
-        gamma = np.where(far <= _FAR * s, 0.5 * ((far - mean) / s) ** 2, math.nan)
-        happens = _with_probability(rngs, rows, gamma, partial(_exponent, far, variance, t))
+        gamma = np.square((far - mean) * (math.sqrt(0.5) / s))
+        happens = np.flatnonzero(_with_probability(rngs, rows, gamma, partial(_exponent, far, variance, t)))
         y, rows = y[happens], rows[happens]
         counts = np.bincount(rows, minlength=len(rngs))
-        place = np.arange(len(y)) + (filled - np.cumsum(counts) + counts)[rows]
-        kept = place < size
-        found[rows[kept], place[kept]] = y[kept]
-        filled = np.minimum(filled + counts, size)
+        first = np.arange(len(y)) < np.repeat(np.cumsum(counts) - counts + missing, counts)
+        before, filled, place = filled, np.minimum(filled + counts, size), np.arange(size)
+        found[(place >= before[:, None]) & (place < filled[:, None])] = y[first]
 
 
 def excess(size: int, s: float, parts: int = 1) -> float:
@@ -159,13 +158,13 @@ def _exponent(far: Integers, variance: Fraction, t: int, place: int) -> Fraction
 
 def _discrete_laplace(rngs: Generators, bits: int, rows: Integers) -> tuple[Integers, Integers]:
     """Draw at most one integer of probability ~ exp(-|j|/2^bits) for each of ``rows``; return them and their rows."""
-    low = (_words(rngs, rows) >> np.uint64(63 - bits) >> np.uint64(1)).astype(np.int64)
+    low = (_words(rngs, rows) >> np.uint64(63 - bits) >> np.uint64(1)).view(np.int64)
     t = 2**bits
-    happens = _with_probability(rngs, rows, low / t, lambda k: Fraction(int(low[k]), t))
+    happens = np.flatnonzero(_with_probability(rngs, rows, low / t, lambda k: Fraction(int(low[k]), t)))
     rows = rows[happens]
     magnitude = low[happens] + t * _geometric(rngs, rows)
     negative = _words(rngs, rows) >= np.uint64(2**63)
-    kept = ~(negative & (magnitude == 0))
+    kept = np.flatnonzero(~negative | (magnitude != 0))
     return np.where(negative, -magnitude, magnitude)[kept], rows[kept]
 
 
@@ -173,21 +172,22 @@ def _geometric(rngs: Generators, rows: Integers) -> Integers:
     """Draw j >= 0 of probability ~ exp(-j): the number of e^-k, k = 1, 2, ..., above one uniform number."""
     words = _words(rngs, rows)
     rising = _powers_rising()  # the first is 0
-    count = len(rising) - np.searchsorted(rising, words, side="right")
-    for place in np.flatnonzero(count != len(rising) - np.searchsorted(rising, words)):  # further bits decide
+    below = np.searchsorted(rising, words, side="right")
+    count = len(rising) - below
+    for place in np.flatnonzero(rising[below - 1] == words):  # further bits decide
         bits = _Uniform(rngs[rows[place]], int(words[place]))
         count[place] = next(k for k in itertools.count() if not bits.below_exp(Fraction(k + 1)))
-    return count.astype(np.int64)
+    return count
 
 
 def _with_probability(
     rngs: Generators, rows: Integers, gamma: NDArray[np.float64], exact: Callable[[int], Fraction]
 ) -> NDArray[np.bool_]:
-    """Whether an event of probability exp(-gamma) happens, for each gamma; nan where only ``exact`` knows it."""
+    """Whether an event of probability exp(-gamma) happens, for each gamma; ``exact`` knows it where that is close."""
     words = _words(rngs, rows)
-    uniform, p = words * 2.0**-64, np.exp(-gamma)
-    happens = uniform + 2.0**-64 <= p * (1.0 - _SLACK)
-    for place in np.flatnonzero(~happens & ~(uniform >= p * (1.0 + _SLACK))):
+    over = words * 2.0**-64 - np.exp(-gamma)
+    happens = over < 0.0
+    for place in np.flatnonzero(~(np.abs(over) > _SLACK)):
         happens[place] = _Uniform(rngs[rows[place]], int(words[place])).below_exp(exact(int(place)))
     return happens
 

@@ -108,9 +108,9 @@ class Rounds:
         if summed is not None and tree is not None:
             self.summed = (tree, summed.value.size)
             summed.value.flags.writeable = False  # one array for all agents of this process
-            messages = self._trees.messages(round, tree, summed)
+            messages = self._trees.messages(round, tree, summed).tolist()
             for node in self._nodes:
-                node.count(int(messages[node.id]), summed.value.size)
+                node.count(messages[node.id], summed.value.size)
         if self._together is not None:
             self._together.receive(total)
         for node in self._nodes if self._together is None else ():

@@ -37,11 +37,9 @@ class Together:
     @classmethod
     def of(cls, nodes: Sequence[Node]) -> Together | None:
         """Agents as one; None where the method, or their states, are not such, or a door repeats earlier answers."""
-        method = nodes[0].method if nodes else None
-        if method is None or len(nodes) < FEWEST or not vars(type(method)).get("by_rows", False):
-            return None
+        method: Any = nodes[0].method if len(nodes) >= FEWEST else None
         plain = all(type(node.door) is Door and node.door.outbox is None for node in nodes)
-        if not plain or method.aggregate != "mean":
+        if not (plain and vars(type(method)).get("by_rows", False) and method.aggregate == "mean"):
             return None
         found = rows_of([node.agent for node in nodes], summing=method.verb == "reduce")
         return None if found is None else cls(nodes, *found)
@@ -68,15 +66,16 @@ class Together:
         for some, doors in self._doors:
             vectors = None if rows.vectors is None else rows.vectors[some]
             told = doors.answer([Ask(one) for one in rows.questions[some]], round, vectors)
-            for place, (agent, one) in enumerate(zip(self._rows.agents[some], told, strict=True), some.start):
+            for agent, one in zip(self._rows.agents[some], told, strict=True):
                 if isinstance(one, Exception):
                     raise RunError(f"agent {agent.id}, round {round}: {one}") if isinstance(one, RunError) else one
-                if isinstance(one, Released):
-                    if not value.size:
-                        value = np.zeros((len(said), len(one.value)), one.value.dtype)
-                    value[place], said[place] = one.value, True
-            for node in self._nodes[some]:
-                node.ledger.commit()  # lines that are written take no memory
+            found = {place: one.value for place, one in enumerate(told, some.start) if isinstance(one, Released)}
+            if found:
+                own = np.array(list(found.values()))
+                value = value if value.size else np.zeros((len(said), own.shape[1]), own.dtype)
+                value[list(found)], said[list(found)] = own, True
+            for node in self._nodes[some] if len(self._doors) > 1 else ():
+                node.ledger.commit()  # lines of very many would take memory until the round's commit
         return ReleasedRows(value, said) if said.any() else REFUSED
 
     def nothing(self, round: int) -> None:

@@ -268,3 +268,11 @@ def test_a_loaders_records_stay_with_it(seed: int | None, tmp_path: Path) -> Non
         held = holder._shards[member]
         for mine, theirs in zip(held, (X, y), strict=True):
             assert np.shares_memory(mine, theirs) is (seed is not None)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+def test_losses_of_members_have_the_bits_of_each_alone(kind: Any) -> None:
+    shards, loss = [(kind(rows(n, seed=n)), labels(n)) for n in (1, 7, 130, 1000)], get_loss("logistic")
+    theta = np.random.default_rng(1).standard_normal((len(shards), D))
+    (found,) = SimulatedHolder.of(shards).mean_losses(loss, theta)
+    assert found.tolist() == [np.mean(loss.value(X @ row, y)) for (X, y), row in zip(shards, theta, strict=True)]

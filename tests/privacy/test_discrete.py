@@ -163,6 +163,6 @@ def test_one_further_word_decides(beside: int, happens: bool) -> None:
     tape = np.array([7, first, second + beside, 2**64 - 1, 7], dtype=np.uint64)
     rows, rngs = np.array([0, 1]), [Planted(tape[:1]), Planted(tape[1:])]
     gamma = np.array([500.0, 1.0])
-    found = discrete._with_probability(rngs, rows, gamma, lambda place: Fraction(place))  # type: ignore[arg-type]
+    found = discrete._with_probability(rngs, rows, gamma, lambda k: Fraction(gamma[k]))  # type: ignore[arg-type]
     assert found.tolist() == [False, happens]
     assert [rng.place for rng in rngs] == [1, 2 + (beside == 0)]

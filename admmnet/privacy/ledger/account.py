@@ -91,7 +91,7 @@ class AccountFile:
         except OSError as error:
             raise self._cannot_open(error) from None
         try:
-            os.close(open_plain(self.path, os.O_CREAT))
+            os.close(open_plain(self.path, os.O_CREAT)[0])
             sync(folder)  # a new account's name must last, too
             mend(self.path)
             if not self.path.stat().st_size and since in (None, NOTHING):

@@ -24,6 +24,7 @@ def digest(line: bytes) -> str:
     return hashlib.sha256(line).hexdigest()
 
 
+_PLAIN = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _BEGINNING = b'{"kind":"'
 NOTHING = digest(b"")
 """What the first line follows from."""
@@ -31,13 +32,14 @@ KEPT = 256
 """Agents of a process whose files stay open: what keeps a process from opening more files cannot stop their ledgers."""
 
 
-def open_plain(path: Path, flags: int) -> int:
-    """Open a file for reading and writing that is no link, pipe or device; an OSError says which."""
-    handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | flags, 0o666)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
+def open_plain(path: Path | str, flags: int) -> tuple[int, os.stat_result]:
+    """Open a file for reading and writing that is no link, pipe or device, and look at it; an OSError says which."""
+    handle = os.open(path, _PLAIN | flags, 0o666)
+    found = os.fstat(handle)
+    if not stat.S_ISREG(found.st_mode):
         os.close(handle)
         raise OSError(0, "it is no plain file")
-    return handle
+    return handle, found
 
 
 class ChainFile:
@@ -47,22 +49,21 @@ class ChainFile:
     """
 
     def __init__(self, path: Path, what: str, *, durable: bool, kept: bool = True) -> None:
-        self.path, self.what = path, what
-        self._durable, self._handle = durable, None if not kept else self._open()
+        self.path, self._name, self.what = path, str(path), what
+        handle, found = self._open()
+        self._durable, self._handle = durable, handle if kept else None
         self._pending = bytearray()
         self._lasts = True  # whether everything that was written is on the disk
-        handle = self._open() if self._handle is None else self._handle
         try:
-            found = os.fstat(handle)
             self._node, self._size = (found.st_dev, found.st_ino), found.st_size
             self._last = os.pread(handle, _TAIL, max(0, self._size - _TAIL))
         finally:
             if self._handle is None:
                 os.close(handle)
 
-    def _open(self) -> int:
+    def _open(self) -> tuple[int, os.stat_result]:
         try:
-            return open_plain(self.path, os.O_APPEND)
+            return open_plain(self._name, os.O_APPEND)
         except FileNotFoundError:
             raise self._another("is gone") from None
         except OSError as error:
@@ -87,9 +88,9 @@ class ChainFile:
             If the disk refuses, or the file is not what was written. What the disk has not taken goes to it at the next
             commit.
         """
-        handle = self._open() if self._handle is None else self._handle
+        handle, there = self._open() if self._handle is None else (self._handle, None)
         try:
-            self._check(handle)
+            self._check(handle, there)
             if self._pending or (self._durable and not self._lasts):
                 self._lasts = False
                 self._push(handle)
@@ -115,10 +116,13 @@ class ChainFile:
             with suppress(OSError):  # said by commit
                 os.close(handle)
 
-    def _check(self, handle: int) -> None:
-        """Whether the file that has our name is the one that we wrote, with nothing missing at its end."""
+    def _check(self, handle: int, there: os.stat_result | None) -> None:
+        """Whether the file that has our name is the one that we wrote, with nothing missing at its end.
+
+        What was opened by that name just now is ``there``; of a handle that was kept the name is looked up.
+        """
         try:
-            there = os.stat(self.path, follow_symlinks=False)
+            there = there or os.stat(self._name, follow_symlinks=False)
         except FileNotFoundError:
             raise self._another("was deleted") from None
         if (there.st_dev, there.st_ino) != self._node:

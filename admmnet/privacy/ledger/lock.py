@@ -35,7 +35,7 @@ class Lock:
 
     def __init__(self, path: Path) -> None:
         self.path, self.mark = path, None
-        self._handle: int | None = open_plain(path, os.O_CREAT)
+        self._handle: int | None = open_plain(path, os.O_CREAT)[0]
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.check()  # the run before may have removed it since it was opened

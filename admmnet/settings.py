@@ -7,11 +7,13 @@ import math
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING
 from functools import cache, cached_property
 from numbers import Real
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from msgspec import Struct
 
 from admmnet.errors import RequestError, short
 from admmnet.registry import meant
@@ -30,8 +32,7 @@ _WORDS: dict[type, str] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class About:
+class About(Struct, frozen=True, kw_only=True, dict=True):
     """What a setting's field says besides its type and default."""
 
     table: str
@@ -100,8 +101,7 @@ def setting(default: Any, table: str, help: str, **about: Any) -> Any:
     return dataclasses.field(default=default, metadata=meta)
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """A setting, read from its field: name, type and description."""
 
     name: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from admmnet.config.modes import check_loaded
 from admmnet.data import DataSettings, Records, load

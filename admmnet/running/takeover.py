@@ -7,8 +7,10 @@ and stands on the account that they were charged to: that adds up both.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+
+from msgspec import Struct
 
 from admmnet.config.run_config import RunSettings
 from admmnet.data import ENCODING, DataSettings, Records
@@ -32,8 +34,7 @@ _ACCOUNT = (
 )
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(Struct, frozen=True):
     """What is taken over, and the run that has released it."""
 
     folder: Path

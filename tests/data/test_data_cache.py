@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from admmnet import RunConfig
 from admmnet.cli import run_command_line
@@ -41,7 +42,7 @@ def no_reading(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     def read(paths: Sequence[Path]) -> RawTable:
         raise AssertionError(f"{paths[0]} is read")
 
-    monkeypatch.setitem(sets.KNOWN, name, replace(sets.KNOWN[name], read=read))
+    monkeypatch.setitem(sets.KNOWN, name, structs.replace(sets.KNOWN[name], read=read))
 
 
 def same(one: Any, other: Any) -> bool:
@@ -58,7 +59,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def equal(one: Records, other: Records) -> bool:
-    return all(same(getattr(one, field.name), getattr(other, field.name)) for field in fields(Records))
+    return all(same(getattr(one, name), getattr(other, name)) for name in Records.__struct_fields__)
 
 
 def small(write: Write, name: str) -> dict[str, Any]:

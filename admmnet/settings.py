@@ -9,9 +9,10 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING
 from functools import cache, cached_property
+from inspect import get_annotations
 from numbers import Real
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin
 
 from msgspec import Struct
 
@@ -183,8 +184,16 @@ def _settings_in(kind: type) -> dict[str, Setting]:
     return {found.name: found for found in _settings(kind)}
 
 
+@cache
+def _hints_of(base: type) -> dict[str, Any]:
+    """Types of a class's own fields; settings have many classes, which extend each other."""
+    return get_annotations(base, eval_str=True)
+
+
 def _settings(kind: type) -> Iterator[Setting]:
-    hints = get_type_hints(kind)
+    hints: dict[str, Any] = {}
+    for base in reversed(kind.__mro__):
+        hints |= _hints_of(base)
     for field in dataclasses.fields(kind):
         if not isinstance(field.metadata.get("about"), About):
             raise TypeError(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -19,13 +20,15 @@ from admmnet.data.schema import measurable, parse_schema
 from admmnet.data.settings import FROM
 from admmnet.errors import AdmmnetError, CheckFailed, RequestError
 from admmnet.methods.encoding_rule import Taken
-from admmnet.predict.model import Model, read_model
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.account import AccountFile, account_path
 from admmnet.privacy.settings import PrivacySettings
 from admmnet.record.encoding import Found, read_found
 from admmnet.record.manifest import manifest_digest
 from admmnet.record.reader import Run, check_account, read_run
+
+if TYPE_CHECKING:
+    from admmnet.predict.model import Model
 
 _PRIVATE = "measure the records anew with encode = 'private'"
 _ACCOUNT = (
@@ -71,6 +74,8 @@ def source_of(data: DataSettings, settings: PrivacySettings, run: RunSettings, *
     if own is not None:
         found = _found(own, how)
         return Source(folder, found, found.encoding_from)
+    from admmnet.predict.model import read_model  # here: a run starts faster
+
     try:
         other, model = read_run(folder, events=False), read_model(folder)
     except (CheckFailed, RequestError) as error:

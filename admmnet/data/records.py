@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,8 @@ class _Labelled:
         return task_of(self.labels, self.target)
 
 
-class Records(_Labelled, Struct, frozen=True):
+@dataclass(frozen=True)
+class Records(_Labelled):
     """What one rank needs.
 
     Attributes

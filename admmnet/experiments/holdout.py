@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-from msgspec.structs import replace
 
 from admmnet.data import DataSettings, Records, load
 from admmnet.data.columns import Rows

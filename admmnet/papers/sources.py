@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from msgspec import structs
 
 from admmnet.data import DataSettings, Records
 from admmnet.data.records import TargetRange
@@ -100,7 +99,7 @@ def _load(source: DataSource, agents: int, held: bool) -> Records:
         X, y = whole.shards[0]
         parts = dict(enumerate(np.array_split(np.arange(len(y)), agents)))
         shards = {agent: (X[part], y[part]) for agent, part in parts.items()}
-        return structs.replace(whole, shards=shards, counts={agent: len(part) for agent, part in parts.items()})
+        return replace(whole, shards=shards, counts={agent: len(part) for agent, part in parts.items()})
     if source.made is not None:
         return MADE[source.made](**own)
     records = load_for(DataSettings(data_dir=source.data_dir, **own), agents, range(agents))
@@ -108,7 +107,7 @@ def _load(source: DataSource, agents: int, held: bool) -> Records:
         return records
     X, y = records.shards[0]
     taken = np.random.default_rng(0).permutation(len(y))[: source.most]
-    return structs.replace(records, shards={0: (X[taken], y[taken])}, counts={0: len(taken)})
+    return replace(records, shards={0: (X[taken], y[taken])}, counts={0: len(taken)})
 
 
 def guessing(source: DataSource) -> float:

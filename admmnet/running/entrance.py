@@ -9,10 +9,9 @@ import hashlib
 import json
 import platform
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from msgspec.structs import replace
 
 from admmnet.config.defaults import with_delta
 from admmnet.config.modes import check_mode

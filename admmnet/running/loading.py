@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-
-from msgspec.structs import replace
+from dataclasses import replace
 
 from admmnet.config.modes import check_loaded
 from admmnet.data import DataSettings, Records, load

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -79,7 +80,7 @@ def run_prologue(
             holder.whiten(found.whitening, found.source)
     keeper.known = found.text
     shards = {i: (found.rows(X), y) for i, (X, y) in plan.data.shards.items()}  # others' that this process has read
-    return replace(plan.data, shards=shards, X_test=found.rows(plan.data.X_test)), found
+    return dataclasses.replace(plan.data, shards=shards, X_test=found.rows(plan.data.X_test)), found
 
 
 def _known(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
-
-from msgspec.structs import replace
 
 from admmnet.data import DataSettings, Records, TargetRange, load, load_each
 from admmnet.data.records import arrays_of
@@ -19,7 +18,7 @@ from admmnet.transport import Parcel, World
 KEPT = 4_000_000
 """Most numbers in all shards that the reader keeps for the optimum without privacy, which needs them all."""
 _OTHERS = ("shards", "counts", "X_test", "y_test", "target", "raw")
-PLAIN = tuple(name for name in Records.__struct_fields__ if name not in _OTHERS)
+PLAIN = tuple(field.name for field in fields(Records) if field.name not in _OTHERS)
 
 
 def shared(settings: DataSettings, agents: int, world: World, owners: Sequence[Sequence[int]]) -> Records:

@@ -14,12 +14,12 @@ import argparse
 import tempfile
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
-from msgspec.structs import replace
 
 from admmnet import RunConfig, run
 from admmnet.data import DataSettings, Records, load

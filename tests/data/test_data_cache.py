@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def equal(one: Records, other: Records) -> bool:
-    return all(same(getattr(one, name), getattr(other, name)) for name in Records.__struct_fields__)
+    return all(same(getattr(one, field.name), getattr(other, field.name)) for field in fields(Records))
 
 
 def small(write: Write, name: str) -> dict[str, Any]:

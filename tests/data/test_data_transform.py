@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from msgspec.structs import replace
 from scipy.stats import kstest
 
 from admmnet.data import DataSettings, Records, load, load_new, transform

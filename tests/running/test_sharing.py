@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,7 @@ def assert_same(found: Records, expected: Records) -> None:
         assert bits(found.shards[agent][0]) == bits(X)
         assert bits(found.shards[agent][1]) == bits(y)
     assert bits(found.X_test) + bits(found.y_test) == bits(expected.X_test) + bits(expected.y_test)
-    for name in set(Records.__struct_fields__) - {"shards", "X_test", "y_test"}:
+    for name in {field.name for field in fields(Records)} - {"shards", "X_test", "y_test"}:
         assert getattr(found, name) == getattr(expected, name), name
 
 

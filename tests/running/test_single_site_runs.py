@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from msgspec import structs
 
 from admmnet import RequestError, RunConfig, RunError, RunResult, load_config, read_run, run
 from admmnet.config.run_config import own_settings, settings_of
@@ -312,7 +311,7 @@ def test_a_plan_follows_from_public_facts(people: str) -> None:
         assert (agents, list(mine)) == (1, [0])
         data = load(given, agents, mine)
         X, y = data.shards[0]
-        return structs.replace(data, shards={0: (np.zeros_like(X), -np.abs(y))})
+        return replace(data, shards={0: (np.zeros_like(X), -np.abs(y))})
 
     config = RunConfig(algorithm="dp-scd", data=people, epsilon=8.0, delta=1e-3, seed=0)
     one, two = (prepare(config, LocalWorld(), loader).agents[0] for loader in (None, other))

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from admmnet.graph.simple import Graph
     from admmnet.graph.tree import Tree
     from admmnet.identity.keys import Identity
+    from admmnet.transport.begun import Begun
     from admmnet.transport.hosts.network import Network
     from admmnet.transport.layout import Layout
-    from admmnet.transport.starts import Begun
     from admmnet.types import Integers, Matrix, Total, Vector
 
 Outgoing = Mapping[int, "Vector | None"]

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from admmnet.graph.simple import Graph
     from admmnet.identity.keys import Identity
+    from admmnet.transport.begun import Begun
     from admmnet.transport.hosts.network import Network
-    from admmnet.transport.starts import Begun
     from admmnet.types import Integers, Matrix, Total
 
 

@@ -29,8 +29,8 @@ from admmnet.types import Integers, Matrix, Total, Vector
 
 if TYPE_CHECKING:
     from admmnet.identity.keys import Identity
+    from admmnet.transport.begun import Begun
     from admmnet.transport.hosts.network import Network
-    from admmnet.transport.starts import Begun
 
 SPINS = 20
 """Tests of a pending operation before the first pause."""

@@ -20,7 +20,7 @@ from admmnet.masking import Attempt
 from admmnet.methods.agent import Agent, AgentPlan
 from admmnet.running.checkpoint.keeper import Keeper
 from admmnet.running.node import carried_out, proposal
-from admmnet.transport.starts import Begun
+from admmnet.transport.begun import Begun
 from admmnet.types import BEFORE
 
 ONE, OTHER = (NoisyGradient(np.full(2, value), 1.0) for value in (0.0, 1.0))

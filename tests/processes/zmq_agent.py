@@ -21,9 +21,10 @@ from admmnet.evidence.members import agree
 from admmnet.evidence.receipts import Receipts
 from admmnet.identity.keys import Identity
 from admmnet.transport import Outgoing, Transport
+from admmnet.transport.begun import Begun
 from admmnet.transport.hosts.keys import Keys
 from admmnet.transport.hosts.network import Network, Peer
-from admmnet.transport.starts import Begun, Standing
+from admmnet.transport.starts import Standing
 from admmnet.transport.zmq import door
 from admmnet.transport.zmq.membership import Membership
 from admmnet.transport.zmq.sockets import Deadlines

@@ -28,7 +28,7 @@ from admmnet.version import __version__
 
 if TYPE_CHECKING:
     from admmnet.running.plan import Prepared
-    from admmnet.transport.starts import Begun
+    from admmnet.transport.begun import Begun
 
 SCHEMA = 6
 

@@ -9,7 +9,7 @@ import sys
 
 def main(bare: str = "--help") -> None:
     """Run the command line and leave with its exit code; without words, `bare` is the word."""
-    # until `keep_imports`: of what imports make nothing is garbage, and looking for it takes a quarter of the start
+    # until `KEPT.begin`: of what imports make nothing is garbage, and looking for it takes a quarter of the start
     gc.disable()
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # read once, as a library is loaded
         os.environ.setdefault(name, "1")  # a run takes one thread a process: others would only wait, and spin

@@ -7,7 +7,6 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable
-from textwrap import fill
 from typing import IO, Self
 
 IN_PART = 5
@@ -190,6 +189,8 @@ def broken(text: str, out: IO[str]) -> str:
     """
     if (width := columns_of(out)) is None:
         return text
+    from textwrap import fill  # here: the command line starts faster
+
     lines = list[str]()
     for line in text.split("\n"):
         start = re.match(r"(\w+( \w+)?: +)? *", line)

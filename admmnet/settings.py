@@ -7,11 +7,14 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING
 from functools import cache, cached_property
+from inspect import get_annotations
 from numbers import Real
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin
+
+from msgspec import Struct
 
 from admmnet.errors import RequestError, short
 from admmnet.registry import meant
@@ -30,8 +33,7 @@ _WORDS: dict[type, str] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class About:
+class About(Struct, frozen=True, kw_only=True, dict=True):
     """What a setting's field says besides its type and default."""
 
     table: str
@@ -108,8 +110,7 @@ def in_table(table: str, **common: Any) -> Callable[..., Any]:
 in_data, in_network, in_problem, in_algorithm, in_baseline, in_privacy, in_run = map(in_table, TABLES)
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """A setting, read from its field: name, type and description."""
 
     name: str
@@ -188,8 +189,16 @@ def _settings_in(kind: type) -> dict[str, Setting]:
     return {found.name: found for found in _settings(kind)}
 
 
+@cache
+def _hints_of(base: type) -> dict[str, Any]:
+    """Types of a class's own fields; settings have many classes, which extend each other."""
+    return get_annotations(base, eval_str=True)
+
+
 def _settings(kind: type) -> Iterator[Setting]:
-    hints = get_type_hints(kind)
+    hints: dict[str, Any] = {}
+    for base in reversed(kind.__mro__):
+        hints |= _hints_of(base)
     for field in dataclasses.fields(kind):
         if not isinstance(field.metadata.get("about"), About):
             raise TypeError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -13,7 +12,7 @@ from admmnet.errors import AdmmnetError, RequestError
 from admmnet.registry import meant
 from admmnet.running.ends import terminating
 from admmnet.transport import World, open_world
-from admmnet.transport.collective import install_exception_hook, report_error, run_on_all
+from admmnet.transport.collective import KEPT, install_exception_hook, report_error, run_on_all
 from admmnet.version import __version__
 
 COMMANDS = {
@@ -75,13 +74,6 @@ def command_line() -> None:
     """
 
 
-def keep_imports() -> None:
-    """Collect garbage from here on, where `__main__` has put it off, but not among what was imported."""
-    if not gc.isenabled():
-        gc.freeze()
-        gc.enable()
-
-
 _OWN_OPTIONS = ("-h", "--help", "--version")
 
 
@@ -106,7 +98,7 @@ def _run(args: list[str]) -> int:
         if world.rank > 0 and (args[0] != "run" or not {"-h", "--help"}.isdisjoint(args)):
             return 0
         if args[0] != "run":  # which calls it later
-            keep_imports()
+            KEPT.begin()
         code = command_line.main(args, prog_name="admmnet", standalone_mode=False, obj=world)
         return code if type(code) is int else 0  # of an exit by `leave`
     except click.exceptions.Exit as leave:

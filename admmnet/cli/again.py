@@ -15,7 +15,7 @@ from admmnet.log import say
 from admmnet.running.checkpoint.memory import Memory
 from admmnet.running.ending import finish_own
 from admmnet.running.handshake import resuming
-from admmnet.transport import Begun
+from admmnet.transport.begun import Begun
 from admmnet.transport.zmq.membership import RunEnded
 from admmnet.transport.zmq.transport import ZmqWorld
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from admmnet.cli import keep_imports
 from admmnet.cli.flags import event_flags, explain_flag, output_flags, telling
 from admmnet.cli.settings import SettingsCommand, leave, settings_of, tell
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError, RunError
 from admmnet.log import Hearer, say
 from admmnet.transport import World, open_world
+from admmnet.transport.collective import KEPT
 
 
 @click.command(cls=SettingsCommand)
@@ -60,7 +60,7 @@ def train(settings: RunConfig, world: World, *, quiet: bool, as_json: bool, debu
     from admmnet.cli.progress import Progress
     from admmnet.library import run as run_settings
 
-    keep_imports()
+    KEPT.begin()
     quiet = quiet or world.rank > 0
     told = not quiet and not as_json
     with Progress(told=told) as bar:

@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from msgspec import structs
+
 from admmnet.data.balance import swallowing, unfilled
 from admmnet.data.columns import RawTable, refuse
 from admmnet.data.encode import block_of, check_columns, complete
@@ -119,9 +121,9 @@ def check_table(found: Found, table: RawTable, schema: Schema, positive: str | N
 
 def _check_rule(rule: Rule, schema: Schema, table: RawTable) -> None:
     if schema.measured:
-        refuse_text(raw_features(replace(schema, rules=(rule,), drop=("*",)), table))
+        refuse_text(raw_features(structs.replace(schema, rules=(rule,), drop=("*",)), table))
         return
-    block_of(complete(replace(schema, rules=(rule,)), table)[0].rules[0], table)
+    block_of(complete(structs.replace(schema, rules=(rule,)), table)[0].rules[0], table)
 
 
 def _labelled(table: RawTable, schema: Schema, positive: str | None) -> RawTable:

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+import msgspec
+from msgspec import structs
+
 from admmnet.data.check import Found, check_table
 from admmnet.data.columns import RawTable
 from admmnet.data.labels import canonical
@@ -47,11 +50,10 @@ class Cleaned:
         return bool(self.changed or self.unlabelled or self.count)
 
 
-@dataclass(frozen=True)
-class _Sieve(RawTable):
+class _Sieve(RawTable, frozen=True):
     """A table that keeps the rows that are refused."""
 
-    bad: set[int] = field(default_factory=set)
+    bad: set[int] = msgspec.field(default_factory=set)
 
     def refuse(self, name: str, bad: Callable[[str], str | None]) -> None:
         """As of any table."""
@@ -80,8 +82,8 @@ def clean_file(settings: DataSettings, draft: Path, out: Path) -> Cleaned:
     told.new = None if label in cells.names else label
     cells = cells if told.new else _labelled(cells, schema, label, told)
     cells = _changed(cells, with_columns(schema, table_of(cells, form, settings.data)), label, told, found)
-    schema = replace(schema, leave_out=())
-    sieve = _Sieve(**vars(table_of(cells, form, settings.data)))
+    schema = structs.replace(schema, leave_out=())
+    sieve = _Sieve(*structs.astuple(table_of(cells, form, settings.data)))
     new = told.new is not None
     check_table(found, sieve, schema, settings.positive, new=new)
     told.bad += len(sieve.bad)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from admmnet.data.values import PLAIN, Spelling, is_missing, no_number, numbers_of
@@ -24,8 +25,7 @@ Refuse = Callable[[Iterable[str]], None]
 """What is done with faults found on the way; a reader that it returns to leaves the faulty records out."""
 
 
-@dataclass(frozen=True)
-class RawColumn:
+class RawColumn(Struct, frozen=True):
     """A column as it was read."""
 
     levels: tuple[str, ...]  # the distinct texts
@@ -52,8 +52,7 @@ class RawColumn:
         return numbers_of(self.levels, PLAIN if self.typed else spelling, missing=missing)
 
 
-@dataclass(frozen=True)
-class Features:
+class Features(Struct, frozen=True):
     """The d features of a source, made on demand: neither scaled nor with an intercept."""
 
     names: tuple[str, ...]
@@ -63,8 +62,7 @@ class Features:
     numbers: Any = None  # all of them (n, d), dense or CSR, where they are in one array
 
 
-@dataclass(frozen=True)
-class RawTable:
+class RawTable(Struct, frozen=True):
     """What a reader makes of its files: named raw columns of n records."""
 
     names: tuple[str, ...]  # of the columns, in order

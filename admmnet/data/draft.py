@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from admmnet.data.columns import RawColumn, RawTable, listed
 from admmnet.data.labels import FEW_CLASSES, canonical

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from admmnet.data.columns import Codes, Features, RawTable, Rows, listed
 from admmnet.data.schema import Categorical, Numeric, Rule, Schema

@@ -6,13 +6,13 @@ import datetime
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal
 from functools import cache
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from admmnet.data.columns import RawColumn, RawTable, column_of, fault_of_names, listed
 from admmnet.errors import RequestError

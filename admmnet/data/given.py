@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from admmnet.data.arrays import table_of
 from admmnet.data.columns import Features, RawColumn, RawTable, Rows, column_of, listed, numbered
@@ -25,8 +26,7 @@ from admmnet.errors import DataError, RequestError, article, short
 PAIR = "(X, y), rows and labels"
 
 
-@dataclass(frozen=True)
-class Given:
+class Given(Struct, frozen=True):
     """What a caller gave; ``load`` is a loader of it.
 
     Records are (X, y) or pandas frames. Where they are not ``whole``, all of the run's at every process, nothing is

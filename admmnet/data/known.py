@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from admmnet.data.cache import read_cached
 from admmnet.data.columns import RawColumn, RawTable
@@ -18,8 +19,7 @@ from admmnet.data.source import Source, label_of, source_of
 from admmnet.errors import RequestError
 
 
-@dataclass(frozen=True, kw_only=True)
-class DataSet:
+class DataSet(Struct, frozen=True, kw_only=True):
     """A named data set. Each module of `admmnet.data.sets` lists its own in `SETS`; nothing else names them."""
 
     name: str  # value of --data; one that ends with ":" is followed by the name of the user's own file

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import structs
 
 from admmnet.data.columns import Rows, no_rows, numbered
 from admmnet.data.files import about
@@ -154,7 +155,7 @@ def _load_own_files(settings: DataSettings, mine: Sequence[int]) -> Records:
             refuse_text(own.features)
         shards[agent] = encoded(own, every(own), settings, fitted.transform)
     tests = encoded(public, every(public), settings, fitted.transform)
-    public = replace(public, left_out=left_out)
+    public = structs.replace(public, left_out=left_out)
     return replace(records_of(public, fitted, settings, shards, tests), name=Path(settings.data).name)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,8 +28,7 @@ BUCKETS = 16
 _EVEN = tuple(k / CELLS for k in range(CELLS + 1))
 
 
-@dataclass(frozen=True)
-class RawFeatures(Features):
+class RawFeatures(Features, frozen=True):
     """The d features of a source, known by name, and the raw columns that they will be made of."""
 
     columns: tuple[Column, ...] = ()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from admmnet.data.schema import Task
@@ -22,8 +23,7 @@ LEFT_OUT = (
 """What is said where a private run would leave records out."""
 
 
-@dataclass(frozen=True)
-class TargetRange:
+class TargetRange(Struct, frozen=True):
     """How a real target becomes a label in [-1, 1]: (v - centre) / reach."""
 
     low: float  # public range, in the target's unit; values outside are clipped to it
@@ -137,8 +137,7 @@ def arrays_of(X: Any) -> tuple[NDArray[Any], ...]:
     return (X.data, X.indices, X.indptr) if hasattr(X, "tocsr") else (X,)
 
 
-@dataclass(frozen=True)
-class NewRows(_Labelled):
+class NewRows(_Labelled, Struct, frozen=True):
     """Encoded rows for a model."""
 
     name: str  # of the data set, or of the file

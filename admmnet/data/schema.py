@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
 from functools import partial
 from itertools import pairwise
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from admmnet.data.values import PLAIN, Spelling
 from admmnet.errors import RequestError
@@ -19,8 +20,7 @@ Scale = Literal["linear", "centred", "log", "bins", "none"]
 SCALES: tuple[Scale, ...] = ("linear", "centred", "log", "bins", "none")
 
 
-@dataclass(frozen=True)
-class Categorical:
+class Categorical(Struct, frozen=True):
     """One feature a category (or group of categories): `weight` where it holds, 0 elsewhere."""
 
     prefix: str  # start of the feature names
@@ -43,8 +43,7 @@ class Categorical:
         return tuple(f"{self.prefix}={value}" for value in [*values, *["missing"] * (self.missing == "indicator")])
 
 
-@dataclass(frozen=True)
-class Numeric:
+class Numeric(Struct, frozen=True):
     """Features of a number clipped to public bounds.
 
     Scales: (v-low)/(high-low); "centred", the same on [-1, 1]; log(1+v-low)/log(1+high-low); "bins", one feature
@@ -81,8 +80,7 @@ def measurable(rule: Rule) -> bool:
     return isinstance(rule, Numeric) and rule.scale == "linear"
 
 
-@dataclass(frozen=True)
-class Schema:
+class Schema(Struct, frozen=True):
     """What is declared about a source."""
 
     rules: tuple[Rule, ...] = ()  # features in order; empty for sources without declared columns
@@ -160,7 +158,7 @@ def _entry(rule: Rule) -> dict[str, Any]:
 
 def _declared(value: Schema | Rule, without: set[str]) -> dict[str, Any]:
     """Fields that say something, tuples as lists."""
-    given = {field.name: getattr(value, field.name) for field in fields(value) if field.name not in without}
+    given = {name: getattr(value, name) for name in value.__struct_fields__ if name not in without}
     return {k: list(v) if isinstance(v, tuple) else v for k, v in given.items() if v not in (None, (), "")}
 
 

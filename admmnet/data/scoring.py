@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import zip_longest
 from typing import Literal
+
+from msgspec.structs import replace
 
 from admmnet.data.raw import refuse_text
 from admmnet.data.records import NewRows

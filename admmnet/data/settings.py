@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from msgspec import Struct
+
 from admmnet.errors import RequestError
 from admmnet.registry import meant
 from admmnet.settings import Auto, in_data, settings_in
@@ -150,8 +152,7 @@ class DataSettings:
         return AGENT in self.data
 
 
-@dataclass(frozen=True)
-class Split:
+class Split(Struct, frozen=True):
     """A parsed `--split`: how the training records are dealt to the agents."""
 
     kind: Literal["auto", "iid", "dirichlet", "by-column", "sizes", "zipf", "shards", "groups"]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from admmnet.data.columns import Features, RawColumn, RawTable, Where
@@ -23,8 +24,7 @@ RAW = (
 )
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(Struct, frozen=True):
     """Records that have been read and checked, but not yet transformed."""
 
     name: str  # of the data set, or the file

@@ -7,9 +7,9 @@ sensitivity is wrong.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from admmnet.data.columns import Rows
 from admmnet.data.records import TargetRange
@@ -24,8 +24,7 @@ STEP = 1 << 20
 """Numbers that are in work at a time: a whole data set is never held twice."""
 
 
-@dataclass(frozen=True)
-class Transform:
+class Transform(Struct, frozen=True):
     """A fixed map of each row by itself."""
 
     scales: Vector | None = None  # (d,) what features are divided by
@@ -44,8 +43,7 @@ class Transform:
         return y if self.target is None else self.target.scaled(y)
 
 
-@dataclass(frozen=True)
-class Fitted:
+class Fitted(Struct, frozen=True):
     """A transform with what it was made from."""
 
     transform: Transform

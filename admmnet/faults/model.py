@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
@@ -26,8 +26,7 @@ MOST_AGENTS_NAMED = 3
 """Agents whose absences a note spells out."""
 
 
-@dataclass(frozen=True)
-class Absence:
+class Absence(Struct, frozen=True):
     """Rounds in which an agent is away: first to last, inclusive; None for ever."""
 
     agent: int
@@ -35,8 +34,7 @@ class Absence:
     last: int | None
 
 
-@dataclass(frozen=True)
-class RoundFaults:
+class RoundFaults(Struct, frozen=True):
     """Faults of one round."""
 
     online: Mask

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from admmnet.errors import RequestError, short
 from admmnet.graph import network_of
@@ -39,8 +40,7 @@ class Span(NamedTuple):
         return f"{self.first}-{'' if self.last is None else self.last}"
 
 
-@dataclass(frozen=True)
-class GraphSchedule:
+class GraphSchedule(Struct, frozen=True):
     """Which graph is there when."""
 
     source: str

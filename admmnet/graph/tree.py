@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from admmnet.graph.simple import Graph
@@ -16,8 +16,7 @@ OUTSIDE = -2
 """Parent of who is not in a tree."""
 
 
-@dataclass(frozen=True, eq=False)
-class Tree:
+class Tree(Struct, frozen=True, eq=False, dict=True):
     """A spanning tree of some of the agents 0 to N - 1, those of ``agents``, ascending.
 
     ``parent`` (N,) is -1 at the root and ``OUTSIDE`` of others, ``depth`` (N,) the edges to the root, -1 of others.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from admmnet.errors import RequestError
 from admmnet.holder.encoding import Encoding, Number, Words
@@ -51,8 +53,7 @@ class Wish(NamedTuple):
     """Shares of mu^2."""
 
 
-@dataclass(frozen=True)
-class Prologue:
+class Prologue(Struct, frozen=True):
     """Sums before the first round, in their order, and what raw records are encoded by where they tell nothing."""
 
     stages: tuple[Stage, ...] = ()

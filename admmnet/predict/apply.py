@@ -7,11 +7,12 @@ records that the run was trained on.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import io
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 
 from admmnet.data.loading import ENCODING
 from admmnet.data.settings import MEASURED
@@ -24,8 +24,7 @@ WHITENING = "whitening.npy"
 """File with A, shape (d, d)."""
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(Struct, frozen=True):
     """What is known of the records: nothing but totals went into it."""
 
     encoding: Encoding | None = None

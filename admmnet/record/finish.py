@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -24,8 +24,9 @@ from admmnet.record.folder import IDENTITIES, PART, RECEIPTS, STARTS, SUMMARY, l
 from admmnet.record.forms import References, StartEntry, Summary, TestError, absent
 from admmnet.record.manifest import MANIFEST, make_manifest
 from admmnet.record.reader import look_at
-from admmnet.transport.ends import Ends
-from admmnet.transport.starts import Staged, scope_of, signed_for, written
+
+if TYPE_CHECKING:
+    from admmnet.transport.ends import Ends
 
 FINISH = "finish.json"
 DRAFTS = f"{STARTS}/end"
@@ -68,6 +69,8 @@ def read_end(files: Mapping[str, bytes], where: object = "the last files") -> tu
 
 def check_finish(finish: Finish, keys: Mapping[int, str], where: object) -> None:
     """Raise CheckFailed for an end that fewer than a quorum of the agents with these signing keys have signed."""
+    from admmnet.transport.starts import Staged, scope_of, signed_for, written  # here: a run starts faster
+
     scope = scope_of(finish.network, finish.run)
     for name, signature in finish.staged.items():
         key, said = keys.get(int(name)), Staged(int(name), finish.number, finish.digest)

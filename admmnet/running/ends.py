@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import signal
 import threading
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from types import FrameType, TracebackType
 
 from admmnet.errors import Terminated
 from admmnet.record.format import epsilon
+from admmnet.transport.collective import KEPT
 
 
 @contextmanager
@@ -47,8 +47,7 @@ class LastWords:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Exit of the stack; the error goes on."""
-        if gc.get_freeze_count():
-            gc.unfreeze()  # what steps on all processes have frozen
+        KEPT.end()
         if isinstance(error, KeyboardInterrupt) and not error.args:
             error.args = (last_words(self.folder, alone=self.alone),)
 

@@ -9,7 +9,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,8 +55,7 @@ if TYPE_CHECKING:
     from admmnet.privacy.ledger.account import AccountFile
 
 
-@dataclass(frozen=True)
-class Plan(Prepared):
+class Plan(Prepared, frozen=True):
     """What ``on_start`` gets: the run, and its settings with every ``auto`` replaced that has one value for all."""
 
     config: RunConfig
@@ -64,7 +63,7 @@ class Plan(Prepared):
     @property
     def prepared(self) -> Prepared:
         """The run alone."""
-        return Prepared(**{field.name: getattr(self, field.name) for field in fields(Prepared)})
+        return Prepared(*(getattr(self, name) for name in Prepared.__struct_fields__))
 
 
 def perform(
@@ -101,7 +100,7 @@ def perform(
 
             (config,) = run_on_all(world, checked, apart=True)
             if not all_go_on(world, None if config.resume is None else Path(str(config.out))):
-                config = replace(config, resume=None)
+                config = config.changed(resume=None)
             if config.transport == "zmq" and world.name != "zmq":
                 from admmnet.running.spawn import run_spawned
                 from admmnet.transport.local import LocalWorld

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
 
+from msgspec.structs import replace
 from threadpoolctl import threadpool_limits
 
 from admmnet.errors import BudgetError, counted

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from admmnet.config.run_config import Mode, RunSettings
 from admmnet.data import DataSettings, Records
@@ -50,8 +52,7 @@ class Texts(NamedTuple):
     shared: str
 
 
-@dataclass(frozen=True)
-class Prepared:
+class Prepared(Struct, frozen=True, dict=True):
     """What a run is, the same on every process but for what is said to be of its own agents.
 
     The first sections of settings have every ``auto`` replaced that has one value for all agents.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from admmnet.data import ENCODING, Records
 from admmnet.errors import CheckFailed, RequestError, RunError
@@ -72,7 +74,7 @@ def run_prologue(
             holder.whiten(found.whitening, found.source)
     keeper.known = found.text
     shards = {i: (found.rows(X), y) for i, (X, y) in plan.data.shards.items()}  # others' that this process has read
-    return replace(plan.data, shards=shards, X_test=found.rows(plan.data.X_test)), found
+    return dataclasses.replace(plan.data, shards=shards, X_test=found.rows(plan.data.X_test)), found
 
 
 def _known(

@@ -7,8 +7,11 @@ and stands on the account that they were charged to: that adds up both.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from admmnet.config.run_config import RunSettings
 from admmnet.data import ENCODING, DataSettings, Records
@@ -17,13 +20,15 @@ from admmnet.data.schema import measurable, parse_schema
 from admmnet.data.settings import FROM
 from admmnet.errors import AdmmnetError, CheckFailed, RequestError
 from admmnet.methods.encoding_rule import Taken
-from admmnet.predict.model import Model, read_model
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.account import AccountFile, account_path
 from admmnet.privacy.settings import PrivacySettings
 from admmnet.record.encoding import Found, read_found
 from admmnet.record.manifest import manifest_digest
 from admmnet.record.reader import Run, check_account, read_run
+
+if TYPE_CHECKING:
+    from admmnet.predict.model import Model
 
 _PRIVATE = "measure the records anew with encode = 'private'"
 _ACCOUNT = (
@@ -32,8 +37,7 @@ _ACCOUNT = (
 )
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(Struct, frozen=True):
     """What is taken over, and the run that has released it."""
 
     folder: Path
@@ -67,6 +71,8 @@ def source_of(data: DataSettings, settings: PrivacySettings, run: RunSettings, *
     if own is not None:
         found = _found(own, how)
         return Source(folder, found, found.encoding_from)
+    from admmnet.predict.model import read_model  # here: a run starts faster
+
     try:
         other, model = read_run(folder, events=False), read_model(folder)
     except (CheckFailed, RequestError) as error:

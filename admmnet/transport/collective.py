@@ -38,6 +38,37 @@ GRACE = 0.2
 _KINDS = {kind.exit_code: kind for kind in (CheckFailed, RequestError, RunError, BudgetError)}
 
 
+class Kept:
+    """What is not searched for garbage: of a command, its imports, and what steps on all processes have made.
+
+    Agents are many objects, none of which goes before the run ends (``LastWords``). A library's garbage is its own.
+    """
+
+    begun = False  # `gc` counts what is frozen one by one, for milliseconds
+
+    def begin(self) -> None:
+        """Collect garbage from here on, where `__main__` has put it off, but not among what was imported."""
+        if not gc.isenabled():
+            self.begun = True
+            self.keep()
+            gc.enable()
+
+    def keep(self) -> None:
+        """Keep all that there is, once this has begun."""
+        if self.begun:
+            gc.freeze()
+
+    def end(self) -> None:
+        """Search everything again."""
+        if self.begun:
+            self.begun = False
+            gc.unfreeze()
+
+
+KEPT = Kept()
+"""That of this process."""
+
+
 def run_on_all(world: World, step: Callable[[], T], *, apart: bool = False) -> T:
     """Run a step on every process; if it fails anywhere, raise the first rank's error everywhere.
 
@@ -65,8 +96,7 @@ def told_by_all(
     """As ``run_on_all``, and what every process says of its result, in the same exchange: of a step apart its own word.
 
     Where this process has nothing to say, nobody has: any word is an error then. With ``quoting``, in simulations, an
-    error may quote records. From the command line, which has frozen what it imports, what the step has made is not
-    searched for garbage until the run ends (``LastWords``): agents are many objects, none of which goes before.
+    error may quote records. What the step has made is ``KEPT``.
     """
     if apart and world.start is not None and not world.shared_folder:
         result = step()
@@ -76,8 +106,7 @@ def told_by_all(
     try:
         result = step()
         told = say(result)
-        if gc.get_freeze_count():
-            gc.freeze()
+        KEPT.keep()
     except AdmmnetError as error:
         mine = error
         told = (error.exit_code, str(error) if quoting else error.public)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from admmnet.errors import RequestError, RunError
 from admmnet.transport import Inbox
@@ -26,8 +25,7 @@ LARGEST, FEWEST = 128, 8
 """Above that: most agents of an automatic block, and how many blocks there are at least."""
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """Agents of every block and of every process."""
 
     blocks: tuple[tuple[tuple[int, ...], ...], ...]

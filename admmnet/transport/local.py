@@ -6,7 +6,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from admmnet.transport import Begun, Inbox, Machine, Outgoing, Transport, Trees, Words
+from admmnet.transport import Inbox, Machine, Outgoing, Transport, Trees, Words
 from admmnet.transport.layout import Hosting
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from admmnet.graph.simple import Graph
     from admmnet.identity.keys import Identity
+    from admmnet.transport.begun import Begun
     from admmnet.transport.hosts.network import Network
     from admmnet.types import Integers, Matrix, Total
 

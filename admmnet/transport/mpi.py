@@ -21,7 +21,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from admmnet.errors import RunError
 from admmnet.graph.simple import Graph
-from admmnet.transport import Begun, Inbox, Outgoing, Parcel, Transport, Trees, Words, World
+from admmnet.transport import Inbox, Outgoing, Parcel, Transport, Trees, Words, World
 from admmnet.transport.layout import Hosting
 from admmnet.transport.stall import STALL
 from admmnet.transport.sweep import Partial, Unfit, check
@@ -29,6 +29,7 @@ from admmnet.types import Integers, Matrix, Total, Vector
 
 if TYPE_CHECKING:
     from admmnet.identity.keys import Identity
+    from admmnet.transport.begun import Begun
     from admmnet.transport.hosts.network import Network
 
 SPINS = 20

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
@@ -230,8 +229,7 @@ class Patience(NamedTuple):
     """For any start."""
 
 
-@dataclass(frozen=True)
-class Start:
+class Start(Struct, frozen=True):
     """A start that all its members have signed."""
 
     propose: Propose

@@ -7,17 +7,16 @@ up, from its top agent; down, a process needs the total once, from the process a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 
 from admmnet.errors import RunError
 from admmnet.graph.tree import Tree
 from admmnet.types import Integers, Total
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """Agents of one process that the tree joins.
 
     Attributes
@@ -37,8 +36,7 @@ class Piece:
     below: tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True)
-class Sweep:
+class Sweep(Struct, frozen=True):
     """One process's part of a sum.
 
     Attributes
@@ -94,8 +92,7 @@ class Unfit(ValueError):
     """What another process has sent is no part of this sum; the text says why."""
 
 
-@dataclass
-class Partial:
+class Partial(Struct):
     """Sum over a part of a tree: of vectors of one length, modulo 2^64, and who said nothing."""
 
     value: Integers | None = None

@@ -21,7 +21,8 @@ from admmnet.running.checkpoint.choosing import _offer
 from admmnet.running.plan import _target
 from admmnet.running.summary import Word, heard
 from admmnet.running.told import nominal_of
-from admmnet.transport import Begun, Transport
+from admmnet.transport import Transport
+from admmnet.transport.begun import Begun
 from admmnet.transport.collective import gather_owned, run_on_all
 from admmnet.transport.zmq.link_state import difference
 from admmnet.transport.zmq.wire import Hello

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import io
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from scipy.optimize import minimize
 
 from admmnet.data import DataSettings, Records, load, sets, validate

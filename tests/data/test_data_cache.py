@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from admmnet import RunConfig
 from admmnet.cli import run_command_line
@@ -41,7 +42,7 @@ def no_reading(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     def read(paths: Sequence[Path]) -> RawTable:
         raise AssertionError(f"{paths[0]} is read")
 
-    monkeypatch.setitem(sets.KNOWN, name, replace(sets.KNOWN[name], read=read))
+    monkeypatch.setitem(sets.KNOWN, name, structs.replace(sets.KNOWN[name], read=read))
 
 
 def same(one: Any, other: Any) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import bz2
 import hashlib
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from scipy.sparse import issparse
 
 from admmnet.cli import run_command_line

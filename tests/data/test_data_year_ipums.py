@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gzip
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from admmnet.data import DataSettings, load, load_new, sets, validate
 from admmnet.data.rows import INTERCEPT

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from admmnet.errors import CheckFailed
 from admmnet.forms import decode, encode
@@ -20,7 +20,7 @@ from admmnet.masking import Attempt
 from admmnet.methods.agent import Agent, AgentPlan
 from admmnet.running.checkpoint.keeper import Keeper
 from admmnet.running.node import carried_out, proposal
-from admmnet.transport import Begun
+from admmnet.transport.begun import Begun
 from admmnet.types import BEFORE
 
 ONE, OTHER = (NoisyGradient(np.full(2, value), 1.0) for value in (0.0, 1.0))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from admmnet import read_run
 from admmnet.methods.pp_admm import PerturbedNoise
@@ -66,7 +67,7 @@ def test_the_self_term_matters_to_the_replay(problem: Path, tmp_path: Path) -> N
     _, plan, said = play(problem, tmp_path / "run", **words)
     for wrong in ((0.0,) * 5, (0.2, 0.2, 0.21, 0.2, 0.2)):
         agents = {i: replace(plan.agents[i], proximal=p) for i, p in enumerate(wrong)}
-        replay = Replay(problem, replace(plan, agents=agents))
+        replay = Replay(problem, structs.replace(plan, agents=agents))
         with pytest.raises(AssertionError):
             replay.check(said)
     unweighted = Replay(problem, plan)

@@ -20,7 +20,8 @@ from admmnet.errors import AdmmnetError
 from admmnet.evidence.members import agree
 from admmnet.evidence.receipts import Receipts
 from admmnet.identity.keys import Identity
-from admmnet.transport import Begun, Outgoing, Transport
+from admmnet.transport import Outgoing, Transport
+from admmnet.transport.begun import Begun
 from admmnet.transport.hosts.keys import Keys
 from admmnet.transport.hosts.network import Network, Peer
 from admmnet.transport.starts import Standing

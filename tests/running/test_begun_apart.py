@@ -9,7 +9,8 @@ import pytest
 
 from admmnet.errors import RequestError, StartEnded
 from admmnet.running.handshake import all_go_on
-from admmnet.transport import Begun, World
+from admmnet.transport import World
+from admmnet.transport.begun import Begun
 from admmnet.transport.zmq.link_state import difference
 from admmnet.transport.zmq.wire import Hello
 

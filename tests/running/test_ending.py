@@ -17,7 +17,7 @@ from admmnet.record.finish import away_of, model_of
 from admmnet.record.folder import model_bytes
 from admmnet.record.forms import StartEntry
 from admmnet.running.ending import LONGEST, PIECE, finish
-from admmnet.transport import Begun
+from admmnet.transport.begun import Begun
 from tests.run_folders import made
 from tests.wrong_models import SHORTEST, WRONG
 

@@ -10,7 +10,8 @@ import pytest
 
 from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError, StartEnded
 from admmnet.running.checkpoint.keeper import Keeper
-from admmnet.transport import Begun, Transport
+from admmnet.transport import Transport
+from admmnet.transport.begun import Begun
 from admmnet.transport.collective import describe_error, gather_owned, install_exception_hook, report_error, run_on_all
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from admmnet.data.columns import RawTable, Refuse, Where, column_of, numbered, refuse, table_of_numbers
 from admmnet.data.files import read_lines

@@ -8,11 +8,11 @@ count, and the ten variables, are those of folktables' ACSIncome. Codes are thos
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from admmnet.data.columns import RawTable
 from admmnet.data.known import DataSet, bands, codes

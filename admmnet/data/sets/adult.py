@@ -6,9 +6,10 @@ are grouped by region. Nothing is fitted to records, no part is weighted; `docs/
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
+
+from msgspec.structs import replace
 
 from admmnet.data.known import DataSet, bands, codes
 from admmnet.data.readers.delimited import read_delimited

@@ -6,8 +6,9 @@ IPUMS licenses its data to registered users, so that the extract is the user's o
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from admmnet.data.columns import RawTable, listed
 from admmnet.data.known import DataSet, bands, codes

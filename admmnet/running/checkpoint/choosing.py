@@ -22,12 +22,13 @@ from admmnet.running.checkpoint.outbox import FILES, Past, read_outboxes
 from admmnet.running.checkpoint.packing import damaged, read_archive, unpack
 from admmnet.running.checkpoint.state import State
 from admmnet.solvers.kernel import NAMES, chosen
-from admmnet.transport import Begun, Transport
+from admmnet.transport import Transport
 from admmnet.transport.collective import run_on_all, wrong_word
 from admmnet.version import __version__
 
 if TYPE_CHECKING:
     from admmnet.running.plan import Prepared
+    from admmnet.transport.begun import Begun
 
 SCHEMA = 6
 

@@ -20,7 +20,7 @@ from admmnet.forms import encode, read_form
 from admmnet.record.folder import CHECKPOINT, STARTS, is_begun, ledger_path
 from admmnet.record.forms import StartEntry
 from admmnet.running.checkpoint.packing import read_archive
-from admmnet.transport import Begun
+from admmnet.transport.begun import Begun
 from admmnet.transport.starts import Edge, Ended, Promise, Standing, Start
 from admmnet.types import BEFORE
 

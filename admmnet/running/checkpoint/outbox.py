@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from admmnet.errors import CheckFailed, RequestError, RunError
 from admmnet.files import remedy
@@ -35,8 +34,7 @@ class Line(Struct, frozen=True, forbid_unknown_fields=True):
     agents: dict[int, Said]
 
 
-@dataclass
-class Past:
+class Past(Struct):
     """Of one agent: answers by round, marks since, and where its ledger stood when the last one was written."""
 
     answers: dict[int, list[Answered]] = field(default_factory=dict)

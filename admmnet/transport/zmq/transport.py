@@ -17,7 +17,8 @@ import numpy as np
 
 from admmnet.errors import RequestError, RunError
 from admmnet.graph.tree import spanning_tree
-from admmnet.transport import Begun, Inbox, Machine, Outgoing, Transport, Trees, Words
+from admmnet.transport import Inbox, Machine, Outgoing, Transport, Trees, Words
+from admmnet.transport.begun import Begun
 from admmnet.transport.layout import Hosting
 from admmnet.transport.zmq.membership import Membership
 from admmnet.transport.zmq.sums import Sums

@@ -1,0 +1,55 @@
+"""A start of a run over hosts of their own, once its processes have formed it (docs/protocol.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct, field
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from admmnet.transport.ends import Ends
+
+
+class Begun(Struct):
+    """A start of a run over hosts of their own (docs/protocol.md)."""
+
+    name: str
+    """64 hexadecimal digits, which nobody can have known before."""
+    number: int
+    """0 for the first start of the run."""
+    members: tuple[int, ...]
+    """Processes that take part, ascending."""
+    edges: tuple[tuple[int, int], ...]
+    """Between them, the lower first."""
+    rule: Literal["finish", "replay", "go on"] = "go on"
+    digest: str = ""
+    """Of the end that a start "finish" takes over."""
+    round: int = 0
+    """First round; of a replay the rounds of the state from which it goes."""
+    changed: tuple[int, int] | None = None
+    """Number and first round of the changed start which this one is, or repeats; None where none is changed."""
+    run: str = ""
+    """Name of the run: of its first start."""
+    lineage: int = 0
+    """Number of the start whose rounds these are: of this one, or of that which it repeats."""
+    away: Mapping[int, int] = field(default_factory=dict)
+    """Processes that take no part, and since which round."""
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What agents have said before the first round: it stands, whatever they say in later starts."""
+    asked: dict[str, int] = field(default_factory=dict)
+    """How often each fact was asked for in this start: a run that is planned twice asks twice."""
+    stage: Callable[[str], Ends] | None = None
+    """Say that the last files are on the disk; what is known of ends, once a quorum of agents has said so of one."""
+    begun: Mapping[int, bool] = field(default_factory=dict)
+    """Whether each member had a folder of the run, by its word."""
+    history: list[Any] = field(default_factory=list)
+    """This start and those before it, for the summary."""
+    keep: Callable[[Path], None] = lambda folder: None
+    """Have what must not be forgotten of starts in the run folder from now on."""
+    models: Sequence[str] = ()
+    """Of each start that came to a model, a hash of that and of this agent's ledger: it signs no other end."""
+    note_model: Callable[[str], None] = lambda name: None
+    """Have one more of them on the disk."""

@@ -13,7 +13,7 @@ from admmnet.graph.simple import Graph
 from admmnet.identity.keys import SIGNATURE
 from admmnet.transport.choice import Words
 from admmnet.transport.regroup import Regroup
-from admmnet.transport.starts import Agree, Certificate, Here, Promise, Propose, Rules, Standing, written
+from admmnet.transport.starts import Agree, Certificate, Here, Patience, Promise, Propose, Rules, Standing, written
 
 from .regroup_crew import TRIANGLE, A, AnyStart, B, Crew, EndAlone, StagesAfterHere
 from .regroup_trials import Unfit, World
@@ -75,6 +75,33 @@ def test_the_first_start_is_agreed_to_before_it_is_proposed() -> None:
     words = machines[1].hear(here[0], 0) + machines[1].hear(here[2], 2)
     assert {type(crew.rules.read(data)[0]) for _, data in words} == {Here, Propose, Agree}
     assert machines[0].start is None
+
+
+@pytest.mark.parametrize("dead", range(3))
+@pytest.mark.parametrize("gap", range(8))
+def test_an_agent_that_is_started_anew_before_the_first_start_may_say_here_again(dead: int, gap: int) -> None:
+    """Nothing of it is on the disk yet, and its lines come back before anybody notes that it was gone."""
+    crew, others = Crew(TRIANGLE), set(TRIANGLE) - {dead}
+
+    def anew(i: int) -> Regroup:
+        machine = crew.machine(i)
+        machine.promise, machine.patience = Promise(), Patience(2**40, 2**40)
+        machine.live = set(TRIANGLE) - {i}
+        return machine
+
+    crew.machines = [anew(i) for i in TRIANGLE]
+    crew.cut = {(i, dead) for i in others}
+    for i in (dead, *others):
+        crew.put(i, crew.machines[i].begin(Standing()))
+    crew.pulses(gap, others)
+    crew.machines[dead], crew.cut = anew(dead), set()
+    crew.machines[dead].live = set()
+    for i in others:
+        crew.put(i, crew.machines[i].line(dead, up=False))
+        crew.line(i, dead, up=True)
+    crew.put(dead, crew.machines[dead].begin(Standing()))
+    crew.pulses(40)
+    assert len({crew.start(i).number for i in TRIANGLE}) == 1
 
 
 def test_one_agent_alone_begins_at_once() -> None:

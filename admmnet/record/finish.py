@@ -121,13 +121,16 @@ def drafts_of(folder: Path) -> dict[str, bytes]:
 
 
 def public_files(folder: Path) -> dict[str, bytes]:
-    """Files of a finished run that others may have, without names of this host's folders; none without finish.json."""
+    """Files of a finished run that others may have; none where it has no finish.json."""
     found = {name: (folder / name).read_bytes() for name in PUBLIC if (folder / name).exists()}
-    if not {FINISH, SUMMARY} <= found.keys():
-        return {}
-    summary = decode(Summary, found[SUMMARY], f"{folder}/{SUMMARY}", indent=2)
-    bare = structs.replace(summary, notes=[], privacy=structs.replace(summary.privacy, account=None))
-    return found | {SUMMARY: encode(bare, indent=2)}
+    return bare(found, folder) if {FINISH, SUMMARY} <= found.keys() else {}
+
+
+def bare(files: Mapping[str, bytes], where: object) -> dict[str, bytes]:
+    """Last files without what names folders of this host."""
+    summary = decode(Summary, files[SUMMARY], f"{where}/{SUMMARY}", indent=2)
+    left = structs.replace(summary, notes=[], privacy=structs.replace(summary.privacy, account=None))
+    return {**files, SUMMARY: encode(left, indent=2)}
 
 
 def began_of(folder: Path) -> Began:

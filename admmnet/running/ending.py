@@ -11,7 +11,7 @@ from typing import Any
 from admmnet.errors import CheckFailed, StartEnded, printable
 from admmnet.evidence.members import agree
 from admmnet.evidence.receipts import note_start
-from admmnet.record.finish import FINISH, PUBLIC, adopt, began_of, drafts_of, finish_of, read_end, received
+from admmnet.record.finish import FINISH, PUBLIC, adopt, bare, began_of, drafts_of, finish_of, read_end, received
 from admmnet.record.folder import ledger_name, sha256
 from admmnet.record.forms import Summary
 from admmnet.running.closing import agreed_end, made_of
@@ -37,7 +37,8 @@ def finish(world: World, folder: Path) -> Summary:
     having = [rank for rank, said in enumerate(world.gather(bool(mine))) if said is True]
     if not having:
         raise StartEnded("no agent that is there has the signed last files")
-    given = _shared(world, having[0], {name: mine[name] for name in PUBLIC if name in mine})
+    told = bare({name: mine[name] for name in PUBLIC if name in mine}, "its last files") if mine else {}
+    given = _shared(world, having[0], told)
     files = mine or given
     if not _is(files, digest):
         raise _wrong(having[0], "gives other last files than those that were signed")

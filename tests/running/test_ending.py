@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from admmnet.errors import CheckFailed, StartEnded
 from admmnet.forms import decode, encode
 from admmnet.record.file_forms import Finish
-from admmnet.record.finish import away_of, model_of
+from admmnet.record.finish import away_of, keep_drafts, model_of, read_end
 from admmnet.record.folder import model_bytes
-from admmnet.record.forms import StartEntry
+from admmnet.record.forms import StartEntry, Summary
 from admmnet.running.ending import LONGEST, PIECE, finish
 from admmnet.transport.begun import Begun
 from tests.run_folders import made
@@ -67,6 +68,27 @@ def test_a_liar_says_any_number_of_rounds() -> None:
 @pytest.fixture(scope="module")
 def summary(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return (made(tmp_path_factory.mktemp("ending") / "run", rounds=2) / "summary.json").read_bytes()
+
+
+def test_others_are_told_no_folder_of_this_host(summary: bytes, tmp_path: Path) -> None:
+    said = decode(Summary, summary, "summary.json", indent=2)
+    own = structs.replace(said, notes=["of DIR"], privacy=structs.replace(said.privacy, account="DIR"))
+    files = {"summary.json": encode(own, indent=2), "model.npz": model_bytes(np.zeros((2, 3)), ["a", "b", "c"])}
+    keep_drafts(tmp_path, files)
+
+    class Told(World):
+        start = Begun("a" * 64, 3, (0, 1), ((0, 1),), "finish", read_end(files)[1])
+
+        def gather(self, value: Any) -> list[Any]:
+            self.words.append(value)
+            return [value, False]
+
+    world: Any = Told()
+    with pytest.raises(StartEnded, match="do not match the ledger of this agent"):
+        finish(world, tmp_path)
+    told = b"".join(base64.b64decode(word) for word in world.words if isinstance(word, str))
+    assert b'"rounds"' in told
+    assert b"DIR" not in told
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -25,7 +25,7 @@ from admmnet.privacy.ledger.lines import KEPT, NOTHING
 from admmnet.privacy.settings import ANOTHER_FOLDER, PrivacySettings
 from admmnet.running.checkpoint.resume import begun_at
 from admmnet.transport import World
-from admmnet.transport.collective import owned, pairs_in
+from admmnet.transport.collective import owned
 
 RECORDS = "records.json"
 """File in an account's folder that says of which records it is, and which agents' accounts have been begun."""
@@ -49,11 +49,6 @@ def deltas_of(
     words, own = [said and said.get("deltas", ()) for said in told], deltas_in(account, owners[world.rank])
     found = owned(world, words, owners, own, valid, "account's delta")
     return {i: delta for i, delta in found.items() if delta is not None}
-
-
-def any_spent(told: Sequence[Any]) -> bool:
-    """Whether some agent has an account already, by the words of ``deltas_of``: the answer is the same everywhere."""
-    return any(value is not None for said in told if said for _, value in pairs_in(said.get("deltas")))
 
 
 def open_accounts(

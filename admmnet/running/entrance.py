@@ -26,7 +26,7 @@ from admmnet.methods import fixed, only_filled
 from admmnet.methods.blame import blaming
 from admmnet.methods.encoding_rule import Wish
 from admmnet.record.folder import SUMMARY
-from admmnet.running.accounts import any_spent, deltas_in, deltas_of, open_accounts, opening_notes, records_of
+from admmnet.running.accounts import deltas_in, deltas_of, open_accounts, opening_notes, records_of
 from admmnet.running.agreement import world_of
 from admmnet.running.arguments import Arguments, in_python
 from admmnet.running.ends import terminating
@@ -167,9 +167,9 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
         return found, graph, places, data, holders, request, source
 
     def facts(read: tuple[Any, ...]) -> dict[str, Any]:
-        deltas = deltas_in(config.account, read[4]) if config.budgeted else {}
+        deltas = deltas_in(config.account, read[4]) if config.delta == "auto" and config.budgeted else {}
         own = {"machine": platform.node(), "kernel": NAMES[chosen(config.kernel)], "deltas": pairs_of(deltas)}
-        return own | told_of(read[4], read[3])
+        return own | {"account": config.account is not None} | told_of(read[4], read[3])
 
     read, told = told_by_all(world, loaded, facts, quoting=quoting)
     config, graph, places, data, holders, request, source = read
@@ -200,7 +200,8 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
         wish = Wish(config.encode, request.whiten, request.encode_share, request.whiten_share)
         lasting = world.start is not None and not world.shared_folder and not run.seeded and run.checkpoint_every
         changing = (faults.offline is not None and not alone) or bool(lasting)
-        how: dict[str, Any] = {"changing": changing, "spent": any_spent(told), "opening": opening}
+        accounted = any(one.get("account") is not False for one in told if one is not None)
+        how: dict[str, Any] = {"changing": changing, "accounted": accounted, "opening": opening}
         found = decide(settings, graph, world, owners, public, accounts, wish, **how)
         method, agents, contracts, prologue = found
         if data.raw is not None and not prologue.encodes and whole_and_bounded(config.section(DataSettings)):

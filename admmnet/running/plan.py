@@ -148,13 +148,13 @@ def decide(
     wish: Wish = Wish(),  # noqa: B008
     *,
     changing: bool = False,
-    spent: bool = True,
+    accounted: bool = True,
     opening: Callable[[], None] | None = None,
 ) -> Decided:
     """Choose and calibrate from public facts; errors are raised on every process alike.
 
-    ``changing`` says that members of the run will change, ``spent`` that somebody may have spent of an account;
-    ``opening`` opens the ``accounts``, before all else.
+    ``changing`` says that members of the run will change, ``accounted`` that somebody has an account; ``opening`` opens
+    the ``accounts``, before all else.
     RequestError if a setting is below what the method needs. BudgetError if a budget affords no release.
     """
     kind, mine = settings.chosen_method, owners[world.rank]
@@ -168,7 +168,7 @@ def decide(
         targets.update({i: _target(settings, i, accounts.get(i)) for i in mine})
         return targets
 
-    unspent = None if spent else partial(_target, settings, account=None)
+    unspent = None if accounted else partial(_target, settings, account=None)
     nominal = nominal_of(settings, world, owners, find, unspent=unspent)
     facts = Facts(around, public.counts, public.width, nominal, public.task, public.classes, alphas=public.alphas)
 

@@ -74,7 +74,7 @@ def nominal_of(
     """Nominal zCDP budget of every agent, eq. (19), where methods ask for it; ``find`` gives this process's targets.
 
     What is left only its owner knows. Others' budgets decide the penalty and nothing else. None is believed to be above
-    that of the agent's public epsilon and delta. Where nobody has spent anything, ``unspent`` gives all targets.
+    that of the agent's public epsilon and delta. Where nobody has an account, ``unspent`` gives all targets.
     """
     shared = not settings.baseline and settings.budgeted and settings.method == "proven"
     plain = cache(Target.nominal_rho)

@@ -176,7 +176,7 @@ def owned(
         time = world.start.asked[what] = world.start.asked.get(what, 0) + 1
         before = world.start.facts.setdefault(what if time == 1 else f"{what} ({time})", {})
     for agents, answer in zip(owners, answers, strict=True):
-        told = dict(pairs_in(answer)) | {int(i): value for i, value in before.items()}
+        told = dict(_pairs(answer)) | {int(i): value for i, value in before.items()}
         for agent in agents:
             if answer is None and agent not in told:
                 text = f"agent {agent} was lost before the first round: it has not said its {what} yet"
@@ -203,7 +203,7 @@ def wrong_word(world: World, agent: int, text: str) -> AdmmnetError:
     return error.of_all()
 
 
-def pairs_in(answer: Any) -> Iterator[tuple[int, Any]]:
+def _pairs(answer: Any) -> Iterator[tuple[int, Any]]:
     """Agents and values in what a process said; the rest is left out."""
     for item in answer if isinstance(answer, list) else ():
         if isinstance(item, list) and len(item) == 2 and type(item[0]) is int:

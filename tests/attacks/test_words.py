@@ -16,7 +16,6 @@ from admmnet.errors import AdmmnetError, RequestError, RunError
 from admmnet.methods import fixed
 from admmnet.record import folder as records
 from admmnet.record.forms import AgentEntry
-from admmnet.running.accounts import any_spent
 from admmnet.running.checkpoint.choosing import _offer
 from admmnet.running.plan import _target
 from admmnet.running.summary import Word, heard
@@ -103,7 +102,7 @@ def test_a_budget_left_is_its_owners_word_and_never_above_what_is_public() -> No
             told([2, rho])
 
 
-def test_where_nobody_has_spent_anything_no_word_of_a_budget_is_asked_for() -> None:
+def test_where_nobody_has_an_account_no_word_of_a_budget_is_asked_for() -> None:
     config = fixed(RunConfig(algorithm="pp-admm", delta=1e-4))
     plain = partial(_target, config, account=None)
     deaf = Heard({"left": [[2, 1e-300]]})
@@ -112,8 +111,6 @@ def test_where_nobody_has_spent_anything_no_word_of_a_budget_is_asked_for() -> N
     found = nominal_of(config, deaf, OWNERS, lambda: {i: plain(i) for i in OWNERS[0]}, unspent=plain)
     assert found == dict.fromkeys(range(3), plain(0).nominal_rho())
     assert start.facts == {"budget left (rho)": {str(i): rho for i, rho in found.items()}}  # for later starts
-    assert not any_spent([{"deltas": [[0, None], [1, None]]}, None, {"deltas": [[2, None]]}, {"deltas": "junk"}, {}])
-    assert any_spent([{"deltas": [[0, None], [1, None]]}, {"deltas": [[2, 1e-5]]}])
 
 
 def entry(agent: int, **figures: Any) -> dict[str, Any]:

@@ -320,17 +320,18 @@ def test_who_can_afford_no_more_leaves_the_others_a_model(fault: str, tmp_path: 
     assert broke or all(one["per_agent"][2]["refused_at"] == one["starts"][-1]["round"] for one in found.values())
 
 
-@pytest.mark.parametrize("account", [False, True])
-def test_two_gathers_stand_before_the_first_round(tmp_path: Path, account: bool) -> None:
-    """Records, and whether all are ready: each takes as long as a word through the network."""
-    plain = [word for word in PRIVATE if not account or word != "--no-account"]
+@pytest.mark.parametrize("accounts", [0, 1])
+def test_two_gathers_stand_before_the_first_round(tmp_path: Path, accounts: int) -> None:
+    """Records, whether all are ready, with accounts what is left: each takes as long as a word through the network."""
+    plain = [word for word in PRIVATE if word != "--no-account"]
     with Logged(tmp_path, 2, *SOON, plain=(*plain, *QUIET)) as hosts:
         for agent in range(3):
-            hosts.start(agent, NONE, *(("--account", str(tmp_path / f"account-{agent}")) if account else ()))
+            own = ("--account", str(tmp_path / "account")) if agent < accounts else ("--no-account",)
+            hosts.start(agent, NONE, *own)
         assert [hosts.ended(agent)[0] for agent in range(3)] == [0] * 3
     for agent in range(3):
         gathers = (tmp_path / f"gathers-{agent}").read_text().split()
-        assert gathers.count("0") == 2
+        assert gathers.count("0") == 2 + accounts
         assert len(gathers) > 2
 
 

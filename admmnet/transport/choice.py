@@ -135,6 +135,17 @@ class Words:
         strikes = [(i, j, count) for (i, j), count in sorted(self.strikes.items())]
         return Propose(agent, number, sorted(self.said), members, kept, rule, round, lineage, digest, strikes)
 
+    def turns(self, number: int) -> list[int]:
+        """Agents that are there, in the order in which they may propose."""
+        return sorted(self.here, key=lambda i: (i - number) % len(self.rules.graph))
+
+    def foreseen(self, number: int) -> Propose | None:
+        """First start of all, once all words of it are there: nobody needs its proposal to agree to it."""
+        if self.base is not None or len(self.here) < len(self.rules.graph):
+            return None
+        choice = self.choose(self.turns(number)[0], number)
+        return choice if self.whole(choice) else None
+
     def whole(self, choice: Propose | None) -> bool:
         """Whether all lines are in a start between agents that are there, but for those that are struck out."""
         there = {i for i in self.here if not self.out((i, i))}

@@ -278,7 +278,7 @@ class Regroup:
             choice = words.choose(self.me, self.number)
             if not proposed and self._since <= TURN + 1 and not words.whole(choice):
                 return  # a line may stand at one of its ends by now; nobody's turn has come
-            turn = self.me in self._in_turn(words)[: self._turns // TURN + 1]
+            turn = self.me in words.turns(self.number)[: self._turns // TURN + 1]
             self._turns += 1
             own = choice is not None and self.me in choice.members
             if choice is not None and own and turn and due and not self.promise.agreed:
@@ -297,7 +297,7 @@ class Regroup:
     def _look(self) -> None:
         """Sign a proposal that can be signed, and begin a start that all its members have signed."""
         proposals = {name: said for name, said in self._said.items() if isinstance(said, Propose)}
-        foreseen = None if proposals else self._foreseen()
+        foreseen = None if proposals or self.promise.agreed else self._words().foreseen(self.number)
         if foreseen is not None and foreseen.agent == self.me:
             self._say(foreseen)
             return
@@ -312,18 +312,6 @@ class Regroup:
             if agreed.keys() >= set(said.members):
                 self._form(name, said, agreed)
                 return
-
-    def _foreseen(self) -> Propose | None:
-        """The first start, once all words of it are there: nobody needs its proposal to agree to it."""
-        words = self._words()
-        if words.base is not None or self.promise.agreed or len(words.here) < len(self.rules.graph):
-            return None
-        choice = words.choose(self._in_turn(words)[0], self.number)
-        return choice if words.whole(choice) else None
-
-    def _in_turn(self, words: Words) -> list[int]:
-        """Agents that are there, in the order in which they may propose."""
-        return sorted(words.here, key=lambda i: (i - self.number) % len(self.rules.graph))
 
     def _follows(self, said: Propose) -> bool:
         """Whether a proposal is what follows from its words, and no word that is known would change it."""

@@ -17,6 +17,8 @@ from admmnet.errors import RequestError, RunError
 
 DESCRIPTORS = 65_536
 """Open files that a process asks for at most; the system may allow fewer."""
+STAYING = 4096
+"""Ledgers of a process that stay open at most, and accounts besides."""
 
 
 def write_whole(files: Mapping[Path, bytes]) -> None:
@@ -107,6 +109,12 @@ def raise_descriptors() -> None:
     if soft != resource.RLIM_INFINITY and soft < most:
         with suppress(OSError, ValueError):  # some systems have a lower bound than they say
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def stay_open(files: int) -> bool:
+    """Whether so many files stay open: a quarter of those that the process may have, so that none keeps others out."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return files <= (STAYING if soft == resource.RLIM_INFINITY else min(STAYING, soft // 4))
 
 
 def load_json(data: str | bytes) -> Any:

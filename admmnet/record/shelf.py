@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from admmnet.errors import CheckFailed
+from admmnet.files import stay_open
 from admmnet.forms import decode
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import Ledger, LedgerFile
 from admmnet.privacy.ledger.form import EndLine, EventLine, HeaderLine, Line, Total
-from admmnet.privacy.ledger.lines import KEPT, digest
+from admmnet.privacy.ledger.lines import digest
 from admmnet.privacy.ledger.segments import Segment, SegmentChain, before_of, content, strands
 from admmnet.record.folder import ledger_path, sha256
 
@@ -48,14 +49,14 @@ def ledger_places(
     Runs that have reason to (``own``), as private ones have, keep one an agent, and so does a run that goes on with
     such files. Those of ``durable`` runs reach the disk before anything is sent.
     """
-    kept = sum(map(len, blocks)) <= KEPT
+    kept = stay_open(sum(map(len, blocks)))
     if own or agents <= ALONE or (resumed and any((folder / "ledger").glob("agent-*"))):
         mine = [i for block in blocks for i in block]
         how = {"durable": durable, "kept": kept, "alone": len(mine) == 1}
         return {i: LedgerFile(ledger_path(folder, i, agents), **how) for i in mine}
     width = len(str(agents - 1))
     paths = [folder / "ledger" / f"block-{min(block):0{width}d}.jsonl" for block in blocks]
-    kept = len(paths) <= KEPT
+    kept = stay_open(len(paths))
     shared = [Segment(path, len(block), kept=kept) for path, block in zip(paths, blocks, strict=True)]
     return {i: file for file, block in zip(shared, blocks, strict=True) for i in block}
 

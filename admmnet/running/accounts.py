@@ -14,14 +14,14 @@ from typing import Any
 from admmnet.data import DataSettings
 from admmnet.data.settings import split_of
 from admmnet.errors import CheckFailed, RequestError
-from admmnet.files import load_json
+from admmnet.files import load_json, stay_open
 from admmnet.methods.base import Method
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.contract import Contract
 from admmnet.privacy.ledger.account import AccountFile, account_path
 from admmnet.privacy.ledger.checks import header_line
-from admmnet.privacy.ledger.lines import KEPT, NOTHING
+from admmnet.privacy.ledger.lines import NOTHING
 from admmnet.privacy.settings import ANOTHER_FOLDER, PrivacySettings
 from admmnet.running.checkpoint.resume import begun_at
 from admmnet.transport import World
@@ -68,7 +68,7 @@ def open_accounts(
     folder = Path(settings.account)
     _complete(folder, _same_records(folder, records), mine)
     accounts: dict[int, AccountFile] = {}
-    how: dict[str, Any] = {"mode": records["mode"], "kept": len(mine) <= KEPT, "alone": len(mine) == 1}
+    how: dict[str, Any] = {"mode": records["mode"], "kept": stay_open(len(mine)), "alone": len(mine) == 1}
     try:
         for i in mine:
             begun = begun_at(since, i, len(counts))

@@ -28,8 +28,6 @@ _PLAIN = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _BEGINNING = b'{"kind":"'
 NOTHING = digest(b"")
 """What the first line follows from."""
-KEPT = 256
-"""Agents of a process whose files stay open: what keeps a process from opening more files cannot stop their ledgers."""
 
 
 def open_plain(path: Path | str, flags: int) -> tuple[int, os.stat_result]:

@@ -274,7 +274,8 @@ class Regroup:
         words = self._words()
         here = words.here
         due = len(here) == len(self.rules.graph) or self._waited >= self.patience.regroup
-        if due or proposed or self.me not in here:  # words of a process that was here before contradict its own
+        anew = words.base is None and self.me not in here  # words of a process that was here before contradict its own
+        if due or proposed or anew:
             choice = words.choose(self.me, self.number)
             if not proposed and self._since <= TURN + 1 and not words.whole(choice):
                 return  # a line may stand at one of its ends by now; nobody's turn has come

@@ -25,6 +25,8 @@ from admmnet.solvers.batch import run_batched
 from admmnet.solvers.radius import MOST, clip
 from admmnet.types import Integers, Total, Vector
 
+AT_ONCE = 2048
+"""Agents whose questions are answered at once: what that takes besides the answers stays in cache."""
 MOST_ASKED = 10_000
 """Questions of one agent in a round; a method that asks on after a refusal would never end."""
 
@@ -157,30 +159,28 @@ def carried_out(steps: Proposal, door: Door, round: int) -> NDArray[Any] | None:
 
 
 def propose_all(nodes: Sequence[Node], round: int) -> None:
-    """Carry out the proposals of some agents, whose questions are answered together."""
+    """Carry out the proposals of some agents, whose questions are answered together, those of so many at once."""
 
     def answers(asked: Mapping[int, Ask]) -> dict[int, Any]:
         try:
-            found = BlockDoor([nodes[k].door for k in asked]).answer(list(asked.values()), round)
+            found = BlockDoor([some[k].door for k in asked]).answer(list(asked.values()), round)
         except RequestError as error:  # of a question's place: nobody was charged
             return {min(asked): error}
         failed = {k: one for k, one in zip(asked, found, strict=True) if isinstance(one, Exception)}
         return failed or dict(zip(asked, found, strict=True))  # nobody takes another step
 
-    run_batched([node.proposal(round) for node in nodes], answers)
+    for some in (nodes[start : start + AT_ONCE] for start in range(0, len(nodes), AT_ONCE)):
+        run_batched([node.proposal(round) for node in some], answers)
 
 
-def taking_part(blocks: list[list[Node]], faults: RoundFaults | None, graph: Graph | None = None) -> list[list[Node]]:
-    """Agents of each block that are online in a round, with the faults around them, over the edges of a ``graph``."""
-    if faults is None and graph is None:
-        return blocks
-    online = [[node for node in block if faults is None or faults.online[node.id]] for block in blocks]
-    for block in online:
-        for node in block:
-            agent = node.agent
-            agent.contact = None if faults is None else faults.contact(node.id, agent.neighbours)
-            there = None if graph is None else np.isin(agent.neighbours, graph[node.id])
-            if there is not None and not there.all():
-                masks = (there,) * 3 if agent.contact is None else (mask & there for mask in agent.contact)
-                agent.contact = Contact(*masks)
+def taking_part(nodes: list[Node], faults: RoundFaults | None, graph: Graph | None = None) -> list[Node]:
+    """Agents that are online in a round, with the faults around them, over the edges of a ``graph``."""
+    online = [node for node in nodes if faults is None or faults.online[node.id]]
+    for node in online if faults is not None or graph is not None else ():
+        agent = node.agent
+        agent.contact = None if faults is None else faults.contact(node.id, agent.neighbours)
+        there = None if graph is None else np.isin(agent.neighbours, graph[node.id])
+        if there is not None and not there.all():
+            masks = (there,) * 3 if agent.contact is None else (mask & there for mask in agent.contact)
+            agent.contact = Contact(*masks)
     return online

@@ -35,7 +35,7 @@ class Rounds:
         attempts: Attempts | None,
         keeper: Keeper | None = None,
     ) -> None:
-        self._method, self._faults, self._transport, self._blocks = plan.method, plan.faults, transport, blocks
+        self._method, self._faults, self._transport = plan.method, plan.faults, transport
         self._nodes = [node for block in blocks for node in block]
         start = transport.world.start
         self._graph = None if start is None or start.changed is None else plan.graph
@@ -52,27 +52,26 @@ class Rounds:
         """Let the agents propose and take in a round; return whether any agent of this process said something."""
         begin, transport, keeper = time.perf_counter(), self._transport, self._keeper
         now = None if self._faults is None else self._faults.at(max(round, 0))  # stages have the first round's
-        taking = taking_part(self._blocks, now, self._graph)
+        taking = taking_part(self._nodes, now, self._graph)
         for node in self._nodes:
             node.outgoing = None  # who is offline says nothing
         if self._attempts is not None:
             number, members = self._attempts.begin(round) if keeper is None or round not in keeper.void else (0, ())
-            taking = [[node for node in block if node.id in members] for block in taking]
+            taking = [node for node in taking if node.id in members]
             for node in self._nodes:
                 node.door.attempt(number, members)
         together = self._together
         if together is not None:
             together.propose(round)
-        for block in taking if together is None else ():
-            propose_all(block, round)
+        else:
+            propose_all(taking, round)
         solved = time.perf_counter()
-        agents = [node for block in taking for node in block]
-        for node in agents:
+        for node in taking:
             node.ledger.commit()  # what was charged is on its way to the disk before anything is sent
             if node.ledger.refused_at == round:
                 say("refused", f"the budget of agent {node.id} affords nothing more", "warning", agent=node.id)
         if keeper is not None:
-            keeper.post(round, agents)
+            keeper.post(round, taking)
         if self._method.verb == "reduce":
             self._sum(round)
         else:
@@ -84,11 +83,11 @@ class Rounds:
             self.heard = {j: vector for vectors in inbox.values() for j, vector in vectors.items()}
             if together is not None:
                 together.absorb(self.heard)
-            for node in agents if together is None else ():
+            for node in taking if together is None else ():
                 node.absorb(inbox[node.id])
         self.seconds["solve"] += solved - begin
         self.seconds["exchange"] += time.perf_counter() - solved
-        return any(node.outgoing is not None for node in agents)
+        return any(node.outgoing is not None for node in taking)
 
     def _sum(self, round: int) -> None:
         """Add up what the agents say, and let them take it in."""

@@ -13,14 +13,9 @@ from admmnet.holder.block_door import BlockDoor
 from admmnet.holder.door import Door
 from admmnet.methods.agent import ReleasedRows
 from admmnet.methods.rows import AgentRows, rows_of
-from admmnet.running.node import Node, carried_out, proposal
+from admmnet.running.node import AT_ONCE, Node, carried_out, proposal
 from admmnet.solvers.radius import MOST, clip_rows
 from admmnet.types import Total, Vector
-
-FEWEST = 8
-"""Agents of a process below which each proposes by itself."""
-AT_ONCE = 2048
-"""Agents whose questions are answered at once: what that takes besides the answers stays in cache."""
 
 
 class Together:
@@ -37,7 +32,7 @@ class Together:
     @classmethod
     def of(cls, nodes: Sequence[Node]) -> Together | None:
         """Agents as one; None where the method, or their states, are not such, or a door repeats earlier answers."""
-        method: Any = nodes[0].method if len(nodes) >= FEWEST else None
+        method: Any = nodes[0].method if nodes else None
         plain = all(type(node.door) is Door and node.door.outbox is None for node in nodes)
         if not (plain and vars(type(method)).get("by_rows", False) and method.aggregate == "mean"):
             return None

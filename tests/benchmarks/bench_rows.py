@@ -17,6 +17,7 @@ from unittest.mock import patch
 import numpy as np
 
 from admmnet.data import Records
+from admmnet.methods.rows import rows_of
 from admmnet.running import together
 from admmnet.running.rounds import Rounds
 
@@ -27,7 +28,7 @@ AT_MOST = {("noisy-gd", 100): 0.5, ("noisy-gd", 10): 0.5, ("pp-admm", 100): 1.0,
 """Most that a round by rows may take of one agent by agent."""
 
 
-def rounds_of(algorithm: str, records: Records, agents: int, rounds: int, fewest: int) -> Callable[[], float]:
+def rounds_of(algorithm: str, records: Records, agents: int, rounds: int, way: Any) -> Callable[[], float]:
     """Function that returns the processor seconds of all rounds but the first, where blocks warm up."""
 
     def timed() -> float:
@@ -39,7 +40,7 @@ def rounds_of(algorithm: str, records: Records, agents: int, rounds: int, fewest
             ends.append(time.process_time())
             return said
 
-        with patch.object(together, "FEWEST", fewest), patch.object(Rounds, "run", ended):
+        with patch.object(together, "rows_of", way), patch.object(Rounds, "run", ended):
             settings: dict[str, Any] = {"algorithm": algorithm, "seed": 0, "rounds": rounds, "epsilon": 5.0}
             summary_of(loader=lambda *_: records, topology=f"regular:{agents}:4", measure_every=rounds, **settings)
         return ends[-1] - ends[0]
@@ -59,7 +60,7 @@ def main() -> int:
         rng = np.random.default_rng(0)
         shards = {i: unit_rows(rng, size, dict(SHAPES)[size]) for i in range(words.agents)}
         records = made(shards, words.agents, size, shards[0])
-        ways = {"rows": 1, "single": words.agents + 1}
+        ways: dict[str, Any] = {"rows": rows_of, "single": lambda *_, **__: None}
         runs = {name: rounds_of(algorithm, records, words.agents, words.rounds, way) for name, way in ways.items()}
         found = least(runs, words.repeats)
         ours, before = (1e6 * found[name] / words.agents / (words.rounds - 1) for name in ways)

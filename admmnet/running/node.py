@@ -22,7 +22,7 @@ from admmnet.privacy.filters import Uncovered
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.form import shared_total
 from admmnet.solvers.batch import run_batched
-from admmnet.solvers.radius import MOST, clip
+from admmnet.solvers.radius import MOST, all_finite, clip, clip_rows
 from admmnet.types import Integers, Total, Vector
 
 AT_ONCE = 2048
@@ -96,8 +96,8 @@ class Node:
         if self.outgoing is not None:
             if self.method.verb == "reduce":
                 self.outgoing = self.integers(self.outgoing)
-            else:  # what a method makes of released vectors is held to the bound of messages, too
-                self.outgoing = clip(self.outgoing, MOST)
+            else:
+                self.outgoing = held(self.method, self.outgoing)
             self.agent.releases += self.method.released_in(round)
         elif self.ledger.refused_at is None:
             self.agent.silent += 1
@@ -144,6 +144,13 @@ class Node:
     def theta(self) -> Vector:
         """Model of the agent, made of released vectors."""
         return self.method.model(self.agent)
+
+
+def held(method: Method, said: NDArray[Any]) -> NDArray[Any]:
+    """What a method makes of released vectors, of one agent or by rows, held to the bound of messages, too."""
+    if not all_finite(said):
+        raise RunError(f"{method.name} gives numbers that are not finite: propose must return None, or finite vectors")
+    return clip(said, MOST) if said.ndim == 1 else clip_rows(said, MOST)
 
 
 def carried_out(steps: Proposal, door: Door, round: int) -> NDArray[Any] | None:

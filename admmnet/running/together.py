@@ -13,8 +13,7 @@ from admmnet.holder.block_door import BlockDoor
 from admmnet.holder.door import Door
 from admmnet.methods.agent import ReleasedRows
 from admmnet.methods.rows import AgentRows, rows_of
-from admmnet.running.node import AT_ONCE, Node, carried_out, proposal
-from admmnet.solvers.radius import MOST, clip_rows
+from admmnet.running.node import AT_ONCE, Node, carried_out, held, proposal
 from admmnet.types import Total, Vector
 
 
@@ -47,7 +46,7 @@ class Together:
         if said is not None and method.verb == "reduce":
             self._nodes[0].integers(said.value[0])
         elif said is not None:
-            said = said._replace(value=clip_rows(said.value, MOST))
+            said = said._replace(value=held(method, said.value))
         self._said, released = said, method.released_in(round)
         for node, row, spoke in () if said is None else zip(self._nodes, said.value, said.said.tolist(), strict=True):
             if spoke:

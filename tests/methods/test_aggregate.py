@@ -16,7 +16,7 @@ from admmnet.methods.consensus import ConsensusState, screened
 from admmnet.methods.joining import JoiningState
 from admmnet.transport import Inbox, Outgoing
 from admmnet.transport.local import LocalTransport
-from tests.people_runs import write_people
+from tests.people_runs import one_by_one, write_people
 
 LIAR = 3
 METHODS: dict[str, dict[str, Any]] = {
@@ -124,6 +124,7 @@ def lying(exchange: Any) -> Any:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_screens(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one_by_one(monkeypatch)
     monkeypatch.setattr(LocalTransport, "exchange", lying(LocalTransport.exchange))
     common: dict[str, Any] = {
         "agents": 5,
@@ -167,6 +168,7 @@ def test_who_stands_far_is_named_in_summary_table_and_report(tmp_path: Path, mon
     common |= {"data": write_people(tmp_path / "people.npz"), "rounds": 4}
     honest = run(**common, out=str(tmp_path / "honest"))
     assert honest.summary["far_from_others"] == {}
+    one_by_one(monkeypatch)
     monkeypatch.setattr(LocalTransport, "exchange", lying(LocalTransport.exchange))
     for aggregate in ("mean", "screened"):  # also where the liar has moved nobody
         found = run(**common, aggregate=aggregate, out=str(tmp_path / aggregate))

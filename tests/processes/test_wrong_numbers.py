@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from admmnet.transport.local import LocalTransport
-from tests.people_runs import write_people
+from tests.people_runs import one_by_one, write_people
 
 from .launch import Ended, here, mpirun, start
 from .wrong_run import wrong
@@ -39,6 +39,7 @@ def test_the_sender_is_named_by_other_processes(transport: str, number: str, tmp
 def test_the_sender_is_named_if_its_number_is_beyond_the_radius(
     number: str, taken: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    one_by_one(monkeypatch)
     monkeypatch.setattr(LocalTransport, "exchange", wrong(LocalTransport.exchange, float(number)))
     ended = here(capsys, *words_of(tmp_path, "local"))
     assert (ended.code == 0) == taken

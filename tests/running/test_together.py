@@ -8,22 +8,38 @@ import numpy as np
 import pytest
 
 from admmnet import run
-from admmnet.methods.agent import Agent, AgentPlan
+from admmnet.errors import RunError
+from admmnet.methods.agent import Agent, AgentPlan, ReleasedRows
 from admmnet.methods.consensus import ConsensusState
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.methods.rows import ConsensusRows, rows_of
 from admmnet.privacy.ledger.file import Ledger
-from admmnet.running import together
+from admmnet.running import entrance
 from admmnet.running.checkpoint.resume import resumed_config
 from admmnet.running.together import Together
 from tests.interrupted_runs import Place, assert_same
-from tests.people_runs import Stop, stopping, summary_of
+from tests.people_runs import Stop, one_by_one, stopping, summary_of
 
 
 class Derived(PPADMM):
     """Says nothing of rows itself."""
 
     name = "derived"
+
+
+class Broken(PPADMM):
+    """Says what is no number, of all agents at once."""
+
+    name = "broken"
+    by_rows = True
+
+    def propose(self, agent: Any, round: int) -> Any:
+        said: Any = yield from super().propose(agent, round)
+        return said._replace(value=said.value * np.nan) if isinstance(said, ReleasedRows) else said * np.nan
+
+
+class BrokenAlone(Broken):
+    """The same, of one agent after the other."""
 
 
 UNEVEN: dict[str, Any] = {"topology": "erdos-renyi:20:0.25", "split": "zipf:0.6", "epsilon": 20.0}
@@ -39,10 +55,6 @@ RUNS: dict[str, dict[str, Any]] = {
     "five": {"topology": "ring:5"},
     "two": {"topology": "complete:2", "algorithm": "noisy-gd"},
 }
-
-
-def alone(*_: Any, **__: Any) -> None:
-    """In place of ``rows_of``: agents go one by one."""
 
 
 @pytest.fixture
@@ -65,7 +77,7 @@ def test_rows_have_the_bytes_of_single_agents(
 ) -> None:
     settings = {**UNEVEN, **RUNS[name], "rounds": 4}
     rows = place.whole("rows", **settings)
-    monkeypatch.setattr(together, "rows_of", alone)
+    one_by_one(monkeypatch)
     assert_same(rows, place.whole("single", **settings))
     assert went == [True, False]
 
@@ -84,7 +96,7 @@ def test_an_agent_whose_budget_is_used_up_is_silent_by_rows_too(
     monkeypatch.setattr(Ledger, "state", property(lambda ledger: (state(ledger), ledger.path.name)))
     settings = {**UNEVEN, "algorithm": algorithm, "rounds": 6}
     rows = place.whole("rows", **settings)
-    monkeypatch.setattr(together, "rows_of", alone)
+    one_by_one(monkeypatch)
     assert_same(rows, place.whole("single", **settings))
     assert went == [True, False]
     releases = [entry["releases"] for entry in summary_of(rows)["per_agent"]]
@@ -99,7 +111,7 @@ def test_a_run_goes_on_by_rows_and_one_by_one(
     settings = {**UNEVEN, "algorithm": algorithm}
     whole = place.whole("whole", **settings)
     folder = place.interrupted("cut", 2, **settings)
-    monkeypatch.setattr(together, "rows_of", alone)
+    one_by_one(monkeypatch)
     with pytest.raises(Stop):
         run(resumed_config(folder), on_round=stopping(4))
     monkeypatch.undo()
@@ -120,6 +132,13 @@ def test_others_go_one_by_one(settings: dict[str, Any], place: Place, went: list
 def test_a_derived_method_does_not_go_by_rows_because_its_base_does(place: Place, went: list[bool]) -> None:
     place.whole("run", **UNEVEN, algorithm="tests.running.test_together:Derived", rounds=2)
     assert not any(went)
+
+
+@pytest.mark.parametrize("kind", ["Broken", "BrokenAlone"])
+def test_a_method_that_says_no_numbers_is_named(kind: str, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entrance, "rehearse", lambda *_, **__: None)
+    with pytest.raises(RunError, match="broken gives numbers that are not finite: propose must return None, or"):
+        place.whole("run", **UNEVEN, algorithm=f"tests.running.test_together:{kind}", rounds=2)
 
 
 def agents(degree: int, width: int, count: int = 12) -> list[Agent]:

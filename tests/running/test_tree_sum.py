@@ -124,7 +124,9 @@ def test_a_refused_agent_is_left_out_of_the_sum(place: Place, monkeypatch: pytes
     def stingy(self: Ledger, events: Any) -> bool:
         return affords(self, events) and not (self.path.name == "agent-002.jsonl" and self.events >= 3)
 
+    state: Any = Ledger.state.fget  # type: ignore[attr-defined]
     monkeypatch.setattr(Ledger, "affords", stingy)
+    monkeypatch.setattr(Ledger, "state", property(lambda ledger: (state(ledger), ledger.path.name)))  # asked by itself
     folder = place.whole("run", **TREE)
     theta = theta_of(folder)
     assert (theta == theta[0]).all()

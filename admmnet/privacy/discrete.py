@@ -69,7 +69,8 @@ def _fill(found: Integers, rngs: Generators, s: float) -> None:
         y, rows = _discrete_laplace(rngs, bits, np.repeat(np.arange(len(rngs)), (2 * missing + 16) * (missing > 0)))
         far = np.abs(y)
         gamma = np.square((far - mean) * (math.sqrt(0.5) / s))
-        happens = np.flatnonzero(_with_probability(rngs, rows, gamma, partial(_exponent, far, variance, t)))
+        words, exact = _words(rngs, rows), partial(_exponent, far, variance, t)
+        happens = np.flatnonzero(_with_probability(rngs, rows, words, gamma, exact))
         y, rows = y[happens], rows[happens]
         counts = np.bincount(rows, minlength=len(rngs))
         first = np.arange(len(y)) < np.repeat(np.cumsum(counts) - counts + missing, counts)
@@ -158,9 +159,9 @@ def _exponent(far: Integers, variance: Fraction, t: int, place: int) -> Fraction
 
 def _discrete_laplace(rngs: Generators, bits: int, rows: Integers) -> tuple[Integers, Integers]:
     """Draw at most one integer of probability ~ exp(-|j|/2^bits) for each of ``rows``; return them and their rows."""
-    low = (_words(rngs, rows) >> np.uint64(63 - bits) >> np.uint64(1)).view(np.int64)
-    t = 2**bits
-    happens = np.flatnonzero(_with_probability(rngs, rows, low / t, lambda k: Fraction(int(low[k]), t)))
+    first, second = _words(rngs, rows, 2)
+    low, t = (first >> np.uint64(63 - bits) >> np.uint64(1)).view(np.int64), 2**bits
+    happens = np.flatnonzero(_with_probability(rngs, rows, second, low / t, lambda k: Fraction(int(low[k]), t)))
     rows = rows[happens]
     magnitude = low[happens] + t * _geometric(rngs, rows)
     negative = _words(rngs, rows) >= np.uint64(2**63)
@@ -181,10 +182,9 @@ def _geometric(rngs: Generators, rows: Integers) -> Integers:
 
 
 def _with_probability(
-    rngs: Generators, rows: Integers, gamma: NDArray[np.float64], exact: Callable[[int], Fraction]
+    rngs: Generators, rows: Integers, words: Words, gamma: NDArray[np.float64], exact: Callable[[int], Fraction]
 ) -> NDArray[np.bool_]:
-    """Whether an event of probability exp(-gamma) happens, for each gamma; ``exact`` knows it where that is close."""
-    words = _words(rngs, rows)
+    """Whether an event of probability exp(-gamma) happens, for each word; ``exact`` knows gamma where that is close."""
     over = words * 2.0**-64 - np.exp(-gamma)
     happens = over < 0.0
     for place in np.flatnonzero(~(np.abs(over) > _SLACK)):
@@ -240,8 +240,8 @@ def _powers_rising() -> Words:
     return np.array(found[::-1], dtype=np.uint64)
 
 
-def _words(rngs: Generators, rows: Integers) -> Words:
-    """Next word for each of ``rows``, which ascend, of the row's own generator."""
+def _words(rngs: Generators, rows: Integers, *times: int) -> Words:
+    """Next word, or so many ``times`` each, for each of ``rows``, which ascend, of the row's own generator."""
     counts = np.bincount(rows, minlength=len(rngs)).tolist()
-    pieces = [rng.bit_generator.random_raw(count) for rng, count in zip(rngs, counts, strict=True) if count]
-    return np.concatenate([np.zeros(0, dtype=np.uint64), *pieces], dtype=np.uint64)
+    pieces = [rng.bit_generator.random_raw((*times, own)) for rng, own in zip(rngs, counts, strict=True) if own]
+    return np.concatenate([np.zeros((*times, 0), dtype=np.uint64), *pieces], axis=-1, dtype=np.uint64)

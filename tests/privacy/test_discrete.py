@@ -55,9 +55,10 @@ def test_floating_point_and_integers_agree_where_floating_point_decides() -> Non
     gamma = np.concatenate([rng.random(200) * 3.0, [0.0, 1e-300, 500.0]])
     words = rng.bit_generator.state
     one = np.zeros(len(gamma), dtype=np.int64)
-    fast = discrete._with_probability([rng], one, gamma, lambda k: Fraction(float(gamma[k])))
-    rng.bit_generator.state = words
     first = discrete._words([rng], one)
+    fast = discrete._with_probability([rng], one, first, gamma, lambda k: Fraction(float(gamma[k])))
+    rng.bit_generator.state = words
+    np.testing.assert_array_equal(discrete._words([rng], one), first)
     slow = [discrete._Uniform(rng, int(w)).below_exp(Fraction(float(g))) for w, g in zip(first, gamma, strict=True)]
     assert fast.tolist() == slow
 
@@ -125,11 +126,11 @@ class Planted:
     def __init__(self, tape: np.ndarray) -> None:
         self.tape, self.place, self.further, self.bit_generator = tape, 0, 0, self
 
-    def random_raw(self, size: int | None = None) -> Any:
+    def random_raw(self, size: int | tuple[int, ...] | None = None) -> Any:
         """Words as a bit generator gives them."""
         self.further += size is None
-        begin, self.place = self.place, self.place + (1 if size is None else size)
-        return int(self.tape[begin]) if size is None else self.tape[begin : self.place]
+        begin, self.place = self.place, self.place + (1 if size is None else int(np.prod(size)))
+        return int(self.tape[begin]) if size is None else self.tape[begin : self.place].reshape(size)
 
     def integers(self, low: int, high: int, size: int, dtype: type) -> np.ndarray:
         """The same, as a generator gives them."""
@@ -163,6 +164,7 @@ def test_one_further_word_decides(beside: int, happens: bool) -> None:
     tape = np.array([7, first, second + beside, 2**64 - 1, 7], dtype=np.uint64)
     rows, rngs = np.array([0, 1]), [Planted(tape[:1]), Planted(tape[1:])]
     gamma = np.array([500.0, 1.0])
-    found = discrete._with_probability(rngs, rows, gamma, lambda k: Fraction(gamma[k]))  # type: ignore[arg-type]
+    words = discrete._words(rngs, rows)  # type: ignore[arg-type]
+    found = discrete._with_probability(rngs, rows, words, gamma, lambda k: Fraction(gamma[k]))  # type: ignore[arg-type]
     assert found.tolist() == [False, happens]
     assert [rng.place for rng in rngs] == [1, 2 + (beside == 0)]

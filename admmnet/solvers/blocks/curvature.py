@@ -27,6 +27,7 @@ TERMS = 8
 """Rank-one terms kept, at most; a secant pair takes one or two."""
 _SHIFT = 1.1  # m may differ by this factor from what the inverse was made for
 _FORGET = 1e3  # beyond this factor single precision is lost in the change
+_AT_ONCE = 2**14  # numbers of records whose Hessians are computed together: these stay in cache
 
 Single = NDArray[np.float32]
 
@@ -77,10 +78,10 @@ class Curvature:
 
     def base(self, rows: StackRows, r: Matrix, m: Vector) -> Matrix:
         """Base times r (k, d)."""
-        found: Matrix = r / (m + rows.pick(self._stack.kappa))[:, None]
         has = rows.pick(self.state.cached)
         if has.all():
             return self._apply(rows, r)
+        found: Matrix = r / (m + rows.pick(self._stack.kappa))[:, None]
         if has.any():
             found[has] = self._apply(StackRows.of(rows.members[has]), r[has])
         return found
@@ -138,11 +139,13 @@ class Curvature:
     def _append(self, index: NDArray[np.intp], v: Matrix, weight: Vector) -> None:
         norm = norms(v)
         weight = weight * norm * norm
-        fine = (norm > 1e-300) & np.isfinite(norm) & np.isfinite(weight)
-        index, slot = index[fine], self.state.used[index[fine]]
-        self.state.terms[index, slot] = v[fine] / norm[fine, None]
-        self.state.weights[index, slot] = weight[fine]
-        self.state.used[index] += 1
+        fine = (norm > 1e-300) & np.isfinite(weight)
+        if not fine.all():
+            index, v, norm, weight = index[fine], v[fine], norm[fine], weight[fine]
+        slot = self.state.used[index]
+        self.state.terms[index, slot] = v / norm[:, None]
+        self.state.weights[index, slot] = weight
+        self.state.used[index] = slot + 1
 
     def full(self, rows: StackRows) -> NDArray[np.bool_]:
         """Whether the next pair may find no room, shape (k,)."""
@@ -195,15 +198,17 @@ class Curvature:
         assert self.state.inverse is not None
         bends = self._stack.bends(rows, theta, spread)
         roots = np.sqrt(bends / (rows.pick(self._stack.counts) * m)[:, None])
-        for place, i in enumerate(rows.members.tolist()):
-            A = self._stack.X[i].astype(np.float32)
-            A *= roots[place][:, None].astype(np.float32)
-            found = _inverse(A @ A.T if self._dual else A.T @ A)
-            self.state.cached[i] = found is not None
-            if found is not None:
-                self.state.inverse[i] = found
-            if self.state.root is not None:
-                self.state.root[i] = roots[place]
+        if self.state.root is not None:
+            self.state.root[rows.members] = roots
+        size = max(1, _AT_ONCE // self._stack.X[0].size)
+        for start in range(0, len(roots), size):
+            index = rows.members[start : start + size]
+            A = self._stack.X[index].astype(np.float32)
+            A *= roots[start : start + size, :, None].astype(np.float32)
+            turned = A.transpose(0, 2, 1)
+            found, fine = _inverses(np.matmul(A, turned) if self._dual else np.matmul(turned, A))
+            self.state.cached[index] = fine
+            self.state.inverse[index[fine]] = found[fine]
         self.state.m[rows.members] = m
         self.drop(rows.members)
 
@@ -214,13 +219,16 @@ class Curvature:
             self.state.root = np.zeros((size, n)) if self._dual else None
 
 
-def _inverse(H: Single) -> Single | None:
-    """Inverse of I + H, H symmetric and positive semi-definite; None if rounding or overflow is in the way."""
-    H.flat[:: len(H) + 1] += np.float32(1.0)
-    factor, failed = lapack.spotrf(H, lower=1)
-    found, failed_too = lapack.spotri(factor, lower=1, overwrite_c=1)
-    if failed or failed_too or not np.isfinite(found).all():
-        return None
-    whole: Single = found.T + found  # potrf has cleared the other triangle
-    whole.flat[:: len(whole) + 1] *= np.float32(0.5)
-    return whole
+def _inverses(H: Single) -> tuple[Single, NDArray[np.bool_]]:
+    """Inverses of I + H, shape (k, n, n), H symmetric and positive semi-definite; False where rounding spoils it."""
+    diagonal, fine = np.einsum("kii->ki", H), np.ones(len(H), dtype=bool)
+    diagonal += np.float32(1.0)
+    for k, own in enumerate(H):
+        factor, failed = lapack.spotrf(own, lower=1)
+        H[k], failed_too = lapack.spotri(factor, lower=1, overwrite_c=1)
+        fine[k] = not (failed or failed_too)
+    fine &= np.isfinite(H).all(axis=(1, 2))
+    found: Single = H.transpose(0, 2, 1) + H  # potrf has cleared the other triangle
+    diagonal = np.einsum("kii->ki", found)
+    diagonal *= np.float32(0.5)
+    return found, fine

@@ -52,7 +52,7 @@ class StackRows(NamedTuple):
         index = read_only(index)
         if not len(index):
             return cls(index, ())
-        cuts = [0, *(np.flatnonzero(np.diff(index) != 1) + 1).tolist(), len(index)]
+        cuts = [0, *(np.flatnonzero(index[1:] - index[:-1] != 1) + 1).tolist(), len(index)]
         firsts = index[cuts[:-1]].tolist()
         pairs = zip(firsts, cuts[:-1], cuts[1:], strict=True)
         return cls(index, tuple((first, first + stop - start, start, stop) for first, start, stop in pairs))

@@ -8,7 +8,7 @@ alone. What comes out is what is released, and nothing else (docs/proofs.md, "Th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ from admmnet.types import Matrix
 FAILED = "a measurement failed in its own arithmetic: nothing of it is released, but its cost stays charged"
 """All that is said of it where records are private: why may depend on a record."""
 Told = Answer | Exception
+Placed = tuple[list[int], Answered]
 Asked = list[tuple[Part, Sequence[Measurement]]]
 """Parts of a block, and what must fit their budgets besides."""
 
@@ -70,6 +71,21 @@ class BlockDoor:
                 if outbox is not None and not isinstance(said, Exception):
                     outbox.add(round, part.of(row), said, part.known.attempt)
         return answers
+
+    def answer_rows(self, asks: Sequence[Ask], round: int, vectors: Matrix | None) -> Iterator[Placed]:
+        """As ``answer``, of doors without an outbox: places of members, and the vectors or errors that they are told.
+
+        In no order, and without members that are told nothing.
+        """
+        for part, told in self._carried(self._grouped(asks, vectors), round):
+            if isinstance(told, Answered):
+                yield part.places, told
+                continue
+            for place, one in zip(part.places, told, strict=True):
+                if isinstance(one, Released):
+                    yield [place], Answered(np.array([one.value]))
+                elif isinstance(one, Exception):
+                    yield [place], Answered(np.zeros((1, 0)), {0: one})
 
     def _grouped(self, asks: Sequence[Ask], vectors: Matrix | None) -> Asked:
         """Put together who is asked the same of as many records, public inputs held to their bounds."""

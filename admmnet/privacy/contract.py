@@ -306,11 +306,8 @@ class MemoryLedger:
 
 def affording(ledgers: Sequence[MemoryLedger], events: tuple[Event, ...]) -> list[bool]:
     """Whether each ledger affords these events; of those in equal states one is asked."""
-    known: dict[Hashable, bool] = {}
     states = [ledger.state for ledger in ledgers]
-    for state, ledger in zip(states, ledgers, strict=True):
-        if state not in known:
-            known[state] = ledger.affords(events)
+    known = {state: ledger.affords(events) for state, ledger in dict(zip(states, ledgers, strict=True)).items()}
     return [known[state] for state in states]
 
 

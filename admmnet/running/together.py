@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from admmnet.errors import RunError
-from admmnet.holder.answers import REFUSED, Answer, Ask, Released
+from admmnet.holder.answers import REFUSED, Answer, Ask
 from admmnet.holder.block_door import BlockDoor
 from admmnet.holder.door import Door
 from admmnet.methods.agent import ReleasedRows
@@ -41,8 +41,7 @@ class Together:
     def propose(self, round: int) -> None:
         """Let all agents propose; errors as of ``Node.proposal``."""
         method: Any = self._method
-        one: Any = self
-        said: Any = carried_out(proposal(method, self._rows, one, round), one, round)  # type: ignore[arg-type]
+        said: Any = carried_out(proposal(method, self._rows, self, round), self, round)  # type: ignore[arg-type]
         if said is not None and method.verb == "reduce":
             self._nodes[0].integers(said.value[0])
         elif said is not None:
@@ -59,15 +58,15 @@ class Together:
         value, said = np.zeros((0, 0)), np.zeros(len(self._rows.agents), dtype=bool)
         for some, doors in self._doors:
             vectors = None if rows.vectors is None else rows.vectors[some]
-            told = doors.answer([Ask(one) for one in rows.questions[some]], round, vectors)
-            for agent, one in zip(self._rows.agents[some], told, strict=True):
-                if isinstance(one, Exception):
-                    raise RunError(f"agent {agent.id}, round {round}: {one}") if isinstance(one, RunError) else one
-            found = {place: one.value for place, one in enumerate(told, some.start) if isinstance(one, Released)}
-            if found:
-                own = np.array(list(found.values()))
-                value = value if value.size else np.zeros((len(said), own.shape[1]), own.dtype)
-                value[list(found)], said[list(found)] = own, True
+            told = list(doors.answer_rows([Ask(one) for one in rows.questions[some]], round, vectors))
+            failed = {places[row]: error for places, one in told for row, error in one.failed.items()}
+            for place in sorted(failed)[:1]:
+                agent, error = self._rows.agents[some][place], failed[place]
+                raise RunError(f"agent {agent.id}, round {round}: {error}") if isinstance(error, RunError) else error
+            for places, one in told:
+                value = value if value.size else np.zeros((len(said), one.values.shape[1]), one.values.dtype)
+                own = np.add(places, some.start)
+                value[own], said[own] = one.values, True
             for node in self._nodes[some] if len(self._doors) > 1 else ():
                 node.ledger.commit()  # lines of very many would take memory until the round's commit
         return ReleasedRows(value, said) if said.any() else REFUSED

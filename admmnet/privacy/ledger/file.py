@@ -226,7 +226,7 @@ class Ledger(MemoryLedger):
         """Have everything on the disk, also of a simulation: no checkpoint knows more. RunError if the disk refuses."""
         if self._account is not None:
             self._account.commit()
-        self.chain.file.sync()
+        self.chain.file.commit(durable=True)
 
     @property
     def head(self) -> tuple[str, int, float]:

@@ -77,8 +77,8 @@ class ChainFile:
         """Add a line, which ``commit`` writes."""
         self._pending += line + b"\n"
 
-    def commit(self) -> None:
-        """Push all lines out of the process, and to the disk if durable.
+    def commit(self, *, durable: bool = False) -> None:
+        """Push all lines out of the process, and to the disk if ``durable``, or the file is.
 
         Raises
         ------
@@ -86,26 +86,25 @@ class ChainFile:
             If the disk refuses, or the file is not what was written. What the disk has not taken goes to it at the next
             commit.
         """
+        durable = durable or self._durable
         handle, there = self._open() if self._handle is None else (self._handle, None)
         try:
             self._check(handle, there)
-            if self._pending or (self._durable and not self._lasts):
+            if self._pending or (durable and not self._lasts):
                 self._lasts = False
-                self._push(handle)
-                self._lasts = self._durable
+                while self._pending:
+                    written = os.write(handle, self._pending)
+                    self._size += written
+                    self._last = (self._last + self._pending[:written])[-_TAIL:]
+                    del self._pending[:written]
+                if durable:
+                    os.fsync(handle)
+                self._lasts = durable
         except OSError as error:
             raise RunError(f"cannot write the {self.what} {self.path}: {remedy(error)}") from None
         finally:
             if self._handle is None:
                 os.close(handle)
-
-    def sync(self) -> None:
-        """Write everything, and wait for the disk even if not durable."""
-        durable, self._durable = self._durable, True
-        try:
-            self.commit()
-        finally:
-            self._durable = durable
 
     def close(self) -> None:
         """Let the file go, without a commit; once is enough."""
@@ -129,15 +128,6 @@ class ChainFile:
             raise self._another(f"was changed, from {self._size} to {there.st_size} bytes,")
         if os.pread(handle, len(self._last), self._size - len(self._last)) != self._last:
             raise self._another("was changed in its last line")
-
-    def _push(self, handle: int) -> None:
-        while self._pending:
-            written = os.write(handle, self._pending)
-            self._size += written
-            self._last = (self._last + self._pending[:written])[-_TAIL:]
-            del self._pending[:written]
-        if self._durable:
-            os.fsync(handle)
 
 
 class Chain:

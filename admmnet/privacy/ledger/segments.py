@@ -98,10 +98,10 @@ class SegmentChain(Chain):
 class SharedFile(ChainFile):
     """A file that many ledgers commit: the first one does it for all."""
 
-    def commit(self) -> None:
+    def commit(self, *, durable: bool = False) -> None:
         """As of a ``ChainFile``; nothing where nothing is to be written, nor to be waited for."""
-        if self._pending or self._durable:
-            super().commit()
+        if self._pending or durable:
+            super().commit(durable=durable)
 
 
 class Segment(LedgerFile):

@@ -128,6 +128,27 @@ def test_rows_are_the_answers_of_single_members(name: str, size: int) -> None:
     assert rows.end() == alone.end()
 
 
+@pytest.mark.parametrize("name", ASKED)
+def test_answers_in_rows_are_those_of_members(name: str) -> None:
+    single, rows, asks = Block(ASKED[name]), Block(ASKED[name]), [Ask(ASKED[name])] * len(SIZES)
+    for round in range(2):
+        told = BlockDoor(single.doors).answer(asks, round)
+        found = of_rows(BlockDoor(rows.doors), asks, round)
+        assert found == {k: np.asarray(one.value).tobytes() for k, one in enumerate(told) if isinstance(one, Released)}
+    assert single.end() == rows.end()
+
+
+def of_rows(doors: BlockDoor, asks: list[Ask], round: int) -> dict[int, Any]:
+    """Bytes or error by the place of a member."""
+    parts = list(doors.answer_rows(asks, round, None))
+    assert all(set(one.failed) <= set(range(len(places))) for places, one in parts)
+    return {
+        place: one.failed[row] if row in one.failed else one.values[row].tobytes()
+        for places, one in parts
+        for row, place in enumerate(places)
+    }
+
+
 def test_a_block_that_affords_nothing_is_refused_as_one() -> None:
     block = Block(ASKED["output"], (9,), refuses=0)
     assert BlockDoor(block.doors).answer([Ask(ASKED["output"])], 3, np.ones((1, D))) == [REFUSED]
@@ -210,7 +231,19 @@ def test_a_failure_is_one_members_own(monkeypatch: pytest.MonkeyPatch) -> None:
     for vectors in (None, np.ones((5, D))):
         told = BlockDoor(block.doors).answer([Ask(ASKED["objective"])] * 5, 0, vectors)
         assert [isinstance(one, ArithmeticError) for one in told] == [k == 1 for k in range(5)]
-    assert all(len(ledger.lines) == 2 * len(COSTS["objective"]) for ledger in block.ledgers), "what it cost stays"
+    found = of_rows(BlockDoor(block.doors), [Ask(ASKED["objective"])] * 5, 0)
+    assert {k for k, one in found.items() if isinstance(one, ArithmeticError)} == {1}
+    assert all(len(ledger.lines) == 3 * len(COSTS["objective"]) for ledger in block.ledgers), "what it cost stays"
+
+
+def test_a_failure_of_kinds_that_answer_one_by_one_is_told_in_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*args: Any) -> Any:
+        raise ArithmeticError
+
+    monkeypatch.setattr(Secret, "gamma_norm", failing)
+    block = Block(ASKED["gamma"])
+    found = of_rows(BlockDoor(block.doors), [Ask(ASKED["gamma"])] * len(SIZES), 0)
+    assert {k for k, one in found.items() if isinstance(one, ArithmeticError)} == {*range(len(SIZES))} - {REFUSES}
 
 
 def test_nobody_is_charged_for_a_question_that_makes_no_sense() -> None:

@@ -81,27 +81,21 @@ def _advance(
 def solved(asked: Mapping[int, Solve]) -> dict[int, Reply]:
     """Reply requests in the order of their agents, those of one block in one call."""
     answers: dict[int, Reply] = {}
-    blocks: dict[int, tuple[Any, list[int]]] = {}
+    blocks: dict[int, list[int]] = {}
     for number, request in asked.items():
-        block = request.solver.block
-        if block is not None:
-            blocks.setdefault(id(block), (block, []))[1].append(number)
+        if request.solver.block is not None:
+            blocks.setdefault(id(request.solver.block), []).append(number)
             continue
         try:
             with quietly(request.quiet):
                 answers[number] = request.solver.solve(request.g, request.m, request.beta).theta
         except Exception as error:  # may depend on records: the agent's door decides what is told of it
             answers[number] = error
-    for block, numbers in blocks.values():
-        requests = [asked[number] for number in numbers]
+    for numbers in blocks.values():
+        solvers, *settings, quiet = zip(*(asked[number] for number in numbers), strict=True)
         try:
-            with quietly(requests[0].quiet):
-                found = block.solve(
-                    [request.solver.index for request in requests],
-                    np.array([request.g for request in requests]),
-                    np.array([request.m for request in requests]),
-                    np.array([request.beta for request in requests]),
-                )
+            with quietly(quiet[0]):
+                found = solvers[0].block.solve([one.index for one in solvers], *map(np.array, settings))
         except Exception as error:
             answers |= dict.fromkeys(numbers, error)
             continue

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -53,9 +54,9 @@ def solve_rows(parts: Sequence[Part], linear: Sequence[Matrix]) -> list[Answered
     replies = iter(solved(dict(enumerate(asked))).values())
     found = []
     for rows in linear:
-        own = dict(enumerate(next(replies) for _ in rows))
-        failed = {row: reply for row, reply in own.items() if isinstance(reply, Exception)}
-        values = [np.zeros(rows.shape[1]) if row in failed else reply for row, reply in own.items()]
+        own = list(islice(replies, len(rows)))
+        failed = {row: reply for row, reply in enumerate(own) if isinstance(reply, Exception)}
+        values = [np.zeros(rows.shape[1]) if row in failed else reply for row, reply in enumerate(own)]
         found.append(Answered(np.array(values), failed))
     return found
 

@@ -91,13 +91,12 @@ class Secret:
         return laplace_noise(self.streams[purpose], scale)
 
 
-def runs(secrets: Sequence[Secret]) -> Iterator[tuple[NDArray[np.float64], Matrix, int, int]]:
-    """Stacked records of members that stand side by side in a stack, and the places, start to stop, of these."""
-    start, before = 0, secrets[0].stack
-    for stop in range(1, len(secrets) + 1):
-        own = secrets[stop].stack if stop < len(secrets) else None
-        assert before is not None
-        X, y, first = before
-        if own is None or own[0] is not X or own[2] != first + stop - start:
-            yield X[first : first + stop - start], y[first : first + stop - start], start, stop
-            start, before = stop, own
+def runs(stacks: Sequence[Any]) -> Iterator[tuple[NDArray[np.float64], Matrix, int, int]]:
+    """Records of members whose ``Secret.stack`` are side by side, and the places, start to stop, of these members."""
+    start = 0
+    for stop in range(1, len(stacks) + 1):
+        X, y, first = stacks[start]
+        last = first + stop - start
+        if stop == len(stacks) or stacks[stop][0] is not X or stacks[stop][2] != last:
+            yield X[first:last], y[first:last], start, stop
+            start = stop

@@ -200,10 +200,10 @@ class GradientSum(OnGrid):
     def totals(self, secrets: Sequence[Secret], known: Known) -> Matrix:
         """One pass over the records of all members, each by the BLAS calls that it would get alone."""
         n, d = known.records, known.width
-        if known.rows > 1 or n > block_rows(n, d) or not all(secret.stack for secret in secrets):
+        if known.rows > 1 or n > block_rows(n, d) or not all(stacks := [secret.stack for secret in secrets]):
             return super().totals(secrets, known)
         found = np.empty((len(secrets), d))
-        for X, y, start, stop in runs(secrets):
+        for X, y, start, stop in runs(stacks):
             slopes = known.loss.derivative(np.matmul(X, self.here[:, None])[:, :, 0], y)
             np.matmul(slopes[:, None, :], X, out=found[start:stop, None, :])
         return found

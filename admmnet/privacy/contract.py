@@ -213,6 +213,8 @@ class MemoryLedger:
         Round of the first refusal, after which nothing is afforded.
     """
 
+    __slots__ = ("_left", "_over", "contract", "events", "refused_at", "totals")
+
     def __init__(self, contract: Contract) -> None:
         self.contract, self.totals, self.events = contract, empty(contract.form), 0
         self.refused_at: int | None = None

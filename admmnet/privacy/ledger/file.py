@@ -99,6 +99,8 @@ class Ledger(MemoryLedger):
         If the file to go on with does not verify.
     """
 
+    __slots__ = ("_account", "_changed", "_closed", "_lines", "_place", "_spanned", "chain", "charged", "path")
+
     def __init__(
         self, file: LedgerFile, header: form.Header, *, account: AccountFile | None = None, since: Place | None = None
     ) -> None:

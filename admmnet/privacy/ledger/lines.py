@@ -46,6 +46,8 @@ class ChainFile:
     Unless it is ``kept`` open, the file is opened at every commit, so that one process may keep any number of ledgers.
     """
 
+    __slots__ = ("_durable", "_handle", "_last", "_lasts", "_name", "_node", "_pending", "_size", "path", "what")
+
     def __init__(self, path: Path, what: str, *, durable: bool, kept: bool = True) -> None:
         self.path, self._name, self.what = path, str(path), what
         handle, found = self._open()
@@ -136,6 +138,8 @@ class Chain:
     ``previous`` is the digest of the line before the next one. Lines ``standing`` behind it are in the file: the next
     ones must equal them, and are not written again.
     """
+
+    __slots__ = ("_standing", "file", "previous")
 
     def __init__(self, file: ChainFile, previous: str, standing: Iterable[bytes] = ()) -> None:
         self.file, self.previous = file, previous

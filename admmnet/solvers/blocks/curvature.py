@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from admmnet.solvers.blocks.records import Stack, StackRows, norms
+from admmnet.solvers.blocks.records import Indices, Stack, StackRows, norms
 from admmnet.types import Matrix, Vector
 
 TERMS = 8
@@ -117,8 +117,8 @@ class Curvature:
         found: Matrix = norm * np.matmul(weighted[:, None, :], terms)[:, 0, :]
         return found
 
-    def learn(self, rows: StackRows, s: Matrix, change: Matrix, q: Matrix, m: Vector) -> None:
-        """Add terms so that the inverse, which now maps `change` to q, maps it to s; all (k, d).
+    def learn(self, index: Indices, s: Matrix, change: Matrix, q: Matrix, m: Vector) -> None:
+        """Add terms so that the inverse of k members, which now maps `change` to q, maps it to s; all (k, d).
 
         Symmetric rank one where the inverse stays below I/m plus its base, else BFGS as two terms,
         a (s - p/a)(s - p/a)^T - p p^T / a with p = q / (s . change), a = (1 + change . p) / (s . change).
@@ -127,14 +127,15 @@ class Curvature:
         gain, size, move = np.vecdot(v, change), np.vecdot(v, v), np.vecdot(s, s)
         sound = slope > 1e-12 * np.sqrt(move * np.vecdot(change, change))
         sound &= size > 1e-10 * move  # less is single precision's rounding
-        one = sound & (gain > 0.0) & (gain >= m * size)
-        self._append(rows.members[one], v[one], 1.0 / gain[one])
-        two = np.flatnonzero(sound & ~one)
+        single = (gain > 0.0) & (gain >= m * size)
+        one, two = np.flatnonzero(sound & single), np.flatnonzero(sound & ~single)
+        if len(one):
+            self._append(index[one], v[one], 1.0 / gain[one])
         if len(two):
             p = q[two] / slope[two, None]
             a = (1.0 + np.vecdot(change[two], p)) / slope[two]
-            self._append(rows.members[two], s[two] - p / a[:, None], a)
-            self._append(rows.members[two], p, -1.0 / a)
+            self._append(index[two], s[two] - p / a[:, None], a)
+            self._append(index[two], p, -1.0 / a)
 
     def _append(self, index: NDArray[np.intp], v: Matrix, weight: Vector) -> None:
         norm = norms(v)

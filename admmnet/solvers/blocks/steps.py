@@ -140,8 +140,7 @@ class GroupSteps:
         if walk.paired.any():
             q = base - walk.base + curve.correction(rows, walk.change)
             some = slice(None) if walk.paired.all() else walk.paired
-            learnt = rows if walk.paired.all() else StackRows.of(rows.members[some])
-            curve.learn(learnt, walk.s[some], walk.change[some], q[some], at.m[some])
+            curve.learn(rows.members[some], walk.s[some], walk.change[some], q[some], at.m[some])
         full = base + curve.correction(rows, walk.r)
         walk.base = base
         fold = curve.full(rows) & curve.foldable(rows)
@@ -158,7 +157,7 @@ class GroupSteps:
         curve.drop(rows.members[full])
         change = walk.change[failed]
         q = curve.base(rows, change, at.m[failed]) + curve.correction(rows, change)
-        curve.learn(rows, walk.s[failed], change, q, at.m[failed])
+        curve.learn(rows.members, walk.s[failed], change, q, at.m[failed])
 
     def _search(self, walk: GroupWalk, at: Shown) -> Vector:
         """Scale searched steps in place as `LocalSolver` does; return how far they move the scores, shape (k,)."""

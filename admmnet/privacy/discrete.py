@@ -30,8 +30,8 @@ LARGEST = 2.0**44
 _SLACK = 2.0**-28
 """Floating point decides where a uniform number is farther than this from exp(-gamma). Both are off by at most 2^-40:
 gamma by a share 2^-48 and by 2^-48, and x exp(-x) is below 1."""
-_CHUNK = 2**13
-"""Candidates that are drawn together: they stay in cache."""
+_CHUNK = 10_000
+"""Candidates that are drawn together: they stay in cache, and their arrays in memory that the allocator keeps."""
 
 
 def discrete_rows(generators: Generators, s: float, size: int) -> Integers:

@@ -100,7 +100,7 @@ class SharedFile(ChainFile):
 
     def commit(self, *, durable: bool = False) -> None:
         """As of a ``ChainFile``; nothing where nothing is to be written, nor to be waited for."""
-        if self._pending or durable:
+        if self._pending or durable or self._durable:
             super().commit(durable=durable)
 
 

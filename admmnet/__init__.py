@@ -61,9 +61,4 @@ _HOMES = dict.fromkeys(__all__, "errors") | {
     "read_run": "library",
     "run": "library",
 }
-__getattr__ = lazily(__name__, _HOMES)
-
-
-def __dir__() -> list[str]:
-    """Return the public names."""
-    return __all__
+__getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -19,15 +19,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Make a package's ``__getattr__``: a name is imported from its module in ``homes`` where it is first used."""
+def lazily(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Make a package's ``__getattr__`` and ``__dir__``: a name is imported from its module where it is first used.
+
+    ``homes`` has the module of every such name; what a person is shown are the names in ``__all__``.
+    """
 
     def find(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(import_module(f"{package}.{homes[name]}"), name)
 
-    return find
+    return find, lambda: list(sys.modules[package].__all__)
 
 
 def closest(name: str, names: Iterable[str]) -> str | None:

@@ -46,4 +46,4 @@ __all__ = [
     "load_new",
     "validate",
 ]
-__getattr__ = lazily(__name__, _HOMES)  # help and the settings do without numpy
+__getattr__, __dir__ = lazily(__name__, _HOMES)  # help and the settings do without numpy

@@ -22,9 +22,5 @@ if TYPE_CHECKING:
 
 __all__ = ["CompareResult", "Comparison", "compare"]
 
-__getattr__ = lazily(__name__, {"CompareResult": "figures", "Comparison": "grid", "compare": "driver"})
-
-
-def __dir__() -> list[str]:
-    """Return the public names."""
-    return __all__
+_HOMES = {"CompareResult": "figures", "Comparison": "grid", "compare": "driver"}
+__getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -21,9 +21,4 @@ __all__ = ["PAPERS", "Reproduced", "Request", "reproduce"]
 
 PAPERS = ("ding2020", "damaskinos2021", "song2013", "banco")
 """Papers whose figures are made; a module of this package each."""
-__getattr__ = lazily(__name__, dict.fromkeys(("Reproduced", "Request", "reproduce"), "driver"))
-
-
-def __dir__() -> list[str]:
-    """Return the public names."""
-    return __all__
+__getattr__, __dir__ = lazily(__name__, dict.fromkeys(("Reproduced", "Request", "reproduce"), "driver"))

@@ -7,11 +7,14 @@ in a local form (one process), an MPI form and a ZeroMQ form; the same conforman
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
-from admmnet.errors import RequestError
+from admmnet.errors import RequestError, RunError
+from admmnet.transport.layout import layout
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from admmnet.identity.keys import Identity
     from admmnet.transport.begun import Begun
     from admmnet.transport.hosts.network import Network
-    from admmnet.transport.layout import Layout
+    from admmnet.transport.sweep import Sweep
     from admmnet.types import Integers, Matrix, Total, Vector
 
 Outgoing = Mapping[int, "Vector | None"]
@@ -84,28 +87,22 @@ class World(Protocol):
     lasting: bool
     """Whether the run folder is kept; else its ledgers need not reach the disk, but accounts do."""
 
-    @property
-    def graph(self) -> Graph | None:
-        """The network that the processes were started for, where they know of one."""
-
-    @property
-    def network(self) -> Network | None:
-        """Its network file, which lists a signing key a process."""
-
-    @property
-    def identity(self) -> Identity | None:
-        """Signing key of this process, as that file lists it."""
+    graph: Graph | None = None
+    """The network that the processes were started for, where they know of one."""
+    network: Network | None = None
+    """Its network file, which lists a signing key a process."""
+    identity: Identity | None = None
+    """Signing key of this process, as that file lists it."""
+    start: Begun | None = None
+    """Start of a run over hosts of their own; None elsewhere."""
 
     def gather(self, value: Any) -> list[Any]:
         """Collect one JSON value from every process, in rank order, at every process; None at lost ranks."""
 
-    @property
-    def start(self) -> Begun | None:
-        """Start of a run over hosts of their own; None elsewhere."""
-
-    @property
+    @cached_property
     def machine(self) -> Machine | None:
         """Processes of this machine, where they can give each other arrays."""
+        return None
 
     def abort(self, code: int, reason: str | None = None) -> NoReturn:
         """End all processes at once with this exit code; on hosts of their own they are told the reason."""
@@ -114,20 +111,42 @@ class World(Protocol):
         """Spread the graph's agents over the processes, by ``layout.layout``."""
 
 
-class Transport(Protocol):
-    """Rounds of messages between neighbours, and what the run folder needs to know of all agents."""
+class Transport(ABC):
+    """Rounds of messages between neighbours, and what the run folder needs to know of all agents.
 
-    world: World
-    layout: Layout
-    """Agents of every block and process."""
-    agents: tuple[int, ...]
-    """Those of this process, ascending."""
-    away: dict[int, int]
-    """Agents that take no part in this start, and since which round."""
+    Attributes
+    ----------
+    layout : Layout
+        Agents of every block and process.
+    agents : tuple of int
+        Those of this process, ascending.
+    away : dict
+        Agents that take no part in this start, and since which round.
+    inward : bool
+        Whether agents of this process are given each other's vectors; else, without words, those of others alone.
+    """
 
-    inward: bool
-    """Whether agents of this process are given each other's vectors; else, without words, those of others alone."""
+    prompt = True
+    """Whether posts are answered at once."""
 
+    def __init__(self, world: World, graph: Graph, block: int = 1) -> None:
+        self.world: World = world
+        self.layout = layout(graph, block, world.size)
+        self.away: dict[int, int] = {}
+        self.inward = True
+        self._last_sweep: Sweep | None = None
+        self._posted: list[tuple[int, Matrix, Matrix | None]] = []
+        owners = self.layout.owners
+        self.agents = owners[world.rank]
+        self._owner = {i: rank for rank, own in enumerate(owners) for i in own}
+        self._neighbours = {i: graph[i] for i in self.agents}
+        self._crossing = [(i, j) for i in self.agents for j in self._neighbours[i] if self._owner[j] != world.rank]
+        ranks = sorted({self._owner[j] for _, j in self._crossing})
+        # agents whose vectors go to, and come from, each neighbouring process, in ascending order
+        self._to = {rank: sorted({i for i, j in self._crossing if self._owner[j] == rank}) for rank in ranks}
+        self._from = {rank: sorted({j for _, j in self._crossing if self._owner[j] == rank}) for rank in ranks}
+
+    @abstractmethod
     def exchange(self, outgoing: Outgoing, round: int, words: Words | None = None) -> Inbox:
         """Send the vectors of this process's agents to their neighbours and return what arrives from these.
 
@@ -142,6 +161,7 @@ class Transport(Protocol):
             silence; given everywhere or nowhere.
         """
 
+    @abstractmethod
     def reduce(self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int, size: int) -> Total | None:
         """Sum vectors of integers over all agents, modulo 2^64, along the edges of a tree: up to its root, and down.
 
@@ -170,7 +190,9 @@ class Transport(Protocol):
 
     def reject(self, agent: int, fault: str) -> None:
         """End the start, or the run, by a RunError, because of what an agent sent."""
+        raise RunError(fault)
 
+    @abstractmethod
     def collect(self, rows: Matrix) -> Matrix:
         """Stack the rows of all agents at every process: (local agents, k) to (N, k), in agent order.
 
@@ -182,15 +204,14 @@ class Transport(Protocol):
 
         Over ZeroMQ, and in one process, every process has them.
         """
-
-    prompt: bool
-    """Whether posts are answered at once."""
+        return self.collect(rows)
 
     def post(self, round: int, rows: Matrix) -> None:
         """Send rows of a round to where ``report`` has them, without waiting for those of others.
 
         Every process posts in the same rounds, and asks for ``posted`` after each.
         """
+        self._posted.append((round, rows, self.report(rows)))
 
     def posted(self, *, last: bool = False) -> list[tuple[int, Matrix, Matrix | None]]:
         """Return posts that are whole, in order: the round, the rows of this process, and what ``report`` gives.
@@ -198,12 +219,38 @@ class Transport(Protocol):
         They are the same at every process: at once where the transport is ``prompt``, else some rounds later. ``last``:
         all of them, after a wait.
         """
+        found, self._posted = self._posted, []
+        return found
 
     def tell(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the writer's numbers where ``report`` returns None; elsewhere the given ones, of the same shape."""
+        return values
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 (not all hold anything)
         """Free what the transport holds."""
+
+    def _deliver(self, vectors: dict[int, Vector], words: Words | None = None) -> Inbox:
+        """Give every agent of this process copies of its neighbours' vectors, and their words."""
+        if not self.inward:
+            found: dict[int, dict[int, Vector]] = {i: {} for i in self.agents}
+            for i, j in self._crossing:
+                if j in vectors:
+                    found[i][j] = vectors[j].copy()
+            return Inbox(found)
+        return Inbox(
+            {i: {j: vectors[j].copy() for j in around if j in vectors} for i, around in self._neighbours.items()},
+            {}
+            if words is None
+            else {i: {j: words[j] for j in around if j in words} for i, around in self._neighbours.items()},
+        )
+
+    def _sweep(self, tree: Tree) -> Sweep:
+        """Part of this process in a sum along a tree, which is worked out once for the tree of many rounds."""
+        from admmnet.transport.sweep import Sweep  # here: the command line starts faster
+
+        if self._last_sweep is None or self._last_sweep.tree is not tree:
+            self._last_sweep = Sweep.of(tree, self.layout.owners, self.world.rank)
+        return self._last_sweep
 
 
 def is_writer(transport: Transport) -> bool:

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from admmnet.errors import RequestError, RunError
-from admmnet.transport import Inbox
+from admmnet.errors import RequestError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from admmnet.graph.simple import Graph
-    from admmnet.graph.tree import Tree
-    from admmnet.transport import Words, World
-    from admmnet.transport.sweep import Sweep
-    from admmnet.types import Matrix, Vector
 
 SINGLE = 64
 """Up to this many agents every agent is a block of its own: small runs are bitwise equal everywhere."""
@@ -105,74 +96,3 @@ def _order(graph: Graph) -> list[int]:
     place[order] = np.arange(agents)
     distance = int(np.abs(place[edges[:, 0]] - place[edges[:, 1]]).sum())
     return [int(i) for i in order] if distance < natural else list(range(agents))
-
-
-class Hosting(ABC):
-    """What transports share: the agents of this process, and which vectors cross to and from other processes."""
-
-    prompt = True
-
-    def __init__(self, world: World, graph: Graph, block: int = 1) -> None:
-        self.world: World = world
-        self.layout = layout(graph, block, world.size)
-        self.away: dict[int, int] = {}
-        self.inward = True
-        self._last_sweep: Sweep | None = None
-        self._posted: list[tuple[int, Matrix, Matrix | None]] = []
-        owners = self.layout.owners
-        self.agents = owners[world.rank]
-        self._owner = {i: rank for rank, own in enumerate(owners) for i in own}
-        self._neighbours = {i: graph[i] for i in self.agents}
-        self._crossing = [(i, j) for i in self.agents for j in self._neighbours[i] if self._owner[j] != world.rank]
-        ranks = sorted({self._owner[j] for _, j in self._crossing})
-        # agents whose vectors go to, and come from, each neighbouring process, in ascending order
-        self._to = {rank: sorted({i for i, j in self._crossing if self._owner[j] == rank}) for rank in ranks}
-        self._from = {rank: sorted({j for _, j in self._crossing if self._owner[j] == rank}) for rank in ranks}
-
-    @abstractmethod
-    def collect(self, rows: Matrix) -> Matrix:
-        """See ``Transport.collect``."""
-
-    def report(self, rows: Matrix) -> Matrix | None:
-        """See ``Transport.report``: here every process has all rows."""
-        return self.collect(rows)
-
-    def post(self, round: int, rows: Matrix) -> None:
-        """See ``Transport.post``."""
-        self._posted.append((round, rows, self.report(rows)))
-
-    def posted(self, *, last: bool = False) -> list[tuple[int, Matrix, Matrix | None]]:
-        """See ``Transport.posted``."""
-        found, self._posted = self._posted, []
-        return found
-
-    def tell(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See ``Transport.tell``: nobody needs to be told."""
-        return values
-
-    def _deliver(self, vectors: dict[int, Vector], words: Words | None = None) -> Inbox:
-        """Give every agent of this process copies of its neighbours' vectors, and their words."""
-        if not self.inward:
-            found: dict[int, dict[int, Vector]] = {i: {} for i in self.agents}
-            for i, j in self._crossing:
-                if j in vectors:
-                    found[i][j] = vectors[j].copy()
-            return Inbox(found)
-        return Inbox(
-            {i: {j: vectors[j].copy() for j in around if j in vectors} for i, around in self._neighbours.items()},
-            {}
-            if words is None
-            else {i: {j: words[j] for j in around if j in words} for i, around in self._neighbours.items()},
-        )
-
-    def _sweep(self, tree: Tree) -> Sweep:
-        """Part of this process in a sum along a tree, which is worked out once for the tree of many rounds."""
-        from admmnet.transport.sweep import Sweep  # here: the command line starts faster
-
-        if self._last_sweep is None or self._last_sweep.tree is not tree:
-            self._last_sweep = Sweep.of(tree, self.layout.owners, self.world.rank)
-        return self._last_sweep
-
-    def reject(self, agent: int, fault: str) -> None:
-        """See ``Transport.reject``: one loss ends all."""
-        raise RunError(fault)

@@ -6,29 +6,20 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from admmnet.transport import Inbox, Machine, Outgoing, Transport, Trees, Words
-from admmnet.transport.layout import Hosting
+from admmnet.transport import Inbox, Outgoing, Transport, Trees, Words, World
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from admmnet.graph.simple import Graph
-    from admmnet.identity.keys import Identity
-    from admmnet.transport.begun import Begun
-    from admmnet.transport.hosts.network import Network
     from admmnet.types import Integers, Matrix, Total
 
 
-class LocalWorld:
+class LocalWorld(World):
     """One process."""
 
     rank, size, name = 0, 1, "local"
     shared_folder = lasting = True
-    graph = None
-    network: Network | None = None
-    identity: Identity | None = None
-    start: Begun | None = None
-    machine: Machine | None = None
 
     def __init__(self, *, lasting: bool = True) -> None:
         self.lasting = lasting
@@ -46,7 +37,7 @@ class LocalWorld:
         return LocalTransport(self, graph, block)
 
 
-class LocalTransport(Hosting):
+class LocalTransport(Transport):
     """Messages handed over in memory; a receiver gets a copy, as it would over a wire."""
 
     def exchange(self, outgoing: Outgoing, round: int, words: Words | None = None) -> Inbox:
@@ -66,6 +57,3 @@ class LocalTransport(Hosting):
     def collect(self, rows: Matrix) -> Matrix:
         """See ``Transport.collect``."""
         return rows.copy()
-
-    def close(self) -> None:
-        """Nothing is held."""

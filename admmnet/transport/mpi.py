@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from mpi4py import MPI
@@ -22,15 +22,9 @@ from numpy.typing import DTypeLike, NDArray
 from admmnet.errors import RunError
 from admmnet.graph.simple import Graph
 from admmnet.transport import Inbox, Outgoing, Parcel, Transport, Trees, Words, World
-from admmnet.transport.layout import Hosting
 from admmnet.transport.stall import STALL
 from admmnet.transport.sweep import Partial, Unfit, check
 from admmnet.types import Integers, Matrix, Total, Vector
-
-if TYPE_CHECKING:
-    from admmnet.identity.keys import Identity
-    from admmnet.transport.begun import Begun
-    from admmnet.transport.hosts.network import Network
 
 SPINS = 20
 """Tests of a pending operation before the first pause."""
@@ -109,15 +103,11 @@ def _pieces(array: NDArray[Any]) -> list[NDArray[np.uint8]]:
     return [flat[start : start + PIECE] for start in range(0, flat.size, PIECE)]
 
 
-class MPIWorld:
+class MPIWorld(World):
     """All ranks of MPI's world communicator."""
 
     name = "mpi"
     shared_folder = lasting = True
-    graph = None
-    network: Network | None = None
-    identity: Identity | None = None
-    start: Begun | None = None
 
     def __init__(self) -> None:
         self._comm = MPI.COMM_WORLD
@@ -155,7 +145,7 @@ class MPIWorld:
         return MPITransport(self, self._comm, graph, block)
 
 
-class MPITransport(Hosting):
+class MPITransport(Transport):
     """One message a pair of neighbouring ranks and round; agents of one rank hear each other in memory.
 
     A round is two neighbourhood collectives: the length of every vector, 0 for silence, then the vectors. Silence

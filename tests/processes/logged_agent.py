@@ -15,21 +15,20 @@ from typing import Any
 from admmnet.__main__ import main
 from admmnet.cli import run_command_line
 from admmnet.running import spawn
-from admmnet.transport import Inbox, Outgoing
-from admmnet.transport.layout import Hosting
+from admmnet.transport import Inbox, Outgoing, Transport
 from admmnet.transport.zmq.transport import ZmqTransport, ZmqWorld
 from tests.processes.launch import mpirun_path
 
 MODULE = "tests.processes.logged_agent"
 
 
-def log_messages(agent: int, folder: Path, transport: type[Hosting]) -> None:
+def log_messages(agent: int, folder: Path, transport: type[Transport]) -> None:
     """Write down who the agent is, its words before any neighbour hears them, and how many before each gather."""
     (folder / f"pid-{agent}").write_text(str(os.getpid()))
     patched: Any = transport
     exchange = patched.exchange
 
-    def logging(self: Hosting, outgoing: Outgoing, round: int, *more: Any, **others: Any) -> Inbox:
+    def logging(self: Transport, outgoing: Outgoing, round: int, *more: Any, **others: Any) -> Inbox:
         with (folder / f"sent-{agent}.jsonl").open("a") as file:
             said = outgoing[agent]
             file.write(json.dumps([round, agent, None if said is None else said.tobytes().hex()]) + "\n")

@@ -17,9 +17,8 @@ import numpy as np
 
 from admmnet.errors import RequestError, RunError
 from admmnet.graph.tree import spanning_tree
-from admmnet.transport import Inbox, Machine, Outgoing, Transport, Trees, Words
+from admmnet.transport import Inbox, Outgoing, Transport, Trees, Words, World
 from admmnet.transport.begun import Begun
-from admmnet.transport.layout import Hosting
 from admmnet.transport.zmq.membership import Membership
 from admmnet.transport.zmq.sums import Sums
 from admmnet.transport.zmq.wire import Kind, as_json, check_size, numbers, payload_of
@@ -44,18 +43,17 @@ def _counts(member: Membership) -> dict[str, int]:
     return member.mailbox.counts | {"turned away": member.sockets.door.turned_away}
 
 
-class ZmqWorld:
+class ZmqWorld(World):
     """Processes of one start of a run over ZeroMQ, as this one, which has formed it, sees them."""
 
     name, lasting = "zmq", True
-    machine: Machine | None = None
 
     def __init__(self, member: Membership, begun: Begun) -> None:
         assert member.start is not None
         self.member, self.shared_folder, self.graph = member, member.shared_folder, member.graph
         self.rank, self.size = member.rank, member.size
         self.network, self.identity = member.network, member.identity
-        self.start: Begun | None = begun
+        self.start = begun
         self._gathers = self._channels = 0
 
     @property
@@ -98,7 +96,7 @@ class ZmqWorld:
         self.member.close()
 
 
-class ZmqTransport(Hosting):
+class ZmqTransport(Transport):
     """One frame an agent and neighbouring process a round: its vector, or its silence.
 
     Posts go ahead of the next vectors. An agent ends a round with vectors of neighbours that have ended the one before,

@@ -72,7 +72,7 @@ def agent(
     from admmnet.cli.again import Starts, folder_of, keeping
     from admmnet.cli.progress import Progress
     from admmnet.forms import read_form
-    from admmnet.identity.dumps import forbid_dumps
+    from admmnet.identity.keys import forbid_dumps
     from admmnet.library import run
     from admmnet.record.finish import public_files
     from admmnet.record.folder import SUMMARY, default_folder
@@ -234,7 +234,7 @@ def open_agent(
 ) -> Membership:
     """Process of an agent, with lines to its neighbours."""
     from admmnet.cli.again import goes_on
-    from admmnet.running.faults import schedule_of
+    from admmnet.running.graphs import schedule_of
     from admmnet.running.handshake import public_settings
     from admmnet.transport.zmq.membership import FIRST, Membership
     from admmnet.transport.zmq.sockets import Deadlines

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from admmnet.errors import RunError
-from admmnet.identity.keys import Identity, statement
+from admmnet.identity.keys import KEY, Identity, statement
 from admmnet.transport import World
 from admmnet.transport.collective import gather_owned, run_on_all
-
-_KEY = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ def agree(world: World, owners: Sequence[Sequence[int]]) -> Members:
     told = {i: identity.public for i, identity in own.items()}
 
     def valid(agent: int, key: Any) -> bool:
-        return isinstance(key, str) and _KEY.fullmatch(key) is not None
+        return isinstance(key, str) and KEY.fullmatch(key) is not None
 
     if listed is None:
         keys = gather_owned(world, owners, told, valid, "signing key")

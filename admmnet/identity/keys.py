@@ -1,8 +1,12 @@
-"""Ed25519 keys of agents (RFC 8032), and what exactly is signed with them (docs/hosts.md, docs/hosts.md)."""
+"""Ed25519 keys of agents (RFC 8032), and what exactly is signed with them (docs/hosts.md)."""
 
 from __future__ import annotations
 
+import ctypes
 import re
+import resource
+import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -14,8 +18,9 @@ if TYPE_CHECKING:
 
 SIGNATURE = 64
 """Bytes of a signature."""
-_KEY = re.compile("[0-9a-f]{64}")
+KEY = re.compile("[0-9a-f]{64}")
 _MAGIC = b"admmnet statement 1"
+_PR_SET_DUMPABLE = 4
 
 
 @dataclass(frozen=True)
@@ -67,11 +72,23 @@ def statement(topic: str, *parts: bytes | str | int) -> bytes:
 
 def check_identity(key: object, where: str) -> str:
     """Return half of an Ed25519 key; if it is none, the RequestError names ``where`` but not the key."""
-    if isinstance(key, str) and _KEY.fullmatch(key):
+    if isinstance(key, str) and KEY.fullmatch(key):
         return key
     raise RequestError(
         f"{where} is no signing key: it must be 64 hexadecimal digits, as `admmnet network init` writes it"
     )
+
+
+def forbid_dumps() -> None:
+    """Let this process, which holds secret keys, leave no core dump, and be read by no debugger.
+
+    On Linux whole (prctl, PR_SET_DUMPABLE); elsewhere the limit on the size of core files has to do.
+    """
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 @lru_cache(maxsize=16384)

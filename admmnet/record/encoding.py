@@ -17,7 +17,7 @@ from admmnet.errors import CheckFailed
 from admmnet.files import load_json, write_whole
 from admmnet.forms import decode, encode
 from admmnet.holder.encoding import Column, Encoding, Number, Plain, RawRows, Words, encode_rows, to_sphere
-from admmnet.record.measured import Measured, NumberColumn, PlainColumn, Stage, WordsColumn
+from admmnet.record.file_forms import Measured, NumberColumn, PlainColumn, Stage, WordsColumn
 from admmnet.types import Matrix
 
 WHITENING = "whitening.npy"

@@ -31,16 +31,14 @@ from admmnet.running.agreement import world_of
 from admmnet.running.arguments import Arguments, in_python
 from admmnet.running.ends import terminating
 from admmnet.running.events import Outcome, outcome_of
-from admmnet.running.faults import faults_of, schedule_of
-from admmnet.running.graphs import located
+from admmnet.running.graphs import faults_of, located, schedule_of
 from admmnet.running.handshake import all_go_on, arguments, public_settings, resuming
 from admmnet.running.loading import Holders, Loader, block_of, held, read_records
 from admmnet.running.loop import execute
 from admmnet.running.notes import drowned_of, host_notes, is_share, notes_of, source_note
 from admmnet.running.plan import Prepared, Public, Texts, decide, loss_of
 from admmnet.running.readout import check_answer
-from admmnet.running.rehearsal import rehearse
-from admmnet.running.room import require_room
+from admmnet.running.rehearsal import rehearse, require_room
 from admmnet.running.takeover import Source, check_charged, check_columns, source_of
 from admmnet.running.told import counts_of, told_of, width_of
 from admmnet.solvers.kernel import NAMES, chosen

@@ -6,7 +6,8 @@ one host alone. Its questions go through doors of their own, which bound, count 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import platform
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
+from admmnet.files import free_memory
 from admmnet.holder import Ask, Door
 from admmnet.holder.answers import NO, REFUSED, Answer
 from admmnet.holder.measurements import GradientNorm, HeldFall, NoisyFall, PublishedComparison
@@ -33,6 +35,19 @@ MOST_AGENTS = 50
 MOST_DENSE = 2**23
 """Numbers from which on rows of zeros are sparse ones."""
 GATES = (GradientNorm, HeldFall, NoisyFall, PublishedComparison)
+
+
+def require_room(machines: Sequence[str], method: Method, agents: int) -> None:
+    """Refuse what does not fit into the memory that is free.
+
+    ``machines`` are those of all processes, of which those of one share its memory; ``agents`` those of this process.
+    """
+    needed, free = method.memory(agents) * machines.count(platform.node()), free_memory()
+    if needed > free:
+        raise RequestError(
+            f"{method.name} needs {needed / 1e9:.1f} GB for moments of d = {method.facts.width:,} features, and "
+            f"{free / 1e9:.1f} GB of memory are free: take --algorithm noisy-gd, or --project D"
+        )
 
 
 def rehearse(

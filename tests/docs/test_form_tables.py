@@ -9,8 +9,8 @@ import pytest
 from admmnet.form_tables import keys, schema, summary
 from admmnet.privacy.events import EVENTS
 from admmnet.privacy.ledger.schema import FORMS
+from admmnet.record.file_forms import Measured, NumberColumn, PlainColumn, WordsColumn
 from admmnet.record.forms import TABLES as TABLES_OF_SUMMARY
-from admmnet.record.measured import Measured, NumberColumn, PlainColumn, WordsColumn
 from tests.doc_pages import ROOT
 
 PAGES = {"ledger.md": 23}

@@ -23,7 +23,7 @@ from admmnet.faults.model import Absence, FaultModel, MessageLoss, parse_offline
 from admmnet.faults.schedule import read_schedule
 from admmnet.methods.base import Mask
 from admmnet.rng import AgentStreams
-from admmnet.running.faults import faults_of, schedule_of
+from admmnet.running.graphs import faults_of, schedule_of
 
 SIGMAS = 4.9
 RING = nx.cycle_graph(5)

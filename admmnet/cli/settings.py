@@ -41,7 +41,9 @@ class SettingOption(click.Option):
     def __init__(self, own: Setting, **changes: Any) -> None:
         self.own = own
         about = own.about
-        words: dict[str, Any] = {"help": about.help, "metavar": _metavar(own), "type": _Value(own)}
+        word = "|".join(about.choices) or about.metavar or ("N" if own.base is int else "X")
+        metavar = f"{word}|auto" if own.auto else word
+        words: dict[str, Any] = {"help": about.help, "metavar": metavar, "type": _Value(own)}
         flag = own.flag
         if own.base is bool:
             words = {"help": about.help, "is_flag": True, "default": None}
@@ -53,11 +55,6 @@ class SettingOption(click.Option):
     def _complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
         names = METHODS if self.own.name == "algorithm" else self.own.about.choices
         return [name for name in names if name.startswith(incomplete)]
-
-
-def _metavar(own: Setting) -> str:
-    word = "|".join(own.about.choices) or own.about.metavar or ("N" if own.base is int else "X")
-    return f"{word}|auto" if own.auto else word
 
 
 class SettingsCommand(click.Command):

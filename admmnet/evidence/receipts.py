@@ -27,7 +27,7 @@ from admmnet.identity.receipts import NOTHING, Receipt, fault_of, hash_of, of_wo
 from admmnet.record import folder as run_folder
 from admmnet.record.file_forms import Beginning, Identities
 from admmnet.record.folder import IDENTITIES, RECEIPTS
-from admmnet.transport import Inbox, Transport, World
+from admmnet.transport import Inbox, Transport
 from admmnet.transport.collective import run_on_all
 
 if TYPE_CHECKING:
@@ -36,11 +36,6 @@ if TYPE_CHECKING:
 
 BATCH = 32
 """Rounds after which receipts are verified and written."""
-
-
-def wanted(world: World, *, asked: bool, simulation: bool) -> bool:
-    """Whether a run of several agents keeps receipts: a private one, one over ZeroMQ, or on request."""
-    return asked or not simulation or world.name == "zmq"
 
 
 def receipts_path(folder: Path, agent: int, agents: int) -> Path:

@@ -121,10 +121,6 @@ def listed(text: str, source: str) -> Collector:
     return collector
 
 
-def _read_edges(text: str, source: str) -> Graph:
-    return listed(text, source).graph()
-
-
 def _is_weight(fields: list[str]) -> bool:
     try:
         return len(fields) == 1 and float(fields[0]) > 0
@@ -136,7 +132,8 @@ def _read_csv(text: str, source: str) -> Graph:
     """As ``.edges`` with commas, below a line that names the columns, if there is one."""
     head, _, rest = text.partition("\n")
     first = head.split(",")[0].strip().strip('"')
-    return _read_edges((text if first.isdecimal() else "\n" + rest).replace(",", " ").replace('"', ""), source)
+    plain = (text if first.isdecimal() else "\n" + rest).replace(",", " ").replace('"', "")
+    return listed(plain, source).graph()
 
 
 def _read_matrix(path: Path) -> Graph:
@@ -261,7 +258,7 @@ def _write_json(graph: Graph) -> str:
     return f'{head}  "nodes": [\n{nodes}\n  ],\n  "edges": [\n{edges}\n  ]\n}}\n'
 
 
-_LIST = (_read_edges, lambda graph: _written(graph, _header(graph), " "))
+_LIST = (lambda text, source: listed(text, source).graph(), lambda graph: _written(graph, _header(graph), " "))
 _FORMATS: dict[str, tuple[Callable[[str, str], Graph], Callable[[Graph], str]]] = {
     **dict.fromkeys((".edges", ".edgelist"), _LIST),
     ".csv": (_read_csv, lambda graph: _written(graph, "source,target", ",")),

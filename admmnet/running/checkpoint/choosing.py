@@ -114,8 +114,8 @@ class Chosen:
             if changed and self._seeded:  # its charges stand: they are not those of this start
                 self._jump = begun.number
                 for i in self._transport.agents:
-                    path = ledger_path(self._folder.parent, i, self._total)
-                    self.places[i], self._spent[i] = _place_of(path, start)
+                    book = audit.read(ledger_path(self._folder.parent, i, self._total), keep=False, alone=True)
+                    self.places[i], self._spent[i] = Place(start, book.count, book.line, book.digest), book.last
 
         run_on_all(world, read, apart=True)
         self.starts.append(Start(begun.name[:16], start))
@@ -222,12 +222,6 @@ class Chosen:
                 f"the checkpoint {path} belongs to other settings: config.toml, the topology or the data set was "
                 "changed since; put it back, or run anew"
             )
-
-
-def _place_of(path: Path, round: int) -> tuple[Place, int]:
-    """Where a ledger stands as it is, before a round, and the last that it charges; CheckFailed if it is damaged."""
-    book = audit.read(path, keep=False, alone=True)
-    return Place(round, book.count, book.line, book.digest), book.last
 
 
 def _offer(said: Any) -> tuple[str, set[int]]:

@@ -129,6 +129,7 @@ class Keeper(Chosen):
         if clock is not None:
             states["network"] |= {"start": clock.start, "worked": clock.worked, "ends": np.array(clock.ends)}
         index, content = pack(states)
+        begun = self._transport.world.start
         meta = {
             "schema": SCHEMA,
             "admmnet": __version__,
@@ -138,8 +139,8 @@ class Keeper(Chosen):
             "settings": self._settings,
             "round": done,
             "encoding": self.known,
-            "lineage": self._lineage(),
-            "facts": {} if (begun := self._transport.world.start) is None else begun.facts,
+            "lineage": 0 if begun is None else begun.lineage,
+            "facts": {} if begun is None else begun.facts,
             "agents": self._total,
             "starts": [list(start) for start in self.starts],
             "ledgers": {str(i): list(place) for i, place in places.items()},
@@ -170,11 +171,6 @@ class Keeper(Chosen):
         """
         solver = block[0].door.secret.solver.block if self._seeded and len(block) > 1 and done > 0 else None
         return {} if solver is None else {f"block {min(node.id for node in block)}": solver}
-
-    def _lineage(self) -> int:
-        """Number of the changed start that rounds belong to, 0 for none."""
-        begun = self._transport.world.start
-        return 0 if begun is None else begun.lineage
 
     def _forget(self, done: int) -> None:
         """Remove what nobody needs: others may be some rounds behind."""

@@ -10,7 +10,6 @@ from admmnet.errors import RunError
 from admmnet.graph.tree import Tree
 from admmnet.transport import Trees
 from admmnet.transport.sweep import Partial, Sweep, Unfit, check
-from admmnet.transport.zmq.mailbox import Box
 from admmnet.transport.zmq.membership import Membership
 from admmnet.transport.zmq.wire import Kind, check_size, integers, payload_of_integers
 from admmnet.types import Integers, Total
@@ -51,7 +50,8 @@ class Sums:
             for place in piece.below:
                 member.step = first + most - int(tree.depth[place[1]])
                 member.wait(lambda place=place: set() if place in ups else {place[0]})  # type: ignore[misc]
-                self._join(found, place, tree, ups, size)
+                branch = tree.branch(place[1])
+                found.join(self._read(place[0], f"agent {place[1]}", ups[place].payload, size, branch))
             if piece.above is not None:
                 member.step = first + most - int(tree.depth[piece.top])
                 self._send(piece.above, Kind.UP, piece.top, turn, found)
@@ -74,11 +74,6 @@ class Sums:
         check_size(len(payload), f"the sum of agent {origin}", kind)
         self._member.sent[process] = self._member.step
         self._member.send(process, kind, channel=self._channel, origin=origin, round=turn, payload=payload)
-
-    def _join(self, found: Partial, place: tuple[int, int], tree: Tree, ups: Box, size: int) -> None:
-        """Take in the sum of a branch from elsewhere."""
-        branch = tree.branch(place[1])
-        found.join(self._read(place[0], f"agent {place[1]}", ups[place].payload, size, branch))
 
     def _read(self, process: int, who: str, payload: bytes, size: int, agents: Integers) -> Partial:
         """Sum that a process has sent, of these agents; it ends the start if it is none."""

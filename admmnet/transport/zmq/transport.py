@@ -34,13 +34,8 @@ def figures_of(member: Membership) -> dict[str, Any]:
     """Lines, bytes, frames and seconds of waiting of a process until now; another thread may ask."""
     sent, links, since = member.sockets.bytes_sent, member.links.values(), member.waiting.since
     waited, up = 0 if since is None else int(time.monotonic() - since), sum(link.up for link in links)
-    figures = {"lines": len(links), "lines_up": up, "bytes_sent": sent, "waiting_seconds": waited}
-    return figures | {"frames": _counts(member)}
-
-
-def _counts(member: Membership) -> dict[str, int]:
-    """Frames that were not simply wanted, by what became of them, and knocks of those without a right key."""
-    return member.mailbox.counts | {"turned away": member.sockets.door.turned_away}
+    frames = member.mailbox.counts | {"turned away": member.sockets.door.turned_away}
+    return {"lines": len(links), "lines_up": up, "bytes_sent": sent, "waiting_seconds": waited, "frames": frames}
 
 
 class ZmqWorld(World):
@@ -59,7 +54,8 @@ class ZmqWorld(World):
     @property
     def counts(self) -> dict[str, int]:
         """Frames that were not simply wanted, by what became of them, and knocks of those without a right key."""
-        return _counts(self.member)
+        counts: dict[str, int] = figures_of(self.member)["frames"]
+        return counts
 
     def gather(self, value: Any) -> list[Any]:
         """See ``World.gather``: JSON that travels on from neighbour to neighbour."""

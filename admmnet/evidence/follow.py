@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
-from msgspec import Struct, to_builtins
+from msgspec import to_builtins
 
 from admmnet.errors import IN_PART, CheckFailed, RequestError, RunError, printable
 from admmnet.evidence.compare import read_evidence
 from admmnet.files import load_toml
 from admmnet.forms import read_form
 from admmnet.privacy.ledger.form import HeaderLine
-from admmnet.record.folder import PART, STARTS, SUMMARY, is_held
+from admmnet.record.finish import began_of
+from admmnet.record.folder import PART, SUMMARY, is_held
 from admmnet.record.forms import Summary, absent
 from admmnet.record.shelf import Follower, ledger_files
 from admmnet.record.values import at, whole
@@ -29,12 +29,6 @@ from admmnet.record.verdict import ModeFacts, mode_of
 
 SHARE = 0.05
 """Share of the time that goes into receipts at most, whose signatures are verified."""
-
-
-class _Started(Struct):
-    """What starts.json says of who takes part; other keys are no matter here."""
-
-    away: dict[int, int] = {}
 
 
 @dataclass(frozen=True)
@@ -194,7 +188,7 @@ class Watcher:
         phase = "broken" if held is False else "running" if held else "unknown"
         phase = phase if summary is None else "stopped" if summary.stopped else "finished"
         rounds = whole(at(settings, "algorithm", "rounds")) or whole(at(settings, "baseline", "epochs"))
-        away = tuple(sorted(self._away() if summary is None else absent(summary)))
+        away = tuple(sorted(began_of(self.folder).away if summary is None else absent(summary)))
         agents = tuple(self._agents(summary, away))
         header = self._header
         return Sight(
@@ -215,13 +209,6 @@ class Watcher:
         with suppress(CheckFailed):
             return read_form(Summary, self.folder / SUMMARY)
         return None
-
-    def _away(self) -> list[int]:
-        """Agents that take no part in the start that goes on; nobody where nothing is known of one."""
-        with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
-            content = (self.folder / STARTS / "starts.json").read_bytes()
-            return list(msgspec.json.decode(content, type=_Started, strict=False).away)
-        return []
 
     def _agents(self, summary: Summary | None, away: Collection[int]) -> list[AgentSight]:
         refused = {} if summary is None else {entry.agent: entry.refused_at for entry in summary.per_agent}

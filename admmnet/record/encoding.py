@@ -18,6 +18,7 @@ from admmnet.files import load_json, write_whole
 from admmnet.forms import decode, encode
 from admmnet.holder.encoding import Column, Encoding, Number, Plain, RawRows, Words, encode_rows, to_sphere
 from admmnet.record.file_forms import Measured, NumberColumn, PlainColumn, Stage, WordsColumn
+from admmnet.record.folder import npy_bytes
 from admmnet.types import Matrix
 
 WHITENING = "whitening.npy"
@@ -68,7 +69,7 @@ def write_found(folder: Path, schema: dict[str, Any] | None, found: Found) -> No
 
     ``schema`` is the table by which the file of records was read, where something was read from it.
     """
-    files = {} if found.whitening is None else {folder / WHITENING: _bytes(found.whitening)}
+    files = {} if found.whitening is None else {folder / WHITENING: npy_bytes(found.whitening)}
     write_whole(files | {folder / ENCODING: encode((schema or {}) | {MEASURED: _form(found)}, indent=2)})
 
 
@@ -106,7 +107,7 @@ def found_in(text: str, folder: Path) -> Found:
 
 def _form(found: Found) -> Measured:
     A, encoding = found.whitening, found.encoding
-    whitening = None if A is None else hashlib.sha256(_bytes(A)).hexdigest()
+    whitening = None if A is None else hashlib.sha256(npy_bytes(A)).hexdigest()
     known = Measured(
         stages=cast(list[Stage], list(found.stages)),
         whitening=whitening,
@@ -132,12 +133,6 @@ def _column(said: NumberColumn | PlainColumn | WordsColumn) -> Column:
     if isinstance(said, NumberColumn):
         return Number(said.weight, said.low, said.high, tuple(said.shares))
     return Plain(said.width) if isinstance(said, PlainColumn) else Words(said.width, said.weight)
-
-
-def _bytes(A: Matrix) -> bytes:
-    content = io.BytesIO()
-    np.save(content, np.ascontiguousarray(A), allow_pickle=False)
-    return content.getvalue()
 
 
 def _matrix(path: Path, digest: str) -> Matrix:

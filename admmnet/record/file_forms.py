@@ -79,9 +79,10 @@ class Finish(FileForm, frozen=True, kw_only=True):
 
 
 class Began(Struct):
-    """Of starts/starts.json what an end is held against."""
+    """Of starts/starts.json what an end is held against, and who takes no part."""
 
     run: str = ""
+    away: dict[int, int] = {}
     starts: list[StartEntry] = []
 
 

@@ -288,10 +288,10 @@ def _array(data: bytes) -> Any:
     return array
 
 
-def noise_bytes(deviation: Vector, classes: Sequence[str] = ()) -> bytes:
-    """noise.npy: standard deviation of the noise in each number of the consensus, in its shape; no pickle."""
+def npy_bytes(array: Vector | Matrix) -> bytes:
+    """Array as a .npy file, without pickle."""
     content = io.BytesIO()
-    np.save(content, deviation.reshape(len(classes), -1) if classes else deviation, allow_pickle=False)
+    np.save(content, np.ascontiguousarray(array), allow_pickle=False)
     return content.getvalue()
 
 

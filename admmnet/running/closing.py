@@ -79,7 +79,8 @@ def write_end(
     files = {"model.npz": _model(plan, theta)}
     deviation = plan.method.deviation()
     if deviation is not None:
-        files["noise.npy"] = run_folder.noise_bytes(deviation, _names(plan))
+        classes = len(_names(plan))  # of each number of the consensus, in its shape
+        files["noise.npy"] = run_folder.npy_bytes(deviation.reshape(classes, -1) if classes else deviation)
     last = run_folder.last_files(folder, files, summary)
     if transport.world.start is None or transport.world.shared_folder:
         write_whole(last)

@@ -129,7 +129,7 @@ class NetworkEstimator(Estimator):
             names=names,
             raw=raw,
         )
-        self._found(found.found)
+        self.encoding_, self.whitening_ = found.found.encoding, found.found.whitening
         self.loss_ = str(found.plan.config.loss)
         theta = found.theta.mean(axis=0) if (found.theta != found.theta[0]).any() else found.theta[0]
         self._keep(theta.reshape(len(labels), -1).T if task == "classes" else theta, found.privacy)
@@ -191,10 +191,6 @@ class NetworkEstimator(Estimator):
         """Name of each column of ``coef_``, shape (d,)."""
         check_is_fitted(self)
         return np.array(self._names, dtype=object)
-
-    def _found(self, found: Found) -> None:
-        """Keep what was measured of the records."""
-        self.encoding_, self.whitening_ = found.encoding, found.whitening
 
     def _score(self, X: Any) -> Vector:
         check_is_fitted(self)

@@ -57,8 +57,3 @@ def _of_array(X: Any) -> RawFeatures:
     if is_sparse(rows):
         raise RequestError("encode = 'private' needs dense rows, and X is sparse: take encode = 'declared'")
     return of_numbers(Features(numbered(rows.shape[1]), lambda which: np.asarray(rows[which])))
-
-
-def taken(raw: RawRows, which: Any) -> RawRows:
-    """Some records."""
-    return RawRows(raw.numbers[which], raw.codes[which], raw.width)

@@ -12,7 +12,6 @@ import numpy as np
 from admmnet.config.run_config import RunConfig
 from admmnet.data.columns import numbered
 from admmnet.data.records import SIGNS, Records, TargetRange
-from admmnet.estimators.raw import taken
 from admmnet.estimators.tally import counted, folder_of, telling
 from admmnet.holder.encoding import Encoding, RawRows
 from admmnet.library import run
@@ -64,7 +63,8 @@ def run_on(
     private = seed is None and method.private
 
     def chosen(part: Any) -> Any:
-        return taken(rows, part) if isinstance(rows, RawRows) else rows[part]
+        raw_rows = isinstance(rows, RawRows)
+        return RawRows(rows.numbers[part], rows.codes[part], rows.width) if raw_rows else rows[part]
 
     data = Records(
         name="fit(X, y)",

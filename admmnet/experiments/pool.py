@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import traceback
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -33,9 +34,11 @@ class Task(Protocol):
     """A picklable call with a picklable answer; ``words`` say in messages what it is."""
 
     @property
+    @abstractmethod
     def words(self) -> str:
         """Such as ``pp-admm at epsilon 1, seed 0``."""
 
+    @abstractmethod
     def __call__(self, shelf: Shelf) -> Any:
         """Do it, with the records that its process has loaded."""
 

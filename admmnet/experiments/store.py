@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from admmnet.errors import BudgetError, RequestError, RunError
-from admmnet.experiments.pool import Failure, Pool
+from admmnet.experiments.pool import Failure, Pool, Task
 from admmnet.files import load_json, refusing
 from admmnet.version import __version__
 
@@ -24,21 +23,12 @@ Result = dict[str, Any]
 """Figures of a measurement; ``{"refused": message}`` where the settings are refused."""
 
 
-class Job(ABC):
+class Job(Task):
     """A measurement: a picklable, hashable task of a pool, given by the fields of its dataclass."""
-
-    @property
-    @abstractmethod
-    def words(self) -> str:
-        """What it is, in messages and beside the bar."""
 
     def key(self) -> dict[str, Any]:
         """Everything that its result depends on but the version, as JSON takes it."""
         return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
-
-    @abstractmethod
-    def __call__(self, shelf: Any) -> Result:
-        """Measure."""
 
 
 def _plain(value: Any) -> Any:

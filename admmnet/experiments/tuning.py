@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
@@ -33,11 +33,8 @@ class Choice:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the choice for JSON."""
-        entry = self.case.entry
         return {
-            "algorithm": entry.algorithm,
-            "method": entry.method,
-            "accountant": entry.accountant,
+            **asdict(self.case.entry),
             "epsilon": self.case.epsilon,
             "data_seed": self.case.data_seed,
             "chosen": dict(self.values),

@@ -120,10 +120,10 @@ def read_model(folder: str | Path) -> Model:
     if not isinstance(folder, str | os.PathLike):
         raise RequestError(f"{short(folder)} is no run folder: give its path")
     folder = Path(folder)
-    theta, consensus, names, classes = _arrays(folder)
     try:
+        theta, consensus, names, classes = _arrays(folder)
         encoding, found = read_found(folder)
-    except CheckFailed as error:
+    except (OSError, CheckFailed) as error:
         raise RequestError(f"{error}: take the original run folder") from None
     if found.whitening is not None and len(found.whitening) != len(names):
         raise _unsound(folder / WHITENING, f"is not of the {len(names)} features of the model")
@@ -140,10 +140,7 @@ def _arrays(folder: Path) -> tuple[Matrix, Vector, tuple[str, ...], tuple[str, .
     if not path.is_file():
         lacks = f"{folder} has no model.npz" if folder.exists() else f"there is nothing of the name {folder}"
         raise RequestError(f"{lacks}: name the folder of a finished run")
-    try:
-        arrays = model_arrays(path.read_bytes(), path)
-    except (OSError, CheckFailed) as error:
-        raise RequestError(f"{error}: take the original run folder") from None
+    arrays = model_arrays(path.read_bytes(), path)
     theta, consensus, names = (arrays[key] for key in ("theta", "consensus", "feature_names"))
     if not (np.isfinite(theta).all() and np.isfinite(consensus).all()):
         raise _unsound(path, "is no sound model (it holds numbers that are not finite)")

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.errors import StartEnded
@@ -16,12 +15,9 @@ from admmnet.running.checkpoint.memory import Memory
 from admmnet.running.ending import finish_own
 from admmnet.running.handshake import resuming
 from admmnet.transport.begun import Begun
-from admmnet.transport.zmq.membership import RunEnded
+from admmnet.transport.zmq.linger import Asker
+from admmnet.transport.zmq.membership import Membership, RunEnded
 from admmnet.transport.zmq.transport import ZmqWorld
-
-if TYPE_CHECKING:
-    from admmnet.transport.zmq.linger import Asker
-    from admmnet.transport.zmq.membership import Membership
 
 
 def keeping(settings: RunConfig) -> RunConfig:

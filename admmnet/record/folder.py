@@ -11,9 +11,10 @@ import shutil
 import time
 import zipfile
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 
@@ -23,13 +24,9 @@ from admmnet.forms import encode
 from admmnet.record.file_forms import PartFile
 from admmnet.record.forms import Summary
 from admmnet.record.manifest import MANIFEST, make_manifest
+from admmnet.transport import World
 from admmnet.transport.collective import run_on_all
 from admmnet.types import Matrix, Vector
-
-if TYPE_CHECKING:
-    from contextlib import ExitStack
-
-    from admmnet.transport import World
 
 PUBLIC_COLUMNS = ("round", "agent", "test_error", "releases", "bytes_sent")
 COUNTS = ("releases", "bytes_sent")

@@ -11,20 +11,23 @@ import platform
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from admmnet.config.defaults import with_delta
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.config.toml import settings_digest, to_toml
+from admmnet.data.records import Records
 from admmnet.data.settings import DataSettings
 from admmnet.data.sources import whole_and_bounded
 from admmnet.errors import RequestError, RunError
+from admmnet.faults.model import FaultModel
 from admmnet.files import raise_descriptors, remedy
 from admmnet.graph.simple import Graph
 from admmnet.methods import fixed, only_filled
 from admmnet.methods.blame import blaming
 from admmnet.methods.encoding_rule import Wish
+from admmnet.privacy.ledger.account import AccountFile
 from admmnet.record.folder import SUMMARY
 from admmnet.running.accounts import deltas_in, deltas_of, open_accounts, opening_notes, records_of
 from admmnet.running.agreement import world_of
@@ -46,11 +49,6 @@ from admmnet.transport import World
 from admmnet.transport.collective import end_all_on_error, install_exception_hook, pairs_of, run_on_all, told_by_all
 from admmnet.transport.layout import Layout, layout
 from admmnet.transport.stall import STALL
-
-if TYPE_CHECKING:
-    from admmnet.data.records import Records
-    from admmnet.faults.model import FaultModel
-    from admmnet.privacy.ledger.account import AccountFile
 
 
 class Plan(Prepared, frozen=True):

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from admmnet.errors import RunError
 from admmnet.solvers.radius import MOST
 from admmnet.transport import Inbox, Outgoing, Transport, Words, is_writer
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from admmnet.types import Matrix, Vector
+from admmnet.types import Matrix, Vector
 
 
 def exchange(transport: Transport, outgoing: Outgoing, round: int, width: int, words: Words | None = None) -> Inbox:

@@ -10,24 +10,21 @@ import json
 import sys
 import time
 from collections import deque
+from collections.abc import Mapping
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from admmnet.errors import RequestError, RunError
+from admmnet.graph.simple import Graph
 from admmnet.graph.tree import spanning_tree
 from admmnet.transport import Inbox, Outgoing, Transport, Trees, Words, World
 from admmnet.transport.begun import Begun
 from admmnet.transport.zmq.membership import Membership
 from admmnet.transport.zmq.sums import Sums
 from admmnet.transport.zmq.wire import Kind, as_json, check_size, numbers, payload_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from admmnet.graph.simple import Graph
-    from admmnet.types import Integers, Matrix, Total, Vector
+from admmnet.types import Integers, Matrix, Total, Vector
 
 
 def figures_of(member: Membership) -> dict[str, Any]:

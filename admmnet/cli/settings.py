@@ -143,7 +143,8 @@ class SettingsCommand(click.Command):
         """Write what is used every day first, then a panel a section, then the chosen methods' own."""
         shown = [option for option in self._options(ctx) if not option.hidden]
         common = common_settings()
-        first = sorted(filter(_place, shown), key=_place)
+        everyday = [option for option in shown if option.own.about.everyday]
+        first = sorted(everyday, key=lambda option: option.own.about.everyday)
         others = [param for param in super().get_params(ctx) if isinstance(param, click.Option)]
         _panel(formatter, "Everyday", [*first, *others])
         for table in TABLES:
@@ -157,10 +158,6 @@ class SettingsCommand(click.Command):
         else:
             formatter.write_paragraph()
             formatter.write_text(f"{self.more} The methods: {', '.join(self.methods())}.")
-
-
-def _place(option: SettingOption) -> int:
-    return option.own.about.everyday
 
 
 def _panel(formatter: click.HelpFormatter, title: str, options: Iterable[click.Option]) -> None:

@@ -18,7 +18,7 @@ from admmnet.graph.tree import Tree, spanning_tree
 from admmnet.transport.sweep import Sweep
 from admmnet.transport.zmq.mailbox import Fate, Mailbox
 from admmnet.transport.zmq.sums import Sums
-from admmnet.transport.zmq.wire import Frame, Kind, integers, payload_of_integers
+from admmnet.transport.zmq.wire import Frame, Kind, integers, payload_of
 from admmnet.types import Integers, Total
 
 ROUNDS = 5
@@ -112,7 +112,7 @@ class Recorded(Process):
     def send(self, peer: int, kind: Kind, **fields: Any) -> None:
         if kind in (Kind.UP, Kind.DOWN):
             words = self.spoil(kind, integers(fields["payload"]))
-            fields["payload"] = payload_of_integers(np.asarray(words, dtype=np.int64))
+            fields["payload"] = payload_of(np.asarray(words, dtype=np.int64), "<i8")
         super().send(peer, kind, **fields)
 
 

@@ -28,7 +28,6 @@ from admmnet.transport.zmq.wire import (
     integers,
     numbers,
     payload_of,
-    payload_of_integers,
 )
 
 PROPERTIES = 6
@@ -60,7 +59,7 @@ def frames(draw: st.DrawFn) -> Frame:
     if kind in WITH_NUMBERS:
         payload = payload_of(draw(doubles))
     elif kind in WITH_INTEGERS:
-        payload = payload_of_integers(draw(whole_numbers))
+        payload = payload_of(draw(whole_numbers), "<i8")
     elif kind in EMPTY:
         payload = b""
     else:

@@ -11,7 +11,7 @@ from admmnet.graph.tree import Tree
 from admmnet.transport import Trees
 from admmnet.transport.sweep import Partial, Sweep, Unfit, check
 from admmnet.transport.zmq.membership import Membership
-from admmnet.transport.zmq.wire import Kind, check_size, integers, payload_of_integers
+from admmnet.transport.zmq.wire import Kind, check_size, integers, payload_of
 from admmnet.types import Integers, Total
 
 
@@ -70,7 +70,7 @@ class Sums:
         return total.total(most)
 
     def _send(self, process: int, kind: Kind, origin: int, turn: int, found: Partial) -> None:
-        payload = payload_of_integers(found.words)
+        payload = payload_of(found.words, "<i8")
         check_size(len(payload), f"the sum of agent {origin}", kind)
         self._member.sent[process] = self._member.step
         self._member.send(process, kind, channel=self._channel, origin=origin, round=turn, payload=payload)

@@ -173,19 +173,14 @@ def numbers(payload: bytes) -> Vector:
     return np.frombuffer(payload, dtype="<f8").astype(np.float64)
 
 
-def payload_of(numbers: Vector) -> bytes:
-    """Payload of a VECTOR or ROWS: the numbers in C order."""
-    return np.ascontiguousarray(numbers, dtype="<f8").tobytes()
+def payload_of(numbers: Vector | Integers, kind: str = "<f8") -> bytes:
+    """Payload of a VECTOR or ROWS, of ``kind`` "<i8" that of an UP or DOWN: the numbers in C order."""
+    return np.ascontiguousarray(numbers, dtype=kind).tobytes()
 
 
 def integers(payload: bytes) -> Integers:
     """Numbers of an UP or DOWN, in an array of its own."""
     return np.frombuffer(payload, dtype="<i8").astype(np.int64)
-
-
-def payload_of_integers(numbers: Integers) -> bytes:
-    """Payload of an UP or DOWN."""
-    return np.ascontiguousarray(numbers, dtype="<i8").tobytes()
 
 
 class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

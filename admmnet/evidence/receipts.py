@@ -4,8 +4,6 @@ They are kept in receipts/agent-007.jsonl, 007 being the keeper, in batches whos
 that was verified covers the receipts before it, which bear each other's hashes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sys
@@ -13,7 +11,6 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,15 +21,13 @@ from admmnet.forms import encode, read_form
 from admmnet.graph.simple import Graph
 from admmnet.identity.keys import verify
 from admmnet.identity.receipts import NOTHING, Receipt, fault_of, hash_of, of_words, statement_of, to_words
+from admmnet.privacy.ledger.file import Ledger
 from admmnet.record import folder as run_folder
 from admmnet.record.file_forms import Beginning, Identities
 from admmnet.record.folder import IDENTITIES, RECEIPTS
 from admmnet.transport import Inbox, Transport
 from admmnet.transport.collective import run_on_all
-
-if TYPE_CHECKING:
-    from admmnet.privacy.ledger.file import Ledger
-    from admmnet.types import Integers, Total, Vector
+from admmnet.types import Integers, Total, Vector
 
 BATCH = 32
 """Rounds after which receipts are verified and written."""

@@ -1,20 +1,16 @@
 """What a reader of a run must know of its settings and data: notes that change nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from hashlib import sha256
 from inspect import getsource
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TypeGuard
 
 from admmnet.config.defaults import is_loose, own_delta
 from admmnet.data import Records
 from admmnet.methods import METHODS
 from admmnet.methods.base import AgentPlan, Method
 from admmnet.methods.settings import MethodSettings
-
-if TYPE_CHECKING:
-    from admmnet.running.attempts import Attempts
+from admmnet.running.attempts import Attempts
 
 
 def drowned_of(method: Method, agents: Mapping[int, AgentPlan]) -> float:

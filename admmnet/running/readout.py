@@ -1,24 +1,19 @@
 """The model at the end of a run, from released vectors alone: post-processing, it costs nothing."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from admmnet.errors import RequestError
 from admmnet.graph.simple import Graph
 from admmnet.graph.tree import spanning_tree
+from admmnet.running.node import Node
 from admmnet.solvers.radius import MOST, clip_rows
 from admmnet.transport import Transport, edge
 from admmnet.transport.edge import exchange
 from admmnet.types import Integers, Matrix, Vector
-
-if TYPE_CHECKING:
-    from admmnet.running.node import Node
 
 AGREEMENT = 1e-3
 """Share of the disagreement that gossip leaves at most."""

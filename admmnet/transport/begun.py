@@ -1,16 +1,12 @@
 """A start of a run over hosts of their own, once its processes have formed it (docs/protocol.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from msgspec import Struct, field
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from admmnet.transport.ends import Ends
+from admmnet.transport.ends import Ends
 
 
 class Begun(Struct):

@@ -4,21 +4,17 @@ An agent's state, its counts and the history of its door are public. What is beh
 thresholds, warm starts, how far a series is) is in checkpoints of seeded runs alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
 from admmnet.holder.series.batches import SeriesProgress
+from admmnet.running.node import Node
 from admmnet.solvers.ball_query import BallQuery
-
-if TYPE_CHECKING:
-    from admmnet.running.node import Node
 
 Array: TypeAlias = NDArray[Any]
 State: TypeAlias = dict[str, Array]

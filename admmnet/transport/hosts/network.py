@@ -4,8 +4,6 @@ The network file is public and the same everywhere: the graph, every agent's add
 before, too. Secret keys lie in a file of their own, on their agent's host alone.
 """
 
-from __future__ import annotations
-
 import hashlib
 import ipaddress
 import os
@@ -14,18 +12,17 @@ import socket
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from admmnet.errors import RequestError, printable
 from admmnet.files import refusing
 from admmnet.form_errors import said
+from admmnet.graph.checks import Collector
+from admmnet.graph.simple import Graph, parts_of
 from admmnet.identity.keys import check_identity
 from admmnet.transport.hosts.keys import as_toml, check_key, read_toml
-
-if TYPE_CHECKING:
-    from admmnet.graph.simple import Graph
 
 _TCP = re.compile(r"tcp://(?P<host>\[[0-9a-fA-F:.%\w]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})")
 _ANYWHERE = (ipaddress.ip_address("0.0.0.0"), ipaddress.ip_address("::"))
@@ -110,8 +107,6 @@ class Network:
 
     def graph(self) -> Graph:
         """Return the graph: nodes 0..N-1 and edges in order."""
-        from admmnet.graph.simple import Graph
-
         return Graph(len(self.peers), self.edges)
 
 
@@ -190,8 +185,6 @@ def make_network(
 
     If not, the error names `source`.
     """
-    from admmnet.graph.checks import Collector
-
     listed = list(peers)
     collector, seen, known = Collector(source), dict[str, int](), set[int]()
     for peer in listed:
@@ -218,8 +211,6 @@ def make_network(
 
 def _check_dialling(graph: Graph, out: Set[int], source: str) -> None:
     """Refuse an edge of two agents that only dial, and show a graph without such edges."""
-    from admmnet.graph.simple import Graph, parts_of
-
     closed = [(i, j) for i, j in graph.edges if {i, j} <= out]
     if not closed:
         return

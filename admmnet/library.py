@@ -99,13 +99,13 @@ class RunResult:
         ndarray of shape (n,)
             -1.0 and +1.0, or the declared labels; real targets in their unit.
         """
-        from admmnet.predict.memory import predicted
+        from admmnet.predict.apply import predicted
 
         return predicted(self.model, X, agent)
 
     def score(self, X: Any, y: Any) -> float:
         """Return the share of rows whose label is predicted, or R^2 of real targets; it is a figure of these rows."""
-        from admmnet.predict.memory import scored
+        from admmnet.predict.apply import scored
 
         return scored(self.model, X, y)
 

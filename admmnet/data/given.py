@@ -50,8 +50,6 @@ class Given(Struct, frozen=True):
         """Whether test records are rows of the memory that is trained on, or all of a pool or shard once more."""
         if self.test is None:
             return False
-        from admmnet.data.memory import overlap
-
         test, *rows = (piece[0] if self.kind == "arrays" else piece for piece in (self.test, *self.pieces))
         return any(overlap(test, other) for other in rows)
 
@@ -304,3 +302,39 @@ def _check_names(found: Sequence[str], wanted: Sequence[str], prefix: str) -> No
             f"{prefix}{len(found)} features, {listed(found, 4)}, where the training records have {len(wanted)}, "
             f"{listed(wanted, 4)}: give the same in the same order"
         )
+
+
+def overlap(one: Any, other: Any) -> bool:
+    """Whether two tables (arrays, lists, sparse matrices, pandas frames) share a row's memory, or are equal whole.
+
+    Views and slices share it. A copy of some rows does not: no such thing is looked for, because an answer that a
+    single record decides would tell of that record.
+    """
+    if one is other:
+        return True
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        rows = {id(row) for row in one if isinstance(row, list)}
+        return any(id(row) in rows for row in other)
+    mine, others = _blocks(one), _blocks(other)
+    return any(np.shares_memory(mine[name], others[name]) for name in mine.keys() & others.keys()) or _equal(one, other)
+
+
+def _blocks(table: Any) -> dict[Any, np.ndarray[Any, Any]]:
+    """Arrays that hold a table's numbers, those of a frame by column."""
+    if hasattr(table, "iloc"):
+        columns = ((name, table.iloc[:, k]) for k, name in enumerate(table.columns))
+        plain = ((name, column) for name, column in columns if isinstance(column.dtype, np.dtype))
+        return {name: column.to_numpy() for name, column in plain}
+    block = getattr(table, "data", None) if hasattr(table, "tocsr") else table
+    return {None: block} if isinstance(block, np.ndarray) else {}
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Whether two tables of one type and shape are the same numbers."""
+    if type(one) is not type(other) or getattr(one, "shape", 0) != getattr(other, "shape", 1):
+        return False
+    if hasattr(one, "tocsr"):
+        return bool((one != other).nnz == 0)
+    if hasattr(one, "iloc"):
+        return bool(one.equals(other))
+    return isinstance(one, np.ndarray) and np.array_equal(one, other)

@@ -6,9 +6,11 @@ records that the run was trained on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import numpy as np
@@ -38,7 +40,7 @@ from admmnet.methods.tasks import LEARNS
 from admmnet.predict.model import Model, read_model
 from admmnet.types import Matrix, Vector
 
-__all__ = ["Model", "NewData", "Predictions", "evaluate", "predict", "read_model", "rows_for"]
+__all__ = ["Model", "NewData", "Predictions", "evaluate", "predict", "predicted", "read_model", "rows_for", "scored"]
 FILE_KEYS = {"labels", "threshold", "targets", "features", *FIXED_KEYS}
 """Keys of an encoding that count for files without named columns."""
 PROBABLE = ("logistic", "softmax")
@@ -322,3 +324,34 @@ def predict(model: Model, new: NewData, *, agent: int | None = None) -> Predicti
     else:
         words = tuple(rows.labels[s > 0.0] for s in score.tolist())
     return Predictions(rows.which + 1, score, probability, words, (), np.zeros((len(score), 0)))
+
+
+def predicted(model: Model, X: Any, agent: int | None) -> NDArray[Any]:
+    """Label of every row: numbers where all labels are numbers, else texts."""
+    with _stored(X, None, "") as new:
+        words = predict(model, new, agent=agent).prediction
+    try:
+        return np.array(words, dtype=np.float64)
+    except ValueError:
+        return np.array(words)
+
+
+def scored(model: Model, X: Any, y: Any) -> float:
+    """Share of rows whose label is predicted; R^2 of real targets."""
+    with _stored(X, y, str(model.config.label or (model.table or {}).get("label", "y"))) as new:
+        error = evaluate(model, new)["error"]
+    return float(error["r2"] if "r2" in error else 1.0 - error["consensus"])
+
+
+@contextmanager
+def _stored(X: Any, y: Any, label: str) -> Iterator[NewData]:
+    """Rows (n, d), dense, sparse or a data frame, in a file that this person alone may read, and that goes."""
+    with TemporaryDirectory(prefix="admmnet-") as folder:
+        file = Path(folder) / ("rows.csv" if hasattr(X, "to_csv") else "rows.npz")
+        if hasattr(X, "to_csv"):
+            (X if y is None else X.assign(**{label: np.asarray(y)})).to_csv(file, index=False)
+        else:
+            labels = np.asarray([] if y is None else y)
+            labels = labels.astype(np.str_) if labels.dtype == object else labels
+            np.savez(file, X=np.asarray(X.toarray() if hasattr(X, "toarray") else X), y=labels)
+        yield NewData(data=str(file))

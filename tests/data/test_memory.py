@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 from admmnet import RequestError, run
-from admmnet.data.memory import overlap
+from admmnet.data.given import overlap
 
 X = np.random.default_rng(0).standard_normal((200, 4))
 y = np.where(X[:, 0] > 0, 1, -1)

@@ -34,7 +34,10 @@ class Heard:
     """Process 0 of two; what the other says is given, one answer a gather, then nothing."""
 
     name, shared_folder, lasting, rank, size = "mpi", True, True, 0, 2
-    graph = network = identity = machine = None
+    graph: Any = None
+    network: Any = None
+    identity: Any = None
+    machine: Any = None
     start: Begun | None = None
 
     def __init__(self, *said: Any) -> None:

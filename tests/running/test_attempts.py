@@ -100,7 +100,7 @@ def test_receipts_of_every_attempt_come_before_what_follows_from_it() -> None:
     rounds = Rounds.__new__(Rounds)
     rounds._attempts, rounds._nodes, rounds._together = Watched(range(4), 1), [], None
     rounds._receipts = SimpleNamespace(summed=lambda *what: happened.append("receipts"))  # type: ignore[assignment]
-    rounds._transport = SimpleNamespace(reduce=lambda *what: totals.pop(0), away={})
+    rounds._transport = SimpleNamespace(reduce=lambda *what: totals.pop(0), away={})  # type: ignore[assignment]
     none = lambda round: lambda lost: None  # noqa: E731
     rounds._trees = SimpleNamespace(at=none, carrying=none)  # type: ignore[assignment]
     rounds._method = Sums()

@@ -23,11 +23,15 @@ class FakeWorld:
     """One rank of several; the others' answers to ``gather`` are given."""
 
     name = "fake"
+    graph: Any = None
+    network: Any = None
+    identity: Any = None
+    machine: Any = None
+    start: Any = None
 
     def __init__(self, rank: int = 0, others: list[Any] | None = None) -> None:
         self.rank = rank
         self.name, self.shared_folder, self.lasting = "mpi", True, True
-        self.graph = self.network = self.identity = self.machine = self.start = None
         self._others = [None] if others is None else others
         self.size = 1 + len(self._others)
         self.aborted: int | None = None

@@ -42,7 +42,8 @@ class ZmqWorld(World):
 
     def __init__(self, member: Membership, begun: Begun) -> None:
         assert member.start is not None
-        self.member, self.shared_folder, self.graph = member, member.shared_folder, member.graph
+        self.member, self.shared_folder = member, member.shared_folder
+        self.graph: Graph = member.graph
         self.rank, self.size = member.rank, member.size
         self.network, self.identity = member.network, member.identity
         self.start = begun

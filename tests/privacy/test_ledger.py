@@ -20,6 +20,8 @@ from admmnet.privacy.filters import Count, Uncovered
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import Ledger, LedgerFile
 from admmnet.privacy.ledger.form import Header
+from admmnet.privacy.ledger.lines import ChainFile
+from admmnet.privacy.ledger.segments import SharedFile
 from tests.planned import contract_for
 
 
@@ -288,3 +290,23 @@ def test_a_disk_that_cannot_sync_ends_the_run(path: Path, monkeypatch: pytest.Mo
     ledger.charge(0, *ROUND)
     with pytest.raises(RunError, match="cannot write the ledger"):
         ledger.commit()
+
+
+@pytest.mark.parametrize("kind", [ChainFile, SharedFile])
+def test_a_wait_for_the_disk_that_failed_is_repeated(
+    kind: type[ChainFile], path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[int] = []
+
+    def broken(handle: int) -> None:
+        waited.append(handle)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    file = kind(path, "ledger", durable=True)
+    file.add(b"{}")
+    monkeypatch.setattr(os, "fsync", broken)
+    for _ in range(2):
+        with pytest.raises(RunError, match="cannot write the ledger"):
+            file.commit()
+    assert len(waited) == 2
+    assert path.read_bytes() == b"{}\n"

@@ -85,22 +85,22 @@ def test_a_run_ends_before_anything_more_is_sent(
 ) -> None:
     spoil, how = FAULTS[fault]
     paths = {"account": place.file(1), "ledger": place.folder / "run/ledger/agent-001.jsonl"}
-    answer: Any = BlockDoor.answer
+    answer: Any = BlockDoor._carried
     sent: list[int] = []
     exchange: Any = LocalTransport.exchange
 
-    def answering(self: BlockDoor, asked: Any, round: int, vectors: Any = None) -> Any:
+    def answering(self: BlockDoor, asked: Any, round: int) -> Any:
         if round == 1 and not answering.spoilt:  # type: ignore[attr-defined]
             answering.spoilt = True  # type: ignore[attr-defined]
             spoil(paths[file])
-        return answer(self, asked, round, vectors)
+        return answer(self, asked, round)
 
     def exchanging(self: LocalTransport, outgoing: Any, round: int, *rest: Any) -> Any:
         sent.append(round)
         return exchange(self, outgoing, round, *rest)
 
     answering.spoilt = False  # type: ignore[attr-defined]
-    monkeypatch.setattr(BlockDoor, "answer", answering)
+    monkeypatch.setattr(BlockDoor, "_carried", answering)
     monkeypatch.setattr(LocalTransport, "exchange", exchanging)
     with pytest.raises(RunError, match=rf"the {file} .*agent-001.* {how}") as caught:
         place.run("run")

@@ -302,6 +302,7 @@ def test_a_wait_for_the_disk_that_failed_is_repeated(
         waited.append(handle)
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
+    path.touch()
     file = kind(path, "ledger", durable=True)
     file.add(b"{}")
     monkeypatch.setattr(os, "fsync", broken)

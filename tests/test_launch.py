@@ -150,7 +150,7 @@ def test_nightly_makes_all_papers_audits_and_kills_runs(site: Site, tmp_path: Pa
     program(
         site.bin / "python",
         'all="$ADMMNET_CHECKS$ADMMNET_PAGES"; '
-        'echo "$ADMMNET_AUDITS $all $ADMMNET_STRANGERS $ADMMNET_LIES $ADMMNET_KILLS $ADMMNET_EDITS: $@"',
+        'echo "$ADMMNET_AUDITS $all $ADMMNET_STRANGERS $ADMMNET_LIES $ADMMNET_KILLS $ADMMNET_EDITS$ADMMNET_TRIALS: $@"',
     )
     os.environ["OUT"] = str(out)
     try:
@@ -163,7 +163,7 @@ def test_nightly_makes_all_papers_audits_and_kills_runs(site: Site, tmp_path: Pa
     for paper in papers:
         words = f"reproduce {paper} --quick --jobs 1 -o {out / paper}"
         assert (out / paper / "words").read_text().strip() == words
-    *times, audited, tables, large, long, checked, shown, attacked, edited, disturbed, killed = ended.out.splitlines()
+    *times, audited, tables, large, long, checked, shown, attacked, tried, edited, disturbed, killed = ended.out.splitlines()
     assert times == (out / "times.txt").read_text().splitlines()
     assert [line.split()[0] for line in times] == papers
     attacks = " ".join(f"tests/attacks/test_{name}.py" for name in ("certificate", "messages", "whole_runs"))
@@ -175,6 +175,7 @@ def test_nightly_makes_all_papers_audits_and_kills_runs(site: Site, tmp_path: Pa
     assert shown == " all    : -m pytest tests/processes/test_documented_commands.py"
     outside = " ".join(f"tests/attacks/test_{name}.py" for name in ("strangers", "floods", "liars"))
     assert attacked == f"  10000 all  : -m pytest {outside} tests/processes/test_end.py tests/processes/test_starts.py"
+    assert tried == "     10000: -m pytest --timeout 1800 tests/transport/test_regroup.py"
     assert edited == "     5000: -m pytest tests/running/test_manifest.py"
     assert disturbed == "     : -m tests.benchmarks.soak 30"
     kills = " ".join(f"tests/processes/test_{name}.py" for name in ("restarts", "resume", "starts"))

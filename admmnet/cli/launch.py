@@ -31,7 +31,7 @@ FINAL = (0, RequestError.exit_code, BudgetError.exit_code, IN_PART, 130)
 @click.option("-n", "ranks", type=click.IntRange(min=1), required=True, metavar="N", help="ranks")
 @click.option("--restarts", type=click.IntRange(min=0), default=0, metavar="R", help="how often they start again (0)")
 @click.option("--mpirun", default="mpirun", metavar="COMMAND", help="launcher (this Python's)")
-@click.argument("words", nargs=-1, required=True, metavar="run --out DIR [FLAGS]")
+@click.argument("words", nargs=-1, required=True, metavar="-n N -- run --out DIR [FLAGS]")
 def launch(ranks: int, restarts: int, mpirun: str, words: tuple[str, ...]) -> int:
     """Run `admmnet run` on N ranks of MPI; where they fail say which was first, and go on from the last checkpoint."""
     folders = [value for flag in ("--out", "-o") for value in words_after([*words], flag)]

@@ -26,7 +26,7 @@ _HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0
 
 @click.group(no_args_is_help=False)
 def network() -> None:
-    """Make the network file and the keys of agents on several hosts (docs/hosts.md, docs/hosts.md)."""
+    """Make the network file and the keys of agents on several hosts (docs/hosts.md)."""
 
 
 @network.command()
@@ -138,8 +138,8 @@ def _renew(file: Path, agents: Sequence[int], out: Path, *, lost: bool, keep_cur
     print("next, when no run is under way:")
     print("  copy network.toml to every host: a host with the old one is refused")
     if network.curve and keep_curve:
-        print("  append each new key file to its agent's own: cat new.secret.toml >> agent-00I.secret.toml")
-        print("  (from an own [identity] of before in it, take that table out first)")
+        print("  on each host put the new table [identity] in place of the old one, the last of its key file:")
+        print(r"  sed -i '/^\[identity\]/,$d' agent-00I.secret.toml && cat new.secret.toml >> agent-00I.secret.toml")
     else:
         print("  replace the key files of these agents on their hosts; delete them here then")
 
@@ -212,7 +212,7 @@ def _tell(network: Network, out: Path) -> None:
     print("  never copy the others' key files; delete them here when they are where they belong")
     print(
         "  on the host of agent I: admmnet agent --id I --network network.toml --secret agent-00I.secret.toml "
-        "--data ... -o DIR"
+        "settings.toml --out runs/today --resume auto --log agent.log"
     )
     if network.exposed:
         print(

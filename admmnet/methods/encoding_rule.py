@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from admmnet.errors import RequestError
+from admmnet.errors import RequestError, counted
 from admmnet.holder.encoding import Encoding, Number, Words
 from admmnet.methods.base import Facts
 from admmnet.methods.encoding import EVEN, BoundsStage, ShapeStage, Stage, WhitenStage, bounded, unbounded
@@ -147,12 +147,13 @@ def prologue_of(
     elif raw is not None and measured:
         stages += encode
         cost, bounds = sum(stage.share for stage in stages), len(unbounded(raw))
-        found = f"bounds of {bounds} and the shape of {columns}" if bounds else f"the shape of {columns}"
-        words.insert(0, f"encoding: {found} columns of numbers are measured, {_paid(cost, m)}")
+        found = f"the shape of {counted(columns, 'column')} of numbers"
+        found = f"bounds of {bounds} and {found} are" if bounds else f"{found} is"
+        words.insert(0, f"encoding: {found} measured, {_paid(cost, m)}")
     elif raw is not None and columns:
         rest = "columns with bounds keep them, others are put on a public curve; raise epsilon, find more records, or"
         rest = f"{rest} declare bounds" if unbounded(raw) else "they keep their bounds"
-        words.insert(0, _DROWNED.format(p=columns, m=m, noise=math.sqrt(20.0 * columns) / m, rest=rest))
+        words.insert(0, _DROWNED.format(p=counted(columns, "column"), m=m, noise=math.sqrt(20.0 * columns) / m, rest=rest))
     stages += whiten
     if (cost := sum(stage.share for stage in stages)) > MOST_SHARE:
         raise RequestError(
@@ -183,7 +184,7 @@ def _taken_over(settings: MethodSettings, facts: Facts, wish: Wish, taken: Taken
 MOST_SHARE = 0.9
 """Largest share of the budget for all stages."""
 _DROWNED = (
-    "encoding: nothing is measured, as noise would drown {p} columns of numbers (m is {m:.4g}, and sqrt(20 p)/m is "
+    "encoding: nothing is measured, as noise would drown {p} of numbers (m is {m:.4g}, and sqrt(20 p)/m is "
     "{noise:.3g}, above 0.08): {rest}"
 )
 

@@ -3,7 +3,8 @@
 Every agent is `admmnet agent` over tcp with CURVE, in a process of its own, in a private run; a proxy on every line
 hands on what comes after DELAY milliseconds, and a connection costs a round trip. The exchange of a round is what
 agents spend in sending and waiting for vectors; the first round is left out. What comes before it, and what comes after
-the last, is told in round trips: a run without delays is taken off.
+the last, is told in round trips: a run without delays is taken off. Ends with exit code 1 if a round with the delay
+takes more than 1.3 times its exchange.
 
     python -m tests.benchmarks.bench_delay [AGENTS [TOPOLOGY [DELAY [ROUNDS [WORDS ...]]]]]
 """
@@ -30,6 +31,8 @@ from tests.processes.zmq_crew import free_ports, proxy_to
 DEADLINE = 900.0
 PROGRAM = (sys.executable, "-m", "admmnet")
 TIMED = (sys.executable, "-m", "tests.benchmarks.timed_agent")
+MOST = 1.3
+"""A round over its exchange, where lines have a delay."""
 WORDS = ("--algorithm", "pp-admm", "--epsilon", "10", "--no-account", "--no-test", "--quiet")
 
 
@@ -83,6 +86,9 @@ def main(agents: int, topology: str, delay: float, rounds: int, *words: str) -> 
         sys.stdout.flush()
     start, stood, end = ((found[delay][k] - found[0.0][k]) / (2 * delay) for k in (2, 3, 4))
     sys.stdout.write(f"start {start:.1f} round trips, {stood:.1f} since lines stood, end {end:.1f}\n")
+    round_, exchange = found[delay][:2]
+    if round_ > MOST * exchange:
+        raise SystemExit(f"a round must take at most {MOST:g} times its exchange")
 
 
 if __name__ == "__main__":

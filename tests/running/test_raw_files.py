@@ -79,10 +79,10 @@ def test_columns_with_bounds_are_measured_where_noise_does_not_drown_them() -> N
     private: dict[str, Any] = {"schema": WHOLE, "no_test": True, "no_account": True}
     result = go(many, out="many", **private)
     assert result.summary["data"]["features"] == 9
-    assert "the shape of 1 columns of numbers are measured" in " ".join(result.summary["notes"])
+    assert "the shape of 1 column of numbers is measured" in " ".join(result.summary["notes"])
     result = go(few, out="few", account="few-account", **{**private, "no_account": False})
     assert result.summary["data"]["features"] == 2
-    assert "encoding: nothing is measured, as noise would drown 1 columns" in " ".join(result.summary["notes"])
+    assert "encoding: nothing is measured, as noise would drown 1 column of numbers" in " ".join(result.summary["notes"])
     assert all("stages" not in ledger.header for ledger in read_run("few").ledgers.values())
 
 

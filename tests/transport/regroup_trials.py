@@ -33,6 +33,8 @@ class Unfit(AssertionError):
 
 FILES = "f" * 64
 """Digest of an end that a liar says it has, and nobody has."""
+FAR = 10**6
+"""Last round that a liar says it has charged."""
 
 
 class Host:
@@ -65,7 +67,8 @@ class Host:
             ended = Ended(ended.start, "heard", whom=[self.world.graph[self.me][0]])
             if self.world.lie == "files":
                 self.machine.promise = replace(self.machine.promise, staged=(ended.start, FILES))
-        self.put(self.machine.begin(Standing(ended, self.lineage, self.charged, states)))
+        charged = FAR if self.me in self.world.lying and self.world.lie == "charged" else self.charged
+        self.put(self.machine.begin(Standing(ended, self.lineage, charged, states)))
 
     def put(self, sent: list[Sent]) -> None:
         """Send words, and do what follows from the machine's state."""
@@ -118,6 +121,8 @@ class Host:
                 self.later(self.stage, propose.number, propose.digest)
             return
         self.round = self.first = propose.round
+        if propose.round > max(self.world.hosts[i].charged for i in self.world.honest) + self.world.size:
+            raise Unfit("a start begins in a round that no honest agent has come near to")
         if propose.rule == "go on":
             self.lineage, self.model, self.states = propose.lineage, hashlib.sha256(start.name.encode()).hexdigest(), []
         if self.world.models.setdefault(propose.lineage, self.model) != self.model:

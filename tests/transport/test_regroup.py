@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from admmnet.graph.simple import Graph
 from admmnet.identity.keys import SIGNATURE
-from admmnet.transport.choice import Words
+from admmnet.transport.choice import Words, diameter
 from admmnet.transport.regroup import Regroup
 from admmnet.transport.starts import Agree, Certificate, Here, Patience, Promise, Propose, Rules, Standing, written
 
@@ -32,6 +32,7 @@ TRIALS = int(os.environ.get("ADMMNET_TRIALS", "300"))
         (0.04, {"stall": 1, "mute": 1}),
         (0.03, {"lie": "files"}),
         (0.03, {"lie": "heard"}),
+        (0.03, {"lie": "charged"}),
     ],
 )
 def test_whatever_fails_honest_agents_finish_with_one_model(
@@ -307,6 +308,21 @@ def test_a_later_start_begins_in_no_earlier_round() -> None:
         said = {str(i): Here(i, 3, "", [1 - i], charged=3) for i in (0, 1)}
         words = Words(rules, said, dict.fromkeys(said, base))
         assert words.rule([0, 1], [(0, 1)]) == ("go on", first, "")
+
+
+@pytest.mark.parametrize("agents", [3, 5])
+def test_a_lie_about_the_last_charge_moves_the_next_start_by_the_diameter_at_most(agents: int) -> None:
+    edges = [(i, i + 1) for i in range(agents - 1)]
+    rules, members = Rules(Graph(agents, edges), agents // 2 + 1, 5, b"by hand"), [*range(agents)]
+    base = Propose(0, 2, [], members, edges, "go on", 0, 2)
+    true = [3 + i % 2 for i in members]
+    for liar in members:
+        highest = max(true[:liar] + true[liar + 1 :])
+        for lie in (10**6, -1):
+            said = {str(i): Here(i, 3, "", charged=lie if i == liar else true[i]) for i in members}
+            rule, first, _ = Words(rules, said, dict.fromkeys(said, base)).rule(members, edges)
+            assert rule == "go on"
+            assert highest + 1 <= first <= highest + 1 + diameter(members, edges)
 
 
 def test_the_smaller_side_gives_up() -> None:

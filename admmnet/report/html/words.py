@@ -225,8 +225,8 @@ def incidents(run: RunFacts) -> Iterator[str]:
         )
     if resumed := sorted({round_ for account in accounts for round_ in account.resumed}):
         yield (
-            f"The run was interrupted and went on from round {', '.join(map(str, resumed))}. What had been sent since "
-            "was sent again as it was, and is charged once."
+            f"The run was interrupted and went on from round {', '.join(map(str, resumed))}. What was sent again "
+            "is as it was, and is charged once."
         )
     if away := [f"agent {i} in {' and '.join(ranges)}" for i, ranges in (run.said("away") or {}).items()]:
         yield f"Agents took no part in some rounds, and the others went on: {_listed(away)}."

@@ -100,6 +100,7 @@ class Chosen:
     def _formed(self, begun: Begun, mine: Mapping[int, list[Path]], *, resumed: bool) -> int:
         """First round of a start that agents on hosts of their own have formed, each with what it has."""
         world, start = self._transport.world, begun.round
+        changed = begun.rule != "replay" and begun.changed is not None
         if begun.rule != "replay" and begun.changed is None:  # nothing was charged but in stages
             start = self.first if resumed else 0
 
@@ -108,7 +109,6 @@ class Chosen:
                 raise StartEnded("an agent is away before the first round: the sums there need all").of_all()
             if begun.rule == "replay" and start not in mine:
                 raise RequestError(f"{self._folder} does not hold the checkpoint of {_since(start)} that it had")
-            changed = begun.rule != "replay" and begun.changed is not None
             self.source = max(mine) if changed else start
             self._load(mine.get(self.source, []), self.source, resumed=resumed)
             if changed and self._seeded:  # its charges stand: they are not those of this start
@@ -119,9 +119,9 @@ class Chosen:
 
         run_on_all(world, read, apart=True)
         self.starts.append(Start(begun.name[:16], start))
-        return self._went_on(start, resumed=resumed)
+        return self._went_on(start, resumed=resumed, repeated=not changed)
 
-    def _went_on(self, start: int, *, resumed: bool) -> int:
+    def _went_on(self, start: int, *, resumed: bool, repeated: bool = True) -> int:
         world = self._transport.world
         if not resumed:
             return start
@@ -130,10 +130,8 @@ class Chosen:
                 for path in (self._folder / f"{later:06d}").glob("part-*.state") if later > start else ():
                     path.unlink(missing_ok=True)  # written again, from the same outboxes
         if not self._seeded:
-            self.notes = (
-                f"the run was interrupted and went on {_since(start)}: later messages were sent again unchanged, "
-                "and are charged once",
-            )
+            again = ": later messages were sent again unchanged, and are charged once" if repeated else ""
+            self.notes = (f"the run was interrupted and went on {_since(start)}{again}",)
         return start
 
     def _load(self, paths: Sequence[Path], start: int, *, resumed: bool) -> None:

@@ -1,4 +1,4 @@
-"""Secrets of agents, for CURVE and for signing, and the files that hold them (docs/hosts.md, docs/hosts.md)."""
+"""Secrets of agents, for CURVE and for signing, and the files that hold them (docs/hosts.md)."""
 
 from __future__ import annotations
 

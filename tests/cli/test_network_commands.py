@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -172,6 +173,12 @@ def test_new_keys_leave_those_of_before_in_the_list(tmp_path: Path, admmnet: Adm
     assert not {peer.identity for peer in fourth.peers} & {peer.identity for peer in third.peers}
     assert publics(Path(c), 3) == ([None] * 3, [peer.identity for peer in fourth.peers])
     assert "when no run is under way" in told
+    one, new = secret_path(Path(b), 1), secret_path(Path(c), 1)
+    advice = told.splitlines()[-1].replace("agent-00I.secret.toml", str(one)).replace("new.secret.toml", str(new))
+    subprocess.run(["bash", "-c", advice], check=True, timeout=20)
+    whole = read_secrets(one, 1)
+    assert whole.keys is not None
+    assert (whole.keys.public, whole.identity.public) == (fourth.peers[1].public_key, fourth.peers[1].identity)
     for words, message in [
         (("rotate", a + "/network.toml", "--agent", "3", "-o", "d"), "has the agents 0 to 2"),
         (("rotate", a + "/network.toml", "-o", b), "is not empty"),

@@ -163,7 +163,9 @@ def test_nightly_makes_all_papers_audits_and_kills_runs(site: Site, tmp_path: Pa
     for paper in papers:
         words = f"reproduce {paper} --quick --jobs 1 -o {out / paper}"
         assert (out / paper / "words").read_text().strip() == words
-    *times, audited, tables, large, long, checked, shown, attacked, tried, edited, disturbed, killed = ended.out.splitlines()
+    *times, audited, tables, large, long, checked, shown, attacked, tried, edited, disturbed, killed = (
+        ended.out.splitlines()
+    )
     assert times == (out / "times.txt").read_text().splitlines()
     assert [line.split()[0] for line in times] == papers
     attacks = " ".join(f"tests/attacks/test_{name}.py" for name in ("certificate", "messages", "whole_runs"))

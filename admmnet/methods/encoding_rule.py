@@ -153,7 +153,8 @@ def prologue_of(
     elif raw is not None and columns:
         rest = "columns with bounds keep them, others are put on a public curve; raise epsilon, find more records, or"
         rest = f"{rest} declare bounds" if unbounded(raw) else "they keep their bounds"
-        words.insert(0, _DROWNED.format(p=counted(columns, "column"), m=m, noise=math.sqrt(20.0 * columns) / m, rest=rest))
+        found, noise = counted(columns, "column"), math.sqrt(20.0 * columns) / m
+        words.insert(0, _DROWNED.format(found=found, m=m, noise=noise, rest=rest))
     stages += whiten
     if (cost := sum(stage.share for stage in stages)) > MOST_SHARE:
         raise RequestError(
@@ -184,7 +185,7 @@ def _taken_over(settings: MethodSettings, facts: Facts, wish: Wish, taken: Taken
 MOST_SHARE = 0.9
 """Largest share of the budget for all stages."""
 _DROWNED = (
-    "encoding: nothing is measured, as noise would drown {p} of numbers (m is {m:.4g}, and sqrt(20 p)/m is "
+    "encoding: nothing is measured, as noise would drown {found} of numbers (m is {m:.4g}, and sqrt(20 p)/m is "
     "{noise:.3g}, above 0.08): {rest}"
 )
 

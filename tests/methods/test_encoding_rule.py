@@ -68,7 +68,7 @@ def test_few_records_leave_columns_on_public_curves_and_words_undrowned() -> Non
 def test_declared_bounds_need_no_stage() -> None:
     found = decided(Wish("private", "off"), raw=BOUNDED)
     assert found.names == ("shape",)
-    assert "the shape of 1 columns" in found.notes[0]
+    assert "the shape of 1 column of numbers is measured" in found.notes[0]
     none = decided(Wish("private", "on"), raw=Encoding((Words(9),)))
     assert none.names == ("whiten",)
 

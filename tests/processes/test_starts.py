@@ -235,6 +235,8 @@ def test_the_others_go_on_without_a_host_that_is_gone(tmp_path: Path) -> None:
     for agent, one in found.items():
         assert one["starts"][-1]["members"] == [0, 1, 3, 4]
         assert one["away"] == {"2": [f"{first[agent]}-7"]}
+        # nothing was sent again
+        assert f"the run was interrupted and went on from round {first[agent]}" in one["notes"]
         (book,) = read_run(tmp_path / str(agent)).ledgers.values()
         assert [start.round for start in book.changed] == [first[agent]]
     # it knows nothing of that start but what its members have signed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
+from types import MappingProxyType
 from typing import Any
 
 from admmnet.privacy.ledger.audit import VerifiedLedger
@@ -16,10 +17,14 @@ TOLERANCE = 1e-9
 
 def contradictions(path: Path, summary: Summary, accounts: Mapping[str, VerifiedLedger]) -> Iterator[str]:
     """Yield what summary.json at ``path`` says otherwise than the ledgers that verify, by file, and metrics.csv."""
-    return (f"{path}: {fault}" for fault in _faults(path, summary, accounts))
+    releases = _releases(path.with_name("metrics.csv"), summary.rounds - 1)
+    return (f"{path}: {fault}" for fault in faults_in(summary, accounts, releases))
 
 
-def _faults(path: Path, summary: Summary, accounts: Mapping[str, VerifiedLedger]) -> Iterator[str]:
+def faults_in(
+    summary: Summary, accounts: Mapping[str, VerifiedLedger], releases: Mapping[int, int] = MappingProxyType({})
+) -> Iterator[str]:
+    """Yield what a summary says otherwise than ledgers and known releases of agents."""
     entries, listed = {entry.agent: entry for entry in summary.per_agent}, summary.ledgers
     away = absent(summary)
     if away and summary.transport != "zmq":
@@ -27,7 +32,6 @@ def _faults(path: Path, summary: Summary, accounts: Mapping[str, VerifiedLedger]
     if len(summary.per_agent) != summary.agents or [*entries] != [*range(len(entries))]:
         yield f"per_agent has the agents {[*entries]!s:.60}, not 0 to {summary.agents - 1}"
         return
-    releases = _releases(path.with_name("metrics.csv"), summary.rounds - 1)
     for name, account in accounts.items():
         agent = account.header["agent"]
         if agent >= summary.agents:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
@@ -48,24 +48,14 @@ def privacy_of(
     ``AgentEntry``, or tables of ``figures``; ``planned`` says that they are those of all agents. ``account`` is the
     account's folder, ``maskable`` says that the method's sums could be masked.
     """
-
-    def largest(key: str, among: Sequence[Any] = entries) -> float | None:
-        values = [entry.get(key) for entry in among]
-        return None if not values or None in values else max(values)
-
+    largest = partial(_largest, entries)
     promise = contract.promise
     colluders = None if promise is None else promise.colluders
     trust = None if promise is None or not maskable else "local" if colluders is None else "masked"
-    masked = [entry for entry in entries if entry.get("account_colluders") is not None]
     found = {
         "epsilon_target": largest("epsilon_target"),
         "delta": largest("delta"),
         "accountant": None if promise is None else promise.accountant,
-        "account": account,
-        "account_epsilon_spent": largest("account_epsilon_spent") if account else None,
-        "account_colluders": min((entry["account_colluders"] for entry in masked), default=None),
-        "account_epsilon_if_all_collude": largest("account_epsilon_if_all_collude", masked),
-        "account_epsilon_if_all_collude_proven": largest("account_epsilon_if_all_collude_proven", masked),
         "adjacency": contract.adjacency,
         "unit": "record",
         "epsilon_proven": largest("epsilon_proven"),
@@ -80,4 +70,21 @@ def privacy_of(
         "rho_spent": largest("rho"),
         "rho_published": largest("rho_published"),
     }
-    return msgspec.convert(found, Privacy)
+    return msgspec.convert(found | over_runs(entries, account), Privacy)
+
+
+def over_runs(entries: Sequence[Any], account: str | None) -> dict[str, Any]:
+    """Fields of ``Privacy`` over all runs of the account in this folder, by agents' entries; without these null."""
+    masked = [entry for entry in entries if entry.get("account_colluders") is not None]
+    return {
+        "account": account,
+        "account_epsilon_spent": _largest(entries, "account_epsilon_spent") if account else None,
+        "account_colluders": min((entry["account_colluders"] for entry in masked), default=None),
+        "account_epsilon_if_all_collude": _largest(masked, "account_epsilon_if_all_collude"),
+        "account_epsilon_if_all_collude_proven": _largest(masked, "account_epsilon_if_all_collude_proven"),
+    }
+
+
+def _largest(entries: Sequence[Any], key: str) -> float | None:
+    values = [entry.get(key) for entry in entries]
+    return None if not values or None in values else max(values)

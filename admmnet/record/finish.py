@@ -18,7 +18,8 @@ from admmnet.files import write_whole
 from admmnet.forms import decode, encode, read_form
 from admmnet.identity.keys import statement, verify
 from admmnet.methods.aggregate import mean_of
-from admmnet.record.agree import contradictions
+from admmnet.record.agree import faults_in
+from admmnet.record.figures import over_runs
 from admmnet.record.file_forms import Began, Finish, Identities, PartFile
 from admmnet.record.folder import IDENTITIES, PART, RECEIPTS, STARTS, SUMMARY, ledger_name, model_arrays, sha256
 from admmnet.record.forms import References, StartEntry, Summary, TestError, absent
@@ -127,9 +128,9 @@ def public_files(folder: Path) -> dict[str, bytes]:
 
 
 def bare(files: Mapping[str, bytes], where: object) -> dict[str, bytes]:
-    """Last files without what names folders of this host."""
+    """Last files without what names folders of this host, and without sums over this agent's account."""
     summary = decode(Summary, files[SUMMARY], f"{where}/{SUMMARY}", indent=2)
-    left = structs.replace(summary, notes=[], privacy=structs.replace(summary.privacy, account=None))
+    left = structs.replace(summary, notes=[], privacy=structs.replace(summary.privacy, **over_runs((), None)))
     return {**files, SUMMARY: encode(left, indent=2)}
 
 
@@ -158,18 +159,13 @@ def received(folder: Path, files: Mapping[str, bytes], where: object) -> dict[st
             raise CheckFailed(
                 f"{path}: is not the ledger that the others know, with sha256 {digest[:16]}; put that back"
             )
-    run = look_at(folder, events=False)
-    for fault in contradictions(folder / DRAFTS / SUMMARY, summary, run.ledgers) if run.ledgers else run.faults:
-        raise CheckFailed(f"{where}: {fault}")
     last = [structs.replace(start, cause="") for start in summary.starts[-1:]]
     starts = [one for one in began_of(folder).starts if last and one.number < last[0].number] + last
-    account = load_saved(folder).account  # a folder of this host
-    spent = [entry.account_epsilon_spent for entry in summary.per_agent if entry.agent in members]
-    known = [one for one in spent if one is not None]
-    together = max(known) if account and known and len(known) == len(spent) else None
+    living = [entry for entry in summary.per_agent if entry.agent in members]
+    account = over_runs(living, load_saved(folder).account)  # a folder of this host
     own = structs.replace(
         summary,
-        privacy=structs.replace(summary.privacy, network=None, account=account, account_epsilon_spent=together),
+        privacy=structs.replace(summary.privacy, network=None, **account),
         test_error=TestError(mean=None, std=None, consensus=None, records=None),
         references=References(pooled=None),
         train_loss=None,
@@ -179,6 +175,10 @@ def received(folder: Path, files: Mapping[str, bytes], where: object) -> dict[st
         starts=starts,
         away=away_of(starts, summary.rounds, summary.agents) if starts else {},
     )
+    run = look_at(folder, events=False)
+    faults = (f"{where}/{SUMMARY}: {fault}" for fault in faults_in(own, run.ledgers))
+    for fault in faults if run.ledgers else run.faults:
+        raise CheckFailed(fault)
     return {**files, SUMMARY: encode(own, indent=2)}
 
 

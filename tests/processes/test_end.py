@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,10 @@ from admmnet.errors import CheckFailed, StartEnded
 from admmnet.forms import encode
 from admmnet.identity.keys import Identity
 from admmnet.privacy.ledger import audit
+from admmnet.record.figures import over_runs
 from admmnet.record.finish import DRAFTS, TAKEN, adopt, model_of, public_files, read_end, received
 from admmnet.record.folder import model_bytes
-from admmnet.record.forms import Summary
+from admmnet.record.forms import AgentEntry, Summary
 from admmnet.running.checkpoint.memory import Memory
 from admmnet.running.ending import _check_own
 from admmnet.transport.starts import Staged, scope_of, signed_for, written
@@ -35,8 +36,9 @@ from .test_zmq_run import in_folders, network_of
 
 pytestmark = pytest.mark.processes
 WORDS = ("--algorithm", "pp-admm", "--rounds", "3", "--epsilon", "20", "--delta", "1e-4", "--private", "--no-test")
-MORE = ("--no-account", "--quiet", "--checkpoint-every", "1", "--heartbeat-deadline", "2", "--shutdown-deadline", "10")
+MORE = ("--quiet", "--checkpoint-every", "1", "--heartbeat-deadline", "2", "--shutdown-deadline", "10")
 AGENTS, VICTIM = 3, 2
+MASKED = ("--algorithm", "noisy-gd", "--trust", "masked", "--colluders", "0")  # with more, two of three make no end
 LAST = ("summary.json", "manifest.json", "finish.json", "model.npz")
 
 
@@ -45,14 +47,15 @@ def same_words(folder: Path) -> tuple[str, ...]:
 
 
 class Hosts:
-    """Agents on a path, of which the last one has a fault at the end."""
+    """Agents on a path, of which the last one has a fault at the end; each may have an account of its own."""
 
-    def __init__(self, folder: Path, *words: str) -> None:
-        self.folder, self.words = folder, (*same_words(folder), *words)
+    def __init__(self, folder: Path, *words: str, account: bool) -> None:
+        self.folder, self.words, self.account = folder, (*same_words(folder), *words), account
         self.processes: dict[int, Process] = {}
 
     def start(self, agent: int, fault: str = "none:9:0") -> None:
         words = ["--id", str(agent), *self.words, "--resume", "auto", "-o", str(self.folder / str(agent))]
+        words += ["--account", str(self.folder / f"account-{agent}")] if self.account else ["--no-account"]
         module = "tests.processes.faulty_agent"
         self.processes[agent] = begin(sys.executable, "-m", module, "agent", *words, ADMMNET_FAULT=fault)
 
@@ -61,7 +64,7 @@ class Hosts:
         return self.processes[agent].returncode, told
 
     def check(self) -> None:
-        """All have finished with one model, and every folder holds, alone and beside the others."""
+        """All have finished with one model, and every folder holds, alone and beside the others, as do accounts."""
         folders = [self.folder / str(i) for i in range(AGENTS)]
         assert len({model(folder)["theta"].tobytes() for folder in folders}) == 1
         for folder in folders:
@@ -69,6 +72,12 @@ class Hosts:
             assert run_command_line(["ledger", "verify", str(folder), *others]) == 0
             for book in read_run(folder).ledgers.values():
                 assert book.count == len({(round, event.mechanism) for round, event, _ in book.events})
+            account = ["account", "show", str(self.folder / f"account-{folder.name}"), "--against", str(folder)]
+            assert not self.account or run_command_line(account) == 0
+        said = [json.loads((folder / "summary.json").read_bytes())["privacy"] for folder in folders]
+        assert [one.pop("account") is not None for one in said] == [self.account] * AGENTS
+        assert said[0]["account_epsilon_spent"] == (said[0]["epsilon_spent"] if self.account else None)
+        assert all(one == said[0] for one in said)
 
 
 FEW = [("kill", 0, VICTIM), ("full", 0, VICTIM), ("kill", 1, VICTIM), ("kill", 2, VICTIM), ("full", 0, 1)]
@@ -78,7 +87,7 @@ ALL = [(how, point, victim) for how in ("kill", "full") for point in range(4) fo
 @pytest.mark.parametrize(("how", "point", "victim"), ALL if os.environ.get("ADMMNET_LIES") == "all" else FEW)
 def test_the_others_finish_and_give_their_files(how: str, point: int, victim: int, tmp_path: Path) -> None:
     """At every point of the end; ``ADMMNET_LIES=all`` takes each agent and each point."""
-    hosts = Hosts(tmp_path, "--linger", "600")  # much longer than anybody waits here
+    hosts = Hosts(tmp_path, "--linger", "600", account=how == "kill")  # much longer than anybody waits here
     for agent in range(AGENTS):
         hosts.start(agent, f"end-{how}:{victim}:{point}")
     code, told = hosts.ended(victim)
@@ -89,8 +98,11 @@ def test_the_others_finish_and_give_their_files(how: str, point: int, victim: in
     hosts.check()
 
 
-def test_who_was_away_longer_adopts(tmp_path: Path) -> None:
-    hosts = Hosts(tmp_path, "--linger", "0")
+@pytest.mark.parametrize(
+    ("account", "words"), [(False, ()), (True, ()), (True, MASKED)], ids=["alone", "account", "masked"]
+)
+def test_who_was_away_longer_adopts(account: bool, words: Sequence[str], tmp_path: Path) -> None:
+    hosts = Hosts(tmp_path, "--linger", "0", *words, account=account)
     for agent in range(AGENTS):
         hosts.start(agent, f"end-kill:{VICTIM}:0")
     assert [hosts.ended(agent)[0] for agent in range(AGENTS)] == [0, 0, -9]
@@ -103,7 +115,8 @@ def test_who_was_away_longer_adopts(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("finished")
-    assert [code for code, _ in in_folders(folder, range(AGENTS), *same_words(folder))] == [0] * AGENTS
+    words = (*same_words(folder), "--no-account")
+    assert [code for code, _ in in_folders(folder, range(AGENTS), *words)] == [0] * AGENTS
     return folder
 
 
@@ -167,7 +180,7 @@ def of_another_run(said: Any) -> None:
         (("topology",), OTHER),
         (("data", "features"), OTHER),
         (("starts",), OTHER),
-        (("privacy", "epsilon_spent"), "privacy.epsilon_spent is 0.5, by the ledgers it is"),
+        (("privacy", "epsilon_spent"), "/0/summary.json: privacy.epsilon_spent is 0.5, by the ledgers it is"),
         (one_signature, "1 of 3 agents have signed, 2 must"),
         (one_signature_twice, "expected text matching regex"),
         (by_a_stranger, "agent 1 has not signed this end"),
@@ -251,13 +264,18 @@ def test_what_an_agent_has_of_its_own_stays(finished: Path, tmp_path: Path) -> N
     assert run_command_line(["report", str(own), "-o", str(tmp_path / "report.html")]) == 0
 
 
-def test_neighbours_are_told_no_folder_of_this_host(finished: Path, tmp_path: Path) -> None:
+def test_neighbours_are_told_no_account_of_this_host(finished: Path, tmp_path: Path) -> None:
     own = Path(shutil.copytree(finished / "0", tmp_path / "own"))
     before = read_end(public_files(own))[1]
     edited(own / "summary.json", lambda said: said.update(notes=[f"account {tmp_path}"]))
-    edited(own / "summary.json", lambda said: said["privacy"].update(account=str(tmp_path)))
+    known = over_runs([dict.fromkeys(AgentEntry.__struct_fields__, 1)], str(tmp_path))
+    assert None not in known.values()
+    edited(own / "summary.json", lambda said: said["privacy"].update(known))
+    rewritten(own / "summary.json")
     files = public_files(own)
     assert str(tmp_path).encode() not in b"".join(files.values())
+    told = {key: value for key, value in json.loads(files["summary.json"])["privacy"].items() if "account" in key}
+    assert told == {"accountant": "proven", "account": None, "account_epsilon_spent": None}
     assert read_end(files)[1] == before
 
 
@@ -298,6 +316,7 @@ def test_an_account_is_named_by_its_owner(finished: Path, tmp_path: Path) -> Non
     said = json.loads(files["summary.json"])
     for entry in said["per_agent"]:
         entry["account_epsilon_spent"] = 0.5 + 0.1 * entry["agent"]
+    said["privacy"]["account_epsilon_spent"] = 0.1
     files["summary.json"] = json.dumps(said, indent=2).encode() + b"\n"
     text = (own / "config.toml").read_text().replace("no_account = true\n", "")
     for account in (None, "mine"):
@@ -364,9 +383,10 @@ def test_what_nobody_has_signed_is_left_out(finished: Path, tmp_path: Path) -> N
     assert all(adopted[key] == right[key] for key in ("per_agent", "ledgers", "privacy", "seconds"))
 
 
-def test_too_few_for_an_end_go_on_together(tmp_path: Path) -> None:
+@pytest.mark.parametrize("account", [False, True])
+def test_too_few_for_an_end_go_on_together(account: bool, tmp_path: Path) -> None:
     """Two of three are killed as their last files are due: the third one waits for them, and all end again."""
-    hosts = Hosts(tmp_path, "--linger", "40")
+    hosts = Hosts(tmp_path, "--linger", "40", account=account)
     hosts.start(0)
     for agent in (1, 2):
         hosts.start(agent, f"end-kill:{agent}:0")

@@ -223,10 +223,14 @@ def test_a_network_that_was_parted_goes_on_when_the_line_is_mended(hosts: Hosts)
 SOON = ("--regroup-deadline", "1", "--heartbeat-deadline", "1")
 
 
-def test_the_others_go_on_without_a_host_that_is_gone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("account", [False, True])
+def test_the_others_go_on_without_a_host_that_is_gone(account: bool, tmp_path: Path) -> None:
     """Four of five finish, with one model; what is left of their budgets is planned anew."""
-    with Hosts(tmp_path, 8, *SOON, graph="ring:5", plain=(*PRIVATE, *QUIET)) as hosts:
-        hosts.start_all("kill:2:3")
+    plain = [word for word in PRIVATE if word != "--no-account"]
+    with Hosts(tmp_path, 8, *SOON, graph="ring:5", plain=(*plain, *QUIET)) as hosts:
+        for agent in range(5):
+            own = ("--account", str(tmp_path / f"account-{agent}")) if account else ("--no-account",)
+            hosts.start(agent, "kill:2:3", *own)
         ends = [hosts.ended(agent)[0] for agent in range(5)]
         found = hosts.summaries()
     assert ends == [5, 5, -9, 5, 5]

@@ -70,9 +70,10 @@ def summary(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return (made(tmp_path_factory.mktemp("ending") / "run", rounds=2) / "summary.json").read_bytes()
 
 
-def test_others_are_told_no_folder_of_this_host(summary: bytes, tmp_path: Path) -> None:
+def test_others_are_told_no_account_of_this_host(summary: bytes, tmp_path: Path) -> None:
     said = decode(Summary, summary, "summary.json", indent=2)
-    own = structs.replace(said, notes=["of DIR"], privacy=structs.replace(said.privacy, account="DIR"))
+    privacy = structs.replace(said.privacy, account="DIR", account_epsilon_spent=0.1234567)
+    own = structs.replace(said, notes=["of DIR"], privacy=privacy)
     files = {"summary.json": encode(own, indent=2), "model.npz": model_bytes(np.zeros((2, 3)), ["a", "b", "c"])}
     keep_drafts(tmp_path, files)
 
@@ -89,6 +90,7 @@ def test_others_are_told_no_folder_of_this_host(summary: bytes, tmp_path: Path) 
     told = b"".join(base64.b64decode(word) for word in world.words if isinstance(word, str))
     assert b'"rounds"' in told
     assert b"DIR" not in told
+    assert b"0.1234567" not in told
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
-from types import MappingProxyType
 from typing import Any
 
 from admmnet.privacy.ledger.audit import VerifiedLedger
@@ -21,10 +20,8 @@ def contradictions(path: Path, summary: Summary, accounts: Mapping[str, Verified
     return (f"{path}: {fault}" for fault in faults_in(summary, accounts, releases))
 
 
-def faults_in(
-    summary: Summary, accounts: Mapping[str, VerifiedLedger], releases: Mapping[int, int] = MappingProxyType({})
-) -> Iterator[str]:
-    """Yield what a summary says otherwise than ledgers and known releases of agents."""
+def faults_in(summary: Summary, accounts: Mapping[str, VerifiedLedger], releases: Mapping[int, int]) -> Iterator[str]:
+    """Yield what a summary says otherwise than the ledgers, and the releases of agents where they are known."""
     entries, listed = {entry.agent: entry for entry in summary.per_agent}, summary.ledgers
     away = absent(summary)
     if away and summary.transport != "zmq":

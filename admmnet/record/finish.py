@@ -176,7 +176,7 @@ def received(folder: Path, files: Mapping[str, bytes], where: object) -> dict[st
         away=away_of(starts, summary.rounds, summary.agents) if starts else {},
     )
     run = look_at(folder, events=False)
-    faults = (f"{where}/{SUMMARY}: {fault}" for fault in faults_in(own, run.ledgers))
+    faults = (f"{where}/{SUMMARY}: {fault}" for fault in faults_in(own, run.ledgers, {}))
     for fault in faults if run.ledgers else run.faults:
         raise CheckFailed(fault)
     return {**files, SUMMARY: encode(own, indent=2)}

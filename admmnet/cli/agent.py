@@ -113,6 +113,9 @@ def agent(
     how: dict[str, Any] = {"on_start": teller.start, "on_round": teller.round, "stoppable": answered, "debug": debug}
     settings = settings if parent is not None else keeping(settings)
     memory = Memory(folder_of(settings), number, len(network.peers))
+    click.get_current_context().call_on_close(memory.let_go)
+    if parent is None and settings.resume is not None:
+        memory.hold(folder_of(settings))
     with relayed, telling(agent=number) as figures:
         member = open_agent(network, number, settings, keys, identity, parent, memory)
         folder = folder_of(settings)

@@ -29,6 +29,7 @@ ABOVE = 9
 """Lines of a frame besides the agents, at most."""
 PHASES = {
     "running": ("running", "bold green"),
+    "waiting": ("waiting for other agents", "bold yellow"),
     "finished": ("finished", "bold green"),
     "stopped": ("finished: stopped by on_round", "bold yellow"),
     "broken": ("ended without a summary", "bold red"),
@@ -73,6 +74,8 @@ class Screen:
 
     def _pace(self, sight: Sight) -> str:
         """Rounds a second and the time that is left, or how long nothing has come."""
+        if sight.phase == "waiting":
+            return f", the last {duration(sight.quiet)} ago"
         if sight.phase != "running":
             seconds = real(at(sight.summary, "seconds", "total"))
             return "" if seconds is None else f" in {duration(seconds)}"

@@ -87,7 +87,7 @@ def _follow(watcher: Watcher, every: float) -> Sight:
     out, frame = console(), Screen(watcher.folder)
     sight = watcher.look()
     with Live(frame.of(sight, out), console=out, auto_refresh=False) as live:
-        while sight.phase in ("running", "unknown"):
+        while not sight.over:
             time.sleep(every)
             sight = watcher.look()
             live.update(frame.of(sight, out), refresh=True)
@@ -107,7 +107,7 @@ def _tell(watcher: Watcher, every: float) -> Sight:
         words = line(sight)
         if words != said:
             print(words, flush=True)
-        if sight.phase not in ("running", "unknown"):
+        if sight.over:
             return sight
         said = words
         time.sleep(every)

@@ -58,8 +58,8 @@ class Sight:
     mode: ModeFacts | None
     """As the ledgers say; None where there is none yet."""
     phase: str
-    """``running``, ``finished``, ``stopped`` (by ``on_round``), ``broken`` (no process is at work, and there is no
-    summary) or ``unknown`` (no summary, and the file system knows no locks)."""
+    """``running``, ``waiting`` (for others, to form a start), ``finished``, ``stopped`` (by ``on_round``), ``broken``
+    (no process is at work, and there is no summary) or ``unknown`` (no summary, and the file system knows no locks)."""
     rounds: int | None
     """How many are planned; None where nobody can tell."""
     done: int
@@ -80,6 +80,11 @@ class Sight:
         """Return a setting as text that no terminal stumbles over; a dash where there is none."""
         value = at(self.settings, *keys)
         return "-" if value is None else printable(str(value), 60)
+
+    @property
+    def over(self) -> bool:
+        """Whether no process is at work, as far as one can tell."""
+        return self.phase not in ("running", "waiting", "unknown")
 
     @property
     def unit(self) -> str:
@@ -185,10 +190,12 @@ class Watcher:
         paths = [self.folder / "config.toml", self.folder / "metrics.csv", *ledger_files(self.folder)]
         newest = max((path.stat().st_mtime for path in paths if path.exists()), default=0.0)
         ended = summary is not None or held is False
-        phase = "broken" if held is False else "running" if held else "unknown"
+        started = began_of(self.folder)
+        going = "waiting" if started.waiting else "running"
+        phase = "broken" if held is False else going if held else "unknown"
         phase = phase if summary is None else "stopped" if summary.stopped else "finished"
         rounds = whole(at(settings, "algorithm", "rounds")) or whole(at(settings, "baseline", "epochs"))
-        away = tuple(sorted(began_of(self.folder).away if summary is None else absent(summary)))
+        away = tuple(sorted(started.away if summary is None else absent(summary)))
         agents = tuple(self._agents(summary, away))
         header = self._header
         return Sight(

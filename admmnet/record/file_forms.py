@@ -78,12 +78,24 @@ class Finish(FileForm, frozen=True, kw_only=True):
     """Signatures of their words STAGED."""
 
 
+class Asked(Struct):
+    """The last start that an agent has asked for."""
+
+    number: int = 0
+
+
 class Began(Struct):
-    """Of starts/starts.json what an end is held against, and who takes no part."""
+    """Of starts/starts.json what an end is held against, who takes no part, and which start is asked for."""
 
     run: str = ""
+    promise: Asked = Asked()
     away: dict[int, int] = {}
     starts: list[StartEntry] = []
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the agent asks for a start after the last one in which it took part."""
+        return self.promise.number > max((one.number for one in self.starts), default=0)
 
 
 class NumberColumn(FileForm, frozen=True, kw_only=True, tag_field="kind", tag="number"):

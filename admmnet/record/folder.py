@@ -151,7 +151,10 @@ def is_held(folder: Path) -> bool | None:
 
 
 def open_folder(out: str | None, algorithm: str, settings: str | None, world: World, opened: ExitStack) -> Path:
-    """Run folder, made with its ``settings`` if the run is new; no other run has it until ``opened`` is closed."""
+    """Run folder, made with its ``settings`` if the run is new; no other run has it until ``opened`` is closed.
+
+    An agent on a host of its own keeps it beyond that: it lives from start to start.
+    """
     if out is None:
         out = str(agreed_folder(world, algorithm))
     folder, first = Path(out), world.rank == 0 or not world.shared_folder
@@ -165,7 +168,10 @@ def open_folder(out: str | None, algorithm: str, settings: str | None, world: Wo
                 write_part(folder, world.rank, world.size)
         if first:
             (folder / "ledger").mkdir(exist_ok=True)
-            opened.enter_context(hold(folder, first=True))
+            if world.start is None or world.start.hold is None:
+                opened.enter_context(hold(folder, first=True))
+            else:
+                world.start.hold(folder)
             if (folder / SUMMARY).exists():  # finished while this process loaded its records
                 raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
             (folder / MANIFEST).unlink(missing_ok=True)  # of a run that died before its summary

@@ -45,6 +45,9 @@ class Begun(Struct):
     """This start and those before it, for the summary."""
     keep: Callable[[Path], None] = lambda folder: None
     """Have what must not be forgotten of starts in the run folder from now on."""
+    hold: Callable[[Path], object] | None = None
+    """Keep every other run out of the run folder as long as this process goes on with it; None: this start alone does.
+    """
     models: Sequence[str] = ()
     """Of each start that came to a model, a hash of that and of this agent's ledger: it signs no other end."""
     note_model: Callable[[str], None] = lambda name: None

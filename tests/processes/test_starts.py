@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import threading
 import time
@@ -11,20 +12,22 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
+from urllib.request import urlopen
 
 import numpy as np
 import pytest
 
 from admmnet import read_run
 from admmnet.cli import run_command_line
+from admmnet.evidence.follow import Watcher
 from admmnet.transport.hosts.network import read_network
 
-from .launch import DEADLINE, Process, begin
+from .launch import DEADLINE, Ended, Process, begin, here
 from .test_everywhere import model
 from .test_resume import KILLS, messages
 from .test_zmq_run import assert_part, network_of
 from .test_zmq_run_faults import people
-from .zmq_crew import Proxy, proxy_to
+from .zmq_crew import Proxy, free_ports, proxy_to
 
 pytestmark = pytest.mark.processes
 NONE = "none:9:0"
@@ -207,6 +210,70 @@ def test_the_others_wait_for_an_agent_that_was_killed(hosts: Hosts) -> None:
     assert all(GOING_ON in hosts.says(agent) for agent in (0, 1))
     hosts.start(2)
     assert [hosts.ended(agent) for agent in range(3)] == [(0, "")] * 3
+    hosts.check()
+
+
+def served(port: int, page: str) -> str:
+    with urlopen(f"http://127.0.0.1:{port}/{page}", timeout=10) as answer:
+        content: bytes = answer.read()
+    return content.decode()
+
+
+def figures(port: int) -> dict[str, Any]:
+    """What an agent serves at the moment."""
+    found: dict[str, Any] = json.loads(served(port, "health"))
+    return found
+
+
+def test_an_agent_that_waits_is_seen_from_outside(hosts: Hosts, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its folder is its own until it ends, in every start and between them; it serves figures all the time."""
+
+    def watched() -> Ended:
+        return here(capsys, "watch", str(folder), "--once")
+
+    def waits() -> None:
+        hosts.until(lambda: Watcher(folder).look().phase == "waiting")
+        code, out, _ = watched()
+        assert (code, "waiting for other agents" in out, "--resume" in out) == (0, True, False)
+        assert here(capsys, "watch", str(folder), "--once", "--stale", "0").code == 3
+
+    folder, (port,) = hosts.folder / "1", free_ports(1)
+    os.mkfifo(hosts.folder / "arrived")
+    for agent, fault, more in ((0, NONE, ()), (2, NONE, ()), (1, "hold:1:6", ("--metrics", str(port)))):
+        hosts.start(agent, fault, *more)
+    hosts.done(1, 6)
+    hosts.until(lambda: figures(port)["round"] == 5)
+    ledgers = [hosts.folder / str(agent) / "ledger" / f"agent-00{agent}.jsonl" for agent in range(3)]
+    lines = [line for ledger in ledgers for line in ledger.read_bytes().splitlines() if b'"round":4,' in line]
+    spent = max(json.loads(line)["total"]["epsilon_spent"] for line in lines)  # figures come every fourth round
+    wanted = {"round": 5, "rounds": 40, "start": 1, "members": 3, "lines": 2, "lines_up": 2, "epsilon": spent}
+    found = figures(port)
+    assert {name: found[name] for name in wanted} == wanted
+    page = dict(re.findall(r"^admmnet_([a-z_]+) (\S+)$", served(port, "metrics"), re.MULTILINE))
+    assert {name: float(page[name]) for name in wanted} == wanted
+    assert "running" in watched().out
+    hosts.processes[2].kill()
+    assert hosts.ended(2)[0] == -9
+    os.close(os.open(hosts.folder / "arrived", os.O_WRONLY))
+    waits()
+    hosts.until(lambda: figures(port)["waiting_seconds"] >= 1)
+    found = figures(port)
+    assert (found["lines_up"], found["start"], found["members"]) == (1, 1, 3)
+
+    hosts.processes[1].kill()
+    assert hosts.ended(1)[0] == -9
+    code, out, _ = watched()
+    assert (code, f"go on with `--resume {folder}` at every agent" in out) == (3, True)
+    hosts.start(1)
+    waits()
+    first = hosts.processes[1]
+    hosts.start(1)  # nobody else may have the folder
+    code, told = hosts.ended(1)
+    assert (code, "is in use by another run" in told) == (2, True)
+    hosts.processes[1] = first
+    hosts.start(2)
+    assert [hosts.ended(agent)[0] for agent in range(3)] == [0] * 3
+    assert watched().code == 0
     hosts.check()
 
 

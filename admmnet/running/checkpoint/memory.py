@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 from msgspec import Struct
@@ -17,7 +18,7 @@ from msgspec import Struct
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.files import write_whole
 from admmnet.forms import encode, read_form
-from admmnet.record.folder import CHECKPOINT, STARTS, is_begun, ledger_path
+from admmnet.record.folder import CHECKPOINT, STARTS, hold, is_begun, ledger_path
 from admmnet.record.forms import StartEntry
 from admmnet.running.checkpoint.packing import read_archive
 from admmnet.transport.begun import Begun
@@ -53,6 +54,7 @@ class Memory:
         self._folder, self._agent, self._agents = folder, agent, agents
         self._path, self._there = folder / STARTS / FILE, False
         self.kept, self.anew = Kept(), False
+        self._held: BinaryIO | None = None
         if self._path.exists():
             try:
                 self.kept = read_form(Kept, self._path)
@@ -72,6 +74,18 @@ class Memory:
         self._path, self._there = folder / STARTS / FILE, True
         self._path.parent.mkdir(exist_ok=True)
         self._write()
+
+    def hold(self, folder: Path) -> None:
+        """Keep every other run out of the run folder, in all starts and between them, until ``let_go``."""
+        about = (folder / "config.toml").stat()
+        if self._held is None or not os.path.samestat(os.fstat(self._held.fileno()), about):  # else it has begun anew
+            self.let_go()
+            self._held = hold(folder, first=True)
+
+    def let_go(self) -> None:
+        """Let other runs have the run folder."""
+        if self._held is not None:
+            self._held.close()
 
     def _write(self) -> None:
         if self._there:
@@ -111,6 +125,7 @@ class Memory:
             facts=facts,
             history=list(kept.starts),
             keep=self.open,
+            hold=self.hold,
             models=kept.models,
             note_model=self._note_model,
         )

@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from admmnet import RequestError, RoundEvent, StopRun, run
 from admmnet.cli.frame import sparkline
 from admmnet.evidence.follow import Sight, Watcher
+from admmnet.forms import encode, read_form
 from admmnet.record.folder import hold, is_held
+from admmnet.record.forms import StartEntry, Summary
 from tests.command_runs import Admmnet
 from tests.people_runs import small, stopping
 
@@ -80,6 +83,18 @@ def test_once_shows_a_finished_run(finished: Path, watch: Admmnet) -> None:
     assert f"test error  {100 * summary['test_error']['consensus']:.2f}%" in lines[2]
     assert lines[4].split() == ["agent", "eps", "spent", "budget", "releases", "last", "own", "error"]
     assert [line.split()[0] for line in lines[5:9]] == ["0", "1", "2", "3"]
+
+
+def test_a_run_that_has_finished_without_an_agent_has_a_code_of_its_own(
+    finished: Path, tmp_path: Path, watch: Admmnet
+) -> None:
+    folder = shutil.copytree(finished, tmp_path / "run")
+    summary = read_form(Summary, folder / "summary.json")
+    for members, code in (([0, 1, 2, 3], 0), ([0, 1, 3], 5)):
+        last = StartEntry(number=2, members=members, round=1, rule="go on", cause="agent 2 cannot be reached")
+        (folder / "summary.json").write_bytes(encode(replace(summary, starts=[last]), indent=2))
+        found, out, _ = watch(folder, "--once", "--stale", "0")
+        assert (found, "  finished" in out, "away        agent 2" in out) == (code, True, code == 5)
 
 
 def test_lines_where_output_is_no_terminal(finished: Path, watch: Admmnet) -> None:

@@ -17,6 +17,7 @@ from admmnet.evidence.follow import Sight, Watcher
 from admmnet.forms import encode, read_form
 from admmnet.record.folder import hold, is_held
 from admmnet.record.forms import StartEntry, Summary
+from admmnet.running.checkpoint.memory import Memory
 from tests.command_runs import Admmnet
 from tests.people_runs import small, stopping
 
@@ -265,6 +266,22 @@ def test_looking_does_not_keep_a_run_out(people: str, tmp_path: Path, monkeypatc
             hold(tmp_path, first=True)
     assert is_held(tmp_path) is False
     assert is_held(tmp_path / "nowhere") is None
+
+
+def test_an_agent_keeps_its_folder_from_start_to_start(tmp_path: Path) -> None:
+    """Also a folder that was emptied, because all begin anew; it takes no lock twice, and none stays behind."""
+    folder = tmp_path
+    memory = Memory(folder, 0, 3)
+    for content in ("first", "second"):
+        (folder / "config.toml").unlink(missing_ok=True)
+        (folder / "config.toml").write_text(content)
+        for _ in range(2):
+            memory.hold(folder)
+            assert is_held(folder) is True
+            with pytest.raises(RequestError, match="is in use by another run"):
+                Memory(folder, 0, 3).hold(folder)
+    memory.let_go()
+    assert is_held(folder) is False
 
 
 def test_a_sparkline_has_the_mean_of_each_stretch() -> None:

@@ -40,7 +40,8 @@ class AgentSight:
     """Epsilon of its budget; None for none."""
     spent: float | None
     """What its ledger has spent of it, by the accountant that guards it."""
-    releases: int
+    releases: int | None
+    """As metrics.csv says; None where it says nothing of the agent yet."""
     last: int | None
     """Round of its last release; None where metrics.csv does not tell: rounds between were not measured."""
     error: float | None
@@ -223,7 +224,7 @@ class Watcher:
         budgets = dict(self._budgets())
         seen = []
         for agent in sorted({*budgets, *self._metrics.agents, *away}):
-            error, releases = self._metrics.agents.get(agent, (None, 0))
+            error, releases = self._metrics.agents.get(agent, (None, None))
             state = "away" if agent in away else ""
             if not state and refused.get(agent) is not None:
                 state = f"refused in round {refused[agent]}"

@@ -284,6 +284,13 @@ def test_an_agent_keeps_its_folder_from_start_to_start(tmp_path: Path) -> None:
     assert is_held(folder) is False
 
 
+def test_releases_that_nobody_has_told_yet_are_not_zero(finished: Path, tmp_path: Path, watch: Admmnet) -> None:
+    folder = shutil.copytree(finished, tmp_path / "run")
+    (folder / "metrics.csv").unlink()
+    rows = [line.split() for line in watch.ok(folder, "--once").out.splitlines()[-4:]]
+    assert rows == [[str(agent), "20", "20", "-", "-", "-"] for agent in range(4)]
+
+
 def test_a_sparkline_has_the_mean_of_each_stretch() -> None:
     assert sparkline([0.0, 1.0, 0.5], 10, "abc") == "acb"
     assert sparkline([0.3, 0.3], 10, "abc") == "aa"

@@ -112,13 +112,11 @@ def agent(
     relayed = Hearer(reporter.event, "info", number) if reporter else nullcontext()
     how: dict[str, Any] = {"on_start": teller.start, "on_round": teller.round, "stoppable": answered, "debug": debug}
     settings = settings if parent is not None else keeping(settings)
-    memory = Memory(folder_of(settings), number, len(network.peers))
-    click.get_current_context().call_on_close(memory.let_go)
-    if parent is None and settings.resume is not None:
-        memory.hold(folder_of(settings))
+    folder = folder_of(settings)
     with relayed, telling(agent=number) as figures:
+        memory = Memory(folder, number, len(network.peers), held=parent is None and settings.resume is not None)
+        click.get_current_context().call_on_close(memory.let_go)
         member = open_agent(network, number, settings, keys, identity, parent, memory)
-        folder = folder_of(settings)
         starts = Starts(member, memory, folder, partial(_asker, network, number, keys, settings))
         if figures is not None:
             figures.live = lambda: figures_of(member)

@@ -271,10 +271,7 @@ def test_an_agent_that_waits_is_seen_from_outside(hosts: Hosts, capsys: pytest.C
     code, told = hosts.ended(1)
     assert (code, "is in use by another run" in told) == (2, True)
     hosts.processes[1] = first
-    hosts.start(2)
-    assert [hosts.ended(agent)[0] for agent in range(3)] == [0] * 3
-    assert watched().code == 0
-    hosts.check()
+    waits()
 
 
 def test_a_network_that_was_parted_goes_on_when_the_line_is_mended(hosts: Hosts) -> None:

@@ -48,13 +48,18 @@ class Kept(Struct, forbid_unknown_fields=True):
 
 
 class Memory:
-    """Of one agent of so many; RequestError if the file in its run folder is damaged."""
+    """Of one agent of so many; RequestError if the file in its run folder is damaged.
 
-    def __init__(self, folder: Path, agent: int, agents: int) -> None:
+    A folder that is there already is ``held`` from now on, before anything is read in it.
+    """
+
+    def __init__(self, folder: Path, agent: int, agents: int, *, held: bool = False) -> None:
         self._folder, self._agent, self._agents = folder, agent, agents
         self._path, self._there = folder / STARTS / FILE, False
         self.kept, self.anew = Kept(), False
         self._held: BinaryIO | None = None
+        if held:
+            self.hold(folder)
         if self._path.exists():
             try:
                 self.kept = read_form(Kept, self._path)

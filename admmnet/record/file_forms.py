@@ -78,7 +78,7 @@ class Finish(FileForm, frozen=True, kw_only=True):
     """Signatures of their words STAGED."""
 
 
-class Asked(Struct):
+class Asked(Struct, frozen=True):
     """The last start that an agent has asked for."""
 
     number: int = 0

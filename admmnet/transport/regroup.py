@@ -92,7 +92,7 @@ class Regroup:
         self.ends = Ends(rules.quorum)
         self.gave_up = self.struck_out = False
         self._standing, self._lacks = Standing(), dict[int, int]()
-        self._waited = self._turns = self._since = 0
+        self._waited = self._turns = self._since = self._quiet = 0
         self._signed: list[Signed] = []
         self._known = Certificates(rules, genuine)
         self._later: dict[tuple[object, ...], Sent] = {}  # words of numbers above
@@ -162,6 +162,7 @@ class Regroup:
         if self.regrouping and self.ends.named is None and not self.struck_out:
             self._waited += 1
             self._since += 1
+            self._quiet += 1  # since the last new word of this number
             self._calm += 1
             self._advance()
         return self._sent()
@@ -221,7 +222,7 @@ class Regroup:
         if len(known) > 1 or (known and not isinstance(said, Here)):
             return  # the first of two; two HERE put their signer out
         name = name_of(data)
-        self._data[name], self._said[name] = data, said
+        self._data[name], self._said[name], self._quiet = data, said, 0
         if isinstance(said, Agree):
             self._agreed.setdefault(said.proposal, {})[said.agent] = data
         self._spread(data, besides=via)
@@ -277,7 +278,7 @@ class Regroup:
         anew = words.base is None and self.me not in here  # words of a process that was here before contradict its own
         if due or proposed or anew:
             choice = words.choose(self.me, self.number)
-            if not proposed and self._since <= TURN + 1 and not words.whole(choice):
+            if not proposed and self._quiet <= TURN + 1 and not words.whole(choice):
                 return  # a line may stand at one of its ends by now; nobody's turn has come
             turn = self.me in words.turns(self.number)[: self._turns // TURN + 1]
             self._turns += 1

@@ -105,6 +105,23 @@ def test_an_agent_that_is_started_anew_before_the_first_start_may_say_here_again
     assert len({crew.start(i).number for i in TRIANGLE}) == 1
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 0, 1)])
+@pytest.mark.parametrize("gap", range(12))
+def test_who_comes_back_before_the_deadline_is_left_out_of_no_start(gap: int, order: tuple[int, ...]) -> None:
+    """Agent 1 has said HERE before its line to agent 2 stands: agent 0 must leave it the time to say so."""
+    crew = Crew(Graph(3, [(0, 1), (1, 2)]))
+    crew.part({2})
+    crew.begin(1, "down", whom=[2])
+    crew.begin(0)
+    crew.pulses(gap, (0, 1))
+    crew.machines[2], crew.cut = crew.machine(2), set()
+    crew.line(1, 2, up=True)
+    crew.put(2, crew.machines[2].begin(Standing()))
+    crew.pulses(20, order)
+    assert {tuple(crew.start(i).members) for i in order} == {(0, 1, 2)}
+    assert len({crew.start(i).number for i in order}) == 1
+
+
 def test_one_agent_alone_begins_at_once() -> None:
     crew = Crew(Graph(1))
     machine = crew.machine(0)

@@ -70,7 +70,7 @@ def test_a_further_run_on_measured_columns_is_planned_like_a_first_one(
     words += ["--topology", "complete:7", "--rounds", "20", "--measure-every", "20"]
     for name, target in (("first", "1"), ("second", epsilon)):
         said = admmnet.ok(*words, "--epsilon", target, "-o", tmp_path / name)
-        assert "bounds of 1 and the shape of 1 columns" in said.out + said.err
+        assert "bounds of 1 and the shape of 1 column of numbers are" in said.out + said.err
     mine = read_run(tmp_path / "second").ledgers["ledger/agent-000.jsonl"].totals.epsilon_gaussian(1e-5)
     assert mine > 0.99 * (float(epsilon) - 0.466)
     assert {one["rounds"] for one in admmnet.json("account", "show", tmp_path / "mine")} == {2 * (3 + 20)}

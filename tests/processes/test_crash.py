@@ -18,7 +18,7 @@ from admmnet.privacy.events import Event, Gaussian, ObjectivePerturbation
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.account import AccountFile
 from admmnet.privacy.ledger.file import Ledger
-from admmnet.running.node import Node
+from admmnet.running.rounds import Rounds
 from admmnet.solvers.certificate import Solution
 from admmnet.solvers.newton import LocalSolver
 from admmnet.transport import Inbox, Outgoing, Transport, Words
@@ -104,12 +104,12 @@ def main(point: str, round: int, algorithm: str, folder: Path) -> None:
 
 
 def _patch(killer: Killer) -> None:
-    propose, solve, ledger_commit = Node.proposal, LocalSolver.solve, Ledger.commit
+    rounds, solve, ledger_commit = Rounds.run, LocalSolver.solve, Ledger.commit
     account_commit, account_charge, account_begin = AccountFile.commit, AccountFile.charge, AccountFile.begin
 
-    def proposing(self: Node, round: int) -> Any:
+    def running(self: Rounds, round: int) -> bool:
         killer.begin(round)
-        return propose(self, round)
+        return rounds(self, round)
 
     def solving(self: LocalSolver, g: Vector, m: float, beta: float) -> Solution:
         killer.at("before a solve")
@@ -140,7 +140,7 @@ def _patch(killer: Killer) -> None:
         killer.at("before an account begins")
         account_begin(self, header)
 
-    Node.proposal = proposing  # type: ignore[method-assign]
+    Rounds.run = running  # type: ignore[method-assign]
     LocalSolver.solve = solving  # type: ignore[method-assign]
     Ledger.commit = committing  # type: ignore[method-assign]
     AccountFile.commit = committing_account  # type: ignore[method-assign]

@@ -32,8 +32,8 @@ MEASURED = RoundFigures.places(
 """Columns that take a pass over records, or need the consensus."""
 JUDGED = RoundFigures.places("test_error", "train_loss", "consensus_loss")
 """Columns that the final models change."""
-MANY = 6
-"""Models from which on one product has the scores of several: fewer are no faster than one by one."""
+MANY = 3
+"""Models from which on one product has the scores of several: two are no faster than one by one."""
 SCORES = 2**20
 """Scores that a product gives at most, 8 MB."""
 

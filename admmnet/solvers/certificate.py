@@ -118,12 +118,11 @@ def scores(X: Matrix, *points: Vector, compiled: Compiled | None = None) -> list
     """Scores x_k . theta at each point, to the bit as `gradient` computes them, shapes (n,); in one pass."""
     if is_sparse(X):
         return [np.asarray(X @ theta) for theta in points]
-    if compiled is not None:
-        return [compiled.scores(X, theta) for theta in points]
+    find = np.matmul if compiled is None else compiled.scores
     found, rows = [np.empty(len(X)) for _ in points], block_rows(*X.shape)
     for start in range(0, len(X), rows):
         for theta, own in zip(points, found, strict=True):
-            np.matmul(X[start : start + rows], theta, out=own[start : start + rows])
+            find(X[start : start + rows], theta, own[start : start + rows])
     return found
 
 
@@ -177,7 +176,7 @@ def met_curvature(
     total, rows = 0.0, rows_at_once(X)
     for start in range(0, n, rows):
         block, labels = X[start : start + rows], y[start : start + rows]
-        u = block @ theta if compiled is None else compiled.scores(block, theta)
+        u = block @ theta if compiled is None else compiled.scores(block, theta, np.empty(len(block)))
         low, w, high = (loss.derivative(u + shift, labels) for shift in (-e, 0.0, e))
         reach = np.maximum(high - w, w - low)
         largest = np.maximum(np.maximum(np.abs(low), np.abs(high)), np.abs(w))

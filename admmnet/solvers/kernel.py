@@ -68,9 +68,8 @@ class Compiled(NamedTuple):
         _compiled.run(self.variant, self.loss, self.width, rows, X, theta, y, counts, total, squares, scores)
         return total, squares
 
-    def scores(self, X: Matrix, theta: Vector) -> Vector:
-        """Scores of rows X (n, d), to the bit as in ``sums``, shape (n,)."""
-        found = np.empty(len(X))
+    def scores(self, X: Matrix, theta: Vector, found: Vector) -> Vector:
+        """Scores of rows X (n, d), to the bit as in ``sums``, put into ``found``, shape (n,)."""
         own = X, np.ascontiguousarray(theta), None, None, None, None, found
         _compiled.run(self.variant, self.loss, self.width, len(X), *own)
         return found

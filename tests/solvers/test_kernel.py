@@ -101,7 +101,7 @@ def test_bits_are_those_of_the_order_on_every_processor(n: int, d: int, rows: in
         expected, square, u = sums(X, y, theta, loss, rows)
         assert found.tobytes() == expected.tobytes()
         assert squares[0] == square
-        assert left.tobytes() == u.tobytes() == compiled(loss, variant).scores(X, theta).tobytes()
+        assert left.tobytes() == u.tobytes() == compiled(loss, variant).scores(X, theta, np.empty(len(X))).tobytes()
 
 
 @built

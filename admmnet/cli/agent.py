@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from admmnet.cli.flags import event_flags, explain_flag, output_flags, telling
-from admmnet.cli.settings import DEFAULTS, SettingsCommand, given_in, leave, tell
+from admmnet.cli.settings import DEFAULTS, SettingsCommand, given_in, leave, refuse_beside_resume, tell
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.config.toml import load_config, read_values
@@ -75,7 +75,7 @@ def agent(
     from admmnet.identity.keys import forbid_dumps
     from admmnet.library import run
     from admmnet.record.finish import public_files
-    from admmnet.record.folder import SUMMARY, default_folder
+    from admmnet.record.folder import SUMMARY, default_folder, is_begun
     from admmnet.record.forms import Summary
     from admmnet.running.checkpoint.memory import Memory
     from admmnet.running.ending import finish
@@ -96,6 +96,8 @@ def agent(
     network = read_network(network_file)
     if number >= len(network.peers):
         raise RequestError(f"--id {number}: {network_file} has the agents 0 to {len(network.peers) - 1}")
+    if parent is None and flags["resume"] not in (None, AUTO):
+        refuse_beside_resume(config)
     settings = agent_settings(config, flags, network)
     if settings.out is None and settings.resume is None:
         settings = replace(settings, out=str(default_folder(f"{settings.algorithm}-agent-{number:03d}")))
@@ -113,6 +115,8 @@ def agent(
     how: dict[str, Any] = {"on_start": teller.start, "on_round": teller.round, "stoppable": answered, "debug": debug}
     settings = settings if parent is not None else keeping(settings)
     folder = folder_of(settings)
+    if parent is None and settings.resume is None and is_begun(folder):
+        raise RequestError(f"the run folder {folder} is not empty: name another one with --out, or add --resume auto")
     with relayed, telling(agent=number) as figures:
         memory = Memory(folder, number, len(network.peers), held=parent is None and settings.resume is not None)
         click.get_current_context().call_on_close(memory.let_go)
@@ -290,7 +294,9 @@ def own_secrets(network: Network, number: int, secret: Path) -> tuple[Keys | Non
 
     secrets, listed = read_secrets(secret, number), network.peers[number]
     if secrets.keys is None and network.curve:
-        raise RequestError(f"{secret} has no table [key], which curve = true needs: append this file to the old one")
+        raise RequestError(
+            f"{secret} has no table [key], which curve = true needs: put its [identity] in place of the old file's"
+        )
     public = None if secrets.keys is None else secrets.keys.public
     if (network.curve and public != listed.public_key) or secrets.identity.public != listed.identity:
         raise RequestError(

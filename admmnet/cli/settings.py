@@ -210,6 +210,11 @@ def settings_of(config: str | None, flags: Mapping[str, Any]) -> RunConfig:
         return load_config(config, flags, DEFAULTS)
     from admmnet.running.checkpoint.resume import resumed_config
 
+    refuse_beside_resume(config)
+    return resumed_config(flags["resume"], flags)
+
+
+def refuse_beside_resume(config: str | None) -> None:
+    """Refuse a file of settings for a run that goes on."""
     if config is not None:
         raise RequestError(f"{config} and --resume exclude each other: the run goes on with its own config.toml")
-    return resumed_config(flags["resume"], flags)

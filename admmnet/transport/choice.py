@@ -103,13 +103,17 @@ class Words:
 
     @cached_property
     def mute(self) -> set[int]:
-        """Agents that most know as asked for AGREE, and nobody else has heard: in so many of the last numbers."""
+        """Agents that most know as asked for AGREE, and no quorum as having said it: in so many of the last numbers.
+
+        An agent's own word counts as any other one: so liars cannot vouch for each other.
+        """
         missing = Counter[int]()
         for number in {signed.number for here in self.here.values() for signed in here.signed}:
-            lists = [(i, one) for i, here in self.here.items() for one in here.signed if one.number == number]
-            asked = Counter(j for _, one in lists for j in set(one.asked))
-            came = {j for i, one in lists for j in one.came if i != j}
-            missing.update(j for j, count in asked.items() if 2 * count > len(self.here) and j not in came)
+            once = {i: one for i, here in self.here.items() for one in here.signed if one.number == number}
+            asked = Counter(j for one in once.values() for j in set(one.asked))
+            came = Counter(j for one in once.values() for j in set(one.came))
+            most = {j for j, count in asked.items() if 2 * count > len(self.here)}
+            missing.update(j for j in most if came[j] < self.rules.quorum)
         return {j for j, count in missing.items() if count >= FORGIVEN}
 
     def out(self, edge: Edge) -> bool:

@@ -369,7 +369,7 @@ class Regroup:
         proposals = [said for said in self._said.values() if isinstance(said, Propose)]
         if proposals:
             asked = sorted({i for said in proposals for i in said.members})
-            came = sorted({i for agreed in self._agreed.values() for i in agreed})
+            came = sorted(self._agreed.get(self.promise.agreed, ()))  # to what this agent has signed itself
             self._signed = [*self._signed, Signed(self.number, asked, came)]
         self._signed = [one for one in self._signed if one.number >= number - HISTORY]
         self._promise(number=number, agreed="")

@@ -282,3 +282,18 @@ def test_what_agents_must_agree_on(tmp_path: Path) -> None:
     assert "cannot be read" in missing
     here = public_settings(RunConfig(data=str(files[0])), digests=False)["data"]
     assert here == str(files[0])
+
+
+def test_an_agent_leaves_another_runs_folder_as_it_is(tmp_path: Path, admmnet: Admmnet) -> None:
+    write_hosts(tmp_path, "127.0.0.1", "127.0.0.1")
+    _, out = init(tmp_path, "path:2")
+    words = ("agent", "--id", "0", "--network", out / "network.toml", "--private", "--no-test", "--no-account")
+    folder, own = tmp_path / "run", tmp_path / "own.toml"
+    own.write_text("")
+    assert f"{own} and --resume exclude each other" in admmnet.refused(*words, own, "--resume", folder)
+    (folder / "starts").mkdir(parents=True)
+    (folder / "config.toml").write_text("")
+    (folder / "starts" / "starts.json").write_text("{}")
+    said = admmnet.refused(*words, "-o", folder)
+    assert f"the run folder {folder} is not empty: name another one with --out, or add --resume auto" in said
+    assert (folder / "starts" / "starts.json").read_text() == "{}"

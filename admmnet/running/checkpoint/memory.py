@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from admmnet.errors import CheckFailed, RequestError
-from admmnet.files import write_whole
+from admmnet.files import refusing, write_whole
 from admmnet.forms import encode, read_form
 from admmnet.record.folder import CHECKPOINT, STARTS, hold, is_begun, ledger_path
 from admmnet.record.forms import StartEntry
@@ -82,15 +82,17 @@ class Memory:
 
     def hold(self, folder: Path) -> None:
         """Keep every other run out of the run folder, in all starts and between them, until ``let_go``."""
-        about = (folder / "config.toml").stat()
-        if self._held is None or not os.path.samestat(os.fstat(self._held.fileno()), about):  # else it has begun anew
-            self.let_go()
-            self._held = hold(folder, first=True)
+        with refusing(f"take the run folder {folder}"):
+            about = (folder / "config.toml").stat()
+            if self._held is None or not os.path.samestat(os.fstat(self._held.fileno()), about):  # else begun anew
+                self.let_go()
+                self._held = hold(folder, first=True)
 
     def let_go(self) -> None:
         """Let other runs have the run folder."""
         if self._held is not None:
             self._held.close()
+            self._held = None
 
     def _write(self) -> None:
         if self._there:

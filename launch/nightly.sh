@@ -1,17 +1,15 @@
 #!/usr/bin/env bash
 # What is too long for every change: the figures of all papers with --quick, timed, attacks and audits of privacy with
 # many trials, the long cases of tests/nightly.txt, scikit-learn's checks of all estimators, the commands of all pages,
-# strangers, trials of how starts are formed, agents that are disturbed for long, and killed runs by the hundred.
+# and killed runs by the hundred.
 # ADMMNET_DATA=DIR launch/nightly.sh [options of `admmnet reproduce`]; the real data sets are in DIR
 # OUT=FOLDER for the figures (default runs/nightly-DATE); KILLS=N for the killed runs a transport (default 200, 0 for
-# none), AUDITS=N for N times the trials of every change, and 20 N whole runs a world (default 10, 0 for none),
-# STRANGERS=N for garbage connections to an agent (default 10000), SOAK=MINUTES for five agents that are stopped, killed,
-# parted and cut off for so long (default 30).
+# none), AUDITS=N for N times the trials of every change, and 20 N whole runs a world (default 10, 0 for none).
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/_env.sh"
 make_environment mpich,test
 export PATH="$venv/bin:$PATH" OPENBLAS_NUM_THREADS=1
-out=${OUT:-$root/runs/nightly-$(date +%F)} kills=${KILLS:-200} strangers=${STRANGERS:-10000} soak=${SOAK:-30} audits=${AUDITS:-10}
+out=${OUT:-$root/runs/nightly-$(date +%F)} kills=${KILLS:-200} audits=${AUDITS:-10}
 [ ! -e "$out" ] || {
     echo "$out is there already, and what is measured once is not measured again: remove it, or set OUT" >&2
     exit 2
@@ -32,9 +30,6 @@ fi
 ADMMNET_NIGHTLY=1 python -m pytest tests -m nightly
 ADMMNET_CHECKS=all python -m pytest tests/estimators/test_estimators.py
 ADMMNET_PAGES=all python -m pytest tests/processes/test_documented_commands.py
-ADMMNET_STRANGERS=$strangers ADMMNET_LIES=all python -m pytest tests/attacks/test_{strangers,floods,liars}.py tests/processes/test_{end,starts}.py
-ADMMNET_TRIALS=10000 python -m pytest --timeout 1800 tests/transport/test_regroup.py
 ADMMNET_EDITS=5000 python -m pytest tests/running/test_manifest.py
-[ "$soak" = 0 ] || python -m tests.benchmarks.soak "$soak"
 [ "$kills" = 0 ] && exit
-ADMMNET_NIGHTLY=1 ADMMNET_KILLS=$kills exec python -m pytest tests/processes/test_{restarts,resume,starts}.py
+ADMMNET_NIGHTLY=1 ADMMNET_KILLS=$kills exec python -m pytest tests/processes/test_{restarts,resume}.py

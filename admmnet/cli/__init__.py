@@ -17,7 +17,6 @@ from admmnet.version import __version__
 
 COMMANDS = {
     "account": "Read the accounts that many runs share.",
-    "adopt": "Finish an agent's run folder with the model of the others, which have finished without it.",
     "agent": "Run one agent by itself, for several hosts.",
     "audit": "Bound a method's epsilon from below, by trials with and without a record.",
     "baseline": "Train one model in one place: SDCA, DP-SCD, SGD, DP-SGD and others.",
@@ -32,6 +31,7 @@ COMMANDS = {
     "plot": "Draw one run, or several beside each other.",
     "predict": "Predictions of a saved model for new rows.",
     "rehearse": "Try a method's rounds before a run, without records.",
+    "relay": "Pass on the messages of agents on several hosts.",
     "report": "Make one page of runs: figures, charts, graph, ledgers, the meaning of epsilon.",
     "reproduce": "Make the figures of a paper: CSV, pictures and a verdict on each claim.",
     "run": "Train on the network and write a run folder.",

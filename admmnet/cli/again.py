@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from admmnet.config.run_config import AUTO, RunConfig
-from admmnet.errors import StartEnded
+from admmnet.errors import CheckFailed, StartEnded
 from admmnet.log import say
+from admmnet.record.finish import FINISH, check_end
 from admmnet.running.checkpoint.memory import Memory
-from admmnet.running.ending import finish_own
+from admmnet.running.ending import fits, staged
 from admmnet.running.handshake import resuming
 from admmnet.transport.begun import Begun
-from admmnet.transport.zmq.linger import Asker
-from admmnet.transport.zmq.membership import Membership, RunEnded
+from admmnet.transport.zmq.member import Member, RunEnded
 from admmnet.transport.zmq.transport import ZmqWorld
+from admmnet.transport.zmq.wire import End
 
 
 def keeping(settings: RunConfig) -> RunConfig:
     """Settings of an agent that can go on after a fault: with a checkpoint of every round, where there can be one."""
-    if not settings.strikes or settings.checkpoint_every is not None:
-        return settings
     can = settings.seeded or settings.chosen_method.goes_on
-    return replace(settings, checkpoint_every=1) if can else settings
-
-
-def goes_on(settings: RunConfig) -> bool:
-    """Whether an agent goes on after a fault: it keeps what it needs for that."""
-    return bool(settings.strikes) and settings.checkpoint_every is not None
+    return replace(settings, checkpoint_every=1) if can and settings.checkpoint_every is None else settings
 
 
 def folder_of(settings: RunConfig) -> Path:
@@ -41,39 +35,40 @@ def folder_of(settings: RunConfig) -> Path:
 class Starts:
     """Starts of an agent's run, one after the other."""
 
-    def __init__(self, member: Membership, memory: Memory, folder: Path, asking: Callable[[], Asker | None]) -> None:
-        self._member, self._memory, self._asking, self._cause = member, memory, asking, ""
-        self._folder = folder
+    def __init__(self, member: Member, memory: Memory, folder: Path, *, goes_on: bool) -> None:
+        self._member, self._memory, self._folder, self._goes_on = member, memory, folder, goes_on
+        self._cause = ""
+        member.sign, member.staged = self._sign, lambda: staged(folder) if memory.kept.signed else None
 
     def next(self) -> tuple[ZmqWorld, Begun]:
-        """Form the next start, and return its processes.
-
-        Overtaken says that the run has ended, and that this folder has been finished by others' files, or by its own.
-        """
+        """Form the next start, and return its processes."""
         gc.collect()  # frames of a start that has ended hold its arrays, in cycles
-        standing, facts, fresh = self._memory.standing()
-        asker = self._asking()
-        self._member.overtaken = lambda: (asker is not None and asker.taken()) or self._finished()
-        try:
-            start = self._member.meet(standing, fresh=fresh)
-        finally:
-            if asker is not None:
-                asker.close()
-        begun = self._memory.begun(start, self._member.graph.edges, facts, self._cause)
-        begun.stage = self._member.stage
+        standing, facts = self._memory.standing()
+        start = self._member.meet(standing)
+        begun = self._memory.begun(start, len(self._member.graph.edges), facts, self._cause)
+        self._member.run = self._memory.kept.run
+        begun.stage = self._stage
         return ZmqWorld(self._member, begun), begun
 
-    def _finished(self) -> bool:
-        """Whether a quorum has signed this agent's own last files: they have their names now."""
-        member = self._member
-        if not finish_own(self._folder, member.network, member.regroup.ends):
-            return False
-        say("finished", f"{self._folder} has finished: most agents have signed its last files", run=str(self._folder))
-        return True
+    def _stage(self, digest: str, files: Mapping[str, bytes]) -> bytes:
+        if not self._memory.sign(digest):
+            raise StartEnded("this agent has signed another end of the run, and signs no second one").of_all()
+        finish = self._member.stage(End(digest, {name: data for name, data in files.items() if name != "noise.npy"}))
+        try:
+            check_end(self._folder, {**files, FINISH: finish}, "the end that the relay gave")
+        except CheckFailed as error:
+            raise StartEnded(str(error)).of_all() from None
+        return finish
+
+    def _sign(self, end: End) -> bool:
+        fault = fits(self._folder, self._member.rank, self._memory.kept.models, end)
+        if fault is not None:
+            say("refused", f"the end that others have signed is not signed here: {fault}", "warning")
+        return fault is None and self._memory.sign(end.digest)
 
     def ended(self, settings: RunConfig, error: StartEnded) -> RunConfig:
         """Return the settings with which a run goes on after a start has ended; raise what ends the run."""
-        if isinstance(error, RunEnded) or not self._member.goes_on:
+        if isinstance(error, RunEnded) or not self._goes_on:
             raise error
         if self._member.start is not None:  # nobody has left it here yet
             self._member.quit(error)

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,17 +21,14 @@ from admmnet.cli.settings import DEFAULTS, SettingsCommand, given_in, leave, ref
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.config.toml import load_config, read_values
-from admmnet.errors import CheckFailed, RequestError, RunError, StartEnded
+from admmnet.errors import RequestError, RunError, StartEnded
 from admmnet.graph.specs import is_random
-from admmnet.log import Hearer, say
+from admmnet.log import Hearer
 
 if TYPE_CHECKING:
     from admmnet.identity.keys import Identity
-    from admmnet.running.checkpoint.memory import Memory
-    from admmnet.transport.hosts.keys import Keys
     from admmnet.transport.hosts.network import Network
-    from admmnet.transport.zmq.linger import Asker
-    from admmnet.transport.zmq.membership import Membership
+    from admmnet.transport.zmq.member import Member
 
 
 @click.command(cls=SettingsCommand)
@@ -40,7 +36,6 @@ if TYPE_CHECKING:
 @click.option("--id", "number", type=click.IntRange(min=0), required=True, metavar="I", help="number of the agent")
 @click.option("--network", "network_file", required=True, metavar="FILE", help="the network file")
 @click.option("--secret", metavar="FILE", help="its key file (default: keys/agent-00I.secret.toml beside it)")
-@click.option("--plain", is_flag=True, help="accept unencrypted links between machines")
 @output_flags
 @event_flags
 @explain_flag
@@ -54,7 +49,6 @@ def agent(
     number: int,
     network_file: str,
     secret: str | None,
-    plain: bool,
     quiet: bool,
     as_json: bool,
     debug: bool,
@@ -74,17 +68,14 @@ def agent(
     from admmnet.forms import read_form
     from admmnet.identity.keys import forbid_dumps
     from admmnet.library import run
-    from admmnet.record.finish import public_files
     from admmnet.record.folder import SUMMARY, default_folder, is_begun
     from admmnet.record.forms import Summary
     from admmnet.running.checkpoint.memory import Memory
-    from admmnet.running.ending import finish
+    from admmnet.running.ending import take_end
     from admmnet.running.reports import Reporter
-    from admmnet.transport.hosts.keys import secret_path
+    from admmnet.transport.hosts.keys import read_secret, secret_path
     from admmnet.transport.hosts.network import read_network
-    from admmnet.transport.zmq.linger import give
-    from admmnet.transport.zmq.membership import RunEnded
-    from admmnet.transport.zmq.start import Overtaken
+    from admmnet.transport.zmq.member import Finished, RunEnded
     from admmnet.transport.zmq.transport import figures_of
 
     if flags["resume"] == AUTO and flags["out"] is not None and (Path(flags["out"]) / SUMMARY).exists():
@@ -106,8 +97,7 @@ def agent(
         threading.Thread(target=_mourn, args=(parent, private, seconds), daemon=True).start()
     check_mode(settings)
     secret_file = secret_path(Path(network_file).parent, number) if secret is None else Path(secret)
-    _check_plain(network, plain=plain)
-    keys, identity = own_secrets(network, number, secret_file)
+    identity = read_secret(secret_file, number)
     progress = Progress(told=not quiet and not as_json)
     reporter = None if report is None else Reporter(report, answered=answered)
     teller = reporter or progress
@@ -120,17 +110,15 @@ def agent(
     with relayed, telling(agent=number) as figures:
         memory = Memory(folder, number, len(network.peers), held=parent is None and settings.resume is not None)
         click.get_current_context().call_on_close(memory.let_go)
-        member = open_agent(network, number, settings, keys, identity, parent, memory)
-        starts = Starts(member, memory, folder, partial(_asker, network, number, keys, settings))
+        member = open_agent(network, number, settings, identity, shared=parent is not None)
+        again = parent is None and settings.checkpoint_every is not None
+        starts = Starts(member, memory, folder, goes_on=again)
         if figures is not None:
             figures.live = lambda: figures_of(member)
         try:
             while True:
                 try:
-                    world, start = starts.next()
-                    if start.rule == "finish":
-                        summary: Any = finish(world, folder)
-                        break
+                    world, _ = starts.next()
                     with progress:
                         result = run(settings, world=world, **how)
                     tell(result, quiet=quiet, as_json=as_json, told=progress.told)
@@ -138,44 +126,16 @@ def agent(
                     break
                 except StartEnded as error:
                     settings = starts.ended(settings, error)
-        except Overtaken:
-            summary = read_form(Summary, folder / SUMMARY)
+        except Finished as finished:
+            take_end(folder, finished.end)
+            print(f"admmnet: {folder} has finished with the model that most agents have signed", file=sys.stderr)
+            summary = read_form(Summary, folder / SUMMARY)  # type: ignore[assignment]
         except RunEnded as error:
             if report is not None:
                 sys.exit(error.exit_code)  # the starter hears why from its source
             raise
     member.close()
-    if parent is None:
-        waiting, gone = member.lingers_for(), settings.shutdown_deadline
-        give(network, number, keys, public_files(folder), waiting, settings.linger, gone)
     leave(summary)
-
-
-def _asker(network: Network, number: int, keys: Keys | None, settings: RunConfig) -> Asker | None:
-    """Ask the neighbours for the end of a run: only who has closed its ledger can have missed that."""
-    from admmnet.cli.again import folder_of
-    from admmnet.privacy.ledger.lines import ending
-    from admmnet.record.finish import adopt
-    from admmnet.record.folder import ledger_path
-    from admmnet.transport.zmq.linger import Asker
-
-    folder = folder_of(settings)
-    ledger = ledger_path(folder, number, len(network.peers))
-    if not ledger.exists() or not ending(ledger)[2].startswith(b'{"kind":"end"'):
-        return None
-
-    def take(files: Mapping[str, bytes]) -> bool:
-        try:
-            adopt(folder, files, "a neighbour's files")
-        except CheckFailed as error:  # of a liar: others may give the right ones
-            print(f"admmnet: not taken over: {error}", file=sys.stderr)
-            return False
-        text = f"{folder} has finished with the model of its neighbours"
-        say("finished", text, run=str(folder))
-        print(f"admmnet: {text}", file=sys.stderr)
-        return True
-
-    return Asker(network, number, keys, take)
 
 
 def agent_settings(config: str | None, flags: Mapping[str, Any], network: Network) -> RunConfig:
@@ -228,102 +188,39 @@ def _resumed(given: Mapping[str, Any], network: Network) -> RunConfig:
     return settings
 
 
-def open_agent(
-    network: Network,
-    number: int,
-    settings: RunConfig,
-    keys: Keys | None,
-    identity: Identity,
-    parent: int | None,
-    memory: Memory,
-) -> Membership:
-    """Process of an agent, with lines to its neighbours."""
-    from admmnet.cli.again import goes_on
+def open_agent(network: Network, number: int, settings: RunConfig, identity: Identity, *, shared: bool) -> Member:
+    """Process of an agent, with a line to the relay."""
     from admmnet.running.graphs import schedule_of
     from admmnet.running.handshake import public_settings
-    from admmnet.transport.zmq.membership import FIRST, Membership
-    from admmnet.transport.zmq.sockets import Deadlines
+    from admmnet.transport.hosts.keys import Keys
+    from admmnet.transport.zmq.member import Deadlines, Member
 
     schedule = schedule_of(settings.topology_schedule, settings.agents, settings.graph_seed)
-    automatic = settings.round_deadline == AUTO
-    return Membership(
+    own, agents = network.peers[number], len(network.peers)
+    keys = Keys.of(identity) if network.relay_key is not None else None
+    if identity.public != own.identity or (keys is not None and keys.public != own.public_key):
+        raise RequestError(
+            f"the key of agent {number} is not the one that the network file lists: one is of another network"
+        )
+    return Member(
         network,
         number,
-        settings=public_settings(
-            settings, schedule=None if schedule is None else schedule.digest, digests=parent is None
-        ),
+        settings=public_settings(settings, schedule=None if schedule is None else schedule.digest, digests=not shared),
         keys=keys,
         identity=identity,
         deadlines=Deadlines(
-            connect=settings.connect_deadline,
-            heartbeat=settings.heartbeat_deadline,
-            round=FIRST if automatic else float(settings.round_deadline),
-            shutdown=settings.shutdown_deadline,
+            settings.connect_deadline, settings.heartbeat_deadline, settings.give_up, settings.shutdown_deadline
         ),
-        automatic=automatic,
+        quorum=max(agents // 2 + 1, min(agents, (settings.colluders or 0) + 2)),
         begun=settings.resume is not None,
-        parent=parent,
-        shared_folder=parent is not None,
-        goes_on=parent is None and goes_on(settings),
-        quorum=quorum_of(settings, len(network.peers)),
-        strikes=settings.strikes,
-        regroup_deadline=settings.regroup_deadline,
-        give_up=settings.give_up,
-        memory=(memory.kept.run, memory.kept.promise),
-        keep=memory.keep,
-    )
-
-
-def quorum_of(settings: RunConfig, agents: int) -> int:
-    """Fewest members of a start; a masked sum needs two beside the agents that may work together."""
-    least = agents // 2 + 1
-    asked = {"auto": least, "all": agents}.get(settings.quorum, settings.quorum)
-    if not isinstance(asked, int) and not str(asked).isdecimal():
-        raise RequestError(f"quorum = {settings.quorum!r}: it must be a number of agents, or all")
-    if not least <= int(asked) <= agents:
-        raise RequestError(
-            f"quorum = {asked}: it must be from {least} to {agents}, more than half of {agents} agents; "
-            "otherwise two parts of the network could each go on alone"
-        )
-    return max(int(asked), min(agents, (settings.colluders or 0) + 2))
-
-
-def own_secrets(network: Network, number: int, secret: Path) -> tuple[Keys | None, Identity]:
-    """Secrets of an agent from its key file; those whose public halves the network file does not list are refused."""
-    from admmnet.transport.hosts.keys import read_secrets
-
-    secrets, listed = read_secrets(secret, number), network.peers[number]
-    if secrets.keys is None and network.curve:
-        raise RequestError(
-            f"{secret} has no table [key], which curve = true needs: put its [identity] in place of the old file's"
-        )
-    public = None if secrets.keys is None else secrets.keys.public
-    if (network.curve and public != listed.public_key) or secrets.identity.public != listed.identity:
-        raise RequestError(
-            f"{secret} is not the key that the network file lists for agent {number}: one of them is of another network"
-        )
-    return secrets.keys if network.curve else None, secrets.identity
-
-
-def _check_plain(network: Network, *, plain: bool) -> None:
-    if not network.exposed:
-        return
-    where = network.exposed[0].address
-    if not plain:
-        raise RequestError(
-            f"the network file has curve = false, but {where} is reached over a network: others on it can read and "
-            "forge messages; make keys with `admmnet network init`, or accept it with --plain"
-        )
-    print(
-        f"admmnet: warning: --plain: messages go over the network ({where}) without encryption or authentication",
-        file=sys.stderr,
+        shared_folder=shared,
     )
 
 
 def _mourn(parent: int, private: Path, seconds: float) -> None:
     """Wait for the death of the starter; then remove its folder and end this process, even one that hangs."""
     line = select.poll()
-    line.register(parent, 0)  # its end alone: what is written to it is for the sockets
+    line.register(parent, 0)  # its end alone
     line.poll()
     shutil.rmtree(private, ignore_errors=True)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -120,12 +120,12 @@ def verify(
     if run.resolve() in [path.resolve() for path in against]:
         raise RequestError(f"--against {run}: is the folder itself; name other agents' folders")
     private = require is not None
-    verdict, _, notes = judged(run, against, network=network_file, key=key, private=private, processes=processors())
+    verdict, _ = judged(run, against, network=network_file, key=key, private=private, processes=processors())
     if as_json:
         print(encode(verdict, indent=2).decode(), end="")
         return
     unsigned = [] if verdict.signer else ["signed:     no"]
-    lines(*verdict.lines(), *unsigned, *(f"            {note}" for note in notes))
+    lines(*verdict.lines(), *unsigned)
 
 
 @ledger.command()
@@ -157,9 +157,8 @@ def network(run: Path, colluders: int, observers: str, plot: Path | None, as_jso
 @out_flag("DIR", "folder to write")
 def key(out: Path) -> None:
     """Make a key to sign with: signer.secret.toml to keep, signer.public.toml to give away (docs/signoff.md)."""
-    from admmnet.evidence.signatures import fingerprint
+    from admmnet.evidence.signatures import fingerprint, write_signer
     from admmnet.identity.keys import Identity
-    from admmnet.transport.hosts.keys import write_signer
 
     with refusing(f"make the folder {out}"):
         out.mkdir(parents=True, exist_ok=True)
@@ -178,11 +177,10 @@ def key(out: Path) -> None:
 def sign(run: Path, key: Path, note: str, simulation: bool) -> None:
     """Check a finished run folder and sign all of it: RUN/signature.json (docs/signoff.md)."""
     from admmnet.evidence.judge import judged
-    from admmnet.evidence.signatures import fingerprint, sign_folder
-    from admmnet.transport.hosts.keys import read_signer
+    from admmnet.evidence.signatures import fingerprint, read_signer, sign_folder
 
     identity = read_signer(key)
-    verdict, summary, _ = judged(run)
+    verdict, summary = judged(run)
     digest = sign_folder(run, summary, identity, note, simulation=simulation)
     lines(*verdict.lines())
     print(f"signed:     everything holds, and is signed by {fingerprint(identity.public)}")

@@ -38,13 +38,9 @@ class Settings(TypedDict, total=False):
     receipts: bool
     connect_deadline: float
     heartbeat_deadline: float
-    regroup_deadline: float
     give_up: float
-    quorum: str
-    strikes: int
     round_deadline: float | Literal["auto"]
     shutdown_deadline: float
-    linger: float
     topology_schedule: str | PathLike[str] | None
     drop: float
     drop_burst: float

@@ -255,21 +255,17 @@ def _hold_ledger(path: Path, receipts: Iterable[Kept]) -> None:
             )
 
 
-def hold_keys(folder: Evidence, network: Network, file: str) -> list[str]:
-    """Hold the keys of all starts against a network file; return what is to be known of revoked ones.
+def hold_keys(folder: Evidence, network: Network, file: str) -> None:
+    """Hold the keys of all starts against a network file; CheckFailed if a key is not the agent's.
 
-    CheckFailed if a key was never the agent's. RequestError if the keys were made for the run.
+    RequestError if the keys were made for the run.
     """
-    notes: dict[str, None] = {}
     for start in folder.starts.values():
         if start.source == "run":
             raise RequestError(f"{folder.path}: its keys were made for the run: no network file lists them")
         for agent, key in folder.keys(start.run).items():
             peer = network.peers[agent] if agent < len(network.peers) else None
-            if peer is None or key not in (peer.identity, *peer.former, *peer.revoked):
+            if peer is None or key != peer.identity:
                 raise CheckFailed(
                     f"{folder.path / RECEIPTS / IDENTITIES}: the key of agent {agent} is none that {file} lists for it"
                 )
-            if key in peer.revoked:
-                notes[f"the key of agent {agent} was revoked: others may have signed with it"] = None
-    return list(notes)

@@ -59,7 +59,7 @@ class Sight:
     mode: ModeFacts | None
     """As the ledgers say; None where there is none yet."""
     phase: str
-    """``running``, ``waiting`` (for others, to form a start), ``finished``, ``stopped`` (by ``on_round``), ``broken``
+    """``running``, ``finished``, ``stopped`` (by ``on_round``), ``broken``
     (no process is at work, and there is no summary) or ``unknown`` (no summary, and the file system knows no locks)."""
     rounds: int | None
     """How many are planned; None where nobody can tell."""
@@ -85,7 +85,7 @@ class Sight:
     @property
     def over(self) -> bool:
         """Whether no process is at work, as far as one can tell."""
-        return self.phase not in ("running", "waiting", "unknown")
+        return self.phase not in ("running", "unknown")
 
     @property
     def unit(self) -> str:
@@ -192,8 +192,7 @@ class Watcher:
         newest = max((path.stat().st_mtime for path in paths if path.exists()), default=0.0)
         ended = summary is not None or held is False
         started = began_of(self.folder)
-        going = "waiting" if started.waiting else "running"
-        phase = "broken" if held is False else going if held else "unknown"
+        phase = "broken" if held is False else "running" if held else "unknown"
         phase = phase if summary is None else "stopped" if summary.stopped else "finished"
         rounds = whole(at(settings, "algorithm", "rounds")) or whole(at(settings, "baseline", "epochs"))
         away = tuple(sorted(started.away if summary is None else absent(summary)))

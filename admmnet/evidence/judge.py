@@ -25,8 +25,8 @@ def judged(
     key: Path | None = None,
     private: bool = False,
     processes: int = 1,
-) -> tuple[Verdict, Summary | None, list[str]]:
-    """Return the verdict on a folder in which everything holds, its summary, and what is to be known besides.
+) -> tuple[Verdict, Summary | None]:
+    """Return the verdict on a folder in which everything holds, and its summary.
 
     ``against`` are other agents' folders of the same run, ``network`` is a file that must list the keys, ``key`` that
     of whoever must have signed the folder. It must be a ``private`` run's where that is said. CheckFailed names file,
@@ -49,13 +49,14 @@ def judged(
 
         if (fault := network_fault(read_run(folder, processes=processes))) is not None:
             raise CheckFailed(fault)
-    notes = [] if network is None else hold_keys(kept[0], read_network(network), network)
+    if network is not None:
+        hold_keys(kept[0], read_network(network), network)
     verdict = verdict_of(run)
     if private and verdict.mode.mode != "private":
         raise CheckFailed(f"{folder}: {verdict.mode.line()}; a private run was required")
     assert verdict.integrity is not None
     integrity = structs.replace(verdict.integrity, receipts=receipts, others=len(against))
-    return structs.replace(verdict, integrity=integrity, signer=signer_of(folder, key)), run.summary, notes
+    return structs.replace(verdict, integrity=integrity, signer=signer_of(folder, key)), run.summary
 
 
 def signer_of(folder: Path, key: Path | None = None) -> Signer | None:

@@ -272,14 +272,6 @@ def begin(
     run_on_all(world, open_own, apart=True)  # before anything is charged, so that a missing file was removed
 
 
-def note_start(folder: Path, members: Members) -> None:
-    """Note a start in which nothing but the end is signed."""
-    path = folder / RECEIPTS / IDENTITIES
-    starts, keys = read_form(Identities, path).starts, {str(i): key for i, key in members.keys.items()}
-    end = Beginning(run=members.run, round=starts[-1].round, source=members.source, keepers=[], keys=keys)
-    write_whole({path: encode(Identities(starts=[*starts, end]), indent=2)})
-
-
 def _mend(path: Path) -> None:
     """Cut off what stands behind the last signed line: a batch that a crash has left incomplete."""
     size = signed = 0

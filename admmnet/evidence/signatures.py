@@ -5,17 +5,18 @@ from __future__ import annotations
 import hashlib
 import time
 from pathlib import Path
+from typing import Any
 
 from msgspec import structs
 
 from admmnet.errors import CheckFailed, RequestError
-from admmnet.files import write_whole
+from admmnet.files import refusing, write_whole
 from admmnet.forms import encode, read_form
-from admmnet.identity.keys import SIGNATURE, Identity, statement, verify
+from admmnet.identity.keys import SIGNATURE, Identity, check_identity, statement, verify
 from admmnet.record.file_forms import Signed
 from admmnet.record.forms import Summary
 from admmnet.record.manifest import MANIFEST, manifest_digest
-from admmnet.transport.hosts.keys import read_toml, signer_in
+from admmnet.transport.hosts.keys import as_toml, private_table, read_toml, write_private
 from admmnet.transport.hosts.network import read_network
 
 SIGNED = "signature.json"
@@ -87,10 +88,35 @@ def known_keys(path: Path) -> dict[str, str]:
         found: dict[str, str] = {}
         for peer in read_network(path).peers:
             found[str(peer.identity)] = f"agent {peer.agent} of {path}"
-            found |= dict.fromkeys(peer.former, f"agent {peer.agent} of {path}, with a former key")
-            found |= dict.fromkeys(peer.revoked, f"agent {peer.agent} of {path}, with a REVOKED key")
         return found
     return {signer_in(path, tables): f"the owner of {path}"}
+
+
+def write_signer(folder: Path, identity: Identity) -> tuple[Path, Path]:
+    """Write the two files of somebody who signs and is no agent: the secret one, and the one to give away."""
+    secret, public = folder / "signer.secret.toml", folder / "signer.public.toml"
+    pair = f"public = {as_toml(identity.public)}\nsecret = {as_toml(identity.secret)}\n"
+    write_private(secret, f"# Whoever has this file signs in your name: keep it to yourself.\n[signer]\n{pair}")
+    with refusing(f"write the key file {public}"), public.open("x", encoding="utf-8") as file:
+        file.write(f"# Public: checks its owner's signatures.\n[signer]\npublic = {as_toml(identity.public)}\n")
+    return secret, public
+
+
+def read_signer(path: Path) -> Identity:
+    """Signing key in the secret file of a signer or an agent, which must be its owner's alone."""
+    tables = private_table(path)
+    table = tables.get("signer", tables.get("identity"))
+    if not isinstance(table, dict) or "secret" not in table:
+        raise RequestError(f"{path} holds no secret of a signer: `admmnet ledger key` makes one, signer.secret.toml")
+    return Identity.of(table["secret"], f"{path}: secret")
+
+
+def signer_in(path: Path, tables: dict[str, Any]) -> str:
+    """Public signing key of a signer or an agent, from the tables of its file."""
+    table = tables.get("signer", tables.get("identity"))
+    if not isinstance(table, dict):
+        raise RequestError(f"{path} is no network file, and has no key of a signer or agent ([signer], [identity])")
+    return check_identity(table.get("public"), f"{path}: public")
 
 
 def fingerprint(key: str) -> str:

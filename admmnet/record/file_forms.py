@@ -71,31 +71,17 @@ class Finish(FileForm, frozen=True, kw_only=True):
     """Name of the run: of its first start."""
     network: str
     """Digest of the network file."""
-    number: Whole
-    """Start in which they have said so."""
     digest: Digest
     staged: dict[AgentKey, Signature]
-    """Signatures of their words STAGED."""
-
-
-class Asked(Struct, frozen=True):
-    """The last start that an agent has asked for."""
-
-    number: int = 0
+    """Their signatures of the end."""
 
 
 class Began(Struct):
-    """Of starts/starts.json what an end is held against, who takes no part, and which start is asked for."""
+    """Of starts/starts.json what an end is held against, and who takes no part."""
 
     run: str = ""
-    promise: Asked = Asked()
     away: dict[int, int] = {}
     starts: list[StartEntry] = []
-
-    @property
-    def waiting(self) -> bool:
-        """Whether the agent asks for a start after the last one in which it took part."""
-        return self.promise.number > max((one.number for one in self.starts), default=0)
 
 
 class NumberColumn(FileForm, frozen=True, kw_only=True, tag_field="kind", tag="number"):

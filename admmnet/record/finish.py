@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -25,9 +25,9 @@ from admmnet.record.folder import IDENTITIES, PART, RECEIPTS, STARTS, SUMMARY, l
 from admmnet.record.forms import References, StartEntry, Summary, TestError, absent
 from admmnet.record.manifest import MANIFEST, make_manifest
 from admmnet.record.reader import look_at
-
-if TYPE_CHECKING:
-    from admmnet.transport.ends import Ends
+from admmnet.transport.hosts.network import Network
+from admmnet.transport.zmq.meeting import end_statement
+from admmnet.transport.zmq.wire import End
 
 FINISH = "finish.json"
 DRAFTS = f"{STARTS}/end"
@@ -70,16 +70,52 @@ def read_end(files: Mapping[str, bytes], where: object = "the last files") -> tu
 
 def check_finish(finish: Finish, keys: Mapping[int, str], where: object) -> None:
     """Raise CheckFailed for an end that fewer than a quorum of the agents with these signing keys have signed."""
-    from admmnet.transport.starts import Staged, scope_of, signed_for, written  # here: a run starts faster
-
-    scope = scope_of(finish.network, finish.run)
+    said = end_statement(finish.network, finish.run, finish.digest)
     for name, signature in finish.staged.items():
-        key, said = keys.get(int(name)), Staged(int(name), finish.number, finish.digest)
-        if key is None or not verify(key, bytes.fromhex(signature), signed_for(scope, written(said))):
+        key = keys.get(int(name))
+        if key is None or not verify(key, bytes.fromhex(signature), said):
             raise CheckFailed(f"{where}: agent {name} has not signed this end")
     signed = len({int(name) for name in finish.staged})
     if signed < quorum(len(keys)):
         raise CheckFailed(f"{where}: {signed} of {len(keys)} agents have signed, {quorum(len(keys))} must")
+
+
+class Ends:
+    """The end of a run, as the relay collects its signatures; it keeps the files in a ``folder``, if it has one."""
+
+    def __init__(self, network: Network, folder: Path | None = None) -> None:
+        self._network, self._folder = network, folder
+        self._files: dict[str, dict[str, bytes]] = {}
+        self._signed: dict[str, dict[int, str]] = {}
+        self.end: End | None = None
+        if folder is not None and (folder / FINISH).exists():
+            files = {name: (folder / name).read_bytes() for name in PUBLIC if name != FINISH}
+            self.end = End(read_end(files)[1], files, (folder / FINISH).read_bytes())
+
+    def take(self, run: str, agent: int, end: End, signature: bytes) -> bool:
+        """Take in an agent's signature, and files that fit it; whether it is good."""
+        digest, key = end.digest, str(self._network.peers[agent].identity)
+        if not verify(key, signature, end_statement(self._network.digest, run, digest)):
+            return False
+        with suppress(CheckFailed):
+            if digest not in self._files and read_end(end.files)[1] == digest:
+                self._files[digest] = bare({name: end.files[name] for name in PUBLIC if name in end.files}, "an end")
+        signed = self._signed.setdefault(digest, {})
+        signed[agent] = signature.hex()
+        if self.end is None and len(signed) >= quorum(len(self._network.peers)) and digest in self._files:
+            staged = {str(i): signed[i] for i in sorted(signed)}
+            finish = encode(Finish(run=run, network=self._network.digest, digest=digest, staged=staged), indent=2)
+            self.end = End(digest, self._files[digest], finish)
+            if self._folder is not None:
+                write_whole({self._folder / name: data for name, data in {**self.end.files, FINISH: finish}.items()})
+        return True
+
+    def open(self, here: Collection[int]) -> tuple[End, Collection[int]] | None:
+        """An end that some of these agents have signed, and who has."""
+        for digest, signed in self._signed.items():
+            if digest in self._files and not signed.keys().isdisjoint(here):
+                return End(digest, self._files[digest]), signed.keys()
+        return None
 
 
 def check_end(folder: Path, files: Mapping[str, bytes], where: object) -> Summary:
@@ -215,11 +251,3 @@ def adopt(folder: Path, files: Mapping[str, bytes], where: object, *, own: bool 
     last = {path: new.pop(path) for path in (folder / FINISH, folder / SUMMARY)}
     manifest = make_manifest(folder, new | {folder / SUMMARY: last[folder / SUMMARY]})
     write_whole(new | {folder / MANIFEST: manifest} | last)
-
-
-def finish_of(run: str, network: str, ends: Ends) -> bytes:
-    """finish.json of the end that a quorum has staged in a run of this name, over a network file of this digest."""
-    assert ends.named is not None
-    names = {str(i): signature for i, signature in sorted(ends.signed.items())}
-    end = Finish(run=run, network=network, number=ends.named.number, digest=ends.named.digest, staged=names)
-    return encode(end, indent=2)

@@ -332,7 +332,7 @@ class Summary(FileForm, frozen=True, kw_only=True):
     bytes_sent: Whole
     """payload, each vector times its receivers, without [observing the run](simulate.md#what-observing-a-run-sends)"""
     frames: dict[str, Whole] = {}
-    """with `zmq`: [unusual frames](protocol.md#rules-for-frames), by verdict"""
+    """with `zmq`: frames of the relay that were dropped"""
     seconds: Seconds
     virtual_seconds: VirtualSeconds | None = None
     """below"""

@@ -8,12 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from admmnet.errors import StartEnded
 from admmnet.files import write_whole
 from admmnet.identity.keys import statement
-from admmnet.log import say
 from admmnet.record import folder as run_folder
-from admmnet.record.finish import FINISH, finish_of, keep_drafts, model_of, read_end
+from admmnet.record.finish import FINISH, keep_drafts, model_of, read_end
 from admmnet.record.forms import Summary
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
@@ -88,20 +86,6 @@ def write_end(
     drafts = {path.name: content for path, content in last.items()}
     _, digest = read_end(drafts)
     keep_drafts(folder, drafts)
-    finish = agreed_end(transport.world, digest)
+    assert transport.world.start.stage is not None
+    finish = transport.world.start.stage(digest, drafts)
     write_whole({folder / FINISH: finish, **last})
-
-
-def agreed_end(world: World, digest: str) -> bytes:
-    """finish.json, once a quorum has signed the same end; StartEnded if it does not come to that."""
-    start = world.start
-    assert start is not None
-    assert start.stage is not None
-    assert world.network is not None
-    ends = start.stage(digest)
-    assert ends.named is not None
-    if ends.named.digest != digest:
-        raise StartEnded("most agents have signed another end than this agent").of_all()
-    staged = len(ends.signed)
-    say("staged", f"the last files are drafts on the disks of {staged} of {world.size} agents", staged=staged)
-    return finish_of(start.run, world.network.digest, ends)

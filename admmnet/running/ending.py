@@ -1,119 +1,48 @@
-"""A start in which nothing is left but the end: somebody has staged one, and all take it over (docs/protocol.md)."""
+"""The end of a run that others have signed: an agent signs what it has made itself, and takes what most signed."""
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Collection
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from admmnet.errors import CheckFailed, StartEnded, printable
-from admmnet.evidence.members import agree
-from admmnet.evidence.receipts import note_start
-from admmnet.record.finish import FINISH, PUBLIC, adopt, bare, began_of, drafts_of, finish_of, read_end, received
+from admmnet.errors import CheckFailed, RequestError
+from admmnet.record.finish import FINISH, adopt, drafts_of, keep_drafts, read_end, received
 from admmnet.record.folder import ledger_name, sha256
-from admmnet.record.forms import Summary
-from admmnet.running.closing import agreed_end, made_of
-from admmnet.transport import World
-from admmnet.transport.ends import Ends
-from admmnet.transport.hosts.network import Network
-
-PIECE = 2**20
-"""Bytes of a file that a gather carries."""
-LONGEST = 2**30
-"""Bytes of all files that an agent may give."""
+from admmnet.running.closing import made_of
+from admmnet.transport.zmq.wire import End
 
 
-def finish(world: World, folder: Path) -> Summary:
-    """Share the files of the end that a member has on its disk, sign it, and give them their names.
+def fits(folder: Path, agent: int, models: Collection[str], end: End) -> str | None:
+    """Why an agent does not sign an end that others have; None once its files are on this disk as drafts.
 
-    StartEnded if nobody has them, they are not those that were signed, or too few sign them. CheckFailed if they are no
-    end of this agent's run.
+    It must know the agent's ledger as it is, and have a model that the agent has made with it: one of ``models``.
     """
-    assert world.start is not None
-    digest, mine = world.start.digest, drafts_of(folder)
-    mine = mine if mine and _is(mine, digest) else {}
-    having = [rank for rank, said in enumerate(world.gather(bool(mine))) if said is True]
-    if not having:
-        raise StartEnded("no agent that is there has the signed last files")
-    told = bare({name: mine[name] for name in PUBLIC if name in mine}, "its last files") if mine else {}
-    given = _shared(world, having[0], told)
-    files = mine or given
-    if not _is(files, digest):
-        raise _wrong(having[0], "gives other last files than those that were signed")
-    _check_own(world.start.models, folder, ledger_name(world.rank, world.size), files, having[0])
-    if not mine:
-        try:
-            files = received(folder, files, "its last files")
-        except CheckFailed as error:
-            raise _wrong(having[0], f"gives last files that do not fit this agent's ledger: {error}") from None
-    owners = [(i,) for i in range(world.size)]
-    members = agree(world, owners)
-    note_start(folder, members)
-    finished = agreed_end(world, digest)
-    adopt(folder, {**files, FINISH: finished}, f"agent {having[0]}'s files", own=True)
-    return read_end(files)[0]
-
-
-def finish_own(folder: Path, network: Network, ends: Ends) -> bool:
-    """Finish with this agent's own files, if they are of the end that a quorum has signed; return whether they are.
-
-    Others may have got no further: who has these files needs nobody to finish.
-    """
-    if ends.named is None or not _is(drafts_of(folder), ends.named.digest):
-        return False
-    finished = finish_of(began_of(folder).run, network.digest, ends)
-    adopt(folder, {**drafts_of(folder), FINISH: finished}, "its own last files", own=True)
-    return True
-
-
-def _check_own(models: Collection[str], folder: Path, name: str, files: dict[str, bytes], giver: int) -> None:
-    """Refuse to sign an end that does not know this agent's ledger as it is, or has a model that it has not made.
-
-    ``models`` are those of its starts. Of every end that a member has staged, all others have noted the model before.
-    """
-    said, ledger = read_end(files)[0].ledgers.get(name), folder / name
-    if said is None:
-        raise StartEnded("the last files are of a start without this agent, which takes them once most have signed")
-    if not ledger.exists() or sha256(ledger) != said:
-        raise _wrong(giver, "gives last files that do not match the ledger of this agent")
-    if made_of(said, files) not in models:
-        raise _wrong(giver, "gives another model than this agent has made with its ledger")
-
-
-def _is(files: dict[str, bytes], digest: str) -> bool:
-    """Whether files are those of an end."""
     try:
-        return read_end(files)[1] == digest
-    except CheckFailed:
-        return False
+        summary, digest = read_end(end.files)
+        name = ledger_name(agent, summary.agents)
+        if digest != end.digest:
+            return "its files are not those that were signed"
+        if name not in summary.ledgers or not (folder / name).exists():
+            return "it is of a start without this agent"
+        if sha256(folder / name) != summary.ledgers[name]:
+            return "it does not match the ledger of this agent"
+        if made_of(summary.ledgers[name], end.files) not in models:
+            return "it has another model than this agent has made with its ledger"
+        keep_drafts(folder, received(folder, end.files, "the end"))
+    except (CheckFailed, RequestError) as error:
+        return str(error)
+    return None
 
 
-def _wrong(giver: int, text: str) -> StartEnded:
-    error = StartEnded(f"agent {giver} {text}")
-    error.process = giver
-    return error
+def staged(folder: Path) -> End | None:
+    """The end whose files are drafts in a folder."""
+    files = drafts_of(folder)
+    return End(read_end(files)[1], files) if files else None
 
 
-def _shared(world: World, giver: int, mine: dict[str, bytes]) -> dict[str, bytes]:
-    """Files of one process, at all; StartEnded if they have other names than such files, or lengths than it says."""
-    own = world.rank == giver
-    lengths = world.gather({name: len(content) for name, content in mine.items()} if own else None)[giver]
-    sizes: list[Any] = list(lengths.values()) if isinstance(lengths, dict) else [None]
-    if not all(type(size) is int and size >= 0 for size in sizes) or sum(sizes) > LONGEST:
-        raise _wrong(giver, f"does not say how long its last files are, at most {LONGEST} bytes together")
-    if strange := sorted(map(repr, lengths.keys() - set(PUBLIC))):
-        raise _wrong(giver, f"gives a file {printable(strange[0], 60)}, which is none of the last ones")
-    found: dict[str, bytes] = {}
-    for name, length in lengths.items():
-        content = bytearray()
-        for place in range(0, length, PIECE):
-            piece: Any = base64.b64encode(mine[name][place : place + PIECE]).decode() if own else None
-            piece = world.gather(piece)[giver]
-            with suppress(TypeError, ValueError):
-                content += base64.b64decode(piece, validate=True)
-            if len(content) != min(place + PIECE, length):
-                raise _wrong(giver, f"gives a piece of {name} that is not as long as it has said")
-        found[name] = bytes(content)
-    return found
+def take_end(folder: Path, end: End) -> None:
+    """Finish an agent's folder with an end that most have signed: by its own drafts, or the files of others."""
+    own = staged(folder)
+    mine = own is not None and own.digest == end.digest
+    files = own.files if own is not None and mine else end.files
+    adopt(folder, {**files, FINISH: end.finish}, "the end that most agents have signed", own=mine)

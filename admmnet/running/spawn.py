@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,7 @@ from admmnet.running.reports import GO, LONGEST, STOP, AgentReport, report_pair
 if TYPE_CHECKING:
     from admmnet.running.loading import Loader
     from admmnet.transport.settings import NetworkSettings
+    from admmnet.transport.zmq.relay import Relay
 
 MODULE = "admmnet"
 """What an agent's process runs."""
@@ -102,12 +104,12 @@ def run_spawned(
             on_start(Started(load_config(folder / "config.toml"), graph, said.advice, said.task))
 
     with _private_folder() as private:
-        commands = _commands(config, graph, private, debug=debug)
-        starter = Starter(
-            commands, config.sections.network, start, on_round, answers=stoppable and on_round is not None
-        )
+        commands, answers = _commands(config, graph, private, debug=debug), stoppable and on_round is not None
         try:
-            _judge(starter.run())
+            with _relayed(private / "network.toml", config.sections.network) as relay:
+                gone: Callable[[int, str], None] = lambda agent, how: relay.deaths.append((agent, how))  # noqa: E731
+                ends = Starter(commands, config.sections.network, start, on_round, answers, gone).run()
+            _judge(ends, None if relay.stopped is None else relay.stopped.text)
         except KeyboardInterrupt as error:
             error.args = (last_words(folder),)
             raise
@@ -122,19 +124,39 @@ def _private_folder() -> Iterator[Path]:
         yield Path(name)
 
 
+@contextlib.contextmanager
+def _relayed(network: Path, about: NetworkSettings) -> Iterator[Relay]:
+    """Relay of agents on this machine, in a thread."""
+    from admmnet.transport.hosts.network import read_network
+    from admmnet.transport.zmq.relay import Relay, Terms, forward
+
+    found = read_network(network)
+    deadlines = about.connect_deadline, about.heartbeat_deadline
+    round = None if about.round_deadline == "auto" else float(about.round_deadline)
+    relay, over = Relay(found, Terms(len(found.peers), 1, *deadlines, round, shared=True)), threading.Event()
+    thread = threading.Thread(target=forward, args=(relay, over.is_set), name="relay", daemon=True)
+    thread.start()
+    try:
+        yield relay
+    finally:
+        over.set()
+        thread.join()
+        relay.close()
+
+
 def _commands(config: RunConfig, graph: Graph, private: Path, *, debug: bool) -> list[list[str]]:
     """Command line of every agent; what it needs to read lies in the private folder."""
     from admmnet.identity.keys import Identity
-    from admmnet.transport.hosts.keys import Secrets, secret_path, write_secrets
+    from admmnet.transport.hosts.keys import secret_path, write_secret
     from admmnet.transport.hosts.network import Peer, make_network, write_network
 
     identities = {i: Identity.fresh() for i in graph}
     secret_path(private, 0).parent.mkdir(mode=0o700)
     for i, identity in identities.items():
-        write_secrets(secret_path(private, i), i, Secrets(None, identity))
-    peers = [Peer(i, f"ipc://{private / f'agent-{i}'}", identity=own.public) for i, own in identities.items()]
+        write_secret(secret_path(private, i), i, identity)
+    peers = [Peer(i, own.public) for i, own in identities.items()]
     topology, seed = config.topology or "schedule", config.topology_seed or 0
-    network = make_network(topology, graph.edges, peers, curve=False, topology_seed=seed)
+    network = make_network(topology, graph.edges, peers, f"ipc://{private / 'relay'}", topology_seed=seed)
     write_network(network, private / "network.toml")
     (private / "config.toml").write_text(to_toml(config), encoding="utf-8")
     words = [sys.executable, "-P", "-m", MODULE, "agent", str(private / "config.toml"), "--quiet"]
@@ -178,6 +200,8 @@ class Starter:
     """Called once a round, when the agent that writes the run folder has it behind it."""
     answers: bool = False
     """Whether that agent waits until it has returned, and the run ends where it raises ``StopRun``."""
+    gone: Callable[[int, str], None] = lambda agent, how: None
+    """Told of an agent that could not tell the others itself that it ends."""
     _living: list[_Child] = field(default_factory=list)
     _ends: list[ProcessEnd] = field(default_factory=list)
     _deadline: float | None = None
@@ -209,7 +233,6 @@ class Starter:
     ) -> None:
         answered = ["--answered"] if self.answers else []
         parent, line = os.pipe()
-        os.set_blocking(line, False)  # nor must an agent that stands still hold the starter up
         try:
             process = subprocess.Popen(
                 [*words, "--parent", str(parent), "--report", str(report.fileno()), *answered],
@@ -277,9 +300,7 @@ class Starter:
         self._living.remove(child)
         os.close(child.line)
         if code not in TOLD and not self._terminated:
-            for other in self._living:  # or they would wait until its heartbeat is missed
-                with contextlib.suppress(OSError):
-                    os.write(other.line, f"{child.agent} {_how(code)}\n".encode())
+            self.gone(child.agent, _how(code))
         self._ends.append(ProcessEnd(child.agent, code, child.text.decode(errors="replace")))
         self._limit(code)
 
@@ -322,8 +343,8 @@ def environment() -> dict[str, str]:
     return {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", **kept}
 
 
-def _judge(ends: Sequence[ProcessEnd]) -> None:
-    """Raise what ended the run, if it did not finish.
+def _judge(ends: Sequence[ProcessEnd], reason: str | None = None) -> None:
+    """Raise what ended the run, if it did not finish; ``reason`` is the relay's, where no agent has told one.
 
     One agent that ended with 0 has seen the whole run folder: those that did not were lost on the way.
     """
@@ -344,7 +365,7 @@ def _judge(ends: Sequence[ProcessEnd]) -> None:
     plain = (
         f"the process of agent {end.agent} {_how(end.code)}; the ledgers hold everything that was sent" for end in ends
     )
-    raise (kind or RunError)(f"\n{PREFIX}".join(messages or plain))
+    raise (kind or RunError)(f"\n{PREFIX}".join(messages or ([reason] if reason else plain)))
 
 
 def _split(text: str) -> tuple[list[str], list[str]]:

@@ -102,7 +102,7 @@ def summarise(
         "aggregate": method.aggregate,
         "topology": named(topology) if topology else plan.schedule,
         "transport": world.name,
-        "encrypted": world.network is not None and world.network.curve,
+        "encrypted": world.network is not None and world.network.relay_key is not None,
         "mode": plan.mode,
         "seeded": plan.run.seeded,
         "seed": plan.run.seed,

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from admmnet.identity.keys import Identity
     from admmnet.transport.begun import Begun
     from admmnet.transport.hosts.network import Network
-    from admmnet.transport.sweep import Sweep
     from admmnet.types import Integers, Matrix, Total, Vector
 
 Outgoing = Mapping[int, "Vector | None"]
@@ -134,7 +133,6 @@ class Transport(ABC):
         self.layout = layout(graph, block, world.size)
         self.away: dict[int, int] = {}
         self.inward = True
-        self._last_sweep: Sweep | None = None
         self._posted: list[tuple[int, Matrix, Matrix | None]] = []
         owners = self.layout.owners
         self.agents = owners[world.rank]
@@ -243,14 +241,6 @@ class Transport(ABC):
             if words is None
             else {i: {j: words[j] for j in around if j in words} for i, around in self._neighbours.items()},
         )
-
-    def _sweep(self, tree: Tree) -> Sweep:
-        """Part of this process in a sum along a tree, which is worked out once for the tree of many rounds."""
-        from admmnet.transport.sweep import Sweep  # here: the command line starts faster
-
-        if self._last_sweep is None or self._last_sweep.tree is not tree:
-            self._last_sweep = Sweep.of(tree, self.layout.owners, self.world.rank)
-        return self._last_sweep
 
 
 def is_writer(transport: Transport) -> bool:

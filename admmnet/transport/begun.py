@@ -1,12 +1,10 @@
 """A start of a run over hosts of their own, once its processes have formed it (docs/protocol.md)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from msgspec import Struct, field
-
-from admmnet.transport.ends import Ends
 
 
 class Begun(Struct):
@@ -20,15 +18,11 @@ class Begun(Struct):
     """Processes that take part, ascending."""
     edges: tuple[tuple[int, int], ...]
     """Between them, the lower first."""
-    rule: Literal["finish", "replay", "go on"] = "go on"
-    digest: str = ""
-    """Of the end that a start "finish" takes over."""
+    rule: Literal["replay", "go on"] = "go on"
     round: int = 0
     """First round; of a replay the rounds of the state from which it goes."""
     changed: tuple[int, int] | None = None
     """Number and first round of the changed start which this one is, or repeats; None where none is changed."""
-    run: str = ""
-    """Name of the run: of its first start."""
     lineage: int = 0
     """Number of the start whose rounds these are: of this one, or of that which it repeats."""
     away: Mapping[int, int] = field(default_factory=dict)
@@ -37,8 +31,8 @@ class Begun(Struct):
     """What agents have said before the first round: it stands, whatever they say in later starts."""
     asked: dict[str, int] = field(default_factory=dict)
     """How often each fact was asked for in this start: a run that is planned twice asks twice."""
-    stage: Callable[[str], Ends] | None = None
-    """Say that the last files are on the disk; what is known of ends, once a quorum of agents has said so of one."""
+    stage: Callable[[str, Mapping[str, bytes]], bytes] | None = None
+    """Sign an end whose files are on the disk; finish.json, once a quorum of agents has signed it."""
     begun: Mapping[int, bool] = field(default_factory=dict)
     """Whether each member had a folder of the run, by its word."""
     history: list[Any] = field(default_factory=list)
@@ -48,7 +42,5 @@ class Begun(Struct):
     hold: Callable[[Path], object] | None = None
     """Keep every other run out of the run folder as long as this process goes on with it; None: this start alone does.
     """
-    models: Sequence[str] = ()
-    """Of each start that came to a model, a hash of that and of this agent's ledger: it signs no other end."""
     note_model: Callable[[str], None] = lambda name: None
-    """Have one more of them on the disk."""
+    """Have a hash of this agent's model and ledger on the disk: it signs no other end."""

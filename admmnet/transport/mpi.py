@@ -19,11 +19,10 @@ import numpy as np
 from mpi4py import MPI
 from numpy.typing import DTypeLike, NDArray
 
-from admmnet.errors import RunError
 from admmnet.graph.simple import Graph
 from admmnet.transport import Inbox, Outgoing, Parcel, Transport, Trees, Words, World
 from admmnet.transport.stall import STALL
-from admmnet.transport.sweep import Partial, Unfit, check
+from admmnet.transport.summing import part_of, total_of
 from admmnet.types import Integers, Matrix, Total, Vector
 
 SPINS = 20
@@ -186,36 +185,12 @@ class MPITransport(Transport):
         return {j: array for j, array in zip(senders, arrays, strict=True) if array.size}
 
     def reduce(self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int, size: int) -> Total | None:
-        """See ``Transport.reduce``; a message bears the number of the agent at the lower end of its edge."""
-        tree = trees(frozenset())
-        if tree is None:
-            return None
-        check(outgoing, size)
-        sweep, sent, agents = self._sweep(tree), [], len(tree.parent)
-        found = Partial()
-        for piece in sweep.pieces:
-            found = Partial.of(piece.agents, outgoing)
-            for rank, top in piece.below:
-                found.join(self._read(f"agent {top}", (rank, top), size, tree.branch(top)))
-            if piece.above is not None:
-                sent.append(self._comm.Isend(found.words, piece.above, piece.top))
-        if sweep.giver is None:
-            found = found.whole(tree)  # the last piece is the root's
-        else:
-            place = sweep.giver, sweep.pieces[-1].top
-            found = self._read(f"process {sweep.giver}", place, size, np.arange(agents))
-        words = found.words
-        sent += [self._comm.Isend(words, taker, top) for taker, top in sweep.takers]
-        for request in sent:
-            wait(request)
-        return found.total(agents)
-
-    def _read(self, who: str, place: tuple[int, int], size: int, agents: Integers) -> Partial:
-        """Sum over some agents that comes from a rank under a tag."""
-        try:
-            return Partial.read(_Coming(self._comm, *place).take(), size, agents)
-        except Unfit as unfit:
-            raise RunError(f"{who} gives {unfit}") from None
+        """See ``Transport.reduce``: MPI adds up."""
+        count = len(self._owner)
+        part = part_of(self.agents, outgoing, trees(frozenset()), count, size)
+        total = np.empty_like(part)
+        wait(self._world_comm.Iallreduce(part.view(np.uint64), total.view(np.uint64)))
+        return total_of(total, count)
 
     def collect(self, rows: Matrix) -> Matrix:
         """See ``Transport.collect``."""

@@ -38,40 +38,17 @@ class NetworkSettings:
     )
     receipts: bool = in_network(False, "keep signed receipts; private and zmq runs always do", resume=True)
     connect_deadline: float = _deadline(60.0, "seconds until the next zmq process must have come")
-    heartbeat_deadline: float = _deadline(10.0, "seconds without a sign of life until a zmq neighbour is lost")
-    regroup_deadline: float = _deadline(600.0, "seconds after a fault until zmq agents go on without absent ones")
+    heartbeat_deadline: float = _deadline(10.0, "seconds without a sign of life until a zmq process is lost")
     give_up: float = _deadline(3600.0, "seconds after a fault until a zmq agent ends for want of others")
-    quorum: str = in_network(
-        "auto",
-        "fewest zmq agents that go on after a fault; auto: more than half",
-        metavar="Q|all",
-        scope="zmq",
-        resume=True,
-    )
-    strikes: int = in_network(
-        5,
-        "faults of a zmq agent or line until others leave it out; 0: the first ends the run",
-        within="[0, 1000000]",
-        scope="zmq",
-        resume=True,
-    )
     round_deadline: float | Auto = in_network(
         "auto",
         within="[0.1, 1e6]",
         scope="network",
         resume=True,
         hosts=True,
-        help="seconds for a zmq neighbour's part of a round, or a wait in MPI; auto: docs/hosts.md",
+        help="seconds for a zmq agent's part of a round, or a wait in MPI; auto: docs/hosts.md",
     )
     shutdown_deadline: float = _deadline(10.0, "seconds in which zmq agents must end after an error")
-    linger: float = in_network(
-        60.0,
-        "seconds for which a finished agent still gives its public files to neighbours",
-        within="[0, 1e6]",
-        scope="zmq",
-        resume=True,
-        hosts=True,
-    )
 
     def check(self) -> None:
         """Check what goes with the transport, and with the graph."""

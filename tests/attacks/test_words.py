@@ -23,7 +23,7 @@ from admmnet.running.told import nominal_of
 from admmnet.transport import Transport
 from admmnet.transport.begun import Begun
 from admmnet.transport.collective import gather_owned, run_on_all
-from admmnet.transport.zmq.link_state import difference
+from admmnet.transport.zmq.relay import difference
 from admmnet.transport.zmq.wire import Hello
 
 OWNERS = ((0, 1), (2,))
@@ -197,15 +197,15 @@ def test_offers_of_checkpoints_are_read_with_care() -> None:
             assert {type(done) for done in whole} <= {int}, "which are held against this process's own"
 
 
-def test_a_neighbours_greeting_steers_no_terminal() -> None:
-    mine = Hello("", "", True, "abc", {"seed": 0})
+def test_another_agents_greeting_steers_no_terminal() -> None:
+    mine = Hello(0, "", "abc", {"seed": 0}, begun=False)
 
     for theirs in (
-        Hello("", "", True, "\x1b[2J" * 99, {"seed": 0}),
-        Hello("", "", True, "abc", {"seed": 0, "\x1b[2J" * 99: 1}),
-        Hello("", "", True, "abc", {"seed": "\x1b[2J"}),
+        Hello(1, "", "\x1b[2J" * 99, {"seed": 0}, begun=False),
+        Hello(1, "", "abc", {"seed": 0, "\x1b[2J" * 99: 1}, begun=False),
+        Hello(1, "", "abc", {"seed": "\x1b[2J"}, begun=False),
     ):
-        text = difference(mine, theirs, "agent 1")
+        text = difference(mine, theirs, "agent 0", "agent 1")
         assert text is not None
         assert text.isprintable()
         assert len(text) < 400

@@ -1,8 +1,7 @@
 """Pages of docs that are made from results.
 
-python -m tests.benchmarks.pages benchmark.json            # admmnet compare docs/benchmark.toml --json > benchmark.json
-ADMMNET_LIES=all ADMMNET_TRIED=tried.jsonl python -m pytest tests/attacks/test_liars.py
-python -m tests.benchmarks.pages tried.jsonl
+admmnet compare docs/benchmark.toml --json > benchmark.json
+python -m tests.benchmarks.pages benchmark.json
 """
 
 from __future__ import annotations
@@ -12,41 +11,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.attacks.lies import LIES
 from tests.processes.launch import ROOT
 
 from .common import row
 
 DOCS = ROOT / "docs"
 BEGIN, END = "<!-- made by tests.benchmarks.pages -->\n", "<!-- end -->\n"
-ANOTHER = "another one, the same at all three"
 MIDDLE = 1.0
 """Epsilon by which a table is sorted, and whose messages it has."""
-
-
-def outcome(found: dict[str, Any]) -> str:
-    """What the three honest agents did, in a few words."""
-    codes = found["codes"]
-    if set(codes) == {0}:
-        held = "that of the run without the lie" if found["same"] else ANOTHER
-        return f"all finish; the model is {held}"
-    return f"the start ends (exit code {max(codes)}), and agent 0 is named"
-
-
-def tried(found: list[dict[str, Any]]) -> str:
-    """Lies by what became of them, in the order of ``LIES``; of what was tried twice the later."""
-    latest = {list(LIES).index(one["name"]): one for one in found}
-    lies: dict[str, list[str]] = {}
-    for _, one in sorted(latest.items()):
-        lies.setdefault(outcome(one), []).append(one["what"])
-    return by_outcome(lies)
-
-
-def by_outcome(lies: dict[str, list[str]]) -> str:
-    """Table of what the three others did, the most frequent last; lies that make another model are listed."""
-    ended = sorted(lies.items(), key=lambda item: len(item[1]))
-    lines = [row(how, f"{len(told)}: {'; '.join(told)}" if ANOTHER in how else str(len(told))) for how, told in ended]
-    return "\n".join([row("the three others", "lies of agent 0"), "|---|---|", *lines, ""])
 
 
 def benchmark(places: dict[str, Any]) -> str:
@@ -108,9 +80,6 @@ def fill(page: str, content: str) -> None:
 
 
 def main(path: Path) -> None:
-    if path.suffix == ".jsonl":
-        fill("hosts.md", tried([json.loads(line) for line in path.read_text().splitlines()]))
-        return
     places = {name: shown(found) for name, found in json.loads(path.read_text()).items()}
     (DOCS / "benchmark.json").write_text(written(places))
     fill("benchmark.md", benchmark(places))

@@ -250,7 +250,7 @@ def test_topology_make_and_show(ending: str, tmp_path: Path, admmnet: Admmnet) -
     [
         ("topology", "make", "ring:5", "-o", "graph.edges"),
         ("topology", "show", "ring:5"),
-        ("network", "init", "ring:5", "--hosts", "hosts", "-o", "net"),
+        ("network", "init", "ring:5", "--relay", "localhost:7000", "-o", "net"),
     ],
 )
 def test_a_seed_that_decides_nothing_is_refused(

@@ -65,8 +65,7 @@ def test_an_error_is_told_without_what_was_read(tmp_path: Path, admmnet: Admmnet
 
 
 def test_no_path_of_a_key_is_told(tmp_path: Path, admmnet: Admmnet) -> None:
-    (tmp_path / "hosts").write_text("127.0.0.1:7001\n127.0.0.1:7002\n")
-    admmnet.ok("network", "init", "path:2", "--hosts", tmp_path / "hosts", "-o", tmp_path / "net")
+    admmnet.ok("network", "init", "path:2", "--relay", "127.0.0.1:7001", "-o", tmp_path / "net")
     key = tmp_path / "net" / "keys" / "agent-000.secret.toml"
     key.chmod(0o644)
     words = ("--network", tmp_path / "net" / "network.toml", "--log", tmp_path / "log")

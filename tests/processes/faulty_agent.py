@@ -17,17 +17,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from admmnet.__main__ import main
-from admmnet.cli import run_command_line
+from admmnet.cli import again, run_command_line
 from admmnet.errors import BudgetError, RunError
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.running import chain, closing, spawn
-from admmnet.transport.zmq.membership import Membership
+from admmnet.transport.zmq.member import Member
 from admmnet.transport.zmq.transport import ZmqTransport
-from admmnet.transport.zmq.wire import Kind
+from admmnet.transport.zmq.wire import Kind, Wait, packed
 
 
 def hang() -> None:
@@ -86,21 +85,9 @@ def arm(how: str, round: int) -> None:
     Ledger.commit = commit_or_fail  # type: ignore[method-assign]
 
 
-def arm_halfway(round: int) -> None:
-    send = Membership.send
-
-    def send_or_die(self: Membership, peer: int, kind: Kind, **fields: Any) -> None:
-        send(self, peer, kind, **fields)
-        if kind is Kind.DOWN and fields["round"] == round:
-            threading.Event().wait(0.2)  # it has left ZeroMQ's thread
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    Membership.send = send_or_die  # type: ignore[assignment, method-assign]
-
-
 def arm_end(how: str, point: int) -> None:
     patched: Any = closing
-    keep, agree, write = patched.keep_drafts, patched.agreed_end, patched.write_whole
+    keep, stage, write = patched.keep_drafts, again.Starts._stage, patched.write_whole
 
     def strike(here: int) -> None:
         if here == point:
@@ -115,13 +102,14 @@ def arm_end(how: str, point: int) -> None:
         write(files)
         strike(3)
 
-    def agreed_end(*end: Any) -> bytes:
+    def staged(*end: Any) -> bytes:
         strike(1)
-        agreed: bytes = agree(*end)
+        agreed: bytes = stage(*end)
         strike(2)
         return agreed
 
-    patched.keep_drafts, patched.agreed_end, patched.write_whole = keep_drafts, agreed_end, write_whole
+    patched.keep_drafts, patched.write_whole = keep_drafts, write_whole
+    again.Starts._stage = staged  # type: ignore[method-assign, assignment]
 
 
 def arm_stall(round: int) -> None:
@@ -131,8 +119,14 @@ def arm_stall(round: int) -> None:
     def stalling(self: ZmqTransport, *given: Any, **more: Any) -> Any:
         if next(done) < round:
             return exchange(self, *given, **more)
-        self._member.wait(lambda: set(self._member.around))
-        return None
+        topic, turn = self._turn("round")
+        self._member._wait(topic, turn, lambda: set(self._from))
+        begun = time.monotonic()
+        while True:
+            wait = packed(Wait(time.monotonic() - begun, sorted(self._from)))
+            self._member._send(Kind.WAIT, start=self._member._name, topic=topic, turn=turn, payload=wait)
+            self._member.serve(0.2)
+            self._member.check()
 
     ZmqTransport.exchange = stalling  # type: ignore[method-assign]
 
@@ -149,7 +143,7 @@ def arm_broke() -> None:
 
 def arm_start() -> None:
     """Kill the agent before it has greeted anybody."""
-    Membership.meet = lambda self, *given, **more: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore
+    Member.meet = lambda self, *given, **more: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore
 
 
 if __name__ == "__main__":
@@ -168,5 +162,5 @@ if __name__ == "__main__":
         elif how.startswith("end-"):
             arm_end(how.removeprefix("end-"), int(round))
         else:
-            (arm_halfway if how == "halfway" else partial(arm, how))(int(round))
+            arm(how, int(round))
     main()

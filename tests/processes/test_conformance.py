@@ -1,13 +1,22 @@
 from __future__ import annotations
 
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 
-from tests.transport.conformance import CHECKS
+from admmnet.identity.keys import Identity
+from admmnet.transport.hosts.keys import Keys, write_secret
+from admmnet.transport.hosts.network import Network, Peer, make_network, write_network
+from admmnet.transport.zmq.relay import Relay, Terms, forward
 
-from .launch import mpirun
-from .zmq_crew import Crew, complete
+from .launch import mpirun, start_all
+from .proxy import free_ports
+from .zmq_conforming import CHECKS
 
 pytestmark = pytest.mark.processes
 
@@ -19,13 +28,31 @@ def test_mpi_conforms(ranks: int) -> None:
     assert f"checks hold on {ranks} ranks of mpi" in ended.out
 
 
-@pytest.mark.parametrize(("size", "curve"), [(1, False), (2, True), (3, False), (4, True), (5, False)])
+@contextmanager
+def relayed(folder: Path, size: int, *, curve: bool) -> Iterator[Network]:
+    """A relay in this process, and what agents of a complete network need, in a folder."""
+    own, identities = Identity.fresh(), [Identity.fresh() for _ in range(size)]
+    peers = [Peer(i, one.public, Keys.of(one).public) for i, one in enumerate(identities)]
+    address = f"tcp://127.0.0.1:{free_ports(1)[0]}" if curve else f"ipc://{folder}/relay"
+    key = Keys.of(own).public if curve else None
+    network = make_network("test", [*combinations(range(size), 2)], peers, address, key)
+    write_network(network, folder / "network.toml")
+    for i, one in enumerate(identities):
+        write_secret(folder / str(i), i, one)
+    relay, over = Relay(network, Terms(size), keys=Keys.of(own) if curve else None), threading.Event()
+    thread = threading.Thread(target=forward, args=(relay, over.is_set))
+    thread.start()
+    try:
+        yield network
+    finally:
+        over.set()
+        thread.join()
+        relay.close()
+
+
+@pytest.mark.parametrize(("size", "curve"), [(2, True), (3, False), (4, True), (5, False)])
 def test_zmq_conforms(size: int, curve: bool, tmp_path: Path) -> None:
-    with Crew(tmp_path, complete(size), size, curve=curve, anew=size == 4, job="conformance") as crew:
-        codes = crew.start().finish()
-        assert set(codes.values()) == {0}, crew.report()
-        for member in crew.members.values():
-            assert member.said("conforms") == [len(CHECKS)]
-            (counts,) = member.said("counts")
-            # whoever runs ahead is early; nothing else goes wrong on lines that hold
-            assert {reason: count for reason, count in counts.items() if count and reason != "early"} == {}
+    words = [sys.executable, "-m", "tests.processes.zmq_conforming", str(tmp_path)]
+    with relayed(tmp_path, size, curve=curve):
+        for ended in start_all([[*words, str(i)] for i in range(size)]):
+            assert (ended.code, ended.out) == (0, f"{len(CHECKS)} checks hold, 0 frames were dropped\n"), ended.err

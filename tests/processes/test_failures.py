@@ -71,13 +71,11 @@ from admmnet.cli import run_command_line
 from admmnet.running.observer import Observer
 from admmnet.transport import open_world
 from admmnet.transport.mpi import MPITransport
-from admmnet.transport.sweep import Partial
-models, report, words = Observer.models, MPITransport.report, Partial.words.fget
+models, report = Observer.models, MPITransport.report
 if open_world("mpi").rank == int(sys.argv[1]):
     exec(sys.argv[2])
 sys.exit(run_command_line(["run", *sys.argv[3:]]))
 """
-LONG = "Partial.words = property(lambda self: np.append(words(self), 7))"
 NO_FIGURE = """
 MPITransport.report = lambda self, rows: report(self, np.where(np.arange(rows.shape[1]) == 3, np.nan, rows))
 """
@@ -101,12 +99,3 @@ def test_a_rank_whose_rows_are_no_numbers_is_named_once(tmp_path: Path) -> None:
 def test_the_writers_own_rows_are_checked_by_the_others(tmp_path: Path) -> None:
     (said,) = set(lying(0, NO_MODEL, EXCHANGED, tmp_path).messages)
     assert "the process that writes sent numbers that are not finite or beyond 2^40" in said
-
-
-@pytest.mark.parametrize(("rank", "who"), [(2, "agent 2"), (1, "process 1")])
-def test_a_rank_whose_sums_are_none_is_named(rank: int, who: str, tmp_path: Path) -> None:
-    """A leaf's part, or the total of the root, has a number too many."""
-    ended = lying(rank, LONG, "--algorithm tests.tree_sum:TreeSum --topology path:3 --rounds 2", tmp_path)
-    assert f"admmnet: {who} gives " in ended.err
-    assert "it does not run the same model" in ended.err
-    assert "internal error" not in ended.err

@@ -12,7 +12,7 @@ from msgspec import to_builtins
 from admmnet import read_run
 
 from .launch import Ended, admmnet
-from .test_zmq_run import network_of, start_all
+from .relayed import NONE, Hosts
 
 pytestmark = pytest.mark.processes
 SCHEMA = """
@@ -95,42 +95,34 @@ def test_a_pooled_file(transport: str, tmp_path: Path) -> None:
 def test_agents_with_files_and_accounts_of_their_own(tmp_path: Path) -> None:
     """Each host chooses its account, or none; all go without test records, so that the schema alone says the width."""
     (tmp_path / "settings.toml").write_text(SCHEMA)
-    network = network_of(tmp_path, 3, "--plain")
     for i in range(3):
         (tmp_path / f"host-{i}").mkdir()
         write_table(tmp_path / f"host-{i}" / f"{i}.csv", i, 40 + i)
     # agent 2's file has one colour and one class only
     (tmp_path / "host-2" / "2.csv").write_text("size,colour,y\n" + "0.5,red,yes\n" * 42)
-    words = (*network, "--algorithm", "pp-admm", "--rounds", "3", "--epsilon", "20", "--encode", "declared", "--quiet")
-
-    def start(name: str, *own: tuple[str, ...]) -> list[tuple[int, str]]:
-        return start_all(
-            [
-                [
-                    *(str(tmp_path / "settings.toml"), "--id", str(i), *words, *flags),
-                    *("--heartbeat-deadline", "20", "--data", str(tmp_path / f"host-{i}" / "{agent}.csv")),
-                    *("-o", str(tmp_path / f"{name}-{i}")),
-                ]
-                for i, flags in enumerate(own)
-            ]
-        )
-
-    plain = ("--no-account", "--no-test")
-    assert start("run", ("--account", str(tmp_path / "account"), "--no-test"), plain, plain) == [(0, "")] * 3
+    words = (str(tmp_path / "settings.toml"), "--algorithm", "pp-admm", "--epsilon", "20", "--encode", "declared")
+    plain = ("--no-account",)
+    with Hosts(tmp_path, 3, words=words, own=("--no-test", "--quiet")) as hosts:
+        for i, flags in enumerate((("--account", str(tmp_path / "account")), plain, plain)):
+            hosts.start(i, NONE, *flags, "--data", str(tmp_path / f"host-{i}" / "{agent}.csv"))
+        assert hosts.all_ended() == [(0, "")] * 3
     for i in range(3):
-        summary = assert_private(tmp_path / f"run-{i}", tested=False)
+        summary = assert_private(tmp_path / str(i), tested=False)
         assert summary["data"]["features"] == 4
         assert [entry["records"] for entry in summary["per_agent"]] == [40, 41, 42]
     assert (tmp_path / "account" / "agent-000.jsonl").is_file()
 
-    # without a word on test records an agent refuses by itself, before it connects
-    ((code, error),) = start("refused", ("--no-account",))
-    assert code == 2
-    assert "--test" in error
-    assert "--no-test" in error
-    assert not (tmp_path / "refused-0").exists()
-
-    test = ("--no-account", "--test", str(write_table(tmp_path / "test.csv", 9)))
-    ends = start("mixed", test, plain, plain)
-    assert [code for code, _ in ends] == [2] * 3
-    assert "no_test" in ends[0][1]
+    # without a word on test records an agent refuses by itself, before it connects; one that differs is named
+    test = ("--test", str(write_table(tmp_path / "test.csv", 9)))
+    for name, own, said in (
+        ("refused", ((),) * 3, "--no-test"),
+        ("mixed", (test, ("--no-test",), ("--no-test",)), "no_test"),
+    ):
+        (tmp_path / name).mkdir()
+        with Hosts(tmp_path / name, 3, words=words, own=("--quiet", *plain)) as hosts:
+            for i, flags in enumerate(own):
+                hosts.start(i, NONE, *flags, "--data", str(tmp_path / f"host-{i}" / "{agent}.csv"))
+            for code, error in hosts.all_ended():
+                assert code == 2
+                assert said in error
+        assert not (tmp_path / name / "0").exists()

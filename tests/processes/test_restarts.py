@@ -55,7 +55,7 @@ def test_a_killed_agent_is_named_and_the_run_goes_on(transport: str, tmp_path: P
         named = "rank 1 (process "
     else:
         ended = admmnet(0, "run", "--transport", "zmq", "--resume", "auto", *again, *words)
-        named = "agent 1 is lost in round 3: its process was ended by SIGKILL"
+        named = "the process of agent 1 was ended by SIGKILL"
     assert ended.code == 0, ended.err
     (said,) = ended.messages
     assert named in said

@@ -17,12 +17,12 @@ import yaml
 
 from admmnet import read_run
 from admmnet.cli import run_command_line
-from admmnet.transport.hosts.keys import read_secrets
+from admmnet.transport.hosts.keys import read_secret
 from tests.doc_pages import ROOT, blocks
 
-from .launch import start_all
+from .launch import DEADLINE, begin, start_all
+from .proxy import free_ports
 from .test_documented_commands import people
-from .zmq_crew import free_ports
 
 pytestmark = pytest.mark.processes
 UNIT, COMPOSE = ROOT / "launch" / "admmnet@.service", ROOT / "launch" / "compose.yaml"
@@ -62,26 +62,26 @@ def test_the_unit_is_one(tmp_path: Path) -> None:
 
 
 def test_a_credential_of_systemd_is_no_open_key_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "hosts").write_text("127.0.0.1:7001\n127.0.0.1:7002\n")
-    words = ["--hosts", str(tmp_path / "hosts"), "-o", str(tmp_path / "net")]
+    words = ["--relay", "127.0.0.1:7001", "-o", str(tmp_path / "net")]
     assert run_command_line(["network", "init", "path:2", *words]) == 0
     key = tmp_path / "net" / "keys" / "agent-000.secret.toml"
     key.chmod(0o440)  # its access list names the service's user
     with pytest.raises(ValueError, match="is open to other users"):
-        read_secrets(key, 0)
+        read_secret(key, 0)
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(key.parent))
-    assert read_secrets(key, 0).identity
+    assert read_secret(key, 0).public
     key.chmod(0o444)
     with pytest.raises(ValueError, match="is open to other users"):
-        read_secrets(key, 0)
+        read_secret(key, 0)
 
 
 def test_containers_differ_by_their_site_alone() -> None:
     content = services()
     texts = set()
-    for number, own in enumerate(content["services"].values()):
-        texts.add(re.sub(rf"(?<=[-'])({number})(?!\d)|(?<=172\.30\.57\.1){number}", "I", yaml.safe_dump(own)))
-    assert len(content["services"]) == 5
+    agents = [own for name, own in content["services"].items() if name != "relay"]
+    for number, own in enumerate(agents):
+        texts.add(re.sub(rf"(?<=[-'])({number})(?!\d)", "I", yaml.safe_dump(own)))
+    assert len(agents) == 5
     assert content["x-agent"]["restart"] == "on-failure:5"  # some exit codes come again
     assert len(texts) == 1
     image = (ROOT / "launch" / "Dockerfile").read_text()
@@ -91,27 +91,24 @@ def test_containers_differ_by_their_site_alone() -> None:
 
 
 def test_sites_run_a_network_by_the_unit_and_by_containers(tmp_path: Path) -> None:
-    """Agent 0 by the unit's command, the others by those of the containers, with loopback for addresses.
+    """Agent 0 by the unit's command, relay and others by those of the containers, with loopback for the address.
 
     Folders stand for mounts: what is mounted where is read from the file.
     """
     content = services()
-    numbers = [own["networks"]["agents"]["ipv4_address"] for own in content["services"].values()]
-    assert numbers == [f"172.30.57.1{i}" for i in range(5)]
-    here = dict(zip(numbers, free_ports(5), strict=True))
-    (tmp_path / "hosts.txt").write_text("".join(f"127.0.0.1:{here[number]}\n" for number in numbers))
+    (port,) = free_ports(1)
     net = tmp_path / "net"
-    assert run_command_line(["network", "init", "ring:5", "--hosts", str(tmp_path / "hosts.txt"), "-o", str(net)]) == 0
+    assert run_command_line(["network", "init", "ring:5", "--relay", f"127.0.0.1:{port}", "-o", str(net)]) == 0
     (settings,) = blocks(ROOT / "docs" / "hosts.md", "toml")
     commands, runs = [], []
-    for i, (name, own) in enumerate(content["services"].items()):
+    for name, own in content["services"].items():
+        i = name.removeprefix("agent-")
         site, state = tmp_path / f"site-{i}", tmp_path / f"state-{i}"
         for folder in (site / "net", site / "own", state):
             folder.mkdir(parents=True)
         shutil.copy(net / "network.toml", site / "net")
         (site / "net" / "settings.toml").write_text(settings)
-        people(site / "own" / f"{i}.csv", seed=i)
-        key = site / f"agent-00{i}.secret.toml"
+        key = site / ("relay.secret.toml" if i == "relay" else f"agent-00{i}.secret.toml")
         shutil.copy(net / "keys" / key.name, key)
         (secret,) = own["secrets"]
         places: dict[str, Any] = {
@@ -121,17 +118,24 @@ def test_sites_run_a_network_by_the_unit_and_by_containers(tmp_path: Path) -> No
         for mount in own["volumes"]:
             source, path = mount.split(":")[:2]
             places[path] = tmp_path / source.removeprefix("../")
-        (state / "own").symlink_to(places["/state/own"])
         words = own["command"]
-        if i == 0:
+        if i != "relay":
+            people(site / "own" / f"{i}.csv", seed=int(i))
+            (state / "own").symlink_to(places["/state/own"])
+            runs.append(state / ("run-0" if i == "0" else "run"))
+        if i == "0":
             _, *words = shlex.split(unit()["ExecStart"])
             places = {"%i": "0", "%d/key": key, "/etc/admmnet": site / "net", "${METRICS}": "127.0.0.1:0"}
-        runs.append(state / ("run-0" if i == 0 else "run"))
         done = [replaced(word, places) for word in words]
         commands.append(["env", "-C", str(state), sys.executable, "-m", "admmnet", *done])
-        assert name == f"agent-{i}"
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    ends = start_all(commands, PYTHONPATH=path)
+    relay = begin(*commands.pop(0), PYTHONPATH=path)
+    try:
+        ends = start_all(commands, PYTHONPATH=path)
+        relay.communicate(timeout=DEADLINE)
+    finally:
+        relay.kill()
+    assert relay.returncode == 0
     for i, (end, folder) in enumerate(zip(ends, runs, strict=True)):
         assert end.code == 0, end.err
         assert '"event": "finished"' in end.out.splitlines()[-1]

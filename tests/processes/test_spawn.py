@@ -88,13 +88,14 @@ def test_a_killed_agent_gives_the_others_time_to_notice() -> None:
     assert [ends[0].code, ends[1].code] == [-signal.SIGKILL, 3]
 
 
-def test_a_killed_agent_is_told_to_the_others_at_once_and_one_that_said_why_itself_is_not() -> None:
-    hears = "fail(3, 'admmnet: heard ' + os.read(parent, 100).decode())"
+def test_a_killed_agent_is_told_of_at_once_and_one_that_said_why_itself_is_not() -> None:
     killed, failed = "os.kill(os.getpid(), signal.SIGKILL)", "fail(3, 'admmnet: by myself')"
-    ends = in_time(starter(killed, hears, hears, heartbeat_deadline=60.0).run)
-    assert {ends[agent].text for agent in (1, 2)} == {"admmnet: heard 0 was ended by SIGKILL\n\n"}
-    ends = in_time(starter(failed, hears, heartbeat_deadline=0.3).run)
-    assert ends[1].code == -signal.SIGTERM
+    gone: list[tuple[int, str]] = []
+    for program in (killed, failed):
+        one = starter(program, WAITS)
+        one.gone = lambda agent, how: gone.append((agent, how))
+        assert in_time(one.run)[1].code == -signal.SIGTERM
+    assert gone == [(0, "was ended by SIGKILL")]
 
 
 def test_much_text_does_not_stop_an_agent() -> None:

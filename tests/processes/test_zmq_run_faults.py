@@ -64,9 +64,9 @@ PATIENT = ("--heartbeat-deadline", "1000", "--connect-deadline", "1000")
 @pytest.mark.parametrize(
     ("fault", "words", "reason"),
     [
-        ("kill:1:2", PATIENT, "agent 1 is lost in round 2: its process was ended by SIGKILL"),
-        ("stop:1:2", (), "agent 1 is lost in round 2: its process or host has ended, or cannot be reached"),
-        ("hang:1:2", ("--round-deadline", "5"), "agent 1 is lost in round 2: its host answers"),
+        ("kill:1:2", PATIENT, "the process of agent 1 was ended by SIGKILL"),
+        ("stop:1:2", (), "the process or host of agent 1 has ended, or cannot be reached"),
+        ("hang:1:2", ("--round-deadline", "5"), "the part of agent 1 did not come within 5 s"),
     ],
     ids=["kill", "stop", "hang"],
 )

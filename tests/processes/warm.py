@@ -32,9 +32,7 @@ FORKS.set_forkserver_preload(
     [
         "tests.processes.test_resume",
         "tests.processes.test_crash",
-        "tests.processes.zmq_agent",
         "tests.running.test_private_mode",
-        "tests.attacks.stage",
         "admmnet.cli.agent",
         "admmnet.running.entrance",
     ]

@@ -256,10 +256,9 @@ def test_what_is_no_number_ends_the_run(told: Any) -> None:
 
 def test_a_network_file_lists_the_keys() -> None:
     identities = [Identity.fresh() for _ in range(3)]
-    base = plain()
-    peers = [structs.replace(peer, identity=own.public) for peer, own in zip(base.peers, identities, strict=True)]
+    peers = [structs.replace(peer, identity=own.public) for peer, own in zip(plain(3)[0], identities, strict=True)]
     world = LocalWorld()
-    world.network = make_network("path:3", base.edges, peers, curve=False)
+    world.network = make_network("path:3", [(0, 1), (1, 2)], peers, "ipc://relay")
     world.identity = identities[0]
     world.shared_folder = False
     world.network = replace(world.network, peers=world.network.peers[:1])

@@ -11,7 +11,7 @@ from admmnet.errors import RequestError, StartEnded
 from admmnet.running.handshake import all_go_on
 from admmnet.transport import World
 from admmnet.transport.begun import Begun
-from admmnet.transport.zmq.link_state import difference
+from admmnet.transport.zmq.relay import difference
 from admmnet.transport.zmq.wire import Hello
 
 
@@ -55,9 +55,8 @@ def test_what_was_begun_is_not_thrown_away(left: str, tmp_path: Path) -> None:
 
 def test_settings_that_an_earlier_start_has_filled_in_are_no_difference() -> None:
     def differs(mine: Any, theirs: Any, *, begun: bool) -> bool:
-        one = Hello("", "", True, "", {"beta": mine}, begun)
-        other = Hello("", "", True, "", {"beta": theirs})
-        return difference(one, other, "agent 1") is not None and difference(other, one, "agent 0") is not None
+        one, other = Hello(0, "", "", {"beta": mine}, begun), Hello(1, "", "", {"beta": theirs}, begun=False)
+        return difference(one, other, "0", "1") is not None and difference(other, one, "1", "0") is not None
 
     assert not differs(1e-8, "auto", begun=True)
     assert differs(1e-8, 1e-7, begun=True)

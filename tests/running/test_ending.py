@@ -1,62 +1,189 @@
-"""The last files that an agent gives in a start in which nothing is left but the end: others than it can have."""
+"""Ends that others have signed: what an agent signs, takes over, and leaves out."""
 
 from __future__ import annotations
 
-import base64
-import tracemalloc
+import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
-from msgspec import structs
 
-from admmnet.errors import CheckFailed, StartEnded
+from admmnet.cli import run_command_line
+from admmnet.errors import CheckFailed, RequestError
 from admmnet.forms import decode, encode
+from admmnet.identity.keys import Identity
 from admmnet.record.file_forms import Finish
-from admmnet.record.finish import away_of, keep_drafts, model_of, read_end
+from admmnet.record.finish import DRAFTS, TAKEN, Ends, adopt, away_of, model_of, public_files, read_end, received
 from admmnet.record.folder import model_bytes
 from admmnet.record.forms import StartEntry, Summary
-from admmnet.running.ending import LONGEST, PIECE, finish
-from admmnet.transport.begun import Begun
-from tests.run_folders import made
-from tests.wrong_models import SHORTEST, WRONG
+from admmnet.running.checkpoint.memory import Memory
+from admmnet.running.ending import fits, staged, take_end
+from admmnet.transport.hosts.network import read_network
+from admmnet.transport.zmq.meeting import end_statement
+from admmnet.transport.zmq.wire import End
+from tests.processes.relayed import PRIVATE, QUIET, Hosts
+from tests.wrong_models import WRONG
+
+pytestmark = pytest.mark.processes
+LAST = ("summary.json", "manifest.json", "finish.json", "model.npz")
 
 
-class World:
-    """Agent 0 of two; agent 1 says these words, one after the other."""
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("finished")
+    with Hosts(folder, 3, words=(*PRIVATE, *QUIET)) as hosts:
+        hosts.start_all()
+        assert [code for code, _ in hosts.all_ended()] == [0] * 3
+    return folder
 
-    rank, size = 0, 2
-    start = Begun("a" * 64, 3, (0, 1), ((0, 1),), "finish", "d" * 64)
 
-    def __init__(self, *words: Any) -> None:
-        self.words = list(words)
+def unfinished(finished: Path, folder: Path) -> Path:
+    own = Path(shutil.copytree(finished / "2", folder / "2"))
+    for name in LAST:
+        (own / name).unlink()
+    return own
 
-    def gather(self, value: Any) -> list[Any]:
-        return [value, self.words.pop(0)]
+
+def said_so(files: dict[str, bytes], change: Callable[[Any], object], name: str = "summary.json") -> None:
+    said = json.loads(files[name])
+    change(said)
+    kind: Any = Summary if name == "summary.json" else Finish
+    files[name] = encode(msgspec.json.decode(json.dumps(said), type=kind), indent=2)
+
+
+def put(*place: Any, value: Any) -> Callable[[dict[str, bytes]], None]:
+    def change(said: Any) -> None:
+        for key in place[1:-1]:
+            said = said[key]
+        said[place[-1]] = value
+
+    return lambda files: said_so(files, change, place[0])
+
+
+def other_model(files: dict[str, bytes]) -> None:
+    model = model_of(files, "")
+    files["model.npz"] = model_bytes(model["theta"] * 2.0, list(model["feature_names"]))
+
+
+def one_signature(files: dict[str, bytes]) -> None:
+    said_so(files, lambda said: said.update(staged=dict([*said["staged"].items()][:1])), "finish.json")
+
+
+OTHER = "model, ledgers or figures are not those that were signed"
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("change", "told"),
     [
-        ((None,), "no agent that is there has"),
-        ((True, None), "does not say how long"),
-        ((True, {"summary.json": "1"}), "does not say how long"),
-        ((True, {"summary.json": LONGEST, "model.npz": 1}), f"at most {LONGEST} bytes together"),
-        ((True, {"summary.json": 1, "a": 1, 7: 1}), "gives a file 'a', which is"),
-        ((True, {"summary.json": 1, "ledger/agent-000.jsonl": 1}), "gives a file 'ledger/agent-000.jsonl', which is"),
-        ((True, {"summary.json": 1}, base64.b64encode(b"x").decode()), "gives other last files than those"),
-        ((True, {"summary.json": 1}, 7), "gives a piece of summary.json that is not as long"),
-        ((True, {"summary.json": 9 * PIECE}, base64.b64encode(b"xy").decode()), "gives a piece of summary.json that"),
-        ((True, {"summary.json": 1}, base64.b64encode(b"xy").decode()), "gives a piece of summary.json that is not"),
+        (other_model, OTHER),
+        (put("summary.json", "per_agent", 1, "epsilon_spent", value=0.5), OTHER),
+        (put("summary.json", "topology", value="ring:3"), OTHER),
+        (put("summary.json", "privacy", "epsilon_spent", value=0.5), "privacy.epsilon_spent is 0.5, by the ledgers"),
+        (one_signature, "1 of 3"),
+        (put("finish.json", "staged", "1", value="0" * 128), "agent 1 has not signed this end"),
+        (put("finish.json", "run", value="0" * 64), "is of another run"),
+        *((lambda files, bad=bad: files.update({"model.npz": bad}), "model.npz") for bad in WRONG.values()),
     ],
 )
-def test_what_an_agent_gives_as_the_last_files_is_looked_at(words: Any, told: str, tmp_path: Path) -> None:
-    world: Any = World(*words)
-    with pytest.raises(StartEnded, match=told) as caught:
-        finish(world, tmp_path)
-    assert caught.value.process == (1 if words[0] else None)
-    assert not world.words
+def test_an_end_that_is_none_is_not_taken(
+    change: Callable[[dict[str, bytes]], None], told: str, finished: Path, tmp_path: Path
+) -> None:
+    own, files = unfinished(finished, tmp_path), public_files(finished / "0")
+    shutil.rmtree(own / DRAFTS)
+    change(files)
+    before = {path: path.read_bytes() for path in own.rglob("*") if path.is_file()}
+    with pytest.raises(CheckFailed, match=told):
+        adopt(own, files, "files")
+    assert {path: path.read_bytes() for path in own.rglob("*") if path.is_file()} == before
+
+
+def test_what_nobody_has_signed_is_left_out(finished: Path, tmp_path: Path) -> None:
+    own, files = unfinished(finished, tmp_path), public_files(finished / "0")
+    shutil.rmtree(own / DRAFTS)
+    for place, value in (
+        (("test_error", "consensus"), 0.001),
+        (("notes",), ["the best run"]),
+        (("versions",), {"a": "1"}),
+    ):
+        put("summary.json", *place, value=value)(files)
+    take_end(own, End(read_end(files)[1], files, files["finish.json"]))
+    assert run_command_line(["ledger", "verify", str(own), "--against", str(finished / "1")]) == 0
+    adopted, right = (json.loads((folder / "summary.json").read_bytes()) for folder in (own, finished / "1"))
+    assert adopted["test_error"]["consensus"] is None
+    assert (adopted["notes"], adopted["versions"]) == ([TAKEN], {})
+    assert all(adopted[key] == right[key] for key in ("per_agent", "ledgers", "privacy", "seconds"))
+    with pytest.raises(RequestError, match="is finished"):
+        take_end(own, End(read_end(files)[1], files, files["finish.json"]))
+
+
+def drop_ledger(files: dict[str, bytes]) -> None:
+    said_so(files, lambda said: said["ledgers"].pop("ledger/agent-002.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (None, None),
+        (put("summary.json", "seconds", "total", value=9.0), None),  # of an end to which the others came later
+        (drop_ledger, "without this agent"),
+        (put("summary.json", "ledgers", "ledger/agent-002.jsonl", value="0" * 64), "does not match the ledger"),
+        (other_model, "has another model"),
+    ],
+)
+def test_an_agent_signs_no_end_that_is_not_its_own(
+    change: Callable[[dict[str, bytes]], None] | None, told: str | None, finished: Path, tmp_path: Path
+) -> None:
+    own, files = unfinished(finished, tmp_path), public_files(finished / "0")
+    shutil.rmtree(own / DRAFTS)
+    models = Memory(own, 2, 3).kept.models
+    if change is not None:
+        change(files)
+    end = End(read_end(files)[1], files)
+    fault = fits(own, 2, models, end)
+    assert (fault is None) == (told is None)
+    assert told is None or (told in str(fault) and staged(own) is None)
+    if told is None:
+        drafts = staged(own)
+        assert drafts is not None
+        assert drafts.digest == end.digest
+        assert fits(own, 2, [], end) == "it has another model than this agent has made with its ledger"
+
+
+def test_an_agent_signs_one_end_of_a_run(finished: Path, tmp_path: Path) -> None:
+    own = unfinished(finished, tmp_path)
+    memory = Memory(own, 2, 3)
+    signed = memory.kept.signed
+    assert len(signed) == 64
+    assert (memory.sign(signed), memory.sign("0" * 64), Memory(own, 2, 3).sign("0" * 64)) == (True, False, False)
+
+
+def test_an_end_needs_most_signatures_and_files_that_fit(finished: Path, tmp_path: Path) -> None:
+    network, files = read_network(finished / "net/network.toml"), public_files(finished / "0")
+    finish = decode(Finish, files["finish.json"], indent=2)
+    ends, digest = Ends(network, tmp_path), finish.digest
+    good = [(int(i), bytes.fromhex(said)) for i, said in finish.staged.items()]
+    assert not ends.take(finish.run, 1, End(digest, files), good[0][1] if good[0][0] != 1 else bytes(64))
+    assert not ends.take("0" * 64, *_mixed(good[0], End(digest, files)))
+    forged = Identity.fresh().sign(end_statement(network.digest, finish.run, digest))
+    assert not ends.take(finish.run, 0, End(digest, files), forged)
+    wrong = dict(files)
+    other_model(wrong)
+    assert ends.take(finish.run, *_mixed(good[0], End(digest, wrong)))
+    assert ends.take(finish.run, *_mixed(good[1], End(digest, {})))
+    assert ends.end is None  # nobody has given its files
+    assert ends.take(finish.run, *_mixed(good[1], End(digest, files)))
+    assert ends.end is not None
+    kept = Ends(network, tmp_path).end
+    assert kept is not None
+    assert (kept.digest, kept.finish) == (digest, ends.end.finish)
+
+
+def _mixed(good: tuple[int, bytes], end: End) -> tuple[int, End, bytes]:
+    return good[0], end, good[1]
 
 
 def test_a_liar_says_any_number_of_rounds() -> None:
@@ -65,66 +192,28 @@ def test_a_liar_says_any_number_of_rounds() -> None:
     assert away_of(starts, 2**53, 2) == {"1": ["3-8", f"11-{2**53 - 1}"]}
 
 
-@pytest.fixture(scope="module")
-def summary(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    return (made(tmp_path_factory.mktemp("ending") / "run", rounds=2) / "summary.json").read_bytes()
-
-
-def test_others_are_told_no_account_of_this_host(summary: bytes, tmp_path: Path) -> None:
-    said = decode(Summary, summary, "summary.json", indent=2)
-    privacy = structs.replace(said.privacy, account="DIR", account_epsilon_spent=0.1234567)
-    own = structs.replace(said, notes=["of DIR"], privacy=privacy)
-    files = {"summary.json": encode(own, indent=2), "model.npz": model_bytes(np.zeros((2, 3)), ["a", "b", "c"])}
-    keep_drafts(tmp_path, files)
-
-    class Told(World):
-        start = Begun("a" * 64, 3, (0, 1), ((0, 1),), "finish", read_end(files)[1])
-
-        def gather(self, value: Any) -> list[Any]:
-            self.words.append(value)
-            return [value, False]
-
-    world: Any = Told()
-    with pytest.raises(StartEnded, match="do not match the ledger of this agent"):
-        finish(world, tmp_path)
-    told = b"".join(base64.b64decode(word) for word in world.words if isinstance(word, str))
-    assert b'"rounds"' in told
-    assert b"DIR" not in told
-    assert b"0.1234567" not in told
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_models_that_are_none_are_refused_in_one_way(name: str, summary: bytes, tmp_path: Path) -> None:
-    with pytest.raises(CheckFailed, match=r"^somewhere/model.npz"):
-        model_of({"model.npz": WRONG[name]}, "somewhere")
-    files = {"summary.json": summary, "model.npz": WRONG[name]}
-    pieces = [base64.b64encode(content).decode() for content in files.values() if content]
-    world: Any = World(True, {name: len(content) for name, content in files.items()}, *pieces)
-    with pytest.raises(StartEnded, match="gives other last files") as caught:
-        finish(world, tmp_path)
-    assert caught.value.process == 1
-
-
-def test_a_model_takes_no_more_room_than_its_file() -> None:
-    for name in ("packed", "longer than its data", "many members"):
-        tracemalloc.start()
-        with pytest.raises(CheckFailed):
-            model_of({"model.npz": WRONG[name]}, "somewhere")
-        assert tracemalloc.get_traced_memory()[1] < SHORTEST // 2
-        tracemalloc.stop()
-
-
-def test_an_agent_has_one_key() -> None:
-    signature = "0" * 128
-    for key in ("0\n", "00", "1" * 17):
-        with pytest.raises(CheckFailed, match=r"matching regex|at most 16"):
-            decode(Finish, encode(Finish(run="a" * 64, network="", number=1, digest="b" * 64, staged={key: signature})))
-
-
 @pytest.mark.parametrize("screened", [False, True])
 def test_the_average_beside_the_models_is_theirs(screened: bool) -> None:
-    """The agents sign the models alone, and predictions are made with the average."""
     theta = np.random.default_rng(0).standard_normal((6, 30))
     theta[5] += 1e3
     data = model_bytes(theta, ["x"] * 30, aggregate="screened" if screened else "mean")
     assert model_of({"model.npz": data}, "somewhere")["theta"].tobytes() == theta.tobytes()
+
+
+def test_an_agent_has_one_key() -> None:
+    for key in ("0\n", "00", "1" * 17):
+        with pytest.raises(CheckFailed, match=r"matching regex|at most 16"):
+            decode(Finish, encode(Finish(run="a" * 64, network="", digest="b" * 64, staged={key: "0" * 128})))
+
+
+def test_earlier_starts_are_the_agents_own(finished: Path, tmp_path: Path) -> None:
+    """Signed is the last one; a liar may have made up the others."""
+    own, files = unfinished(finished, tmp_path), public_files(finished / "0")
+    members = {0: [0, 1, 2], 1: [0, 2], 2: [0, 1, 2]}
+    starts = [{"number": k, "members": members[k], "round": k, "rule": "go on", "cause": "?"} for k in members]
+    path = own / "starts/starts.json"
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | {"starts": starts[:2]}))
+    put("summary.json", "starts", value=[{**starts[0], "members": [1]}, starts[2]])(files)
+    found = json.loads(received(own, files, "files")["summary.json"])
+    assert [start["members"] for start in found["starts"]] == [*members.values()]
+    assert found["away"] == {"1": ["1"]}

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import msgspec
 from msgspec import Struct
 
 from admmnet.errors import CheckFailed, RequestError
@@ -22,7 +20,8 @@ from admmnet.record.folder import CHECKPOINT, STARTS, hold, is_begun, ledger_pat
 from admmnet.record.forms import StartEntry
 from admmnet.running.checkpoint.packing import read_archive
 from admmnet.transport.begun import Begun
-from admmnet.transport.starts import Edge, Ended, Promise, Standing, Start
+from admmnet.transport.zmq.meeting import Last, Start
+from admmnet.transport.zmq.member import Standing
 from admmnet.types import BEFORE
 
 FILE = "starts.json"
@@ -35,7 +34,8 @@ class Kept(Struct, forbid_unknown_fields=True):
 
     run: str = ""
     """Name of the run: of its first start."""
-    promise: Promise = Promise()
+    last: Last | None = None
+    """The last start in which this agent took part."""
     lineage: int = 0
     """Last start with planned rounds of its own that this agent has begun."""
     changed: tuple[int, int] | None = None
@@ -45,6 +45,8 @@ class Kept(Struct, forbid_unknown_fields=True):
     starts: list[StartEntry] = []
     models: list[str] = []
     """Of each start that came to a model, a hash of that and of this agent's ledger."""
+    signed: str = ""
+    """Digest of the end that this agent has signed: it signs no other one."""
 
 
 class Memory:
@@ -56,7 +58,7 @@ class Memory:
     def __init__(self, folder: Path, agent: int, agents: int, *, held: bool = False) -> None:
         self._folder, self._agent, self._agents = folder, agent, agents
         self._path, self._there = folder / STARTS / FILE, False
-        self.kept, self.anew = Kept(), False
+        self.kept = Kept()
         self._held: BinaryIO | None = None
         if held:
             self.hold(folder)
@@ -65,14 +67,7 @@ class Memory:
                 self.kept = read_form(Kept, self._path)
             except CheckFailed as error:
                 raise RequestError(f"{error}: put the right one back, or run anew") from None
-            self._there = self.anew = True
-
-    def keep(self, run: str, promise: Promise) -> None:
-        """Have a promise on the disk, once there is a run folder."""
-        if run != self.kept.run:
-            self.kept, self._there = Kept(run), False
-        self.kept.promise = promise
-        self._write()
+            self._there = True
 
     def open(self, folder: Path) -> None:
         """Have everything in the run folder from now on."""
@@ -98,52 +93,58 @@ class Memory:
         if self._there:
             write_whole({self._path: encode(self.kept, indent=2)})
 
-    def begun(self, start: Start, edges: Collection[Edge], facts: dict[str, dict[str, Any]], cause: str) -> Begun:
-        """Note a start that has been formed in a network with these edges, before anything is charged in it."""
-        said, kept = start.propose, self.kept
-        everybody = len(said.members) == self._agents and len(said.edges) == len(edges)
-        round = said.round
-        if said.rule == "go on":
+    def begun(self, start: Start, edges: int, facts: dict[str, dict[str, Any]], cause: str) -> Begun:
+        """Note a start that has been formed in a network with so many edges, before anything is charged in it."""
+        kept, round = self.kept, start.round
+        run = next((one.run for one in start.here.values() if one.run), start.name)
+        if kept.run != run:
+            self.kept = kept = Kept(run)
+        everybody = len(start.members) == self._agents and len(start.edges) == edges
+        if start.rule == "go on":
             whole = everybody and round <= 0
-            round = said.round if whole else max(0, round)
-            kept.lineage, kept.changed = said.lineage, None if whole else (said.number, round)
-        since = [_away(start.about.get(i, {})) for i in sorted(start.about)]
+            round = round if whole else max(0, round)
+            kept.lineage, kept.changed = start.lineage, None if whole else (start.number, round)
         kept.away = {
-            i: min((known[i] for known in since if i in known), default=max(0, round))
+            i: min((one.away[i] for one in start.here.values() if i in one.away), default=max(0, round))
             for i in range(self._agents)
-            if i not in said.members
+            if i not in start.members
         }
-        entry = StartEntry(number=said.number, members=list(said.members), round=round, rule=said.rule, cause=cause)
+        kept.last = Last(start.number, start.members, start.edges, start.round, start.lineage)
+        entry = StartEntry(number=start.number, members=start.members, round=round, rule=start.rule, cause=cause)
         kept.starts = [*kept.starts, entry]
         self._write()
         return Begun(
             start.name,
-            said.number,
-            tuple(said.members),
-            tuple(said.edges),
-            said.rule,
-            said.digest,
+            start.number,
+            tuple(start.members),
+            tuple(start.edges),
+            start.rule,
             round,
             changed=kept.changed,
-            run=kept.run,
-            begun={i: said.get("begun") is not False for i, said in start.about.items()},
+            begun={i: one.begun for i, one in start.here.items()},
             lineage=kept.lineage,
             away=dict(kept.away),
             facts=facts,
             history=list(kept.starts),
             keep=self.open,
             hold=self.hold,
-            models=kept.models,
             note_model=self._note_model,
         )
+
+    def sign(self, digest: str) -> bool:
+        """Have on the disk that this agent signs an end; whether it has signed no other one."""
+        if not self.kept.signed:
+            self.kept.signed = digest
+            self._write()
+        return self.kept.signed == digest
 
     def _note_model(self, name: str) -> None:
         if name not in self.kept.models:
             self.kept.models.append(name)
             self._write()
 
-    def standing(self) -> tuple[Standing, dict[str, dict[str, Any]], bool]:
-        """The agent's part, the others' words before the first round, and whether nothing was charged."""
+    def standing(self) -> tuple[Standing, dict[str, dict[str, Any]]]:
+        """The agent's part, and the others' words before the first round."""
         charged, states, facts = BEFORE, list[int](), dict[str, dict[str, Any]]()
         ledger = ledger_path(self._folder, self._agent, self._agents)
         if ledger.exists():
@@ -156,18 +157,8 @@ class Memory:
                     states.append(meta["round"])
                 if meta["round"] > newest:
                     newest, facts = meta["round"], meta.get("facts", {})
-        ended, anew = None, self.anew and self.kept.run
-        if anew:
-            ended = Ended(self._number(), "anew")
-        self.anew = False
-        about = {"away": {str(i): round for i, round in self.kept.away.items()}, "begun": is_begun(self._folder)}
-        standing = Standing(ended, self.kept.lineage, max(charged, LEAST), tuple(sorted(states)), about)
-        return standing, facts, charged == BEFORE and newest == BEFORE
-
-    def _number(self) -> int:
-        """Number of the last start that this agent knows."""
-        last = self.kept.promise.last
-        return 0 if last is None else int(msgspec.json.decode(last.propose[64:])["number"])
+        place = self.kept.run, self.kept.last, self.kept.lineage, max(charged, LEAST), tuple(sorted(states))
+        return Standing(*place, is_begun(self._folder), dict(self.kept.away)), facts
 
 
 def _last_charged(ledger: Path) -> int:
@@ -177,12 +168,3 @@ def _last_charged(ledger: Path) -> int:
 
 
 _CHARGE = re.compile(rb'{"kind":"event","round":(-?\d{1,9}),.*\n')
-
-
-def _away(about: Any) -> dict[int, int]:
-    """Agents that another one says are away, and since when; what cannot be is left out."""
-    try:
-        found: dict[int, int] = msgspec.convert(about.get("away", {}), dict[int, int], strict=False)
-    except (AttributeError, msgspec.ValidationError):
-        return {}
-    return {i: round for i, round in found.items() if i >= 0 and 0 <= round < 2**31}

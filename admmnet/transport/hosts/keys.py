@@ -1,20 +1,24 @@
-"""Secrets of agents, for CURVE and for signing, and the files that hold them (docs/hosts.md)."""
+"""Secrets of agents and of the relay, and the files that hold them (docs/hosts.md).
+
+An agent has one secret, of its signing key; the key of its encrypted line follows from it.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from admmnet.errors import RequestError
 from admmnet.files import load_toml, refusing
-from admmnet.identity.keys import Identity, check_identity
+from admmnet.identity.keys import Identity, check_identity, statement
 
-Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-"""Alphabet of ZeroMQ's RFC 32: five letters for four bytes."""
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 
 @dataclass(frozen=True)
@@ -25,94 +29,75 @@ class Keys:
     secret: str = field(repr=False)
 
     @classmethod
-    def fresh(cls) -> Keys:
-        """Draw a key pair from the operating system's randomness."""
+    def of(cls, identity: Identity) -> Keys:
+        """The pair that belongs to a signing key."""
         import zmq
+        from zmq.utils import z85
 
-        public, secret = zmq.curve_keypair()
-        return cls(public.decode(), secret.decode())
+        secret = z85.encode(hashlib.sha256(statement("line", bytes.fromhex(identity.secret))).digest())
+        return cls(zmq.curve_public(secret).decode(), secret.decode())
 
 
-@dataclass(frozen=True)
-class Secrets:
-    """What an agent alone knows."""
+def pair_of(own: Keys, other: str, salt: bytes) -> ChaCha20Poly1305:
+    """Cipher that the owners of two CURVE keys alone know (X25519, HKDF with SHA-256, ChaCha20-Poly1305)."""
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+    from zmq.utils import z85
 
-    keys: Keys | None
-    """None in networks without CURVE."""
-    identity: Identity
+    secret = X25519PrivateKey.from_private_bytes(z85.decode(own.secret))
+    shared = secret.exchange(X25519PublicKey.from_public_bytes(z85.decode(other)))
+    info = statement("pair of neighbours", *sorted((own.public, other)))
+    return ChaCha20Poly1305(HKDF(algorithm=SHA256(), length=32, salt=salt, info=info).derive(shared))
 
 
 def check_key(key: object, where: str) -> str:
-    """Return a Z85 key of 32 bytes; if it is none, the error names `where` but not the key."""
-    if isinstance(key, str) and len(key) == 40 and set(key) <= set(Z85):
-        words = [key[start : start + 5] for start in range(0, 40, 5)]
-        if all(sum(85**k * Z85.index(letter) for k, letter in enumerate(word[::-1])) < 2**32 for word in words):
+    """Return a public CURVE key; if it is none, the error names ``where``."""
+    from zmq.utils import z85
+
+    try:
+        if isinstance(key, str) and len(key) == 40 and len(z85.decode(key)) == 32:
             return key
+    except (ValueError, KeyError, OverflowError):  # what z85 says of other letters
+        pass
     raise RequestError(f"{where} is no key: it must be 40 letters of Z85, as `admmnet network init` writes it")
 
 
-def secret_path(folder: Path, agent: int) -> Path:
-    """Key file of one agent below the folder of its network file."""
-    return folder / "keys" / f"agent-{agent:03d}.secret.toml"
+def secret_path(folder: Path, agent: int | None) -> Path:
+    """Key file of an agent, or the relay's, below the folder of the network file."""
+    return folder / "keys" / ("relay.secret.toml" if agent is None else f"agent-{agent:03d}.secret.toml")
 
 
-def write_secrets(path: Path, agent: int, secrets: Secrets) -> None:
-    """Write a key file that its owner alone can read; an existing one is never replaced."""
-    tables = "".join(
-        f"[{name}]\nagent = {agent}\n{_lines(pair)}"
-        for name, pair in (("key", secrets.keys), ("identity", secrets.identity))
-        if pair is not None
-    )
-    head = f"# Keys of agent {agent}. Keep this file on the host of agent {agent} alone, readable by its user alone.\n"
-    _write_private(path, head + tables)
+def write_secret(path: Path, agent: int | None, identity: Identity) -> None:
+    """Write the key file of an agent, or the relay's."""
+    whose, number = ("the relay", "") if agent is None else (f"agent {agent}", f"agent = {agent}\n")
+    head = f"# Key of {whose}. Keep this file on its host alone, readable by its user alone.\n[identity]\n{number}"
+    write_private(path, f"{head}public = {as_toml(identity.public)}\nsecret = {as_toml(identity.secret)}\n")
 
 
-def _lines(pair: Keys | Identity) -> str:
-    return f"public = {as_toml(pair.public)}\nsecret = {as_toml(pair.secret)}\n"
+def write_private(path: Path, content: str) -> None:
+    """Write a file that its owner alone can read; an existing one is never replaced."""
+    with refusing(f"write the key file {path}"):
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(content)
 
 
-def read_secrets(path: str | os.PathLike[str], agent: int) -> Secrets:
-    """Secrets of an agent from its key file.
-
-    One that is missing, open to other users, of another agent, or whose keys do not belong together is refused.
-    """
+def read_secret(path: str | os.PathLike[str], agent: int | None) -> Identity:
+    """Signing key in a key file; one that is missing, open to other users, or of another agent is refused."""
     source = Path(path)
-    tables = _private(source)
-    if "identity" not in tables or not set(tables) <= {"key", "identity"}:
-        raise RequestError(f"{source}: a key file has the tables [identity] and, for CURVE, [key]")
-    identity = _identity(source, *_pair(source, "identity", tables["identity"], agent))
-    return Secrets(_curve_pair(source, tables["key"], agent) if "key" in tables else None, identity)
+    table = private_table(source).get("identity")
+    if not isinstance(table, dict) or not isinstance(table.get("secret"), str) or table.get("agent") != agent:
+        whose = "the relay" if agent is None else f"agent {agent}"
+        raise RequestError(f"{source} is not the key file of {whose}: it has no such table [identity]")
+    identity = Identity.of(table["secret"], f"{source}: secret")
+    if identity.public != check_identity(table.get("public"), f"{source}: public"):
+        raise RequestError(f"{source}: the public half of the key does not belong to the secret one")
+    return identity
 
 
-def write_signer(folder: Path, identity: Identity) -> tuple[Path, Path]:
-    """Write the two files of somebody who signs and is no agent: the secret one, and the one to give away."""
-    secret, public = folder / "signer.secret.toml", folder / "signer.public.toml"
-    _write_private(
-        secret, f"# Whoever has this file signs in your name: keep it to yourself.\n[signer]\n{_lines(identity)}"
-    )
-    with refusing(f"write the key file {public}"), public.open("x", encoding="utf-8") as file:
-        file.write(f"# Public: checks its owner's signatures.\n[signer]\npublic = {as_toml(identity.public)}\n")
-    return secret, public
-
-
-def read_signer(path: Path) -> Identity:
-    """Signing key in the secret file of a signer or an agent, which must be its owner's alone."""
-    tables = _private(path)
-    table = tables.get("signer", tables.get("identity"))
-    if not isinstance(table, dict) or "secret" not in table:
-        raise RequestError(f"{path} holds no secret of a signer: `admmnet ledger key` makes one, signer.secret.toml")
-    return _identity(path, table.get("public"), table["secret"])
-
-
-def signer_in(path: Path, tables: dict[str, Any]) -> str:
-    """Public signing key of a signer or an agent, from the tables of its file."""
-    table = tables.get("signer", tables.get("identity"))
-    if not isinstance(table, dict):
-        raise RequestError(f"{path} is no network file, and has no key of a signer or agent ([signer], [identity])")
-    return check_identity(table.get("public"), f"{path}: public")
-
-
-def _private(source: Path) -> dict[str, Any]:
+def private_table(source: Path) -> dict[str, Any]:
     """Tables of a file with secrets; one that other users can read is refused."""
     with refusing(f"read the key file {source}"):
         mode = stat.S_IMODE(source.stat().st_mode)
@@ -124,7 +109,7 @@ def _private(source: Path) -> dict[str, Any]:
     if mode & (0o007 if given else 0o077):
         raise RequestError(
             f"the key file {source} is open to other users (mode {mode:04o}): chmod 600 {source}; "
-            "if others may have read it, make new keys: admmnet network revoke"
+            "if others may have read it, make new keys: admmnet network init"
         )
     return read_toml(source, "key file")
 
@@ -136,40 +121,6 @@ def _is_folder(path: Path, what: str, pattern: str) -> RequestError:
         return RequestError(f"{path} is a folder without {pattern}: name a {what}")
     others = f", or another of its {len(found)}" if len(found) > 1 else ""
     return RequestError(f"{path} is a folder: name the {what} in it, {found[0]}{others}")
-
-
-def _write_private(path: Path, content: str) -> None:
-    with refusing(f"write the key file {path}"):
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(content)
-
-
-def _curve_pair(source: Path, table: object, agent: int) -> Keys:
-    import zmq
-
-    public, secret = _pair(source, "key", table, agent)
-    keys = Keys(check_key(public, f"{source}: public"), check_key(secret, f"{source}: secret"))
-    if zmq.curve_public(keys.secret.encode()).decode() != keys.public:
-        raise RequestError(f"{source}: the public key does not belong to the secret one")
-    return keys
-
-
-def _identity(source: Path, public: object, secret: object) -> Identity:
-    if not isinstance(secret, str):
-        raise RequestError(f"{source}: secret must be text")
-    identity = Identity.of(secret, f"{source}: secret")
-    if identity.public != check_identity(public, f"{source}: public"):
-        raise RequestError(f"{source}: the public half of the signing key does not belong to the secret one")
-    return identity
-
-
-def _pair(source: Path, name: str, table: object, agent: int) -> tuple[object, object]:
-    if not isinstance(table, dict) or set(table) != {"agent", "public", "secret"}:
-        raise RequestError(f"{source}: the table [{name}] of a key file has agent, public and secret")
-    if table["agent"] != agent or isinstance(table["agent"], bool):
-        raise RequestError(f"{source} is the key file of agent {table['agent']!r}, not of agent {agent}")
-    return table["public"], table["secret"]
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:

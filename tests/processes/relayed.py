@@ -1,0 +1,146 @@
+"""Agents on hosts of their own and their relay, each line through a proxy of its own."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Self
+
+from admmnet import read_run
+from admmnet.cli import run_command_line
+from tests.people_runs import write_people
+
+from .launch import DEADLINE, Process, begin
+from .proxy import Proxy, free_ports, proxy_to
+from .test_everywhere import ledgers, model
+
+NONE = "none:9:0"
+SEEDED = ("--algorithm", "pp-admm", "--seed", "3", "--quiet")
+PRIVATE = ("--algorithm", "pp-admm", "--epsilon", "20", "--delta", "1e-4", "--private", "--no-account")
+QUIET = ("--no-test", "--quiet")
+GOING_ON = "going on with the agents that are there"
+
+
+class Hosts:
+    """``relay`` are more words of the relay; agents are ``faulty_agent``."""
+
+    def __init__(
+        self,
+        folder: Path,
+        rounds: int,
+        *relay: str,
+        graph: str = "path:3",
+        words: Sequence[str] = SEEDED,
+        own: Any = (),
+    ) -> None:
+        self.folder, self.graph, self.agents = folder, graph, int(graph.split(":")[1])
+        self.words = (*words, "--rounds", str(rounds), "--data", write_people(folder / "people.npz"))
+        self.more = ("--heartbeat-deadline", "2", "--give-up", "40", "--resume", "auto", *own)
+        self._relay = ("--heartbeat-deadline", "2", *relay)
+        (port,) = free_ports(1)
+        init = ["network", "init", graph, "--relay", f"127.0.0.1:{port}", "-o", str(folder / "net")]
+        assert run_command_line(init) == 0
+        self._files, self.processes = ExitStack(), dict[int, Process]()
+        self.proxies: list[Proxy] = []
+        self._address = f"tcp://127.0.0.1:{port}"
+
+    def __enter__(self) -> Self:
+        text = (self.folder / "net/network.toml").read_text()
+        for i in range(self.agents):
+            self.proxies.append(self._files.enter_context(proxy_to(self._address, keep=False)))
+            (self.folder / f"net/{i}.toml").write_text(text.replace(self._address, self.proxies[i].address))
+        self.start_relay()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for process in self.processes.values():
+            process.kill()
+            process.communicate()
+        self._files.close()
+
+    def start_relay(self) -> None:
+        words = ["relay", "--network", str(self.folder / "net/network.toml"), "--out", str(self.folder / "relay")]
+        words += ["--log", str(self.folder / "relay.log"), *self._relay]
+        self.processes[-1] = begin(sys.executable, "-m", "admmnet", *words)
+
+    def kill(self, place: int) -> None:
+        """Kill an agent, or the relay (-1)."""
+        self.processes[place].kill()
+        self.processes[place].communicate()
+
+    def start(self, agent: int, fault: str = NONE, *more: str) -> None:
+        words = [
+            "--id",
+            str(agent),
+            "--network",
+            str(self.folder / f"net/{agent}.toml"),
+            *self.words,
+            *self.more,
+            *more,
+        ]
+        module = (sys.executable, "-m", "tests.processes.faulty_agent", "agent")
+        own = {"ADMMNET_FAULT": fault, "ADMMNET_ARRIVED": self.folder / "arrived", "ADMMNET_LOG": self.folder}
+        self.processes[agent] = begin(*module, *words, "-o", str(self.folder / str(agent)), **own)
+
+    def start_all(self, fault: str = NONE, *more: str) -> None:
+        for agent in range(self.agents):
+            self.start(agent, fault, *more)
+
+    def ended(self, agent: int) -> tuple[int, str]:
+        _, told = self.processes[agent].communicate(timeout=DEADLINE)
+        return self.processes[agent].returncode, told
+
+    def all_ended(self) -> list[tuple[int, str]]:
+        return [self.ended(agent) for agent in range(self.agents)]
+
+    def done(self, agent: int, rounds: int) -> None:
+        """Wait until an agent has so many rounds behind it."""
+        self.until((self.folder / str(agent) / "checkpoint" / f"{rounds:06d}").exists)
+
+    def logged(self, word: str) -> None:
+        """Wait until the relay has said something."""
+        log = self.folder / "relay.log"
+        self.until(lambda: log.exists() and word in log.read_text())
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        until = time.monotonic() + DEADLINE
+        while not holds():
+            assert time.monotonic() < until, [process.poll() for process in self.processes.values()]
+            threading.Event().wait(0.01)
+
+    def check(self) -> None:
+        """Everybody has what a run in one process gives, charged once."""
+        local = self.folder / "local"
+        assert run_command_line(["run", *self.words, "--topology", self.graph, "-o", str(local)]) == 0
+        for agent in range(self.agents):
+            folder, name = self.folder / str(agent), f"agent-00{agent}.jsonl"
+            assert ledgers(folder) == {name: ledgers(local)[name]}
+            assert (folder / "metrics.csv").read_bytes() == (local / "metrics.csv").read_bytes()
+            assert model(folder)["theta"].tobytes() == model(local)["theta"].tobytes()
+        self.summaries()
+
+    def summaries(self, again: int = 0) -> dict[int, Any]:
+        """Summaries of those that have finished, with one model; their folders verify, alone and beside each other.
+
+        No round is charged twice, but for so many in which an agent died before its answer was on the disk.
+        """
+        paths = {agent: self.folder / str(agent) for agent in range(self.agents)}
+        found = {i: json.loads((path / "summary.json").read_bytes()) for i, path in paths.items() if _over(path)}
+        for agent in found:
+            others = [word for j in found if j != agent for word in ("--against", str(paths[j]))]
+            assert run_command_line(["ledger", "verify", str(paths[agent]), *others]) == 0
+        assert len({model(paths[agent])["theta"].tobytes() for agent in found}) <= 1
+        for path in paths.values():
+            for book in read_run(path).ledgers.values():
+                again -= book.count - len({(round, event.mechanism) for round, event, _ in book.events})
+        assert again >= 0
+        return found
+
+
+def _over(folder: Path) -> bool:
+    return (folder / "summary.json").exists()

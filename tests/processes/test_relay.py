@@ -1,0 +1,229 @@
+"""Agents on hosts of their own: whoever fails, they go on by themselves, and nobody is stuck or has another model."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from admmnet import read_run
+
+from .relayed import GOING_ON, NONE, PRIVATE, QUIET, SEEDED, Hosts
+
+pytestmark = pytest.mark.processes
+SOON = ("--regroup-deadline", "1")
+OPEN = (*PRIVATE, *QUIET)
+
+
+def test_agents_started_one_by_one(tmp_path: Path) -> None:
+    with Hosts(tmp_path, 4) as hosts:
+        hosts.start_all()
+        assert hosts.all_ended() == [(0, "")] * 3
+        assert hosts.ended(-1) == (0, "")
+        hosts.check()
+
+
+def test_the_others_wait_for_an_agent_that_was_killed(tmp_path: Path) -> None:
+    with Hosts(tmp_path, 40) as hosts:
+        hosts.start_all("kill:2:5")
+        assert hosts.ended(2)[0] == -9
+        hosts.logged("start-ended")
+        hosts.start(2)
+        ends = hosts.all_ended()
+        assert [code for code, _ in ends] == [0] * 3
+        assert all(GOING_ON in ends[agent][1] for agent in (0, 1))
+        hosts.check()
+
+
+@pytest.mark.parametrize("victim", [0, -1])
+def test_a_line_that_is_cut_and_mended(victim: int, tmp_path: Path) -> None:
+    """Or a relay that is killed and started again: it need remember nothing."""
+    with Hosts(tmp_path, 40) as hosts:
+        hosts.start_all()
+        hosts.done(0, 5)
+        if victim < 0:
+            hosts.kill(-1)
+            hosts.start_relay()
+        else:
+            hosts.proxies[victim].cut()
+            hosts.logged("start-ended")
+            hosts.proxies[victim].mend()
+        assert [code for code, _ in hosts.all_ended()] == [0] * 3
+        hosts.check()
+
+
+def test_a_line_that_is_cut_for_a_moment_costs_nothing(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "arrived")
+    with Hosts(tmp_path, 12, "--heartbeat-deadline", "20") as hosts:
+        hosts.start_all("hold:1:6")
+        hosts.done(1, 6)
+        threading.Event().wait(0.3)
+        for proxy in hosts.proxies:
+            proxy.cut()
+            proxy.mend()
+        threading.Event().wait(1.5)
+        os.close(os.open(tmp_path / "arrived", os.O_WRONLY))
+        assert hosts.all_ended() == [(0, "")] * 3
+        hosts.check()
+
+
+def test_a_black_hole_is_noticed(tmp_path: Path) -> None:
+    """Lines stand and carry nothing."""
+    with Hosts(tmp_path, 8, *SOON, graph="ring:4") as hosts:
+        hosts.start_all()
+        hosts.done(0, 2)
+        hosts.proxies[2].swallow = True
+        assert [hosts.ended(agent)[0] for agent in (0, 1, 3)] == [5] * 3
+        assert hosts.summaries().keys() == {0, 1, 3}
+
+
+@pytest.mark.parametrize("regroup", ["600", "1"])
+def test_hosts_that_are_killed_at_random_instants_end_with_one_model(regroup: str, tmp_path: Path) -> None:
+    """And the relay, too; they are started again by the same command."""
+    stream, kills = np.random.default_rng(int(os.environ.get("SEED", "6"))), 0
+    more = ("--regroup-deadline", regroup, "--strikes", "1000")
+    with Hosts(tmp_path, 60, *more, graph="ring:4", words=OPEN) as hosts:
+        hosts.start_all()
+        while living := [agent for agent in range(4) if hosts.processes[agent].poll() is None]:
+            threading.Event().wait(float(stream.uniform(0.2, 2.5)))
+            victim = int(stream.choice([*living, -1]))
+            if kills < 8 and hosts.processes[victim].poll() is None:
+                hosts.kill(victim)
+                hosts.start(victim) if victim >= 0 else hosts.start_relay()
+                kills += 1
+        ends = hosts.all_ended()
+        assert {code for code, _ in ends} <= {0, 5}, ends
+        assert hosts.summaries(kills).keys() == {*range(4)}
+
+
+def test_the_others_go_on_without_a_host_that_is_gone(tmp_path: Path) -> None:
+    """Four of five finish, with one model; what is left of their budgets is planned anew. The fifth takes it later."""
+    with Hosts(tmp_path, 8, *SOON, graph="ring:5", words=OPEN) as hosts:
+        hosts.start_all("kill:2:3")
+        assert [code for code, _ in hosts.all_ended()] == [5, 5, -9, 5, 5]
+        found = hosts.summaries()
+        (first,) = {one["starts"][-1]["round"] for one in found.values()}
+        for agent, one in found.items():
+            assert one["starts"][-1]["members"] == [0, 1, 3, 4]
+            assert one["away"] == {"2": [f"{first}-7"]}
+            (book,) = read_run(tmp_path / str(agent)).ledgers.values()
+            assert [start.round for start in book.changed] == [first]
+        hosts.start(2)
+        assert hosts.ended(2)[0] == 5
+        assert hosts.summaries().keys() == {*range(5)}
+        assert hosts.ended(-1) == (0, "")
+
+
+def test_a_host_that_is_gone_in_the_last_round_leaves_the_others_an_end(tmp_path: Path) -> None:
+    with Hosts(tmp_path, 4, *SOON, graph="ring:4", words=OPEN) as hosts:
+        hosts.start_all("kill:2:3")
+        assert [code for code, _ in hosts.all_ended()] == [5, 5, -9, 5]
+        assert {one["starts"][-1]["round"] for one in hosts.summaries().values()} == {4}
+
+
+def test_a_host_that_comes_back_takes_part_again(tmp_path: Path) -> None:
+    """After ten rounds without it; all finish."""
+    os.mkfifo(tmp_path / "arrived")
+    with Hosts(tmp_path, 24, "--regroup-deadline", "5", graph="ring:4", words=OPEN) as hosts:
+        for agent, fault in enumerate(("hold:0:18", NONE, "kill:2:3", NONE)):
+            hosts.start(agent, fault)
+        assert hosts.ended(2)[0] == -9
+        hosts.done(0, 14)
+        hosts.start(2)
+        hosts.logged("has come back")
+        os.close(os.open(tmp_path / "arrived", os.O_WRONLY))
+        assert [code for code, _ in hosts.all_ended()] == [0] * 4
+        assert all(one["starts"][-1]["members"] == [0, 1, 2, 3] for one in hosts.summaries().values())
+
+
+def test_who_says_that_it_waits_for_ever_is_struck_out(tmp_path: Path) -> None:
+    """Agent 0 does its part no more, and waits, as it says: the relay knows that it has all it waits for."""
+    with Hosts(tmp_path, 6, *SOON, "--round-deadline", "2", "--strikes", "1", graph="ring:5") as hosts:
+        hosts.start_all("stall:0:2")
+        assert [hosts.ended(agent)[0] for agent in range(1, 5)] == [5] * 4
+        assert all(one["starts"][-1]["members"] == [1, 2, 3, 4] for one in hosts.summaries().values())
+        code, told = hosts.ended(0)
+        assert (code, "the others go on without agent 0" in told) == (3, True)
+
+
+def test_who_hangs_is_named(tmp_path: Path) -> None:
+    with Hosts(tmp_path, 6, *SOON, "--round-deadline", "2", "--strikes", "1", graph="ring:4") as hosts:
+        hosts.start_all("stop:3:2")
+        ends = [hosts.ended(agent) for agent in range(3)]
+        assert [code for code, _ in ends] == [5] * 3
+        assert all("agent 3" in told for _, told in ends)
+
+
+ENDS = [(how, point, victim) for how in ("kill", "full") for point in range(4) for victim in (0, 2)]
+
+
+@pytest.mark.parametrize(("how", "point", "victim"), ENDS)
+def test_whoever_fails_in_the_last_moment(how: str, point: int, victim: int, tmp_path: Path) -> None:
+    """At every point of the end: it is started again, all finish with one model, and the relay ends."""
+    with Hosts(tmp_path, 3, words=OPEN) as hosts:
+        for agent in range(3):
+            hosts.start(agent, f"end-{how}:{victim}:{point}" if agent == victim else NONE)
+        code, told = hosts.ended(victim)
+        assert code == (0 if how == "full" and point == 3 else 3 if how == "full" else -9), told
+        hosts.start(victim)
+        assert [code for code, _ in hosts.all_ended()] == [0] * 3
+        assert hosts.summaries().keys() == {0, 1, 2}
+
+
+def test_the_end_is_there_for_who_comes_much_later(tmp_path: Path) -> None:
+    """Also from a relay that was started again, and when nobody else is there."""
+    with Hosts(tmp_path, 3, words=OPEN) as hosts:
+        hosts.start_all("end-kill:2:0")
+        assert [code for code, _ in hosts.all_ended()] == [0, 0, -9]
+        hosts.kill(-1)
+        hosts.start_relay()
+        hosts.start(2)
+        assert hosts.ended(2)[0] == 0
+        assert hosts.summaries().keys() == {0, 1, 2}
+
+
+def test_too_few_for_an_end_go_on_together(tmp_path: Path) -> None:
+    """Two of three are killed as their last files are due: the third one waits for them, and all end again."""
+    with Hosts(tmp_path, 3, words=OPEN) as hosts:
+        for agent in range(3):
+            hosts.start(agent, f"end-kill:{agent}:0" if agent else NONE)
+        assert [hosts.ended(agent)[0] for agent in (1, 2)] == [-9, -9]
+        for agent in (1, 2):
+            hosts.start(agent)
+        assert [code for code, _ in hosts.all_ended()] == [0] * 3
+        assert hosts.summaries().keys() == {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [(("--eta", "0.9"), "agent 2 runs with eta = 0.9"), (("--rounds", "9"), "agent 2 runs with rounds = 9")],
+)
+def test_other_settings_are_named_before_anything_is_charged(more: tuple[str, ...], told: str, tmp_path: Path) -> None:
+    with Hosts(tmp_path, 4) as hosts:
+        for agent in range(3):
+            hosts.start(agent, NONE, *(more if agent == 2 else ()))
+        ends = hosts.all_ended()
+        assert [code for code, _ in ends] == [2] * 3
+        assert all("runs with" in text for _, text in ends)
+
+
+def test_who_does_not_come_is_named(tmp_path: Path) -> None:
+    with Hosts(tmp_path, 4, "--connect-deadline", "2") as hosts:
+        for agent in range(2):
+            hosts.start(agent)
+        ends = [hosts.ended(agent) for agent in range(2)]
+        assert [code for code, _ in ends] == [3] * 2
+        assert all("agent 2 has not come" in told for _, told in ends)
+
+
+def test_masked_sums_and_an_agent_that_dies(tmp_path: Path) -> None:
+    words = (*SEEDED[2:], "--algorithm", "noisy-gd", "--trust", "masked", "--colluders", "1")
+    with Hosts(tmp_path, 12, graph="ring:4", words=words) as hosts:
+        hosts.start_all("kill:2:5")
+        assert hosts.ended(2)[0] == -9
+        hosts.start(2)
+        assert [code for code, _ in hosts.all_ended()] == [0] * 4
+        assert hosts.summaries().keys() == {*range(4)}

@@ -24,7 +24,6 @@ COMMANDS = {
     "compare": "Compare methods over epsilons and seeds: table, CSV and picture.",
     "data": "Check or clean a file of records, draft its schema, show encodings.",
     "evaluate": "Errors of a saved model on labelled rows.",
-    "launch": "Run on ranks of MPI, and start them again where they fail.",
     "ledger": "Read, check and export the agents' privacy ledgers.",
     "model": "Coefficients of a saved model beside their noise; files of it for other programs.",
     "network": "Make the network file and the keys of agents on several hosts.",

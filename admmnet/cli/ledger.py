@@ -1,4 +1,4 @@
-"""admmnet ledger show | verify | network | key | sign | export."""
+"""admmnet ledger show | verify | network | export."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def behind(against: tuple[Path, ...], more: tuple[Path, ...]) -> tuple[Path, ...
 
 @click.group(no_args_is_help=False)
 def ledger() -> None:
-    """Read, check, sign and export the agents' privacy ledgers."""
+    """Read, check and export the agents' privacy ledgers."""
 
 
 def _accounts(run: Run, agent: int | None = None) -> list[VerifiedLedger]:
@@ -99,7 +99,6 @@ def entry_of(account: VerifiedLedger, delta: float | None) -> dict[str, Any]:
     help="other agents' folders of the run, to compare; A B, or repeated",
 )
 @click.option("--network", "network_file", metavar="FILE", help="network file that must list the keys")
-@click.option("--key", type=PATH, metavar="FILE", help="public key that must have signed it")
 @click.option("--require", type=click.Choice(["private"]), help="exit code 1 for a simulation")
 @json_flag
 def verify(
@@ -107,7 +106,6 @@ def verify(
     more: tuple[Path, ...],
     against: tuple[Path, ...],
     network_file: str | None,
-    key: Path | None,
     require: str | None,
     as_json: bool,
 ) -> None:
@@ -120,12 +118,11 @@ def verify(
     if run.resolve() in [path.resolve() for path in against]:
         raise RequestError(f"--against {run}: is the folder itself; name other agents' folders")
     private = require is not None
-    verdict, _ = judged(run, against, network=network_file, key=key, private=private, processes=processors())
+    verdict = judged(run, against, network=network_file, private=private, processes=processors())
     if as_json:
         print(encode(verdict, indent=2).decode(), end="")
         return
-    unsigned = [] if verdict.signer else ["signed:     no"]
-    lines(*verdict.lines(), *unsigned)
+    lines(*verdict.lines())
 
 
 @ledger.command()
@@ -151,40 +148,6 @@ def network(run: Path, colluders: int, observers: str, plot: Path | None, as_jso
     if plot is not None and told is not None:
         draw_distances(told, plot, run.name)
         print(f"picture:    {plot}", file=sys.stderr if as_json else sys.stdout)
-
-
-@ledger.command()
-@out_flag("DIR", "folder to write")
-def key(out: Path) -> None:
-    """Make a key to sign with: signer.secret.toml to keep, signer.public.toml to give away (docs/signoff.md)."""
-    from admmnet.evidence.signatures import fingerprint, write_signer
-    from admmnet.identity.keys import Identity
-
-    with refusing(f"make the folder {out}"):
-        out.mkdir(parents=True, exist_ok=True)
-    identity = Identity.fresh()
-    secret, public = write_signer(out, identity)
-    print(f"{secret}: keep it to yourself")
-    print(f"{public}: give it to everyone who checks your signatures")
-    print(f"fingerprint, to be read out or printed: {fingerprint(identity.public)}")
-
-
-@ledger.command()
-@RUN
-@click.option("--key", required=True, type=PATH, metavar="FILE", help="your secret key file")
-@click.option("--note", default="", metavar="TEXT", help="one line that is signed, too")
-@click.option("--simulation", is_flag=True, help="sign a simulation as one")
-def sign(run: Path, key: Path, note: str, simulation: bool) -> None:
-    """Check a finished run folder and sign all of it: RUN/signature.json (docs/signoff.md)."""
-    from admmnet.evidence.judge import judged
-    from admmnet.evidence.signatures import fingerprint, read_signer, sign_folder
-
-    identity = read_signer(key)
-    verdict, summary = judged(run)
-    digest = sign_folder(run, summary, identity, note, simulation=simulation)
-    lines(*verdict.lines())
-    print(f"signed:     everything holds, and is signed by {fingerprint(identity.public)}")
-    print(f"            sha256 of manifest.json, which lists every file: {digest}")
 
 
 @ledger.command()

@@ -12,7 +12,7 @@ from admmnet.cli.flags import event_flags, explain_flag, output_flags, telling
 from admmnet.cli.settings import SettingsCommand, leave, settings_of, tell
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError, RunError
-from admmnet.log import Hearer, say
+from admmnet.log import say
 from admmnet.transport import World, open_world
 from admmnet.transport.collective import KEPT
 
@@ -23,7 +23,6 @@ from admmnet.transport.collective import KEPT
 @event_flags
 @explain_flag
 @click.option("--restarts", type=click.IntRange(min=0), default=0, metavar="R", help="of zmq agents that fail (0)")
-@click.option("--alive", is_flag=True, hidden=True)
 @click.pass_obj
 def run(world: World, /, config: str | None, quiet: bool, as_json: bool, debug: bool, **flags: Any) -> None:
     """Train one model on the network's records and write a run folder.
@@ -31,18 +30,14 @@ def run(world: World, /, config: str | None, quiet: bool, as_json: bool, debug: 
     Under mpirun every rank is an agent (or hosts a block of them); without it the agents are simulated in
     this process. Flags override CONFIG.toml, which overrides the defaults.
     """
-    restarts, lives = flags.pop("restarts"), flags.pop("alive")
+    restarts = flags.pop("restarts")
     settings = settings_of(config, flags)
     world = world if settings.baseline else open_world(settings.transport)
     if restarts and not (settings.transport == "zmq" and settings.resume):
-        raise RequestError("--restarts goes with --transport zmq --out DIR --resume auto; of ranks with admmnet launch")
+        raise RequestError("--restarts goes with --transport zmq --out DIR --resume auto")
     with ExitStack() as opened:
         if world.rank == 0:  # speaks for all ranks
             opened.enter_context(telling())
-        if lives:
-            from admmnet.cli.launch import alive
-
-            opened.enter_context(Hearer(alive(world.rank)))
         for start in range(restarts + 1):
             try:
                 train(settings, world, quiet=quiet, as_json=as_json, debug=debug)

@@ -1,1 +1,1 @@
-"""What neighbours and auditors can hold against a run: receipts, identities, signatures."""
+"""What neighbours and auditors can hold against a run: receipts and identities."""

@@ -9,24 +9,16 @@ from msgspec import structs
 
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.evidence.compare import compare, hold_keys, read_evidence
-from admmnet.evidence.signatures import SIGNED, check_signature, fingerprint, known_keys
 from admmnet.record.finish import check_end, public_files
-from admmnet.record.forms import Summary
 from admmnet.record.reader import hold_summaries, read_run
-from admmnet.record.verdict import Signer, Verdict, verdict_of
+from admmnet.record.verdict import Verdict, verdict_of
 from admmnet.transport.hosts.network import read_network
 
 
 def judged(
-    folder: Path,
-    against: Sequence[Path] = (),
-    *,
-    network: str | None = None,
-    key: Path | None = None,
-    private: bool = False,
-    processes: int = 1,
-) -> tuple[Verdict, Summary | None]:
-    """Return the verdict on a folder in which everything holds, and its summary.
+    folder: Path, against: Sequence[Path] = (), *, network: str | None = None, private: bool = False, processes: int = 1
+) -> Verdict:
+    """Return the verdict on a folder in which everything holds.
 
     ``against`` are other agents' folders of the same run, ``network`` is a file that must list the keys, ``key`` that
     of whoever must have signed the folder. It must be a ``private`` run's where that is said. CheckFailed names file,
@@ -56,26 +48,4 @@ def judged(
         raise CheckFailed(f"{folder}: {verdict.mode.line()}; a private run was required")
     assert verdict.integrity is not None
     integrity = structs.replace(verdict.integrity, receipts=receipts, others=len(against))
-    return structs.replace(verdict, integrity=integrity, signer=signer_of(folder, key)), run.summary
-
-
-def signer_of(folder: Path, key: Path | None = None) -> Signer | None:
-    """The signer of a folder that has been verified; None where nobody has.
-
-    CheckFailed if the signature does not hold, or is not by ``key``.
-    """
-    owners, signed = {} if key is None else known_keys(key), check_signature(folder)
-    if signed is None:
-        if key is not None:
-            raise CheckFailed(f"{folder}: it is not signed: there is no {SIGNED}")
-        return None
-    short = fingerprint(signed.key)
-    if key is not None and signed.key not in owners:
-        raise CheckFailed(f"{folder / SIGNED}: was signed with another key ({short}) than {key} has")
-    return Signer(
-        time=signed.time,
-        fingerprint=short,
-        owner=owners.get(signed.key),
-        note=signed.note,
-        simulation=signed.simulation,
-    )
+    return structs.replace(verdict, integrity=integrity)

@@ -34,18 +34,6 @@ class PartFile(FileForm, frozen=True, kw_only=True):
     agents: Annotated[int, Meta(ge=1)]
 
 
-class Signed(FileForm, frozen=True, kw_only=True):
-    """signature.json: one signature over a whole folder."""
-
-    manifest: Digest
-    time: str
-    note: str
-    simulation: bool = False
-    """whether its signer knew that the run is a simulation"""
-    key: Digest
-    signature: Signature
-
-
 class Beginning(FileForm, frozen=True, kw_only=True):
     """One start of a run, in receipts/identities.json."""
 

@@ -1,4 +1,4 @@
-"""The verdict on a run: its mode, guarantee, spending, integrity and signer.
+"""The verdict on a run: its mode, guarantee, spending, integrity.
 
 Every screen prints these lines, and every ``--json`` has these fields.
 """
@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, structs
 
-from admmnet.errors import counted, printable
+from admmnet.errors import counted
 from admmnet.record.figures import figures, privacy_of
 from admmnet.record.format import epsilon
 from admmnet.record.forms import Mode, Privacy, Summary
@@ -79,32 +79,13 @@ class Integrity(_Part, frozen=True, kw_only=True):
         return "; ".join(parts)
 
 
-class Signer(_Part, frozen=True, kw_only=True):
-    """Who has signed a folder."""
-
-    time: str
-    fingerprint: str
-    owner: str | None
-    """whose the key is, by the key file that was given"""
-    note: str
-    simulation: bool
-
-    def lines(self) -> list[str]:
-        """Say it."""
-        who = self.owner or f"the key {self.fingerprint}; --key FILE checks its owner"
-        as_one = ", as a simulation" if self.simulation else ""
-        note = [f"            their note: {printable(self.note)}"] if self.note else []
-        return [f"signed:     on {printable(self.time, 40)} by {who}{as_one}", *note]
-
-
 class Verdict(_Part, frozen=True, kw_only=True):
-    """All of it. ``integrity`` is None where nothing was read back, ``signer`` where nobody has signed."""
+    """All of it. ``integrity`` is None where nothing was read back."""
 
     folder: str
     mode: ModeFacts
     privacy: Privacy
     integrity: Integrity | None = None
-    signer: Signer | None = None
 
     def lines(self) -> list[str]:
         """Say it for people, the mode first."""
@@ -119,7 +100,7 @@ class Verdict(_Part, frozen=True, kw_only=True):
             )
         if self.integrity is not None:
             lines.append(f"integrity:  {self.folder}: {self.integrity.line()}")
-        return lines + (self.signer.lines() if self.signer is not None else [])
+        return lines
 
 
 def verdict_of(run: Run) -> Verdict:

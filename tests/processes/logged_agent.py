@@ -1,7 +1,6 @@
 """Agents that log what they send, in ADMMNET_LOG.
 
-``logged_agent.py run WORDS`` starts `admmnet agent` so, ``logged_agent.py mpi run WORDS`` is one rank of a run, and
-``logged_agent.py mpirun WORDS`` the launcher of such ranks for `admmnet launch`.
+``logged_agent.py run WORDS`` starts `admmnet agent` so, ``logged_agent.py mpi run WORDS`` is one rank of a run.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from admmnet.cli import run_command_line
 from admmnet.running import spawn
 from admmnet.transport import Inbox, Outgoing, Transport
 from admmnet.transport.zmq.transport import ZmqTransport, ZmqWorld
-from tests.processes.launch import mpirun_path
 
 MODULE = "tests.processes.logged_agent"
 
@@ -47,12 +45,9 @@ def log_messages(agent: int, folder: Path, transport: type[Transport]) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] in ("run", "launch"):
+    if sys.argv[1] == "run":
         spawn.MODULE = MODULE
         sys.exit(run_command_line(sys.argv[1:]))
-    if sys.argv[1] == "mpirun":
-        place = sys.argv.index("admmnet")
-        os.execvp(mpirun_path(), ["mpirun", *sys.argv[2:place], MODULE, "mpi", *sys.argv[place + 1 :]])
     log = Path(os.environ["ADMMNET_LOG"])
     if sys.argv[1] == "mpi":
         (log / f"pid-{os.environ.get('PMI_RANK')}").write_text(str(os.getpid()))  # MPI may be killed as it begins, too

@@ -37,9 +37,9 @@ MODES = {
 @pytest.mark.parametrize("name", MODES)
 def test_every_screen_begins_with_the_mode(name: str, folders: dict[str, Path], admmnet: Admmnet) -> None:
     folder, line = folders[name], f"mode:       {MODES[name]}"
-    lines = judged(folder)[0].lines()
+    lines = judged(folder).lines()
     assert lines[0] == line
-    assert admmnet.ok("ledger", "verify", folder).out.splitlines() == [*lines, "signed:     no"]
+    assert admmnet.ok("ledger", "verify", folder).out.splitlines() == lines
     labelled = ("evaluate", folder, "--data", folder.parent / "people.npz", "--public")
     for words in (("ledger", "show", folder), ("watch", folder), labelled, ("model", "show", folder)):
         assert admmnet.ok(*words).out.splitlines()[0] == line
@@ -81,25 +81,6 @@ def test_a_private_run_can_be_required(folders: dict[str, Path], admmnet: Admmne
     told = admmnet.refused("ledger", "verify", folders["seeded"], "--require", "private", code=1)
     assert "simulation, seed 3" in told
     assert "a private run was required" in told
-
-
-def test_no_signature_hides_a_simulation(folders: dict[str, Path], admmnet: Admmnet, tmp_path: Path) -> None:
-    admmnet.ok("ledger", "key", "-o", tmp_path)
-    key = tmp_path / "signer.secret.toml"
-    assert "add --simulation" in admmnet.refused("ledger", "sign", folders["secret"], "--key", key)
-    assert "leave out --simulation" in admmnet.refused(
-        "ledger", "sign", folders["private"], "--key", key, "--simulation"
-    )
-    assert not any((folder / "signature.json").exists() for folder in folders.values())
-    shown = admmnet.ok("ledger", "sign", folders["secret"], "--key", key, "--simulation").out
-    assert shown.startswith(f"mode:       {MODES['secret']}")
-    path = folders["secret"] / "signature.json"
-    assert json.loads(path.read_bytes())["simulation"] is True
-    assert "as a simulation" in admmnet.ok("ledger", "verify", folders["secret"]).out
-    # whoever takes the word out has a signature of nobody
-    path.write_bytes(path.read_bytes().replace(b' "simulation": true,\n', b""))
-    assert "does not match its key" in admmnet.refused("ledger", "verify", folders["secret"], code=1)
-    path.unlink()
 
 
 def test_an_unfinished_run_has_a_verdict_by_its_ledgers(folders: dict[str, Path], tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -48,7 +49,7 @@ from admmnet.solvers.kernel import NAMES, chosen
 from admmnet.transport import World
 from admmnet.transport.collective import end_all_on_error, install_exception_hook, pairs_of, run_on_all, told_by_all
 from admmnet.transport.layout import Layout, layout
-from admmnet.transport.stall import STALL
+from admmnet.transport.stall import DEADLINE, STALL
 
 
 class Plan(Prepared, frozen=True):
@@ -74,11 +75,11 @@ def perform(
     """As ``admmnet.library.run``, whose arguments these are."""
     from threadpoolctl import threadpool_limits
 
+    STALL.deadline = _patience(settings.get("round_deadline", getattr(config, "round_deadline", AUTO)))
     # the processes first: where one of them alone is given something wrong, all say so
     world = world_of(world, settings.get("transport", getattr(config, "transport", "auto")))
     install_exception_hook(world)
     config, given = arguments(world, config, settings, asked, stoppable=stoppable)
-    STALL.deadline = 600.0 if config.round_deadline == AUTO else float(config.round_deadline)
     raise_descriptors()
     ending = end_all_on_error(world, debug=debug, withhold=not config.simulation)
     loader = asked.loader if given is None else given.load
@@ -117,6 +118,11 @@ def perform(
             raise
         except OSError as error:
             raise RunError(f"cannot write {error.filename or 'the run folder'}: {remedy(error)}") from error
+
+
+def _patience(given: Any) -> float:
+    """Seconds that a wait in MPI may last, from the first one on; what is no such number is refused by all, later."""
+    return float(given) if isinstance(given, int | float) and 0.0 < given < math.inf else DEADLINE
 
 
 def prepare(config: RunConfig, world: World, loader: Loader | None = None, said: tuple[str, ...] = ()) -> Plan:

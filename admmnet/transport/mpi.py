@@ -114,7 +114,7 @@ class MPIWorld(World):
         self.library = str(MPI.Get_library_version()).splitlines()[0].strip()
         if self.size > 1:
             name = f"rank {self.rank} on {MPI.Get_processor_name()}"
-            threading.Thread(target=STALL.watch, args=(name,), daemon=True).start()
+            threading.Thread(target=STALL.watch, args=(name, self.rank), daemon=True).start()
 
     def gather(self, value: Any) -> list[Any]:
         """See ``World.gather``: JSON, never pickle."""

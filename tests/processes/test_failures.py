@@ -64,6 +64,32 @@ def test_ranks_that_wait_in_vain_end_by_themselves(tmp_path: Path) -> None:
     assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
 
 
+AWAY = """
+import sys
+import numpy as np
+from mpi4py import MPI
+from admmnet import run
+rank = MPI.COMM_WORLD.rank
+if rank == 1:
+    raise FileNotFoundError("site-1.csv")
+X = np.random.default_rng(rank).standard_normal((50, 2))
+shards, deadline = {rank: (X, (X[:, 0] > 0).astype(int))}, 2.0 if str(rank) in sys.argv else "auto"
+run(shards=shards, algorithm="noisy-gd", seed=0, no_test=True, round_deadline=deadline)
+"""
+
+
+@pytest.mark.parametrize(("impatient", "speaks"), [("2", 2), ("02", 0)])
+def test_a_rank_that_fails_before_it_calls_run_holds_the_others_up_to_their_deadline(
+    impatient: str, speaks: int
+) -> None:
+    """One of them that has a deadline is enough, and one of them says so; the launcher chooses the exit code."""
+    ended = mpirun(3, "-c", AWAY, *impatient)
+    assert ended.code != 0
+    assert "FileNotFoundError: site-1.csv" in ended.err
+    (said,) = ended.messages
+    assert re.match(rf"admmnet: rank {speaks} on \S+ ends: it has waited in MPI for 2 s;", said)
+
+
 LYING = """
 import sys
 import numpy as np

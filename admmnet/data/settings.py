@@ -152,6 +152,15 @@ class DataSettings:
         return AGENT in self.data
 
 
+class OwnFile(DataSettings):
+    """Settings of a private run over hosts, where any file is the agent's own, with `AGENT` in its path or without."""
+
+    @property
+    def per_agent(self) -> bool:
+        """See ``DataSettings.per_agent``."""
+        return True
+
+
 class Split(Struct, frozen=True):
     """A parsed `--split`: how the training records are dealt to the agents."""
 
@@ -342,4 +351,4 @@ def _check_file_settings(settings: DataSettings, split: Split) -> None:
             " give a public test file with --test PATH, or --no-test"
         )
     if split.kind not in ("auto", "iid"):
-        raise RequestError(f"--split {settings.split} does not go with {AGENT} in the path: the files are the shards")
+        raise RequestError(f"--split {settings.split} does not go with a file an agent: the files are the shards")

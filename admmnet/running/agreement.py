@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from admmnet.errors import RequestError, printable, short
 from admmnet.transport import World, launched_size, open_world
-from admmnet.transport.collective import install_exception_hook, run_on_all, told_by_all
+from admmnet.transport.collective import install_exception_hook, owned, run_on_all, told_by_all
 
 if TYPE_CHECKING:
+    from admmnet.data import Records
     from admmnet.data.given import Given
+    from admmnet.running.loading import Holders
 
 FIRST = ("algorithm", "seed", "simulate", "private", "transport", "account", "no_account")
 """Settings that decide which others there are."""
@@ -202,6 +204,20 @@ def _owned(rank: int, answer: Any) -> list[int]:
             "version, as all others"
         ).of_all()
     return own
+
+
+def same_tests(
+    world: World, owners: Sequence[Sequence[int]], told: Sequence[Any], holders: Holders, data: Records
+) -> None:
+    """Refuse test records of another number than another process has: all show errors on the same ones."""
+    mine = dict.fromkeys(holders, len(data.y_test))
+    words = [said and said.get("tests", ()) for said in told]
+    known = owned(world, words, owners, mine, lambda i, n: type(n) is int and n >= 0, "number of test records")
+    for i, count in known.items():
+        if count != known[0]:
+            raise RequestError(
+                f"the test files differ: agent 0 has {known[0]} records, agent {i} has {count}; give all the same"
+            ).of_all()
 
 
 def numbered(known: set[int], agents: int | None, *, named: bool) -> int | None:

@@ -31,13 +31,13 @@ from admmnet.methods.encoding_rule import Wish
 from admmnet.privacy.ledger.account import AccountFile
 from admmnet.record.folder import SUMMARY
 from admmnet.running.accounts import deltas_in, deltas_of, open_accounts, opening_notes, records_of
-from admmnet.running.agreement import world_of
+from admmnet.running.agreement import same_tests, world_of
 from admmnet.running.arguments import Arguments, in_python
 from admmnet.running.ends import terminating
 from admmnet.running.events import Outcome, outcome_of
 from admmnet.running.graphs import faults_of, located, schedule_of
 from admmnet.running.handshake import all_go_on, arguments, public_settings, resuming
-from admmnet.running.loading import Holders, Loader, block_of, held, read_records
+from admmnet.running.loading import Holders, Loader, block_of, held, read_by, read_records
 from admmnet.running.loop import execute
 from admmnet.running.notes import drowned_of, host_notes, is_share, notes_of, source_note
 from admmnet.running.plan import Prepared, Public, Texts, decide, loss_of
@@ -151,7 +151,8 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
         found, graph = located(found, world)
         sections, count = found.sections, len(graph)
         source = source_of(sections.data, sections.method, sections.run, simulation=simulation)
-        request = sections.data if source is None else source.read_by(sections.data)
+        request = read_by(sections.data, world, simulation=simulation)
+        request = request if source is None else source.read_by(request)
         strangers = [agent for agent in found.budgets if int(agent) >= count]
         if strangers:
             raise RequestError(f"[privacy.agents.{strangers[0]}]: the agents are numbered 0 to {count - 1}")
@@ -171,6 +172,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
     def facts(read: tuple[Any, ...]) -> dict[str, Any]:
         deltas = deltas_in(config.account, read[4]) if config.delta == "auto" and config.budgeted else {}
         own = {"machine": platform.node(), "kernel": NAMES[chosen(config.kernel)], "deltas": pairs_of(deltas)}
+        own["tests"] = pairs_of(dict.fromkeys(read[4], len(read[3].y_test)))
         return own | {"account": config.account is not None} | told_of(read[4], read[3])
 
     read, told = told_by_all(world, loaded, facts, quoting=quoting)
@@ -185,6 +187,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
     counts = counts_of(world, owners, told, holders)
     data = replace(data, counts=counts, shards={} if given else data.shards)
     width = width_of(world, owners, told, holders, data)
+    same_tests(world, owners, told, holders, data)
     if config.delta == "auto" and config.budgeted:
         config = with_delta(config, list(counts.values()), deltas_of(config.account, world, owners, told))
     network, settings, run = config.sections.network, config.sections.method, config.sections.run
@@ -234,7 +237,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
     said = notes_of(settings, data, simulation=simulation, seeded=run.seeded)
     said += (*opening_notes(accounts.values()), *source_note(settings))
     notes = (*said, *advice, *host_notes(len(set(machines))), *(trouble.notes() if trouble else ()))
-    masked = {} if config.colluders is None else public_settings(config, digests=False)
+    masked = {} if config.colluders is None else public_settings(config, digests=not world.shared_folder)
     agreed = json.dumps(masked, sort_keys=True)
     kept = settings_digest(config) if keeps or run.resume is not None else ""
     texts = Texts(to_toml(config), kept, hashlib.sha256(agreed.encode()).hexdigest())

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from admmnet.config.run_config import AUTO, RunConfig, RunSettings
-from admmnet.data.settings import GIVEN, DataSettings, reserved
+from admmnet.data.settings import AGENT, GIVEN, DataSettings, reserved
 from admmnet.errors import RequestError
 from admmnet.record.folder import clear_unbegun, is_begun
 from admmnet.running.agreement import Told, agreed, numbered
@@ -25,6 +25,10 @@ from admmnet.version import __version__
 
 if TYPE_CHECKING:
     from admmnet.data.given import Given
+
+
+OWN = "a file of each agent's own"
+"""All that is told of a file that no other agent need have."""
 
 
 def arguments(
@@ -51,7 +55,7 @@ def arguments(
         elif found.data in GIVEN and asked.loader is None:
             raise RequestError(reserved(found.data))
         read.append((found, given))
-        shown = partial(public_settings, found, records=found.simulation)
+        shown = partial(public_settings, found, digests=found.simulation)
         own = {"account": found.account and "DIR", "stoppable": stoppable, "loader": asked.loader and "a function"}
         own |= {name: getattr(found, name) for name in ("transport", "no_account", "out", "resume")}
         return Told(given, lambda: shown() | own, simulation=found.simulation)
@@ -102,26 +106,22 @@ def all_go_on(world: World, folder: Path | None) -> bool:
     return False
 
 
-def public_settings(
-    config: RunConfig, *, schedule: str | None = None, digests: bool = True, records: bool = True
-) -> dict[str, Any]:
+def public_settings(config: RunConfig, *, schedule: str | None = None, digests: bool = True) -> dict[str, Any]:
     """Return what must be the same at every agent, as JSON values; nothing in it is secret.
 
-    Of a file with every agent's records, and of the test file, the content is compared: all must deal the same
-    rows. A file of an agent's own (``{agent}`` in its path) is not looked into. Where all agents read the same disk
-    (``digests`` false) files need not be compared, and without ``records`` the file of records is compared by its path.
-    ``schedule`` is the digest of the graphs that take turns. Of a loss from outside the table is always compared.
+    Where all agents read the same disk (``digests`` false) files are compared by their paths. Over hosts a simulation
+    compares the content of a file with every agent's records, as all must deal the same rows, and of the test file. Of
+    a private run's files nothing is told: each agent has its own. ``schedule`` is the digest of the graphs that take
+    turns. Of a loss from outside the table is always compared.
     """
     known = settings_in(type(config)).values()
     values = {own.name: getattr(config, own.name) for own in known if not own.about.hosts}
     data, test = config.data, config.test
     values["encode"] = told_of(config.section(DataSettings), config.section(RunSettings))
-    if digests and records and "{agent}" in data:
-        data = "a file of each agent's own"
-    elif digests and records and data not in GIVEN and not DataSettings(data=data).named:
-        data = _digest(data)
+    if digests and data not in GIVEN and not config.section(DataSettings).named:
+        data = _digest(data) if config.simulation and AGENT not in data else OWN
     if digests and test not in (None, "official", *GIVEN):
-        test = _digest(str(test))
+        test = _digest(str(test)) if config.simulation else OWN
     if config.loss not in ("auto", *LOSSES.own) and (table := getattr(get_loss(config.loss), "digest", None)):
         values["loss"] = f"a table with sha256 {table[:16]}"
     if digests and schedule is not None:

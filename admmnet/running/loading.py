@@ -10,7 +10,7 @@ from admmnet.data import DataSettings, Records, load
 from admmnet.data.balance import swallowed
 from admmnet.data.loading import SPARSE
 from admmnet.data.records import LEFT_OUT, in_words
-from admmnet.data.settings import form_of
+from admmnet.data.settings import GIVEN, OwnFile, form_of
 from admmnet.data.sources import declared
 from admmnet.errors import RequestError, UnfitRecords
 from admmnet.holder.holder import Holder, SimulatedHolder
@@ -41,6 +41,12 @@ def load_whole(settings: DataSettings, agents: int, mine: Sequence[int]) -> Reco
     """As ``admmnet.data.load`` for one holder; the rows of a libsvm file with few entries stay sparse (CSR)."""
     wide = not settings.named and form_of(settings.data) in (".libsvm", ".svm") and settings.project is None
     return load(settings, 1, [0], sparse=SPARSE if wide else 0.0)
+
+
+def read_by(data: DataSettings, world: World, *, simulation: bool) -> DataSettings:
+    """Settings by which this process reads records: over hosts the file of a private run is the agent's own."""
+    apart = not (simulation or world.shared_folder or data.named or data.data in GIVEN)
+    return OwnFile(**vars(data)) if apart else data
 
 
 def read_records(

@@ -345,7 +345,7 @@ def test_processes_compare_the_tables_of_their_losses() -> None:
     """Whatever they are called: of a loss that is ours the name is compared."""
     own = public_settings(RunConfig(loss="twice"))["loss"]
     assert own.startswith("a table with sha256 ")
-    assert public_settings(RunConfig(loss="stranger:Twice"), digests=False, records=False)["loss"] == own
+    assert public_settings(RunConfig(loss="stranger:Twice"), digests=False)["loss"] == own
     module: Any = import_module("stranger")
     module.half = lambda u, y: 0.5 * Logistic().derivative(u, y)
     assert public_settings(RunConfig(loss="stranger:half"))["loss"] != own

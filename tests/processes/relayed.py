@@ -21,7 +21,9 @@ from .test_everywhere import ledgers, model
 
 NONE = "none:9:0"
 SEEDED = ("--algorithm", "pp-admm", "--seed", "3", "--quiet")
-PRIVATE = ("--algorithm", "pp-admm", "--epsilon", "20", "--delta", "1e-4", "--private", "--no-account")
+BUDGET = ("--epsilon", "20", "--delta", "1e-4", "--no-account")
+PRIVATE = ("--algorithm", "pp-admm", "--features", "4", "--whiten", "off", *BUDGET)
+"""Each agent takes the whole file for its own; without stages a fault's number is that of its round."""
 QUIET = ("--no-test", "--quiet")
 GOING_ON = "going on with the agents that are there"
 

@@ -93,18 +93,23 @@ def test_a_pooled_file(transport: str, tmp_path: Path) -> None:
 
 
 def test_agents_with_files_and_accounts_of_their_own(tmp_path: Path) -> None:
-    """Each host chooses its account, or none; all go without test records, so that the schema alone says the width."""
+    """Each host has all records of its file, with {agent} in its path or without; it chooses its account, or none.
+
+    All go without test records, so that the schema alone says the width.
+    """
     (tmp_path / "settings.toml").write_text(SCHEMA)
     for i in range(3):
         (tmp_path / f"host-{i}").mkdir()
         write_table(tmp_path / f"host-{i}" / f"{i}.csv", i, 40 + i)
     # agent 2's file has one colour and one class only
     (tmp_path / "host-2" / "2.csv").write_text("size,colour,y\n" + "0.5,red,yes\n" * 42)
-    words = (str(tmp_path / "settings.toml"), "--algorithm", "pp-admm", "--epsilon", "20", "--encode", "declared")
+    how = ("--algorithm", "noisy-gd", "--trust", "masked", "--colluders", "1", "--epsilon", "20")
+    words = (str(tmp_path / "settings.toml"), *how, "--encode", "declared")
     plain = ("--no-account",)
+    files = [("--data", str(tmp_path / f"host-{i}" / name)) for i, name in enumerate(("{agent}.csv", "1.csv", "2.csv"))]
     with Hosts(tmp_path, 3, words=words, own=("--no-test", "--quiet")) as hosts:
         for i, flags in enumerate((("--account", str(tmp_path / "account")), plain, plain)):
-            hosts.start(i, NONE, *flags, "--data", str(tmp_path / f"host-{i}" / "{agent}.csv"))
+            hosts.start(i, NONE, *flags, *files[i])
         assert hosts.all_ended() == [(0, "")] * 3
     for i in range(3):
         summary = assert_private(tmp_path / str(i), tested=False)
@@ -113,15 +118,16 @@ def test_agents_with_files_and_accounts_of_their_own(tmp_path: Path) -> None:
     assert (tmp_path / "account" / "agent-000.jsonl").is_file()
 
     # without a word on test records an agent refuses by itself, before it connects; one that differs is named
-    test = ("--test", str(write_table(tmp_path / "test.csv", 9)))
+    test, fewer = (("--test", str(write_table(tmp_path / f"test-{n}.csv", 9, n))) for n in (90, 80))
     for name, own, said in (
         ("refused", ((),) * 3, "--no-test"),
         ("mixed", (test, ("--no-test",), ("--no-test",)), "no_test"),
+        ("fewer", (test, fewer, test), "the test files differ: agent 0 has 90 records, agent 1 has 80"),
     ):
         (tmp_path / name).mkdir()
         with Hosts(tmp_path / name, 3, words=words, own=("--quiet", *plain)) as hosts:
             for i, flags in enumerate(own):
-                hosts.start(i, NONE, *flags, "--data", str(tmp_path / f"host-{i}" / "{agent}.csv"))
+                hosts.start(i, NONE, *flags, *files[i])
             for code, error in hosts.all_ended():
                 assert code == 2
                 assert said in error

@@ -34,7 +34,7 @@ def test_delta_is_chosen_for_a_promise_alone(people: str) -> None:
 
 def test_a_file_on_one_disk_is_known_by_its_path(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,y\n1,0\n")
-    config = RunConfig(data="{agent}.csv", test=str(tmp_path / "t.csv"), no_account=True)
+    config = RunConfig(data="{agent}.csv", test=str(tmp_path / "t.csv"), simulate=True)
     assert public_settings(config, digests=False)["test"] == str(tmp_path / "t.csv")
     assert public_settings(config)["test"].startswith("a file with sha256 ")
 

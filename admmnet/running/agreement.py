@@ -1,7 +1,7 @@
 """What the processes of one run were given, held against each other before anything else is exchanged.
 
-One gather, in which every process also says what is wrong with its arguments. Of records no number leaves a process:
-their shapes do, of test records a digest, in simulations one of all records that every process was given.
+One gather, in which every process also says what is wrong with its arguments. Of records their shapes leave a process,
+and in simulations a digest; test records of a private run are held against each other by their number.
 """
 
 from __future__ import annotations
@@ -98,12 +98,12 @@ def _words_of(told: Told) -> dict[str, Any]:
     if given is None:
         return words
     pieces = {"": given.pool} if given.own is None else {f"shards[{i}]: ": own for i, own in given.own.items()}
-    if given.whole:
-        words["records"] = _shapes(given.kind, pieces)
-    if given.test is not None:
-        words["test records"] = _shapes(given.kind, {"": given.test}) | _contents(given.kind, [given.test])
-    if given.whole and told.simulation:
-        words["records"] |= _contents(given.kind, pieces.values())
+    compared = {"records": pieces} if given.whole else {}
+    compared |= {} if given.test is None else {"test records": {"": given.test}}
+    for name, parts in compared.items():
+        words[name] = _shapes(given.kind, parts)
+        if told.simulation:
+            words[name] |= _contents(given.kind, parts.values())
     return words
 
 

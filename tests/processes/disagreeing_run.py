@@ -91,9 +91,9 @@ CASES: dict[str, tuple[Callable[[int], dict[str, Any]], str]] = {
         lambda rank: {"test": (TEST[0] * (1 + rank), TEST[1])},
         "process 1 was given other test records than the first: contents with sha256 ",
     ),
-    "private test contents": (
-        lambda rank: {**PRIVATE, "no_test": False, "test": (TEST[0] * (1 + rank), TEST[1])},
-        "process 1 was given other test records than the first: contents with sha256 ",
+    "private tests": (
+        lambda rank: {**PRIVATE, "no_test": False, "test": (TEST[0][rank:], TEST[1][rank:])},
+        "process 1 was given other test records than the first: X of shape [29, 3], not [30, 3]",
     ),
     "contents": (
         lambda rank: {"X": X * (1 + rank)},

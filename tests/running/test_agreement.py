@@ -1,4 +1,4 @@
-"""What processes tell each other of their arguments: shapes and public digests, of private records no digest."""
+"""What processes tell each other of their arguments: shapes, and in simulations digests."""
 
 from __future__ import annotations
 
@@ -64,18 +64,14 @@ def disagree(one: Given, other: Given, **settings: Any) -> str:
 
 
 def test_nothing_of_private_records_is_told_but_their_shapes() -> None:
-    private = told(Given("arrays", (X, y)), no_test=True, no_account=True)
+    given = Given("arrays", (X, y), test=(X[:5], y[:5]))
+    private = told(given, test="arrays", no_account=True)
     assert private["records"] == {"X of shape": [20, 3], "y of shape": [20]}
+    assert private["test records"] == {"X of shape": [5, 3], "y of shape": [5]}
     assert "sha256" not in json.dumps(private)
-    simulated = told(Given("arrays", (X, y)), seed=0)
-    assert set(simulated["records"]) == {"X of shape", "y of shape", "contents with sha256"}
-
-
-def test_test_records_are_public() -> None:
-    tests = Given("arrays", (X, y), test=(X[:5], y[:5]))
-    private = told(tests, test="arrays", no_account=True)
-    assert "contents with sha256" in private["test records"]
-    assert "contents with sha256" not in private["records"]
+    simulated = told(given, test="arrays", seed=0)
+    for name in ("records", "test records"):
+        assert set(simulated[name]) == {"X of shape", "y of shape", "contents with sha256"}
 
 
 def test_a_file_of_private_records_is_not_read(tmp_path: Path) -> None:

@@ -26,7 +26,6 @@ def answer(
 ) -> Matrix:
     """Every agent's model: the average, its own last released vector, or what tail and gossip make of these."""
     theta, asked, sent = observer.theta, plan.settings.answer, np.zeros(len(plan.graph), dtype=np.int64)
-    living = [i for i in range(len(theta)) if i not in transport.away]
     if asked == "tail":
         if tail.count:  # none of a run that was stopped in its first half
             theta = observer.kept(edge.collect(transport, tail.mean()), tail.heard(theta))
@@ -38,7 +37,7 @@ def answer(
         found, sent = average(transport, plan.graph, agents, done, away)
         theta = theta if found is None else np.tile(found, (len(theta), 1))
     elif asked == "average" and plan.method.verb == "reduce":  # all that go on hold the same
-        theta = np.where(np.isin(np.arange(len(theta)), living)[:, None], theta, theta[living[0]])
+        theta = np.tile(agents[0].theta, (len(theta), 1))
     if asked != "last" and plan.method.verb != "none":
         observer.judge(theta, sent)
     return theta

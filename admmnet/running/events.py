@@ -118,7 +118,7 @@ class Listener:
         if stoppable and world.size > 1 and world.shared_folder:
             self._agreeing = any(said is True for said in world.gather(on_round is not None))
 
-    def heard(self, round: int, event: Callable[[], RoundEvent | None]) -> bool:
+    def heard(self, round: int, event: Callable[[], RoundEvent]) -> bool:
         """Tell of a round, if there is whom to tell; return whether it is the last because somebody asked for that.
 
         RunError if ``on_round`` failed at another process, or if one host's agent, alone in its folder, is to leave.

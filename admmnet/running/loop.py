@@ -129,8 +129,10 @@ def execute(
                 break
             done = round + 1
             if plan.method.measured(round):
+                observer.tick(round, rounds.summed)
                 due = round % every == 0 or done == plan.rounds
-                observer.observe(round, rounds.summed, rounds.heard, measured=due)
+                if due:
+                    observer.observe(round, rounds.heard)
                 seen, shown = done, done if due else shown
                 if plan.settings.answer == "tail":
                     tail.add(round, observer.models(), observer.heard)
@@ -139,15 +141,14 @@ def execute(
             if keeper.due(done):
                 rounds.settle()
             keeper.save(done, blocks, tail, observer.clock)
-            if seen == done and listener.heard(round, partial(observer.event, plan.rounds)):
+            if seen == done and listener.heard(round, partial(observer.event, round, measured=shown == done)):
                 stopped = done < plan.rounds
                 break
         rounds.settle()
         if not done:
             raise BudgetError("the budget does not afford the run: raise --epsilon")
         if shown < done or (done == start and not alone):
-            observer.observe(done - 1, rounds.summed, rounds.heard)
-        observer.settle(partial(listener.heard, done - 1), plan.rounds)
+            observer.observe(done - 1, rounds.heard)
         if receipts is not None:
             receipts.settle(durable=not plan.simulation)
         end_all([[agent.ledger for agent in block] for block in blocks])

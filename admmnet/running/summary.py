@@ -119,11 +119,11 @@ def summarise(
         "metric": "error" if data.target is None else "mean-squared-error",
         "test_error": _test_error(data, observer, silent, mean_of(observer.theta, method.aggregate)),
         "references": references(data, pooled),
-        "train_loss": finite(float(observer.network.train_loss)) if simulation else None,
+        "train_loss": finite(float(observer.network["train_loss"])) if simulation else None,
         "far_from_others": {str(i): value for i, value in apart.items()},
         "per_agent": list(map((entries | unsaid).__getitem__, sorted(graph))),
         "gate": _gate(entries.values()),
-        "bytes_sent": int(observer.network.bytes_sent),
+        "bytes_sent": int(observer.network["bytes_sent"]),
         "frames": {name: sum(word.frames.get(name, 0) for word in words) for name in mine.frames},
         "seconds": {"total": slowest[0], "solve": slowest[1] if simulation else None, "exchange": slowest[2]},
         "virtual_seconds": None if observer.clock is None else observer.clock.summary(),
@@ -186,12 +186,12 @@ def heard(mine: Word, transport: Transport) -> list[Word]:
 
 def _test_error(data: Records, observer: Observer, silent: Sequence[int], consensus: Vector) -> TestError:
     """Figures of the models, without those of agents that are away: the last known ones are of earlier models."""
-    errors = np.delete(observer.rows.test_error, silent)
+    errors = np.delete(observer.rows["test_error"], silent)
     further = {name: finite(value) for name, value in further_figures(data, consensus).items()}
     return TestError(
         mean=finite(float(errors.mean())),
         std=finite(float(errors.std()) if (errors != errors[0]).any() else 0.0),
-        consensus=finite(float(observer.network.test_error)),
+        consensus=finite(float(observer.network["test_error"])),
         one_class=only_class(data.task, scores(data.X_test, consensus, data.classes), data.labels),
         records=TEST_RECORDS if len(data.y_test) else None,
         **further,
@@ -245,7 +245,7 @@ def _agent_entry(node: Node, degree: int, observer: Observer) -> AgentEntry:
         "releases": node.agent.releases,
         "refused_at": ledger.refused_at,
         "figures": words,
-        "test_error": finite(float(observer.rows.test_error[node.id])),
+        "test_error": finite(float(observer.rows["test_error"][node.id])),
     }
     found |= own | figures(ledger.totals, contract) | _account(ledger.account, contract.over_account())
     return msgspec.convert(found, AgentEntry)
@@ -279,7 +279,7 @@ def _account(totals: Totals | None, contract: Contract) -> dict[str, float | Non
 def _unsaid_entry(agent: int, graph: Graph, data: Records, observer: Observer, *, joins: bool) -> AgentEntry:
     """What is known of an agent that is away, or that gave no figures of its own."""
     known = {"agent": agent, "records": data.counts[agent], "degree": graph.degree(agent)}
-    known |= {"releases": int(observer.rows.releases[agent])}
+    known |= {"releases": int(observer.rows["releases"][agent])}
     return msgspec.convert(dict.fromkeys((*ALONE, "joined_at") if joins else ALONE) | known, AgentEntry)
 
 

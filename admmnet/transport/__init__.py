@@ -17,7 +17,6 @@ from admmnet.errors import RequestError, RunError
 from admmnet.transport.layout import layout
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from admmnet.graph.simple import Graph
@@ -125,15 +124,11 @@ class Transport(ABC):
         Whether agents of this process are given each other's vectors; else, without words, those of others alone.
     """
 
-    prompt = True
-    """Whether posts are answered at once."""
-
     def __init__(self, world: World, graph: Graph, block: int = 1) -> None:
         self.world: World = world
         self.layout = layout(graph, block, world.size)
         self.away: dict[int, int] = {}
         self.inward = True
-        self._posted: list[tuple[int, Matrix, Matrix | None]] = []
         owners = self.layout.owners
         self.agents = owners[world.rank]
         self._owner = {i: rank for rank, own in enumerate(owners) for i in own}
@@ -196,33 +191,6 @@ class Transport(ABC):
 
         Rows of agents that take no part are nan.
         """
-
-    def report(self, rows: Matrix) -> Matrix | None:
-        """Stack the rows of all agents as ``collect`` does, at the writer; elsewhere None.
-
-        Over ZeroMQ, and in one process, every process has them.
-        """
-        return self.collect(rows)
-
-    def post(self, round: int, rows: Matrix) -> None:
-        """Send rows of a round to where ``report`` has them, without waiting for those of others.
-
-        Every process posts in the same rounds, and asks for ``posted`` after each.
-        """
-        self._posted.append((round, rows, self.report(rows)))
-
-    def posted(self, *, last: bool = False) -> list[tuple[int, Matrix, Matrix | None]]:
-        """Return posts that are whole, in order: the round, the rows of this process, and what ``report`` gives.
-
-        They are the same at every process: at once where the transport is ``prompt``, else some rounds later. ``last``:
-        all of them, after a wait.
-        """
-        found, self._posted = self._posted, []
-        return found
-
-    def tell(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the writer's numbers where ``report`` returns None; elsewhere the given ones, of the same shape."""
-        return values
 
     def close(self) -> None:  # noqa: B027 (not all hold anything)
         """Free what the transport holds."""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from admmnet.errors import RunError
 from admmnet.solvers.radius import MOST
-from admmnet.transport import Inbox, Outgoing, Transport, Words, is_writer
+from admmnet.transport import Inbox, Outgoing, Transport, Words
 from admmnet.types import Matrix, Vector
 
 
@@ -27,36 +25,7 @@ def collect(transport: Transport, rows: Matrix) -> Matrix:
 
     Rows of agents that are away are nan.
     """
-    return _checked(transport, rows, transport.collect(rows))
-
-
-def report(transport: Transport, rows: Matrix) -> Matrix:
-    """Collect the rows of all agents, as ``collect`` does, where this process is to have them; else return its own."""
-    everything = transport.report(rows)
-    return rows if everything is None else _checked(transport, rows, everything)
-
-
-def posted(transport: Transport, *, last: bool = False) -> list[tuple[int, Matrix]]:
-    """Rounds whose posts are whole, each with what ``report`` returns."""
-    found = transport.posted(last=last)
-    return [(round, mine if said is None else _checked(transport, mine, said)) for round, mine, said in found]
-
-
-def tell(transport: Transport, values: NDArray[np.float64], width: int) -> NDArray[np.float64]:
-    """Give every process the writer's content; others take no model from it, ``width`` numbers a row, that cannot be.
-
-    RunError if they are such.
-    """
-    told = transport.tell(values)
-    if not (is_writer(transport) or bool((np.abs(told[..., :width]) <= MOST).all())):
-        raise RunError(
-            "the process that writes sent numbers that are not finite or beyond 2^40: one of its agents does "
-            "not run this program; ask its owner"
-        )
-    return told
-
-
-def _checked(transport: Transport, rows: Matrix, everything: Matrix) -> Matrix:
+    everything = transport.collect(rows)
     known = np.isfinite(rows).all(axis=0)
     said = everything if known.all() else everything[:, known]
     suspect = ~(np.einsum("ij,ij->i", said, said) <= MOST * MOST)  # nan, too: who is not is within the bound

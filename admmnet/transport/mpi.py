@@ -194,28 +194,10 @@ class MPITransport(Transport):
 
     def collect(self, rows: Matrix) -> Matrix:
         """See ``Transport.collect``."""
-        everything, counts = self._room(rows.shape[1])
+        width = rows.shape[1]
+        everything, counts = np.empty((len(self._owner), width)), [len(own) * width for own in self.layout.owners]
         wait(self._world_comm.Iallgatherv(np.ascontiguousarray(rows), (everything, counts)))
         return everything[self._places]
-
-    def report(self, rows: Matrix) -> Matrix | None:
-        """See ``Transport.report``: the writer is rank 0."""
-        if self.world.rank:
-            wait(self._world_comm.Igatherv(np.ascontiguousarray(rows), None))
-            return None
-        everything, counts = self._room(rows.shape[1])
-        wait(self._world_comm.Igatherv(np.ascontiguousarray(rows), (everything, counts)))
-        return everything[self._places]
-
-    def _room(self, width: int) -> tuple[Matrix, list[int]]:
-        """Room for the rows of all agents, those of a rank together, and how many numbers each rank sends."""
-        return np.empty((len(self._owner), width)), [len(own) * width for own in self.layout.owners]
-
-    def tell(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See ``Transport.tell``."""
-        told = np.array(values)
-        wait(self._world_comm.Ibcast(told))
-        return told
 
     def close(self) -> None:
         """Free the graph communicator."""

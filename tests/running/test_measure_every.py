@@ -72,21 +72,21 @@ def test_no_loss_is_computed_in_between(people: str, tmp_path: Path, monkeypatch
 
 
 def test_models_are_not_observed_in_between(people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures are nine numbers an agent; models go with them, or before them, in rounds 0, 3, 6 and 7 of eight."""
+    """Four numbers an agent go with the models, in rounds 0, 3, 6 and 7 of eight; in simulations four losses follow."""
     widths: list[int] = []
-    report = LocalTransport.report
+    collect = LocalTransport.collect
 
-    def counted(self: LocalTransport, rows: Matrix) -> Matrix | None:
+    def counted(self: LocalTransport, rows: Matrix) -> Matrix:
         widths.append(rows.shape[1])
-        return report(self, rows)
+        return collect(self, rows)
 
-    monkeypatch.setattr(LocalTransport, "report", counted)
+    monkeypatch.setattr(LocalTransport, "collect", counted)
     test = write_people(tmp_path / "test.npz", 50)
     for name, mode in (("seeded", {"seed": 0}), ("private", {"private": True, "no_account": True, "test": test})):
         widths.clear()
-        d = run(settings(people, tmp_path / name, measure_every=3, **mode)).theta.shape[1]
-        whole = [d, 9] if "seed" in mode else [d + 9]
-        assert widths == [d, *whole, 9, 9, *whole, 9, 9, *whole, *whole]
+        config = settings(people, tmp_path / name, measure_every=3, answer="last", **mode)
+        d = run(config).theta.shape[1]
+        assert widths == 4 * ([d + 4, 4] if "seed" in mode else [d + 4])
 
 
 @pytest.mark.parametrize("kind", ["pp-admm", "clock", "blocks"])

@@ -70,7 +70,7 @@ def test_the_tail_of_a_lost_agent_is_a_mean_too(monkeypatch: pytest.MonkeyPatch)
     vectors = np.random.default_rng(1).standard_normal((6, 2, 4))
     vectors[5:, 1] = vectors[4, 1]  # what the observer keeps
     observer = object.__new__(Observer)
-    observer._partial, observer._transport = True, SimpleNamespace(away={1: 5})  # type: ignore[assignment]
+    observer._transport = SimpleNamespace(away={1: 5})  # type: ignore[assignment]
     tail = TailAverage(6)
     for round, observer.theta in enumerate(vectors):
         tail.add(round, vectors[round, :1], observer.heard)
@@ -81,7 +81,7 @@ def test_the_tail_of_a_lost_agent_is_a_mean_too(monkeypatch: pytest.MonkeyPatch)
     )
     found = answer(plan, observer._transport, observer, tail, [], 6)
     np.testing.assert_allclose(found, vectors[3:].mean(axis=0), rtol=0, atol=1e-14)
-    observer._partial = False
+    observer._transport.away = {}
     assert observer.heard is None
     assert TailAverage(6).heard(observer.theta) is observer.theta
 

@@ -15,7 +15,6 @@ from admmnet import run
 from admmnet.holder import Door, Holder
 from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.rng import AgentStreams
-from admmnet.running.round_figures import RoundFigures
 from admmnet.solvers.losses import get_loss
 from admmnet.transport.local import LocalWorld
 from tests.people_runs import small, write_people
@@ -61,18 +60,6 @@ def test_figures_are_those_of_the_formulas(answer: str, tmp_path: Path) -> None:
     model = result.theta.mean(axis=0)
     assert summary["train_loss"] == pytest.approx(loss(model, X, y))
     assert summary["test_error"]["consensus"] == np.mean(y * (X @ model) <= 0.0)
-
-
-def test_columns_have_their_places_and_names() -> None:
-    table = RoundFigures(np.arange(18.0).reshape(2, 9))
-    assert table.names[:3] == ("test_error", "releases", "bytes_sent")
-    assert table.spent.tolist() == [8.0, 17.0]
-    table.releases = [5.0, 6.0]
-    assert table.values[:, 1].tolist() == [5.0, 6.0]
-    assert {name: column.tolist() for name, column in table.columns().items()}["objective"] == [4.0, 13.0]
-    assert RoundFigures.places("spent", "test_error") == [8, 0]
-    network = RoundFigures.filled(np.nan)
-    assert list(network.columns()) == list(RoundFigures.names[:6])
 
 
 def test_one_process_makes_no_copy_of_its_agents_figures_and_equal_ones_once(

@@ -89,8 +89,6 @@ class ZmqWorld(World):
 class ZmqTransport(Transport):
     """One frame a neighbouring process and round: what its agents broadcast."""
 
-    prompt = False  # nobody waits for figures of rounds that are not measured
-
     def __init__(self, world: ZmqWorld, graph: Graph, block: int, channel: int) -> None:
         super().__init__(world, graph, block)
         self._zmq, self._member, self._channel = world, world.member, channel

@@ -117,13 +117,16 @@ class RunError(AdmmnetError):
 
 
 class StartEnded(RunError):
-    """Something has ended this start of a run, which goes on in another one; ``process`` is whoever has, if known."""
-
-    process: int | None = None
+    """Something has ended this start of a run, which goes on in another one."""
 
 
 class CertificateError(RunError):
     """A solve missed its certificate; the figures in the message depend on the records."""
+
+    @property
+    def public(self) -> str:
+        """No figure."""
+        return "a solve missed its certificate"
 
 
 class BudgetError(AdmmnetError):

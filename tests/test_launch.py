@@ -74,44 +74,6 @@ def test_another_python_than_that_of_the_environment_is_refused(site: Site, monk
 
 
 @pytest.mark.processes
-def test_mpi_hosts_with_this_host(site: Site) -> None:
-    (site.folder / "hosts").write_text("# here\n\nlocalhost:2  # two ranks\nlocalhost\n")
-    out = str(site.folder / "run")
-    ended = site.run("launch/mpi-hosts.sh", str(site.folder / "hosts"), *RUN, "-o", out)
-    assert ended.code == 0, ended.err
-    folder = read_run(Path(out))
-    assert folder.summary is not None
-    assert (folder.summary["agents"], folder.summary["transport"]) == (3, "mpi")
-
-
-def test_the_example_of_a_hosts_file_is_one(site: Site) -> None:
-    program(site.bin / "mpirun", 'cat "$2"; echo "$@"')
-    ended = site.run("launch/mpi-hosts.sh", str(ROOT / "launch" / "hosts.example"), "--epsilon", "2")
-    assert ended.code == 0, ended.err
-    hosts, command = ended.out.splitlines()
-    assert hosts == "localhost:5"
-    assert command.partition(" -n ")[2] == f"5 {site.bin / 'python'} -m admmnet run --epsilon 2"
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [("", "no host"), ("# none\n", "no host"), ("a\nb:0\n", "b:0: a line is"), ("a;b\n", "a;b:1: a line is")],
-)
-def test_wrong_hosts_files(content: str, message: str, site: Site) -> None:
-    (site.folder / "hosts").write_text(content)
-    ended = site.run("launch/mpi-hosts.sh", str(site.folder / "hosts"))
-    assert ended.code == 2
-    assert message in ended.err
-
-
-def test_mpi_hosts_without_a_hosts_file(site: Site) -> None:
-    for words in ([], [str(site.folder / "none")]):
-        ended = site.run("launch/mpi-hosts.sh", *words)
-        assert ended.code == 2
-        assert ended.err.startswith("usage: ")
-
-
-@pytest.mark.processes
 def test_the_slurm_job_with_a_stand_in_for_srun(site: Site, tmp_path: Path) -> None:
     # what Slurm's srun does with its own options and the tasks of the job, by mpirun
     program(site.bin / "srun", 'echo "$1 $2"; shift 2; exec mpirun -n 2 "$@"')
@@ -162,7 +124,7 @@ def test_nightly_makes_all_papers_audits_and_kills_runs(site: Site, tmp_path: Pa
     for paper in papers:
         words = f"reproduce {paper} --quick --jobs 1 -o {out / paper}"
         assert (out / paper / "words").read_text().strip() == words
-    *times, audited, tables, large, long, checked, shown, edited, killed = ended.out.splitlines()
+    *times, audited, tables, large, long, lied, soaked, checked, shown, edited, killed = ended.out.splitlines()
     assert times == (out / "times.txt").read_text().splitlines()
     assert [line.split()[0] for line in times] == papers
     attacks = " ".join(f"tests/attacks/test_{name}.py" for name in ("certificate", "messages", "whole_runs"))
@@ -170,10 +132,12 @@ def test_nightly_makes_all_papers_audits_and_kills_runs(site: Site, tmp_path: Pa
     assert tables == f"   : -m tests.benchmarks.audit -o {out / 'audits'} --confidence 0.999999 --times 0.2"
     assert large.startswith("   : -m pytest tests/privacy/")
     assert long == "   : -m pytest tests -m nightly"
+    assert lied == "   : -m pytest tests/attacks/test_liars.py"
+    assert soaked == "   : -m tests.benchmarks.relay soak 1800"
     assert checked == " all  : -m pytest tests/estimators/test_estimators.py"
     assert shown == " all  : -m pytest tests/processes/test_documented_commands.py"
     assert edited == "   5000: -m pytest tests/running/test_manifest.py"
-    kills = " ".join(f"tests/processes/test_{name}.py" for name in ("restarts", "resume"))
+    kills = "tests/processes/test_resume.py"
     assert killed == f"  200 : -m pytest {kills}"
     assert again.code == 2
     assert "is there already" in again.err

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
 import click
 
+from admmnet.cli.gone import GONE
 from admmnet.errors import AdmmnetError, RequestError
 from admmnet.registry import meant
 from admmnet.running.ends import terminating
@@ -117,6 +119,9 @@ def _run(args: list[str]) -> int:
 
 def _usage(error: click.ClickException) -> str:
     hint = "admmnet --help"
+    for word in re.findall(r"'([a-z-]+)'", error.format_message()):
+        if word in GONE:
+            return f"{word} is gone: {GONE[word]}"
     if isinstance(error, click.UsageError) and error.ctx is not None:
         hint = f"{error.ctx.command_path} --help"
     message = error.format_message().rstrip(".")

@@ -21,19 +21,20 @@ from admmnet.cli.settings import DEFAULTS, SettingsCommand, given_in, leave, ref
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.config.toml import load_config, read_values
-from admmnet.errors import RequestError, RunError, StartEnded
+from admmnet.errors import CheckFailed, RequestError, RunError, StartEnded
 from admmnet.graph.specs import is_random
 from admmnet.log import Hearer
 
 if TYPE_CHECKING:
     from admmnet.identity.keys import Identity
+    from admmnet.running.journal import Journal
     from admmnet.transport.hosts.network import Network
     from admmnet.transport.zmq.member import Member
 
 
 @click.command(cls=SettingsCommand)
 @click.argument("config", required=False, metavar="[CONFIG.toml]")
-@click.option("--id", "number", type=click.IntRange(min=0), required=True, metavar="I", help="number of the agent")
+@click.option("--id", "number", required=True, metavar="I|NAME", help="number or name of the agent")
 @click.option("--network", "network_file", required=True, metavar="FILE", help="the network file")
 @click.option("--secret", metavar="FILE", help="its key file (default: keys/agent-00I.secret.toml beside it)")
 @output_flags
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 @click.option("--answered", is_flag=True, hidden=True, help="the starter answers every round")
 def agent(
     config: str | None,
-    number: int,
+    number: str,
     network_file: str,
     secret: str | None,
     quiet: bool,
@@ -70,8 +71,8 @@ def agent(
     from admmnet.library import run
     from admmnet.record.folder import SUMMARY, default_folder, is_begun
     from admmnet.record.forms import Summary
-    from admmnet.running.checkpoint.memory import Memory
     from admmnet.running.ending import take_end
+    from admmnet.running.journal import Journal
     from admmnet.running.reports import Reporter
     from admmnet.transport.hosts.keys import read_secret, secret_path
     from admmnet.transport.hosts.network import read_network
@@ -85,34 +86,36 @@ def agent(
         return
     forbid_dumps()  # of a process that holds secret keys
     network = read_network(network_file)
-    if number >= len(network.peers):
-        raise RequestError(f"--id {number}: {network_file} has the agents 0 to {len(network.peers) - 1}")
+    own = network.agent(number)
+    if flags["round_deadline"] is not None:
+        raise RequestError("--round-deadline does not go with `admmnet agent`: give it to the relay")
     if parent is None and flags["resume"] not in (None, AUTO):
         refuse_beside_resume(config)
-    settings = agent_settings(config, flags, network)
+    given, settings = agent_settings(config, flags, network)
     if settings.out is None and settings.resume is None:
-        settings = replace(settings, out=str(default_folder(f"{settings.algorithm}-agent-{number:03d}")))
+        settings = replace(settings, out=str(default_folder(f"{settings.algorithm}-agent-{own:03d}")))
     if parent is not None:
         private, seconds = Path(network_file).parent, settings.shutdown_deadline
         threading.Thread(target=_mourn, args=(parent, private, seconds), daemon=True).start()
     check_mode(settings)
-    secret_file = secret_path(Path(network_file).parent, number) if secret is None else Path(secret)
-    identity = read_secret(secret_file, number)
+    secret_file = secret_path(Path(network_file).parent, own) if secret is None else Path(secret)
+    identity = read_secret(secret_file, own)
     progress = Progress(told=not quiet and not as_json)
     reporter = None if report is None else Reporter(report, answered=answered)
     teller = reporter or progress
-    relayed = Hearer(reporter.event, "info", number) if reporter else nullcontext()
+    relayed = Hearer(reporter.event, "info", own) if reporter else nullcontext()
     how: dict[str, Any] = {"on_start": teller.start, "on_round": teller.round, "stoppable": answered, "debug": debug}
     settings = settings if parent is not None else keeping(settings)
     folder = folder_of(settings)
     if parent is None and settings.resume is None and is_begun(folder):
         raise RequestError(f"the run folder {folder} is not empty: name another one with --out, or add --resume auto")
-    with relayed, telling(agent=number) as figures:
-        memory = Memory(folder, number, len(network.peers), held=parent is None and settings.resume is not None)
-        click.get_current_context().call_on_close(memory.let_go)
-        member = open_agent(network, number, settings, identity, shared=parent is not None)
+    with relayed, telling(agent=own) as figures:
+        held = parent is None and settings.resume is not None
+        journal = Journal(folder, own, len(network.peers), seeded=settings.seeded, held=held, alone=parent is None)
+        click.get_current_context().call_on_close(journal.let_go)
+        member = open_agent(network, own, given, journal, identity, shared=parent is not None)
         again = parent is None and settings.checkpoint_every is not None
-        starts = Starts(member, memory, folder, goes_on=again)
+        starts = Starts(member, journal, folder, goes_on=again)
         if figures is not None:
             figures.live = lambda: figures_of(member)
         try:
@@ -127,24 +130,31 @@ def agent(
                 except StartEnded as error:
                     settings = starts.ended(settings, error)
         except Finished as finished:
-            take_end(folder, finished.end)
+            try:
+                take_end(folder, finished.end)
+            except CheckFailed as error:
+                raise RunError(f"this agent does not take the end that most agents have signed: {error}") from None
             print(f"admmnet: {folder} has finished with the model that most agents have signed", file=sys.stderr)
             summary = read_form(Summary, folder / SUMMARY)  # type: ignore[assignment]
         except RunEnded as error:
             if report is not None:
                 sys.exit(error.exit_code)  # the starter hears why from its source
             raise
-    member.close()
+    member.finish()
     leave(summary)
 
 
-def agent_settings(config: str | None, flags: Mapping[str, Any], network: Network) -> RunConfig:
-    """Settings of an agent: as for ``run``, with the graph of the network file, which no setting may contradict."""
+def agent_settings(config: str | None, flags: Mapping[str, Any], network: Network) -> tuple[RunConfig, RunConfig]:
+    """Settings of an agent as they were given, and as its run goes on with them.
+
+    They are those of ``run``, with the graph of the network file, which no setting may contradict.
+    """
     if flags.get("transport") is not None:
         raise RequestError("--transport does not go with `admmnet agent`: its neighbours are reached by ZeroMQ")
     given = given_in(flags)
     if config is None and "resume" in given and given["resume"] != AUTO:
-        return _resumed(given, network)
+        resumed = _resumed(given, network)
+        return resumed, resumed
     asked = {**({} if config is None else read_values(Path(config))), **given}
     if asked.get("transport", "auto") not in ("auto", "zmq"):
         raise RequestError(f"transport = {asked['transport']!r} does not go with `admmnet agent`: leave it out")
@@ -158,14 +168,14 @@ def agent_settings(config: str | None, flags: Mapping[str, Any], network: Networ
                 f"{name} = {asked[name]!r}, but the network file says {value!r}: leave {flag} out, the graph comes "
                 "from the network file"
             )
-    settings = load_config(config, given | own | {"transport": "zmq"}, DEFAULTS)
+    asked_for = settings = load_config(config, given | own | {"transport": "zmq"}, DEFAULTS)
     if settings.resume == AUTO:
         from admmnet.running.handshake import resuming
 
         settings = resuming(settings)
     if settings.baseline:
         raise RequestError(f"{settings.algorithm} has no agents: `admmnet baseline` runs it in one place")
-    return settings
+    return asked_for, settings
 
 
 def _graph_seed(network: Network) -> int:
@@ -188,12 +198,16 @@ def _resumed(given: Mapping[str, Any], network: Network) -> RunConfig:
     return settings
 
 
-def open_agent(network: Network, number: int, settings: RunConfig, identity: Identity, *, shared: bool) -> Member:
-    """Process of an agent, with a line to the relay."""
+def open_agent(
+    network: Network, number: int, settings: RunConfig, journal: Journal, identity: Identity, *, shared: bool
+) -> Member:
+    """Process of an agent whose settings are as they were given, with a line to the relay."""
     from admmnet.running.graphs import schedule_of
     from admmnet.running.handshake import public_settings
+    from admmnet.running.topics import TOPICS
     from admmnet.transport.hosts.keys import Keys
-    from admmnet.transport.zmq.member import Deadlines, Member
+    from admmnet.transport.zmq.meeting import setting
+    from admmnet.transport.zmq.member import Member
 
     schedule = schedule_of(settings.topology_schedule, settings.agents, settings.graph_seed)
     own, agents = network.peers[number], len(network.peers)
@@ -202,17 +216,19 @@ def open_agent(network: Network, number: int, settings: RunConfig, identity: Ide
         raise RequestError(
             f"the key of agent {number} is not the one that the network file lists: one is of another network"
         )
+    digest = None if schedule is None else schedule.digest
+    public = public_settings(settings, schedule=digest, digests=not shared)
+    given = {name: setting(value) for name, value in public.items()}
     return Member(
         network,
         number,
-        settings=public_settings(settings, schedule=None if schedule is None else schedule.digest, digests=not shared),
+        settings=given if journal.run is None else journal.run.settings,
         keys=keys,
         identity=identity,
-        deadlines=Deadlines(
-            settings.connect_deadline, settings.heartbeat_deadline, settings.give_up, settings.shutdown_deadline
-        ),
+        topics=TOPICS,
+        connect=settings.connect_deadline,
+        heartbeat=settings.heartbeat_deadline,
         quorum=max(agents // 2 + 1, min(agents, (settings.colluders or 0) + 2)),
-        begun=settings.resume is not None,
         shared_folder=shared,
     )
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -20,19 +22,28 @@ def network() -> None:
 @click.argument("topology", metavar="TOPOLOGY")
 @click.option("--relay", required=True, metavar="HOST:PORT", help="where the relay listens, and all agents dial")
 @out_flag("DIR", "folder to write")
+@click.option("--names", metavar="A,B,...", help="names of the agents, in order")
 @click.option("--seed", type=click.IntRange(min=0), default=0, metavar="N", help="seed of a random graph")
-def init(topology: str, relay: str, out: Path, seed: int) -> None:
+def init(topology: str, relay: str, names: str | None, out: Path, seed: int) -> None:
     """Write DIR/network.toml and a key file for each agent of the graph TOPOLOGY (file or spec) and the relay."""
     from admmnet.graph import network_of
     from admmnet.graph.specs import check_seed
     from admmnet.identity.keys import Identity
     from admmnet.transport.hosts.keys import Keys, secret_path, write_secret
-    from admmnet.transport.hosts.network import Peer, make_network, write_network
+    from admmnet.transport.hosts.network import NAMED, Peer, make_network, write_network
 
     check_seed("--seed", topology, seed)
     graph = network_of(topology, seed=seed)
     own, identities = Identity.fresh(), [Identity.fresh() for _ in graph]
-    peers = [Peer(i, identity.public, Keys.of(identity).public) for i, identity in enumerate(identities)]
+    called: list[Any] = [None] * len(graph) if names is None else [word.strip() for word in names.split(",")]
+    if len(called) != len(graph):
+        raise RequestError(f"--names has {len(called)} names, and {topology} {len(graph)} agents: give one each")
+    for word in called:
+        if word is not None and (re.fullmatch(NAMED, word) is None or len(word) > 40):
+            raise RequestError(f"--names: {word!r} is no name: a letter, then letters, digits, dots, dashes")
+    peers = [
+        Peer(i, identity.public, Keys.of(identity).public, name=called[i]) for i, identity in enumerate(identities)
+    ]
     name = Path(topology).name if Path(topology).exists() else topology
     key = Keys.of(own).public
     made = make_network(name, graph.edges, peers, f"tcp://{relay}", key, topology_seed=seed, source="--relay")

@@ -49,6 +49,7 @@ def relay(
     from admmnet.files import raise_descriptors, refusing
     from admmnet.identity.keys import Identity, verify
     from admmnet.record.finish import Ends
+    from admmnet.running.topics import TOPICS
     from admmnet.transport.hosts.keys import Keys, read_secret, secret_path
     from admmnet.transport.hosts.network import read_network
     from admmnet.transport.zmq.relay import Relay, Terms, forward
@@ -70,8 +71,10 @@ def relay(
     keys_are = Identity.fresh()
     assert verify(keys_are.public, keys_are.sign(b""), b"")  # imports what could not be opened later
     deadlines = strikes, connect_deadline, heartbeat_deadline, round_deadline, regroup_deadline
-    with telling():
-        one = Relay(network, Terms(int(str(asked)), *deadlines), Ends(network, out), keys)
+    with telling() as figures:
+        one = Relay(network, Terms(int(str(asked)), *deadlines), TOPICS, Ends(network, out), keys, out)
+        if figures is not None:
+            figures.live = one.figures
         try:
             forward(one)
         finally:

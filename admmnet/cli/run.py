@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import ExitStack
 from typing import Any
 
@@ -11,8 +10,6 @@ import click
 from admmnet.cli.flags import event_flags, explain_flag, output_flags, telling
 from admmnet.cli.settings import SettingsCommand, leave, settings_of, tell
 from admmnet.config.run_config import RunConfig
-from admmnet.errors import RequestError, RunError
-from admmnet.log import say
 from admmnet.transport import World, open_world
 from admmnet.transport.collective import KEPT
 
@@ -22,7 +19,6 @@ from admmnet.transport.collective import KEPT
 @output_flags
 @event_flags
 @explain_flag
-@click.option("--restarts", type=click.IntRange(min=0), default=0, metavar="R", help="of zmq agents that fail (0)")
 @click.pass_obj
 def run(world: World, /, config: str | None, quiet: bool, as_json: bool, debug: bool, **flags: Any) -> None:
     """Train one model on the network's records and write a run folder.
@@ -30,24 +26,12 @@ def run(world: World, /, config: str | None, quiet: bool, as_json: bool, debug: 
     Under mpirun every rank is an agent (or hosts a block of them); without it the agents are simulated in
     this process. Flags override CONFIG.toml, which overrides the defaults.
     """
-    restarts = flags.pop("restarts")
     settings = settings_of(config, flags)
     world = world if settings.baseline else open_world(settings.transport)
-    if restarts and not (settings.transport == "zmq" and settings.resume):
-        raise RequestError("--restarts goes with --transport zmq --out DIR --resume auto")
     with ExitStack() as opened:
         if world.rank == 0:  # speaks for all ranks
             opened.enter_context(telling())
-        for start in range(restarts + 1):
-            try:
-                train(settings, world, quiet=quiet, as_json=as_json, debug=debug)
-                break
-            except RunError as error:
-                if start == restarts or error.exit_code != RunError.exit_code:
-                    raise
-                text = f"{error}; start {start + 2} of {restarts + 1} follows"
-                say("start-ended", text, "warning")
-                print(f"admmnet: {text}", file=sys.stderr)
+        train(settings, world, quiet=quiet, as_json=as_json, debug=debug)
 
 
 def train(settings: RunConfig, world: World, *, quiet: bool, as_json: bool, debug: bool) -> None:

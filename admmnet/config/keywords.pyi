@@ -38,7 +38,6 @@ class Settings(TypedDict, total=False):
     receipts: bool
     connect_deadline: float
     heartbeat_deadline: float
-    give_up: float
     round_deadline: float | Literal["auto"]
     shutdown_deadline: float
     topology_schedule: str | PathLike[str] | None

@@ -20,9 +20,9 @@ from admmnet.evidence.compare import read_evidence
 from admmnet.files import load_toml
 from admmnet.forms import read_form
 from admmnet.privacy.ledger.form import HeaderLine
-from admmnet.record.finish import began_of
 from admmnet.record.folder import PART, SUMMARY, is_held
 from admmnet.record.forms import Summary, absent
+from admmnet.record.journal import past_of
 from admmnet.record.shelf import Follower, ledger_files
 from admmnet.record.values import at, whole
 from admmnet.record.verdict import ModeFacts, mode_of
@@ -191,7 +191,7 @@ class Watcher:
         paths = [self.folder / "config.toml", self.folder / "metrics.csv", *ledger_files(self.folder)]
         newest = max((path.stat().st_mtime for path in paths if path.exists()), default=0.0)
         ended = summary is not None or held is False
-        started = began_of(self.folder)
+        started = past_of(self.folder)
         phase = "broken" if held is False else "running" if held else "unknown"
         phase = phase if summary is None else "stopped" if summary.stopped else "finished"
         rounds = whole(at(settings, "algorithm", "rounds")) or whole(at(settings, "baseline", "epochs"))

@@ -45,7 +45,7 @@ def agree(world: World, owners: Sequence[Sequence[int]]) -> Members:
         return isinstance(key, str) and KEY.fullmatch(key) is not None
 
     if listed is None:
-        keys = gather_owned(world, owners, told, valid, "signing key")
+        keys = gather_owned(world, owners, told, valid, "signing key", topic="keys")
     else:
         keys = {i: str(listed.peers[place].identity) for place, agents in enumerate(owners) for i in agents}
     made = listed is None or world.shared_folder  # by one command, for its own agents

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from admmnet.errors import CheckFailed, RequestError, RunError
+from admmnet.errors import CheckFailed, RequestError
 from admmnet.evidence.members import Members
 from admmnet.files import write_whole
 from admmnet.forms import encode, read_form
@@ -154,10 +154,8 @@ class Receipts:
             self._add(chain, i, j, round, inbox, None)
         for (i, j), chain in self._chains.items():
             if not chain.broken and chain.last is not None and chain.last.total != own:
-                raise RunError(
-                    f"agent {i} and its neighbour {j} were given different sums in round {round}: one was "
-                    "changed on the way; their receipts show both"
-                )
+                text = f"agent {i} and its neighbour {j} were given different sums in round {round}"
+                self._transport.reject(j, f"{text}: one was changed on the way; their receipts show both")
         self._end_round()
 
     def _add(self, chain: KeptChain, i: int, j: int, round: int, inbox: Inbox, said: bytes | None) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, field
 
 from admmnet.privacy.ledger.form import Digest, Round
-from admmnet.record.forms import AgentKey, Figure, FileForm, Real, StartEntry, Whole
+from admmnet.record.forms import AgentKey, Figure, FileForm, Real, Whole
 
 Stage = Literal["bounds", "shape", "whiten"]
 Signature = Annotated[str, Meta(pattern="^[0-9a-f]{128}$", max_length=128)]
@@ -62,14 +62,6 @@ class Finish(FileForm, frozen=True, kw_only=True):
     digest: Digest
     staged: dict[AgentKey, Signature]
     """Their signatures of the end."""
-
-
-class Began(Struct):
-    """Of starts/starts.json what an end is held against, and who takes no part."""
-
-    run: str = ""
-    away: dict[int, int] = {}
-    starts: list[StartEntry] = []
 
 
 class NumberColumn(FileForm, frozen=True, kw_only=True, tag_field="kind", tag="number"):

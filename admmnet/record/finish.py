@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 from msgspec import structs
 
@@ -20,9 +18,10 @@ from admmnet.identity.keys import statement, verify
 from admmnet.methods.aggregate import mean_of
 from admmnet.record.agree import faults_in
 from admmnet.record.figures import over_runs
-from admmnet.record.file_forms import Began, Finish, Identities, PartFile
-from admmnet.record.folder import IDENTITIES, PART, RECEIPTS, STARTS, SUMMARY, ledger_name, model_arrays, sha256
+from admmnet.record.file_forms import Finish, Identities, PartFile
+from admmnet.record.folder import DRAFTS, IDENTITIES, PART, RECEIPTS, SUMMARY, ledger_name, model_arrays, sha256
 from admmnet.record.forms import References, StartEntry, Summary, TestError, absent
+from admmnet.record.journal import past_of
 from admmnet.record.manifest import MANIFEST, make_manifest
 from admmnet.record.reader import look_at
 from admmnet.transport.hosts.network import Network
@@ -30,7 +29,6 @@ from admmnet.transport.zmq.meeting import end_statement
 from admmnet.transport.zmq.wire import End
 
 FINISH = "finish.json"
-DRAFTS = f"{STARTS}/end"
 PUBLIC = ("model.npz", SUMMARY, FINISH)
 """Files that an agent gives to others, or takes over; all else in a folder is its own."""
 UNSIGNED = ("privacy", "test_error", "references", "train_loss", "far_from_others", "bytes_sent", "notes", "versions")
@@ -61,7 +59,7 @@ def read_end(files: Mapping[str, bytes], where: object = "the last files") -> tu
     entries = [  # who is away may come back at one agent before another: releases of its are counted by each
         one if there else structs.replace(one, releases=0) for one, there in zip(summary.per_agent, listed, strict=True)
     ]
-    last = [structs.replace(start, cause="") for start in summary.starts[-1:]]
+    last = [structs.replace(start, number=0, cause="") for start in summary.starts[-1:]]
     data = structs.replace(summary.data, name="", preprocessing="")  # of an agent's own file
     changed = {"data": data, "per_agent": entries, "starts": last}
     own = encode(structs.replace(summary, **dict.fromkeys((*UNSIGNED, "ledgers", "away")), **changed))
@@ -81,41 +79,34 @@ def check_finish(finish: Finish, keys: Mapping[int, str], where: object) -> None
 
 
 class Ends:
-    """The end of a run, as the relay collects its signatures; it keeps the files in a ``folder``, if it has one."""
+    """The end of a run, whose signatures the relay has collected; it is kept in a ``folder``, if there is one."""
 
     def __init__(self, network: Network, folder: Path | None = None) -> None:
         self._network, self._folder = network, folder
-        self._files: dict[str, dict[str, bytes]] = {}
-        self._signed: dict[str, dict[int, str]] = {}
         self.end: End | None = None
         if folder is not None and (folder / FINISH).exists():
-            files = {name: (folder / name).read_bytes() for name in PUBLIC if name != FINISH}
+            files = bare({name: (folder / name).read_bytes() for name in PUBLIC if name != FINISH}, folder)
             self.end = End(read_end(files)[1], files, (folder / FINISH).read_bytes())
 
-    def take(self, run: str, agent: int, end: End, signature: bytes) -> bool:
-        """Take in an agent's signature, and files that fit it; whether it is good."""
-        digest, key = end.digest, str(self._network.peers[agent].identity)
-        if not verify(key, signature, end_statement(self._network.digest, run, digest)):
+    def take(self, run: str, end: End, signed: Mapping[int, bytes]) -> bool:
+        """Take in files that these agents have signed; whether they are those that were signed."""
+        try:
+            if read_end(end.files)[1] != end.digest:
+                return False
+            files = bare({name: end.files[name] for name in PUBLIC if name in end.files}, "an end")
+        except CheckFailed:
             return False
-        with suppress(CheckFailed):
-            if digest not in self._files and read_end(end.files)[1] == digest:
-                self._files[digest] = bare({name: end.files[name] for name in PUBLIC if name in end.files}, "an end")
-        signed = self._signed.setdefault(digest, {})
-        signed[agent] = signature.hex()
-        if self.end is None and len(signed) >= quorum(len(self._network.peers)) and digest in self._files:
-            staged = {str(i): signed[i] for i in sorted(signed)}
-            finish = encode(Finish(run=run, network=self._network.digest, digest=digest, staged=staged), indent=2)
-            self.end = End(digest, self._files[digest], finish)
-            if self._folder is not None:
-                write_whole({self._folder / name: data for name, data in {**self.end.files, FINISH: finish}.items()})
+        staged = {str(i): signed[i].hex() for i in sorted(signed)}
+        finish = encode(Finish(run=run, network=self._network.digest, digest=end.digest, staged=staged), indent=2)
+        keys = {i: str(peer.identity) for i, peer in enumerate(self._network.peers)}
+        try:
+            check_finish(decode(Finish, finish, "an end", indent=2), keys, "an end")
+        except CheckFailed:
+            return False
+        if self._folder is not None:
+            write_whole({self._folder / name: data for name, data in {**files, FINISH: finish}.items()})
+        self.end = End(end.digest, files, finish)
         return True
-
-    def open(self, here: Collection[int]) -> tuple[End, Collection[int]] | None:
-        """An end that some of these agents have signed, and who has."""
-        for digest, signed in self._signed.items():
-            if digest in self._files and not signed.keys().isdisjoint(here):
-                return End(digest, self._files[digest]), signed.keys()
-        return None
 
 
 def check_end(folder: Path, files: Mapping[str, bytes], where: object) -> Summary:
@@ -125,7 +116,7 @@ def check_end(folder: Path, files: Mapping[str, bytes], where: object) -> Summar
     """
     finish = decode(Finish, files.get(FINISH, b""), f"{where}/{FINISH}", indent=2)
     starts = read_form(Identities, folder / RECEIPTS / IDENTITIES).starts
-    if finish.run not in (began_of(folder).run, *(start.run for start in starts)):
+    if finish.run not in (past_of(folder).run, *(start.run for start in starts)):
         raise CheckFailed(f"{where}/{FINISH}: is of another run: no start here is called {finish.run[:16]}")
     check_finish(finish, {int(i): key for i, key in starts[-1].keys.items()}, f"{where}/{FINISH}")
     summary, digest = read_end(files, where)
@@ -170,13 +161,6 @@ def bare(files: Mapping[str, bytes], where: object) -> dict[str, bytes]:
     return {**files, SUMMARY: encode(left, indent=2)}
 
 
-def began_of(folder: Path) -> Began:
-    """Run and starts of an agent's own folder; nothing where they are not noted."""
-    with suppress(OSError, ValueError, msgspec.MsgspecError):
-        return msgspec.json.decode((folder / STARTS / "starts.json").read_bytes(), type=Began)
-    return Began()
-
-
 def received(folder: Path, files: Mapping[str, bytes], where: object) -> dict[str, bytes]:
     """Last files of another agent, held against this agent's ledger, without figures that nobody has signed.
 
@@ -196,7 +180,9 @@ def received(folder: Path, files: Mapping[str, bytes], where: object) -> dict[st
                 f"{path}: is not the ledger that the others know, with sha256 {digest[:16]}; put that back"
             )
     last = [structs.replace(start, cause="") for start in summary.starts[-1:]]
-    starts = [one for one in began_of(folder).starts if last and one.number < last[0].number] + last
+    before = past_of(folder).starts
+    here = [one for one in before if last and (one.members, one.round) == (last[0].members, last[0].round)]
+    starts = before if here and here[-1] is before[-1] else before + last if last else []
     living = [entry for entry in summary.per_agent if entry.agent in members]
     account = over_runs(living, load_saved(folder).account)  # a folder of this host
     own = structs.replace(

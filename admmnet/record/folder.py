@@ -7,7 +7,6 @@ import fcntl
 import hashlib
 import io
 import re
-import shutil
 import time
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -23,6 +22,7 @@ from admmnet.files import refusing, sync, write_whole
 from admmnet.forms import encode
 from admmnet.record.file_forms import PartFile
 from admmnet.record.forms import Summary
+from admmnet.record.journal import JOURNAL
 from admmnet.record.manifest import MANIFEST, make_manifest
 from admmnet.transport import World
 from admmnet.transport.collective import run_on_all
@@ -41,8 +41,8 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """Said by file systems of clusters that know no locks: there nothing keeps two runs apart."""
 CHECKPOINT = "checkpoint"
 """Folder with what a run goes on from."""
-STARTS = "starts"
-"""What an agent on a host of its own must not forget of starts; no manifest covers it."""
+DRAFTS = "end"
+"""Folder with drafts of the last files; no manifest covers it."""
 RECEIPTS, IDENTITIES = "receipts", "identities.json"
 """Folder of the receipts that agents keep, and its file with starts and keys."""
 SUMMARY = "summary.json"
@@ -79,27 +79,13 @@ def create_folder(folder: Path) -> None:
     """Make the run folder; RequestError if it exists and holds more than drafts, or cannot be made."""
     with refusing(f"make the run folder {folder}", "; name another one with --out"):
         folder.mkdir(parents=True, exist_ok=True)
-        if any(not path.name.startswith(".") for path in folder.iterdir()):
+        if any(not path.name.startswith(".") and path.name != JOURNAL for path in folder.iterdir()):
             raise RequestError(f"the run folder {folder} is not empty: name another one with --out")
 
 
 def is_begun(folder: Path) -> bool:
     """Whether a run goes on with this folder, as it has its settings."""
     return (folder / "config.toml").is_file()
-
-
-def clear_unbegun(folder: Path, other: str) -> None:
-    """Empty the folder of a run that died before its first round, because ``other`` has none of it.
-
-    RequestError if there are checkpoints, or anything was charged.
-    """
-    spent = any(len(path.read_bytes().splitlines()) > 1 for path in (folder / "ledger").glob("*.jsonl"))
-    if spent or any((folder / CHECKPOINT).glob("*/part-*")):
-        raise RequestError(
-            f"{other} begins a run, and {folder} goes on with one: give it the folder that it had, or run anew"
-        )
-    for path in folder.iterdir():
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def hold(folder: Path, *, first: bool) -> BinaryIO:

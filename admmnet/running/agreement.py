@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from admmnet.errors import RequestError, printable, short
 from admmnet.transport import World, launched_size, open_world
-from admmnet.transport.collective import install_exception_hook, owned, run_on_all, told_by_all
+from admmnet.transport.collective import install_exception_hook, run_on_all, told_by_all
 
 if TYPE_CHECKING:
-    from admmnet.data import Records
     from admmnet.data.given import Given
-    from admmnet.running.loading import Holders
 
 FIRST = ("algorithm", "seed", "simulate", "private", "transport", "account", "no_account")
 """Settings that decide which others there are."""
@@ -79,7 +77,7 @@ def agreed(world: World, read: Callable[[], Told]) -> set[int] | None:
         own = sorted((told.given and told.given.own) or ())
         return {"own": own, "told": json.loads(json.dumps(words, default=repr))}
 
-    (given, *_), answers = told_by_all(world, read, say, quoting=True, apart=True)
+    (given, *_), answers = told_by_all(world, read, say, topic="arguments", quoting=True, apart=True)
     if compared:
         for rank, answer in enumerate(answers):
             other = _other(answers[0]["told"], answer["told"], rank)
@@ -204,20 +202,6 @@ def _owned(rank: int, answer: Any) -> list[int]:
             "version, as all others"
         ).of_all()
     return own
-
-
-def same_tests(
-    world: World, owners: Sequence[Sequence[int]], told: Sequence[Any], holders: Holders, data: Records
-) -> None:
-    """Refuse test records of another number than another process has: all show errors on the same ones."""
-    mine = dict.fromkeys(holders, len(data.y_test))
-    words = [said and said.get("tests", ()) for said in told]
-    known = owned(world, words, owners, mine, lambda i, n: type(n) is int and n >= 0, "number of test records")
-    for i, count in known.items():
-        if count != known[0]:
-            raise RequestError(
-                f"the test files differ: agent 0 has {known[0]} records, agent {i} has {count}; give all the same"
-            ).of_all()
 
 
 def numbered(known: set[int], agents: int | None, *, named: bool) -> int | None:

@@ -11,15 +11,18 @@ from admmnet.evidence.members import Members
 from admmnet.identity.keys import statement, verify
 from admmnet.masking import MaskKey, Masks, start_of
 from admmnet.transport import World
-from admmnet.transport.collective import gather_owned, wrong_word
+from admmnet.transport.collective import gather_owned
 from admmnet.types import Total
 
 
 class Attempts:
-    """Attempts of one start of a run, ``colluders`` is K; all that is decided follows from totals, which all have."""
+    """Attempts of one start of a run, ``colluders`` is K; all that is decided follows from totals, which all have.
 
-    def __init__(self, agents: Collection[int], colluders: int) -> None:
-        self.participants, self.colluders = tuple(agents), colluders
+    ``fixed``: no member goes missing within the start, so a sum that lacks one, or is noise, is a liar's: it is void.
+    """
+
+    def __init__(self, agents: Collection[int], colluders: int, *, fixed: bool = False) -> None:
+        self.participants, self.colluders, self._fixed = tuple(agents), colluders, fixed
         self._number = 0
         self.void: list[int] = []  # rounds of void attempts
         self.missed: dict[int, int] = {}  # agents that were missing in one, and since when sums are without them
@@ -41,16 +44,20 @@ class Attempts:
         or one of this process's agents that took part is not in it.
         """
         if total is not None and total.agents == self.participants:
-            if (np.abs(total.value.astype(np.float64)) > largest).any():
+            noise = (np.abs(total.value.astype(np.float64)) > largest).any()
+            if noise and not self._fixed:
                 raise RunError(
                     f"the masks of round {round} did not cancel: an agent has sent a wrong part, or knows another "
                     "model, other settings or other participants. This shows no record, and not which agent it was: "
                     "start the run again"
                 )
-            return total
+            self.void += [round] if noise else []
+            return None if noise else total
         if total is None:  # nobody put anything in, or no tree reached all, which ``RoundTrees.notes`` says
             return None
         self.void.append(round)
+        if self._fixed:
+            return None
         if left_out := sorted(set(spoken).difference(total.agents)):
             raise RunError(
                 f"agent {left_out[0]} took part in the masked sum of round {round} and was left out of it. An agent on "
@@ -84,7 +91,7 @@ def agree_on_masks(
 
     what = "key for masks, with its signature,"
     here = [own if world.start is None or q in world.start.members else () for q, own in enumerate(owners)]
-    told = gather_owned(world, here, mine, valid, what, lasting=False)
+    told = gather_owned(world, here, mine, valid, what, topic="masks", lasting=False)
 
     probe, known = MaskKey(), dict[int, bytes]()
     for agent, (public, _) in told.items():
@@ -92,8 +99,9 @@ def agree_on_masks(
             known[agent] = bytes.fromhex(public)
             probe.shared(known[agent])
         except ValueError:
-            text = f"agent {agent} gives a key for masks that hides nothing: it must be an X25519 public key"
-            raise wrong_word(world, agent, text) from None
+            world.blame(
+                agent, f"agent {agent} gives a key for masks that hides nothing: it must be an X25519 public key"
+            )
     start = start_of(members.run, settings, known)
     return {i: Masks(i, key, known, start, colluders) for i, key in keys.items()}
 

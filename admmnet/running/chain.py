@@ -38,7 +38,7 @@ class Chain:
         if start is not None and self._changed is not None:
             if self._changes:
                 raise RunError("an agent is away or a line is cut, and simulated absences know no such starts")
-            self._changes, self._there = (self._changed[1],), dict.fromkeys(start.members)
+            self._changes, self._there = (self._changed,), dict.fromkeys(start.members)
         if plan.method.verb != "exchange":
             self._changes = ()
         self._repeats = start is None or start.changed is None or start.rule == "replay"

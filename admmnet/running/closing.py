@@ -11,7 +11,7 @@ import numpy as np
 from admmnet.files import write_whole
 from admmnet.identity.keys import statement
 from admmnet.record import folder as run_folder
-from admmnet.record.finish import FINISH, keep_drafts, model_of, read_end
+from admmnet.record.finish import FINISH, model_of, read_end
 from admmnet.record.forms import Summary
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
@@ -83,8 +83,6 @@ def write_end(
         write_whole(last)
         return
     drafts = {path.name: content for path, content in last.items()}
-    _, digest = read_end(drafts)
-    keep_drafts(folder, drafts)
     assert transport.world.start.stage is not None
-    finish = transport.world.start.stage(digest, drafts)
+    finish = transport.world.start.stage(read_end(drafts)[1], drafts)
     write_whole({folder / FINISH: finish, **last})

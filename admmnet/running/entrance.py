@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -31,12 +30,12 @@ from admmnet.methods.encoding_rule import Wish
 from admmnet.privacy.ledger.account import AccountFile
 from admmnet.record.folder import SUMMARY
 from admmnet.running.accounts import deltas_in, deltas_of, open_accounts, opening_notes, records_of
-from admmnet.running.agreement import same_tests, world_of
+from admmnet.running.agreement import world_of
 from admmnet.running.arguments import Arguments, in_python
 from admmnet.running.ends import terminating
 from admmnet.running.events import Outcome, outcome_of
 from admmnet.running.graphs import faults_of, located, schedule_of
-from admmnet.running.handshake import all_go_on, arguments, public_settings, resuming
+from admmnet.running.handshake import arguments, public_settings, resuming
 from admmnet.running.loading import Holders, Loader, block_of, held, read_by, read_records
 from admmnet.running.loop import execute
 from admmnet.running.notes import drowned_of, host_notes, is_share, notes_of, source_note
@@ -44,12 +43,12 @@ from admmnet.running.plan import Prepared, Public, Texts, decide, loss_of
 from admmnet.running.readout import check_answer
 from admmnet.running.rehearsal import rehearse, require_room
 from admmnet.running.takeover import Source, check_charged, check_columns, source_of
-from admmnet.running.told import counts_of, told_of, width_of
+from admmnet.running.told import alike_of, counts_of, told_of
 from admmnet.solvers.kernel import NAMES, chosen
 from admmnet.transport import World
 from admmnet.transport.collective import end_all_on_error, install_exception_hook, pairs_of, run_on_all, told_by_all
 from admmnet.transport.layout import Layout, layout
-from admmnet.transport.stall import DEADLINE, STALL
+from admmnet.transport.stall import STALL
 
 
 class Plan(Prepared, frozen=True):
@@ -75,7 +74,7 @@ def perform(
     """As ``admmnet.library.run``, whose arguments these are."""
     from threadpoolctl import threadpool_limits
 
-    STALL.deadline = _patience(settings.get("round_deadline", getattr(config, "round_deadline", AUTO)))
+    STALL.wait_for(settings.get("round_deadline", getattr(config, "round_deadline", AUTO)))
     # the processes first: where one of them alone is given something wrong, all say so
     world = world_of(world, settings.get("transport", getattr(config, "transport", "auto")))
     install_exception_hook(world)
@@ -96,8 +95,6 @@ def perform(
                 return (found,)
 
             (config,) = run_on_all(world, checked, apart=True)
-            if not all_go_on(world, None if config.resume is None else Path(str(config.out))):
-                config = config.changed(resume=None)
             if config.transport == "zmq" and world.name != "zmq":
                 from admmnet.running.spawn import run_spawned
                 from admmnet.transport.local import LocalWorld
@@ -118,11 +115,6 @@ def perform(
             raise
         except OSError as error:
             raise RunError(f"cannot write {error.filename or 'the run folder'}: {remedy(error)}") from error
-
-
-def _patience(given: Any) -> float:
-    """Seconds that a wait in MPI may last, from the first one on; what is no such number is refused by all, later."""
-    return float(given) if isinstance(given, int | float) and 0.0 < given < math.inf else DEADLINE
 
 
 def prepare(config: RunConfig, world: World, loader: Loader | None = None, said: tuple[str, ...] = ()) -> Plan:
@@ -172,10 +164,9 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
     def facts(read: tuple[Any, ...]) -> dict[str, Any]:
         deltas = deltas_in(config.account, read[4]) if config.delta == "auto" and config.budgeted else {}
         own = {"machine": platform.node(), "kernel": NAMES[chosen(config.kernel)], "deltas": pairs_of(deltas)}
-        own["tests"] = pairs_of(dict.fromkeys(read[4], len(read[3].y_test)))
-        return own | {"account": config.account is not None} | told_of(read[4], read[3])
+        return own | {"account": config.account is not None} | told_of(read[4], read[3], world)
 
-    read, told = told_by_all(world, loaded, facts, quoting=quoting)
+    read, told = told_by_all(world, loaded, facts, topic="facts", quoting=quoting)
     config, graph, places, data, holders, request, source = read
     owners, machines = places.owners, [str(one.get("machine")) for one in told if one is not None]
     mine, faults = owners[world.rank], config.sections.faults
@@ -186,8 +177,8 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
         holder.kernel = config.kernel
     counts = counts_of(world, owners, told, holders)
     data = replace(data, counts=counts, shards={} if given else data.shards)
-    width = width_of(world, owners, told, holders, data)
-    same_tests(world, owners, told, holders, data)
+    width = alike_of(world, owners, told, holders, "width", len(data.feature_names))
+    alike_of(world, owners, told, holders, "tests", len(data.y_test))
     if config.delta == "auto" and config.budgeted:
         config = with_delta(config, list(counts.values()), deltas_of(config.account, world, owners, told))
     network, settings, run = config.sections.network, config.sections.method, config.sections.run
@@ -227,7 +218,9 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
             schedule = schedule_of(faults.topology_schedule, network.agents, config.graph_seed)
             return faults_of(faults, settings, schedule, graph, run.seed)
 
-        trouble, told = told_by_all(world, ready, lambda _: {"drowned": drowned_of(method, agents)}, apart=True)
+        trouble, told = told_by_all(
+            world, ready, lambda _: {"drowned": drowned_of(method, agents)}, topic="drowned", apart=True
+        )
     except BaseException:
         for account in accounts.values():
             account.close()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from admmnet.config.run_config import AUTO, RunConfig, RunSettings
 from admmnet.data.settings import AGENT, GIVEN, DataSettings, reserved
 from admmnet.errors import RequestError
-from admmnet.record.folder import clear_unbegun, is_begun
+from admmnet.record.folder import is_begun
 from admmnet.running.agreement import Told, agreed, numbered
 from admmnet.running.arguments import Arguments, checked, taken
 from admmnet.running.checkpoint.resume import resumed_config, saved_config
@@ -20,7 +20,6 @@ from admmnet.running.takeover import told_of
 from admmnet.settings import settings_in
 from admmnet.solvers.losses import LOSSES, get_loss
 from admmnet.transport import World
-from admmnet.transport.collective import wrong_word
 from admmnet.version import __version__
 
 if TYPE_CHECKING:
@@ -86,24 +85,6 @@ def resuming(config: RunConfig) -> RunConfig:
     given = {name: getattr(config, name) for name in known}
     given = {name: value for name, value in given.items() if value != getattr(plain, name, known[name].default)}
     return resumed_config(folder, given)
-
-
-def all_go_on(world: World, folder: Path | None) -> bool:
-    """Whether this host goes on with its ``folder``, if it has one: all begin where one has died before it had any.
-
-    RequestError in the first start: one has no folder, and this one has charged for the run. StartEnded is the same in
-    a later start, of the one without a folder.
-    """
-    mine = folder is not None
-    new = [] if world.start is None or world.shared_folder else [i for i, had in world.start.begun.items() if not had]
-    if not new or not mine:
-        return mine
-    try:
-        clear_unbegun(Path(str(folder)), f"agent {new[0]}")
-    except RequestError as error:
-        assert world.start is not None
-        raise wrong_word(world, new[0], str(error)) if world.start.number else error from None
-    return False
 
 
 def public_settings(config: RunConfig, *, schedule: str | None = None, digests: bool = True) -> dict[str, Any]:

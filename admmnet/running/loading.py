@@ -45,8 +45,7 @@ def load_whole(settings: DataSettings, agents: int, mine: Sequence[int]) -> Reco
 
 def read_by(data: DataSettings, world: World, *, simulation: bool) -> DataSettings:
     """Settings by which this process reads records: over hosts the file of a private run is the agent's own."""
-    apart = not (simulation or world.shared_folder or data.named or data.data in GIVEN)
-    return OwnFile(**vars(data)) if apart else data
+    return data if simulation or world.shared_folder or data.named or data.data in GIVEN else OwnFile(**vars(data))
 
 
 def read_records(

@@ -44,7 +44,7 @@ from admmnet.running.rounds import Rounds
 from admmnet.running.summary import summarise
 from admmnet.solvers.losses import LOSSES
 from admmnet.transport import Transport, World, is_writer
-from admmnet.transport.collective import all_ready, run_on_all
+from admmnet.transport.collective import run_on_all
 from admmnet.version import __version__
 
 
@@ -74,8 +74,6 @@ def execute(
         begun()
         whole = plan  # of all agents and edges, whoever takes part in this start
         if world.start is not None:
-            if not world.shared_folder:
-                world.start.keep(folder)
             plan = replace(plan, graph=Graph(len(plan.graph), world.start.edges))
         transport = world.connect(plan.graph, block_of(plan.network))
         opened.callback(transport.close)
@@ -90,6 +88,8 @@ def execute(
         if plan.settings.account is not None:
             note_begun(Path(plan.settings.account), plan.accounts)
         agents = sorted((node for block in blocks for node in block), key=lambda node: node.id)
+        if world.start is not None and not plan.run.seeded:
+            world.start.ledger = agents[0].ledger
         # keeps what was charged, whatever happens
         opened.callback(close_all, [agent.ledger for agent in agents])
         start, tail = max(keeper.start, 0), TailAverage(plan.method.rounds)
@@ -105,7 +105,6 @@ def execute(
         receipts = _receipts(plan, transport, members, agents, folder, keeper)
         if receipts is not None:
             opened.callback(receipts.close)
-        all_ready(world)
         data, found = run_prologue(plan, transport, blocks, receipts, attempts, keeper, folder)
         plan = replace(plan, data=data)
         keeper.restore(blocks, tail)
@@ -206,7 +205,7 @@ def _masks(plan: Prepared, transport: Transport, members: Members | None) -> tup
     if not isinstance(method, SumMethod) or colluders is None or members is None:
         return {}, None
     masks = agree_on_masks(world, transport.layout.owners, members, plan.texts.shared, colluders)
-    return masks, Attempts([i for i in plan.graph if i not in transport.away], colluders)
+    return masks, Attempts([i for i in plan.graph if i not in transport.away], colluders, fixed=not world.shared_folder)
 
 
 def _nodes(

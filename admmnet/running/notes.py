@@ -72,7 +72,7 @@ def attempt_notes(attempts: Attempts) -> tuple[str, ...]:
     if void:
         found.append(
             f"{len(void)} masked sum{'s were' if len(void) > 1 else ' was'} void, the first in round {void[0]}: "
-            "an agent was missing; the cost stays charged"
+            "an agent was missing, or sent a wrong part; the cost stays charged"
         )
     if attempts.missed:
         who = ", ".join(f"agent {i} from round {round} on" for i, round in sorted(attempts.missed.items()))

@@ -191,7 +191,7 @@ def decide(
             near = math.sqrt(2.0 * method.facts.nominal[agent] / method.rounds)
             return type(ratio) in (int, float) and 0.5 * near <= ratio <= 2.0 * near
 
-        ratios = gather_owned(world, owners, own, fits, "share of sensitivity in the noise")
+        ratios = gather_owned(world, owners, own, fits, "share of sensitivity in the noise", topic="ratio")
         planned = {i: replace(plan, noise=min(ratios.values())) for i, plan in planned.items()}
     return Decided(method, planned, contracts, prologue)
 

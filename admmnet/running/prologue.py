@@ -82,8 +82,11 @@ def _known(
 ) -> tuple[Found, set[int]]:
     """What an earlier start has found, and the stages that are not asked again, as somebody's answer is not there."""
     new, world = _beginning(plan), transport.world
-    if plan.run.resume is None:
+    hosts = None if world.start is None or world.shared_folder else world.start
+    if plan.run.resume is None if hosts is None else hosts.new:  # the same at all
         return new, set()
+    if hosts is not None and hosts.changed is not None and keeper.start <= 0:  # sums there need all
+        return new, {stage.number for stage in plan.prologue.stages}
 
     def read() -> tuple[Found, Found]:
         try:
@@ -96,7 +99,11 @@ def _known(
     nodes = [node for block in blocks for node in block]
     charged = max((node.ledger.charged for node in nodes), default=BEFORE)
     lacking = [stage.number for stage in plan.prologue.stages if not keeper.repeats(stage.number, nodes)]
-    told = [said for said in world.gather([here.digest, charged, lacking]) if isinstance(said, list) and len(said) == 3]
+    told = [
+        said
+        for said in world.gather([here.digest, charged, lacking], "stages")
+        if isinstance(said, list) and len(said) == 3
+    ]
     last = max((said for _, said, _ in told if type(said) is int), default=BEFORE)
     lost = {number for _, _, said in told if isinstance(said, list) for number in said if type(number) is int}
     if keeper.start >= 0:
@@ -109,6 +116,9 @@ def _known(
                 )
 
         run_on_all(world, same)
+        digests = [said for said, _, _ in told]
+        if hosts is not None and here.digest != max(digests, key=digests.count):
+            raise RunError("the others go on with another encoding than this agent has: it can but take their end")
         return here, lost
     # of a seeded run the stage is asked again, and gives the same
     newer = not plan.run.seeded and len(here.stages) > len(kept.stages) and STAGES[here.stages[-1]] <= last
@@ -125,11 +135,12 @@ def _beginning(plan: Prepared) -> Found:
 
 def _write(plan: Prepared, transport: Transport, folder: Path, found: Found) -> None:
     """Have what was found on the disk before anything else is asked."""
-    if len({*filter(None, transport.world.gather(found.digest))}) > 1:
-        raise RunError(
-            "agents received different totals before the first round, so their records would be encoded "
-            "differently: one was changed on the way; start the run again"
-        )
+    world = transport.world
+    digests = {i: said for i, said in enumerate(world.gather(found.digest, "found")) if said}
+    if len({*digests.values()}) > 1:
+        wrong = min(digests, key=lambda i: [*digests.values()].count(digests[i]))
+        text = f"agent {wrong} received another total before the first round than most, or says so: start the run again"
+        world.blame(wrong, text, RunError)
 
     def write() -> None:
         if is_writer(transport):

@@ -53,8 +53,8 @@ def pooled_figure(plan: Prepared, transport: Transport, loader: Loader | None, f
     """
     if not plan.simulation:
         return None
-    mine = _pooled(plan, transport, loader, found) if is_writer(transport) else None
-    answers = transport.world.gather(mine)
+    mine = finite(_pooled(plan, transport, loader, found)) if is_writer(transport) else None
+    answers = transport.world.gather(mine, "pooled")
     return next((value for value in answers if type(value) is float and math.isfinite(value)), None)
 
 

@@ -127,13 +127,14 @@ def _private_folder() -> Iterator[Path]:
 @contextlib.contextmanager
 def _relayed(network: Path, about: NetworkSettings) -> Iterator[Relay]:
     """Relay of agents on this machine, in a thread."""
+    from admmnet.running.topics import TOPICS
     from admmnet.transport.hosts.network import read_network
     from admmnet.transport.zmq.relay import Relay, Terms, forward
 
     found = read_network(network)
     deadlines = about.connect_deadline, about.heartbeat_deadline
     round = None if about.round_deadline == "auto" else float(about.round_deadline)
-    relay, over = Relay(found, Terms(len(found.peers), 1, *deadlines, round, shared=True)), threading.Event()
+    relay, over = Relay(found, Terms(len(found.peers), 1, *deadlines, round, shared=True), TOPICS), threading.Event()
     thread = threading.Thread(target=forward, args=(relay, over.is_set), name="relay", daemon=True)
     thread.start()
     try:

@@ -168,7 +168,7 @@ class Word(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 def heard(mine: Word, transport: Transport) -> list[Word]:
     """What all processes say of their own agents, this one's first; a word that cannot be read is left out."""
     words, agents = [mine], sum(map(len, transport.layout.owners))
-    answers = transport.world.gather(msgspec.to_builtins(mine))
+    answers = transport.world.gather(msgspec.to_builtins(mine), "figures")
     for rank, (own, answer) in enumerate(zip(transport.layout.owners, answers, strict=True)):
         if rank == transport.world.rank:
             continue

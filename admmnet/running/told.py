@@ -12,53 +12,60 @@ from admmnet.errors import RequestError
 from admmnet.methods.settings import MethodSettings
 from admmnet.privacy.calibrate import Target
 from admmnet.running.loading import Holders
+from admmnet.running.topics import MOST_RECORDS
 from admmnet.transport import World
 from admmnet.transport.collective import owned, pairs_of, told_by_all
 
 LEAST_LEFT = 1e-9
 """Least share of a budget that another agent can say is left to it: less than the millionth below which it refuses."""
-MOST_RECORDS = 2**53
-"""Largest number of records or features that another process is believed: float64 counts up to here."""
 
 
-def told_of(holders: Holders, data: Records) -> dict[str, Any]:
-    """What a process tells all others of its agents' records, once they are read."""
+def told_of(holders: Holders, data: Records, world: World) -> dict[str, Any]:
+    """What a process tells all others of its agents' records, once they are read.
+
+    RequestError if they are more than the network file allows.
+    """
     counts = {i: holder.counts[member] for i, (holder, member) in holders.items()}
-    return {"counts": pairs_of(counts), "width": pairs_of(dict.fromkeys(holders, len(data.feature_names)))}
+    most = None if world.network is None else world.network.peers[world.rank].records
+    if most is not None and sum(counts.values()) > most:
+        raise RequestError(
+            f"agent {world.rank} has {sum(counts.values())} records, more than the {most} that the network file allows "
+            f"it: raise records of agent {world.rank} there, at every host, or leave it out"
+        )
+    alike = {"width": len(data.feature_names), "tests": len(data.y_test)}
+    return {"counts": pairs_of(counts)} | {name: pairs_of(dict.fromkeys(holders, n)) for name, n in alike.items()}
 
 
 def counts_of(world: World, owners: Sequence[Sequence[int]], told: Sequence[Any], holders: Holders) -> dict[int, int]:
     """n_i of all agents, each by its owner's word; of this process's agents as their holders count them.
 
-    Weights and sums use them: nobody is believed to hold more than the network file allows it. ``told`` is what all
-    processes have told, by ``told_of``.
+    Weights and sums use them: nobody is believed to hold more than the network file allows it (``topics.Facts``).
+    ``told`` is what all processes have told, by ``told_of``.
     """
     mine = {i: holder.counts[member] for i, (holder, member) in holders.items()}
     words = [said and said.get("counts", ()) for said in told]
     valid: Callable[[int, Any], bool] = lambda i, n: type(n) is int and 1 <= n <= MOST_RECORDS  # noqa: E731
-    counts = owned(world, words, owners, mine, valid, "number of records")
-    for peer, agents in zip(world.network.peers, owners, strict=True) if world.network is not None else ():
-        said = sum(counts[i] for i in agents)
-        if peer.records is not None and said > peer.records:
-            raise RequestError(
-                f"agent {agents[0]} claims {said} records, more than the {peer.records} that the "
-                f"network file allows it: raise records of agent {agents[0]} there, at every host, or leave it out"
-            ).of_all()
-    return counts
+    return owned(world, words, owners, mine, valid, "number of records", absent=lambda i: 1)
 
 
-def width_of(
-    world: World, owners: Sequence[Sequence[int]], told: Sequence[Any], holders: Holders, data: Records
+def alike_of(
+    world: World, owners: Sequence[Sequence[int]], told: Sequence[Any], holders: Holders, topic: str, own: int
 ) -> int:
-    """Number of features, the same at every agent."""
-    own = len(data.feature_names)
-    words, mine = [said and said.get("width", ()) for said in told], dict.fromkeys(holders, own)
-    known = owned(world, words, owners, mine, lambda i, d: type(d) is int and 1 <= d <= MOST_RECORDS, "width")
-    for i, width in known.items():
-        if width != known[0]:
-            raise RequestError(
-                f"the agents' files differ in width: agent 0 has {known[0]} features, agent {i} has {width}"
-            ).of_all()
+    """Number that all agents must have alike: of features (``width``) or of test records (``tests``).
+
+    RequestError if they differ; on hosts of their own at agents with another number than most, which leave.
+    """
+    what = {"width": "features", "tests": "test records"}[topic]
+    words, least = [said and said.get(topic, ()) for said in told], 1 if topic == "width" else 0
+    valid: Callable[[int, Any], bool] = lambda i, n: type(n) is int and least <= n <= MOST_RECORDS  # noqa: E731
+    mine = dict.fromkeys(holders, own)
+    known = owned(world, words, owners, mine, valid, f"number of {what}", lasting=False, absent=lambda i: own)
+    numbers, hosts = [*known.values()], world.start is not None and not world.shared_folder
+    usual = max(numbers, key=numbers.count)
+    odd = world.rank if hosts and own != usual else next((i for i, n in known.items() if n != usual), None)
+    if odd is not None and (not hosts or own != usual):
+        error = RequestError(f"agent {odd} has {known[odd]} {what}, most have {usual}: give all files of one form")
+        raise error if hosts else error.of_all()
     return own
 
 
@@ -92,11 +99,12 @@ def nominal_of(
         return {i: plain(anew(target)) for i, target in targets.items()} if shared else {}
 
     known = unspent is not None or not shared  # nobody need wait for others' words
-    own, told = told_by_all(world, left, lambda found: {"left": pairs_of(found)}, apart=known)
+    own, told = told_by_all(world, left, lambda found: {"left": pairs_of(found)}, topic="left", apart=known)
     if not shared:
         return {}
     if unspent is None:
         words = [said and said.get("left", ()) for said in told]
     else:
         words = [pairs_of({i: plain(unspent(i)) for i in agents}) for agents in owners]
-    return owned(world, words, owners, own, valid, "budget left (rho)", lasting=lasting)
+    absent: Callable[[int], float] = lambda i: plain(Target(*settings.budget_of(i)))  # noqa: E731
+    return owned(world, words, owners, own, valid, "budget left (rho)", lasting=lasting, absent=absent)

@@ -13,7 +13,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
-from admmnet.errors import RequestError, RunError
+from admmnet.errors import AdmmnetError, RequestError, RunError
 from admmnet.transport.layout import layout
 
 if TYPE_CHECKING:
@@ -94,8 +94,15 @@ class World(Protocol):
     start: Begun | None = None
     """Start of a run over hosts of their own; None elsewhere."""
 
-    def gather(self, value: Any) -> list[Any]:
-        """Collect one JSON value from every process, in rank order, at every process; None at lost ranks."""
+    def gather(self, value: Any, topic: str = "ready") -> list[Any]:
+        """Collect one JSON value from every process, in rank order, at every process; None of those outside the start.
+
+        Over ZeroMQ a value has the form of its ``topic`` (``running.topics``).
+        """
+
+    def blame(self, agent: int, fault: str, kind: type[AdmmnetError] = RequestError) -> NoReturn:
+        """Raise that an agent has said what cannot be, at all processes alike."""
+        raise kind(fault).of_all()
 
     @cached_property
     def machine(self) -> Machine | None:
@@ -184,6 +191,10 @@ class Transport(ABC):
     def reject(self, agent: int, fault: str) -> None:
         """End the start, or the run, by a RunError, because of what an agent sent."""
         raise RunError(fault)
+
+    def accuse(self, agent: int, fault: str) -> None:
+        """As ``reject``, because of what an agent has said to all; it need not see a fault itself."""
+        self.reject(agent, fault)
 
     @abstractmethod
     def collect(self, rows: Matrix) -> Matrix:

@@ -6,6 +6,9 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
+NEVER = -5
+"""Round of an agent that has been charged nothing, as agents tell each other: before that of every stage."""
+
 
 class Begun(Struct):
     """A start of a run over hosts of their own (docs/protocol.md)."""
@@ -13,7 +16,7 @@ class Begun(Struct):
     name: str
     """64 hexadecimal digits, which nobody can have known before."""
     number: int
-    """0 for the first start of the run."""
+    """How many starts this agent has taken part in before."""
     members: tuple[int, ...]
     """Processes that take part, ascending."""
     edges: tuple[tuple[int, int], ...]
@@ -21,10 +24,10 @@ class Begun(Struct):
     rule: Literal["replay", "go on"] = "go on"
     round: int = 0
     """First round; of a replay the rounds of the state from which it goes."""
-    changed: tuple[int, int] | None = None
-    """Number and first round of the changed start which this one is, or repeats; None where none is changed."""
-    lineage: int = 0
-    """Number of the start whose rounds these are: of this one, or of that which it repeats."""
+    changed: int | None = None
+    """First round of the changed start which this one is, or repeats; None where none is changed."""
+    plan: str = ""
+    """Name of the start whose rounds these are: of this one, or of that which it repeats."""
     away: Mapping[int, int] = field(default_factory=dict)
     """Processes that take no part, and since which round."""
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -33,14 +36,14 @@ class Begun(Struct):
     """How often each fact was asked for in this start: a run that is planned twice asks twice."""
     stage: Callable[[str, Mapping[str, bytes]], bytes] | None = None
     """Sign an end whose files are on the disk; finish.json, once a quorum of agents has signed it."""
-    begun: Mapping[int, bool] = field(default_factory=dict)
-    """Whether each member had a folder of the run, by its word."""
     history: list[Any] = field(default_factory=list)
     """This start and those before it, for the summary."""
-    keep: Callable[[Path], None] = lambda folder: None
-    """Have what must not be forgotten of starts in the run folder from now on."""
     hold: Callable[[Path], object] | None = None
     """Keep every other run out of the run folder as long as this process goes on with it; None: this start alone does.
     """
     note_model: Callable[[str], None] = lambda name: None
     """Have a hash of this agent's model and ledger on the disk: it signs no other end."""
+    new: bool = True
+    """Whether no member has had a folder of the run."""
+    ledger: Any = None
+    """That of this agent, once it is open, in a run without a seed."""

@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from admmnet.errors import (
     AdmmnetError,
@@ -25,7 +25,6 @@ from admmnet.errors import (
     Terminated,
     broken,
     printable,
-    says,
 )
 from admmnet.log import say
 from admmnet.transport import World
@@ -69,20 +68,21 @@ KEPT = Kept()
 """That of this process."""
 
 
+class Failed(NamedTuple):
+    """In place of a process's word: its error, by exit code and public text."""
+
+    code: int
+    text: str
+
+
 def run_on_all(world: World, step: Callable[[], T], *, apart: bool = False) -> T:
     """Run a step on every process; if it fails anywhere, raise the first rank's error everywhere.
 
     The error is marked ``shared``: every process raises it, so that one of them reports it. Told is
-    ``AdmmnetError.public`` alone, here too. A step ``apart`` waits for nobody on hosts of their own: where it fails
-    there, others hear of that while they wait for something else, and ``all_ready`` follows before anything is charged.
+    ``AdmmnetError.public`` alone, here too. A step ``apart`` waits for nobody on hosts of their own: an error there is
+    its agent's own, and ends the start.
     """
     return told_by_all(world, step, lambda result: None, apart=apart)[0]
-
-
-def all_ready(world: World) -> None:
-    """Wait until everybody has its steps that were ``apart`` behind it."""
-    if world.start is not None and not world.shared_folder:
-        world.gather(None)
 
 
 def told_by_all(
@@ -90,18 +90,18 @@ def told_by_all(
     step: Callable[[], T],
     say: Callable[[T], Mapping[str, Any] | None],
     *,
+    topic: str = "ready",
     quoting: bool = False,
     apart: bool = False,
 ) -> tuple[T, list[Any]]:
-    """As ``run_on_all``, and what every process says of its result, in the same exchange: of a step apart its own word.
+    """As ``run_on_all``, and the word of every process on its result, in the same exchange: of a step apart its own.
 
-    Where this process has nothing to say, nobody has: any word is an error then. With ``quoting``, in simulations, an
-    error may quote records. What the step has made is ``KEPT``.
+    With ``quoting``, in simulations, an error may quote records. What the step has made is ``KEPT``.
     """
     if apart and world.start is not None and not world.shared_folder:
         result = step()
         return result, [say(result)]
-    told: Mapping[str, Any] | tuple[int, str] | None = None
+    told: Mapping[str, Any] | Failed | None = None
     mine: AdmmnetError | None = None
     try:
         result = step()
@@ -109,31 +109,15 @@ def told_by_all(
         KEPT.keep()
     except AdmmnetError as error:
         mine = error
-        told = (error.exit_code, str(error) if quoting else error.public)
-    answers = world.gather(told)
-    for rank, answer in enumerate(answers):
-        if answer is not None and (told is None or not isinstance(answer, Mapping)):
-            raise mine.of_all() if isinstance(mine, StartEnded) else _shared(world, rank, answer, own=mine is not None)
+        told = Failed(error.exit_code, str(error) if quoting else error.public)
+    answers = world.gather(told, topic)
+    for answer in answers:
+        if isinstance(answer, list | tuple):  # as JSON has a `Failed`
+            if mine is not None and (isinstance(mine, StartEnded) or world.start is not None):
+                raise mine.of_all() if isinstance(mine, StartEnded) else mine
+            code, text = answer
+            raise _KINDS.get(code, RunError)(printable(text)).of_all()
     return result, answers
-
-
-def _shared(world: World, rank: int, answer: Any, *, own: bool) -> AdmmnetError:
-    """Error of another process, of the same kind; in a run that may go on without it, of which this one has no ``own``.
-
-    There it ends the start.
-    """
-    who = f"{'process' if world.shared_folder else 'agent'} {rank}"
-    error: AdmmnetError = RunError(f"{who} ended the run, and its reason is no error of this program")
-    if isinstance(answer, list | tuple) and len(answer) == 2 and isinstance(answer[1], str):
-        kind = _KINDS.get(answer[0], RunError) if type(answer[0]) is int else RunError
-        # where one user has started all, it is one voice that speaks
-        text = printable(answer[1]) if world.shared_folder or rank == world.rank else says(f"agent {rank}", answer[1])
-        error = kind(text)
-        if world.start is not None and not own and (kind is RunError or world.start.number):
-            error = StartEnded(text)  # its own affair
-            error.process = rank
-    error.shared = True
-    return error
 
 
 def gather_owned(
@@ -143,15 +127,16 @@ def gather_owned(
     valid: Callable[[int, Any], bool],
     what: str,
     *,
+    topic: str,
     lasting: bool = True,
 ) -> dict[int, T]:
     """Every agent's value of a fact, called ``what``, taken from the process that owns the agent.
 
     ``mine`` maps this process's agents to JSON values, which the result has whatever comes back. What a process
-    tells of other agents is ignored; an owner that was lost, or whose value is not ``valid``, ends the run: at every
-    process, as all judge the same answers.
+    tells of other agents is ignored. An owner whose value is not ``valid`` is blamed by every process, as all judge the
+    same answers.
     """
-    return owned(world, world.gather(pairs_of(mine)), owners, mine, valid, what, lasting=lasting)
+    return owned(world, world.gather({"values": pairs_of(mine)}, topic), owners, mine, valid, what, lasting=lasting)
 
 
 def pairs_of(mine: Mapping[int, T]) -> list[list[Any]]:
@@ -168,39 +153,34 @@ def owned(
     what: str,
     *,
     lasting: bool = True,
+    absent: Callable[[int], T] | None = None,
 ) -> dict[int, T]:
-    """As ``gather_owned``, of what has come back; what others have said in the first start stands, if it is lasting."""
+    """As ``gather_owned``, of what has come back; what others have said in the first start stands, if it is lasting.
+
+    ``absent`` gives the value of an agent that takes no part, and has never said one.
+    """
     known: dict[int, Any] = {}
     before: dict[str, Any] = {}
     if world.start is not None and lasting:
         time = world.start.asked[what] = world.start.asked.get(what, 0) + 1
         before = world.start.facts.setdefault(what if time == 1 else f"{what} ({time})", {})
     for agents, answer in zip(owners, answers, strict=True):
-        told = dict(_pairs(answer)) | {int(i): value for i, value in before.items()}
+        said = answer.get("values") if isinstance(answer, Mapping) else answer
+        told = dict(_pairs(said)) | {int(i): value for i, value in before.items()}
         for agent in agents:
-            if answer is None and agent not in told:
-                text = f"agent {agent} was lost before the first round: it has not said its {what} yet"
-                raise StartEnded(text).of_all()
             value = mine[agent] if agent in mine else told.get(agent)
+            if answer is None and value is None and absent is not None:
+                value = absent(agent)
             if not valid(agent, value):
-                raise wrong_word(
-                    world,
+                shown = printable(repr(value), 60)
+                world.blame(
                     agent,
-                    f"agent {agent} says that its {what} is {printable(repr(value), 60)}, which cannot be: "
+                    f"agent {agent} says that its {what} is {shown}, which cannot be: "
                     "all processes must run the same version and settings",
                 )
             known[agent] = value
     before |= {str(i): value for i, value in known.items()}
     return dict(sorted(known.items()))
-
-
-def wrong_word(world: World, agent: int, text: str) -> AdmmnetError:
-    """Error of a word that no agent can say, for all to raise: it ends a later start, and before that the run."""
-    if world.start is None or not world.start.number:
-        return RequestError(text).of_all()
-    error = StartEnded(text)
-    error.process = agent  # on hosts of their own each has one
-    return error.of_all()
 
 
 def _pairs(answer: Any) -> Iterator[tuple[int, Any]]:

@@ -21,7 +21,7 @@ def exchange(transport: Transport, outgoing: Outgoing, round: int, width: int, w
 
 
 def collect(transport: Transport, rows: Matrix) -> Matrix:
-    """Collect the rows of all agents; who sends no numbers where this process has some is rejected by everybody.
+    """Collect the rows of all agents; an agent without numbers where this process has some is blamed by all.
 
     Rows of agents that are away are nan.
     """
@@ -32,8 +32,7 @@ def collect(transport: Transport, rows: Matrix) -> Matrix:
     suspect[[*transport.agents, *transport.away]] = False
     for i in np.flatnonzero(suspect).tolist():
         if (fault := fault_of(everything[i, known], int(known.sum()))) is not None:
-            everything[i] = np.nan
-            transport.reject(i, f"agent {i}: among its figures it sent {fault}")
+            transport.accuse(i, f"agent {i}: among its figures it sent {fault}")
     return everything
 
 

@@ -24,7 +24,7 @@ class LocalWorld(World):
     def __init__(self, *, lasting: bool = True) -> None:
         self.lasting = lasting
 
-    def gather(self, value: Any) -> list[Any]:
+    def gather(self, value: Any, topic: str = "ready") -> list[Any]:
         """Return the value in a list, as JSON would carry it."""
         return [json.loads(json.dumps(value))]
 

@@ -116,7 +116,7 @@ class MPIWorld(World):
             name = f"rank {self.rank} on {MPI.Get_processor_name()}"
             threading.Thread(target=STALL.watch, args=(name, self.rank), daemon=True).start()
 
-    def gather(self, value: Any) -> list[Any]:
+    def gather(self, value: Any, topic: str = "ready") -> list[Any]:
         """See ``World.gather``: JSON, never pickle."""
         mine = np.frombuffer(json.dumps(value).encode(), dtype=np.uint8)
         sizes = np.empty(self.size, dtype=np.int64)

@@ -39,7 +39,6 @@ class NetworkSettings:
     receipts: bool = in_network(False, "keep signed receipts; private and zmq runs always do", resume=True)
     connect_deadline: float = _deadline(60.0, "seconds until the next zmq process must have come")
     heartbeat_deadline: float = _deadline(10.0, "seconds without a sign of life until a zmq process is lost")
-    give_up: float = _deadline(3600.0, "seconds after a fault until a zmq agent ends for want of others")
     round_deadline: float | Auto = in_network(
         "auto",
         within="[0.1, 1e6]",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -24,6 +25,10 @@ class Stall:
     def __init__(self, clock: Callable[[], float] = time.monotonic, end: Callable[[int], object] = os._exit) -> None:
         self.deadline, self.later, self.code, self._waiting = DEADLINE, 0.0, RunError.exit_code, Waiting()
         self._clock, self._end = clock, end
+
+    def wait_for(self, given: object) -> None:
+        """Take the seconds that a wait may last; what is no such number is refused by all, later."""
+        self.deadline = float(given) if isinstance(given, int | float) and 0.0 < given < math.inf else DEADLINE
 
     def __enter__(self) -> None:
         self._since = self._clock()

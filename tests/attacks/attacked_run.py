@@ -30,15 +30,15 @@ SECRET = "HIV-positive"
 def lie(claim: Callable[[int, int], list[list[Any]]]) -> None:
     """Let process LIAR claim other numbers of records, in the first facts that it tells of its agents."""
 
-    def armed(gather: Callable[[World, Any], list[Any]]) -> Callable[[World, Any], list[Any]]:
+    def armed(gather: Callable[[World, Any, str], list[Any]]) -> Callable[[World, Any, str], list[Any]]:
         told: list[bool] = []
 
-        def gathering(self: World, value: Any) -> list[Any]:
+        def gathering(self: World, value: Any, topic: str = "ready") -> list[Any]:
             if self.rank == LIAR and isinstance(value, dict) and "counts" in value and not told:
                 told.append(True)
                 ((agent, count),) = value["counts"]
                 value = value | {"counts": claim(agent, count)}
-            return gather(self, value)
+            return gather(self, value, topic)
 
         return gathering
 
@@ -77,7 +77,6 @@ def attack(name: str, *, defended: bool) -> None:
         claims: dict[str, Callable[[int, int], list[list[Any]]]] = {
             "counts of others": lambda agent, count: [[i, MANY] for i in range(LIAR)] + [[agent, count]],
             "counts of its own": lambda agent, count: [[agent, MANY]],
-            "counts that cannot be": lambda agent, count: [[agent, -count]],
         }
         lie(claims[name])
         if not defended:

@@ -41,17 +41,23 @@ def settings(tmp_path: Path) -> tuple[str, ...]:
     return ("run", *write_npz_files(tmp_path), *words.split(), "-o", str(tmp_path / "run"))
 
 
-@pytest.mark.parametrize(
-    ("attack", "transport"), [("counts of others", "mpi"), ("counts of others", "zmq"), ("counts of its own", "mpi")]
-)
+@pytest.mark.parametrize("attack", ["counts of others", "counts of its own"])
 def test_noise_is_made_for_the_records_that_are_there(
-    attack: str, transport: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    attack: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ended = attacked(monkeypatch, transport, attack, *settings(tmp_path), defended=True)
+    ended = attacked(monkeypatch, "mpi", attack, *settings(tmp_path), defended=True)
     assert ended.code == 0, ended.err
     for agent, lines in enumerate(ledgers(tmp_path / "run")):
         assert lines[0]["records"] == records_of(agent)
         assert true_rho(lines, records_of(agent)) <= spent(lines) * (1.0 + 1e-12)
+
+
+def test_the_relay_passes_on_no_word_of_others_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = attacked(monkeypatch, "zmq", "counts of others", *settings(tmp_path), defended=True)
+    assert ended.code == 3, ended.err
+    told = f"agent {LIAR} is out of the run: its word SAY is out of form"
+    assert [told in message for message in ended.messages] == [True]
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_attack_works_where_everybody_is_believed_of_everybody(
@@ -64,11 +70,3 @@ def test_the_attack_works_where_everybody_is_believed_of_everybody(
         assert found[agent][0]["records"] == MANY
         assert true_rho(found[agent], records_of(agent)) > 1e12 * spent(found[agent])
     assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0  # and nothing shows
-
-
-def test_a_number_that_cannot_be_names_its_sender(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ended = attacked(monkeypatch, "zmq", "counts that cannot be", *settings(tmp_path), defended=True)
-    assert ended.code == 2, ended.err
-    told = f"agent {LIAR} says that its number of records is -{records_of(LIAR)}, which cannot be"
-    assert [told in message for message in ended.messages] == [True]
-    assert not (tmp_path / "run").exists()

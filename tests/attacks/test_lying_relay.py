@@ -7,61 +7,138 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from admmnet.errors import StartEnded
-from admmnet.identity.keys import Identity, statement
+from admmnet.errors import RunError, StartEnded
+from admmnet.identity.keys import Identity
+from admmnet.running.topics import TOPICS
+from admmnet.transport.begun import NEVER
 from admmnet.transport.hosts.network import Peer, make_network
-from admmnet.transport.zmq.meeting import Call, Here, signed
-from admmnet.transport.zmq.member import Deadlines, Member
-from admmnet.transport.zmq.wire import Frame, Kind, packed
+from admmnet.transport.zmq.meeting import Call, Here, sign_here
+from admmnet.transport.zmq.member import Member
+from admmnet.transport.zmq.wire import Frame, Kind, Said, Word, digest_of, packed, sign_word
 
 IDENTITIES = [Identity.fresh() for _ in range(3)]
 
 
 @pytest.fixture
-def member(tmp_path: Path) -> Iterator[Member]:
-    """Agent 0 in a start with agents 1 and 2; no relay is there, what it says is put into its hands."""
+def members(tmp_path: Path) -> Iterator[list[Member]]:
+    """Three agents in a start; no relay is there, what it says is put into their hands."""
     peers = [Peer(i, one.public) for i, one in enumerate(IDENTITIES)]
     network = make_network("complete:3", [(0, 1), (0, 2), (1, 2)], peers, f"ipc://{tmp_path}/relay")
-    own: Any = {"identity": IDENTITIES[0], "keys": None, "deadlines": Deadlines(9.0, 9.0, 9.0, 0.0), "quorum": 2}
-    found = Member(network, 0, settings={}, **own)
-    words = [signed(Here(i, network.digest, "ab" * 32), one) for i, one in enumerate(IDENTITIES)]
-    assert found._formed(Call(words)) is not None
+    own: Any = {"keys": None, "topics": TOPICS, "connect": 9.0, "heartbeat": 9.0, "quorum": 2}
+    found = [Member(network, i, settings={}, identity=one, **own) for i, one in enumerate(IDENTITIES)]
+    for member in found:
+        member._secret = X25519PrivateKey.generate()
+    call = Call([word_of(member) for member in found])
+    assert all(member._formed(call) for member in found)
     yield found
-    found.close()
+    for member in found:
+        member.close()
 
 
-def said(member: Member, signers: list[int], payload: bytes = b"x", start: bytes | None = None) -> None:
-    """The relay gives all parts of the first gather, as signed by these agents."""
-    name = member._name if start is None else start
-    parts = [
-        (payload, IDENTITIES[j].sign(statement("word", name, i, "gather", 0, b"x"))) for i, j in enumerate(signers)
-    ]
-    member._obey(Frame(Kind.SAY, 1, member._name, topic="gather", payload=packed(parts)))
+def word_of(member: Member, epk: bytes | None = None) -> bytes:
+    assert member._secret is not None
+    key = member._secret.public_key().public_bytes_raw() if epk is None else epk
+    return sign_here(Here(member.rank, member.network.digest, {}, key, 2), member.identity)
 
 
-def test_what_all_have_signed_is_taken(member: Member) -> None:
-    said(member, [0, 1, 2])
-    assert member.say("gather", 0, b"x") == [b"x"] * 3
+def sealed(sender: Member, to: int, payload: bytes) -> bytes:
+    """The frame of a part, as the relay gets it."""
+    sender._sealed.clear()
+    sender._seal(Kind.PART, to, 0, payload)
+    return bytes(sender._line._log[-1][2][1])
+
+
+def give(member: Member, kind: Kind, body: bytes, *, who: int = -1, turn: int = 0) -> None:
+    member._obey(Frame(kind, 1, member._name, who, turn), body)
+
+
+def said(member: Member, signers: list[int], topic: str = "ready", start: str | None = None) -> None:
+    """The relay gives the words of the first gather, as signed by these agents."""
+    assert member.start is not None
+    parts = []
+    for i in signers:
+        place = member.start.run, start or member.start.name, i, -1, 0
+        word = Word(*place, NEVER, 0, "", digest_of("ready", b"null"))
+        parts.append(Said(topic, b"null", sign_word(word, IDENTITIES[i])))
+    give(member, Kind.SAY, packed(parts))
+
+
+def test_what_all_have_signed_is_taken(members: list[Member]) -> None:
+    said(members[0], [0, 1, 2])
+    assert members[0].say("ready", None) == [None] * 3
 
 
 @pytest.mark.parametrize(
-    ("signers", "payload", "start"),
-    [([0, 2, 2], b"x", None), ([0, 1, 2], b"y", None), ([0, 1, 2], b"x", bytes(32)), ([0, 1], b"x", None)],
+    ("signers", "topic", "start"),
+    [([0, 2, 2], "ready", None), ([0, 1, 2], "pooled", None), ([0, 1, 2], "ready", "ab" * 32), ([0, 1], "ready", None)],
     ids=["another's name", "other words", "an earlier start", "left out"],
 )
-def test_words_that_their_origin_has_not_signed_end_the_start(
-    signers: list[int], payload: bytes, start: bytes | None, member: Member
+def test_words_that_agents_have_not_signed_end_the_start(
+    signers: list[int], topic: str, start: str | None, members: list[Member]
 ) -> None:
-    said(member, signers, payload, start)
-    with pytest.raises(StartEnded, match=r"the relay gave words of agent . that it has not signed for this start"):
-        member.say("gather", 0, b"x")
+    said(members[0], signers, topic, start)
+    with pytest.raises(StartEnded, match="the relay gave words of turn 0 that agents have not signed"):
+        members[0].say("ready", None)
 
 
 @pytest.mark.parametrize("words", [(1, 2), (0,), (0, 1, 1)])
-def test_a_start_of_too_few_or_without_this_agent_is_none(words: tuple[int, ...], member: Member) -> None:
-    digest = member.network.digest
-    said = [signed(Here(i, digest, "cd" * 32), IDENTITIES[2 if i == 1 else i]) for i in words]
-    before = member.start
-    assert member._formed(Call(said)) is None
-    assert member.start == before
+def test_a_start_of_too_few_or_without_this_agent_is_none(words: tuple[int, ...], members: list[Member]) -> None:
+    before = members[0].start
+    assert not members[0]._formed(Call([word_of(members[i]) for i in words][: len(words)]))
+    assert members[0].start == before
+
+
+def test_a_part_is_for_one_neighbour_in_one_turn_of_one_direction(members: list[Member]) -> None:
+    """Given to somebody else, sent back to its sender, given as another turn's, or changed, it does not open."""
+    one, other, third = members
+    body = sealed(one, 1, b"a vector")
+    assert other._opened(Kind.PART, 0, 0, body) == b"a vector"
+    changed, start = body[:-1] + bytes([body[-1] ^ 1]), one.start
+    wrong = ((third, 0, 0, body), (one, 1, 0, body), (other, 2, 0, body), (other, 0, 1, body), (other, 0, 0, changed))
+    for reader, sender, turn, part in wrong:
+        reader.start, reader._cause = start, None
+        with pytest.raises(StartEnded, match="not sealed by it for this place"):
+            reader._opened(Kind.PART, sender, turn, part)
+
+
+def test_a_second_part_of_a_turn_is_never_sealed(members: list[Member]) -> None:
+    members[0]._seal(Kind.PART, 1, 0, b"one")
+    with pytest.raises(RunError, match="a second part of turn 0"):
+        members[0]._seal(Kind.PART, 1, 0, b"other")
+
+
+def test_the_digest_of_a_part_is_no_digest_of_its_numbers(members: list[Member]) -> None:
+    """Words are handed round: of a vector on a public grid an unsalted digest could be found by trying."""
+    words = set()
+    for _ in range(2):
+        members[1]._opened(Kind.PART, 0, 0, sealed(members[0], 1, b"the same"))
+        words.add(members[1]._words[0][0].said)
+    assert len(words) == 2
+
+
+def test_a_start_without_the_newest_word_is_left(members: list[Member]) -> None:
+    member = members[0]
+    assert member.start is not None
+    word = Word(member.start.run, member.start.name, 1, 0, 7, 5, 9, "", bytes(32))
+    held = sign_word(word, IDENTITIES[1])
+    member._words[1] = word, held
+    here = [
+        sign_here(Here(i, member.network.digest, {}, _epk(), 2, run=member.start.run), IDENTITIES[i]) for i in range(3)
+    ]
+    assert not member._formed(Call(here))
+    member._cause = None
+    assert member._formed(Call(here, [held]))
+
+
+def test_an_agent_that_was_charged_gives_up_the_name_of_its_run_for_no_other(members: list[Member]) -> None:
+    member = members[0]
+    member._bound = "ab" * 32
+    assert not member._formed(
+        Call([sign_here(Here(i, member.network.digest, {}, _epk(), 2), IDENTITIES[i]) for i in range(3)])
+    )
+
+
+def _epk() -> bytes:
+    return X25519PrivateKey.generate().public_key().public_bytes_raw()

@@ -10,10 +10,15 @@ import pytest
 
 from admmnet import RunConfig
 from admmnet.cli.again import Starts, keeping
+from admmnet.cli.agent import open_agent
 from admmnet.errors import RequestError, StartEnded
-from admmnet.running.checkpoint.memory import Memory
+from admmnet.running.journal import Journal
+from admmnet.transport.begun import NEVER
+from admmnet.transport.hosts.network import make_network
+from admmnet.transport.zmq.meeting import Start, setting
 from admmnet.transport.zmq.member import RunEnded
 from tests.command_runs import Admmnet
+from tests.transport.test_network_file import plain
 
 ENDED = StartEnded("a line was cut")
 
@@ -24,8 +29,8 @@ def settings(folder: Path, **others: Any) -> RunConfig:
 
 
 def starts(folder: Path, *, goes_on: bool = True) -> Starts:
-    member: Any = SimpleNamespace(start=None)
-    return Starts(member, Memory(folder, 0, 3), folder, goes_on=goes_on)
+    member: Any = SimpleNamespace(quit=lambda error: None)
+    return Starts(member, Journal(folder, 0, 3, seeded=True), folder, goes_on=goes_on)
 
 
 def test_a_fault_ends_a_start_and_the_run_goes_on(tmp_path: Path) -> None:
@@ -36,9 +41,28 @@ def test_a_fault_ends_a_start_and_the_run_goes_on(tmp_path: Path) -> None:
         starts(tmp_path, goes_on=False).ended(settings(tmp_path), ENDED)
 
 
+def test_what_an_agent_says_of_its_settings_is_what_was_given(tmp_path: Path) -> None:
+    """Also in a later start, when an earlier one has filled in what was left to it."""
+    peers, identities = plain(3)
+    network = make_network("ring:3", [(0, 1), (0, 2), (1, 2)], peers, f"ipc://{tmp_path}/relay")
+    own = Journal(tmp_path, 0, 3, seeded=False)
+    said = []
+    for beta in ("auto", 1e-8):
+        member = open_agent(network, 0, settings(tmp_path, beta=beta), own, identities[0], shared=False)
+        member.close()
+        said.append(member.settings)
+        start = Start("a" * 64, "a" * 64, [0, 1, 2], list(network.edges), "go on", NEVER, "a" * 64, "", {})
+        own.begun(start, member.settings, 3, {}, "")
+        own.let_go()
+        own = Journal(tmp_path, 0, 3, seeded=False)
+    assert said[0] == said[1]
+    assert said[0]["beta"] == setting("auto")
+
+
 def test_there_are_checkpoints_to_go_on_from(tmp_path: Path) -> None:
     assert settings(tmp_path).checkpoint_every == 1
-    assert settings(tmp_path, checkpoint_every=3).checkpoint_every == 3
+    with pytest.raises(RequestError, match="a checkpoint of every round"):
+        settings(tmp_path, checkpoint_every=3)
 
 
 def test_a_finished_run_does_not_go_on(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""admmnet network init and admmnet relay: the files that they write and read."""
+"""admmnet network init, relay and agent: the files that they write and read."""
 
 from __future__ import annotations
 
@@ -26,6 +26,25 @@ def test_each_has_its_key(network: Path) -> None:
         assert (own.public, Keys.of(own).public) == (peer.identity, peer.public_key)
     assert Keys.of(read_secret(network / "keys/relay.secret.toml", None)).public == found.relay_key
     assert {oct(path.stat().st_mode)[-3:] for path in (network / "keys").iterdir()} == {"600"}
+
+
+def test_agents_have_the_names_that_are_given(admmnet: Admmnet, tmp_path: Path) -> None:
+    words = ("network", "init", "ring:3", "--relay", "a:1", "-o", tmp_path / "net", "--names")
+    for names, told in (
+        ("north,south", "--names has 2 names, and ring:3 3 agents"),
+        ("north,2,south", "--names: '2' is no name"),
+        ("north,,south", "--names: '' is no name"),
+        (f"north,{'e' * 41},south", "is no name"),
+        ("north,south,north", "agents 0 and 2 have the same key or name: north"),
+    ):
+        assert told in admmnet.refused(*words, names)
+    admmnet.ok(*words, "north, east,south")
+    assert [peer.name for peer in read_network(tmp_path / "net/network.toml").peers] == ["north", "east", "south"]
+    agent = ("agent", "--network", tmp_path / "net/network.toml", "--id")
+    assert "--id west: the network file has the agents 0 to 2, or north, east, south" in admmnet.refused(*agent, "west")
+    (tmp_path / "net/keys/agent-001.secret.toml").unlink()
+    told = admmnet.refused(*agent, "east", "--algorithm", "pp-admm", "--seed", "1")
+    assert "agent-001.secret.toml" in told
 
 
 def test_keys_are_never_replaced(network: Path, admmnet: Admmnet) -> None:

@@ -17,7 +17,7 @@ from admmnet.evidence.follow import Sight, Watcher
 from admmnet.forms import encode, read_form
 from admmnet.record.folder import hold, is_held
 from admmnet.record.forms import StartEntry, Summary
-from admmnet.running.checkpoint.memory import Memory
+from admmnet.running.journal import Journal
 from tests.command_runs import Admmnet
 from tests.people_runs import small, stopping
 
@@ -224,7 +224,7 @@ def test_receipts_that_do_not_hold_are_trouble(private: Path, tmp_path: Path, wa
     assert "agent-001.jsonl" in out
 
 
-@pytest.mark.parametrize("name", ["metrics.csv", "summary.json", "ledger/agent-001.jsonl", "starts/starts.json"])
+@pytest.mark.parametrize("name", ["metrics.csv", "summary.json", "ledger/agent-001.jsonl", "journal.bin"])
 @pytest.mark.parametrize(
     "content", [b"", b"\xff\x00\n", b"[1]\n", b'{"per_agent": 3, "3": "x", "kind": []}\n', b"{" * 9]
 )
@@ -271,7 +271,7 @@ def test_looking_does_not_keep_a_run_out(people: str, tmp_path: Path, monkeypatc
 def test_an_agent_keeps_its_folder_from_start_to_start(tmp_path: Path) -> None:
     """Also a folder that was emptied, because all begin anew; it takes no lock twice, and none stays behind."""
     folder = tmp_path
-    memory = Memory(folder, 0, 3)
+    memory = Journal(folder, 0, 3, seeded=True)
     for content in ("first", "second"):
         (folder / "config.toml").unlink(missing_ok=True)
         (folder / "config.toml").write_text(content)
@@ -279,7 +279,7 @@ def test_an_agent_keeps_its_folder_from_start_to_start(tmp_path: Path) -> None:
             memory.hold(folder)
             assert is_held(folder) is True
             with pytest.raises(RequestError, match="is in use by another run"):
-                Memory(folder, 0, 3).hold(folder)
+                Journal(folder, 0, 3, seeded=True).hold(folder)
     memory.let_go()
     assert is_held(folder) is False
 

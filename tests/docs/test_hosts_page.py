@@ -9,11 +9,16 @@ from functools import partial
 
 from admmnet import RunConfig
 from admmnet.running.metrics import FIGURES
+from admmnet.running.topics import names
 from admmnet.transport.hosts.network import Peer, _Table
-from admmnet.transport.zmq.wire import LIMIT, LOG, Kind
+from admmnet.transport.zmq import topics
+from admmnet.transport.zmq.meeting import Here
+from admmnet.transport.zmq.wire import KEPT, LARGEST, PIECE, Failure, Hello, Kind, Over, Signature, Stop, Word
 from tests import doc_pages
 from tests.doc_pages import ROOT
 
+PAGES = {"per_agent", "encoding.json", "metrics.csv"}
+"""Other names in that section."""
 section, wire = partial(doc_pages.section, "hosts.md"), partial(doc_pages.section, "protocol.md")
 
 
@@ -27,15 +32,23 @@ def test_every_fault_names_a_test_that_exists() -> None:
 def test_frames_are_described() -> None:
     frames = wire("Wire")
     assert {kind.name for kind in Kind} <= set(re.findall(r"`(\w+)`", frames))
-    assert f"at most {LIMIT // 2**20} MiB" in frames
-    assert f"the last {LOG} at most" in frames
+    assert {f"{size // 2**20} MiB" for size in (PIECE, LARGEST, KEPT)} <= set(re.findall(r"\b\d+ MiB", frames))
+
+
+def test_every_value_that_is_told_is_on_the_page() -> None:
+    """A value that is added to a word, and of which the page does not say where it comes from, is seen here."""
+    words = (Here, Word, Hello, Over, Stop, Signature, Failure)
+    told = {name for word in words for name in word.__struct_fields__} | {*names()}
+    told |= {topics.ROWS, topics.TOTAL, topics.ERROR, topics.END}
+    assert len(told) > 50
+    assert told == set(re.findall(r"`([\w.]+)`", wire("Told values"))) - PAGES
 
 
 def test_deadlines_have_their_defaults() -> None:
     rows = dict(re.findall(r"^\| `--([\w-]+)` \| (\d+|auto) \|", section("Deadlines"), re.MULTILINE))
     defaults = {field.name.replace("_", "-"): field.default for field in fields(RunConfig)}
     assert {name: value if value == "auto" else float(value) for name, value in rows.items()} == {
-        name: value for name, value in defaults.items() if name.endswith("-deadline") or name == "give-up"
+        name: value for name, value in defaults.items() if name.endswith("-deadline")
     }
 
 
@@ -49,7 +62,8 @@ def test_keys_of_the_network_file() -> None:
 
 
 def test_events_are_those_that_the_program_tells() -> None:
-    told = set(re.findall(r"(?<![.\w])say\(\s*\"([\w-]+)\"", "".join(path.read_text() for path in doc_pages.MODULES)))
+    texts = "".join(path.read_text() for path in doc_pages.MODULES)
+    told = set(re.findall(r"(?:(?<![.\w])say|self\._tell)\(\s*\"([\w-]+)\"", texts))
     listed = [line.split("|")[1] for line in section("Log").splitlines() if line.startswith("| `")]
     assert told == set(re.findall(r"`([\w-]+)`", "".join(listed)))
 

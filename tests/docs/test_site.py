@@ -97,7 +97,7 @@ def test_files_that_pages_link_to_are_there(site: Path, pages: dict[Path, Page])
     assert "readme.html#start" in pages[site / "index.html"].links
     assert "index.html" in pages[site / "readme.html"].links
     assert (site / "pictures" / "ding2020-figure5.png").is_file()
-    for file in ("topologies/ring-5.edges", "launch/mpi-hosts.sh"):
+    for file in ("topologies/ring-5.edges", "launch/slurm.sbatch"):
         assert (site / file).read_bytes() == (ROOT / file).read_bytes()
 
 

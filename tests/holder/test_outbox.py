@@ -67,7 +67,7 @@ def test_which_rounds_ask_the_door(charged: int, asked: dict[int, bool]) -> None
 
 
 def test_a_changed_start_asks_nothing_in_the_round_that_was_charged_last() -> None:
-    begun, agent = Begun("b" * 64, 3, (0, 1), ((0, 1),), "go on", round=3, changed=(3, 3)), SimpleNamespace(id=0)
+    begun, agent = Begun("b" * 64, 3, (0, 1), ((0, 1),), "go on", round=3, changed=3), SimpleNamespace(id=0)
     keeper: Any = SimpleNamespace(_jump=0, kept=True, starts=[SimpleNamespace(name="second")])
     keeper.past = {0: SimpleNamespace(marks=frozenset(), answers={})}
     charges: list[int] = []

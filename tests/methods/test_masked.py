@@ -126,10 +126,10 @@ def test_whose_word_of_its_noise_does_not_follow_from_its_budget_is_refused_by_n
     """The strictest word makes everybody's noise: 0.002 would be 500 times as much."""
     graph, near = nx.complete_graph(5), math.sqrt(2.0 * Target(1.0, 1e-5).nominal_rho() / 10.0)
 
-    def lied(world: Any, owners: Any, mine: Any, valid: Any, what: str) -> Any:
+    def lied(world: Any, owners: Any, mine: Any, valid: Any, what: str, *, topic: str) -> Any:
         if "noise" in what:
             mine = mine | {3: share * near if type(share) is float else share}
-        return gather_owned(world, owners, mine, valid, what)
+        return gather_owned(world, owners, mine, valid, what, topic=topic)
 
     monkeypatch.setattr(plan, "gather_owned", lied)
     config = RunConfig(algorithm="noisy-gd", trust="masked", colluders=1, delta=1e-5, rounds=10)

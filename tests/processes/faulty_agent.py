@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from admmnet.__main__ import main
@@ -26,7 +27,6 @@ from admmnet.privacy.ledger.file import Ledger
 from admmnet.running import chain, closing, spawn
 from admmnet.transport.zmq.member import Member
 from admmnet.transport.zmq.transport import ZmqTransport
-from admmnet.transport.zmq.wire import Kind, Wait, packed
 
 
 def hang() -> None:
@@ -34,6 +34,13 @@ def hang() -> None:
     if "ADMMNET_ARRIVED" in os.environ:
         os.close(os.open(os.environ["ADMMNET_ARRIVED"], os.O_WRONLY))
     threading.Event().wait()
+
+
+def hold() -> None:
+    """Says so in a file, and stays until somebody opens the pipe."""
+    pipe = Path(os.environ["ADMMNET_ARRIVED"])
+    pipe.with_suffix(".held").touch()
+    os.close(os.open(pipe, os.O_RDONLY))
 
 
 def full() -> None:
@@ -67,7 +74,7 @@ FAULTS: dict[str, Callable[[], object]] = {
     "fail": fail,
     "cut": lambda: cable("down"),
     "blink": lambda: cable("down", "up"),
-    "hold": lambda: os.close(os.open(os.environ["ADMMNET_ARRIVED"], os.O_RDONLY)),
+    "hold": hold,
     "none": lambda: None,
 }
 
@@ -87,7 +94,8 @@ def arm(how: str, round: int) -> None:
 
 def arm_end(how: str, point: int) -> None:
     patched: Any = closing
-    keep, stage, write = patched.keep_drafts, again.Starts._stage, patched.write_whole
+    starts: Any = again
+    keep, stage, write = starts.keep_drafts, Member.stage, patched.write_whole
 
     def strike(here: int) -> None:
         if here == point:
@@ -108,25 +116,18 @@ def arm_end(how: str, point: int) -> None:
         strike(2)
         return agreed
 
-    patched.keep_drafts, patched.write_whole = keep_drafts, write_whole
-    again.Starts._stage = staged  # type: ignore[method-assign, assignment]
+    starts.keep_drafts, patched.write_whole = keep_drafts, write_whole
+    Member.stage = staged  # type: ignore[method-assign, assignment]
 
 
 def arm_stall(round: int) -> None:
-    """Say from a round on that it waits for others, in this start and in all that follow, and do nothing else."""
+    """From a round on, in this start and in all that follow, wait for others and send nothing."""
     exchange, done = ZmqTransport.exchange, iter(range(10**9))
 
     def stalling(self: ZmqTransport, *given: Any, **more: Any) -> Any:
         if next(done) < round:
             return exchange(self, *given, **more)
-        topic, turn = self._turn("round")
-        self._member._wait(topic, turn, lambda: set(self._from))
-        begun = time.monotonic()
-        while True:
-            wait = packed(Wait(time.monotonic() - begun, sorted(self._from)))
-            self._member._send(Kind.WAIT, start=self._member._name, topic=topic, turn=turn, payload=wait)
-            self._member.serve(0.2)
-            self._member.check()
+        return self._member._wait(lambda: set(self._from))
 
     ZmqTransport.exchange = stalling  # type: ignore[method-assign]
 

@@ -15,33 +15,43 @@ from admmnet.__main__ import main
 from admmnet.cli import run_command_line
 from admmnet.running import spawn
 from admmnet.transport import Inbox, Outgoing, Transport
-from admmnet.transport.zmq.transport import ZmqTransport, ZmqWorld
+from admmnet.transport.zmq.member import Member
+from admmnet.transport.zmq.transport import ZmqTransport
 
 MODULE = "tests.processes.logged_agent"
 
 
 def log_messages(agent: int, folder: Path, transport: type[Transport]) -> None:
-    """Write down who the agent is, its words before any neighbour hears them, and how many before each gather."""
+    """Write down who the agent is, its words before any neighbour hears them, and each gather's topic and time.
+
+    Its time is how many exchanges and sums the agent has begun before.
+    """
     (folder / f"pid-{agent}").write_text(str(os.getpid()))
     patched: Any = transport
-    exchange = patched.exchange
+    exchange, reduce, say = patched.exchange, patched.reduce, Member.say
+    done = 0
 
     def logging(self: Transport, outgoing: Outgoing, round: int, *more: Any, **others: Any) -> Inbox:
+        nonlocal done
+        done += 1
         with (folder / f"sent-{agent}.jsonl").open("a") as file:
             said = outgoing[agent]
             file.write(json.dumps([round, agent, None if said is None else said.tobytes().hex()]) + "\n")
         heard: Inbox = exchange(self, outgoing, round, *more, **others)
         return heard
 
-    def counting(self: ZmqWorld, value: Any) -> list[Any]:
-        sent = folder / f"sent-{agent}.jsonl"
-        with (folder / f"gathers-{agent}").open("a") as file:
-            file.write(f"{len(sent.read_bytes().splitlines()) if sent.exists() else 0}\n")
-        return gather(self, value)
+    def summing(self: Transport, *given: Any, **others: Any) -> Any:
+        nonlocal done
+        done += 1
+        return reduce(self, *given, **others)
 
-    patched.exchange = logging
-    patched, gather = ZmqWorld, ZmqWorld.gather
-    patched.gather = counting
+    def counting(self: Member, topic: str, value: Any) -> list[Any]:
+        with (folder / f"gathers-{agent}").open("a") as file:
+            file.write(f"{done} {topic}\n")
+        return say(self, topic, value)
+
+    patched.exchange, patched.reduce = logging, summing
+    Member.say = counting  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ class Proxy:
     """
 
     def __init__(self, target: int, *, keep: bool = True, delay: float = 0.0) -> None:
-        self._target, self._open, self._keep, self._delay = target, True, keep, delay
+        self.target, self._open, self._keep, self._delay = target, True, keep, delay
         self.swallow = False
         self.tapes: list[tuple[bytearray, bytearray]] = []
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
@@ -55,7 +55,7 @@ class Proxy:
                         near.close()
                         continue
                     try:
-                        far = socket.create_connection(("127.0.0.1", self._target), timeout=5)
+                        far = socket.create_connection(("127.0.0.1", self.target), timeout=5)
                     except OSError:
                         near.close()
                         continue

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
+import msgspec
+
 from admmnet import read_run
 from admmnet.cli import run_command_line
+from admmnet.identity.keys import Identity
+from admmnet.transport.hosts.keys import Keys, as_toml, secret_path, write_secret
+from admmnet.transport.hosts.network import read_network
+from admmnet.transport.zmq.relay import Memory
 from tests.people_runs import write_people
 
 from .launch import DEADLINE, Process, begin
@@ -39,22 +46,25 @@ class Hosts:
         graph: str = "path:3",
         words: Sequence[str] = SEEDED,
         own: Any = (),
+        delay: float = 0.0,
+        init: Sequence[str] = (),
     ) -> None:
         self.folder, self.graph, self.agents = folder, graph, int(graph.split(":")[1])
         self.words = (*words, "--rounds", str(rounds), "--data", write_people(folder / "people.npz"))
-        self.more = ("--heartbeat-deadline", "2", "--give-up", "40", "--resume", "auto", *own)
+        self.more = ("--heartbeat-deadline", "2", "--resume", "auto", *own)
         self._relay = ("--heartbeat-deadline", "2", *relay)
         (port,) = free_ports(1)
-        init = ["network", "init", graph, "--relay", f"127.0.0.1:{port}", "-o", str(folder / "net")]
-        assert run_command_line(init) == 0
+        made = ["network", "init", graph, "--relay", f"127.0.0.1:{port}", "-o", str(folder / "net"), *init]
+        assert run_command_line(made) == 0
         self._files, self.processes = ExitStack(), dict[int, Process]()
         self.proxies: list[Proxy] = []
+        self._delay = delay
         self._address = f"tcp://127.0.0.1:{port}"
 
     def __enter__(self) -> Self:
         text = (self.folder / "net/network.toml").read_text()
         for i in range(self.agents):
-            self.proxies.append(self._files.enter_context(proxy_to(self._address, keep=False)))
+            self.proxies.append(self._files.enter_context(proxy_to(self._address, keep=False, delay=self._delay)))
             (self.folder / f"net/{i}.toml").write_text(text.replace(self._address, self.proxies[i].address))
         self.start_relay()
         return self
@@ -69,6 +79,26 @@ class Hosts:
         words = ["relay", "--network", str(self.folder / "net/network.toml"), "--out", str(self.folder / "relay")]
         words += ["--log", str(self.folder / "relay.log"), *self._relay]
         self.processes[-1] = begin(sys.executable, "-m", "admmnet", *words)
+
+    def move(self) -> None:
+        """Another address and another key of the relay, which was killed; agents are started again with them."""
+        (port,), key = free_ports(1), Identity.fresh()
+        text = (self.folder / "net/network.toml").read_text()
+        old, address = read_network(self.folder / "net/network.toml").relay_key, f"tcp://127.0.0.1:{port}"
+        new = Keys.of(key).public
+        (self.folder / "net/network.toml").write_text(
+            text.replace(self._address, address).replace(as_toml(str(old)), as_toml(new))
+        )
+        self._address = address
+        secret = secret_path(self.folder / "net", None)
+        secret.unlink()
+        write_secret(secret, None, key)
+        for i in range(self.agents):
+            self.proxies[i].target = port
+            own = self.folder / f"net/{i}.toml"
+            own.write_text(own.read_text().replace(as_toml(str(old)), as_toml(new)))
+            self.kill(i)
+            self.start(i)
 
     def kill(self, place: int) -> None:
         """Kill an agent, or the relay (-1)."""
@@ -85,13 +115,31 @@ class Hosts:
             *self.more,
             *more,
         ]
-        module = (sys.executable, "-m", "tests.processes.faulty_agent", "agent")
+        module = (sys.executable, "-m", self.module(agent), "agent")
         own = {"ADMMNET_FAULT": fault, "ADMMNET_ARRIVED": self.folder / "arrived", "ADMMNET_LOG": self.folder}
+        own |= self.own(agent)
         self.processes[agent] = begin(*module, *words, "-o", str(self.folder / str(agent)), **own)
+
+    def module(self, agent: int) -> str:
+        return "tests.processes.faulty_agent"
+
+    def own(self, agent: int) -> dict[str, str]:
+        """More of the environment of an agent."""
+        return {}
 
     def start_all(self, fault: str = NONE, *more: str) -> None:
         for agent in range(self.agents):
             self.start(agent, fault, *more)
+
+    @contextmanager
+    def held(self, agent: int = 1, round: int = 3) -> Iterator[None]:
+        """All are started; one computes in a round, and hears nothing, until the block is over."""
+        pipe = self.folder / "arrived"
+        os.mkfifo(pipe)
+        self.start_all(f"hold:{agent}:{round}")
+        self.until(pipe.with_suffix(".held").exists)
+        yield
+        os.close(os.open(pipe, os.O_WRONLY))
 
     def ended(self, agent: int) -> tuple[int, str]:
         _, told = self.processes[agent].communicate(timeout=DEADLINE)
@@ -104,10 +152,15 @@ class Hosts:
         """Wait until an agent has so many rounds behind it."""
         self.until((self.folder / str(agent) / "checkpoint" / f"{rounds:06d}").exists)
 
-    def logged(self, word: str) -> None:
+    def logged(self, word: str, times: int = 1) -> None:
         """Wait until the relay has said something."""
         log = self.folder / "relay.log"
-        self.until(lambda: log.exists() and word in log.read_text())
+        self.until(lambda: log.exists() and log.read_text().count(word) >= times)
+
+    def kept(self) -> Memory:
+        """What the relay has kept of the run's agents."""
+        path = self.folder / "relay/relay.json"
+        return msgspec.json.decode(path.read_bytes(), type=Memory) if path.exists() else Memory("", {}, [], [])
 
     def until(self, holds: Callable[[], bool]) -> None:
         until = time.monotonic() + DEADLINE
@@ -137,7 +190,7 @@ class Hosts:
             others = [word for j in found if j != agent for word in ("--against", str(paths[j]))]
             assert run_command_line(["ledger", "verify", str(paths[agent]), *others]) == 0
         assert len({model(paths[agent])["theta"].tobytes() for agent in found}) <= 1
-        for path in paths.values():
+        for path in (path for path in paths.values() if (path / "ledger").exists()):
             for book in read_run(path).ledgers.values():
                 again -= book.count - len({(round, event.mechanism) for round, event, _ in book.events})
         assert again >= 0

@@ -16,7 +16,7 @@ from admmnet.transport.zmq.relay import Relay, Terms, forward
 
 from .launch import mpirun, start_all
 from .proxy import free_ports
-from .zmq_conforming import CHECKS
+from .zmq_conforming import ANY, CHECKS
 
 pytestmark = pytest.mark.processes
 
@@ -39,7 +39,7 @@ def relayed(folder: Path, size: int, *, curve: bool) -> Iterator[Network]:
     write_network(network, folder / "network.toml")
     for i, one in enumerate(identities):
         write_secret(folder / str(i), i, one)
-    relay, over = Relay(network, Terms(size), keys=Keys.of(own) if curve else None), threading.Event()
+    relay, over = Relay(network, Terms(size), ANY, keys=Keys.of(own) if curve else None), threading.Event()
     thread = threading.Thread(target=forward, args=(relay, over.is_set))
     thread.start()
     try:

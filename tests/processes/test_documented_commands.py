@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from admmnet.data.sets import census
-from tests.doc_pages import ROOT, name
+from tests.doc_pages import ROOT, blocks, name
 from tests.real_sets import ENVIRONMENT, FOLDER, need
 from tests.run_folders import made, unfinished
 
@@ -38,25 +38,6 @@ rounds = 2
 [run]
 seed = 0
 """
-OWN_SETTINGS = f"""\
-[data]
-data = "own/{{agent}}.csv"
-test = "test.csv"
-
-[data.schema]
-label = "sick"
-labels = ["no", "yes"]
-
-[data.schema.columns.age]
-kind = "numeric"
-low = 0
-high = 100
-
-[data.schema.columns.ward]
-kind = "categorical"
-categories = ["a", "b"]
-
-{SETTINGS}"""
 # a folder stands for the machine: files go there, and its users and services are left as they are
 SUDO = """\
 #!/bin/bash
@@ -70,11 +51,14 @@ for word; do case $word in
 esac; done
 case $1 in
     install) exec "${words[@]}";;
-    useradd|systemctl|journalctl|python3|*/.venv/bin/pip) ;;
+    useradd|systemctl|iptables|python3|*/.venv/bin/pip) ;;
     *) exit 9;;
 esac
 """
 RELAY = "admmnet relay --network network.toml --secret relay.secret.toml --out runs/relay"
+NEW_RELAY = RELAY.replace("runs/relay", "runs/new-relay")
+PARTNERS = {"north": 0, "east": 2}
+"""Agents beside the one whose commands docs/hosts.md shows, each in a folder of its own."""
 DOCKER = """\
 #!/bin/sh
 [ "$1 $2" = "compose -f" ] && [ -f "$3" ]
@@ -100,12 +84,13 @@ def table(path: Path, rows: int = 400) -> None:
     path.write_text("\n".join(["a,b,sick", *lines]) + "\n", encoding="utf-8")
 
 
-def owners_files(folder: Path) -> None:
-    (folder / "own").mkdir(parents=True)
-    for agent in range(3):
-        people(folder / "own" / f"{agent}.csv", agent)
-    people(folder / "test.csv", 7)
-    (folder / "settings.toml").write_text(OWN_SETTINGS, encoding="utf-8")
+def sites(folder: Path) -> None:
+    """Records and settings of three sites; the shown one has this folder."""
+    (settings,) = blocks(ROOT / "docs" / "hosts.md", "toml")
+    for agent, site in enumerate((folder / "north", folder, folder / "east")):
+        (site / "own").mkdir(parents=True)
+        people(site / "own" / "patients.csv", agent)
+        (site / "settings.toml").write_text(settings, encoding="utf-8")
 
 
 def census_rows(path: Path, rows: int = 50) -> None:
@@ -154,7 +139,7 @@ def prepare(folder: Path, page: str, run_folder: Path) -> None:
             table(folder / given)
     if page == "docs/hosts.md":
         (folder / "relay.txt").write_text(f"127.0.0.1:{free_ports(1)[0]}", encoding="utf-8")
-        owners_files(folder)
+        sites(folder)
         for word, body in (("sudo", SUDO), ("docker", DOCKER)):
             program(folder / "bin" / word, body)
 
@@ -210,19 +195,21 @@ def run_words(folder: Path, *words: str) -> Ended:
         return ended(process)
 
 
+def of_partner(command: str, name: str) -> str:
+    """What a site beside the shown one types, in its own folder."""
+    return f"cd {name}; {command.replace('south', name).replace('agent-001', f'agent-00{PARTNERS[name]}')}"
+
+
 def with_partners(folder: Path, command: str) -> Ended:
     """Run the relay, the shown agent and its two neighbours, each with its own key and run folder."""
-    shutil.copy(folder / "net" / "network.toml", folder)
-    for key in (folder / "net" / "keys").iterdir():
-        shutil.copy(key, folder)
-    partners = [
-        f"{command} -o runs/partner-{other}".replace("--id 1", f"--id {other}").replace("agent-001", f"agent-00{other}")
-        for other in (0, 2)
-    ]
+    for place in (folder, *(folder / site for site in PARTNERS)):
+        shutil.copy(folder / "net" / "network.toml", place)
+        for key in (folder / "net" / "keys").iterdir():
+            shutil.copy(key, place)
     with (
         started(folder, "bash", "-c", RELAY) as relay,
-        started(folder, "bash", "-c", partners[0]) as one,
-        started(folder, "bash", "-c", partners[1]) as two,
+        started(folder, "bash", "-c", of_partner(command, "north")) as one,
+        started(folder, "bash", "-c", of_partner(command, "east")) as two,
         started(folder, "bash", "-c", command) as shown,
     ):
         result = ended(shown)
@@ -230,11 +217,28 @@ def with_partners(folder: Path, command: str) -> Ended:
     return result
 
 
+def comes_late(folder: Path, command: str) -> None:
+    """An agent that lacks the end takes it from a new relay, to whose folder the page has copied it."""
+    late = folder / "east" / "runs" / "today"
+    for file in ("summary.json", "finish.json", "model.npz", "manifest.json"):
+        (late / file).unlink()
+    shutil.rmtree(late / "end")
+    with (
+        started(folder, "bash", "-c", NEW_RELAY) as relay,
+        started(folder, "bash", "-c", of_partner(command, "east")) as agent,
+    ):
+        result = ended(agent)
+        relay.terminate()  # it waits for the others
+        ended(relay)
+    assert (result.code, "has finished with the model that most agents have signed" in result.err) == (0, True)
+    assert run_words(folder, "admmnet", "ledger", "verify", str(late)).code == 0
+
+
 def carried_out(folder: Path, step: Step) -> Ended:
     command = changed(step)
     if command == RELAY:
         return Ended(0, "", "")  # it is started with the agents
-    if "admmnet agent --id 1 " in command and "\n" not in command:
+    if "admmnet agent --id south " in command and "\n" not in command:
         return with_partners(folder, command)
     if "--resume runs/long" in command:
         (folder / "runs" / "long").rename(folder / "runs" / "whole")
@@ -266,12 +270,15 @@ def test_the_commands_of_a_page(path: Path, run_folder: Path, tmp_path: Path) ->
     if page == "docs/hosts.md":
         root = tmp_path / "hosts" / "root"
         files = {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
-        own = {"network.toml", "settings.toml", "agent-1.secret.toml"}
+        own = {"network.toml", "settings.toml", "agent-south.secret.toml", "relay.secret.toml"}
         assert files == {
             *(f"etc/admmnet/{file}" for file in own),
             "etc/systemd/system/admmnet@.service",
-            "var/lib/admmnet/own/1.csv",
+            "etc/systemd/system/admmnet-relay.service",
+            "var/lib/admmnet/own/patients.csv",
         }
+        (agent,) = [changed(step) for step in steps if "admmnet agent" in step.text]
+        comes_late(tmp_path, agent)
     script = python_of(path)
     if script is not None:
         (tmp_path / "page.py").write_text(script, encoding="utf-8")

@@ -197,17 +197,24 @@ def test_too_few_for_an_end_go_on_together(tmp_path: Path) -> None:
         assert hosts.summaries().keys() == {0, 1, 2}
 
 
-@pytest.mark.parametrize(
-    ("more", "told"),
-    [(("--eta", "0.9"), "agent 2 runs with eta = 0.9"), (("--rounds", "9"), "agent 2 runs with rounds = 9")],
-)
-def test_other_settings_are_named_before_anything_is_charged(more: tuple[str, ...], told: str, tmp_path: Path) -> None:
+def test_an_agent_with_other_settings_is_refused_and_the_others_wait(tmp_path: Path) -> None:
+    """Before a start: it is told the names, and begins anew with the right ones."""
     with Hosts(tmp_path, 4) as hosts:
         for agent in range(3):
-            hosts.start(agent, NONE, *(more if agent == 2 else ()))
+            hosts.start(agent, NONE, *(("--eta", "0.9") if agent == 2 else ()))
+        code, told = hosts.ended(2)
+        assert (code, "agent 2 was given another eta than most" in told) == (2, True)
+        hosts.start(2)
+        assert hosts.all_ended() == [(0, "")] * 3
+        hosts.check()
+
+
+def test_of_two_agents_with_different_settings_none_is_right(tmp_path: Path) -> None:
+    with Hosts(tmp_path, 4, graph="path:2") as hosts:
+        for agent in range(2):
+            hosts.start(agent, NONE, *(("--eta", "0.9") if agent else ()))
         ends = hosts.all_ended()
-        assert [code for code, _ in ends] == [2] * 3
-        assert all("runs with" in text for _, text in ends)
+        assert [(code, "was given another eta than others" in told) for code, told in ends] == [(2, True)] * 2
 
 
 def test_who_does_not_come_is_named(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The unit of systemd and the containers of launch/: what they start is a network that finishes."""
+"""The units of systemd and the containers of launch/: what they start is a network that finishes."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ from .proxy import free_ports
 from .test_documented_commands import people
 
 pytestmark = pytest.mark.processes
-UNIT, COMPOSE = ROOT / "launch" / "admmnet@.service", ROOT / "launch" / "compose.yaml"
+LAUNCH = ROOT / "launch"
+AGENT, RELAY, COMPOSE = LAUNCH / "admmnet@.service", LAUNCH / "admmnet-relay.service", LAUNCH / "compose.yaml"
+NAMES = ["north", "south", "east", "west", "centre"]
 
 
-def unit() -> dict[str, str]:
+def unit(path: Path) -> dict[str, str]:
     parser = configparser.RawConfigParser(strict=True)
     parser.optionxform = str  # type: ignore[assignment,method-assign]
-    parser.read_string(UNIT.read_text())
+    parser.read_string(path.read_text())
     return dict(parser["Service"])
 
 
@@ -40,25 +42,31 @@ def services() -> dict[str, Any]:
     return content
 
 
-def test_the_unit_starts_again_what_may_go_on() -> None:
-    service = unit()
+def test_the_units_start_again_what_may_go_on() -> None:
+    agent, relay = unit(AGENT), unit(RELAY)
     wanted = {"Restart": "on-failure", "RestartPreventExitStatus": "2 4", "SuccessExitStatus": "5"}
     wanted |= {"StateDirectory": "admmnet", "ProtectSystem": "strict", "KillSignal": "SIGTERM"}
-    assert {name: service[name] for name in wanted} == wanted
+    assert {name: agent[name] for name in wanted} == wanted
+    own = {"StateDirectory", "WorkingDirectory", "LoadCredential", "ExecStart", "RestartPreventExitStatus"}
+    assert {name: relay[name] for name in relay if agent.get(name) != relay[name] and name not in own} == {
+        "LimitNOFILE": "65536"
+    }
+    assert agent.keys() - relay.keys() == {"SuccessExitStatus", "Environment"}
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze here")
-def test_the_unit_is_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", [AGENT, RELAY], ids=["agent", "relay"])
+def test_the_unit_is_one(path: Path, tmp_path: Path) -> None:
     """The program alone is another one: none is installed where the unit looks for it."""
-    copy = tmp_path / UNIT.name
-    copy.write_text(re.sub(r"^ExecStart=\S+", f"ExecStart={sys.executable}", UNIT.read_text(), flags=re.MULTILINE))
+    copy = tmp_path / path.name
+    copy.write_text(re.sub(r"^ExecStart=\S+", f"ExecStart={sys.executable}", path.read_text(), flags=re.MULTILINE))
     words = ["systemd-analyze", "verify", "--man=no", str(copy)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
-    said = [line for line in (done.stdout + done.stderr).splitlines() if "admmnet@" in line]
+    said = [line for line in (done.stdout + done.stderr).splitlines() if path.stem in line]
     assert (done.returncode, said) == (0, [])
     copy.write_text(copy.read_text() + "RestartSec=soon\n")
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
-    assert "admmnet@" in done.stdout + done.stderr
+    assert path.stem in done.stdout + done.stderr
 
 
 def test_a_credential_of_systemd_is_no_open_key_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,15 +98,17 @@ def test_containers_differ_by_their_site_alone() -> None:
     assert all((ROOT / word).exists() for word in copied)
 
 
-def test_sites_run_a_network_by_the_unit_and_by_containers(tmp_path: Path) -> None:
-    """Agent 0 by the unit's command, relay and others by those of the containers, with loopback for the address.
+@pytest.mark.parametrize("relay_by", ["unit", "container"])
+def test_sites_run_a_network_by_the_units_and_by_containers(relay_by: str, tmp_path: Path) -> None:
+    """Agent 0 by its unit's command, the others by those of the containers, with loopback for the address.
 
     Folders stand for mounts: what is mounted where is read from the file.
     """
     content = services()
     (port,) = free_ports(1)
     net = tmp_path / "net"
-    assert run_command_line(["network", "init", "ring:5", "--relay", f"127.0.0.1:{port}", "-o", str(net)]) == 0
+    words = ["--relay", f"127.0.0.1:{port}", "--names", ",".join(NAMES), "-o", str(net)]
+    assert run_command_line(["network", "init", "ring:5", *words]) == 0
     (settings,) = blocks(ROOT / "docs" / "hosts.md", "toml")
     commands, runs = [], []
     for name, own in content["services"].items():
@@ -119,13 +129,14 @@ def test_sites_run_a_network_by_the_unit_and_by_containers(tmp_path: Path) -> No
             source, path = mount.split(":")[:2]
             places[path] = tmp_path / source.removeprefix("../")
         words = own["command"]
+        by_unit = i == "0" or (i == "relay" and relay_by == "unit")
         if i != "relay":
-            people(site / "own" / f"{i}.csv", seed=int(i))
+            people(site / "own" / "patients.csv", seed=int(i))
             (state / "own").symlink_to(places["/state/own"])
-            runs.append(state / ("run-0" if i == "0" else "run"))
-        if i == "0":
-            _, *words = shlex.split(unit()["ExecStart"])
-            places = {"%i": "0", "%d/key": key, "/etc/admmnet": site / "net", "${METRICS}": "127.0.0.1:0"}
+            runs.append(state / (f"run-{NAMES[0]}" if by_unit else "run"))
+        if by_unit:
+            _, *words = shlex.split(unit(RELAY if i == "relay" else AGENT)["ExecStart"])
+            places = {"%i": NAMES[0], "%d/key": key, "/etc/admmnet": site / "net", "${METRICS}": "127.0.0.1:0"}
         done = [replaced(word, places) for word in words]
         commands.append(["env", "-C", str(state), sys.executable, "-m", "admmnet", *done])
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])

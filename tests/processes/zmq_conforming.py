@@ -11,7 +11,8 @@ from admmnet.transport import World
 from admmnet.transport.begun import Begun
 from admmnet.transport.hosts.keys import Keys, read_secret
 from admmnet.transport.hosts.network import read_network
-from admmnet.transport.zmq.member import Deadlines, Member, Standing
+from admmnet.transport.zmq.member import Member, Standing
+from admmnet.transport.zmq.topics import Topic, Topics
 from admmnet.transport.zmq.transport import ZmqWorld
 from tests.transport.conformance import CHECKS as ALL
 from tests.transport.spoken import connected
@@ -28,17 +29,18 @@ def sums(world: World) -> None:
             sum_rounds(transport, graph, lambda round, tree=tree: tree if round % 2 else None, lambda round, i: True)  # type: ignore[misc]
 
 
+ANY = Topics({"ready": Topic(Any)})
+"""Of a run that says anything."""
 CHECKS = (*(check for check in ALL if check not in SUM_CHECKS), sums)
 
 
 def main(folder: Path, rank: int) -> None:
     network, identity = read_network(folder / "network.toml"), read_secret(folder / str(rank), rank)
     keys = None if network.relay_key is None else Keys.of(identity)
-    deadlines = Deadlines(20.0, 20.0, 20.0, 2.0)
-    own: dict[str, Any] = {"keys": keys, "identity": identity, "deadlines": deadlines, "quorum": len(network.peers)}
-    member = Member(network, rank, settings={}, **own)
+    own: dict[str, Any] = {"keys": keys, "identity": identity, "connect": 20.0, "heartbeat": 20.0}
+    member = Member(network, rank, settings={}, topics=ANY, quorum=len(network.peers), **own)
     start = member.meet(Standing())
-    world = ZmqWorld(member, Begun(start.name, start.number, tuple(start.members), tuple(start.edges)))
+    world = ZmqWorld(member, Begun(start.name, 0, tuple(start.members), tuple(start.edges)))
     for check in CHECKS:
         check(world)
     sys.stdout.write(f"{len(CHECKS)} checks hold, {member.dropped} frames were dropped\n")

@@ -33,7 +33,7 @@ class Pair(LocalWorld):
         self.told: Any = None
         self._other = other
 
-    def gather(self, value: Any) -> list[Any]:
+    def gather(self, value: Any, topic: str = "ready") -> list[Any]:
         self.told = json.loads(json.dumps(value))
         return [self.told, self.told if self._other is None else self._other]
 

@@ -130,8 +130,9 @@ def other_process(told: Any) -> dict[int, Any]:
     """Agree as process 0 of agents 0, 1 in a world whose process 1 tells this of agents 2, 3."""
 
     class World(LocalWorld):
-        def gather(self, value: Any) -> list[Any]:
-            return [json.loads(json.dumps(value)), told if isinstance(value, list) else None]
+        def gather(self, value: Any, topic: str = "ready") -> list[Any]:
+            assert topic == "masks"
+            return [json.loads(json.dumps(value)), {"values": told}]
 
     members = Members(MEMBERS.run, MEMBERS.keys, {i: OWN[i] for i in (0, 1)}, "run")
     found: dict[int, Any] = agree_on_masks(World(), [(0, 1), (2, 3)], members, "", 1)
@@ -143,9 +144,9 @@ def words_of(agents: tuple[int, ...], run: str = MEMBERS.run) -> list[Any]:
     said: list[Any] = []
 
     class World(LocalWorld):
-        def gather(self, value: Any) -> list[Any]:
-            said.append(value)
-            return super().gather(value)
+        def gather(self, value: Any, topic: str = "ready") -> list[Any]:
+            said.append(value["values"])
+            return super().gather(value, topic)
 
     members = Members(run, MEMBERS.keys, OWN, "run")
     agree_on_masks(World(), [OF_ALL], members, "", 1)
@@ -193,7 +194,7 @@ class Table(LocalWorld):
         self.rank, self.size = rank, size
         self._shared, self._meet, self._lie, self._gathers = shared, meet, lie, 0
 
-    def gather(self, value: Any) -> list[Any]:
+    def gather(self, value: Any, topic: str = "ready") -> list[Any]:
         self._shared[self.rank] = json.dumps(value)
         self._meet.wait()
         said = list(map(json.loads, self._shared))
@@ -230,12 +231,12 @@ def test_all_have_one_name_and_the_same_keys() -> None:
 
 
 def number_of_keys(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 1 and isinstance(value[0], list)
+    return isinstance(value, dict)
 
 
 @pytest.mark.parametrize(
     ("concerned", "told"),
-    [(number_of_keys, [[0, "1" * 64]]), (lambda value: isinstance(value, str), "1" * 64)],
+    [(number_of_keys, {"values": [[0, "1" * 64]]}), (lambda value: isinstance(value, str), "1" * 64)],
     ids=["keys", "numbers"],
 )
 def test_who_tells_some_others_something_else_is_found(concerned: Callable[[Any], bool], told: Any) -> None:

@@ -78,7 +78,7 @@ PUBLIC = {
     "agents",
     "encoding",
     "starts",
-    "lineage",
+    "plan",
     "facts",
     "ledgers",
     "index",

@@ -30,9 +30,9 @@ class Place:
             write_people(folder / name, rows, seed) for name, rows, seed in (("a.npz", 90, 2), ("b.npz", 40, 3))
         ]
 
-        def gather(world: LocalWorld, value: Any) -> list[Any]:
+        def gather(world: LocalWorld, value: Any, topic: str = "ready") -> list[Any]:
             self.told.append(json.dumps(value))
-            return real(world, value)
+            return real(world, value, topic)
 
         monkeypatch.setattr(LocalWorld, "gather", gather)
         data, test = self.files

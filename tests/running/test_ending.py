@@ -15,15 +15,14 @@ import pytest
 from admmnet.cli import run_command_line
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.forms import decode, encode
-from admmnet.identity.keys import Identity
 from admmnet.record.file_forms import Finish
-from admmnet.record.finish import DRAFTS, TAKEN, Ends, adopt, away_of, model_of, public_files, read_end, received
-from admmnet.record.folder import model_bytes
+from admmnet.record.finish import TAKEN, Ends, adopt, away_of, model_of, public_files, read_end, received
+from admmnet.record.folder import DRAFTS, model_bytes
 from admmnet.record.forms import StartEntry, Summary
-from admmnet.running.checkpoint.memory import Memory
+from admmnet.record.journal import JOURNAL, Began, Record, Run, past_of, record_bytes
 from admmnet.running.ending import fits, staged, take_end
+from admmnet.running.journal import Journal
 from admmnet.transport.hosts.network import read_network
-from admmnet.transport.zmq.meeting import end_statement
 from admmnet.transport.zmq.wire import End
 from tests.processes.relayed import PRIVATE, QUIET, Hosts
 from tests.wrong_models import WRONG
@@ -139,7 +138,7 @@ def test_an_agent_signs_no_end_that_is_not_its_own(
 ) -> None:
     own, files = unfinished(finished, tmp_path), public_files(finished / "0")
     shutil.rmtree(own / DRAFTS)
-    models = Memory(own, 2, 3).kept.models
+    models = Journal(own, 2, 3, seeded=False).models
     if change is not None:
         change(files)
     end = End(read_end(files)[1], files)
@@ -155,35 +154,28 @@ def test_an_agent_signs_no_end_that_is_not_its_own(
 
 def test_an_agent_signs_one_end_of_a_run(finished: Path, tmp_path: Path) -> None:
     own = unfinished(finished, tmp_path)
-    memory = Memory(own, 2, 3)
-    signed = memory.kept.signed
+    journal = Journal(own, 2, 3, seeded=False)
+    signed = journal.signed
     assert len(signed) == 64
-    assert (memory.sign(signed), memory.sign("0" * 64), Memory(own, 2, 3).sign("0" * 64)) == (True, False, False)
+    assert (journal.sign(signed), journal.sign("0" * 64)) == (True, False)
+    assert not Journal(own, 2, 3, seeded=False).sign("0" * 64)
 
 
-def test_an_end_needs_most_signatures_and_files_that_fit(finished: Path, tmp_path: Path) -> None:
+def test_the_files_of_an_end_are_those_that_were_signed(finished: Path, tmp_path: Path) -> None:
     network, files = read_network(finished / "net/network.toml"), public_files(finished / "0")
     finish = decode(Finish, files["finish.json"], indent=2)
     ends, digest = Ends(network, tmp_path), finish.digest
-    good = [(int(i), bytes.fromhex(said)) for i, said in finish.staged.items()]
-    assert not ends.take(finish.run, 1, End(digest, files), good[0][1] if good[0][0] != 1 else bytes(64))
-    assert not ends.take("0" * 64, *_mixed(good[0], End(digest, files)))
-    forged = Identity.fresh().sign(end_statement(network.digest, finish.run, digest))
-    assert not ends.take(finish.run, 0, End(digest, files), forged)
+    signed = {int(i): bytes.fromhex(said) for i, said in finish.staged.items()}
     wrong = dict(files)
     other_model(wrong)
-    assert ends.take(finish.run, *_mixed(good[0], End(digest, wrong)))
-    assert ends.take(finish.run, *_mixed(good[1], End(digest, {})))
-    assert ends.end is None  # nobody has given its files
-    assert ends.take(finish.run, *_mixed(good[1], End(digest, files)))
+    assert not ends.take(finish.run, End(digest, wrong), signed)
+    assert not ends.take(finish.run, End(digest, {}), signed)
+    assert ends.end is None
+    assert ends.take(finish.run, End(digest, files), signed)
     assert ends.end is not None
     kept = Ends(network, tmp_path).end
     assert kept is not None
     assert (kept.digest, kept.finish) == (digest, ends.end.finish)
-
-
-def _mixed(good: tuple[int, bytes], end: End) -> tuple[int, End, bytes]:
-    return good[0], end, good[1]
 
 
 def test_a_liar_says_any_number_of_rounds() -> None:
@@ -211,8 +203,9 @@ def test_earlier_starts_are_the_agents_own(finished: Path, tmp_path: Path) -> No
     own, files = unfinished(finished, tmp_path), public_files(finished / "0")
     members = {0: [0, 1, 2], 1: [0, 2], 2: [0, 1, 2]}
     starts = [{"number": k, "members": members[k], "round": k, "rule": "go on", "cause": "?"} for k in members]
-    path = own / "starts/starts.json"
-    path.write_text(json.dumps(json.loads(path.read_bytes()) | {"starts": starts[:2]}))
+    entries = msgspec.convert(starts[:2], list[StartEntry])
+    records: list[Record] = [Run(past_of(own).run, {}), *(Began(entry, "", "", "", None) for entry in entries)]
+    (own / JOURNAL).write_bytes(b"".join(map(record_bytes, records)))
     put("summary.json", "starts", value=[{**starts[0], "members": [1]}, starts[2]])(files)
     found = json.loads(received(own, files, "files")["summary.json"])
     assert [start["members"] for start in found["starts"]] == [*members.values()]

@@ -69,9 +69,9 @@ def test_processes_gather_seldom_before_the_first_round(
     """Each gather costs a flood, as many delays as the network is wide, before anything is computed."""
     real, before = LocalWorld.gather, list[int]()
 
-    def gather(self: LocalWorld, value: Any) -> list[Any]:
+    def gather(self: LocalWorld, value: Any, topic: str = "ready") -> list[Any]:
         before.append(0)
-        return real(self, value)
+        return real(self, value, topic)
 
     def first(self: Rounds, round: int) -> bool:
         raise KeyboardInterrupt

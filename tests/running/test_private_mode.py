@@ -138,9 +138,9 @@ def watch_transport() -> list[float]:
         moved.extend(rows.ravel().tolist())
         return collect(self, rows)
 
-    def gathering(self: LocalWorld, value: Any) -> list[Any]:
+    def gathering(self: LocalWorld, value: Any, topic: str = "ready") -> list[Any]:
         moved.extend(numbers(value))
-        return gather(self, value)
+        return gather(self, value, topic)
 
     LocalTransport.exchange = exchanging  # type: ignore[method-assign]
     LocalTransport.reduce = reducing  # type: ignore[method-assign]

@@ -67,7 +67,7 @@ def test_one_process_makes_no_copy_of_its_agents_figures_and_equal_ones_once(
 ) -> None:
     told: list[Any] = []
 
-    def gather(world: LocalWorld, value: Any) -> list[Any]:
+    def gather(world: LocalWorld, value: Any, topic: str = "ready") -> list[Any]:
         told.append(value)
         return [json.loads(json.dumps(value))]
 

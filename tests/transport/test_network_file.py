@@ -17,6 +17,8 @@ from admmnet.transport.hosts.network import Network, Peer, make_network, read_ne
 
 EDGES = [(0, 1), (1, 2)]
 RELAY = "tcp://relay.example:5570"
+WRONG = ["", "2", "a b", "é", "\\u001b[2J", "a" * 41]
+"""What is no name of an agent."""
 
 
 def plain(agents: int) -> tuple[list[Peer], list[Identity]]:
@@ -31,9 +33,13 @@ def encrypted() -> Network:
     return make_network("path:3", EDGES, peers, RELAY, Keys.of(Identity.fresh()).public)
 
 
+def named(*names: str | None) -> list[Peer]:
+    return [replace(peer, name=name) for peer, name in zip(plain(3)[0], names, strict=True)]
+
+
 @pytest.mark.parametrize("curve", [True, False])
 def test_what_is_written_is_read_back(curve: bool, tmp_path: Path) -> None:
-    network = encrypted() if curve else make_network("path:3", EDGES, plain(3)[0], "ipc:///tmp/relay")
+    network = encrypted() if curve else make_network("path:3", EDGES, named("a", None, "c-3"), "ipc:///tmp/relay")
     write_network(network, tmp_path / "network.toml")
     assert read_network(tmp_path / "network.toml") == network
 
@@ -42,7 +48,10 @@ def test_the_relay_may_move_and_nothing_else() -> None:
     network = encrypted()
     moved = make_network("path:3", EDGES, network.peers, "tcp://other:1", Keys.of(Identity.fresh()).public)
     fewer = make_network("path:3", [(0, 1), (0, 2)], network.peers, RELAY, network.relay_key)
-    assert moved.digest == network.digest != fewer.digest
+    peers = [replace(network.peers[0], name="a"), *network.peers[1:]]
+    called = make_network("path:3", EDGES, peers, RELAY, network.relay_key)
+    assert moved.digest == network.digest
+    assert len({network.digest, fewer.digest, called.digest}) == 3
 
 
 def changed(**values: Any) -> Callable[[str], str]:
@@ -66,6 +75,7 @@ def changed(**values: Any) -> Callable[[str], str]:
         ([("[1, 2]", "[0, 1]")], "parallel edge"),
         ([('identity = "', 'identity = "x')], "is no signing key"),
         ([('public_key = "', 'public_key = "x')], "is no key"),
+        *(([("agent = 2", f'agent = 2\nname = "{name}"')], "agents[2].name") for name in WRONG),
         ([("topology = ", "topology = 7 #")], "topology"),
     ],
 )
@@ -78,8 +88,19 @@ def test_what_is_wrong_is_named(pairs: Any, told: str, tmp_path: Path) -> None:
     assert told in str(caught.value)
 
 
-def test_two_agents_have_two_keys() -> None:
+def test_an_agent_has_a_number_and_perhaps_a_name() -> None:
+    network = make_network("path:3", EDGES, named("north", None, "south"), "ipc://relay")
+    assert [network.agent(asked) for asked in ("0", "north", "1", "south")] == [0, 0, 1, 2]
+    assert [peer.called for peer in network.peers] == ["agent 0 (north)", "agent 1", "agent 2 (south)"]
+    for asked in ("3", "-1", "01", "None", "North", ""):
+        with pytest.raises(RequestError, match=f"--id {asked}: .* has the agents 0 to 2, or north, south"):
+            network.agent(asked)
+
+
+def test_two_agents_have_two_keys_and_names() -> None:
     peers, _ = plain(3)
+    with pytest.raises(RequestError, match="agents 0 and 2 have the same key or name: north"):
+        make_network("path:3", EDGES, named("north", None, "north"), "ipc://relay")
     with pytest.raises(RequestError, match="agents 0 and 2 have the same key"):
         make_network("path:3", EDGES, [*peers[:2], replace(peers[0], agent=2)], "ipc://relay")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from admmnet.data.records import Records, arrays_of
-from admmnet.errors import RequestError, StartEnded
+from admmnet.errors import RequestError
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import BEGINNING, Place
@@ -23,7 +23,8 @@ from admmnet.running.checkpoint.packing import damaged, read_archive, unpack
 from admmnet.running.checkpoint.state import State
 from admmnet.solvers.kernel import NAMES, chosen
 from admmnet.transport import Transport
-from admmnet.transport.collective import run_on_all, wrong_word
+from admmnet.transport.begun import NEVER
+from admmnet.transport.collective import run_on_all
 from admmnet.version import __version__
 
 if TYPE_CHECKING:
@@ -85,7 +86,9 @@ class Chosen:
         mine = run_on_all(world, self._candidates, apart=True) if resumed else {0: []}
         if (begun := world.start) is not None and not world.shared_folder:  # else nobody remembers another start
             return self._formed(begun, mine, resumed=resumed)
-        offers = [_offer(said) for said in world.gather([secrets.token_hex(8), sorted(mine)]) if said is not None]
+        offers = [
+            _offer(said) for said in world.gather([secrets.token_hex(8), sorted(mine)], "offers") if said is not None
+        ]
         common = set(mine).intersection(*(whole for _, whole in offers))
         if not common:
             raise RequestError(
@@ -105,8 +108,6 @@ class Chosen:
             start = self.first if resumed else 0
 
         def read() -> None:
-            if begun.changed is not None and start <= 0 and self.first < 0:
-                raise StartEnded("an agent is away before the first round: the sums there need all").of_all()
             if begun.rule == "replay" and start not in mine:
                 raise RequestError(f"{self._folder} does not hold the checkpoint of {_since(start)} that it had")
             self.source = max(mine) if changed else start
@@ -148,14 +149,12 @@ class Chosen:
 
     def hold_void(self) -> None:
         """Find the rounds of masked sums that no start can repeat: bytes of two starts do not cancel."""
-        own = [max(self.past[i].answers, default=self.start - 1) for i in self._transport.agents]
-        last, world = list[tuple[int, int]](), self._transport.world
-        for rank, said in enumerate(world.gather([min(own), max(own)])):
-            if isinstance(said, list) and [type(round) for round in said] == [int, int]:
-                last.append((said[0], said[1]))
-            elif said is not None:
-                raise wrong_word(world, rank, f"agent {rank} does not say which rounds of masked sums it has answered")
-        self.void = range(min(low for low, _ in last) + 1, max(high for _, high in last) + 1)
+        own = [max(self.past[i].answers, default=max(self.start - 1, NEVER)) for i in self._transport.agents]
+        told = self._transport.world.gather([min(own), max(own)], "answered")
+        low, high = (sorted(said[k] for said in told if said is not None) for k in (0, 1))
+        # a sum needs all: agents are a round apart at most, whatever one of them says
+        usual = high[(len(high) - 1) // 2]
+        self.void = range(max(low[0] + 1, usual), min(high[-1], usual + 1) + 1)
 
     def _candidates(self) -> dict[int, list[Path]]:
         """Checkpoints that have all agents of this process, and the parts they are in."""

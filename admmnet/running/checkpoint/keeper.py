@@ -139,7 +139,7 @@ class Keeper(Chosen):
             "settings": self._settings,
             "round": done,
             "encoding": self.known,
-            "lineage": 0 if begun is None else begun.lineage,
+            "plan": "" if begun is None else begun.plan,
             "facts": {} if begun is None else begun.facts,
             "agents": self._total,
             "starts": [list(start) for start in self.starts],

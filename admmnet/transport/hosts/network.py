@@ -22,6 +22,8 @@ from admmnet.graph.simple import Graph
 from admmnet.identity.keys import check_identity
 from admmnet.transport.hosts.keys import as_toml, check_key, read_toml
 
+NAMED = r"^[A-Za-z][A-Za-z0-9._-]*\Z"
+"""Names of agents: no number, so that none is taken for another agent's."""
 _ADDRESS = re.compile(r"tcp://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})|ipc://.+")
 
 
@@ -35,6 +37,13 @@ class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Public half of the key of its line, Z85; None where all agents are on one machine."""
     records: Annotated[int, msgspec.Meta(ge=1)] | None = None
     """Most records that it is believed to hold; None for any number."""
+    name: Annotated[str, msgspec.Meta(pattern=NAMED, max_length=40)] | None = None
+    """Name by which people know it."""
+
+    @property
+    def called(self) -> str:
+        """The agent in messages."""
+        return f"agent {self.agent}" if self.name is None else f"agent {self.agent} ({self.name})"
 
 
 @dataclass(frozen=True)
@@ -59,9 +68,20 @@ class Network:
     @property
     def digest(self) -> str:
         """Digest of what must be the same in every process's network file: all but the relay."""
-        peers = [[peer.agent, peer.public_key, peer.identity, peer.records] for peer in self.peers]
+        peers = [[peer.agent, peer.public_key, peer.identity, peer.records, peer.name] for peer in self.peers]
         content = repr([self.topology, sorted(self.edges), peers])
         return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+    def agent(self, asked: str) -> int:
+        """Number of an agent that is asked for by number or name; RequestError if there is none."""
+        known = {str(peer.agent): peer.agent for peer in self.peers} | {
+            str(p.name): p.agent for p in self.peers if p.name
+        }
+        if asked not in known:
+            names = ", ".join(peer.name for peer in self.peers if peer.name)
+            also = f", or {names}" if names else ""
+            raise RequestError(f"--id {asked}: the network file has the agents 0 to {len(self.peers) - 1}{also}")
+        return known[asked]
 
     def graph(self) -> Graph:
         """Return the graph: nodes 0..N-1 and edges in order."""
@@ -103,9 +123,9 @@ def make_network(
         check_identity(peer.identity, f"{source}: agent {peer.agent}: identity")
         if relay_key is not None:
             check_key(peer.public_key, f"{source}: agent {peer.agent}: public_key")
-        for key in filter(None, (peer.identity, peer.public_key)):
+        for key in filter(None, (peer.identity, peer.public_key, peer.name)):
             if seen.setdefault(key, peer.agent) != peer.agent:
-                raise RequestError(f"{source}: agents {seen[key]} and {peer.agent} have the same key: {key}")
+                raise RequestError(f"{source}: agents {seen[key]} and {peer.agent} have the same key or name: {key}")
     collector = Collector(source)
     for peer in listed:
         collector.agent(peer.agent)
@@ -156,6 +176,7 @@ def write_network(network: Network, path: str | os.PathLike[str]) -> None:
         lines = [f"agent = {peer.agent}", f"identity = {as_toml(peer.identity)}"]
         lines += [] if peer.public_key is None else [f"public_key = {as_toml(peer.public_key)}"]
         lines += [] if peer.records is None else [f"records = {peer.records}"]
+        lines += [] if peer.name is None else [f"name = {as_toml(peer.name)}"]
         text += "\n[[agents]]\n" + "\n".join(lines) + "\n"
     with refusing(f"write the network file {path}"):
         Path(path).write_text(text, encoding="utf-8", newline="\n")

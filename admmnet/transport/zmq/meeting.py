@@ -1,58 +1,82 @@
-"""The start that follows from what agents say: words in, a start out, the same at everybody who has the same words.
+"""The start that follows from signed words: the same at everybody who has the same words (docs/protocol.md).
 
-A start has fixed members and edges. A fault ends it at all of them, and those that answer form the next one
-(docs/protocol.md, "Starts").
+A start has fixed members and edges. A fault ends it at all of them, and those that answer form the next one.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
-from typing import Annotated, Literal, NamedTuple
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, Struct
 
 from admmnet.graph.simple import Graph, parts_of
 from admmnet.identity.keys import SIGNATURE, Identity, statement, verify
-from admmnet.transport.zmq.wire import BadFrame, Whole, packed, unpacked
+from admmnet.transport.begun import NEVER
+from admmnet.transport.zmq.wire import BadFrame, Name, Round, Signed, Whole, Word, packed, read_word, unpacked
 
 Edge = tuple[Whole, Whole]
-"""A pair of neighbours, the lower first; an agent itself is a pair with itself."""
-Round = Annotated[int, Meta(ge=-4, lt=2**31)]
-Rule = Literal["replay", "go on"]
-
-
-class Last(Struct, frozen=True, forbid_unknown_fields=True):
-    """The last start in which an agent took part."""
-
-    number: Whole
-    members: list[Whole]
-    edges: list[Edge]
-    round: Round
-    lineage: Whole
+"""A pair of neighbours, the lower first."""
+Rule = Literal["replay", "go on", "finish"]
+LAPSE = 1000
+"""Turns without another strike after which one is forgotten."""
 
 
 class Here(Struct, frozen=True, forbid_unknown_fields=True):
-    """What an agent says: it is in no start, and would take part in the next one."""
+    """An agent's word that it is in no start and would take part in the next one."""
 
     agent: Whole
-    network: str
-    """Digest of its network file."""
-    nonce: str
-    """64 hexadecimal digits drawn for this word: no start that was formed without it bears the same name."""
-    run: str = ""
-    """Name of its run; "" where it has charged nothing."""
-    last: Last | None = None
-    lineage: Whole = 0
-    """Last start with planned rounds of its own that it has begun."""
-    charged: Round = -1
-    """Last round that its ledger has a charge of."""
-    states: list[Round] = []
-    """Rounds, of this lineage, from which it can replay."""
-    begun: bool = False
-    """Whether it has a folder of the run."""
-    away: dict[Whole, Whole] = {}
-    """Agents that took no part as far as it knows, and since which round."""
+    network: Name
+    """Digest of its network file: of graph and keys."""
+    settings: dict[Name, Name]
+    """Settings as they were given: names and digests."""
+    epk: Annotated[bytes, Meta(min_length=32, max_length=32)]
+    """X25519 key drawn for this word: it seals this agent's parts, and no earlier start has the name of this one."""
+    least: Whole
+    """Fewest members of a start that it takes part in: more than half, and more than collude in masked sums."""
+    run: Name = ""
+    """Name of its run; "" where it has begun none."""
+    plan: Name = ""
+    """Name of the start that its rounds are planned in; "" of none."""
+    shape: Name = ""
+    """Digest of that start's members and edges."""
+    low: Round = NEVER
+    at: Round = NEVER
+    """First and last round from which it can repeat its rounds in this plan."""
+    c: Round = NEVER
+    """Highest round that it has been charged for."""
+    rounds: Whole = 0
+    """Rounds of its run; 0 before it knows them."""
+    lines: Whole = 0
+    head: Name = ""
+    """Of its ledger."""
+    staged: Name = ""
+    """Digest of the end that it has signed, if any."""
+    signature: Annotated[bytes, Meta(max_length=SIGNATURE)] = b""
+    """That signature."""
+
+
+class Hail(Struct, frozen=True, forbid_unknown_fields=True):
+    """Body of HERE: the word behind its signature, and unsigned the newest words that the agent holds."""
+
+    here: Annotated[bytes, Meta(max_length=2**17)]
+    words: list[Signed] = []
+
+
+class Call(Struct, frozen=True, forbid_unknown_fields=True):
+    """Body of START: HERE of all members, newest words of agents, each in the order of agents.
+
+    ``cut`` are edges left out, ``void`` ends that most members of an earlier start did not sign.
+    """
+
+    here: list[bytes]
+    words: list[Signed] = []
+    cut: list[Edge] = []
+    void: list[Name] = []
 
 
 class Start(NamedTuple):
@@ -60,80 +84,169 @@ class Start(NamedTuple):
 
     name: str
     """64 hexadecimal digits, which nobody can have known before."""
-    number: int
+    run: str
+    """Name of the run: of its first start."""
     members: list[int]
     edges: list[Edge]
     rule: Rule
     round: int
-    """First round, or of a replay the rounds of the state from which it goes."""
-    lineage: int
+    """First round, or of a replay that from which all repeat."""
+    plan: str
+    """Name of the start in which its rounds are planned."""
+    end: str
+    """Digest of the end that a finish is about; else ""."""
     here: Mapping[int, Here]
 
+    @property
+    def giver(self) -> int:
+        """The member that gives the files of the end: the lowest; of a finish, of those that have signed it."""
+        return next((i for i in self.members if self.here[i].staged == self.end), self.members[0])
 
-def signed(here: Here, identity: Identity) -> bytes:
-    """A word with its signature."""
+
+def sign_here(here: Here, identity: Identity) -> bytes:
+    """A word behind its signature."""
     content = packed(here)
     return identity.sign(statement("here", content)) + content
 
 
-def read(word: bytes, keys: Sequence[str]) -> Here:
-    """Undo ``signed``; BadFrame if no agent with one of these keys has said it."""
-    here: Here = unpacked(word[SIGNATURE:], Here)
-    if here.agent >= len(keys) or not verify(keys[here.agent], word[:SIGNATURE], statement("here", word[SIGNATURE:])):
+def read_here(data: bytes, keys: Sequence[str]) -> Here:
+    """Undo ``sign_here``; BadFrame if no agent with one of these keys has said it, or its keys are of no use."""
+    here: Here = unpacked(data[SIGNATURE:], Here)
+    if here.agent >= len(keys) or not verify(keys[here.agent], data[:SIGNATURE], statement("here", data[SIGNATURE:])):
+        raise BadFrame
+    said = end_statement(here.network, here.run, here.staged)
+    if not seals(here.epk) or (here.staged and not verify(keys[here.agent], here.signature, said)):
         raise BadFrame
     return here
 
 
-class Call(Struct, frozen=True, forbid_unknown_fields=True):
-    """Content of START: words HERE, and pairs that are struck out."""
+@lru_cache(maxsize=4096)
+def seals(epk: bytes) -> bool:
+    """Whether a public key hides something: one of low order has the same secret with everybody."""
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
-    words: list[bytes]
-    out: list[Edge] = []
+    try:
+        X25519PrivateKey.generate().exchange(X25519PublicKey.from_public_bytes(epk))
+    except ValueError:
+        return False
+    return True
 
 
-def form(call: Call, keys: Sequence[str], graph: Graph, quorum: int) -> Start | None:
-    """Start that follows from some words, by agents of this graph; None if fewer than a quorum would be in it.
+def end_statement(network: str, run: str, digest: str) -> bytes:
+    """What an agent signs of an end whose files it has on its disk: one digest in a run."""
+    return statement("end of a run", network, run, digest)
 
-    BadFrame if a word is not its agent's, or they are not of one network and run.
-    """
-    here = {one.agent: one for one in (read(word, keys) for word in call.words)}
-    if len({one.network for one in here.values()}) > 1 or len({one.run for one in here.values()} - {""}) > 1:
-        raise BadFrame
-    there = {i for i in here if (i, i) not in call.out}
-    edges = [edge for edge in graph.edges if there.issuperset(edge) and edge not in call.out]
-    parts = sorted(parts_of(Graph(len(graph), edges), there), key=lambda part: (-len(part), min(part)))
-    members = sorted(parts[0]) if parts else []
+
+def shape_of(members: Sequence[int], edges: Iterable[Edge]) -> str:
+    """Digest of the members and edges of a start."""
+    return hashlib.sha256(packed([list(members), sorted(edges)])).hexdigest()
+
+
+def choose(
+    said: Mapping[int, bytes],
+    words: Mapping[int, bytes],
+    cut: Collection[Edge],
+    graph: Graph,
+    quorum: int,
+    void: Collection[str] = (),
+) -> Call | None:
+    """Largest start that agents who are here can form without some edges; None of fewer than a quorum."""
+    members = largest(said.keys(), cut, graph)
     if len(members) < quorum:
         return None
-    edges = [edge for edge in edges if edge[0] in members]
-    base = max((one.last for one in here.values() if one.last is not None), key=lambda last: last.number, default=None)
-    number = 0 if base is None else base.number + 1
-    rule, round = _rule([here[i] for i in members], edges, base)
-    lineage = number if rule == "go on" or base is None else base.lineage
-    said = [part for edge in sorted(call.out) for part in edge]
-    name = hashlib.sha256(statement("start", *(word[SIGNATURE:] for word in sorted(call.words)), *said)).hexdigest()
-    return Start(name, number, members, edges, rule, round, lineage, {i: here[i] for i in members})
+    return Call([said[i] for i in members], [words[i] for i in sorted(words)], sorted(cut), sorted(void))
 
 
-def _rule(here: Sequence[Here], edges: Sequence[Edge], base: Last | None) -> tuple[Rule, int]:
-    """How a start goes on, and from which round."""
-    if base is None:
-        return "go on", 0
-    members = [one.agent for one in here]
-    if (members, list(edges)) == (base.members, base.edges) and {one.lineage for one in here} == {base.lineage}:
-        common = set.intersection(*(set(one.states) for one in here))
-        if common:
-            return "replay", max(common)
-    charged = sorted(one.charged for one in here if one.agent in base.members) or [-1]
-    median = charged[(len(charged) - 1) // 2]  # so that a liar cannot end the run by a false word
-    first = 1 + min(charged[-1], median + diameter(base.members, base.edges))
-    return "go on", max(base.round, first)
+def largest(there: Collection[int], cut: Collection[Edge], graph: Graph) -> list[int]:
+    """Most of these agents that are connected; of several groups that with the lowest agent."""
+    edges = [edge for edge in graph.edges if {*edge} <= {*there} and edge not in cut]
+    parts = [sorted(part) for part in parts_of(Graph(len(graph), edges), set(there))]
+    return min(parts, key=lambda part: (-len(part), part), default=[])
 
 
-def diameter(members: Collection[int], edges: Collection[Edge]) -> int:
-    """Longest of the shortest paths between members of a connected graph."""
-    graph, longest = Graph(1 + max(members, default=0), edges), 0
-    for start in members:
+def form(call: Call, keys: Sequence[str], graph: Graph, quorum: int) -> Start:
+    """Start that follows from words, at the relay and at every member alike.
+
+    BadFrame if a word is not its agent's, they are not in order, or of no such start.
+    """
+    here = {one.agent: one for one in (read_here(data, keys) for data in call.here)}
+    words = {one.agent: one for one in (read_word(data, keys) for data in call.words)}
+    members = sorted(here)
+    edges = [edge for edge in graph.edges if {*edge} <= here.keys() and edge not in call.cut]
+    if (
+        [list(here), len(here)] != [members, len(call.here)]
+        or [list(words), len(words)] != [sorted(words), len(call.words)]
+        or call.cut != sorted({*call.cut} & {*graph.edges})
+        or len(members) < quorum
+        or largest(members, call.cut, graph) != members
+        or len({one.network for one in here.values()}) > 1
+    ):
+        raise BadFrame
+    pairs = [number for edge in call.cut for number in edge]
+    content: list[bytes | str | int] = [*call.here, "words", *call.words, "cut", *pairs, "void", *call.void]
+    name = hashlib.sha256(statement("start", *content)).hexdigest()
+    run = most([one.run for one in here.values()], len(members)) or name
+    rule, round, plan, end = _rule(name, run, here, edges, words, graph, call.void)
+    return Start(name, run, members, edges, rule, round, plan, end, here)
+
+
+def most(values: Iterable[str], of: int) -> str:
+    """Text that more than half of so many say; "" if there is none."""
+    ((found, count),) = Counter(filter(None, values)).most_common(1) or [("", 0)]
+    return found if 2 * count > of else ""
+
+
+def charged(here: Iterable[Here], words: Iterable[Word]) -> dict[int, int]:
+    """Highest round of agents that they have signed themselves."""
+    found = {one.agent: one.round for one in words}
+    for one in here:
+        found[one.agent] = max(one.c, found.get(one.agent, NEVER))
+    return found
+
+
+def _rule(
+    name: str,
+    run: str,
+    here: Mapping[int, Here],
+    edges: Sequence[Edge],
+    words: Mapping[int, Word],
+    graph: Graph,
+    void: Collection[str],
+) -> tuple[Rule, int, str, str]:
+    """How a start goes on, its first round, the start in which that is planned, and the end that it is about."""
+    said = list(here.values())
+    plan, shape = said[0].plan, shape_of(list(here), edges)
+    at, low = min(one.at for one in said), max(one.low for one in said)
+    masked = most([one.settings.get("trust", "") for one in said], len(said)) == setting("masked")
+    same = all((one.run, one.plan, one.shape) == (run, plan, shape) for one in said)
+    known = charged(said, (one for one in words.values() if one.run == run))
+    c = sorted(known.get(i, NEVER) for i in graph)
+    second = c[-2] if len(c) > 1 else c[-1]
+    round = 0 if c[-1] == NEVER else 1 + min(c[-1], second + 1, c[(len(c) - 1) // 2] + diameter(graph))
+    rounds = int(most([str(one.rounds) for one in said if one.rounds], sum(one.rounds > 0 for one in said)) or 0)
+    ends = Counter(one.staged for one in said if one.staged and one.run == run and one.staged not in void)
+    if rounds and round > rounds - 1 and ends:
+        return "finish", round, plan, min(ends, key=lambda digest: (-ends[digest], digest))
+    alike = all(one.at == at for one in said)  # stages before round 0 have no state between them
+    if plan and same and NEVER < low <= at and (alike or not (masked or at < 0)):
+        return "replay", at, plan, ""
+    return "go on", round, name, ""
+
+
+def setting(value: Any) -> str:
+    """Digest of a setting's public JSON value, as HERE has it."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def differing(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
+    """Names of settings that are not alike."""
+    return sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
+
+
+def diameter(graph: Graph) -> int:
+    """Longest of the shortest paths of a graph, part by part."""
+    longest = 0
+    for start in graph:
         seen, front, steps = {start}, {start}, 0
         while front := {j for i in front for j in graph[i]} - seen:
             seen |= front
@@ -142,6 +255,18 @@ def diameter(members: Collection[int], edges: Collection[Edge]) -> int:
     return longest
 
 
-def end_statement(network: str, run: str, digest: str) -> bytes:
-    """What an agent signs of an end whose files it has on its disk: one digest in a run."""
-    return statement("end of a run", network, run, digest)
+class Strikes:
+    """Faults of agents: whoever has ``most`` strikes, or one with evidence, is out of the run for good."""
+
+    def __init__(self, most: int, out: Mapping[int, str] | None = None, cut: Mapping[Edge, str] | None = None) -> None:
+        self.most, self.out, self.cut = most, dict(out or {}), dict(cut or {})
+        self._faults: dict[int, list[int]] = {}
+
+    def strike(self, agent: int, text: str, turns: int) -> None:
+        """Hold a fault against an agent, in a run that has gone on for so many turns."""
+        faults = self._faults.setdefault(agent, [])
+        if faults and turns - faults[-1] > LAPSE:
+            faults.clear()
+        faults.append(turns)
+        if len(faults) >= self.most:
+            self.out.setdefault(agent, f"{text}; it is its fault number {len(faults)}")

@@ -6,9 +6,9 @@ No thread: everything happens while the process waits for something, and every w
 from __future__ import annotations
 
 import atexit
+import hashlib
 import secrets
 import time
-from collections import Counter, deque
 from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -18,64 +18,70 @@ from msgspec.structs import replace
 from zmq.utils.monitor import parse_monitor_message
 
 from admmnet.errors import AdmmnetError, RequestError, RunError, StartEnded, says
-from admmnet.identity.keys import Identity, statement, verify
+from admmnet.identity.keys import Identity, statement
 from admmnet.log import Waiting, say
-from admmnet.transport.hosts.keys import Keys, pair_of
+from admmnet.transport.begun import NEVER
+from admmnet.transport.hosts.keys import Keys
 from admmnet.transport.hosts.network import Network
-from admmnet.transport.zmq.meeting import Call, Here, Last, Start, end_statement, form, signed
+from admmnet.transport.zmq.meeting import Call, Hail, Here, Start, end_statement, form, sign_here
+from admmnet.transport.zmq.topics import END, ERROR, TOTAL, Topics
+from admmnet.transport.zmq.turns import Tree, tree_of
 from admmnet.transport.zmq.wire import (
-    LIMIT,
-    LOG,
+    FILES_LIMIT,
+    PIECE,
     BadFrame,
     End,
+    Failure,
     Frame,
     Hello,
     Kind,
+    Line,
+    Lost,
     Over,
-    Parts,
+    Said,
+    Signature,
     Stop,
-    Wait,
-    decode,
-    encode,
+    Word,
+    contradict,
+    digest_of,
+    head_of,
     packed,
+    read_word,
+    sign_word,
     unpacked,
 )
 
 if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
     from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 PULSE = 0.2
 """Seconds between two looks at the clock."""
+PATIENCE = 3600.0
+"""Seconds without a relay, or without a start after a fault, until an agent ends."""
+SHUTDOWN = 10.0
+"""Seconds for last frames to leave."""
 _LINE = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_FAILED_AUTH
+_NONCE = 16
+"""Bytes with which the digest of a part is made: its numbers may be few, and cannot be found by trying."""
 
 
 class Standing(NamedTuple):
     """What an agent brings into the next start, as ``Here`` has it."""
 
     run: str = ""
-    last: Last | None = None
-    lineage: int = 0
-    charged: int = -1
-    states: tuple[int, ...] = ()
-    begun: bool = False
-    away: Mapping[int, int] = {}
-
-
-class Deadlines(NamedTuple):
-    """How long an agent waits, in seconds."""
-
-    connect: float
-    """For the relay, at the start."""
-    heartbeat: float
-    """Without a sign of life of the relay."""
-    give_up: float
-    """For a start, after a fault."""
-    shutdown: float
-    """For last frames to leave."""
+    plan: str = ""
+    shape: str = ""
+    low: int = NEVER
+    at: int = NEVER
+    c: int = NEVER
+    rounds: int = 0
+    lines: int = 0
+    head: str = ""
 
 
 class RunEnded(StartEnded):
-    """The run has been ended elsewhere, with an exit code of its own; ``told``: whoever has tells the user."""
+    """The run has been ended elsewhere, with an exit code of its own; ``told``: somebody else tells the user."""
 
     told = False
 
@@ -95,9 +101,9 @@ class Finished(RunError):
 class Member:
     """A process in the starts of a run.
 
-    ``settings`` are public JSON values that must be the same at every process. Where one command has started all,
-    ``shared_folder``, it speaks for them. ``sign`` returns whether this agent signs an end that others have, ``staged``
-    is one that it has signed.
+    ``settings`` are digests of public values that must be the same at every process. Where one command has started
+    all, ``shared_folder``, it speaks for them. ``charged`` returns highest charged round, ledger lines and head;
+    ``staged`` returns the end that this agent has signed.
     """
 
     def __init__(
@@ -105,33 +111,43 @@ class Member:
         network: Network,
         rank: int,
         *,
-        settings: Mapping[str, Any],
+        settings: Mapping[str, str],
         keys: Keys | None,
         identity: Identity,
-        deadlines: Deadlines,
+        topics: Topics,
+        connect: float,
+        heartbeat: float,
         quorum: int,
-        begun: bool = False,
         shared_folder: bool = False,
     ) -> None:
-        self.network, self.rank, self.identity, self.deadlines = network, rank, identity, deadlines
+        self.network, self.rank, self.identity, self.topics = network, rank, identity, topics
         self.graph, self.size, self.shared_folder = network.graph(), len(network.peers), shared_folder
-        self.names = {place: f"agent {peer.agent}" for place, peer in enumerate(network.peers)}
+        self.names = {place: peer.called for place, peer in enumerate(network.peers)}
+        self.settings, self._connect, self._heartbeat = dict(settings), connect, heartbeat
         self._identities, self._quorum = [str(peer.identity) for peer in network.peers], quorum
-        self._hello = Hello(rank, secrets.token_hex(16), network.digest, dict(settings), begun)
+        self._session, self._line = secrets.token_hex(16), Line()
         self.start: Start | None = None
+        self.turn = 0
         self.ended: AdmmnetError | None = None
         self.end: End | None = None
-        self.sign: Callable[[End], bool] = lambda end: False
+        self.files: End | None = None
+        self.charged: Callable[[], tuple[int, int, str]] = lambda: (NEVER, 0, "")
         self.staged: Callable[[], End | None] = lambda: None
-        self.up, self.bytes_sent, self.dropped, self.waiting = False, 0, 0, Waiting()
-        self._sent = self._got = 0
-        self._log: deque[tuple[int, bytes]] = deque(maxlen=LOG)
+        self.up, self.bytes_sent, self.dropped, self.gathers, self.waiting = False, 0, 0, 0, Waiting()
         self._cause: tuple[str, int | None] | None = None
-        self._boxes: dict[tuple[str, int], dict[int, Any]] = {}
+        self._parts: dict[int, dict[int, bytes]] = {}
+        self._said: dict[int, list[Said]] = {}
         self._down = time.monotonic()
-        self._name, self.run, self._told = b"", "", False
-        self._keys, self._pairs, self._sealed = keys, dict[int, "ChaCha20Poly1305"](), Counter[int]()
-        self._calls: list[Call] = []
+        self._name, self._told = b"", False
+        self._secret: X25519PrivateKey | None = None
+        self._ciphers: dict[tuple[int, int], ChaCha20Poly1305] = {}
+        self._sealed: set[tuple[int, int]] = set()
+        self._around: set[int] = set()
+        self.tree: Tree | None = None
+        self._words: dict[int, tuple[Word, bytes]] = {}
+        self._proofs: list[bytes] = []
+        self._here = b""  # its word HERE, as long as it waits for a start
+        self._bound = ""  # run for which this agent has been charged: it gives that name up for no other
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._dealer = self._context.socket(zmq.DEALER)
         self._dial(keys)
@@ -143,9 +159,10 @@ class Member:
         atexit.register(self.close)
 
     def _dial(self, keys: Keys | None) -> None:
-        dealer, beat = self._dealer, int(100 * self.deadlines.heartbeat)
-        dealer.linger, dealer.immediate, dealer.sndhwm, dealer.rcvhwm, dealer.maxmsgsize = 0, True, 0, 0, 4 * LIMIT
+        dealer, beat = self._dealer, int(100 * self._heartbeat)
+        dealer.linger, dealer.immediate, dealer.sndhwm, dealer.rcvhwm, dealer.maxmsgsize = 0, True, 0, 0, 2 * PIECE
         dealer.heartbeat_ivl, dealer.heartbeat_timeout, dealer.heartbeat_ttl = beat, 4 * beat, 5 * beat
+        dealer.handshake_ivl = dealer.connect_timeout = 4 * beat
         dealer.reconnect_ivl, dealer.reconnect_ivl_max, dealer.ipv6 = 50, 1000, "[" in self.network.relay
         if keys is not None:
             dealer.curve_publickey, dealer.curve_secretkey = keys.public.encode(), keys.secret.encode()
@@ -155,119 +172,225 @@ class Member:
 
     def meet(self, standing: Standing) -> Start:
         """Take part in the next start; Finished if the run has ended, RunError if there is none in time."""
-        here = Here(self.rank, self.network.digest, secrets.token_hex(32), *standing[:5], standing.begun, standing.away)  # type: ignore[arg-type]
-        word, begun, self._told = signed(here, self.identity), time.monotonic(), False
-        self.start, self._name, self._cause, self._calls, self.run = None, b"", None, [], standing.run
-        self.end = None
-        patience = self.deadlines.give_up if standing.run else self.deadlines.connect
+        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+        self._secret = X25519PrivateKey.generate()
+        own = self.staged()
+        here = Here(
+            self.rank,
+            self.network.digest,
+            self.settings,
+            self._secret.public_key().public_bytes_raw(),
+            self._quorum,
+            *standing,
+            "" if own is None else own.digest,
+            b"" if own is None else self._signature(standing.run, own.digest),
+        )
+        word, begun, self._told = sign_here(here, self.identity), time.monotonic(), False
+        self.start, self._name, self._cause, self._here = None, b"", None, word
+        self.files = None
+        self._bound = standing.run if standing.c > NEVER else ""
         while True:
             if self.up and not self._told:  # each time that the line stands anew: the relay may know nothing
                 self._told = True
-                if (end := self.staged()) is not None:
-                    self._stage(end)
-                self._send(Kind.HERE, payload=word)
+                words = [data for _, data in self._words.values()]
+                self._send(Kind.HERE, packed(Hail(word, [*words, *self._proofs])))
             self.serve(PULSE)
             if self.ended is not None:
                 raise self.ended
             if self.end is not None:
                 raise Finished(self.end)
-            for call in self._calls:
-                if word in call.words and (start := self._formed(call)) is not None:
-                    return start
-            self._calls, now = [], time.monotonic()
+            if self.start is not None:
+                return self.start
+            if self._cause is not None:  # it has left one at once: another word is due
+                return self.meet(standing)
+            now = time.monotonic()
             whom = "the others" if self.up else f"the relay at {self.network.relay}"
             self.waiting.look(begun, now, [whom])
+            patience = PATIENCE if standing.run else self._connect
             if now > (begun if not self.up or standing.run else now) + patience:
                 self.fail(RunError(f"{whom} did not come within {patience:g} s; start the same command again"))
 
-    def _formed(self, call: Call) -> Start | None:
-        """The start that follows from some words; None where it is none, or without this agent."""
+    def _formed(self, call: Call) -> bool:
+        """Take part in the start that follows from some words; not in one that leaves out a newer word."""
         try:
             start = form(call, self._identities, self.graph, self._quorum)
+            known = {one.agent: one for one in (read_word(data, self._identities) for data in call.words)}
         except BadFrame:
-            return None
-        if start is None or self.rank not in start.members:
-            return None
-        self.start, self._name = start, bytes.fromhex(start.name)
-        for known in (self._boxes, self._pairs, self._sealed):
-            known.clear()
-        return start
+            return False
+        if self.rank not in start.here:
+            return False
+        self.start, self._name, self.turn = start, bytes.fromhex(start.name), 0
+        self._line.forget(2**53)
+        held = [(i, word) for i, (word, _) in self._words.items() if word.run == start.run]
+        older = any(i not in known or known[i].age < word.age for i, word in held)
+        if older or (self._bound and start.run != self._bound):
+            self.lose(None, "the relay formed a start without the newest words, or of another run")
+            with suppress(StartEnded):
+                self.check()
+            return False
+        self._here = b""
+        self._around = {i + j - self.rank for i, j in start.edges if self.rank in (i, j)}
+        self.tree = tree_of(start, self.size)
+        for known_before in (self._parts, self._said, self._ciphers, self._sealed):
+            known_before.clear()
+        return True
 
     # turns
 
-    def send(self, to: int, topic: str, turn: int, payload: bytes) -> None:
-        """Send a neighbour this process's part of a turn, which nobody else can read or change, also the relay."""
-        self._sealed[to] += 1
-        nonce = self._sealed[to].to_bytes(11, "big") + bytes([self.rank < to])  # of a start, pair and direction
-        if (pair := self._pair(to)) is not None:
-            payload = nonce + pair.encrypt(nonce, payload, statement("part", topic, turn))
-        self._send(Kind.PART, start=self._name, who=to, topic=topic, turn=turn, payload=payload)
+    def exchange(self, payloads: Mapping[int, bytes]) -> dict[int, bytes]:
+        """Send a part to each neighbour in this start, and wait for theirs."""
+        turn = self._next()
+        for to in sorted(self._around):
+            self._seal(Kind.PART, to, turn, payloads.get(to, b""))
+        return self._take(Kind.PART, turn, self._around)
 
-    def _opened(self, sender: int, topic: str, turn: int, payload: bytes) -> bytes | None:
-        """What a neighbour has sealed; None if it has not sealed this for this place in this start."""
+    def _next(self) -> int:
+        self.turn += 1
+        self._line.forget(self.turn - 2)
+        return self.turn - 1
+
+    def sum_up(self, part: Callable[[dict[int, bytes]], bytes]) -> bytes:
+        """Total of a sum: ``part`` makes this agent's part of those of its children in the tree."""
+        assert self.tree is not None
+        turn = self._next()
+        payload = part(self._take(Kind.SUM, turn, set(self.tree.children[self.rank])))
+        if self.rank != self.tree.root:
+            self._seal(Kind.SUM, self.tree.parent[self.rank], turn, payload)
+        else:
+            self._speak(TOTAL, turn, payload)
+        total = self._heard(turn, {self.tree.root}, TOTAL)[self.tree.root]
+        return total if isinstance(total, bytes) else self._liar(turn)
+
+    def say(self, topic: str, value: Any) -> list[Any]:
+        """Say this process's word of a topic to all, and wait for those of all, by agent; None of no members.
+
+        If most say the same error it is raised. Else it comes back to its agent alone: to others the relay ends the
+        start.
+        """
+        assert self.start is not None
+        turn = self._next()
+        self.gathers += 1
+        asked, topic = topic, ERROR if isinstance(value, Failure) else topic
+        self._speak(topic, turn, self.topics.write(topic, value))
+        found = self._heard(turn, set(self.start.members), asked)
+        failures = {i: said for i, said in found.items() if isinstance(said, Failure)}
+        own = failures.get(self.rank)
+        for one in failures.values():
+            same = sum((other.code, other.whom) == (one.code, one.whom) for other in failures.values())
+            if one.whom is None and 2 * same > len(self.start.members):
+                raise kind_of(one.code)(one.text).of_all()
+        if failures and (own is None or own.whom is not None):
+            self._wait(lambda: {-1})  # until the relay ends the start
+        return [found.get(i) for i in range(self.size)]
+
+    def _speak(self, topic: str, turn: int, payload: bytes) -> None:
+        word = self._word(-1, turn, digest_of(topic, payload))
+        self._send(Kind.SAY, packed(Said(topic, payload, word)), start=self._name, turn=turn)
+
+    def _word(self, to: int, turn: int, said: bytes) -> bytes:
+        assert self.start is not None
+        place = self.start.run, self.start.name, self.rank, to, turn
+        return sign_word(Word(*place, *self.charged(), said), self.identity)
+
+    def _seal(self, kind: Kind, to: int, turn: int, payload: bytes) -> None:
+        """Send a neighbour a part that nobody else can read or change, also the relay; RunError of a second one."""
+        if (to, turn) in self._sealed:
+            raise RunError(f"a second part of turn {turn} for {self.names[to]}: this is a fault of admmnet")
+        self._sealed.add((to, turn))
+        nonce = secrets.token_bytes(_NONCE)
+        word = self._word(to, turn, hashlib.sha256(statement("part", nonce, payload)).digest())
+        content = packed((word, nonce, payload))
+        sealed = self._cipher(self.rank, to).encrypt(
+            turn.to_bytes(12, "big"), content, self._place(kind, self.rank, to, turn)
+        )
+        self._send(kind, sealed, start=self._name, who=to, turn=turn)
+
+    def _place(self, kind: Kind, sender: int, to: int, turn: int) -> bytes:
+        return statement("part", self._name, int(kind), sender, to, turn)
+
+    def _cipher(self, sender: int, to: int) -> ChaCha20Poly1305:
+        """Cipher of one direction between this agent and a neighbour, which they alone know, of this start."""
+        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
+        from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+        from cryptography.hazmat.primitives.hashes import SHA256
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+        if (sender, to) not in self._ciphers:
+            assert self.start is not None
+            assert self._secret is not None
+            other = X25519PublicKey.from_public_bytes(self.start.here[sender + to - self.rank].epk)
+            info = statement("part", sender, to)
+            key = HKDF(algorithm=SHA256(), length=32, salt=self._name, info=info).derive(self._secret.exchange(other))
+            self._ciphers[sender, to] = ChaCha20Poly1305(key)
+        return self._ciphers[sender, to]
+
+    def _take(self, kind: Kind, turn: int, whom: Set[int]) -> dict[int, bytes]:
+        """Wait for parts of a turn from neighbours."""
+        box = self._parts.setdefault(turn, {})
+        self._wait(lambda: whom - box.keys())
+        found = {sender: self._opened(kind, sender, turn, box[sender]) for sender in sorted(whom)}
+        del self._parts[turn]
+        return found
+
+    def _opened(self, kind: Kind, sender: int, turn: int, sealed: bytes) -> bytes:
         from cryptography.exceptions import InvalidTag
 
-        if (pair := self._pair(sender)) is None:
-            return payload
-        try:
-            return pair.decrypt(payload[:12], payload[12:], statement("part", topic, turn))
-        except (InvalidTag, ValueError):
-            return None
-
-    def _pair(self, other: int) -> ChaCha20Poly1305 | None:
-        """Cipher that this agent and a neighbour alone know, of this start; None where lines have no keys."""
-        if self._keys is not None and other not in self._pairs:
-            self._pairs[other] = pair_of(self._keys, str(self.network.peers[other].public_key), self._name)
-        return self._pairs.get(other)
-
-    def take(self, topic: str, turn: int, whom: Set[int]) -> dict[int, bytes]:
-        """Wait for what some neighbours send in a turn."""
-        box = self._boxes.setdefault((topic, turn), {})
-        self._wait(topic, turn, lambda: whom - box.keys())
-        found: dict[int, bytes] = {}
-        for sender in sorted(whom):
-            opened = self._opened(sender, topic, turn, box[sender])
-            if opened is None:
-                self.lose(sender, f"what came as a part of {self.names[sender]} was not sealed by it for this place")
-                self.check()
-            else:
-                found[sender] = opened
-        del self._boxes[topic, turn]
-        return found
-
-    def say(self, topic: str, turn: int, payload: bytes) -> list[bytes | None]:
-        """Say this process's part of a turn to all, and wait for what all say, by agent; None of no members."""
         assert self.start is not None
-        said, place = self._statement(self.rank, topic, turn, payload), (topic, turn)
-        words = self.identity.sign(said)
-        self._send(Kind.SAY, start=self._name, topic=topic, turn=turn, payload=payload, words=words)
-        members = set(self.start.members) - {self.rank}
-        self._wait(topic, turn, lambda: set() if place in self._boxes else members)
-        parts: Parts = self._boxes.pop(place)[-1]
-        found: list[bytes | None] = [None] * self.size
-        for i in self.start.members:
-            part = parts[i] if i < len(parts) else None
-            if part is None or not verify(self._identities[i], part[1], self._statement(i, topic, turn, part[0])):
-                self.lose(None, f"the relay gave words of {self.names[i]} that it has not signed for this start")
-                self.check()
-            else:
-                found[i] = part[0]
+        try:
+            place = self._place(kind, sender, self.rank, turn)
+            content = self._cipher(sender, self.rank).decrypt(turn.to_bytes(12, "big"), sealed, place)
+            data, nonce, payload = unpacked(content, tuple[bytes, bytes, bytes])
+            word = read_word(data, self._identities)
+            said = hashlib.sha256(statement("part", nonce, payload)).digest()
+            signed = (word.run, word.start, word.agent, word.to, word.turn, word.said)
+            if signed != (self.start.run, self.start.name, sender, self.rank, turn, said):
+                raise BadFrame
+        except (InvalidTag, ValueError, BadFrame):
+            self.reject(sender, f"the part of {self.names[sender]} in turn {turn} was not sealed by it for this place")
+        self._note(word, data)
+        return bytes(payload)
+
+    def _note(self, word: Word, data: bytes) -> None:
+        known = self._words.get(word.agent)
+        if known is not None and contradict(known[0], word):
+            self._proofs += [known[1], data]
+        if known is None or known[0].run != word.run or known[0].age <= word.age:
+            self._words[word.agent] = word, data
+
+    def _heard(self, turn: int, whom: Set[int], topic: str) -> dict[int, Any]:
+        """Wait for words to all; what the relay gives must be signed by these agents for this turn."""
+        assert self.start is not None
+        self._wait(lambda: set() if turn in self._said else whom - {self.rank} or whom)
+        found: dict[int, Any] = {}
+        for said in self._said.pop(turn):
+            try:
+                word = read_word(said.word, self._identities)
+                place = (word.run, word.start, word.to, word.turn, word.said)
+                mine = (self.start.run, self.start.name, -1, turn, digest_of(said.topic, said.payload))
+                if place != mine or said.topic not in (topic, ERROR):
+                    raise BadFrame
+                found[word.agent] = self.topics.read(said.topic, said.payload, self.network.peers[word.agent])
+                self._note(word, said.word)
+            except BadFrame:
+                self._liar(turn)
+        if found.keys() != whom:
+            self._liar(turn)
         return found
 
-    def _statement(self, agent: int, topic: str, turn: int, payload: bytes) -> bytes:
-        return statement("word", self._name, agent, topic, turn, payload)
+    def _liar(self, turn: int) -> NoReturn:
+        self.lose(None, f"the relay gave words of turn {turn} that agents have not signed for it")
+        self.check()
+        raise RunError("the relay lies")
 
-    def _wait(self, topic: str, turn: int, missing: Callable[[], Set[int]]) -> None:
+    def _wait(self, missing: Callable[[], Set[int]]) -> None:
         """Serve until nothing is missing; raise what has ended the start or the run."""
         begun = look = time.monotonic()
         self.check()
         while absent := missing():
             self.serve(look - time.monotonic())
             if (now := time.monotonic()) >= look:
-                whom = sorted(absent)
-                self.waiting.look(begun, now, map(self.names.__getitem__, whom))
-                wait = packed(Wait(now - begun, whom))
-                self._send(Kind.WAIT, start=self._name, topic=topic, turn=turn, payload=wait)
+                self.waiting.look(begun, now, [self.names.get(i, "the relay") for i in sorted(absent)])
                 look = now + 5 * PULSE
             if missing():  # what is whole at one is whole at all
                 self.check()
@@ -275,54 +398,83 @@ class Member:
 
     # ends of starts
 
+    def reject(self, agent: int, reason: str) -> NoReturn:
+        """End the start because of a neighbour's part: they have no edge from now on."""
+        self.lose(agent, reason)
+        self.check()
+        raise StartEnded(reason).of_all()
+
+    def blame(self, agent: int, reason: str) -> NoReturn:
+        """Say to all that an agent has said what cannot be: if most say so, it is out."""
+        self.say(ERROR, Failure(RunError.exit_code, reason[:1000], agent))
+        raise StartEnded(reason).of_all()
+
     def lose(self, agent: int | None, reason: str) -> None:
-        """Take the fault of an agent, or of the relay, for the end of the start; the next ``check`` raises it."""
+        """Take the fault of a neighbour, or of the relay, for the end of the start; the next ``check`` raises it."""
         if self._cause is None and self.start is not None:
             self._cause = reason, agent
+            self._send(Kind.OVER, packed(Over(reason[:1000], agent)), start=self._name)
 
     def check(self) -> None:
         """Leave the start if something has ended it, or the run."""
         if self.ended is not None:
             raise self.ended
+        if self.end is not None:
+            raise Finished(self.end).of_all()
         if self._cause is None or self.start is None:
             return
-        text, whom = self._cause
-        self._send(Kind.OVER, start=self._name, payload=packed(Over(text, whom)))
         self.start = None
-        error = StartEnded(text)
+        error = StartEnded(self._cause[0])
         error.shared = True
         raise error
 
     def quit(self, error: StartEnded) -> None:
         """Leave a start that something else has ended."""
-        self.lose(error.process, str(error))
-        with suppress(StartEnded):
-            self.check()
+        if self.start is not None:
+            self.lose(None, str(error))
+            with suppress(StartEnded):
+                self.check()
+
+    # the end
 
     def stage(self, end: End) -> bytes:
-        """Say that the files of an end are on the disk; finish.json, once most agents have signed the same one."""
-        self._stage(end)
-        while self.end is None:
-            self.serve(PULSE)
-            self.check()
+        """Sign an end whose files are on the disk, none if ``end`` has no digest; finish.json, once most have signed.
+
+        Finished if most have signed another one.
+        """
+        assert self.start is not None
+        self.give(end)
+        said = Signature(end.digest, self._signature(self.start.run, end.digest))
+        self._speak(END, self._next(), self.topics.write(END, said))
+        self._wait(lambda: set() if self.end is not None else {-1})
+        assert self.end is not None
         if self.end.digest != end.digest:
             raise Finished(self.end).of_all()
         return self.end.finish
 
-    def _stage(self, end: End) -> None:
-        words = self.identity.sign(end_statement(self.network.digest, self.run, end.digest))
-        self._send(Kind.STAGED, payload=packed(end), words=words)
+    def give(self, end: End) -> None:
+        """Give the relay the files of an end, if that is this member's part in the start; once."""
+        if self.start is not None and self.start.giver == self.rank:
+            files = {name: data for name, data in end.files.items() if name != "noise.npy"}
+            self._send(Kind.FILES, packed(replace(end, files=files)), start=self._name)
+
+    def wanted(self) -> End:
+        """Files of the end that this start is about."""
+        self._wait(lambda: set() if self.files is not None else {-1})
+        assert self.files is not None
+        return self.files
+
+    def _signature(self, run: str, digest: str) -> bytes:
+        return self.identity.sign(end_statement(self.network.digest, run, digest))
 
     # the line
 
-    def _send(self, kind: Kind, **fields: Any) -> None:
-        self._sent += 1
-        data = encode(Frame(kind, self._sent, **fields))
-        self.bytes_sent += len(data)
-        self._log.append((self._sent, data))
-        if self.up:
-            with suppress(zmq.Again):  # the line is cut: it is sent again after the next HELLO
-                self._dealer.send(data, zmq.NOBLOCK)
+    def _send(self, kind: Kind, body: bytes = b"", **fields: Any) -> None:
+        for head, piece in self._line.frames(kind, body, **fields):
+            self.bytes_sent += len(head) + len(piece)
+            if self.up:
+                with suppress(zmq.Again):  # the line is cut: it is sent again after the next HELLO
+                    self._dealer.send_multipart([head, piece], zmq.NOBLOCK)
 
     def serve(self, seconds: float) -> None:
         """Take what arrives within some time."""
@@ -331,15 +483,14 @@ class Member:
             self._changed(int(parse_monitor_message(self._monitor.recv_multipart())["event"]))
         with suppress(zmq.Again):
             while True:
-                self._arrived(self._dealer.recv(zmq.NOBLOCK))
-        if not self.up and self.start is not None and time.monotonic() - self._down > self.deadlines.heartbeat:
-            self.lose(None, f"the relay at {self.network.relay} cannot be reached")
+                self._arrived(self._dealer.recv_multipart(zmq.NOBLOCK))
+        if not self.up and self.start is not None and time.monotonic() - self._down > self._heartbeat:
+            self._cause = self._cause or (f"the relay at {self.network.relay} cannot be reached", None)
 
     def _changed(self, event: int) -> None:
         if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
-            hello = replace(self._hello, sent=self._sent, got=self._got)
             self._dealer.poll(1000, zmq.POLLOUT)  # it may take a moment until the line can be used
-            self._dealer.send(encode(Frame(Kind.HELLO, payload=packed(hello))))
+            self._greet()
         elif event == zmq.EVENT_DISCONNECTED:
             if self.up:
                 say("line-down", "the line to the relay was cut", "warning")
@@ -347,39 +498,50 @@ class Member:
         elif event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
             self.ended = RequestError("the relay does not admit this agent's key: compare network files and keys")
 
+    def _greet(self) -> None:
+        hello = Hello(self.rank, self._session, self._line.sent, self._line.got)
+        self._dealer.send_multipart([packed(Frame(Kind.HELLO)), packed(hello)])
+
     def _stands(self, got: int) -> None:
         """The line can be used: send again what has not come."""
         self.up, self._told = True, False
         say("line-up", "the line to the relay stands")
-        for _, data in (one for one in self._log if one[0] > got):
-            self._dealer.send(data)
+        missing = self._line.after(got)
+        if missing is None:  # some of them are gone: another session begins
+            self._session = secrets.token_hex(16)
+            self._greet()
+        for message in missing or ():
+            self._dealer.send_multipart(message)
 
-    def _arrived(self, data: bytes) -> None:
+    def _arrived(self, message: list[bytes]) -> None:
         try:
-            frame = decode(data)
+            if len(message) != 2:
+                raise BadFrame
+            frame = head_of(message[0])
             if frame.kind is Kind.HELLO:
                 self._stands(frame.turn)
                 return
-            self._got += 1
-            if frame.number != self._got:
-                self._got = frame.number
-                self.lose(None, "frames of the relay were lost on the way")
-            self._obey(frame)
+            try:
+                body = self._line.take(frame, message[1], FILES_LIMIT)
+            except Lost:
+                self._cause = self._cause or ("frames of the relay were lost on the way", None)
+                return
+            if body is not None:
+                self._obey(frame, body)
         except BadFrame:
             self.dropped += 1
 
-    def _obey(self, frame: Frame) -> None:
+    def _obey(self, frame: Frame, body: bytes) -> None:
         if frame.kind is Kind.START:
-            self._calls.append(unpacked(frame.payload, Call))
-        elif frame.kind is Kind.SIGN:
-            end: End = unpacked(frame.payload, End)
-            own = self.staged() if self.start is None and self.sign(end) else None
-            if own is not None:
-                self._stage(own)
+            call: Call = unpacked(body, Call)
+            if self.start is None and self._here in call.here:
+                self._formed(call)
+        elif frame.kind is Kind.FILES:
+            self.files = unpacked(body, End)
         elif frame.kind is Kind.END:
-            self.end = unpacked(frame.payload, End)
+            self.end = unpacked(body, End)
         elif frame.kind is Kind.STOP:
-            stop: Stop = unpacked(frame.payload, Stop)
+            stop: Stop = unpacked(body, Stop)
             text = says("the relay", stop.text or "it gives no reason")
             self.ended = RunEnded(
                 stop.text if self.shared_folder and stop.text else text, stop.code if stop.code in (2, 3, 4) else 3
@@ -388,20 +550,25 @@ class Member:
             self.ended.told = self.shared_folder
         elif self.start is None or frame.start not in (self._name, b""):
             self.dropped += 1
-        elif frame.kind is Kind.PART:
-            self._boxes.setdefault((frame.topic, frame.turn), {})[frame.who] = frame.payload
+        elif frame.kind in (Kind.PART, Kind.SUM):
+            self._parts.setdefault(frame.turn, {}).setdefault(frame.who, body)
         elif frame.kind is Kind.SAY:
-            self._boxes[frame.topic, frame.turn] = {-1: unpacked(frame.payload, list[tuple[bytes, bytes] | None])}
+            self._said.setdefault(frame.turn, unpacked(body, list[Said]))
         elif frame.kind is Kind.OVER:
-            over: Over = unpacked(frame.payload, Over)
-            self.lose(over.whom, over.text)
+            over: Over = unpacked(body, Over)
+            self._cause = self._cause or (over.text, over.whom)
 
-    # ends
+    # ends of the process
 
     def abort(self, code: int, reason: str | None = None) -> None:
-        """Tell all that this process ends with an exit code."""
+        """Tell the relay that this process ends with an exit code."""
         if self.ended is None:
-            self._send(Kind.STOP, payload=packed(Stop(code, None if reason is None else reason[:1000])))
+            self._send(Kind.STOP, packed(Stop(code, None if reason is None else reason[:1000])))
+
+    def finish(self) -> None:
+        """Take leave: this agent has the end of the run."""
+        self._send(Kind.BYE)
+        self.close()
 
     def fail(self, error: AdmmnetError) -> NoReturn:
         """End this process, and tell everybody."""
@@ -411,12 +578,17 @@ class Member:
         raise error
 
     def close(self) -> None:
-        """Take leave; safe to call twice."""
+        """Close the line; safe to call twice."""
         atexit.unregister(self.close)
         if self._dealer.closed:
             return
-        if self.ended is None:
-            self._send(Kind.BYE)
         self._monitor.close(0)
-        self._dealer.close(int(1000 * self.deadlines.shutdown) if self.up else 0)
+        self._dealer.close(int(1000 * SHUTDOWN) if self.up else 0)
         self._context.term()
+
+
+def kind_of(code: int) -> type[AdmmnetError]:
+    """Class of an error with this exit code."""
+    from admmnet.errors import BudgetError, CheckFailed
+
+    return {kind.exit_code: kind for kind in (CheckFailed, RequestError, BudgetError)}.get(code, RunError)

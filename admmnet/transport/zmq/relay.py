@@ -1,58 +1,88 @@
 """The relay: where all agents of a network dial, and the only one that listens (docs/protocol.md).
 
-It holds no records and no secret of an agent. It passes on parts of turns, gives all members what all have said, forms
-starts, ends them where somebody fails, and keeps the files of the end for whoever comes late. What it could forge, it
-cannot sign: agents check each other's words, and an end needs the signatures of most.
+It holds no records and no secret of an agent. It passes on parts of turns, gives all members the words of all, forms
+starts, ends them where somebody fails, and keeps the files of the end for agents that come late. It cannot sign for
+anybody: agents check each other's words, and an end needs the signatures of most.
 """
 
 from __future__ import annotations
 
-import json
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import zmq
+from msgspec import Struct
 from zmq.auth.thread import ThreadAuthenticator
 from zmq.utils.monitor import parse_monitor_message
 
-from admmnet.errors import RequestError, RunError, printable, short
+from admmnet.errors import RequestError, RunError, printable, says
+from admmnet.files import write_whole
+from admmnet.forms import encode, read_form
+from admmnet.identity.keys import verify
 from admmnet.log import say
+from admmnet.transport.begun import NEVER
 from admmnet.transport.hosts.keys import Keys
 from admmnet.transport.hosts.network import Network
-from admmnet.transport.zmq.meeting import Call, Edge, Here, Start, form, read
+from admmnet.transport.zmq.meeting import (
+    Edge,
+    Hail,
+    Here,
+    Start,
+    Strikes,
+    charged,
+    choose,
+    differing,
+    end_statement,
+    form,
+    largest,
+    most,
+    read_here,
+)
+from admmnet.transport.zmq.topics import END, ERROR, TOTAL, Topics
+from admmnet.transport.zmq.turns import FIRST, Turns
 from admmnet.transport.zmq.wire import (
-    LIMIT,
-    LOG,
+    FILES_LIMIT,
+    LARGEST,
+    LONG,
+    PIECE,
+    SHORT,
     BadFrame,
     End,
+    Failure,
     Frame,
     Hello,
     Kind,
+    Line,
+    Lost,
+    Message,
     Over,
+    Said,
+    Signature,
     Stop,
-    Wait,
-    decode,
-    encode,
+    Word,
+    contradict,
+    digest_of,
+    head_of,
     packed,
+    read_word,
     unpacked,
 )
 
 PULSE = 0.2
 """Seconds between two looks at the clock."""
-FIRST, LEAST, LONGER = 600.0, 60.0, 20.0
-"""Of an automatic round deadline: seconds in the first round, the least afterwards, and how many longest rounds."""
-APART = 10
-"""Rounds of a start before it ends for an agent from outside."""
+APART = 20
+"""Turns of a start before it ends for an agent from outside."""
 USELESS = 10_000
 """Frames that belong nowhere until their sender is heard no more."""
-LATER = 5.0
-"""Seconds in which agents that come too late hear why the others have ended."""
-OPEN = 4
-"""Turns of which a member may have said its part before all have."""
+RUNS = 4
+"""Runs of which the words of an agent are kept, as long as the relay knows of none."""
+LIMITS = {Kind.HERE: 2 * LONG, Kind.SAY: LARGEST + LONG, Kind.PART: LARGEST + LONG, Kind.SUM: LARGEST + LONG}
+"""Most bytes of a body; FILES are taken from the one agent that was asked for them, all others are `SHORT`."""
 
 
 class Terms(NamedTuple):
@@ -61,13 +91,13 @@ class Terms(NamedTuple):
     quorum: int
     """Fewest members of a start."""
     strikes: int = 5
-    """Faults of an agent, or between two, until it takes part no more, or they have no edge."""
+    """Faults of an agent until it is out of the run."""
     connect: float = 60.0
     heartbeat: float = 10.0
     round: float | None = None
     regroup: float = 600.0
     shared: bool = False
-    """Whether one command has started all agents: then the first fault ends the run."""
+    """Whether one command has started all agents: then a fault ends the run."""
 
 
 class Ends(Protocol):
@@ -76,11 +106,19 @@ class Ends(Protocol):
     end: End | None
     """The one that most agents have signed."""
 
-    def take(self, run: str, agent: int, end: End, signature: bytes) -> bool:
-        """Take in an agent's signature; whether it is good."""
+    def take(self, run: str, end: End, signed: Mapping[int, bytes]) -> bool:
+        """Take in files that these agents have signed; whether they are what was signed."""
 
-    def open(self, here: Collection[int]) -> tuple[End, Collection[int]] | None:
-        """An end that some, of these agents too, have signed, and who has."""
+
+class Memory(Struct, forbid_unknown_fields=True):
+    """Content of relay.json: what a relay that is started again must know."""
+
+    network: str
+    out: dict[int, str]
+    cut: list[tuple[int, int, str]]
+    words: list[bytes]
+    evidence: list[bytes] = []
+    """Pairs of words with which agents have contradicted themselves."""
 
 
 @dataclass
@@ -88,53 +126,77 @@ class Site:
     """What the relay knows of an agent."""
 
     route: bytes = b""
-    line: int = -1
-    """Descriptor of its connection, as long as that stands."""
+    descriptor: int = -1
+    """Of its connection, as long as that stands."""
     session: str = ""
-    hello: Hello | None = None
-    sent: int = 0
-    got: int = 0
-    log: deque[tuple[int, bytes]] = field(default_factory=lambda: deque(maxlen=LOG))
-    """The last frames that it was sent, by their numbers."""
+    line: Line = field(default_factory=Line)
     down: float | None = None
     """Since when its line is cut."""
     word: bytes = b""
     here: Here | None = None
-    """Its word HERE for the next start, and what that says."""
-    since: float = 0.0
-    """When it has said that."""
-    wait: tuple[float, str, int, Wait] | None = None
-    """When it said last that it waits, and in which turn."""
-    given: dict[tuple[int, str], int] = field(default_factory=dict)
-    """Last turn of a topic of which it was given an agent's part."""
-    asked: str = ""
-    """Digest of the end that it was asked to sign."""
+    """Its word HERE for the next start."""
+    giver: bool = False
+    """Whether it may give the files of the end: its start is over when it says HERE again."""
+    fell: float = 0.0
+    """When it was cut, by this machine's clock."""
+    cut: bool = False
+    """Whether its line was cut since the last start began."""
+    told: bool = False
+    """Whether its process knows that it is out, or the end."""
     left: bool = False
+    """Whether its process has said that it ends."""
+    finished: bool = False
+    """Whether it has the end of the run."""
     useless: int = 0
 
 
 class Relay:
     """Relay of one network; ``serve`` does its work, until ``done``.
 
-    ``keys`` are its CURVE keys, None where all agents are on this machine; ``ends`` keeps the end.
+    ``keys`` are its CURVE keys, None where all agents are on this machine; ``ends`` keeps the end, ``folder`` the rest.
     """
 
-    def __init__(self, network: Network, terms: Terms, ends: Ends | None = None, keys: Keys | None = None) -> None:
-        self.network, self.terms, self.ends = network, terms, ends
-        self.graph, self.names = network.graph(), [f"agent {peer.agent}" for peer in network.peers]
+    def __init__(
+        self,
+        network: Network,
+        terms: Terms,
+        topics: Topics,
+        ends: Ends | None = None,
+        keys: Keys | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        self.network, self.terms, self.ends, self._topics = network, terms, ends, topics
+        self.graph, self.names = network.graph(), [peer.called for peer in network.peers]
         self._identities = [str(peer.identity) for peer in network.peers]
         self.sites = [Site() for _ in network.peers]
         self.start: Start | None = None
-        self.rounds, self.run = 0, ""
-        self.stopped: Stop | None = None  # how a run has ended for all; of hosts, who come within `LATER` hear of it
-        self._stopped_at = 0.0
+        self.run, self.frames = "", 0
+        self.stopped: Stop | None = None  # how the run has ended for all
         self.deaths: list[tuple[int, str]] = []  # of processes, and how, as their starter says; any thread may add
-        self._parts: dict[tuple[str, int], dict[int, tuple[bytes, bytes]]] = {}
-        self._strikes = Counter[Edge]()
-        self._forming = self._came = self._formed = self._round_at = time.monotonic()
-        self._longest = self._beat = 0.0
+        self._path = None if folder is None else folder / "relay.json"
+        kept = self._kept()
+        self.strikes = Strikes(terms.strikes, kept.out, {(i, j): text for i, j, text in kept.cut})
+        self._words: dict[tuple[int, str], tuple[Word, bytes]] = {}
+        self._evidence = list(kept.evidence)
+        for word in kept.words:
+            self._note(word)
+        self.turns: Turns | None = None
+        self._parts: dict[int, dict[int, Said]] = {}
+        self._signed: dict[str, dict[int, bytes]] = {}
+        self._void = set[str]()
+        self._files: End | None = None  # those of the end of this start
+        self._owed: float | None = None  # since when its giver could have given them
+        self._done_turns, self._vain = 0, 0
+        self._before: dict[int, int] = {}
+        self._common: tuple[dict[str, str], str] = ({}, "")
+        self._expected, self._refused = set(self.graph), set[int]()
+        self.now = 0.0  # moves by at most a second a pass: a relay that was stopped holds nothing against anybody
+        self._looked = time.monotonic()
+        self._forming = self._came = self._calm = 0.0
+        self._beat = 0.0
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._auth = None
+        self._shaken: dict[int, float] = {}  # when agents' lines have last been accepted
         self._by_key = {str(peer.public_key): i for i, peer in enumerate(network.peers)} if keys else None
         if keys is not None:
             self._auth = ThreadAuthenticator(self._context)
@@ -150,7 +212,7 @@ class Relay:
     def _listen(self, keys: Keys | None) -> None:
         router, beat = self._router, int(100 * self.terms.heartbeat)
         router.linger, router.router_mandatory, router.sndhwm, router.rcvhwm = 0, True, 0, 10
-        router.maxmsgsize, router.handshake_ivl = LIMIT, 4 * beat
+        router.maxmsgsize, router.handshake_ivl = 2 * PIECE, 4 * beat
         router.heartbeat_ivl, router.heartbeat_timeout, router.heartbeat_ttl = beat, 4 * beat, 5 * beat
         if keys is not None:
             router.curve_server, router.curve_secretkey = True, keys.secret.encode()
@@ -163,62 +225,117 @@ class Relay:
             raise RequestError(f"the relay cannot listen at {where}: {error.strerror}") from None
 
     def callback(self, domain: str, key: bytes) -> bool:
-        """Whether a key may come in, as the authenticator asks."""
-        return self._by_key is not None and key.decode() in self._by_key
+        """Whether a key may come in, as the authenticator asks, in a thread of its own."""
+        agent = None if self._by_key is None else self._by_key.get(key.decode())
+        if agent is not None:
+            self._shaken[agent] = time.monotonic()
+        return agent is not None
 
     @property
     def done(self) -> bool:
         """Whether nobody needs it any more."""
-        return self._end is not None and all(site.left for site in self.sites)
+        return self._end is not None and all(s.finished or i in self.strikes.out for i, s in enumerate(self.sites))
+
+    def figures(self) -> dict[str, Any]:
+        """Lines and frames until now, and members of the start; another thread may ask."""
+        start, up = self.start, sum(site.descriptor >= 0 for site in self.sites)
+        figures = {"lines": len(self.sites), "lines_up": up, "members": 0 if start is None else len(start.members)}
+        return figures | {"frames": {"taken": self.frames}}
 
     @property
     def _end(self) -> End | None:
         return None if self.ends is None else self.ends.end
 
-    def _tell(self, event: str, text: str, **more: Any) -> None:
-        """Say what a relay of its own has seen; where one command has started all, agents say it."""
-        if not self.terms.shared:
-            say(event, text, **more)
+    def _kept(self) -> Memory:
+        new = Memory(self.network.digest, {}, [], [])
+        found = new if self._path is None or not self._path.exists() else read_form(Memory, self._path)
+        if found.network != self.network.digest:
+            raise RequestError(f"{self._path} is of another network: name another folder with --out")
+        return found
+
+    def _keep(self) -> None:
+        if self._path is not None:
+            cut = [(i, j, text) for (i, j), text in self.strikes.cut.items()]
+            words = [data for _, data in self._words.values()]
+            memory = Memory(self.network.digest, self.strikes.out, cut, words, self._evidence)
+            try:
+                write_whole({self._path: encode(memory, indent=2)})
+            except (OSError, RunError) as error:  # it goes on with what it knows
+                say("refused", f"{self._path} cannot be written: {error}", "error")
 
     # in
 
     def serve(self, seconds: float) -> list[Any]:
         """Take what arrives within some time; return other things of the ``poller`` that are ready."""
         ready = dict(self.poller.poll(int(1000 * max(0.0, min(seconds, self._beat - time.monotonic())))))
+        real = time.monotonic()
+        if real - self._looked > 0.5 * self.terms.heartbeat:
+            self._spare()
+        self.now, self._looked = self.now + min(1.0, real - self._looked), real
         while self._monitor.poll(0):  # first: a new line may have the number of an old one
             line = int(parse_monitor_message(self._monitor.recv_multipart())["value"])
             for site in self.sites:
-                if site.line == line:
-                    site.line, site.down = -1, time.monotonic()
+                if site.descriptor == line:
+                    site.descriptor, site.down, site.cut, site.fell = -1, self.now, True, real
         with suppress(zmq.Again):
             for _ in range(1000):
                 route, *parts = self._router.recv_multipart(zmq.NOBLOCK, copy=False)
-                if len(parts) == 1:
-                    self._take(route.bytes, parts[0])
+                if len(parts) == 2:
+                    self._take(route.bytes, parts[0], parts[1].bytes)
         while self.deaths:
             self._gone(*self.deaths.pop(0))
-        now = time.monotonic()
-        if now >= self._beat:
-            self._beat = now + PULSE
-            self._pulse(now)
+        if real >= self._beat:
+            self._beat = real + PULSE
+            try:
+                self._pulse()
+            except (OSError, RunError) as error:  # of a disk: it is tried again
+                say("refused", f"the relay cannot go on for now: {error}", "error")
         return [fd for fd in ready if fd not in (self._router, self._monitor)]
 
-    def _take(self, route: bytes, data: zmq.Frame) -> None:
+    def _take(self, route: bytes, data: zmq.Frame, body: bytes) -> None:
+        """Take a frame; whatever is wrong with it is its sender's affair alone."""
         agent = next((i for i, site in enumerate(self.sites) if site.route == route), None)
         if agent is not None and self.sites[agent].useless >= USELESS:
             return
+        self.frames += 1
         try:
-            frame = decode(data.bytes)
+            frame = head_of(data.bytes)
             if frame.kind is Kind.HELLO:
-                self._greeted(route, data, unpacked(frame.payload, Hello))
-            elif agent is not None and frame.number == self.sites[agent].got + 1:
-                self.sites[agent].got += 1
-                self._obey(agent, frame)
+                if len(body) > SHORT or frame.more:
+                    raise BadFrame
+                self._greeted(route, data, unpacked(body, Hello))
             elif agent is not None:
-                self._fault(f"frames of {self.names[agent]} were lost on the way", agent)
+                self._heard(agent, frame, body)
         except BadFrame:
             if agent is not None:
                 self.sites[agent].useless += 1
+        except Exception as error:  # no word of an agent ends the relay
+            say("refused", f"a frame of {agent} led to {type(error).__name__}: {error}", "error")
+            if agent is not None:
+                self.sites[agent].useless += USELESS // 10
+
+    def _heard(self, agent: int, frame: Frame, body: bytes) -> None:
+        """Take a frame of an agent's line; one that is no good is evidence against it."""
+        if agent in self.strikes.out:
+            self._dismiss(agent)
+            return
+        limit = LIMITS.get(frame.kind, SHORT)
+        if frame.kind is Kind.FILES and self.sites[agent].giver:
+            limit = FILES_LIMIT
+        try:
+            whole = self.sites[agent].line.take(frame, body, limit)
+        except Lost:
+            self._fault(f"frames of {self.names[agent]} were lost on the way", agent)
+            return
+        except BadFrame:
+            self._expel(agent, f"it sent more than {limit} bytes as {frame.kind.name}")
+            return
+        if whole is None:
+            return
+        try:
+            self._obey(agent, frame, whole)
+        except BadFrame:
+            self._expel(agent, f"its word {frame.kind.name} is out of form, or not signed by it")
 
     def _greeted(self, route: bytes, data: zmq.Frame, hello: Hello) -> None:
         if hello.agent >= len(self.sites):
@@ -226,271 +343,493 @@ class Relay:
         if self._by_key is not None and self._by_key.get(str(data.get("User-Id"))) != hello.agent:
             raise BadFrame
         site, name = self.sites[hello.agent], self.names[hello.agent]
-        again = site.session == hello.session and site.sent - hello.got <= len(site.log)
-        if not again and self.start is not None and hello.agent in self.start.members:
-            self._fault(f"the process of {name} has ended, or its line lost what was sent", hello.agent)
-        if not again:
-            self.sites[hello.agent] = site = Site(session=hello.session, got=hello.sent, sent=hello.got)
-        site.route, site.line, site.down, site.hello = route, int(data.get(zmq.SRCFD)), None, hello
-        self._came = time.monotonic()
+        if site.route == route and site.session == hello.session:
+            return  # once a connection
+        missing = site.line.after(hello.got) if site.session == hello.session and site.session else None
+        if missing is None and self.start is not None and hello.agent in self.start.members:
+            same = site.session == hello.session
+            self._fault(f"the process of {name} has ended, or its line lost frames", hello.agent, cable=same)
+        if missing is None and site.descriptor >= 0 and site.route != route:
+            # its other process, if it is there, has no line any more
+            for message in site.line.frames(Kind.STOP, packed(Stop(3, f"another process of {name} has come"))):
+                self._pass(site, message)
+        if missing is None:
+            self.sites[hello.agent] = site = Site(session=hello.session, line=Line(hello.got, hello.sent))
+        site.route, site.descriptor, site.down = route, int(data.get(zmq.SRCFD)), None
         self._tell("line-up", f"the line of {name} stands", peer=hello.agent)
-        self._router.send_multipart([route, encode(Frame(Kind.HELLO, turn=site.got))])  # it sends again what came after
-        for _, sent in (one for one in site.log if one[0] > hello.got):
-            self._router.send_multipart([route, sent])
-        if not again and hello.sent:  # of a start that it is in it has lost something, or this relay knows nothing
-            self._send(hello.agent, Kind.OVER, payload=packed(Over("its line was cut for long, or the relay is new")))
-        if self.stopped is not None and (self.terms.shared or time.monotonic() < self._stopped_at + LATER):
-            self._send(hello.agent, Kind.STOP, payload=packed(self.stopped))
-        other = next((s.hello for s in self.sites if s.hello is not None and s is not site), None)
-        wrong = None if other is None else difference(other, hello, self.names[other.agent], name)
-        if wrong is not None:
-            self._stop(RequestError.exit_code, wrong, None if not self.run else [hello.agent])
+        self._pass(site, (packed(Frame(Kind.HELLO, turn=site.line.got)), b""))  # it sends again what came after
+        for message in missing or ():
+            self._pass(site, message)
+        if (
+            missing is None and hello.sent
+        ):  # of a start that it is in it has lost something, or this relay knows nothing
+            self._send(hello.agent, Kind.OVER, packed(Over("its line was cut for long, or the relay is new")))
+        if self.stopped is not None and self.terms.shared:
+            self._send(hello.agent, Kind.STOP, packed(self.stopped))
 
-    def _obey(self, agent: int, frame: Frame) -> None:
+    def _obey(self, agent: int, frame: Frame, body: bytes) -> None:
         site, start = self.sites[agent], self.start
-        ours = start is not None and frame.start == bytes.fromhex(start.name) and agent in start.members
+        ours = start is not None and frame.start == bytes.fromhex(start.name) and agent in start.here
         if frame.kind is Kind.HERE:
-            here = read(frame.payload, self._identities)
-            if here.agent != agent:
-                raise BadFrame
-            if frame.payload == site.word:
-                return  # it says so again, as its line was cut
-            if ours or (start is not None and agent in start.members):
-                self._fault(f"{self.names[agent]} has left this start", agent)
-            site.word, site.here, site.wait = frame.payload, here, None
-            site.since = self._came = time.monotonic()
-        elif frame.kind is Kind.STAGED:
-            self._staged(agent, unpacked(frame.payload, End), frame.words)
+            self._arrived(agent, unpacked(body, Hail))
         elif frame.kind is Kind.BYE:
-            site.left = True
+            site.left = site.finished = True
         elif frame.kind is Kind.STOP:
-            self._ended(agent, unpacked(frame.payload, Stop))
+            self._ended(agent, unpacked(body, Stop))
         elif not ours:
             site.useless += 1
-            if frame.kind is Kind.WAIT:  # it has not heard that its start is over
-                self._send(agent, Kind.OVER, start=frame.start, payload=packed(Over("this start is over")))
-        elif frame.kind is Kind.PART:
-            self._part(agent, frame)
+            if frame.kind in (Kind.PART, Kind.SUM, Kind.SAY):  # it may not have heard
+                self._send(agent, Kind.OVER, packed(Over("this start is over")), start=frame.start)
+        elif frame.kind in (Kind.PART, Kind.SUM):
+            self._part(agent, frame, body)
         elif frame.kind is Kind.SAY:
-            self._said(agent, frame)
-        elif frame.kind is Kind.WAIT:
-            site.wait = time.monotonic(), frame.topic, frame.turn, unpacked(frame.payload, Wait)
+            self._said(agent, frame.turn, unpacked(body, Said))
+        elif frame.kind is Kind.FILES:
+            self._given(agent, unpacked(body, End))
         elif frame.kind is Kind.OVER:
-            over = unpacked(frame.payload, Over)
-            known = over.whom is not None and self.graph.has_edge(agent, over.whom)
-            self._fault(over.text, agent, over.whom if known else None)
-
-    def _part(self, agent: int, frame: Frame) -> None:
-        assert self.start is not None
-        to = frame.who
-        if (min(agent, to), max(agent, to)) not in self.start.edges:
+            self._left(agent, unpacked(body, Over))
+        else:
             raise BadFrame
-        self._began(frame)
-        self.sites[to].given[agent, frame.topic] = frame.turn
-        part = {"topic": frame.topic, "turn": frame.turn, "payload": frame.payload}
-        self._send(to, Kind.PART, start=frame.start, who=agent, **part)
 
-    def _said(self, agent: int, frame: Frame) -> None:
-        assert self.start is not None
-        place = frame.topic, frame.turn
-        if sum(agent in said for key, said in self._parts.items() if key != place) >= OPEN:
+    def _arrived(self, agent: int, hail: Hail) -> None:
+        site = self.sites[agent]
+        if hail.here == site.word or site.told:
+            return  # it says so again, as its line was cut; or it has the end
+        here = read_here(hail.here, self._identities)
+        if here.agent != agent or len(hail.words) > 2 * len(self.graph):
             raise BadFrame
-        said = self._parts.setdefault(place, {})
-        said.setdefault(agent, (frame.payload, frame.words))
-        if len(said) == len(self.start.members):
-            del self._parts[place]
-            self._began(frame)
-            everything = packed([said.get(i) for i in range(len(self.sites))])
-            for i in self.start.members:
-                self.sites[i].given |= dict.fromkeys(((j, frame.topic) for j in said), frame.turn)
-                self._send(i, Kind.SAY, start=frame.start, topic=frame.topic, turn=frame.turn, payload=everything)
+        for word in hail.words:
+            with suppress(BadFrame):
+                self._note(word)
+        if agent in self.strikes.out:
+            return
+        if self.start is not None and agent in self.start.here and self._end is None:
+            self._fault(f"{self.names[agent]} has left this start", agent, cable=site.cut)
+        site.word, site.here, site.left, site.giver = hail.here, here, False, False
+        self._refused.discard(agent)
+        self._came = self.now
+        if here.staged and self.run and here.run == self.run:
+            self._sign(agent, Signature(here.staged, here.signature))
 
-    def _began(self, frame: Frame) -> None:
-        if frame.topic.startswith(("round", "sum")) and frame.turn >= self.rounds:
-            now = time.monotonic()
-            self._longest = max(self._longest, now - self._round_at) if self.rounds else 0.0
-            self.rounds, self._round_at = frame.turn + 1, now
+    def _note(self, data: bytes) -> None:
+        """Keep the newest word of each agent in this run; two that contradict each other put their agent out."""
+        if any(data == known for _, known in self._words.values()):
+            return
+        word = read_word(data, self._identities)
+        if self.run and word.run != self.run:
+            return
+        place = word.agent, word.run
+        known = self._words.get(place)
+        if known is None and sum(agent == word.agent for agent, _ in self._words) >= RUNS:
+            return
+        if known is not None and contradict(known[0], word) and word.agent not in self.strikes.out:
+            self._evidence += [known[1], data]
+            self._expel(word.agent, f"it has signed two words for turn {word.turn} of one start")
+        if known is None or known[0].age < word.age:
+            self._words[place] = word, data
+
+    def _part(self, agent: int, frame: Frame, body: bytes) -> None:
+        assert self.turns is not None
+        assert self.start is not None
+        if not self._in_order(agent, frame.turn, frame.kind, frame.who):
+            return
+        self._send(frame.who, frame.kind, body, start=frame.start, who=agent, turn=frame.turn)
+        self.turns.passed(agent, frame.turn, frame.kind, frame.who, self.now)
+        self.sites[agent].line.forget(frame.turn - 1)
+
+    def _in_order(self, agent: int, turn: int, kind: Kind, to: int = -1) -> bool:
+        """Whether a frame is what an agent may send now; if not, it is out, and the start has ended."""
+        assert self.turns is not None
+        fault = self.turns.check(agent, turn, kind, to)
+        fault = fault or self.turns.odd(turn)
+        if fault is not None:
+            self._expel(*fault)
+        return fault is None
+
+    def _said(self, agent: int, turn: int, said: Said) -> None:
+        start, turns = self.start, self.turns
+        assert start is not None
+        assert turns is not None
+        word = read_word(said.word, self._identities)
+        place = (word.run, word.start, word.agent, word.to, word.turn, word.said)
+        if place != (start.run, start.name, agent, -1, turn, digest_of(said.topic, said.payload)):
+            raise BadFrame
+        total = said.topic == TOTAL
+        value = self._topics.read(said.topic, said.payload, self.network.peers[agent])
+        if not self._in_order(agent, turn, Kind.SUM if total else Kind.SAY):
+            return
+        self._note(said.word)
+        if isinstance(value, Signature):
+            ended = end_statement(self.network.digest, start.run, value.digest)
+            if value.digest and not verify(self._identities[agent], value.signature, ended):
+                raise BadFrame
+            if value.digest:  # else it does not sign the end of others
+                self._sign(agent, value)
+        if self.start is not start:
+            return
+        parts = self._parts.setdefault(turn, {})
+        parts[agent] = said
+        if turns.passed(agent, turn, Kind.SUM if total else Kind.SAY, -1, self.now):
+            del self._parts[turn]
+            topics = Counter(one.topic for one in parts.values() if one.topic != ERROR)
+            if len(topics) > 1:
+                (usual, count), *_ = topics.most_common()
+                odd = next(i for i, one in parts.items() if one.topic not in (usual, ERROR))
+                if 2 * count > len(start.members):
+                    self._expel(odd, f"it said {parts[odd].topic!r} in turn {turn}, most {usual!r}")
+                else:
+                    self._fault(f"agents said {' and '.join(topics)} in turn {turn}, and neither was most")
+                return
+            everything = packed([parts[i] for i in sorted(parts)])
+            for i in start.members:
+                self._send(i, Kind.SAY, everything, start=bytes.fromhex(start.name), turn=turn)
+                self.sites[i].line.forget(turn - 1)
+            turns.told(turn, self.now)
+            self._weigh(parts)
+
+    def _weigh(self, parts: Mapping[int, Said]) -> None:
+        """End a start in which some have said an error that most have not, or one that names another agent."""
+        assert self.start is not None
+        errors = {i: unpacked(s.payload, Failure) for i, s in parts.items() if s.topic == ERROR}
+        if not errors:
+            ends = Counter(unpacked(s.payload, Signature).digest for s in parts.values() if s.topic == END)
+            if ends and all(len(self._signed.get(end, ())) < self.terms.quorum for end in ends):
+                self._void |= {self.start.end} - {""}
+                self._fault("no end of the run has the signatures of enough agents")
+            return
+        (_, whom), count = Counter((one.code, one.whom) for one in errors.values()).most_common(1)[0]
+        if self.terms.shared:
+            one = next(iter(errors.values()))
+            self._stop(one.code if one.code in (2, 4) else 3, one.text)
+        elif 2 * count > len(self.start.members):
+            if whom is not None and whom < len(self.names):
+                self._expel(whom, next(one.text for one in errors.values() if one.whom == whom))
+        else:
+            agent, error = next(iter(errors.items()))
+            text = says(self.names[agent], error.text)
+            for other in [i for i in errors if i != agent]:
+                self.strikes.strike(other, text, self._turns_done)
+            self._fault(text, agent)
+
+    @property
+    def _turns_done(self) -> int:
+        return self._done_turns + (0 if self.turns is None else self.turns.count)
 
     # out
 
-    def _send(self, agent: int, kind: Kind, **fields: Any) -> None:
+    def _send(self, agent: int, kind: Kind, body: bytes = b"", **fields: Any) -> None:
         site = self.sites[agent]
-        site.sent += 1
-        data = encode(Frame(kind, site.sent, **fields))
-        site.log.append((site.sent, data))
-        if site.line >= 0:
+        for message in site.line.frames(kind, body, **fields):
+            self._pass(site, message)
+
+    def _pass(self, site: Site, message: Message) -> None:
+        if site.descriptor >= 0:
             with suppress(zmq.ZMQError):  # the line is cut: it is sent again after the next HELLO
-                self._router.send_multipart([site.route, data], zmq.NOBLOCK)
+                self._router.send_multipart([site.route, *message], zmq.NOBLOCK, copy=len(message[1]) < 2**16)
+
+    def _tell(self, event: str, text: str, **more: Any) -> None:
+        """Say what a relay of its own has seen; where one command has started all, agents say it."""
+        if not self.terms.shared:
+            say(event, text, **more)
 
     # starts
 
-    def _pulse(self, now: float) -> None:
-        grace = 0.5 * self.terms.heartbeat
+    def _pulse(self) -> None:
         if self.start is None:
-            self._form(now)
+            self._form()
             return
-        for agent in self.start.members:
-            site = self.sites[agent]
-            if site.down is not None and now - site.down > grace:
-                self._fault(f"the process or host of {self.names[agent]} has ended, or cannot be reached", agent)
-                return
-        came = [i for i, site in enumerate(self.sites) if site.here is not None and site.since > self._formed]
-        outside = [i for i in came if not self._out(i)]
-        if self._end is None and outside and self.rounds >= APART:
-            whom = ", ".join(self.names[i] for i in outside)
-            self._fault(f"{whom} has come back", outside[0])
-        elif self.start is not None:
-            self._look_for_late(now)
-        self._give_end()
+        assert self.turns is not None
+        members, grace = self.start.members, 0.5 * self.terms.heartbeat
+        down = {i: self.now - site.down for i in members if (site := self.sites[i]).down is not None}
+        for i in [i for i in down if self._shaken.get(i, 0.0) > self.sites[i].fell]:
+            del down[i]  # its line stands again: it greets when it has computed
+        if 2 * len(down) > len(members):
+            self._spare()
+        worst = max(down, key=lambda i: down[i], default=-1)
+        if worst >= 0 and down[worst] > grace and (2 * len(down) <= len(members) or down[worst] > 2 * grace):
+            self._fault(
+                f"the process or host of {self.names[worst]} has ended, or cannot be reached", worst, cable=True
+            )
+            return
+        if self._give_end() or self._waits_for_files():
+            return
+        outside = [i for i, site in enumerate(self.sites) if site.here is not None and self._fits(i, site.here)]
+        if outside and self.turns.furthest >= APART:
+            self._fault(f"{', '.join(self.names[i] for i in outside)} has come back")
+            self._vain = 0
+            return
+        late = self.turns.late(self.now, self.terms.round, self.terms.connect)
+        if late is not None:
+            self._fault(late.text, late.agent)
+        elif self.turns.stuck and self.now - self.turns.moved > (self.terms.round or 60.0):
+            self._fault("agents take a turn for one of another kind, and none of them are most")
 
-    def _look_for_late(self, now: float) -> None:
-        """End the start where members wait for too long for one that does not wait itself."""
+    def _fits(self, agent: int, here: Here) -> bool:
+        """Whether an agent that is no member could be one in another start."""
+        there = {agent, *(() if self.start is None else self.start.members)}
+        alike = (here.settings, here.network) == self._common and here.run in ("", self.run)
+        return alike and agent not in self.strikes.out and agent in largest(there, self.strikes.cut, self.graph)
+
+    def _spare(self) -> None:
+        """Hold no cut line against anybody for a while: most are cut, or this process was stopped."""
+        self._calm = self.now + 2.0 * self.terms.heartbeat
+
+    def _expel(self, agent: int, text: str) -> None:
+        """Put an agent out of the run at once: there is evidence against it."""
+        if agent in self.strikes.out:
+            return
+        self.strikes.out[agent] = text
+        self._tell("out", f"{self.names[agent]} is out of the run: {text}", peer=agent)
+        self._dismiss(agent)
+        self._fault(f"{self.names[agent]} is out of the run: {text}", agent, struck=True)
+        self._keep()
+
+    def _dismiss(self, agent: int) -> None:
+        """Tell an agent that is out why, once a session; nothing that it says is taken."""
+        site = self.sites[agent]
+        if not site.told:
+            site.told, site.here, site.left = True, None, True
+            text = f"the others go on without {self.names[agent]}: {self.strikes.out[agent]}"
+            self._send(agent, Kind.STOP, packed(Stop(3, text[:1000])))
+
+    def _left(self, agent: int, over: Over) -> None:
+        """A member has left the start: a neighbour's part was none, or it says no neighbour."""
         assert self.start is not None
-        automatic = max(LEAST, LONGER * self._longest) if self.rounds > 1 else FIRST
-        deadline = self.terms.round or automatic
-        waiting = {
-            i: w for i in self.start.members if (w := self.sites[i].wait) is not None and now - w[0] < 10 * PULSE
-        }
-        late = [i for i, (_, _, _, wait) in waiting.items() if wait.seconds > deadline]
-        if not late:
-            return
-        seen, agent = {late[0]}, late[0]
-        while agent in waiting:
-            _, topic, turn, wait = waiting[agent]
-            given, lacks = self.sites[agent].given, [j for j in wait.whom if j < len(self.sites)]
-            lacks = [j for j in lacks if given.get((j, topic), -1) < turn]
-            lacks = sorted(lacks, key=lambda j: j in waiting)  # who does not wait owes it
-            if not lacks or lacks[0] in seen:  # it has all for which it says that it waits
-                break
-            agent = lacks[0]
-            seen.add(agent)
-        self._fault(
-            f"the part of {self.names[agent]} did not come within {deadline:g} s (round deadline), though its line "
-            "stands: it hangs, or needs a longer --round-deadline",
-            agent,
-        )
+        if over.whom is not None and _pair(agent, over.whom) in self.start.edges:
+            self.strikes.cut[_pair(agent, over.whom)] = over.text
+            self._keep()
+            self._fault(says(self.names[agent], over.text), over.whom, struck=True)
+        else:
+            self._fault(says(self.names[agent], over.text), agent)
 
-    def _fault(self, text: str, agent: int | None = None, other: int | None = None) -> None:
-        """End the start; the strike is an agent's, or that of an edge."""
-        start, self.start = self.start, None
-        if start is None:
+    def _fault(self, text: str, agent: int | None = None, *, cable: bool = False, struck: bool = False) -> None:
+        """End the start; if nobody was ``struck`` for it, an agent gets a strike: not for its line in a calm."""
+        start = self.start
+        if start is None or (agent is not None and agent not in start.here):
             return
-        if agent is not None:
-            self._strikes[_pair(agent, other)] += 1
+        assert self.turns is not None
+        self.start, calm = None, cable and self.now < self._calm
+        self._done_turns += self.turns.count
+        if agent is not None and not struck and not calm:
+            self.strikes.strike(agent, text, self._done_turns)
+            if agent in self.strikes.out:
+                self._tell("out", self.strikes.out[agent], peer=agent)
+                self._dismiss(agent)
+        elif agent is None and not struck:
+            self._vain += 1
+        self.turns = None
         if self.terms.shared:
             self._stop(RunError.exit_code, text)
             return
-        self._forming = self._came = time.monotonic()
+        self._forming = self._came = self.now
         self._parts.clear()
+        self._files = self._owed = None
         say("start-ended", text, "warning")
         for i in start.members:
-            self.sites[i].given.clear()
-            self.sites[i].wait = None
-            self._send(i, Kind.OVER, start=bytes.fromhex(start.name), payload=packed(Over(text, agent)))
+            self._send(i, Kind.OVER, packed(Over(text[:1000], agent)), start=bytes.fromhex(start.name))
+        self._keep()
 
-    def _out(self, agent: int, other: int | None = None) -> bool:
-        return self._strikes[_pair(agent, other)] >= self.terms.strikes > 0
-
-    def _form(self, now: float) -> None:
+    def _form(self) -> None:
         """Form the next start if all are there that can be, or time is over; give the end to whoever is here."""
         if self._give_end():
             return
-        here = {i: site for i, site in enumerate(self.sites) if site.here is not None}
-        for i in [i for i in here if self._out(i)]:
-            site = here.pop(i)
-            self._stop(3, f"the others go on without {self.names[i]}: it ended {self.terms.strikes} starts", [i])
-        runs = Counter(site.here.run for site in here.values() if site.here.run)  # type: ignore[union-attr]
-        self.run = self.run or next(iter(runs), "")
-        charged = any(site.here.charged >= 0 for site in here.values())  # type: ignore[union-attr]
-        for i, site in list(here.items()):
-            run = site.here.run  # type: ignore[union-attr]
-            if run != self.run and (run or charged):
-                self._stop(2, f"{self.names[i]} goes on with another run, or has lost its run folder", [i])
+        self._alike(len(self.graph) - len(self.strikes.out))
+        here = {i: site.here for i, site in enumerate(self.sites) if site.here is not None}
+        possible = {i for i in self.graph if i not in self.strikes.out}
+        if len(largest(possible, self.strikes.cut, self.graph)) < self.terms.quorum:
+            self._stop(3, f"fewer than {self.terms.quorum} agents are left: " + "; ".join(self._reasons()))
+            return
+        run = self._named(here)
+        if not run:
+            first = not any(one.run for one in here.values())
+            over = first and self.now > self._came + self.terms.connect
+            if not possible <= here.keys() and not (over and possible <= here.keys() | self._refused):
+                if here and over:
+                    away = ", ".join(self.names[i] for i in sorted(possible - here.keys()))
+                    self._stop(
+                        3, f"not connected within {self.terms.connect:g} s (connection deadline): {away} has not come"
+                    )
+                return
+        elif not (self._expected & possible <= here.keys() or self.now > self._forming + self.terms.regroup):
+            return
+        if len(here) < self.terms.quorum:
+            return
+        self._alike(len(here))
+        self._begin({i: one for i, one in here.items() if self.sites[i].here is not None})
+
+    def _alike(self, of: int) -> None:
+        """Refuse agents whose settings are not those of most of so many; all, if none are most."""
+        here = {i: site.here for i, site in enumerate(self.sites) if site.here is not None}
+        if not here:
+            return
+        given = {i: {**one.settings, "network file": one.network} for i, one in here.items()}
+        common, count = max(((one, list(given.values()).count(one)) for one in given.values()), key=lambda t: t[1])
+        if 2 * count <= of and (len(here) < of or of < self.terms.quorum):
+            return  # most may still come
+        for i, one in given.items():
+            if 2 * count <= of or one != common:
+                other = common if one != common else next(o for o in given.values() if o != one)
+                names = ", ".join(printable(name, 60) for name in differing(one, other)[:5])
+                text = f"{self.names[i]} was given another {names} than {'most' if 2 * count > of else 'others'}"
+                self._stop(RequestError.exit_code, f"{text}: start all agents with the same settings", [i])
+                self._refused.add(i)
+
+    def _named(self, here: dict[int, Here]) -> str:
+        """Name that most agents here give their run; others that have charged for another one are sent away."""
+        run = most([one.run for one in here.values()], max(len(here), self.terms.quorum))
+        for i, one in list(here.items()):
+            word = self._words[i, run][0] if (i, run) in self._words else None
+            other = run and one.run not in ("", run) and one.c > NEVER
+            if other or (word is not None and word.lines > one.lines):
+                said = "goes on with another run than most" if other else "has an older run folder than it had"
+                self._stop(2, f"{self.names[i]} {said}: give it the newest folder of this run", [i])
                 del here[i]
-        if self._to_be_signed(here, now):
+        return run
+
+    def _begin(self, here: Mapping[int, Here]) -> None:
+        """Form a start of agents that are here, if they are enough."""
+        run = most([one.run for one in here.values()], len(here))
+        words = {i: data for (i, of), (_, data) in self._words.items() if of == run}
+        said = {i: self.sites[i].word for i in here}
+        quorum = max(self.terms.quorum, int(most([str(one.least) for one in here.values()], len(here)) or 0))
+        call = choose(said, words, self.strikes.cut, self.graph, quorum, self._void)
+        if call is None:
             return
-        everybody = len(self.sites) - sum(self._out(i) for i in range(len(self.sites)))
-        if not self.run and len(here) < len(self.sites):
-            if now > self._came + self.terms.connect:
-                away = ", ".join(name for name, site in zip(self.names, self.sites, strict=True) if site.here is None)
-                self._stop(
-                    3, f"not connected within {self.terms.connect:g} s (connection deadline): {away} has not come"
-                )
+        try:
+            start = form(call, self._identities, self.graph, quorum)
+        except BadFrame:
             return
-        if len(here) < everybody and now < self._forming + self.terms.regroup:
+        known = charged(start.here.values(), (word for word, _ in self._words.values()))
+        if any(known[i] > self._before.get(i, NEVER) for i in known):
+            self._vain = 0
+        self._before = known
+        if self._vain >= max(self.terms.strikes, 2):
+            text = f"{self._vain} starts in a row have ended by words of their members, and no round was gained"
+            self._vain = 0
+            self._stop(3, text)
             return
-        out = [pair for pair, count in self._strikes.items() if pair[0] != pair[1] and self._out(*pair)]
-        call = Call([site.word for site in here.values()], out)
-        start = form(call, self._identities, self.graph, self.terms.quorum)
-        if start is None:
-            return
-        self.start, self.run, self.rounds, self._longest = start, self.run or start.name, 0, 0.0
-        self._formed = self._round_at = now
-        self._tell("start", f"start {start.number} has {len(start.members)} members", members=len(start.members))
+        self.start, self.run = start, start.run
+        self._words = {place: word for place, word in self._words.items() if place[1] == self.run}
+        self._common = (here[start.members[0]].settings, here[start.members[0]].network)
+        self.turns, self._expected = Turns(start, self.names, self.now), set(start.members)
+        self._tell("start", f"a start has {len(start.members)} members ({start.rule})", members=len(start.members))
+        everything = packed(call)
         for i in start.members:
-            self.sites[i].here, self.sites[i].useless = None, 0
-            self._send(i, Kind.START, payload=packed(call))
+            self.sites[i].here, self.sites[i].useless, self.sites[i].cut = None, 0, False
+            self.sites[i].line.forget(2**53)
+            self._send(i, Kind.START, everything)
+        self.sites[start.giver].giver = True
+        self._owed = self.now if start.rule == "finish" else None
+        for i, one in start.here.items():
+            if one.staged and one.run == self.run and self.start is start:
+                self._sign(i, Signature(one.staged, one.signature))
+
+    def _reasons(self) -> list[str]:
+        cut = [f"agents {i} and {j}: {text}" for (i, j), text in self.strikes.cut.items()]
+        return [f"{self.names[i]}: {text}" for i, text in self.strikes.out.items()] + cut
 
     # the end
 
-    def _staged(self, agent: int, end: End, signature: bytes) -> None:
-        if self.ends is None or not self.ends.take(self.run, agent, end, signature):
+    def _sign(self, agent: int, said: Signature) -> None:
+        """Take in an agent's signature of an end of this run; two of them put it out."""
+        if self.ends is None:
+            return
+        for digest, signed in self._signed.items():
+            if agent in signed and digest != said.digest:
+                self._evidence += [packed(Signature(digest, signed[agent])), packed(said)]
+                self._expel(agent, "it has signed two ends of the run")
+                return
+        self._signed.setdefault(said.digest, {})[agent] = said.signature
+        if self.start is not None and agent == self.start.giver:
+            self._owed = self._owed or self.now
+        self._conclude()
+
+    def _waits_for_files(self) -> bool:
+        """Whether the files of the end are due: members wait for them; a giver that is late has a strike."""
+        self._conclude()
+        if self._owed is None or self._files is not None:
+            return False
+        assert self.start is not None
+        if self.now - self._owed > (self.terms.round or FIRST):
+            name = self.names[self.start.giver]
+            self._fault(f"{name} gives no files of the end that it has signed", self.start.giver)
+        return True
+
+    def _given(self, agent: int, end: End) -> None:
+        """Take the files of an end from the member that gives them in this start."""
+        assert self.start is not None
+        assert self.turns is not None
+        if agent != self.start.giver or self._files is not None or self.ends is None:
             raise BadFrame
-        for i in self.start.members if self.start is not None and self._end is not None else ():
-            self._send(i, Kind.END, payload=packed(self._end))
+        self._files = end
+        self.turns.wait(self.now)
+        for i in self.start.members if self.start.rule == "finish" else ():
+            if not self.start.here[i].staged:
+                self._send(i, Kind.FILES, packed(end), start=bytes.fromhex(self.start.name))
+        self._conclude()
+
+    def _conclude(self) -> None:
+        """Take the end if enough agents have signed it, and its files are here."""
+        found = next((one for one, signed in self._signed.items() if len(signed) >= self.terms.quorum), None)
+        if found is None or self._files is None or self.start is None or self.ends is None:
+            return
+        giver, own = self.start.giver, self._files.digest
+        if own == found and self.ends.take(self.run, self._files, self._signed[found]):
+            say("finished", "most agents have signed the end of the run")
+            self._give_end()
+        elif own != found and giver in self._signed.get(own, {}):
+            self._fault(f"most agents have signed another end than {self.names[giver]}, which gives its files")
+        else:
+            self._expel(giver, "the files of its end are not those that it has signed")
 
     def _give_end(self) -> bool:
-        """Give the end to agents that are here; whether there is one."""
-        for i, site in enumerate(self.sites) if self._end is not None else ():
-            if site.here is not None:
-                site.here = None
-                self._send(i, Kind.END, payload=packed(self._end))
-        return self._end is not None
-
-    def _to_be_signed(self, here: dict[int, Site], now: float) -> bool:
-        """Ask agents to sign an end that others have signed; whether to wait for that."""
-        found = None if self.ends is None else self.ends.open(here.keys())
-        if found is None:
+        """Give the end to members that wait for it, and to agents that are here; whether there is one."""
+        end = self._end
+        if end is None:
             return False
-        end, signed = found
-        for i in here.keys() - signed:
-            if here[i].asked != end.digest:
-                here[i].asked = end.digest
-                self._send(i, Kind.SIGN, payload=packed(end))
-        return now < max(self._came, self._forming) + self.terms.connect
+        start, self.start, self.turns = self.start, None, None
+        members = () if start is None else start.members
+        for i, site in enumerate(self.sites):
+            if (site.here is not None or i in members) and not site.told:
+                site.told = True
+                own = i in self._signed.get(end.digest, {})
+                site.here = None
+                self._send(i, Kind.END, packed(End(end.digest, {} if own else end.files, end.finish)))
+        return True
 
-    # ends
+    # ends of processes
 
     def _ended(self, agent: int, stop: Stop) -> None:
         """An agent has ended by a fault of its own."""
-        reason = "its own output says why" if stop.text is None else stop.text
-        text = f"{self.names[agent]} has ended the run: {reason}"
-        self.sites[agent].left = self.terms.shared
-        early = not self.rounds and (self.start is None or self.start.number == 0) and stop.code != RunError.exit_code
-        if self.terms.shared or early:
-            self._stop(
-                stop.code if stop.code in (2, 3, 4) else 3, text, [i for i in range(len(self.sites)) if i != agent]
-            )
+        text = (
+            says(self.names[agent], stop.text)
+            if stop.text
+            else f"{self.names[agent]} has ended the run: its own output says why"
+        )
+        self.sites[agent].left, self.sites[agent].here = True, None
+        if self.terms.shared:
+            code = stop.code if stop.code in (2, 3, 4) else 3
+            self._stop(code, text, [i for i in range(len(self.sites)) if i != agent])
         else:
             self._fault(text, agent)
 
     def _stop(self, code: int, text: str, whom: list[int] | None = None) -> None:
-        """End the run for some agents, or all."""
+        """End the run for some agents, or all that are here."""
+        everybody = self.terms.shared and whom is None
+        self._tell("stopped", text, code=code)
         for i in range(len(self.sites)) if whom is None else whom:
-            self._send(i, Kind.STOP, payload=packed(Stop(code, text)))
-            self.sites[i].here = None
-        if self.terms.shared or whom is None:
-            first = self.stopped if self.terms.shared else None
-            self.stopped, self._stopped_at, self.start = first or Stop(code, text), time.monotonic(), None
-        for site in self.sites if whom is None else ():
-            site.hello = None
+            if everybody or self.sites[i].here is not None or self.terms.shared:
+                self._send(i, Kind.STOP, packed(Stop(code, text[:1000])))
+                self.sites[i].here = None
+        if self.terms.shared:
+            self.stopped, self.start, self.turns = self.stopped or Stop(code, text[:1000]), None, None
+        if whom is None:
+            self._came = self.now
 
     def _gone(self, agent: int, how: str) -> None:
         """A process has ended, as its starter says."""
         if not self.sites[agent].left:
-            before = self.start is None and not self.run
-            more = " before the first round: nothing was charged; start again" if before else ""
-            text = f"the process of {self.names[agent]} {how}{more}"
+            text = f"the process of {self.names[agent]} {how}"
             self.sites[agent].left = True
             if self.start is not None:
                 self._fault(text, agent)
@@ -516,24 +855,5 @@ def forward(relay: Relay, stop: Callable[[], bool] = lambda: False) -> None:
         relay.serve(PULSE)
 
 
-def _pair(agent: int, other: int | None) -> Edge:
-    return (agent, agent) if other is None else (min(agent, other), max(agent, other))
-
-
-def difference(one: Hello, other: Hello, first: str, second: str) -> str | None:
-    """What is not the same at two agents; None if everything is."""
-    if one.network != other.network:
-        return (
-            f"{second} has another network file (digest {printable(other.network, 60)}, {first}: "
-            f"{printable(one.network, 60)}): graph or keys differ; copy one network.toml to every host"
-        )
-    for key in sorted(one.settings.keys() | other.settings.keys()):
-        here, there = one.settings.get(key), other.settings.get(key)
-        if one.begun != other.begun and (here if other.begun else there) in ("auto", None):
-            continue  # who begins with the run fills it in alike
-        if json.dumps(here, sort_keys=True) != json.dumps(there, sort_keys=True):
-            return (
-                f"{second} runs with {printable(key, 60)} = {short(there, 60)}, {first} with {short(here, 60)}; start "
-                "all agents with the same settings"
-            )
-    return None
+def _pair(agent: int, other: int) -> Edge:
+    return min(agent, other), max(agent, other)

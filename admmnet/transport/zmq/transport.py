@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -10,17 +9,19 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from admmnet.errors import RequestError, RunError
+from admmnet.errors import AdmmnetError, BudgetError, RequestError, RunError
 from admmnet.graph.simple import Graph
 from admmnet.transport import Inbox, Outgoing, Transport, Trees, Words, World
 from admmnet.transport.begun import Begun
+from admmnet.transport.collective import Failed
 from admmnet.transport.summing import part_of, total_of
 from admmnet.transport.zmq.member import Member
-from admmnet.transport.zmq.wire import BadFrame, integers, numbers, packed, payload_of, unpacked
+from admmnet.transport.zmq.topics import ROWS
+from admmnet.transport.zmq.wire import BadFrame, Failure, integers, numbers, packed, payload_of, unpacked
 from admmnet.types import Integers, Matrix, Total, Vector
 
 _Spoken = list[tuple[int, bytes | None, bytes]]
-"""Agents of a process, what each broadcasts, and its words."""
+"""Agents of a process, the vector that each broadcasts, and its words."""
 
 
 def figures_of(member: Member) -> dict[str, Any]:
@@ -42,31 +43,25 @@ class ZmqWorld(World):
         self.rank, self.size = member.rank, member.size
         self.network, self.identity = member.network, member.identity
         self.start = begun
-        self._gathers = self._channels = 0
 
     @property
     def counts(self) -> dict[str, int]:
         """Frames of the relay that were dropped."""
         return {"dropped": self.member.dropped}
 
-    def gather(self, value: Any) -> list[Any]:
+    def gather(self, value: Any, topic: str = "ready") -> list[Any]:
         """See ``World.gather``."""
-        turn = self._gathers
-        self._gathers += 1
-        said = self.member.say("gather", turn, json.dumps(value).encode())
-        return [self._value(agent, words) for agent, words in enumerate(said)]
+        if isinstance(value, Failed):  # of an account others learn nothing
+            own = BudgetError.exit_code == value.code and not self.shared_folder
+            value = Failure(value.code, "its budget affords no round" if own else value.text[:1000])
+        said = self.member.say(topic, value)
+        return [Failed(one.code, one.text) if isinstance(one, Failure) else one for one in said]
 
-    def _value(self, agent: int, said: bytes | None) -> Any:
-        try:
-            return None if said is None else json.loads(said)
-        except (ValueError, RecursionError):
-            self.reject(agent, "a value that it shares with all is no JSON")
-
-    def reject(self, agent: int, fault: str) -> NoReturn:
-        """End the start because of what an agent sent."""
-        self.member.lose(agent, fault)
-        self.member.check()
-        raise RunError(fault)
+    def blame(self, agent: int, fault: str, kind: type[AdmmnetError] = RequestError) -> NoReturn:
+        """See ``World.blame``: if most say so, the agent is out of the run."""
+        if self.shared_folder:
+            raise kind(fault).of_all()
+        self.member.blame(agent, fault)
 
     def abort(self, code: int, reason: str | None = None) -> NoReturn:
         """End every process: the relay tells the others."""
@@ -78,8 +73,7 @@ class ZmqWorld(World):
 
     def connect(self, graph: Graph, block: int = 1) -> Transport:
         """Connect processes whose agents are neighbours; those of two processes without an edge cannot be."""
-        self._channels += 1
-        return ZmqTransport(self, graph, block, self._channels)
+        return ZmqTransport(self, graph, block)
 
     def close(self) -> None:
         """Take leave; at the end of the process this happens by itself."""
@@ -87,37 +81,27 @@ class ZmqWorld(World):
 
 
 class ZmqTransport(Transport):
-    """One frame a neighbouring process and round: what its agents broadcast."""
+    """One part to each neighbour and round."""
 
-    def __init__(self, world: ZmqWorld, graph: Graph, block: int, channel: int) -> None:
+    def __init__(self, world: ZmqWorld, graph: Graph, block: int) -> None:
         super().__init__(world, graph, block)
-        self._zmq, self._member, self._channel = world, world.member, channel
-        self._turns = dict.fromkeys(("round", "collect", "sum"), 0)
+        self._zmq, self._member = world, world.member
         away = world.start.away if world.start is not None else {}
         self.away = {i: since for q, since in away.items() for i in self.layout.owners[q]}
         for i, j in self._crossing:
             if not world.graph.has_edge(world.rank, self._owner[j]):
-                raise RequestError(
-                    f"agents {i} and {j} are neighbours in the graph, but processes {world.rank} and "
-                    f"{self._owner[j]}, which host them, are none in the network file"
-                )
-
-    def _turn(self, topic: str) -> tuple[str, int]:
-        """Rounds may begin anywhere and come again: what is sent bears the number of the exchange."""
-        turn = self._turns[topic]
-        self._turns[topic] = turn + 1
-        return f"{topic} {self._channel}", turn
+                raise RequestError(f"agents {i} and {j} are neighbours in the graph, but not in the network file")
 
     def exchange(self, outgoing: Outgoing, round: int, words: Words | None = None) -> Inbox:
         """See ``Transport.exchange``."""
-        place = self._turn("round")
         vectors: dict[int, Vector] = {i: sent for i, sent in outgoing.items() if sent is not None}
         payloads = {i: payload_of(vector) for i, vector in vectors.items()}
+        parts = dict[int, bytes]()
         for peer, agents in self._to.items():
             spoken: _Spoken = [(i, payloads.get(i), b"" if words is None else words[i]) for i in agents]
-            self._member.send(peer, *place, packed(spoken))
-        for peer, payload in self._member.take(*place, set(self._from)).items():
-            for j, sent, said in self._spoken(peer, payload):
+            parts[peer] = packed(spoken)
+        for peer, part in self._member.exchange(parts).items():
+            for j, sent, said in self._spoken(peer, part):
                 if sent is not None:
                     vectors[j] = numbers(sent)
                 if words is not None:
@@ -125,53 +109,67 @@ class ZmqTransport(Transport):
         return self._deliver(vectors, words)
 
     def _spoken(self, peer: int, payload: bytes) -> _Spoken:
+        expected = self._from.get(peer, [])
         try:
-            spoken: _Spoken = unpacked(payload, _Spoken)
+            spoken: _Spoken = unpacked(payload, _Spoken) if expected else []
         except BadFrame:
             spoken = []
-        if [i for i, _, _ in spoken] != self._from[peer] or any(len(sent or b"") % 8 for _, sent, _ in spoken):
-            self.reject(self.layout.owners[peer][0], "it sent no vectors of its agents")
+        if [i for i, _, _ in spoken] != expected or any(len(sent or b"") % 8 for _, sent, _ in spoken):
+            self._member.reject(peer, f"agent {peer} sent no vectors in a part")
         return spoken
 
     def reject(self, agent: int, fault: str) -> NoReturn:
-        """See ``Transport.reject``: it ends the start."""
-        self._zmq.reject(self._owner[agent], fault)
+        """See ``Transport.reject``: it ends the start, and the edge."""
+        self._member.reject(self._owner[agent], fault)
+
+    def accuse(self, agent: int, fault: str) -> NoReturn:
+        """See ``Transport.accuse``."""
+        if self._zmq.shared_folder:
+            raise RunError(fault)
+        self._zmq.blame(self._owner[agent], fault, RunError)
 
     def reduce(self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int, size: int) -> Total | None:
-        """See ``Transport.reduce``: up to the root of the tree, and down; nobody sees more than sums of branches."""
-        count, tree, (topic, turn) = len(self._owner), trees(frozenset(self.away)), self._turn("sum")
-        part = part_of(self.agents, outgoing, tree, count, size)
+        """See ``Transport.reduce``: up the tree of the start, whose root says the total to all (Theorem N1)."""
+        count, tree = len(self._owner), trees(frozenset(self.away))
+        own = part_of(self.agents, outgoing, tree, count, size)
         if tree is None:
             return None
-        (own,) = self.agents
-        above, below = int(tree.parent[own]), set(np.flatnonzero(tree.parent == own).tolist())
-        for child, payload in self._member.take(f"{topic} up", turn, below).items():
-            part += self._part(child, payload, part.size, tree.branch(child))
-        if above >= 0:
-            self._member.send(above, f"{topic} up", turn, payload_of(part, "<i8"))
-            payload = self._member.take(f"{topic} down", turn, {above})[above]
-            part = self._part(above, payload, part.size, tree.agents)
-        for child in below:
-            self._member.send(child, f"{topic} down", turn, payload_of(part, "<i8"))
-        return total_of(part, count)
+        carrying = self._member.tree
+        assert carrying is not None
 
-    def _part(self, sender: int, payload: bytes, size: int, agents: Sequence[int] | Integers) -> Integers:
+        def part(children: Mapping[int, bytes]) -> bytes:
+            found = own
+            for child, payload in children.items():
+                found = found + self._part(child, payload, own.size, carrying.branch[child])
+            return payload_of(found, "<i8")
+
+        total = self._member.sum_up(part)
+        root, found = carrying.root, integers(total) if len(total) == 8 * own.size else own[:0]
+        if not len(found) or self._outside(found, tree.agents):
+            self._zmq.blame(root, f"agent {root} gives {len(total)} bytes as a total, or speaks for others")
+        return total_of(found, count)
+
+    def _part(self, sender: int, payload: bytes, size: int, agents: Sequence[int]) -> Integers:
         """Sum over some agents that a neighbour has sent; it ends the start if it is none."""
         part = integers(payload) if len(payload) == 8 * size else np.zeros(0, dtype=np.int64)
-        inside = np.zeros(size, dtype=bool)
-        inside[list(agents)] = True
-        heads = part[: len(self._owner)]
-        if not part.size or not np.isin(heads, (0, 1)).all() or heads[~inside[: len(heads)]].any():
+        if not part.size or self._outside(part, agents):
             self.reject(sender, f"it gives {part.size} numbers to a sum of {size}, or speaks for others")
         return part
+
+    def _outside(self, part: Integers, agents: Sequence[int]) -> bool:
+        """Whether a part has somebody twice, or agents that are none of these."""
+        heads = part[: len(self._owner)].copy()
+        wrong = not np.isin(heads, (0, 1)).all()
+        heads[list(agents)] = 0
+        return wrong or bool(heads.any())
 
     def collect(self, rows: Matrix) -> Matrix:
         """See ``Transport.collect``."""
         everything = np.full((len(self._owner), rows.shape[1]), np.nan)
-        for q, said in enumerate(self._member.say(*self._turn("collect"), payload_of(rows))):
+        for q, said in enumerate(self._member.say(ROWS, payload_of(rows))):
             owners = list(self.layout.owners[q])
             if said is not None and len(said) != 8 * rows.shape[1] * len(owners):
-                self.reject(owners[0], f"it sent {len(said)} bytes of rows that are {rows.shape[1]} numbers wide")
+                self._zmq.blame(q, f"agent {q} sent {len(said)} bytes of rows of {rows.shape[1]} numbers")
             if said is not None:
                 everything[owners] = numbers(said).reshape(-1, rows.shape[1])
         return everything

@@ -1,7 +1,9 @@
-"""Frames between an agent and the relay: typed MessagePack; nothing is unpickled (docs/protocol.md, "Wire")."""
+"""Frames between an agent and the relay: a head in typed MessagePack and a body (docs/protocol.md, "Wire")."""
 
 from __future__ import annotations
 
+import hashlib
+from collections import deque
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import Annotated, Any
@@ -11,74 +13,68 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from admmnet.errors import RunError
+from admmnet.identity.keys import SIGNATURE, Identity, statement, verify
+from admmnet.transport.begun import NEVER
 from admmnet.types import Integers, Vector
 
-LIMIT = 2**26
-"""Largest frame in bytes: 8 million numbers."""
-LOG = 64
-"""Frames that are kept to be sent again where a line is cut and comes back."""
+PIECE = 2**20
+"""Most bytes of a body in one frame: a larger one goes in several, between which heartbeats find room."""
+SHORT, LONG, LARGEST, FILES_LIMIT = 2**14, 2**20, 2**26, 2**31
+"""Most bytes of HELLO, OVER, STOP; of HERE and of a SAY without numbers; of numbers, 8 million; of an end's files."""
+KEPT = 2**28
+"""Most bytes that are kept for an agent to be sent again after a cut of its line."""
 Whole = Annotated[int, Meta(ge=0, lt=2**53)]
+Round = Annotated[int, Meta(ge=NEVER, lt=2**31)]
+Text = Annotated[str, Meta(max_length=1000)]
+Name = Annotated[str, Meta(max_length=64)]
+Signed = Annotated[bytes, Meta(min_length=SIGNATURE, max_length=SIGNATURE + 1000)]
+"""A word behind the signature of its agent."""
 
 
 class Kind(IntEnum):
-    """What a frame is for."""
+    """Purpose of a frame."""
 
-    HELLO = 1  # to the relay: who speaks on this line, under which settings; back: how many of its frames have come
+    HELLO = 1  # to the relay: which agent speaks on this line; back: how many of its frames have come
     HERE = 2  # to the relay: the agent would take part in the next start; signed
-    START = 3  # to all: words HERE, from which the next start follows
-    PART = 4  # to one neighbour: a part of a turn
-    SAY = 5  # to the relay: a part of a turn, signed; to all: those of all members
-    WAIT = 6  # to the relay: for whom the agent waits, in which turn
+    START = 3  # to its members: words HERE, from which the start follows
+    PART = 4  # to a neighbour: a part of an exchange, sealed
+    SUM = 5  # to the parent in the tree: a part of a sum, sealed
+    SAY = 6  # to the relay: a word to all, signed; to all: those of all members, or the total of a sum
     OVER = 7  # this start has ended, and why
-    STAGED = 8  # to the relay: the files of an end, and the agent's signature of them
-    SIGN = 9  # to an agent: files of an end that others have signed
-    END = 10  # to an agent: files of an end that most have signed, and these signatures
-    STOP = 11  # the run ends here, with an exit code and a reason
-    BYE = 12  # to the relay: the agent has finished
+    FILES = 8  # to the relay, and to members that have none: files of an end
+    END = 9  # to an agent: finish.json
+    STOP = 10  # the run ends here, with an exit code and a reason
+    BYE = 11  # to the relay: the agent has finished
 
 
 class Frame(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One message between an agent and the relay."""
+    """Head of a message between an agent and the relay."""
 
     kind: Kind
     number: Whole = 0
     """Place among the frames of this direction, from 1; 0 of HELLO."""
-    start: bytes = b""
+    start: Annotated[bytes, Meta(max_length=32)] = b""
     """Name of the start to which it belongs."""
     who: Annotated[int, Meta(ge=-1, lt=2**31)] = -1
     """The agent for which it is, or from which."""
-    topic: Annotated[str, Meta(max_length=40)] = ""
     turn: Whole = 0
-    payload: bytes = b""
-    words: bytes = b""
-    """Signature of a SAY or STAGED."""
+    more: bool = False
+    """Whether its body goes on in the next frame."""
 
 
 class BadFrame(Exception):
     """Bytes that are no frame, or whose content is not that of its kind."""
 
 
+class Lost(BadFrame):
+    """A frame before this one has not come."""
+
+
 _ENCODER, _DECODER = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(Frame)
 
 
-def encode(frame: Frame) -> bytes:
-    """Bytes of a frame; RunError if they are too many."""
-    data = _ENCODER.encode(frame)
-    if len(data) > LIMIT:
-        raise RunError(f"a message has {len(data)} bytes; at most {LIMIT} can be sent")
-    return data
-
-
-def decode(data: bytes) -> Frame:
-    """Frame of a message; BadFrame, and nothing else, whatever the bytes are."""
-    try:
-        return _DECODER.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise BadFrame from None
-
-
 def packed(value: Any) -> bytes:
-    """Payload of a typed value."""
+    """Bytes of a typed value."""
     return _ENCODER.encode(value)
 
 
@@ -90,55 +86,183 @@ def unpacked(data: bytes, kind: Any) -> Any:
         raise BadFrame from None
 
 
-Parts = Sequence[tuple[bytes, bytes] | None]
-"""What all have said in a turn, with its signatures, by agent; None of no members."""
+def head_of(data: bytes) -> Frame:
+    """Head of a message; BadFrame, and nothing else, whatever the bytes are."""
+    try:
+        return _DECODER.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise BadFrame from None
+
+
+Message = tuple[bytes, "bytes | memoryview"]
+"""Head and body."""
+
+
+class Line:
+    """Frames between one process and the relay, numbered in both directions, whatever happens to its connections."""
+
+    def __init__(self, sent: int = 0, got: int = 0) -> None:
+        self.sent, self.got = sent, got
+        self._log: deque[tuple[int, int, Message]] = deque()
+        self._kept, self._parts, self._size = 0, list[bytes](), 0
+        self._of: Frame | None = None  # first frame of a body that goes on
+
+    def frames(self, kind: Kind, body: bytes = b"", *, turn: int = 0, **fields: Any) -> list[Message]:
+        """Messages that carry a body, kept to be sent again."""
+        if len(body) > FILES_LIMIT:
+            raise RunError(f"a message has {len(body)} bytes; at most {FILES_LIMIT} can be sent")
+        view, found = memoryview(body), list[Message]()
+        for start in range(0, max(len(body), 1), PIECE):
+            self.sent += 1
+            more = start + PIECE < len(body)
+            piece = view[start : start + PIECE]
+            found.append((packed(Frame(kind, self.sent, turn=turn, more=more, **fields)), piece))
+            self._log.append((self.sent, turn, found[-1]))
+            self._kept += len(piece)
+        while self._kept > KEPT:
+            self._drop()
+        return found
+
+    def forget(self, turn: int) -> None:
+        """Keep no frames of turns before this one: their receiver has shown that it has them."""
+        while self._log and self._log[0][1] < turn:
+            self._drop()
+
+    def _drop(self) -> None:
+        self._kept -= len(self._log.popleft()[2][1])
+
+    def after(self, got: int) -> list[Message] | None:
+        """Messages that the other end has not got; None where some are not kept any more."""
+        found = [message for number, _, message in self._log if number > got]
+        return found if len(found) == self.sent - got else None
+
+    def take(self, frame: Frame, body: bytes, limit: int) -> bytes | None:
+        """Whole body of a message whose last frame this is; None before that.
+
+        Lost says that a frame is missing, BadFrame that the body is too large.
+        """
+        if frame.number != self.got + 1:
+            self.got, self._parts, self._size, self._of = max(self.got, frame.number), [], 0, None
+            raise Lost
+        self.got += 1
+        self._size += len(body)
+        place = (frame.kind, frame.start, frame.who, frame.turn)
+        first, self._of = self._of, frame if frame.more else None
+        if self._size > limit or (first and (first.kind, first.start, first.who, first.turn) != place):
+            self._parts, self._size, self._of = [], 0, None
+            raise BadFrame
+        self._parts.append(body)
+        if frame.more:
+            return None
+        whole = body if len(self._parts) == 1 else b"".join(self._parts)
+        self._parts, self._size = [], 0
+        return whole
+
+
+class Word(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Signed by its agent with every SAY and, sealed, with every part: what was said where, and what was charged."""
+
+    run: Name
+    start: Name
+    agent: Whole
+    to: Annotated[int, Meta(ge=-1, lt=2**31)]
+    """A neighbour, or all (-1)."""
+    turn: Whole
+    round: Round
+    """Highest round that its agent has been charged for; ``NEVER`` in seeded runs."""
+    lines: Whole
+    head: Name
+    """Of its ledger."""
+    said: Annotated[bytes, Meta(min_length=32, max_length=32)]
+    """Digest of what it goes with."""
+
+    @property
+    def age(self) -> tuple[int, int]:
+        """Order of an agent's words: the newest one is that with most lines, then the highest round."""
+        return self.lines, self.round
+
+
+def sign_word(word: Word, identity: Identity) -> bytes:
+    """A word behind its signature."""
+    content = packed(word)
+    return identity.sign(statement("word", content)) + content
+
+
+def read_word(data: bytes, keys: Sequence[str]) -> Word:
+    """Undo ``sign_word``; BadFrame if no agent with one of these keys has signed it."""
+    word: Word = unpacked(data[SIGNATURE:], Word)
+    if word.agent >= len(keys) or not verify(keys[word.agent], data[:SIGNATURE], statement("word", data[SIGNATURE:])):
+        raise BadFrame
+    return word
+
+
+def contradict(one: Word, other: Word) -> bool:
+    """Whether an agent has signed two things in one place."""
+    place, there = (one.start, one.agent, one.to, one.turn), (other.start, other.agent, other.to, other.turn)
+    return place == there and one.said != other.said
+
+
+class Said(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Body of SAY."""
+
+    topic: Annotated[str, Meta(max_length=40)]
+    payload: bytes
+    word: Signed
+
+
+def digest_of(topic: str, payload: bytes) -> bytes:
+    """What a word has of a SAY."""
+    return hashlib.sha256(statement("say", topic, payload)).digest()
 
 
 class Hello(Struct, frozen=True, forbid_unknown_fields=True):
-    """Content of HELLO, whose ``words`` are the agent's signature."""
+    """Body of HELLO."""
 
     agent: Whole
-    session: str
+    session: Name
     """Drawn when the process began."""
-    network: str
-    """Digest of its network file."""
-    settings: dict[str, Any]
-    begun: bool
-    """Whether it goes on with a run, so that settings which were "auto" have values."""
     sent: Whole = 0
     got: Whole = 0
     """Frames that it has sent, and got, in this session: after a cut the relay sees whether one was lost."""
 
 
-class Wait(Struct, frozen=True, forbid_unknown_fields=True):
-    """Content of WAIT."""
-
-    seconds: float
-    whom: list[Whole]
-
-
 class Over(Struct, frozen=True, forbid_unknown_fields=True):
-    """Content of OVER: the reason, and the agent that is to blame for it."""
+    """Body of OVER: the reason, and the neighbour whose part was none."""
 
-    text: str
-    whom: int | None = None
+    text: Text
+    whom: Whole | None = None
 
 
 class Stop(Struct, frozen=True, forbid_unknown_fields=True):
-    """Content of STOP."""
+    """Body of STOP."""
 
-    code: int
-    text: str | None = None
+    code: Annotated[int, Meta(ge=0, le=255)]
+    text: Text | None = None
     """None where the sender's own output says it."""
 
 
-class End(Struct, frozen=True, forbid_unknown_fields=True):
-    """Content of STAGED, SIGN and END."""
+class Failure(Struct, frozen=True, forbid_unknown_fields=True):
+    """In place of a SAY: an error of this agent; ``whom`` has said before what cannot be."""
 
-    digest: str
-    files: dict[str, bytes]
+    code: Annotated[int, Meta(ge=0, le=255)]
+    text: Text
+    whom: Whole | None = None
+
+
+class End(Struct, frozen=True, forbid_unknown_fields=True):
+    """Body of FILES and END."""
+
+    digest: Name
+    files: dict[Annotated[str, Meta(max_length=40)], bytes]
     finish: bytes = b""
     """finish.json, of END."""
+
+
+class Signature(Struct, frozen=True, forbid_unknown_fields=True):
+    """The last SAY: an agent's signature of an end whose files are on its disk."""
+
+    digest: Name
+    signature: Annotated[bytes, Meta(min_length=SIGNATURE, max_length=SIGNATURE)]
 
 
 def numbers(payload: bytes) -> Vector:

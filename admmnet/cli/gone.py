@@ -1,0 +1,17 @@
+"""Commands and flags that were there before, and what to do instead (docs/changelog.md)."""
+
+GONE = {
+    "launch": "start again by the same command, with --resume auto: a service manager, Slurm's --requeue, or a loop",
+    "adopt": "start the agent again by the same command: the relay gives it the end",
+    "rotate": "make a new network with `admmnet network init`: folders of earlier runs still verify",
+    "revoke": "make a new network with `admmnet network init`: folders of earlier runs still verify",
+    "sign": "ssh-keygen -Y sign -n admmnet -f KEY manifest.json",
+    "key": "ssh-keygen makes keys: ssh-keygen -Y sign -n admmnet -f KEY manifest.json",
+    "--restarts": "start again by the same command, with --resume auto",
+    "--alive": "start again by the same command, with --resume auto",
+    "--linger": "the relay keeps the end of a run, and gives it to agents that come later",
+    "--give-up": "an agent waits for the relay, and for others after a fault, for an hour",
+    "--plain": "lines to the relay are always encrypted",
+    "--hosts": "give the relay's address: --relay HOST:PORT; all agents dial it",
+    "--port": "give the relay's address: --relay HOST:PORT; all agents dial it",
+}

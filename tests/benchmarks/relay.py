@@ -1,0 +1,156 @@
+"""Agents over one relay, measured as whole processes: ``relay.py delay``, ``many [AGENTS]``, ``soak SECONDS [SEED]``.
+
+``delay``: seconds of a round of pp-admm on ring:16, d = 100, behind lines of 50 ms each way, over two hops. ``many``:
+all agents on this machine, 10 rounds; the relay's processor time and bytes a round. ``soak``: the relay is killed, or
+moves to another address with another key, and agents are killed, all started again by the same commands; memory and
+open files at the end over those after a sixth of the time.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from admmnet.__main__ import main
+from admmnet.transport.zmq.transport import ZmqTransport
+from tests.processes.relayed import Hosts
+
+DELAY = 0.05
+PLAIN = ("--algorithm", "pp-admm", "--seed", "3", "--quiet", "--no-test", "--measure-every", "1000000")
+WAIT = ("--connect-deadline", "600", "--heartbeat-deadline", "60")
+
+
+def records(folder: Path, width: int, rows: int) -> str:
+    stream = np.random.default_rng(0)
+    X = stream.standard_normal((rows, width - 1))
+    np.savez(folder / "rows.npz", X=X, y=(X[:, 0] > 0).astype(int))
+    return str(folder / "rows.npz")
+
+
+class Measured(Hosts):
+    """Hosts with records of their own size, whose lines are as long as asked."""
+
+    def __init__(self, folder: Path, graph: str, rounds: int, width: int, delay: float = 0.0) -> None:
+        super().__init__(folder, rounds, *WAIT, "--strikes", "1000", graph=graph, own=WAIT, delay=delay)
+        self.words = (*PLAIN, "--rounds", str(rounds), "--data", records(folder, width, 60 * self.agents))
+
+    def module(self, agent: int) -> str:
+        return "tests.benchmarks.relay"
+
+    def own(self, agent: int) -> dict[str, str]:
+        return {"ADMMNET_TIMES": str(self.folder / f"times-{agent}")}
+
+
+def timed_agent() -> None:
+    """`admmnet agent` that writes down when its exchanges were over."""
+    exchange, times = ZmqTransport.exchange, list[float]()
+
+    def timing(self: ZmqTransport, *given: Any, **more: Any) -> Any:
+        found = exchange(self, *given, **more)
+        times.append(time.monotonic())
+        return found
+
+    ZmqTransport.exchange = timing  # type: ignore[method-assign]
+    atexit.register(lambda: Path(os.environ["ADMMNET_TIMES"]).write_text(json.dumps(times)))
+    main()
+
+
+def usage(pid: int) -> tuple[float, int, int]:
+    """Seconds of a process, bytes of its memory, and its open files."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return seconds, pages * os.sysconf("SC_PAGE_SIZE"), len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def delayed() -> None:
+    """Median of a round's seconds over two hops."""
+    with tempfile.TemporaryDirectory() as name, Measured(Path(name), "ring:16", 60, 100, DELAY) as hosts:
+        hosts.start_all()
+        assert {code for code, _ in hosts.all_ended()} == {0}
+        rounds = [np.diff(json.loads((hosts.folder / f"times-{i}").read_text())[5:]) for i in range(16)]
+    middle = median(np.concatenate(rounds).tolist())
+    print(
+        f"a round of ring:16 at d = 100 behind lines of 50 ms: {1000 * middle:.0f} ms, two hops {2000 * DELAY:.0f} ms"
+    )
+
+
+def many(agents: int) -> None:
+    """All agents on this machine: the relay's time and bytes a round."""
+    with tempfile.TemporaryDirectory() as name, Measured(Path(name), f"regular:{agents}:4", 10, 100) as hosts:
+        hosts.start_all()
+        relay, before = hosts.processes[-1].pid, None
+        while before is None:  # since all have formed a start
+            threading.Event().wait(0.1)
+            log = hosts.folder / "relay.log"
+            before = usage(relay) if log.exists() and '"start"' in log.read_text() else None
+        last = before
+        while any(hosts.processes[i].poll() is None for i in range(agents)):
+            threading.Event().wait(0.1)
+            last = usage(relay) if hosts.processes[-1].poll() is None else last
+        codes = {code for code, _ in hosts.all_ended()}
+        models = {(hosts.folder / str(i) / "model.npz").read_bytes() for i in range(agents)}
+        sent = json.loads((hosts.folder / "0/summary.json").read_text())["bytes_sent"]
+    seconds = (last[0] - before[0]) / 10
+    print(
+        f"{agents} agents, 10 rounds: exit codes {codes}, {len(models)} model; the relay {seconds:.3f} s of processor a"
+    )
+    print(f"round, {sent / 10 / 1e6:.2f} MB of vectors a round each way, {last[1] / 1e6:.0f} MB of memory")
+
+
+def soak(seconds: float, seed: int) -> None:
+    """Kills and moves in a run without end; agents 0 and 1 and the relay are measured before each that ends them."""
+    stream, begun = np.random.default_rng(seed), time.monotonic()
+    marks: dict[str, list[tuple[float, float, int, int]]] = {"agents": [], "relay": []}
+    events = dict.fromkeys(("relay killed", "relay moved", "agent killed"), 0)
+    with tempfile.TemporaryDirectory() as name, Measured(Path(name), "ring:5", 10**6, 100) as hosts:
+        hosts.start_all()
+        while (age := time.monotonic() - begun) < seconds:
+            threading.Event().wait(float(stream.uniform(5.0, 15.0)))
+            ended = {i: process.poll() for i, process in hosts.processes.items()}
+            told = {i: hosts.ended(i) for i, code in ended.items() if code is not None}
+            assert not told, told
+            for i in (-1, 0, 1):
+                marks["relay" if i < 0 else "agents"].append((age, *usage(hosts.processes[i].pid)))
+            # moves end all processes: one in the first sixth alone, so that the others grow as old as they can
+            how = str(stream.choice(["relay killed", "agent killed"])) if events["relay moved"] else "relay moved"
+            events[how] += 1
+            if how == "agent killed":
+                agent = int(stream.integers(2, 5))
+                hosts.kill(agent)
+                hosts.start(agent)
+                continue
+            if how == "relay killed" and age > seconds / 8:
+                continue  # the relay, too
+            hosts.kill(-1)
+            if how == "relay moved":
+                hosts.move()
+            hosts.start_relay()
+        lines = (hosts.folder / "relay.log").read_text().count('"event": "start"')
+    print(f"{seconds:.0f} s: {events}, {lines} starts, nobody has ended")
+    for whom, found in marks.items():
+        early = [mark for mark in found if seconds / 8 < mark[0] < seconds / 5]
+        late = [mark for mark in found if mark[0] > 0.9 * seconds]
+        memory, files = (max(one[k] for one in late) / max(one[k] for one in early) for k in (2, 3))
+        print(f"{whom}: memory {memory:.2f} times, open files {files:.2f} times those after a sixth of the time")
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "agent":
+        timed_agent()
+    elif sys.argv[1] == "delay":
+        delayed()
+    elif sys.argv[1] == "many":
+        many(int(sys.argv[2]) if len(sys.argv) > 2 else 100)
+    else:
+        soak(float(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 0)

@@ -21,7 +21,7 @@ from admmnet.running.node import Node
 from admmnet.running.plan import Prepared
 from admmnet.running.readout import TailAverage
 from admmnet.running.rounds import Rounds
-from admmnet.transport import Transport, is_writer
+from admmnet.transport import Transport, World, is_writer
 from admmnet.transport.collective import run_on_all
 from admmnet.types import BEFORE
 
@@ -53,7 +53,8 @@ def run_prologue(
     encoded = found.encoding is None
     if found and not plan.prologue.stages:
         _write(plan, transport, folder, found)
-    for stage in plan.prologue.stages[len(found.stages) :]:
+    stages = plan.prologue.stages[len(found.stages) :]
+    for stage in stages:
         keeper.known = found.text
         if receipts is not None and keeper.due(stage.number):
             receipts.settle(durable=True)
@@ -67,6 +68,8 @@ def run_prologue(
             found = replace(found, stages=(*found.stages, stage.name))
             keeper.notes += (_LOST.format(name=stage.name),)
         _write(plan, transport, folder, found)
+    if stages or (found and not plan.prologue.stages):
+        _same(transport.world, found)
     if not encoded:
         _encode(plan, found)
     if found.whitening is not None:
@@ -135,18 +138,21 @@ def _beginning(plan: Prepared) -> Found:
 
 def _write(plan: Prepared, transport: Transport, folder: Path, found: Found) -> None:
     """Have what was found on the disk before anything else is asked."""
-    world = transport.world
-    digests = {i: said for i, said in enumerate(world.gather(found.digest, "found")) if said}
-    if len({*digests.values()}) > 1:
-        wrong = min(digests, key=lambda i: [*digests.values()].count(digests[i]))
-        text = f"agent {wrong} received another total before the first round than most, or says so: start the run again"
-        world.blame(wrong, text, RunError)
 
     def write() -> None:
         if is_writer(transport):
             write_found(folder, plan.data.encoding, found)
 
-    run_on_all(transport.world, write)
+    run_on_all(transport.world, write, apart=True)
+
+
+def _same(world: World, found: Found) -> None:
+    """See that all have found the same: else a total was changed on the way."""
+    digests = {i: said for i, said in enumerate(world.gather(found.digest, "found")) if said}
+    if len({*digests.values()}) > 1:
+        wrong = min(digests, key=lambda i: [*digests.values()].count(digests[i]))
+        text = f"agent {wrong} received another total before the first round than most, or says so: start the run again"
+        world.blame(wrong, text, RunError)
 
 
 def _encode(plan: Prepared, found: Found) -> None:

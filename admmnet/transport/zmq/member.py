@@ -145,7 +145,7 @@ class Member:
         self._around: set[int] = set()
         self.tree: Tree | None = None
         self._words: dict[int, tuple[Word, bytes]] = {}
-        self._proofs: list[bytes] = []
+        self._proofs: dict[int, list[bytes]] = {}  # two words of an agent that contradict each other
         self._here = b""  # its word HERE, as long as it waits for a start
         self._bound = ""  # run for which this agent has been charged: it gives that name up for no other
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
@@ -194,7 +194,7 @@ class Member:
             if self.up and not self._told:  # each time that the line stands anew: the relay may know nothing
                 self._told = True
                 words = [data for _, data in self._words.values()]
-                self._send(Kind.HERE, packed(Hail(word, [*words, *self._proofs])))
+                self._send(Kind.HERE, packed(Hail(word, sum(self._proofs.values(), words))))
             self.serve(PULSE)
             if self.ended is not None:
                 raise self.ended
@@ -354,7 +354,7 @@ class Member:
     def _note(self, word: Word, data: bytes) -> None:
         known = self._words.get(word.agent)
         if known is not None and contradict(known[0], word):
-            self._proofs += [known[1], data]
+            self._proofs[word.agent] = [known[1], data]
         if known is None or known[0].run != word.run or known[0].age <= word.age:
             self._words[word.agent] = word, data
 

@@ -396,7 +396,7 @@ class Relay:
         if hail.here == site.word or site.told:
             return  # it says so again, as its line was cut; or it has the end
         here = read_here(hail.here, self._identities)
-        if here.agent != agent or len(hail.words) > 2 * len(self.graph):
+        if here.agent != agent or len(hail.words) > 3 * len(self.graph):
             raise BadFrame
         for word in hail.words:
             with suppress(BadFrame):

@@ -124,14 +124,14 @@ def soak(seconds: float, seed: int) -> None:
                 marks["relay" if i < 0 else "agents"].append((age, *usage(hosts.processes[i].pid)))
             # moves end all processes: one in the first sixth alone, so that the others grow as old as they can
             how = str(stream.choice(["relay killed", "agent killed"])) if events["relay moved"] else "relay moved"
+            if how == "relay killed" and age > seconds / 8:
+                continue  # the relay grows old, too
             events[how] += 1
             if how == "agent killed":
                 agent = int(stream.integers(2, 5))
                 hosts.kill(agent)
                 hosts.start(agent)
                 continue
-            if how == "relay killed" and age > seconds / 8:
-                continue  # the relay, too
             hosts.kill(-1)
             if how == "relay moved":
                 hosts.move()

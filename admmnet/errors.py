@@ -135,6 +135,11 @@ class BudgetError(AdmmnetError):
     exit_code = 4
 
 
+def kind_of(code: int) -> type[AdmmnetError]:
+    """Class of an error that another process names by its exit code."""
+    return {kind.exit_code: kind for kind in (CheckFailed, RequestError, BudgetError)}.get(code, RunError)
+
+
 class PrivacyWarning(UserWarning):
     """Fits of this process share records: what they cost together; or a fit with an account ended without a model.
 

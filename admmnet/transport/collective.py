@@ -15,17 +15,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 
-from admmnet.errors import (
-    AdmmnetError,
-    BudgetError,
-    CheckFailed,
-    RequestError,
-    RunError,
-    StartEnded,
-    Terminated,
-    broken,
-    printable,
-)
+from admmnet.errors import AdmmnetError, StartEnded, Terminated, broken, kind_of, printable
 from admmnet.log import say
 from admmnet.transport import World
 
@@ -34,7 +24,6 @@ STAGGER = 0.5
 """Seconds a rank waits for every rank before it, when it fails alone, before it reports and ends all."""
 GRACE = 0.2
 """Seconds between a report and the end of all: a launcher drops what it has not passed on by then."""
-_KINDS = {kind.exit_code: kind for kind in (CheckFailed, RequestError, RunError, BudgetError)}
 
 
 class Kept:
@@ -116,7 +105,7 @@ def told_by_all(
             if mine is not None and (isinstance(mine, StartEnded) or world.start is not None):
                 raise mine.of_all() if isinstance(mine, StartEnded) else mine
             code, text = answer
-            raise _KINDS.get(code, RunError)(printable(text)).of_all()
+            raise kind_of(code)(printable(text)).of_all()
     return result, answers
 
 

@@ -17,7 +17,7 @@ import zmq
 from msgspec.structs import replace
 from zmq.utils.monitor import parse_monitor_message
 
-from admmnet.errors import AdmmnetError, RequestError, RunError, StartEnded, says
+from admmnet.errors import AdmmnetError, RequestError, RunError, StartEnded, kind_of, printable, says
 from admmnet.identity.keys import Identity, statement
 from admmnet.log import Waiting, say
 from admmnet.transport.begun import NEVER
@@ -133,7 +133,7 @@ class Member:
         self.files: End | None = None
         self.charged: Callable[[], tuple[int, int, str]] = lambda: (NEVER, 0, "")
         self.staged: Callable[[], End | None] = lambda: None
-        self.up, self.bytes_sent, self.dropped, self.gathers, self.waiting = False, 0, 0, 0, Waiting()
+        self.up, self.bytes_sent, self.dropped, self.waiting = False, 0, 0, Waiting()
         self._cause: tuple[str, int | None] | None = None
         self._parts: dict[int, dict[int, bytes]] = {}
         self._said: dict[int, list[Said]] = {}
@@ -270,7 +270,6 @@ class Member:
         """
         assert self.start is not None
         turn = self._next()
-        self.gathers += 1
         asked, topic = topic, ERROR if isinstance(value, Failure) else topic
         self._speak(topic, turn, self.topics.write(topic, value))
         found = self._heard(turn, set(self.start.members), asked)
@@ -279,7 +278,7 @@ class Member:
         for one in failures.values():
             same = sum((other.code, other.whom) == (one.code, one.whom) for other in failures.values())
             if one.whom is None and 2 * same > len(self.start.members):
-                raise kind_of(one.code)(one.text).of_all()
+                raise kind_of(one.code)(printable(one.text)).of_all()
         if failures and (own is None or own.whom is not None):
             self._wait(lambda: {-1})  # until the relay ends the start
         return [found.get(i) for i in range(self.size)]
@@ -542,10 +541,9 @@ class Member:
             self.end = unpacked(body, End)
         elif frame.kind is Kind.STOP:
             stop: Stop = unpacked(body, Stop)
-            text = says("the relay", stop.text or "it gives no reason")
-            self.ended = RunEnded(
-                stop.text if self.shared_folder and stop.text else text, stop.code if stop.code in (2, 3, 4) else 3
-            )
+            said, code = stop.text or "it gives no reason", stop.code if stop.code in (2, 3, 4) else 3
+            own = self.shared_folder and stop.text  # of one command, which tells it as it is
+            self.ended = RunEnded(printable(said) if own else says("the relay", said), code)
             self.ended.shared = True
             self.ended.told = self.shared_folder
         elif self.start is None or frame.start not in (self._name, b""):
@@ -556,7 +554,7 @@ class Member:
             self._said.setdefault(frame.turn, unpacked(body, list[Said]))
         elif frame.kind is Kind.OVER:
             over: Over = unpacked(body, Over)
-            self._cause = self._cause or (over.text, over.whom)
+            self._cause = self._cause or (printable(over.text), over.whom)
 
     # ends of the process
 
@@ -585,10 +583,3 @@ class Member:
         self._monitor.close(0)
         self._dealer.close(int(1000 * SHUTDOWN) if self.up else 0)
         self._context.term()
-
-
-def kind_of(code: int) -> type[AdmmnetError]:
-    """Class of an error with this exit code."""
-    from admmnet.errors import BudgetError, CheckFailed
-
-    return {kind.exit_code: kind for kind in (CheckFailed, RequestError, BudgetError)}.get(code, RunError)

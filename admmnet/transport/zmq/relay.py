@@ -360,9 +360,7 @@ class Relay:
         self._pass(site, (packed(Frame(Kind.HELLO, turn=site.line.got)), b""))  # it sends again what came after
         for message in missing or ():
             self._pass(site, message)
-        if (
-            missing is None and hello.sent
-        ):  # of a start that it is in it has lost something, or this relay knows nothing
+        if missing is None and hello.sent:  # frames of its start are lost, or this relay knows nothing
             self._send(hello.agent, Kind.OVER, packed(Over("its line was cut for long, or the relay is new")))
         if self.stopped is not None and self.terms.shared:
             self._send(hello.agent, Kind.STOP, packed(self.stopped))

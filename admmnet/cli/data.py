@@ -1,4 +1,4 @@
-"""admmnet data: check, clean, draft, show."""
+"""admmnet data: check, draft, show."""
 
 from __future__ import annotations
 
@@ -150,47 +150,6 @@ def draft(file: Path, label: str | None, separator: str | None, header_only: boo
     for line in words:
         print(f"  {line}")
     print(f"read it, then: admmnet data check {file} --schema {out}")
-
-
-@data.command()
-@click.argument("file")
-@click.option("--schema", type=PATH, required=True, metavar="FILE", help="as for check")
-@click.option("--label", metavar="NAME", help="label column")
-@click.option("--separator", metavar="MARK|tab", help="separator of FILE; the schema declares the new file's")
-@out_flag("CLEAN.csv", "the new file, which must not be there")
-def clean(file: str, schema: Path, out: Path, **flags: Any) -> None:
-    """Write FILE as its schema accepts it, and list the changes; nothing leaves this machine.
-
-    Decimal commas become points, "<30" becomes 30, stray blanks go, and so do records without a label. Exit code 1:
-    records with other faults are left out, too, and listed.
-    """
-    from admmnet.data.clean import FORMS, clean_file
-
-    if not FORMS.search(out.name) or out.suffix == ".gz":
-        raise RequestError(f"-o {out}: the new file is a .csv or .tsv file")
-    if out.exists():
-        raise RequestError(f"-o {out} exists: name another file, or remove it")
-    with written(out) as new:
-        told = clean_file(_settings(file, schema, flags), new, out)
-        print(QUOTES.format(file) if told.said else f"{file}: nothing to change")
-        for rule, columns in told.changed.items():
-            print(f"  {rule}: {counted(sum(map(len, columns.values())), 'value')}")
-            for column, changes in columns.items():
-                more = f"; and {count(len(changes) - OF_EACH)} more" if len(changes) > OF_EACH else ""
-                print(f"    {printable(column)}: {'; '.join(changes[:OF_EACH])}{more}")
-        if told.unlabelled:
-            where = ", ".join(told.unlabelled[:OF_EACH]) + (", ..." if len(told.unlabelled) > OF_EACH else "")
-            print(f"  left out, for they have no label: {counted(len(told.unlabelled), 'record')}, {where}")
-            print("    this number depends on the records: keep it to yourself if they are private")
-        _print_faults(told.faults, told.count, 20)
-        if not told.rows:
-            raise CheckFailed(f"{file}: no rule mends this, so nothing is written: mend the file, or its schema")
-    now = f"now: admmnet data check {out} --schema {schema}"
-    if told.new is not None:
-        now = f"new rows, without the label column {told.new!r}: for `admmnet predict`"
-    print(f"{out}: {counted(told.rows, 'record')}; {now}")
-    if told.bad:
-        raise CheckFailed(f"{counted(told.bad, 'record')} with other faults, listed above, are not in {out}: mend them")
 
 
 @data.command()

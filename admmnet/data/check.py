@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TypeVar
 from msgspec import structs
 
 from admmnet.data.balance import swallowing, unfilled
-from admmnet.data.columns import RawTable, refuse
+from admmnet.data.columns import RawTable
 from admmnet.data.encode import block_of, check_columns, complete
 from admmnet.data.labels import read_labels
 from admmnet.data.raw import names_of_rule, raw_features, refuse_text, words_of_rule
@@ -62,7 +62,7 @@ def check_file(settings: DataSettings) -> Findings:
     found = Found()
     if not settings.named:
         schema = declared(settings)
-        table = found.attempt(lambda: read_table(Path(settings.data), schema, refuse=found.keep))
+        table = found.attempt(lambda: read_table(Path(settings.data), schema))
         if table is not None:
             check_table(found, table, schema, settings.positive)
     source = None
@@ -90,10 +90,6 @@ class Found:
             self.count += error.count
         return None
 
-    def keep(self, faults: Iterable[str]) -> None:
-        """Keep the faults of records that a reader leaves out."""
-        self.attempt(lambda: refuse(faults))
-
 
 def _finish(source: Source, settings: DataSettings) -> tuple[str, ...]:
     rows = every(source)
@@ -107,9 +103,9 @@ def _finish(source: Source, settings: DataSettings) -> tuple[str, ...]:
     )
 
 
-def check_table(found: Found, table: RawTable, schema: Schema, positive: str | None, *, new: bool = False) -> None:
-    """Find the faults of columns and, but for ``new`` rows, of labels."""
-    table = (None if new else found.attempt(lambda: _labelled(table, schema, positive))) or table
+def check_table(found: Found, table: RawTable, schema: Schema, positive: str | None) -> None:
+    """Find the faults of labels and columns."""
+    table = found.attempt(lambda: _labelled(table, schema, positive)) or table
     # without rules, which column is no feature is known by the label alone
     if table.features is not None or not (schema.rules or schema.label in table.names):
         return

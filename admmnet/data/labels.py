@@ -22,7 +22,7 @@ FEW_CLASSES = 20
 """Most label values that are taken for classes where nothing says so; numbers with more are real targets."""
 
 
-UNLABELLED = "every record needs a label: fill it in, or let `admmnet data clean` leave such records out"
+UNLABELLED = "every record needs a label: fill it in, or remove the record"
 
 
 class SourceLabels(NamedTuple):

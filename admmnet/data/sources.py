@@ -7,7 +7,7 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from admmnet.data.columns import RawTable, Refuse, refuse
+from admmnet.data.columns import RawTable
 from admmnet.data.files import about
 from admmnet.data.known import DataSet
 from admmnet.data.labels import canonical
@@ -203,14 +203,14 @@ def read_file(
     return replace(source, file=str(file))
 
 
-def read_table(path: Path, schema: Schema, *, labelled: bool = True, refuse: Refuse = refuse) -> RawTable:
+def read_table(path: Path, schema: Schema, *, labelled: bool = True) -> RawTable:
     """Raw columns or numbers of a file; of the schema count the width, and how the file is written."""
     form = form_of(str(path))
     if path.suffix == ".parquet":
         return replace(read_parquet(path), spelling=schema.spelling)
     if form == ".csv":
         written = Form(schema.separator or usual_separator(path), schema.header, schema.spelling)
-        return read_csv(path, refuse, written)
+        return read_csv(path, written)
     if form == ".npz":
-        return read_npz(path, schema.features, labelled, refuse)
-    return read_libsvm(path, schema.features, refuse)
+        return read_npz(path, schema.features, labelled)
+    return read_libsvm([path], schema.features)

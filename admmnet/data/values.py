@@ -17,9 +17,6 @@ DATE = re.compile(r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?([ T]\d.*)?|\d{1,2}[-/.]\d{1
 """A date by numbers, with or without a time."""
 LIMIT = re.compile(r"^[<>≤≥]=?\s*")
 """Beginning of a number that is known to lie below or above a limit."""
-_BLANK = "[ \u00a0\u2009\u202f]"
-_SIGNED = re.compile(rf"(?<=[-+<>≤≥=]){_BLANK}+")
-_SPACED = re.compile(rf"((?:[<>≤≥]=?)?[-+]?[1-9]\d{{0,2}})({_BLANK})(\d{{3}}(?:\2\d{{3}})*)([.,]\d+)?")
 GROUPS = re.compile(r"[-+]?[1-9]\d{0,2}[.,]\d{3}")
 """A number of which the mark may stand between thousands."""
 _COMMA = re.compile(r"[-+]?[\d.,' ]*\d,\d[\d.,]*")
@@ -82,13 +79,6 @@ def numbers_of(levels: Sequence[str], spelling: Spelling, *, missing: bool) -> V
     return None if None in found else np.array(found, dtype=np.float64)
 
 
-def tight(text: str) -> str:
-    """A text without blanks after its sign, and without those between thousands, which are of one kind."""
-    text = _SIGNED.sub("", text)
-    groups = _SPACED.fullmatch(text)
-    return text.replace(groups[2], "") if groups else text
-
-
 def no_number(text: str, spelling: Spelling) -> str | None:
     """Why a text is no finite number, and what helps; None if it is one."""
     if spelling.finite(text) is not None:
@@ -101,16 +91,11 @@ def no_number(text: str, spelling: Spelling) -> str | None:
     if GROUPS.fullmatch(text) and spelling == PLAIN:
         return f'{text!r} may be with decimals or thousands: declare decimal = "," or thousands = "," in [data.schema]'
     if _COMMA.fullmatch(text) and spelling.decimal == ".":
-        return (
-            f'{text!r} is no number; declare decimal = "," in [data.schema], or thousands = ",", or let `admmnet data '
-            "clean` write points"
-        )
-    if LIMIT.match(text) and (
-        spelling.finite(LIMIT.sub("", text)) is not None or _COMMA.fullmatch(LIMIT.sub("", text))
-    ):
-        return f"{text!r} is no number but a limit; `admmnet data clean` takes the limit for the number"
-    if spelling.finite(tight(text)) is not None:
-        return f"{text!r} is no number for its blanks; `admmnet data clean` takes them out"
+        return f'{text!r} is no number; declare decimal = "," in [data.schema], or thousands = ","'
+    if LIMIT.match(text) and spelling.finite(LIMIT.sub("", text)) is not None:
+        return f"{text!r} is no number but a limit; write the number that stands for it"
+    if spelling.finite(re.sub(r"\s", "", text)) is not None:
+        return f"{text!r} is no number for its blanks; take them out"
     if spelling.infinite(text):
         return f"{text!r} is not finite; remove the row or fill the value in"
     if PLAIN.finite(text) is not None:

@@ -141,7 +141,6 @@ def _settings(model: Model, new: NewData) -> DataSettings:
     return DataSettings(
         data=new.data,
         data_dir=new.data_dir or run.data_dir,
-        no_cache=run.no_cache or run.private,
         data_seed=run.data_seed,
         test=run.test if own else None,
         test_fraction=run.test_fraction if own else None,

@@ -9,9 +9,11 @@ import pytest
 
 from admmnet.data import files
 from admmnet.data.files import read_blocks, read_lines
-from admmnet.data.readers.delimited import read_delimited
+from admmnet.data.readers.delimited import Form, read_texts
 from admmnet.errors import RequestError
 from tests.data.conftest import Write
+
+BARE = Form(header=False)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
@@ -54,22 +56,22 @@ def test_a_fault_far_down_names_its_line(write: Write) -> None:
     path = Path(write("t.csv", "\n".join(lines)))
     assert path.stat().st_size > 1 << 20
     with pytest.raises(RequestError, match=r"t\.csv, line 190001: 3 values, expected 2"):
-        read_delimited([path], ("a", "b"), ",")
+        read_texts([path], ("a", "b"), BARE)
 
 
 def test_lines_at_the_top_alone_are_no_records(write: Write) -> None:
-    for lines, words in ((["|no", "", "a,1", "|b,2"], ""), (["|no", "a,1", "", "b,2"], "line 3: 0 values")):
+    for lines, words in ((["|no", "|", "a,1", "|b,2"], ""), (["|no", "a,1", "", "b,2"], "line 3: 0 values")):
         path = Path(write("t.csv", "\n".join(lines)))
         if words:
             with pytest.raises(RequestError, match=words):
-                read_delimited([path], ("letter", "number"), ",", skip=("|",))
+                read_texts([path], ("letter", "number"), BARE, skip="|")
         else:
-            assert read_delimited([path], ("letter", "number"), ",", skip=("|",)).column("letter").levels == ("a", "|b")
+            assert read_texts([path], ("letter", "number"), BARE, skip="|").column("letter").levels == ("a", "|b")
 
 
 def test_repeated_lines_are_all_there(write: Write) -> None:
     path = Path(write("t.csv", "b,1\na,2\nb,1\nb,1\nc,2\n"))
-    table = read_delimited([path], ("letter", "number"), ",")
+    table = read_texts([path], ("letter", "number"), BARE)
     letter = table.column("letter")
     assert [letter.levels[code] for code in letter.codes] == ["b", "a", "b", "b", "c"]
     assert table.rows == 5

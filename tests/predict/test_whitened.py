@@ -127,7 +127,7 @@ def test_a_raw_file_in_predictions_out(whiten: str, tmp_path: Path, admmnet: Adm
     for command in ("predict", "evaluate"):  # such a text would count as missing without a word
         told = admmnet.refused(command, folder, *semicolons)
         assert "line 3, column 'age': '31,1' is no number" in told
-        assert "`admmnet data clean`" in told
+        assert "declare decimal" in told
     Path(semicolons[1]).write_text(test.read_text().replace(",", ";"))
     admmnet.ok("evaluate", folder, *map(str, semicolons))
     names = {row["feature"] for row in coefficients(read_model(folder))["coefficients"]}

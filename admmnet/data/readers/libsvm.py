@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from admmnet.data.columns import RawTable, Refuse, Where, column_of, numbered, refuse, table_of_numbers
+from admmnet.data.columns import RawTable, Where, column_of, numbered, refuse, table_of_numbers
 from admmnet.data.files import read_lines
 from admmnet.errors import DataError, RequestError
 
@@ -21,8 +21,8 @@ WIDEST = 100_000
 """Largest number of features: models, messages and releases are dense vectors of that many numbers."""
 
 
-def read_libsvm(path: Path, width: int | None, refuse: Refuse = refuse, *more: Path) -> RawTable:
-    """Read a libsvm file, or some whose records follow each other.
+def read_libsvm(paths: Sequence[Path], width: int | None) -> RawTable:
+    """Read libsvm files whose records follow each other.
 
     The label column is called label, features x1, ..., xd; d is read from rows if not given.
 
@@ -31,35 +31,27 @@ def read_libsvm(path: Path, width: int | None, refuse: Refuse = refuse, *more: P
     """
     lines: list[str] = []
     starts: list[int] = []
-    for file in (path, *more):
+    for file in paths:
         starts.append(len(lines))
         lines += [line.partition("#")[0].strip() for line in read_lines(file)]
-    parts = tuple(np.diff([*starts, len(lines)]).tolist()) if more else ()
-
-    def place(line: int) -> str:
-        which = bisect_right(starts, line) - 1
-        return f"{(path, *more)[which]}, line {line - starts[which] + 1}"
-
-    sound = [_LINE.fullmatch(line) is not None for line in lines]
-    refuse(
-        f"{place(row)}: expected a label and index:value pairs, got {lines[row][:40]!r}; mend it"
-        for row, good in enumerate(sound)
-        if not good
-    )
-    at = np.flatnonzero(sound)
-    if len(at) < len(lines):
-        lines = [lines[row] for row in at.tolist()]
+    parts = tuple(np.diff([*starts, len(lines)]).tolist()) if len(paths) > 1 else ()
 
     def where(row: int) -> str:
-        return place(int(at[row]))
+        which = bisect_right(starts, row) - 1
+        return f"{paths[which]}, line {row - starts[which] + 1}"
 
-    rows = _parse(path, lines, width, where, refuse)
+    refuse(
+        f"{where(row)}: expected a label and index:value pairs, got {line[:40]!r}; mend it"
+        for row, line in enumerate(lines)
+        if _LINE.fullmatch(line) is None
+    )
+    rows = _parse(paths[0], lines, width, where)
     heads = column_of([line.split(None, 1)[0] for line in lines])
-    table = table_of_numbers(rows, numbered(rows.shape[1]), "label", lambda: heads, where, str(path))
+    table = table_of_numbers(rows, numbered(rows.shape[1]), "label", lambda: heads, where, str(paths[0]))
     return replace(table, dependent=() if width is not None else (f"width {rows.shape[1]}",), parts=parts)
 
 
-def _parse(path: Path, lines: Sequence[str], width: int | None, where: Where, refuse: Refuse) -> Any:
+def _parse(path: Path, lines: Sequence[str], width: int | None, where: Where) -> Any:
     """Rows (n, d) of well-formed lines, a scipy CSR array."""
     from scipy.sparse import csr_array  # imported here: help does without it
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from admmnet.data.columns import RawTable
 from admmnet.data.known import DataSet, bands, codes
-from admmnet.data.readers.delimited import read_chosen
+from admmnet.data.readers.delimited import Form, read_texts
 from admmnet.data.source import selected
 
 STATE = "ST"
@@ -59,7 +59,7 @@ def _plain(text: str) -> str:
 
 
 def _read(paths: Sequence[Path]) -> RawTable:
-    table = read_chosen(paths, (*COLUMNS, STATE, *(name for name in _ABOVE if name not in COLUMNS)))
+    table = read_texts(paths, (*COLUMNS, STATE, *(n for n in _ABOVE if n not in COLUMNS)), Form(header=True))
     return replace(table, read=lambda name: table.read(name).mapped(_plain))
 
 

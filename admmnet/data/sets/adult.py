@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from admmnet.data.known import DataSet, bands, codes
-from admmnet.data.readers.delimited import read_delimited
+from admmnet.data.readers.delimited import Form, read_texts
 
 NAMES = (
     "age", "workclass", "fnlwgt", "education", "education-num", "marital-status",
@@ -87,7 +87,7 @@ AGE: dict[str, Any] = {
 
 ADULT = DataSet(
     name="adult",
-    read=partial(read_delimited, names=NAMES, separator=", ", skip=("|",)),  # "|1x3 Cross validator"
+    read=partial(read_texts, names=NAMES, form=Form(header=False), skip="|"),  # "|1x3 Cross validator"
     schema=SCHEMA,
     files=(("adult/adult.data",), ("adult/adult.test",)),
     origin="https://archive.ics.uci.edu/ml/machine-learning-databases/adult/",

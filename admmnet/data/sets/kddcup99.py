@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from admmnet.data.known import DataSet, codes
-from admmnet.data.readers.delimited import read_delimited
+from admmnet.data.readers.delimited import Form, read_texts
 
 ATTACKS = frozenset(
     (
@@ -77,7 +77,7 @@ def _kind(label: str) -> str:
 SETS = (
     DataSet(
         name="kddcup99",
-        read=partial(read_delimited, names=(*COLUMNS, "label"), separator=","),
+        read=partial(read_texts, names=(*COLUMNS, "label"), form=Form(header=False)),
         schema={"label": "label", "labels": ["normal", "attack"], "columns": COLUMNS},
         files=(("kddcup99/kddcup.data_10_percent", "kddcup99/kddcup.data"),),
         origin="the UCI KDD archive (KDD Cup 1999 data): kddcup.data_10_percent.gz, or the full kddcup.data.gz",

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from functools import partial
 
-from admmnet.data.columns import RawTable, refuse
 from admmnet.data.known import DataSet
 from admmnet.data.readers.libsvm import read_libsvm
 
@@ -21,13 +19,9 @@ def _set(
     sha256: dict[str, str] | None = None,
 ) -> DataSet:
     """Declare a set; of two files the second is its test part."""
-
-    def read(paths: Sequence[Path]) -> RawTable:
-        return read_libsvm(paths[0], width, refuse, *paths[1:])
-
     return DataSet(
         name=name,
-        read=read,
+        read=partial(read_libsvm, width=width),
         schema={"labels": list(labels), "features": width},
         files=files,
         origin=PAGE,

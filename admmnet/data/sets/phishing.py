@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from admmnet.data.known import DataSet
-from admmnet.data.readers.delimited import read_delimited
+from admmnet.data.readers.delimited import Form, read_texts
 from admmnet.data.readers.libsvm import read_libsvm
 
 _ATTRIBUTES = (
@@ -22,7 +22,7 @@ _NOTES = ("phishing: only 5,849 of its 11,055 records are distinct, so train and
 SETS = (
     DataSet(
         name="phishing",
-        read=lambda paths: read_libsvm(paths[0], _FEATURES),
+        read=partial(read_libsvm, width=_FEATURES),
         schema={"labels": ["0", "1"], "features": _FEATURES},
         files=(("phishing/phishing.libsvm",),),
         origin="the LIBSVM data page: phishing",
@@ -31,7 +31,7 @@ SETS = (
     ),
     DataSet(
         name="phishing:uci",
-        read=partial(read_delimited, names=(*_ATTRIBUTES, "Result"), separator=","),
+        read=partial(read_texts, names=(*_ATTRIBUTES, "Result"), form=Form(header=False)),
         schema={
             "label": "Result",
             "labels": ["-1", "1"],

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 SHOWN = 60
 """Columns that are shown one by one; --json has all."""
 OF_EACH = 3
-"""Faults and changes of one column that are printed."""
+"""Faults of one column that are printed."""
 QUOTES = "{}; the lines below quote records, so keep them on this machine:"
 
 

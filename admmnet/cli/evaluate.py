@@ -16,14 +16,11 @@ from admmnet.cli.flags import (
     PATH,
     RUN,
     data_dir_flag,
-    features_flag,
     json_flag,
     label_flag,
     lines,
-    no_intercept_flag,
     notes,
     out_flag,
-    positive_flag,
     separator_flag,
     written,
 )
@@ -34,7 +31,7 @@ if TYPE_CHECKING:
     from admmnet.predict.apply import Predictions
 
 
-def _new_data(*, labelled: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def _new_data(function: Callable[..., None]) -> Callable[..., None]:
     """Give a command the run folder and the flags that name rows."""
     flags = [
         RUN,
@@ -42,18 +39,12 @@ def _new_data(*, labelled: bool) -> Callable[[Callable[..., None]], Callable[...
         data_dir_flag,
         label_flag,
         separator_flag,
-        *([positive_flag] if labelled else []),
-        features_flag,
-        no_intercept_flag,
         click.option("--config", "--schema", "config", type=PATH, metavar="FILE", help=HOW_READ),
     ]
 
-    def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        for flag in reversed(flags):
-            function = flag(function)
-        return function
-
-    return decorate
+    for flag in reversed(flags):
+        function = flag(function)
+    return function
 
 
 def mode_line(folder: Path) -> str:
@@ -70,7 +61,7 @@ def mode_line(folder: Path) -> str:
 
 
 @click.command()
-@_new_data(labelled=True)
+@_new_data
 @click.option(
     "--part",
     type=click.Choice(["test", "train", "all"]),
@@ -131,7 +122,7 @@ def _print_facts(facts: dict[str, Any]) -> None:
 
 
 @click.command()
-@_new_data(labelled=False)
+@_new_data
 @click.option("--agent", type=int, metavar="I", help="this agent's vector, not the consensus")
 @out_flag("FILE", "file (default: standard output)", required=False)
 def predict(run: Path, agent: int | None, out: Path | None, **flags: Any) -> None:

@@ -34,7 +34,7 @@ _KINDS = {
 }
 
 
-def table_of(X: Any, y: Any, prefix: str, origin: str, *, finite: bool = True) -> RawTable:
+def table_of(X: Any, y: Any, prefix: str, origin: str, *, finite: bool = True, labelled: bool = True) -> RawTable:
     """Rows and labels that a caller gave as the table that a file of numbers would be; ``origin`` is its name.
 
     X is an array, sparse matrix or frame of numbers (n, d), and y has n numbers, truth values (0 and 1 then) or texts.
@@ -55,7 +55,7 @@ def table_of(X: Any, y: Any, prefix: str, origin: str, *, finite: bool = True) -
     label = "y"
     while label in names:
         label += "_"
-    labels = _labels(y, n, prefix)
+    labels = _labels(y, n, prefix) if labelled else column_of_numbers(np.zeros(n))
 
     return table_of_numbers(rows, names, label, lambda: labels, where, origin)
 

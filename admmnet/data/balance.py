@@ -47,7 +47,7 @@ def unfilled(source: Source) -> Iterator[str]:
     for rule in source.schema.rules:
         if not isinstance(rule, Numeric) or rule.low is None or rule.high is None or rule.scale == "log":
             continue
-        values = source.column(rule.column).values(source.schema.spelling, missing=True)
+        values = source.table.column(rule.column).values(source.schema.spelling, missing=True)
         if values is None or np.isnan(values).all():
             continue
         inside = np.clip(values, rule.low, rule.high)

@@ -91,13 +91,14 @@ def _readers() -> bytes:
 
 def _content(table: RawTable, paths: Sequence[Path]) -> bytes:
     """What is kept of a table; ValueError if it has more than is kept."""
-    if table.origin != str(paths[0]) or table.spelling != PLAIN or table.left_out:
+    plain = table.spelling == PLAIN and table.unit == 1.0 and table.bound is None
+    if table.origin != str(paths[0]) or not plain or table.left_out:
         raise ValueError(table.origin)
     names, arrays = table.names, dict[str, Any]()
-    if table.features is not None:
-        if table.features.numbers is None or table.label is None:
+    if (X := table.numbers) is not None:
+        if table.label is None:
             raise ValueError(table.origin)
-        names, X = (table.label,), table.features.numbers
+        names = (table.label,)
         arrays = {part: getattr(X, part) for part in _CSR} if hasattr(X, "tocsr") else {"X": X}
     columns = {name: table.read(name) for name in names}
     for k, column in enumerate(columns.values()):

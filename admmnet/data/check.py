@@ -12,9 +12,8 @@ from msgspec import structs
 
 from admmnet.data.balance import swallowing, unfilled
 from admmnet.data.columns import RawTable
-from admmnet.data.encode import block_of, check_columns, complete
+from admmnet.data.encode import block_of, check_columns, complete, names_of_rule, refuse_text, words_of_rule
 from admmnet.data.labels import read_labels
-from admmnet.data.raw import names_of_rule, raw_features, refuse_text, words_of_rule
 from admmnet.data.rows import encoded, every, names_of
 from admmnet.data.schema import Rule, Schema
 from admmnet.data.settings import DataSettings
@@ -95,9 +94,9 @@ def _finish(source: Source, settings: DataSettings) -> tuple[str, ...]:
     rows = every(source)
     X, _ = encoded(source, rows, settings, fit(source, rows, settings, discover=True).transform)
     said = None if isinstance(X, RawRows) else swallowing(X, names_of(source, settings))
-    gone = f"{source.left_out} records are left out by leave_out: private runs refuse the file while it has them"
+    gone = f"{source.table.left_out} records are left out by leave_out: private runs refuse the file while it has them"
     return (
-        *((gone,) if source.left_out else ()),
+        *((gone,) if source.table.left_out else ()),
         *(() if said is None else (said,)),
         *(() if settings.named else unfilled(source)),
     )
@@ -107,7 +106,7 @@ def check_table(found: Found, table: RawTable, schema: Schema, positive: str | N
     """Find the faults of labels and columns."""
     table = found.attempt(lambda: _labelled(table, schema, positive)) or table
     # without rules, which column is no feature is known by the label alone
-    if table.features is not None or not (schema.rules or schema.label in table.names):
+    if table.numbers is not None or not (schema.rules or schema.label in table.names):
         return
     schema = with_columns(schema, table)
     found.attempt(lambda: check_columns(schema, table))
@@ -117,7 +116,8 @@ def check_table(found: Found, table: RawTable, schema: Schema, positive: str | N
 
 def _check_rule(rule: Rule, schema: Schema, table: RawTable) -> None:
     if schema.measured:
-        refuse_text(raw_features(structs.replace(schema, rules=(rule,), drop=("*",)), table))
+        block_of(rule, table, measured=True)
+        refuse_text(structs.replace(schema, rules=(rule,)), table)
         return
     block_of(complete(structs.replace(schema, rules=(rule,)), table)[0].rules[0], table)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from admmnet.data.values import PLAIN, Spelling, is_missing, no_number, numbers_of
 from admmnet.errors import DataError
-from admmnet.types import Matrix, Vector
+from admmnet.types import Vector
 
 Codes = NDArray[np.int32]
 """Integer codes, shape (n,)."""
@@ -50,16 +50,6 @@ class RawColumn(Struct, frozen=True):
         return numbers_of(self.levels, PLAIN if self.typed else spelling, missing=missing)
 
 
-class Features(Struct, frozen=True):
-    """The d features of a source, made on demand: neither scaled nor with an intercept."""
-
-    names: tuple[str, ...]
-    take: Callable[[Rows], Matrix]  # (m,) row numbers to a new array (m, d)
-    bounds: Vector | None = None  # (d,) largest absolute values by public declaration; nan without
-    sparse: Callable[[Rows], Any] | None = None  # as `take`, to a scipy CSR array, where rows are held so
-    numbers: Any = None  # all of them (n, d), dense or CSR, where they are in one array
-
-
 class RawTable(Struct, frozen=True):
     """What a reader makes of its files: named raw columns of n records."""
 
@@ -69,7 +59,9 @@ class RawTable(Struct, frozen=True):
     where: Where
     origin: str  # file name, for messages about the whole table
     label: str | None = None  # name of the label column where the form fixes it
-    features: Features | None = None  # where the form holds numbers: they need no schema
+    numbers: Any = None  # (n, d) of all columns but the label, dense or CSR, where they are features already
+    unit: float = 1.0  # what these are divided by
+    bound: float | None = None  # their largest absolute value, by public declaration
     dependent: tuple[str, ...] = ()  # what was read from the rows to tell the features
     parts: tuple[int, ...] = ()  # records of each file, in order; empty for one file
     spelling: Spelling = PLAIN  # of its numbers
@@ -82,7 +74,7 @@ class RawTable(Struct, frozen=True):
             raise DataError(f"{self.origin} {has}; it has {listed(self.names)}", reason=has)
         return self.read(name)
 
-    def numbers(self, name: str, *, missing: bool = False) -> Vector:
+    def numbers_of(self, name: str, *, missing: bool = False) -> Vector:
         """Value of every level of a column, shape (levels,); a DataError names rows without a finite number.
 
         Missing values are refused unless they are allowed: then they are nan.
@@ -139,18 +131,14 @@ def table_of_numbers(
     X: Any, names: tuple[str, ...], label: str, labels: Callable[[], RawColumn], where: Where, origin: str
 ) -> RawTable:
     """Table of features X (n, d), dense or CSR, that are finite numbers already, and of their labels."""
-    sparse = hasattr(X, "tocsr")
 
     def read(name: str) -> RawColumn:
         if name == label:
             return labels()
         column = X[:, [names.index(name)]]
-        return column_of_numbers((column.toarray() if sparse else column).ravel())
+        return column_of_numbers((column.toarray() if hasattr(X, "tocsr") else column).ravel())
 
-    features = Features(names, lambda which: X[which], numbers=X)
-    if sparse:
-        features = Features(names, lambda which: X[which].toarray(), sparse=lambda which: X[which], numbers=X)
-    return RawTable((label, *names), X.shape[0], read, where, origin, label, features)
+    return RawTable((label, *names), X.shape[0], read, where, origin, label, X)
 
 
 def check_finite(X: Any, names: Sequence[str], where: Where) -> None:
@@ -167,11 +155,9 @@ def check_finite(X: Any, names: Sequence[str], where: Where) -> None:
 
 def no_rows(names: tuple[str, ...], origin: str, label: str | None = None) -> RawTable:
     """Table without records; if the form fixes the label column, all names are features besides."""
-    features = None
-    if label is not None:
-        features = Features(names, lambda which: np.zeros((len(which), len(names))))
-        names = (label, *names)
-    return RawTable(names, 0, lambda name: column_of(()), lambda row: origin, origin, label, features)
+    numbers = None if label is None else np.zeros((0, len(names)))
+    names = names if label is None else (label, *names)
+    return RawTable(names, 0, lambda name: column_of(()), lambda row: origin, origin, label, numbers)
 
 
 K = TypeVar("K")

@@ -1,25 +1,116 @@
-"""Encoding of raw columns by a public schema: a fixed function of each record by itself."""
+"""Columns as features by a public schema, each record by itself: at once, or raw for sums that are still to come.
+
+Raw columns are those of encodings that are measured before the first round (docs/methods.md, section 12). Their kinds
+are declared, so that the width follows from the schema alone. No number makes a record refused: what is none is
+missing. Text that is no mark of a missing value is refused where its owner alone is told (``refuse_text``).
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import hashlib
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
-from admmnet.data.columns import Codes, Features, RawTable, Rows, listed
-from admmnet.data.schema import Categorical, Numeric, Rule, Schema
-from admmnet.data.values import is_missing
-from admmnet.errors import DataError
+from admmnet.data.columns import Codes, RawTable, Rows, listed
+from admmnet.data.labels import canonical
+from admmnet.data.schema import Categorical, Numeric, Rule, Schema, measurable
+from admmnet.data.values import PLAIN, is_missing, no_number
+from admmnet.errors import DataError, RequestError
+from admmnet.holder.encoding import CELLS, HATS, Column, Encoding, Number, Plain, RawRows, Words
 from admmnet.types import Matrix, Vector
+
+BUCKETS = 16
+"""Features that the values of a column share whose categories nobody declares."""
+_EVEN = tuple(k / CELLS for k in range(CELLS + 1))
 
 
 class Block(NamedTuple):
-    """The features of one rule, in the order of its names."""
+    """What one rule makes of its column: of each level its features, its number, or the place of its one feature."""
 
-    lookup: Matrix  # (levels, width) features of each level of the raw column
+    kind: Column
+    lookup: NDArray[Any]  # (levels, width) of Plain, (levels, 1) of Number, (levels,) places of Words
     codes: Codes  # (n,) level of each record
-    bound: float  # largest absolute value by declaration; nan if there is none
+    bound: float = math.nan  # largest absolute value by declaration; nan if there is none
+
+
+class Features(Struct, frozen=True):
+    """The d features of some records, made on demand: neither scaled nor with an intercept."""
+
+    names: tuple[str, ...]
+    blocks: tuple[Block, ...] = ()
+    numbers: Any = None  # (n, p), dense or CSR, which are features already, or columns to measure
+    unit: float = 1.0  # what they are divided by
+    bounds: Vector | None = None  # (d,) largest absolute values by public declaration; nan without
+    measured: bool = False  # whether columns of numbers are raw
+
+    @property
+    def sparse(self) -> bool:
+        """Whether rows are held in CSR form."""
+        return hasattr(self.numbers, "tocsr")
+
+    def take(self, which: Rows) -> Matrix:
+        """Features of some rows, shape (m, d); of raw columns the numbers as they are."""
+        if self.numbers is not None:
+            X = self.numbers[which]
+            X = np.asarray(X.toarray() if self.sparse else X, dtype=np.float64)
+            return X if self.unit == 1.0 else X / self.unit
+        X, start, rows = np.zeros((len(which), len(self.names))), 0, np.arange(len(which))
+        for kind, lookup, codes, _ in self.blocks:
+            own = lookup.take(codes[which], axis=0)
+            if isinstance(kind, Words):
+                X[rows, start + own] = kind.weight
+            else:
+                X[:, start : start + kind.width] = own
+            start += kind.width
+        return X
+
+    def raw(self, which: Rows, width: int) -> RawRows:
+        """Raw columns of some rows that will have d = ``width`` features."""
+        if self.numbers is not None:
+            return RawRows(self.take(which), np.zeros((len(which), 0), np.int64), width)
+        numbers = [block.lookup[block.codes[which]] for block in self.blocks if not isinstance(block.kind, Words)]
+        words = [block.lookup[block.codes[which], None] for block in self.blocks if isinstance(block.kind, Words)]
+        codes = np.hstack([np.zeros((len(which), 0), np.int64), *words])
+        return RawRows(np.hstack([np.zeros((len(which), 0)), *numbers]), codes.astype(np.int64), width)
+
+    def encoding(self, *, intercept: bool) -> Encoding | None:
+        """How raw columns are encoded where nothing is measured; None where nothing is raw."""
+        columns = tuple(block.kind for block in self.blocks)
+        if self.numbers is not None:
+            columns = (Number(),) * self.numbers.shape[1]
+        return Encoding(columns, intercept=intercept) if self.measured else None
+
+
+def encode(schema: Schema, table: RawTable) -> Features:
+    """Check every value of a table against a complete schema, or one that names kinds, and prepare its features.
+
+    Refused, with file, line and column: a column that the schema names and the table lacks, an undeclared column or
+    category, a value that is no finite number. RequestError if no kind is declared, or a scale without its bounds.
+    """
+    if table.numbers is not None:
+        names = table.names[1:]
+        if not schema.measured:
+            bounds = None if table.bound is None else np.full(len(names), table.bound)
+            return Features(names, numbers=table.numbers, unit=table.unit, bounds=bounds)
+        if hasattr(table.numbers, "tocsr"):
+            raise RequestError("encode = 'private' needs dense rows, and these are sparse: take encode = 'declared'")
+        shares = tuple(name for own in names for name in numbered_shares(own))
+        return Features(shares, numbers=table.numbers, unit=table.unit, measured=True)
+    if schema.measured and not schema.rules:
+        raise RequestError(
+            f"{table.origin}: encode = 'private' needs the kinds of the columns, and nothing else: numeric = [...] and "
+            "categorical = [...] in [data.schema]"
+        )
+    check_columns(schema, table)
+    blocks = tuple(block_of(rule, table, measured=schema.measured) for rule in schema.rules)
+    names = tuple(n for rule in schema.rules for n in (names_of_rule(rule) if schema.measured else rule.names))
+    bounds = np.repeat([block.bound for block in blocks], [block.kind.width for block in blocks])
+    return Features(names, blocks, bounds=bounds, measured=schema.measured)
 
 
 def complete(schema: Schema, table: RawTable) -> tuple[Schema, tuple[str, ...]]:
@@ -53,28 +144,6 @@ def missing(schema: Schema) -> str | None:
     return next((f"data.schema.columns.{rule.prefix}.{rule.open}" for rule in schema.rules if rule.open), None)
 
 
-def encode(schema: Schema, table: RawTable) -> Features:
-    """Check every value of a table against a complete schema and prepare its features.
-
-    Refused, with file, line and column: a column that the schema names and the table lacks, an undeclared column or
-    category, a value that is no finite number.
-    """
-    check_columns(schema, table)
-    blocks = [block_of(rule, table) for rule in schema.rules]
-    names = tuple(name for rule in schema.rules for name in rule.names)
-
-    def take(which: Rows) -> Matrix:
-        X = np.empty((len(which), len(names)))
-        start = 0
-        for block in blocks:
-            stop = start + block.lookup.shape[1]
-            X[:, start:stop] = block.lookup.take(block.codes[which], axis=0)
-            start = stop
-        return X
-
-    return Features(names, take, np.concatenate([np.full(block.lookup.shape[1], block.bound) for block in blocks]))
-
-
 def check_columns(schema: Schema, table: RawTable) -> None:
     """Refuse columns that the schema does not declare."""
     used = {rule.column for rule in schema.rules} | {schema.label} | set(schema.drop)
@@ -86,8 +155,23 @@ def check_columns(schema: Schema, table: RawTable) -> None:
         )
 
 
-def block_of(rule: Rule, table: RawTable) -> Block:
-    """Features that a complete rule makes of its column; errors are those of `encode`."""
+def block_of(rule: Rule, table: RawTable, *, measured: bool = False) -> Block:
+    """Features that a complete rule makes of its column, or its raw numbers; errors are those of `encode`."""
+    column = table.column(rule.column)
+    if measured and isinstance(rule, Numeric) and measurable(rule):
+        values = np.array([_number(text, table, typed=column.typed) for text in column.levels], dtype=np.float64)
+        if isinstance(rule.missing, float):
+            values[np.isnan(values)] = rule.missing
+        bounds = {} if rule.low is None or rule.high is None else {"low": rule.low, "high": rule.high, "table": _EVEN}
+        return Block(Number(rule.weight, **bounds), values[:, None], column.codes)  # type: ignore[arg-type]
+    if measured and isinstance(rule, Categorical) and rule.categories is None:
+        places = np.array([bucket(rule.prefix, text) for text in column.levels], dtype=np.int64)
+        return Block(Words(BUCKETS, rule.weight), places, column.codes)
+    if measured and rule.open:
+        raise RequestError(
+            f"{table.origin}: data.schema.columns.{rule.prefix}.{rule.open} must be declared, as its scale is: declare "
+            "them, or leave out the scale, and they are measured"
+        )
     return _categorical(rule, table) if isinstance(rule, Categorical) else _numeric(rule, table)
 
 
@@ -114,25 +198,24 @@ def _categorical(rule: Categorical, table: RawTable) -> Block:
 
     table.refuse(rule.column, undeclared)
     column = table.column(rule.column)
-    lookup = np.zeros((len(column.levels), width))
-    for code, level in enumerate(column.levels):
-        lookup[code, at(level)] = rule.weight
-    return Block(lookup, column.codes, rule.weight)
+    places = np.array([at(level) for level in column.levels], dtype=np.int64)
+    return Block(Words(width, rule.weight), places, column.codes, rule.weight)
 
 
 def _numbers(rule: Numeric, table: RawTable) -> Vector:
     """Value of every level; nan for a missing one that makes the indicator."""
-    values = table.numbers(rule.column, missing=rule.missing not in (None, "refuse"))
+    values = table.numbers_of(rule.column, missing=rule.missing not in (None, "refuse"))
     return np.where(np.isnan(values), rule.missing, values) if isinstance(rule.missing, float) else values
 
 
 def _numeric(rule: Numeric, table: RawTable) -> Block:
-    values, codes = _numbers(rule, table), table.column(rule.column).codes
+    values = _numbers(rule, table)
     missing = np.isnan(values)
     features = _scaled(rule, np.where(missing, 0.0, values))
     if rule.missing == "indicator":
         features = np.column_stack([np.where(missing[:, None], 0.0, features), missing])
-    return Block(rule.weight * features, codes, rule.weight * (np.nan if rule.scale == "none" else 1.0))
+    bound = math.nan if rule.scale == "none" else rule.weight
+    return Block(Plain(features.shape[1]), rule.weight * features, table.column(rule.column).codes, bound)
 
 
 def _scaled(rule: Numeric, values: Vector) -> Matrix:
@@ -148,3 +231,51 @@ def _scaled(rule: Numeric, values: Vector) -> Matrix:
     offset = np.clip(values, rule.low, rule.high) - rule.low
     scaled = np.log1p(offset) / np.log1p(span) if rule.scale == "log" else offset / span
     return (2 * scaled - 1 if rule.scale == "centred" else scaled)[:, None]
+
+
+def names_of_rule(rule: Rule) -> tuple[str, ...]:
+    """Names of the features of a column that may be raw, as many as its kind says."""
+    if measurable(rule):
+        return numbered_shares(rule.prefix)
+    if isinstance(rule, Categorical) and rule.categories is None:
+        return tuple(f"{rule.prefix}#{k}" for k in range(BUCKETS))
+    return rule.names
+
+
+def numbered_shares(prefix: str) -> tuple[str, ...]:
+    """Features of a column of numbers: its six knots by the share of records below, its line, and missing ones."""
+    knots = (f"{prefix}={100 * k // (HATS - 1)}%" for k in range(HATS))
+    return (*knots, prefix, f"{prefix}=missing")
+
+
+def words_of_rule(rule: Rule) -> str | None:
+    """What becomes of a column that no declaration makes features of; None of others."""
+    if isinstance(rule, Numeric) and measurable(rule):
+        if rule.low is None or rule.high is None:
+            return "bounds and shape are measured by noisy sums"
+        return f"shape between {rule.low:g} and {rule.high:g} is measured by a noisy sum"
+    return f"one of {BUCKETS} by a digest of the category" if rule.open == "categories" else None
+
+
+def refuse_text(schema: Schema, table: RawTable) -> None:
+    """Refuse text that counts as missing in raw columns. Private runs do not ask: whether they begin would tell."""
+    for rule in schema.rules if schema.measured and table.numbers is None else ():
+        if isinstance(rule, Numeric) and measurable(rule):
+            column = table.column(rule.column)
+            spelling = PLAIN if column.typed else table.spelling
+            odd = {text for text in column.levels if not is_missing(text) and not spelling.infinite(text)}
+            table.refuse(rule.column, lambda text: no_number(text, spelling) if text in odd else None)  # noqa: B023
+
+
+def _number(text: str, table: RawTable, *, typed: bool | None) -> float:
+    """Value of a text; nan where it is no number."""
+    try:
+        return float(text) if typed else table.spelling.number(text)
+    except ValueError:
+        return math.nan
+
+
+def bucket(name: str, value: str) -> int:
+    """Feature of a category of a column that declares none: SHA-256 of both, mod 16, the same on every machine."""
+    digest = hashlib.sha256(f"{name}\x1f{canonical(value)}".encode()).digest()
+    return digest[-1] % BUCKETS

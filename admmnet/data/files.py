@@ -34,12 +34,14 @@ GROWTH = 100
 
 
 @contextmanager
-def about(file: str | Path | None) -> Iterator[None]:
-    """Name the file in every `DataError` of this block that names none."""
+def about(*files: str | Path | None) -> Iterator[None]:
+    """Name the file, of several that of the first fault, in every `DataError` of this block that names none."""
     try:
         yield
     except DataError as error:
-        error.file = error.file or (None if file is None else str(file))
+        named = [str(file) for file in files if file is not None]
+        own = (file for file in named if len(named) == 1 or error.faults[0].startswith(f"{file},"))
+        error.file = error.file or next(own, None)
         raise
 
 

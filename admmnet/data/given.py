@@ -11,15 +11,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from admmnet.data.arrays import table_of
-from admmnet.data.columns import Features, RawColumn, RawTable, Rows, column_of, listed, numbered
+from admmnet.data.columns import RawTable, Rows, listed
 from admmnet.data.files import about
 from admmnet.data.frames import frame_table, kinds_of, to_pandas
-from admmnet.data.loading import SPARSE, ReadRecords, made, tests_of
+from admmnet.data.loading import SPARSE, ReadRecords, dealt_already, made, tests_of
 from admmnet.data.records import Records
 from admmnet.data.rows import every
 from admmnet.data.schema import parse_schema
 from admmnet.data.settings import SHARDS, DataSettings, check_settings
-from admmnet.data.source import Source, label_of, source_of, without
+from admmnet.data.source import Source, check_names, label_of, source_of, stacked, without
 from admmnet.data.sources import declared
 from admmnet.errors import DataError, RequestError, article, short
 
@@ -112,9 +112,7 @@ class Given(Struct, frozen=True):
             return ReadRecords(source, train, known, test, None, self.whole)
         if sum(table.parts) != len(source.y):
             raise DataError("shards have records without a label: drop them, frame.dropna(subset=[LABEL])")
-        ends = np.cumsum(table.parts)
-        parts = {i: every(source)[end - n : end] for i, n, end in zip(order, table.parts, ends, strict=True)}
-        return ReadRecords(source, train, known, test, parts, self.whole)
+        return ReadRecords(source, train, known, test, dealt_already(order, table.parts), self.whole)
 
     def _order(self, agents: int, mine: Sequence[int]) -> list[int]:
         """Agents whose shards are read."""
@@ -150,10 +148,8 @@ class Given(Struct, frozen=True):
                 f"its types are public, schema=FILE (`admmnet data draft` writes one from a public sample),{accept} or "
                 "columns of numbers as X and y"
             )
-        if table.features is not None and schema.features not in (None, len(table.features.names)):
-            raise RequestError(
-                f"features = {schema.features}, and X has {len(table.features.names)} columns: leave it out"
-            )
+        if table.numbers is not None and schema.features not in (None, len(table.names) - 1):
+            raise RequestError(f"features = {schema.features}, and X has {len(table.names) - 1} columns: leave it out")
         source = source_of(table, schema, settings.positive, discover=self.whole, drafts=drafts)
         return replace(source, name=self.kind, file=self.kind)
 
@@ -162,7 +158,7 @@ class Given(Struct, frozen=True):
         if self.test is not None:
             table = self._table(self.test, "test: ", settings)
             known = source_of(table, source.schema, settings.positive, discover=False)
-            _check_names(known.features.names, source.features.names, "test: ")
+            check_names(known.features.names, source.features.names, "test: ")
             return replace(known, file=self.kind), every(source), every(known)
         if settings.test in ("arrays", "frame"):
             raise RequestError("the run was begun with test records in memory: give them again, test=(X, y) or a frame")
@@ -241,67 +237,6 @@ def _shards(shards: Any) -> tuple[dict[int, Any], bool]:
             "single-site algorithm such as dp-sgd"
         )
     return found, whole
-
-
-def stacked(tables: Sequence[RawTable]) -> RawTable:
-    """One table of the records of several tables with the same columns; its ``parts`` say how many each has."""
-    first = tables[0]
-    for table in tables:
-        whose = table.where(0).partition("row")[0]
-        if table.features is not None and first.features is not None:
-            _check_names(table.features.names, first.features.names, whose)
-        elif set(table.names) != set(first.names):
-            raise RequestError(
-                f"{whose}the frame has the columns {listed(table.names, 6)}, the first has {listed(first.names, 6)}: "
-                "give all frames the same"
-            )
-    parts = tuple(table.rows for table in tables)
-    starts = np.concatenate([[0], np.cumsum(parts)])
-
-    def split(which: Rows) -> list[tuple[int, Rows]]:
-        """Tables that increasing rows are in, with their rows there."""
-        cuts = np.searchsorted(which, starts)
-        pieces = [which[a:b] - start for a, b, start in zip(cuts[:-1], cuts[1:], starts[:-1], strict=True)]
-        return [(k, piece) for k, piece in enumerate(pieces) if len(piece)]
-
-    def read(name: str) -> RawColumn:
-        columns = [table.column(name) for table in tables]
-        levels = column_of([level for column in columns for level in column.levels])
-        at = np.cumsum([0] + [len(column.levels) for column in columns])
-        codes = [levels.codes[start + column.codes] for start, column in zip(at, columns, strict=False)]
-        kinds = {column.typed for column in columns}
-        typed = None if len(kinds) > 1 else columns[0].typed
-        return RawColumn(levels.levels, np.concatenate(codes).astype(np.int32), typed)
-
-    def where(row: int) -> str:
-        k = int(np.searchsorted(starts, row, side="right")) - 1
-        return tables[k].where(row - int(starts[k]))
-
-    features = first.features
-    if features is not None:
-        own = [table.features for table in tables if table.features is not None]
-        features = Features(
-            features.names, lambda which: np.concatenate([own[k].take(part) for k, part in split(which)])
-        )
-        if all(each.sparse is not None for each in own):
-            from scipy.sparse import vstack
-
-            features = replace(
-                features,
-                sparse=lambda which: vstack([own[k].sparse(part) for k, part in split(which)], format="csr"),  # type: ignore[misc]
-            )
-    left_out = sum(table.left_out for table in tables)
-    return replace(first, rows=sum(parts), read=read, where=where, features=features, parts=parts, left_out=left_out)
-
-
-def _check_names(found: Sequence[str], wanted: Sequence[str], prefix: str) -> None:
-    """Refuse features of another number, or of other names where both have some."""
-    plain = numbered(len(found))
-    if len(found) != len(wanted) or (found != wanted and plain not in (found, wanted)):
-        raise RequestError(
-            f"{prefix}{len(found)} features, {listed(found, 4)}, where the training records have {len(wanted)}, "
-            f"{listed(wanted, 4)}: give the same in the same order"
-        )
 
 
 def overlap(one: Any, other: Any) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
-import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -103,9 +102,7 @@ class DataSet(Struct, frozen=True, kw_only=True):
             schema = replace(parse_schema(self.schema), scales=user.scales, centre=user.centre, measured=user.measured)
         if self.relabel is not None:
             table = _relabelled(table, label_of(table, schema), self.relabel)
-        if self.bound is not None and table.features is not None:
-            bounds = np.full(len(table.features.names), self.bound)
-            table = replace(table, features=replace(table.features, bounds=bounds))
+        table = replace(table, bound=self.bound)
         notes = self.notes
         if self.alternative and not paths[0].name.startswith(PurePath(self.files[0][0]).name):
             notes += (f"{self.name}: {self.alternative}, {paths[0]}",)
@@ -113,7 +110,7 @@ class DataSet(Struct, frozen=True, kw_only=True):
         return replace(
             source,
             name=self.name + paths[0].name if self.name.endswith(":") else self.name,
-            column=source.column if self.relabel is None else raw.column,
+            table=source.table if self.relabel is None else raw,
             notes=(*source.notes, *notes),
             telling=self._unknown(paths) if self.stated else (),
             official=(self.train or sum(raw.parts[:-1])) if self.official and complete else None,

@@ -42,9 +42,9 @@ def read_labels(table: RawTable, name: str, schema: Schema, positive: str | None
     """
     column = table.column(name)
     if schema.targets is not None:
-        return SourceLabels(np.clip(table.numbers(name), *schema.targets)[column.codes], None, schema.targets)
+        return SourceLabels(np.clip(table.numbers_of(name), *schema.targets)[column.codes], None, schema.targets)
     if schema.threshold is not None:
-        above = table.numbers(name) > schema.threshold
+        above = table.numbers_of(name) > schema.threshold
         return SourceLabels(np.where(above, 1.0, -1.0)[column.codes], None)
     if schema.labels is not None:
         values = oriented(schema.labels, positive)
@@ -72,7 +72,7 @@ def _found(table: RawTable, name: str, schema: Schema, discover: bool) -> Source
             " [data.schema]"
         )
     if schema.wanted == "real":
-        numbers = table.numbers(name)
+        numbers = table.numbers_of(name)
         low, high = float(numbers.min()), float(numbers.max())
         if low == high:
             raise DataError(f"{table.origin}, column {name!r}: every target is the same: declare {key}")

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from msgspec import structs
+from msgspec.structs import replace
 
 from admmnet.data.columns import Rows, no_rows, numbered
+from admmnet.data.encode import refuse_text
 from admmnet.data.files import about
-from admmnet.data.raw import RawFeatures, refuse_text
 from admmnet.data.records import Records
 from admmnet.data.rows import check_room, drawn, each, encoded, every, finished_sparse, names_of
 from admmnet.data.schema import to_table
 from admmnet.data.settings import DataSettings, form_of, parse_split, path_for, split_of
 from admmnet.data.shards import deal
-from admmnet.data.source import Source, source_of
-from admmnet.data.sources import declared, read_file, read_source, validate
+from admmnet.data.source import Source, label_of, source_of, stacked, without
+from admmnet.data.sources import declared, read_file, read_source, read_table, validate
 from admmnet.data.transform import Fitted, fit
 from admmnet.errors import RequestError
 from admmnet.types import Vector
@@ -70,7 +70,7 @@ def load_each(
     if settings.per_agent:
         for group in groups:
             _check_there(settings, agents, group)
-            yield _load_own_files(settings, group)
+            yield from made(_read_own(settings, group), settings, agents, [group])
     else:
         yield from made(_read(settings), settings, agents, groups, sparse=sparse)
 
@@ -81,7 +81,7 @@ def made(
     """Records of every group of agents in turn, as rows of norm 1; ``sparse`` as in ``load``."""
     source = read.source
     if settings.data_dependent:
-        refuse_text(source.features)
+        refuse_text(source.schema, source.table)
     fitted = fit(source, read.train, settings, discover=read.whole)
     parts = read.own or dict(enumerate(dealt(source, read.train, settings, agents)))
     make = finished_sparse if sparse and settings.project is None and _share(source) <= sparse else encoded
@@ -94,16 +94,16 @@ def made(
         shards = dict(zip(group, own, strict=True))
         tests = tests or make(read.known, read.test, settings, fitted.transform)
         records = records_of(source, fitted, settings, shards, tests)
-        records = replace(records, counts={agent: len(part) for agent, part in parts.items()})
+        records = dataclasses.replace(records, counts={agent: len(part) for agent, part in parts.items()})
         if settings.record_epsilon is not None:
-            records = replace(records, alphas=_alphas(source, parts[0], settings.record_epsilon))
+            records = dataclasses.replace(records, alphas=_alphas(source, parts[0], settings.record_epsilon))
         yield records
 
 
 def _alphas(source: Source, rows: Rows, name: str) -> Vector:
     """Pure epsilon of each record of one holder, from its column."""
     with about(source.file):
-        column = source.column(name)
+        column = source.table.column(name)
     try:
         used, place = np.unique(column.codes[rows], return_inverse=True)
         values = np.array([source.schema.spelling.number(column.levels[code]) for code in used])[place]
@@ -116,9 +116,9 @@ def _alphas(source: Source, rows: Rows, name: str) -> Vector:
 
 def _share(source: Source) -> float:
     """Share of entries that are not 0 of rows that are held sparse, else 1."""
-    if source.features.sparse is None:
+    if not source.features.sparse:
         return 1.0
-    rows = source.features.sparse(every(source))
+    rows = source.features.numbers
     return float(rows.nnz / max(rows.shape[0] * rows.shape[1], 1))
 
 
@@ -128,7 +128,7 @@ def dealt(source: Source, train: Rows, settings: DataSettings, agents: int) -> t
     if split.kind == "dirichlet" and source.schema.targets is not None:
         raise RequestError(f"--split {settings.split} deals by class, and {source.name} has real targets: take iid")
     with about(source.file):
-        return deal(split, train, source.y, source.column, agents, settings.data_seed)
+        return deal(split, train, source.y, source.table.column, agents, settings.data_seed)
 
 
 def _check_there(settings: DataSettings, agents: int, mine: Sequence[int]) -> None:
@@ -143,20 +143,25 @@ def _check_there(settings: DataSettings, agents: int, mine: Sequence[int]) -> No
         )
 
 
-def _load_own_files(settings: DataSettings, mine: Sequence[int]) -> Records:
-    public = _public(settings)
-    fitted = fit(public, every(public), settings, discover=False)
-    shards: dict[int, Encoded] = {}
-    left_out = 0  # those of the test file are public
-    for agent in mine:
-        own = read_file(path_for(settings.data, agent), public.schema, settings.positive)
-        left_out += own.left_out
-        if settings.data_dependent:
-            refuse_text(own.features)
-        shards[agent] = encoded(own, every(own), settings, fitted.transform)
-    tests = encoded(public, every(public), settings, fitted.transform)
-    public = structs.replace(public, left_out=left_out)
-    return replace(records_of(public, fitted, settings, shards, tests), name=Path(settings.data).name)
+def _read_own(settings: DataSettings, mine: Sequence[int]) -> ReadRecords:
+    """Records of agents with files of their own; what is not declared is read from none of them."""
+    known, paths = _public(settings), [path_for(settings.data, agent) for agent in mine]
+    tables = []
+    for path in paths:
+        with about(path):
+            table = read_table(path, known.schema)
+            tables.append(without(table, label_of(table, known.schema), known.schema.leave_out))
+    with about(*paths):
+        source = source_of(stacked(tables), known.schema, settings.positive, discover=False)
+    own = dealt_already(mine, source.table.parts)
+    source = replace(source, name=Path(settings.data).name, file=settings.data, notes=known.notes)
+    return ReadRecords(source, every(source), known, every(known), own, False)
+
+
+def dealt_already(agents: Sequence[int], sizes: Sequence[int]) -> dict[int, Rows]:
+    """Rows of every agent in the table that its own and the others' make together."""
+    ends = np.cumsum(sizes).tolist()
+    return {i: np.arange(end - n, end) for i, n, end in zip(agents, sizes, ends, strict=True)}
 
 
 def _public(settings: DataSettings) -> Source:
@@ -203,13 +208,12 @@ def records_of(
             f"read from the rows, not declared: {', '.join(read)}; no budget covers these values,"
             f" and the run folder holds them ({ENCODING}): declare them in [data.schema]",
         )
-    if source.left_out:
+    if source.table.left_out:
         notes += ("records were left out by their labels: that was read from the rows, and no budget covers it",)
     if parse_split(settings.split).kind == "by-column":
         notes += ("shards were made from a column of the rows: take them, and their sizes, to be public",)
     if settings.record_epsilon is not None:
         notes += (f"record_epsilon: column {settings.record_epsilon!r} is taken to be public, and no budget covers it",)
-    features = source.features
     # names of projected features do not say which columns of a file they were made of
     hidden = settings.project is not None and not settings.named
     return Records(
@@ -219,12 +223,12 @@ def records_of(
         X_test=test[0],
         y_test=test[1],
         feature_names=names_of(source, settings),
-        preprocessing="data-dependent" if read or source.left_out else "public-bounds",
+        preprocessing="data-dependent" if read or source.table.left_out else "public-bounds",
         notes=notes if settings.no_test else (*notes, TEST_NOTE),
         encoding=to_table(fitted.schema) if read or hidden else None,
         target=fitted.transform.target,
         labels=source.schema.classes,
-        left_out=bool(source.left_out),
+        left_out=bool(source.table.left_out),
         telling=source.telling,
-        raw=features.encoding(intercept=not settings.no_intercept) if isinstance(features, RawFeatures) else None,
+        raw=source.features.encoding(intercept=not settings.no_intercept),
     )

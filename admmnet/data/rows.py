@@ -11,7 +11,6 @@ import numpy as np
 
 from admmnet.data.columns import Rows, refuse
 from admmnet.data.files import about
-from admmnet.data.raw import RawFeatures
 from admmnet.data.settings import DataSettings
 from admmnet.data.shards import draw
 from admmnet.data.source import Source
@@ -79,10 +78,10 @@ def finished_sparse(source: Source, which: Rows, settings: DataSettings, transfo
     from scipy.sparse import csr_array, vstack
 
     y = np.ascontiguousarray(transform.labels(source.y[which]))
-    if source.features.sparse is None:
+    if not source.features.sparse:
         pieces = (which[piece] for piece in steps(len(which), len(source.features.names)))
         return vstack([csr_array(finished(source, part, settings, transform)[0]) for part in pieces], format="csr"), y
-    X = source.features.sparse(which).astype(np.float64)
+    X = source.features.numbers[which].astype(np.float64)
     if transform.scales is not None:
         limit = transform.scales[X.indices]
         X.data = (np.clip(X.data, -limit, limit) if transform.clip else X.data) / limit
@@ -106,7 +105,7 @@ def each(
     make: Make, source: Source, parts: Sequence[Rows], settings: DataSettings, transform: Transform
 ) -> Iterator[tuple[Any, Vector]]:
     """Make each of the parts in turn; small dense ones, whose rows are made each by itself, are views of one array."""
-    alone = _raw(source) is not None or settings.project is not None or stays_sparse(source, settings)
+    alone = source.features.measured or settings.project is not None or stays_sparse(source, settings)
     width = TOGETHER if alone or make is not encoded else len(names_of(source, settings))
     places = np.cumsum(list(map(len, parts))) * width // TOGETHER
     for _, some in groupby(zip(places.tolist(), parts, strict=True), key=itemgetter(0)):
@@ -116,22 +115,20 @@ def each(
         yield from zip(np.split(X, cuts), np.split(y, cuts), strict=True) if len(cuts) else [(X, y)]
 
 
-def _raw(source: Source) -> Callable[[Rows, int], Any] | None:
-    return source.features.raw if isinstance(source.features, RawFeatures) else None
-
-
 def encoded(source: Source, which: Rows, settings: DataSettings, transform: Transform) -> tuple[Any, Vector]:
     """As `finished`; CSR where rows are held so and have `WIDE` features, raw where their encoding will be measured."""
     check_room(source, len(which), settings)
-    if (raw := _raw(source)) is not None:
-        return raw(which, len(names_of(source, settings))), np.ascontiguousarray(transform.labels(source.y[which]))
+    if source.features.measured:
+        return source.features.raw(which, len(names_of(source, settings))), np.ascontiguousarray(
+            transform.labels(source.y[which])
+        )
     make = finished_sparse if stays_sparse(source, settings) else finished
     return make(source, which, settings, transform)
 
 
 def stays_sparse(source: Source, settings: DataSettings) -> bool:
     """Whether rows of a source are CSR at the agents of a network: a public number decides, no entry does."""
-    held = source.features.sparse is not None and settings.project is None
+    held = source.features.sparse and settings.project is None
     return held and len(names_of(source, settings)) >= WIDE
 
 
@@ -160,15 +157,17 @@ def to_norm_1(X: Any, which: Rows, source: Source, settings: DataSettings) -> No
     with about(source.file):
         if settings.normalise == "none":
             long = np.flatnonzero(~(sizes <= 1.0 + _ROUNDING))
-            refuse(f"{source.where(int(which[row]))}: {TOO_LONG}" for row in long)
+            refuse(f"{source.table.where(int(which[row]))}: {TOO_LONG}" for row in long)
             divide(X, np.where(sizes > 1.0 + 1e-12, sizes, 1.0))
             return
         odd = np.flatnonzero(~((sizes > _TINY) & (sizes < _HUGE)))
         if odd.size:
             largest = np.ones(len(sizes))
             largest[odd] = abs(X[odd]).max(axis=1).toarray().ravel() if is_sparse(X) else np.abs(X[odd]).max(axis=1)
-            refuse(f"{source.where(int(which[row]))}: {ALL_ZERO}" for row in np.flatnonzero(largest == 0))
-            refuse(f"{source.where(int(which[row]))}: {TOO_LARGE}" for row in np.flatnonzero(~np.isfinite(largest)))
+            refuse(f"{source.table.where(int(which[row]))}: {ALL_ZERO}" for row in np.flatnonzero(largest == 0))
+            refuse(
+                f"{source.table.where(int(which[row]))}: {TOO_LARGE}" for row in np.flatnonzero(~np.isfinite(largest))
+            )
             divide(X, largest)
             sizes[odd] = norms(X[odd])
     divide(X, sizes)

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
+import numpy as np
 from msgspec.structs import replace
 
-from admmnet.data.raw import refuse_text
+from admmnet.data.arrays import table_of
+from admmnet.data.columns import RawTable
+from admmnet.data.encode import refuse_text
+from admmnet.data.frames import frame_table, to_pandas
 from admmnet.data.records import NewRows
 from admmnet.data.rows import drawn, encoded, every, names_of
 from admmnet.data.schema import Numeric, Schema
-from admmnet.data.settings import DataSettings, form_of
+from admmnet.data.settings import DataSettings, check_settings, form_of
+from admmnet.data.source import source_of
 from admmnet.data.sources import declared, read_file, read_source, validate
 from admmnet.data.transform import fit
 from admmnet.errors import RequestError
@@ -20,7 +26,25 @@ from admmnet.errors import RequestError
 Part = Literal["test", "train", "all"]
 
 
-def load_new(settings: DataSettings, features: Sequence[str], *, part: Part = "all", labelled: bool = True) -> NewRows:
+def in_memory(data: Any, label: str) -> RawTable | None:
+    """Rows in memory as a table: a frame or X, or with their labels (X, y); None of a name or a path."""
+    if isinstance(data, str | Path):
+        return None
+    X, y = data if isinstance(data, tuple) and len(data) == 2 else (data, None)
+    frame = to_pandas(X)
+    if frame is None or frame.ndim == 1:
+        return table_of(X, y, "", "X", labelled=y is not None)
+    return frame_table(frame if y is None else frame.assign(**{label: np.asarray(y)}), "", "the frame")
+
+
+def load_new(
+    settings: DataSettings,
+    features: Sequence[str],
+    *,
+    part: Part = "all",
+    labelled: bool = True,
+    table: RawTable | None = None,
+) -> NewRows:
     """Load rows as a model's features; what the schema leaves open is refused, never read from the rows.
 
     Parameters
@@ -34,14 +58,20 @@ def load_new(settings: DataSettings, features: Sequence[str], *, part: Part = "a
         Which rows: those that a run with these settings tests on, trains on, or all.
     labelled : bool
         Whether labels are read; if not they may be absent.
+    table : RawTable or None
+        Rows that are in memory.
     """
-    validate(settings)
+    (validate if table is None else check_settings)(settings)
     if settings.named:
         source = read_source(settings, labelled=labelled)
     else:
         schema = _completed(declared(settings), settings, features)
-        source = read_file(settings.data, schema, settings.positive, labelled=labelled)
-    refuse_text(source.features)
+        if table is None:
+            source = read_file(settings.data, schema, settings.positive, labelled=labelled)
+        else:
+            table = replace(table, spelling=schema.spelling)
+            source = source_of(table, schema, settings.positive, discover=False, labelled=labelled)
+    refuse_text(source.schema, source.table)
     _check_features(settings.data, names_of(source, settings), features)
     which = every(source) if part == "all" else drawn(source, settings)[part == "test"]
     transform = fit(source, which, settings, discover=False).transform

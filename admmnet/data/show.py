@@ -10,9 +10,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from admmnet.data.columns import RawTable
+from admmnet.data.encode import names_of_rule, words_of_rule
 from admmnet.data.files import about
 from admmnet.data.known import DataSet
-from admmnet.data.raw import names_of_rule, words_of_rule
 from admmnet.data.schema import Categorical, Numeric, Rule, Schema
 from admmnet.data.sets import find
 from admmnet.data.settings import DataSettings
@@ -55,8 +55,8 @@ def _of_source(source: Source, settings: DataSettings, known: DataSet) -> dict[s
 
 def _of_schema(schema: Schema, settings: DataSettings, table: RawTable) -> dict[str, Any]:
     label = table.label or schema.label
-    if table.features is not None:
-        facts = _facts(replace(schema, label=label, features=len(table.features.names)), settings, table.features.names)
+    if table.numbers is not None:
+        facts = _facts(replace(schema, label=label, features=len(table.names) - 1), settings, table.names[1:])
     else:
         raw = () if schema.rules else tuple(n for n in table.names if n != label and n not in schema.drop)
         facts = _facts(replace(schema, label=label, measured=kinds_alone(settings)), settings, raw)
@@ -65,7 +65,7 @@ def _of_schema(schema: Schema, settings: DataSettings, table: RawTable) -> dict[
         facts["absent"] = sorted(name for name in used if name not in (None, "*", *table.names))
     open_ = any(rule.open for rule in schema.rules) and not kinds_alone(settings)
     whole = bool(schema.rules) and not open_ and not facts.get("undeclared")
-    whole = whole if table.features is None else not table.dependent
+    whole = whole if table.numbers is None else not table.dependent
     return facts | {"records": table.rows, "public": False, "declared": whole}
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from admmnet.data.columns import Features, RawColumn, RawTable, Where
-from admmnet.data.encode import complete, encode, missing
+from admmnet.data.columns import RawColumn, RawTable, column_of, listed, numbered
+from admmnet.data.encode import Features, complete, encode, missing
 from admmnet.data.labels import canonical, no_labels, read_labels
-from admmnet.data.raw import raw_features
 from admmnet.data.schema import Numeric, Schema
 from admmnet.errors import DataError, RequestError
 from admmnet.types import Vector
@@ -30,14 +30,12 @@ class Source(Struct, frozen=True):
     name: str  # of the data set, or the file
     y: Vector  # (n,) as `SourceLabels.y`: -1 and +1, 0..K-1, or targets in their own unit; nan if not asked for
     features: Features  # without the intercept
-    column: Callable[[str], RawColumn]  # raw column of a name, for `by-column`
-    where: Where
+    table: RawTable  # what they were read as
     schema: Schema  # what further files of the same data are read by; complete
     dependent: tuple[str, ...] = ()  # what was read from the rows instead of being declared
     file: str | None = None  # file, or name of the set, that faults are found in
     notes: tuple[str, ...] = ()  # warnings to show once
     telling: tuple[str, ...] = ()  # as `Records.telling`
-    left_out: int = 0  # records that are not counted, by `leave_out`
     official: int | None = None  # first row of the official test part
     test_share: float | None = 0.25  # drawn unless another is asked for; None for the official part
 
@@ -63,7 +61,7 @@ def source_of(
     drafted: tuple[str, ...] = ()
     if labelled:
         label = label_of(table, schema)
-        if drafts and table.features is None:
+        if drafts and table.numbers is None:
             from admmnet.data.draft import completed
 
             schema, drafted, notes = completed(table, replace(schema, label=label), positive)
@@ -72,13 +70,10 @@ def source_of(
         labels = read_labels(table, label, schema, positive, discover)
     else:
         labels = no_labels(table.rows, schema, positive)
-    features, dependent = table.features, table.dependent
-    if schema.measured:
-        features = raw_features(schema, table)
-        schema = schema if table.features is None else replace(schema, features=len(table.features.names))
-    elif features is not None:
-        schema = replace(schema, features=len(features.names))
-    else:
+    dependent = table.dependent
+    if table.numbers is not None:
+        schema = replace(schema, features=table.numbers.shape[1])
+    elif not schema.measured:
         if not schema.rules:
             schema = with_columns(schema, table)
             notes = (*notes, RAW) if len(schema.rules) > 1 else notes
@@ -91,17 +86,14 @@ def source_of(
         if not schema.rules:
             why = "".join(f"; {note}" for note in notes)
             raise RequestError(f"{table.origin}: no column is left besides the label {schema.label!r}{why}")
-        features = encode(schema, table)
     return Source(
         name=Path(table.origin).name,
         y=labels.y,
-        features=features,
-        column=table.column,
-        where=table.where,
+        features=encode(schema, table),
+        table=table,
         schema=replace(schema, labels=labels.values, targets=labels.targets, wanted=None),
         dependent=(*drafted, *labels.dependent, *dependent),
         notes=notes,
-        left_out=table.left_out,
     )
 
 
@@ -152,3 +144,58 @@ def selected(table: RawTable, keep: NDArray[np.bool_]) -> RawTable:
         where=lambda row: table.where(int(kept[row])),
         left_out=table.left_out + table.rows - len(kept),
     )
+
+
+def stacked(tables: Sequence[RawTable]) -> RawTable:
+    """One table of the records of several tables with the same columns; its ``parts`` say how many each has."""
+    first = tables[0]
+    for table in tables:
+        whose = table.where(0).partition("row")[0] if table.rows else ""
+        if table.numbers is not None:
+            check_names(table.names[1:], first.names[1:], whose)
+        elif set(table.names) != set(first.names):
+            raise RequestError(
+                f"{whose}the frame has the columns {listed(table.names, 6)}, the first has {listed(first.names, 6)}: "
+                "give all frames the same"
+            )
+    parts = tuple(table.rows for table in tables)
+    starts = np.concatenate([[0], np.cumsum(parts)])
+
+    def read(name: str) -> RawColumn:
+        columns = [table.column(name) for table in tables]
+        levels = column_of([level for column in columns for level in column.levels])
+        at = np.cumsum([0] + [len(column.levels) for column in columns])
+        codes = [levels.codes[start + column.codes] for start, column in zip(at, columns, strict=False)]
+        kinds = {column.typed for column in columns}
+        return RawColumn(
+            levels.levels, np.concatenate(codes).astype(np.int32), kinds.pop() if len(kinds) == 1 else None
+        )
+
+    def where(row: int) -> str:
+        k = int(np.searchsorted(starts, row, side="right")) - 1
+        return tables[k].where(row - int(starts[k]))
+
+    numbers = together([table.numbers for table in tables]) if first.numbers is not None else None
+    left_out = sum(table.left_out for table in tables)
+    return replace(first, rows=sum(parts), read=read, where=where, numbers=numbers, parts=parts, left_out=left_out)
+
+
+def together(parts: Sequence[Any]) -> Any:
+    """Rows of all parts, CSR where all are."""
+    if len(parts) == 1:
+        return parts[0]
+    if not all(hasattr(part, "tocsr") for part in parts):
+        return np.concatenate([part.toarray() if hasattr(part, "tocsr") else part for part in parts])
+    from scipy.sparse import vstack
+
+    return vstack(parts, format="csr")
+
+
+def check_names(found: Sequence[str], wanted: Sequence[str], prefix: str) -> None:
+    """Refuse features of another number, or of other names where both have some."""
+    plain = numbered(len(found))
+    if len(found) != len(wanted) or (found != wanted and plain not in (found, wanted)):
+        raise RequestError(
+            f"{prefix}{len(found)} features, {listed(found, 4)}, where the training records have {len(wanted)}, "
+            f"{listed(wanted, 4)}: give the same in the same order"
+        )

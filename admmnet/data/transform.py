@@ -118,8 +118,8 @@ def _largest(source: Source, train: Rows) -> Vector:
     """Largest absolute value of every feature in some rows; 1 for a feature that is always 0."""
     largest, features = np.zeros(len(source.features.names)), source.features
     for piece in steps(len(train), len(largest)):
-        if features.sparse is not None:
-            values = np.asarray(abs(features.sparse(train[piece])).max(axis=0).toarray()).ravel()
+        if features.sparse:
+            values = np.asarray(abs(features.numbers[train[piece]]).max(axis=0).toarray()).ravel()
         else:
             values = np.abs(features.take(train[piece])).max(axis=0)
         np.maximum(largest, values, out=largest)

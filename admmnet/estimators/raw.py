@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 
 from admmnet.data.arrays import rows_of
-from admmnet.data.columns import Features, numbered
+from admmnet.data.columns import column_of, numbered, table_of_numbers
+from admmnet.data.encode import Features, encode, refuse_text
 from admmnet.data.frames import frame_table, kinds_of, to_pandas
-from admmnet.data.raw import RawFeatures, of_numbers, raw_features, refuse_text
 from admmnet.data.schema import Rule, Schema, parse_schema
 from admmnet.errors import RequestError
 from admmnet.holder.encoding import RawRows
-from admmnet.holder.rows import is_sparse
 from admmnet.predict.model import read_model
 
 
@@ -33,27 +32,25 @@ def rules_of_run(folder: str) -> tuple[Rule, ...] | None:
     return None if model.found.encoding is None else parse_schema(model.table).rules
 
 
-def raw_of(X: Any, rules: tuple[Rule, ...], *, intercept: bool) -> tuple[RawRows, RawFeatures]:
+def raw_of(X: Any, rules: tuple[Rule, ...], *, intercept: bool) -> tuple[RawRows, Features]:
     """Raw records, and the features that they will be made of.
 
     RequestError if X has no such columns: a frame's by name, an array's by number.
     """
     features = _of_frame(X, rules) if rules else _of_array(X)
-    assert features.raw is not None
-    return features.raw(np.arange(len(X)), features.encoding(intercept=intercept).width), features
+    return features.raw(np.arange(len(X)), len(features.names) + intercept), features
 
 
-def _of_frame(X: Any, rules: tuple[Rule, ...]) -> RawFeatures:
+def _of_frame(X: Any, rules: tuple[Rule, ...]) -> Features:
     frame = to_pandas(X)
     if frame is None:
         raise RequestError(f"X is a {type(X).__name__}, and columns are taken by their names: give a data frame")
-    features = raw_features(Schema(rules=rules, drop=("*",), measured=True), frame_table(frame, "", "X"))
-    refuse_text(features)
-    return features
+    schema, table = Schema(rules=rules, drop=("*",), measured=True), frame_table(frame, "", "X")
+    refuse_text(schema, table)
+    return encode(schema, table)
 
 
-def _of_array(X: Any) -> RawFeatures:
+def _of_array(X: Any) -> Features:
     _, rows = rows_of(X)
-    if is_sparse(rows):
-        raise RequestError("encode = 'private' needs dense rows, and X is sparse: take encode = 'declared'")
-    return of_numbers(Features(numbered(rows.shape[1]), lambda which: np.asarray(rows[which])))
+    table = table_of_numbers(rows, numbered(rows.shape[1]), "y", lambda: column_of(()), str, "X")
+    return encode(Schema(measured=True), table)

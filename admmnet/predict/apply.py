@@ -6,11 +6,9 @@ records that the run was trained on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import numpy as np
@@ -32,9 +30,10 @@ from admmnet.data.figures import (
     regression_figures,
     scores,
 )
-from admmnet.data.labels import canonical, oriented, same
+from admmnet.data.labels import canonical
 from admmnet.data.records import in_words
-from admmnet.data.settings import AGENT, FIXED_KEYS, form_of, path_for
+from admmnet.data.scoring import in_memory
+from admmnet.data.settings import AGENT, FIXED_KEYS, GIVEN, form_of, path_for
 from admmnet.errors import RequestError
 from admmnet.methods.tasks import LEARNS
 from admmnet.predict.model import Model, read_model
@@ -53,33 +52,26 @@ class NewData:
 
     Attributes
     ----------
-    data : str or path
-        Name of a built-in set, or the path of one file.
-    data_dir, label, separator, positive, features, no_intercept
-        As in `DataSettings`; the last three must not contradict the model.
+    data : str, path, data frame, array_like, or (X, y)
+        Name of a built-in set, the path of one file, or rows in memory as the run's were, with their labels or without.
+    data_dir, label, separator
+        As in `DataSettings`.
     config : path or None
-        File as of ``read_schema``, which takes the place of the run's label, positive, features and schema.
+        File as of ``read_schema``, which takes the place of the run's label, positive value and schema.
     """
 
-    data: str
-    data_dir: str | None = None
+    data: Any
+    data_dir: str | Path | None = None
     label: str | None = None
     separator: str | None = None
-    positive: str | None = None
-    features: int | None = None
-    no_intercept: bool = False
-    config: Path | None = None
+    config: str | Path | None = None
 
     def __post_init__(self) -> None:
         """Paths may be ``str`` or ``Path``."""
-        for name, kind in (("data", str), ("data_dir", str), ("config", Path)):
-            value = getattr(self, name)
-            if isinstance(value, str | Path):
-                object.__setattr__(self, name, kind(value))
-            elif name == "data" or value is not None:
+        for name in ("data_dir", "config"):
+            if not isinstance(getattr(self, name), str | Path | None):
                 raise RequestError(
-                    f"NewData: {name} is a {type(value).__name__}: give the path of a file; rows in memory are stored"
-                    " as csv or npz first"
+                    f"NewData: {name} is a {type(getattr(self, name)).__name__}: give the path of a file"
                 )
 
 
@@ -97,81 +89,64 @@ def rows_for(model: Model, new: NewData, *, part: Part = "all", labelled: bool =
     RequestError if settings contradict the model, features differ in name or order, or rows are wrong.
     """
     _check(model, new)
-    settings = _settings(model, new)
+    table = in_memory(new.data, str(new.label or model.config.label or (model.table or {}).get("label") or "y"))
+    name = str(new.data) if table is None else "arrays" if table.numbers is not None else "frame"
+    settings = _settings(model, new, name)
     if part == "test" and settings.no_test:
         raise RequestError(
             f"--part test: the run in {model.folder} had no test records: name a file of others with --data"
         )
-    if part != "all" and new.data not in BUILT_IN:
-        if _relation(model.config, new.data) != "pool":
+    if part != "all" and name not in BUILT_IN:
+        if _relation(model.config, name) != "pool":
             raise RequestError(
-                f"--part {part} goes with the data of the run ({model.config.data}): the rows of {new.data} are"
+                f"--part {part} goes with the data of the run ({model.config.data}): the rows of {name} are"
                 " taken whole, drop --part"
             )
         if settings.test is not None:
             raise RequestError(
-                f"--part {part}: the run tested on {settings.test}, nothing was drawn from {new.data}: name one"
+                f"--part {part}: the run tested on {settings.test}, nothing was drawn from {name}: name one"
                 " of them with --data, and drop --part"
             )
-    rows = load_new(settings, model.feature_names, part=part, labelled=labelled)
+    rows = load_new(settings, model.feature_names, part=part, labelled=labelled, table=table)
     _require_same_task(model, rows)
     with threadpool_limits(limits=1):  # as in the run: more threads change the last bits
         return replace(rows, X=model.found.rows(rows.X))
 
 
-def _settings(model: Model, new: NewData) -> DataSettings:
-    run = model.config
-    base = run if new.config is None else DataSettings(**read_schema(new.config))
-    if AGENT in new.data:
-        raise RequestError(f"--data {new.data}: name one file, without {AGENT}")
-    if new.no_intercept and not run.no_intercept:
-        raise RequestError("--no-intercept: the model has an intercept; drop the flag")
-    raw = len(model.feature_names) - (not run.no_intercept)
-    measured = model.found.encoding is not None
-    if run.project is None and not measured and new.features not in (None, raw):
-        raise RequestError(f"--features {new.features}: the model has {raw} besides the intercept; drop the flag")
-    own = _relation(run, new.data) == "pool"
-    built_in = new.data in BUILT_IN
-    csv = not built_in and form_of(new.data) == ".csv"
+def _settings(model: Model, new: NewData, name: str) -> DataSettings:
+    run, own, built_in = model.config, _relation(model.config, name) == "pool", name in BUILT_IN
+    if AGENT in name:
+        raise RequestError(f"--data {name}: name one file, without {AGENT}")
+    base = run if new.config is None else DataSettings(**read_schema(Path(new.config)))
+    csv = not built_in and form_of(name) == ".csv"
     table = (base.schema or None) if new.config is not None else model.table
     if table is not None and not csv:
         keys = FIXED_KEYS if built_in else FILE_KEYS
         table = {key: value for key, value in table.items() if key in keys} or None
-    positive = base.positive if new.config is not None else _positive(run, table, new.positive)
     return DataSettings(
-        data=new.data,
-        data_dir=new.data_dir or run.data_dir,
+        data=name,
+        data_dir=run.data_dir if new.data_dir is None else str(new.data_dir),
         data_seed=run.data_seed,
         test=run.test if own else None,
         test_fraction=run.test_fraction if own else None,
         no_test=run.no_test and own,
         label=new.label or (base.label if csv else None),
         separator=new.separator or (base.separator if csv else None),
-        positive=new.positive or (None if built_in else positive),
-        features=None if csv or built_in else new.features or base.features,
+        positive=None if built_in else base.positive,
+        features=None if csv or built_in else base.features,
         no_intercept=run.no_intercept,
         schema=table or {},
         normalise=run.normalise,
         project=run.project,
         centre=run.centre,
-        encode="private" if measured else "declared",
+        encode="declared" if model.found.encoding is None else "private",
     )
-
-
-def _positive(run: RunConfig, table: Mapping[str, Any] | None, wanted: str | None) -> str | None:
-    """The run's positive value; another one would turn the meaning of the model's sign round."""
-    values = (table or {}).get("labels")
-    if wanted is not None and isinstance(values, list) and len(values) == 2:
-        negative, positive = oriented((str(values[0]), str(values[1])), run.positive)
-        if same(wanted, negative):
-            raise RequestError(
-                f"--positive {wanted}: the model was trained with {positive!r} as +1, {negative!r} as -1; drop it"
-            )
-    return run.positive
 
 
 def _relation(run: RunConfig, data: str) -> Literal["pool", "shard"] | None:
     """Whether data are the run's own: the pool its records were drawn from, or the file of one agent."""
+    if data in GIVEN:
+        return None
     if data in BUILT_IN or run.data in BUILT_IN:
         # mnist:3 and mnist:4 are the same records
         return "pool" if data.partition(":")[0] == run.data.partition(":")[0] else None
@@ -197,7 +172,8 @@ def evaluate(model: Model, new: NewData, *, part: Part | None = None, public: bo
         As `rows_for`, or if figures would be computed from private training records.
     """
     _check(model, new)
-    chosen: Part = part or ("test" if new.data in BUILT_IN else "all")
+    named = isinstance(new.data, str) and new.data in BUILT_IN
+    chosen: Part = part or ("test" if named else "all")
     if chosen != "test" and not model.config.simulation and not public:
         _refuse_training_records(model, new, chosen)
     rows = rows_for(model, new, part=chosen)
@@ -253,8 +229,7 @@ def _require_same_task(model: Model, rows: NewRows) -> None:
 
 def _refuse_training_records(model: Model, new: NewData, part: Part) -> None:
     """Errors on training records are not post-processing of the model: they are computed from the records."""
-    relation = _relation(model.config, new.data)
-    if relation is None:
+    if not isinstance(new.data, str | Path) or (relation := _relation(model.config, str(new.data))) is None:
         return
     what = f"--part {part}" if new.data in BUILT_IN else f"--data {new.data}"
     drawn = relation == "pool" and (new.data in BUILT_IN or model.config.test is None)
@@ -327,8 +302,7 @@ def predict(model: Model, new: NewData, *, agent: int | None = None) -> Predicti
 
 def predicted(model: Model, X: Any, agent: int | None) -> NDArray[Any]:
     """Label of every row: numbers where all labels are numbers, else texts."""
-    with _stored(X, None, "") as new:
-        words = predict(model, new, agent=agent).prediction
+    words = predict(model, NewData(data=X), agent=agent).prediction
     try:
         return np.array(words, dtype=np.float64)
     except ValueError:
@@ -337,20 +311,5 @@ def predicted(model: Model, X: Any, agent: int | None) -> NDArray[Any]:
 
 def scored(model: Model, X: Any, y: Any) -> float:
     """Share of rows whose label is predicted; R^2 of real targets."""
-    with _stored(X, y, str(model.config.label or (model.table or {}).get("label", "y"))) as new:
-        error = evaluate(model, new)["error"]
+    error = evaluate(model, NewData(data=(X, y)))["error"]
     return float(error["r2"] if "r2" in error else 1.0 - error["consensus"])
-
-
-@contextmanager
-def _stored(X: Any, y: Any, label: str) -> Iterator[NewData]:
-    """Rows (n, d), dense, sparse or a data frame, in a file that this person alone may read, and that goes."""
-    with TemporaryDirectory(prefix="admmnet-") as folder:
-        file = Path(folder) / ("rows.csv" if hasattr(X, "to_csv") else "rows.npz")
-        if hasattr(X, "to_csv"):
-            (X if y is None else X.assign(**{label: np.asarray(y)})).to_csv(file, index=False)
-        else:
-            labels = np.asarray([] if y is None else y)
-            labels = labels.astype(np.str_) if labels.dtype == object else labels
-            np.savez(file, X=np.asarray(X.toarray() if hasattr(X, "toarray") else X), y=labels)
-        yield NewData(data=str(file))

@@ -77,7 +77,7 @@ def test_census_is_the_same_everywhere() -> None:
     source = read_source(DataSettings())
     digest = hashlib.sha256()
     for name in ("age", "gain", "occupation", "birthplace", "income"):
-        column = source.column(name)
+        column = source.table.column(name)
         digest.update("\n".join(column.levels[code] for code in column.codes).encode())
     assert digest.hexdigest()[:16] == "a38e5dae930fcc5e"
 

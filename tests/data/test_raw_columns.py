@@ -11,8 +11,8 @@ import pytest
 
 from admmnet.data import DataSettings, Records, load
 from admmnet.data.check import check_file
+from admmnet.data.encode import bucket
 from admmnet.data.given import Given
-from admmnet.data.raw import bucket
 from admmnet.data.records import arrays_of
 from admmnet.data.schema import parse_schema, to_table
 from admmnet.data.show import facts_of

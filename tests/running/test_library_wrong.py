@@ -276,8 +276,7 @@ ELSEWHERE: dict[str, tuple[Callable[[Any], Any], str]] = {
     "no path": (lambda m: write_topology(nx.path_graph(3), NONE), "path is a NoneType"),
     "model of nothing": (lambda m: read_model(NONE), "None is no run folder: give its path"),
     "model nowhere": (lambda m: read_model("nowhere"), "nothing of the name nowhere: name the folder"),
-    "new data of nothing": (lambda m: NewData(data=NONE), "data is a NoneType: give the path of a file"),
-    "new data in memory": (lambda m: NewData(data=ROWS), "data is a ndarray: give the path of a file"),
+    "new data of nothing": (lambda m: predict(m, NewData(data=NONE)), "X is missing"),
     "config of rows": (lambda m: NewData(data="t.csv", config=ROWS), "config is a ndarray: give the path"),
     "a path for a model": (lambda m: predict(TEXT, NewData(data="t.csv")), "model is a str: .*read_model.FOLDER"),
     "rows for a file": (lambda m: predict(m, ROWS), "new is a ndarray: give NewData.data=FILE"),
@@ -290,7 +289,7 @@ def test_what_else_the_library_offers(case: str, tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     call, words = ELSEWHERE[case]
     model = None
-    if case in ("rows for a file", "evaluated rows"):
+    if case in ("rows for a file", "evaluated rows", "new data of nothing"):
         model = read_model(run(**POOL, seed=0, rounds=1, agents=2, out="made").folder)
     with pytest.raises(RequestError, match=words):
         call(model)

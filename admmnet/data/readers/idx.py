@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.data.columns import Features, RawColumn, RawTable, Rows, column_of_numbers
+from admmnet.data.columns import RawColumn, RawTable, column_of_numbers
 from admmnet.data.files import read_bytes
 from admmnet.errors import DataError, RequestError
-from admmnet.types import Matrix
 
 _BYTES = 0x08  # type code of unsigned bytes, the only one of these files
 
@@ -35,29 +33,20 @@ def read_images(paths: Sequence[Path], label: str, classes: int) -> RawTable:
             at = int(np.argmax(answers >= classes))
             raise DataError(f"{label_path}, record {at + 1}: label {answers[at]}, expected 0 to {classes - 1}")
     height, width = images[0].shape[1:]
-    flat = [pictures.reshape(len(pictures), -1) for pictures in images]
-    starts = np.cumsum([0, *map(len, flat)]).tolist()
+    pixels = np.concatenate([pictures.reshape(len(pictures), -1) for pictures in images])
+    starts = np.cumsum([0, *map(len, images)]).tolist()
     names = tuple(f"r{r}c{c}" for r in range(height) for c in range(width))
 
-    def take(which: Rows) -> Matrix:
-        X = np.empty((len(which), len(names)))
-        # joined, all pixels would be held twice
-        for part, (start, stop) in zip(flat, pairwise(starts), strict=True):
-            mine = (which >= start) & (which < stop)
-            X[mine] = part[which[mine] - start]
-        X /= 255.0
-        return X
-
     def read(name: str) -> RawColumn:
-        parts = labels if name == label else [part[:, names.index(name)] for part in flat]
-        return column_of_numbers(np.concatenate(parts).astype(np.float64))
+        values = np.concatenate(labels) if name == label else pixels[:, names.index(name)]
+        return column_of_numbers(values.astype(np.float64))
 
     def where(row: int) -> str:
         part = int(np.searchsorted(starts, row, side="right")) - 1
         return f"{paths[2 * part]}, image {row - starts[part] + 1}"
 
-    features, sizes = Features(names, take), tuple(map(len, flat))
-    return RawTable((label, *names), starts[-1], read, where, str(paths[0]), label, features, parts=sizes)
+    sizes = tuple(map(len, images))
+    return RawTable((label, *names), starts[-1], read, where, str(paths[0]), label, pixels, 255.0, parts=sizes)
 
 
 def read_idx(path: Path, axes: int) -> NDArray[np.uint8]:

@@ -67,7 +67,7 @@ def _adults(table: RawTable) -> RawTable:
     """Persons of 17 and more who worked, with an income above 100 dollars."""
     keep = np.ones(table.rows, dtype=bool)
     for name, least in _ABOVE.items():
-        keep &= (table.numbers(name, missing=True) > least)[table.column(name).codes]  # nan: not asked
+        keep &= (table.numbers_of(name, missing=True) > least)[table.column(name).codes]  # nan: not asked
     return selected(table, keep)
 
 

@@ -134,7 +134,7 @@ def draft(file: Path, label: str | None, separator: str | None, header_only: boo
 
     What it reads becomes part of the schema in the clear. FILE is a .csv, .tsv or .parquet file.
     """
-    from admmnet.data.sample import draft_of, template_of
+    from admmnet.data.draft import draft_of, template_of
 
     if out is not None and out.suffix != ".toml":
         raise RequestError(f"-o {out}: a schema is a .toml file")
@@ -178,7 +178,7 @@ def show(
             raise RequestError(f"--{given[0].replace('_', '-')} goes with a file, not with --run: leave it out")
         _show_run(Path(str(folder)), as_json=as_json)
         return
-    from admmnet.data.show import facts_of, words_of
+    from admmnet.data.check import facts_of, words_of
 
     facts = facts_of(_settings(name, schema, flags), balance=balance)
     if as_json:

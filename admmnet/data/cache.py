@@ -22,9 +22,8 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from admmnet.data.columns import RawColumn, RawTable, table_of_numbers
 from admmnet.data.files import cache_folder
-from admmnet.data.values import PLAIN
+from admmnet.data.table import PLAIN, RawColumn, RawTable, table_of_numbers
 
 Reader = Callable[[Sequence[Path]], RawTable]
 _DIGEST = 32

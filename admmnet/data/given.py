@@ -10,17 +10,16 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from admmnet.data.arrays import table_of
-from admmnet.data.columns import RawTable, Rows, listed
 from admmnet.data.files import about
-from admmnet.data.frames import frame_table, kinds_of, to_pandas
 from admmnet.data.loading import SPARSE, ReadRecords, dealt_already, made, tests_of
+from admmnet.data.memory import frame_table, kinds_of, table_of, to_pandas
 from admmnet.data.records import Records
 from admmnet.data.rows import every
 from admmnet.data.schema import parse_schema
 from admmnet.data.settings import SHARDS, DataSettings, check_settings
 from admmnet.data.source import Source, check_names, label_of, source_of, stacked, without
 from admmnet.data.sources import declared
+from admmnet.data.table import RawTable, Rows, listed
 from admmnet.errors import DataError, RequestError, article, short
 
 PAIR = "(X, y), rows and labels"

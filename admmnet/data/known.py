@@ -11,10 +11,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from admmnet.data.cache import read_cached
-from admmnet.data.columns import RawColumn, RawTable
 from admmnet.data.files import content_digest, data_folder, found_all, locate
 from admmnet.data.schema import Schema, parse_schema
 from admmnet.data.source import Source, label_of, source_of
+from admmnet.data.table import RawColumn, RawTable
 from admmnet.errors import RequestError
 
 

@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from admmnet.data.columns import RawColumn, RawTable, listed
 from admmnet.data.schema import Range, Schema
-from admmnet.data.values import PLAIN, is_missing
+from admmnet.data.table import PLAIN, RawColumn, RawTable, is_missing, listed
 from admmnet.errors import DataError, RequestError
 from admmnet.types import Vector
 

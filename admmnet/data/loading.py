@@ -10,17 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from admmnet.data.columns import Rows, no_rows, numbered
 from admmnet.data.encode import refuse_text
 from admmnet.data.files import about
 from admmnet.data.records import Records
-from admmnet.data.rows import check_room, drawn, each, encoded, every, finished_sparse, names_of
+from admmnet.data.rows import Fitted, check_room, deal, drawn, each, encoded, every, finished_sparse, fit, names_of
 from admmnet.data.schema import to_table
 from admmnet.data.settings import DataSettings, form_of, parse_split, path_for, split_of
-from admmnet.data.shards import deal
 from admmnet.data.source import Source, label_of, source_of, stacked, without
 from admmnet.data.sources import declared, read_file, read_source, read_table, validate
-from admmnet.data.transform import Fitted, fit
+from admmnet.data.table import Rows, no_rows, numbered
 from admmnet.errors import RequestError
 from admmnet.types import Vector
 

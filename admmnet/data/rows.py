@@ -1,24 +1,292 @@
-"""The last steps of every source: which rows train and test, the intercept, and rows of norm exactly 1."""
+"""The draw of the test set and the split of the training records, decided by the data seed alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from enum import IntEnum
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+from numpy.typing import NDArray
 
-from admmnet.data.columns import Rows, refuse
 from admmnet.data.files import about
-from admmnet.data.settings import DataSettings
-from admmnet.data.shards import draw
+from admmnet.data.records import TargetRange
+from admmnet.data.schema import Schema
+from admmnet.data.settings import DataSettings, Split, parse_centre
 from admmnet.data.source import Source
-from admmnet.data.transform import Transform, steps
-from admmnet.errors import RequestError
+from admmnet.data.table import RawColumn, Rows, refuse
+from admmnet.errors import DataError, RequestError
 from admmnet.files import free_memory
 from admmnet.solvers.accurate import WIDE, is_sparse
 from admmnet.types import Matrix, Vector
+
+ATTEMPTS = 100
+"""Draws of dirichlet proportions before an empty shard is reported."""
+
+
+class Stream(IntEnum):
+    """What a stream of the data seed is for."""
+
+    DRAW = 0
+    SHARDS = 1
+    PROJECTION = 3  # 2 is the held-out part of a comparison
+
+
+def stream(data_seed: int, purpose: Stream) -> np.random.Generator:
+    """PCG64 stream of the data seed for one purpose; the same on every rank."""
+    sequence = np.random.SeedSequence(data_seed, spawn_key=(int(purpose),))
+    return np.random.Generator(np.random.PCG64(sequence))
+
+
+def shuffled(n: int, generator: np.random.Generator) -> Rows:
+    """Random order of 0..n-1, made of uniforms only so that it outlives changes in numpy's shuffling."""
+    order: Rows = np.argsort(generator.random(n), kind="stable")
+    return order
+
+
+def draw(n: int, share: float, data_seed: int) -> tuple[Rows, Rows]:
+    """Draw ``n * share`` test records, rounded: increasing row numbers of training and test, neither empty."""
+    tests = round(n * share)
+    if not 0 < tests < n:
+        raise RequestError(
+            f"--test-fraction {share:g} of {n} records gives {tests} test and {n - tests} training records:"
+            " both must be 1 or more"
+        )
+    order = shuffled(n, stream(data_seed, Stream.DRAW))
+    return np.sort(order[tests:]), np.sort(order[:tests])
+
+
+def deal(
+    split: Split, train: Rows, y: Vector, column: Callable[[str], RawColumn], agents: int, data_seed: int
+) -> tuple[Rows, ...]:
+    """Deal the training rows to the agents: increasing rows of every agent, disjoint, none empty.
+
+    `y` are the labels of all rows, `column` gives the raw column of a name.
+    """
+    if agents > len(train):
+        raise RequestError(f"{agents} agents and {len(train)} training records: every agent needs 1 or more")
+    if split.kind == "by-column":
+        owner = _by_column(column(split.column), split.column, train, agents)
+        return tuple(train[owner == agent] for agent in range(agents))
+    shares = _shares(split, agents)
+    generator = stream(data_seed, Stream.SHARDS)
+    mixed = train[shuffled(len(train), generator)]
+    if split.kind == "iid":
+        return tuple(np.sort(part) for part in np.array_split(mixed, agents))
+    if shares is not None:
+        return _unequal(mixed, shares, split.kind)
+    return _dirichlet(mixed, y[mixed], split.concentration, agents, generator)
+
+
+def _shares(split: Split, agents: int) -> Vector | None:
+    """Shares of the records that a split names, None where it names none."""
+    if split.kind == "zipf":
+        found: Vector = np.arange(1.0, agents + 1.0) ** -split.exponent
+        return found
+    if split.kind != "sizes":
+        return None
+    if len(split.shares) != agents:
+        raise RequestError(
+            f"--split sizes: has {len(split.shares)} shares for {agents} agents: give one share an agent, or --agents "
+            f"{len(split.shares)}"
+        )
+    return np.array(split.shares)
+
+
+def _unequal(rows: Rows, shares: Vector, kind: str) -> tuple[Rows, ...]:
+    """Cut shuffled rows in proportion to shares, ends rounded."""
+    ends = np.rint(np.cumsum(shares / shares.max()) / np.sum(shares / shares.max()) * len(rows))
+    parts = np.split(rows, ends[:-1].astype(np.intp))
+    empty = [agent for agent, part in enumerate(parts) if not len(part)]
+    if empty:
+        raise RequestError(
+            f"--split {kind}: leaves agent {empty[0]} without records, {len(rows)} are dealt to {len(parts)} agents: "
+            "take shares that differ less, or fewer agents"
+        )
+    return tuple(np.sort(part) for part in parts)
+
+
+def _dirichlet(
+    rows: Rows, y: Vector, concentration: float, agents: int, generator: np.random.Generator
+) -> tuple[Rows, ...]:
+    classes = [rows[y == label] for label in np.unique(y)]
+    for _ in range(ATTEMPTS):
+        cuts = []
+        for members in classes:
+            shares = generator.dirichlet(np.full(agents, concentration))
+            ends = np.rint(np.cumsum(shares)[:-1] * len(members)).astype(np.intp)
+            cuts.append(np.split(members, ends))
+        parts = tuple(np.sort(np.concatenate(pieces)) for pieces in zip(*cuts, strict=True))
+        if min(len(part) for part in parts) > 0:
+            return parts
+    raise RequestError(
+        f"--split dirichlet:{concentration:g} left one of {agents} agents without records {ATTEMPTS} times:"
+        " raise A, or use fewer agents"
+    )
+
+
+def _by_column(column: RawColumn, name: str, train: Rows, agents: int) -> NDArray[np.intp]:
+    """Owner of each record: a value goes to the agent with least so far, the largest first."""
+    sizes = np.bincount(column.codes[train], minlength=len(column.levels))
+    order = sorted(range(len(sizes)), key=lambda code: (-sizes[code], column.levels[code]))
+    groups = [code for code in order if sizes[code]]
+    if len(groups) < agents:
+        raise DataError(
+            f"--split by-column:{name}: {len(groups)} values among the training records for {agents} agents;"
+            " use fewer agents or a column with more values"
+        )
+    owner_of = np.zeros(len(sizes), dtype=np.intp)
+    load = [0] * agents
+    for code in groups:
+        agent = min(range(agents), key=lambda i: (load[i], i))
+        owner_of[code] = agent
+        load[agent] += int(sizes[code])
+    owners: NDArray[np.intp] = owner_of[column.codes[train]]
+    return owners
+
+
+STEP = 1 << 20
+"""Numbers that are in work at a time: a whole data set is never held twice."""
+
+
+class Transform(Struct, frozen=True):
+    """A fixed map of each row by itself."""
+
+    scales: Vector | None = None  # (d,) what features are divided by
+    clip: bool = False  # whether values beyond their scale are clipped to it first
+    projection: Matrix | None = None  # (d, D) what features are multiplied by
+    target: TargetRange | None = None  # how real targets become labels; None for classes
+
+    def features(self, X: Matrix) -> Matrix:
+        """Features (m, D) of encoded rows (m, d), without an intercept and not scaled to norm 1."""
+        if self.scales is not None:
+            X = np.clip(X, -self.scales, self.scales) / self.scales if self.clip else X / self.scales
+        return X if self.projection is None else X @ self.projection
+
+    def labels(self, y: Vector) -> Vector:
+        """Labels (m,)."""
+        return y if self.target is None else self.target.scaled(y)
+
+
+class Fitted(Struct, frozen=True):
+    """A transform with what it was made from."""
+
+    transform: Transform
+    schema: Schema  # the source's, with scales and centre filled in
+    dependent: tuple[str, ...]  # what was read from the rows
+    notes: tuple[str, ...]  # what was done by public numbers, to show once
+
+
+def fit(source: Source, train: Rows, settings: DataSettings, *, discover: bool) -> Fitted:
+    """Make the transform of a request.
+
+    Only training rows are looked at, if `discover` allows it, and only for what is neither declared nor public.
+    """
+    schema, d = source.schema, len(source.features.names)
+    scales, target, projection = None, None, None
+    read: list[str] = []
+    notes: list[str] = []
+
+    def reads(what: str, flag: str, key: str) -> None:
+        if not discover:
+            raise RequestError(
+                f"{flag} would be read from the rows: declare {key} in [data.schema], as nothing is read from the rows"
+                " of these records"
+            )
+        read.append(what)
+
+    if settings.normalise == "public" or (settings.normalise == "columns" and schema.scales):
+        scales = _widened(schema.scales, source) if schema.scales else _bounds(source)
+        notes.append("features are divided by declared bounds, which are public")
+    elif settings.normalise == "columns":
+        reads("largest absolute values of the features", "--normalise columns", "scales")
+        scales = _largest(source, train)
+        schema = replace(schema, scales=tuple(scales.tolist()))
+    if schema.targets is not None:
+        low, high = schema.targets
+        given = parse_centre(settings.centre)
+        centre = given if isinstance(given, float) else schema.centre
+        if centre is not None:
+            notes.append(f"targets are centred at {centre:g}, a public number")
+        elif given == "mean":
+            reads("mean of the targets", "--centre mean", "centre")
+            centre = float(np.mean(source.y[train]))
+        schema = replace(schema, centre=centre)
+        target = target_of(low, high, centre)
+    elif settings.centre is not None or schema.centre is not None:
+        raise RequestError(f"--centre goes with real targets; the labels of {source.name} are classes: drop it")
+    if settings.project is not None:
+        projection = _projection(d, settings.project, settings.data_seed)
+        notes.append(
+            f"{d} features are projected to {settings.project} by the Gaussian matrix of data seed"
+            f" {settings.data_seed}, which is public"
+        )
+    made = Transform(scales, settings.normalise == "public", projection, target)
+    return Fitted(made, schema, tuple(read), tuple(notes))
+
+
+def target_of(low: float, high: float, centre: float | None) -> TargetRange:
+    """How targets of a public range become labels; the centre is its middle unless one is given."""
+    centre = (low + high) / 2 if centre is None else centre
+    if not low <= centre <= high:
+        raise RequestError(f"--centre must lie in the range of the targets, {low:g} to {high:g}, got {centre:g}")
+    return TargetRange(low, high, centre)
+
+
+def steps(n: int, width: int) -> list[slice]:
+    """Cut n rows into pieces of about `STEP` numbers."""
+    rows = max(1, STEP // max(width, 1))
+    return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
+
+
+def _largest(source: Source, train: Rows) -> Vector:
+    """Largest absolute value of every feature in some rows; 1 for a feature that is always 0."""
+    largest, features = np.zeros(len(source.features.names)), source.features
+    for piece in steps(len(train), len(largest)):
+        if features.sparse:
+            values = np.asarray(abs(features.numbers[train[piece]]).max(axis=0).toarray()).ravel()
+        else:
+            values = np.abs(features.take(train[piece])).max(axis=0)
+        np.maximum(largest, values, out=largest)
+    largest[largest == 0] = 1.0
+    return largest
+
+
+def _widened(scales: tuple[float, ...], source: Source) -> Vector:
+    d = len(source.features.names)
+    if len(scales) not in (1, d):
+        raise RequestError(
+            f"data.schema.scales holds {len(scales)} numbers, {source.name} has {d} features: give {d}, or one for all"
+        )
+    return np.broadcast_to(scales, d).copy()
+
+
+def _bounds(source: Source) -> Vector:
+    names, bounds = source.features.names, source.features.bounds
+    bounds = np.full(len(names), np.nan) if bounds is None else bounds
+    for name in np.array(names)[np.isnan(bounds)]:
+        raise RequestError(
+            f"--normalise public: {source.name} has no public bound for feature {str(name)!r};"
+            " declare low and high of its column, or scales, in [data.schema]"
+        )
+    return bounds
+
+
+def _projection(d: int, D: int, data_seed: int) -> Matrix:
+    """Gaussian matrix (d, D) of variance 1/D, so that squared norms are kept on average."""
+    if d <= D:
+        raise RequestError(f"--project {D} must be below the number of features, {d}")
+    from scipy.special import ndtri  # imported here: few runs need it
+
+    # uniforms by inverse distribution function: numpy's own normals may change between releases
+    uniforms = np.maximum(stream(data_seed, Stream.PROJECTION).random((d, D)), 2.0**-54)  # 0 is infinite
+    matrix: Matrix = ndtri(uniforms) / np.sqrt(D)
+    return matrix
+
 
 INTERCEPT = "intercept"
 """Name of the constant feature, the last one."""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from admmnet.data.values import PLAIN, Spelling
+from admmnet.data.table import PLAIN, Spelling
 from admmnet.errors import RequestError
 
 Range = tuple[float, float]

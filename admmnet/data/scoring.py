@@ -10,17 +10,15 @@ from typing import Any, Literal
 import numpy as np
 from msgspec.structs import replace
 
-from admmnet.data.arrays import table_of
-from admmnet.data.columns import RawTable
 from admmnet.data.encode import refuse_text
-from admmnet.data.frames import frame_table, to_pandas
+from admmnet.data.memory import frame_table, table_of, to_pandas
 from admmnet.data.records import NewRows
-from admmnet.data.rows import drawn, encoded, every, names_of
+from admmnet.data.rows import drawn, encoded, every, fit, names_of
 from admmnet.data.schema import Numeric, Schema
 from admmnet.data.settings import DataSettings, check_settings, form_of
 from admmnet.data.source import source_of
 from admmnet.data.sources import declared, read_file, read_source, validate
-from admmnet.data.transform import fit
+from admmnet.data.table import RawTable
 from admmnet.errors import RequestError
 
 Part = Literal["test", "train", "all"]

@@ -7,7 +7,6 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from admmnet.data.columns import RawTable
 from admmnet.data.files import about
 from admmnet.data.known import DataSet
 from admmnet.data.labels import canonical
@@ -30,6 +29,7 @@ from admmnet.data.settings import (
     reserved,
 )
 from admmnet.data.source import Source, source_of
+from admmnet.data.table import RawTable
 from admmnet.errors import RequestError
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from admmnet.config.run_config import RunConfig, own_settings
 from admmnet.config.toml import common_settings
-from admmnet.data.arrays import check_length, rows_of
+from admmnet.data.memory import check_length, rows_of
 from admmnet.data.records import TargetRange
 from admmnet.data.rows import divide, norms, with_intercept
 from admmnet.errors import RequestError

@@ -15,13 +15,12 @@ from sklearn.utils import assert_all_finite, check_consistent_length, column_or_
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from admmnet.config.run_config import RunConfig
-from admmnet.data.columns import listed, numbered
 from admmnet.data.loading import SPARSE
 from admmnet.data.records import SIGNS, TargetRange, task_of
-from admmnet.data.rows import INTERCEPT
+from admmnet.data.rows import INTERCEPT, Stream, shuffled, stream
 from admmnet.data.schema import Categorical, Rule
 from admmnet.data.settings import ENCODE, FROM, GROUPS
-from admmnet.data.shards import Stream, shuffled, stream
+from admmnet.data.table import listed, numbered
 from admmnet.estimators.base import Estimator, Probability, Regressor, grouped, parameters
 from admmnet.estimators.fit import prepare_rows
 from admmnet.estimators.raw import raw_of, rules_in, rules_of_run

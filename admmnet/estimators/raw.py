@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.data.arrays import rows_of
-from admmnet.data.columns import column_of, numbered, table_of_numbers
 from admmnet.data.encode import Features, encode, refuse_text
-from admmnet.data.frames import frame_table, kinds_of, to_pandas
+from admmnet.data.memory import frame_table, kinds_of, rows_of, to_pandas
 from admmnet.data.schema import Rule, Schema, parse_schema
+from admmnet.data.table import column_of, numbered, table_of_numbers
 from admmnet.errors import RequestError
 from admmnet.holder.encoding import RawRows
 from admmnet.predict.model import read_model

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from admmnet.config.run_config import RunConfig
-from admmnet.data.columns import numbered
 from admmnet.data.records import SIGNS, Records, TargetRange
+from admmnet.data.table import numbered
 from admmnet.estimators.tally import counted, folder_of, telling
 from admmnet.holder.encoding import Encoding, RawRows
 from admmnet.library import run

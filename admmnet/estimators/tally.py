@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.data.arrays import rows_of
+from admmnet.data.memory import rows_of
 from admmnet.errors import AdmmnetError, PrivacyWarning, RequestError, short
 from admmnet.privacy.budget import Totals, empty
 from admmnet.privacy.together import added, largest

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from admmnet.data import DataSettings, Records, load
-from admmnet.data.columns import Rows
 from admmnet.data.records import arrays_of
-from admmnet.data.shards import shuffled
+from admmnet.data.rows import shuffled
+from admmnet.data.table import Rows
 from admmnet.errors import RequestError
 from admmnet.running.loading import Loader, load_whole
 
 SHARE = 4
 """One of this many training records of every agent is held out."""
 _STREAM = 2
-"""Key of the draw beside those of the test set and the shards (`admmnet.data.shards.Stream`)."""
+"""Key of the draw beside those of the test set and the shards (`admmnet.data.rows.Stream`)."""
 
 
 def held_rows(records: int, data_seed: int, agent: int) -> Rows:

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.data.columns import numbered
 from admmnet.data.schema import Categorical, Rule, parse_schema
-from admmnet.data.values import MISSING
+from admmnet.data.table import MISSING, numbered
 from admmnet.errors import RequestError
 from admmnet.files import write_whole
 from admmnet.holder.encoding import Column, Number

@@ -15,10 +15,10 @@ from admmnet.config.toml import load_saved
 from admmnet.data import Task, declared_task
 from admmnet.data.labels import oriented
 from admmnet.data.records import TargetRange
+from admmnet.data.rows import target_of
 from admmnet.data.schema import parse_schema
 from admmnet.data.sets import public_schema
 from admmnet.data.settings import parse_centre
-from admmnet.data.transform import target_of
 from admmnet.errors import CheckFailed, RequestError, short
 from admmnet.record.encoding import NOTHING, WHITENING, Found, read_found
 from admmnet.record.folder import model_arrays

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from admmnet.config.toml import load_saved
-from admmnet.data.columns import numbered
 from admmnet.data.schema import parse_schema
+from admmnet.data.table import numbered
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.holder.encoding import Column, Number, Plain, edges_of
 from admmnet.record.encoding import read_found

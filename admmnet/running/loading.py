@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from admmnet.config.modes import check_loaded
 from admmnet.data import DataSettings, Records, load
-from admmnet.data.balance import swallowed
+from admmnet.data.check import swallowed
 from admmnet.data.loading import SPARSE
 from admmnet.data.records import LEFT_OUT, in_words
 from admmnet.data.settings import GIVEN, OwnFile, form_of

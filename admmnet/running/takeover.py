@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from admmnet.config.run_config import RunSettings
 from admmnet.data import ENCODING, DataSettings, Records
-from admmnet.data.columns import listed
 from admmnet.data.schema import measurable, parse_schema
 from admmnet.data.settings import FROM
+from admmnet.data.table import listed
 from admmnet.errors import AdmmnetError, CheckFailed, RequestError
 from admmnet.methods.encoding_rule import Taken
 from admmnet.privacy.ledger import audit

@@ -32,8 +32,8 @@ from threadpoolctl import threadpool_limits
 
 from admmnet import RunConfig
 from admmnet.data import DataSettings, load
+from admmnet.data.rows import deal
 from admmnet.data.settings import parse_split
-from admmnet.data.shards import deal
 from admmnet.errors import RequestError
 from admmnet.graph import load_topology
 from admmnet.methods import METHODS, convexity, fixed, pp_admm, rivals

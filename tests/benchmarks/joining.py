@@ -24,8 +24,8 @@ import numpy as np
 from admmnet import RunConfig, run
 from admmnet.data import DataSettings, Records, load
 from admmnet.data.figures import test_errors
+from admmnet.data.rows import deal, draw
 from admmnet.data.settings import parse_split
-from admmnet.data.shards import deal, draw
 from admmnet.experiments.parsing import parse_seeds
 from admmnet.methods import joining
 

@@ -15,7 +15,7 @@ from msgspec import structs
 from admmnet import RunConfig
 from admmnet.cli import run_command_line
 from admmnet.data import DataSettings, Records, cache, load, sets
-from admmnet.data.columns import RawTable
+from admmnet.data.table import RawTable
 from admmnet.errors import RequestError
 from tests.data.conftest import Write, every
 from tests.real_sets import need

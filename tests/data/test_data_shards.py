@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from admmnet.data import DataSettings, load
-from admmnet.data.columns import RawColumn, Rows, column_of
+from admmnet.data.rows import deal, draw
 from admmnet.data.settings import parse_split
-from admmnet.data.shards import deal, draw
+from admmnet.data.table import RawColumn, Rows, column_of
 from admmnet.errors import RequestError
 from admmnet.types import Vector
 from tests.real_sets import folder_of

@@ -10,9 +10,7 @@ import pytest
 
 from admmnet import RunConfig, run
 from admmnet.data import DataSettings, load
-from admmnet.data.balance import swallowing
-from admmnet.data.check import check_file
-from admmnet.data.show import facts_of
+from admmnet.data.check import check_file, facts_of, swallowing
 from tests.command_runs import Admmnet
 from tests.data.conftest import Write
 

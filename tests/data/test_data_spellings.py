@@ -11,11 +11,10 @@ import pytest
 from admmnet.cli import run_command_line
 from admmnet.config.toml import read_schema
 from admmnet.data import DataSettings, load
-from admmnet.data.columns import RawColumn, RawTable
 from admmnet.data.draft import draft
 from admmnet.data.given import Given
 from admmnet.data.readers.delimited import Form, form_of_text, read_csv
-from admmnet.data.values import Spelling, no_number
+from admmnet.data.table import RawColumn, RawTable, Spelling, no_number
 from admmnet.errors import RequestError
 from tests.data.conftest import NUMBER, WARD, Write, refusal
 

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from admmnet.data import DataSettings, Records, load, load_new, transform
-from admmnet.data.columns import Rows
-from admmnet.data.shards import draw
+from admmnet.data import DataSettings, Records, load, load_new
+from admmnet.data import rows as transform
+from admmnet.data.rows import draw
+from admmnet.data.table import Rows
 from admmnet.errors import RequestError
 from admmnet.types import Matrix
 from tests.data.conftest import Write, every, refusal

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from admmnet.data import DataSettings, Records, load
-from admmnet.data.check import check_file
+from admmnet.data.check import check_file, facts_of
 from admmnet.data.encode import bucket
 from admmnet.data.given import Given
 from admmnet.data.records import arrays_of
 from admmnet.data.schema import parse_schema, to_table
-from admmnet.data.show import facts_of
 from admmnet.errors import DataError, RequestError
 from admmnet.holder.encoding import Encoding, Number, Plain, RawRows, Words, encode_rows
 from tests.data.conftest import Write

@@ -350,7 +350,7 @@ FINE: list[tuple[str, str, str]] = [
     ("private attributes", "admmnet/holder/door.py", "def f(holder): return holder._shards"),
     ("secrets", ABOVE, "def f(keys): return keys.secret"),
     ("secrets", ABOVE, "if TYPE_CHECKING:\n    from admmnet.holder.secrets import Secret"),
-    ("shards", "admmnet/data/shards.py", "def f(records): return records.shards"),
+    ("shards", "admmnet/data/rows.py", "def f(records): return records.shards"),
     ("shards", ABOVE, "def f(records): return replace(records, shards={})"),
     ("simulated", ABOVE, "from admmnet.holder import SimulatedHolder\nassert isinstance(a, SimulatedHolder)"),
     ("simulated", ABOVE, "def f(a: SimulatedHolder) -> SimulatedHolder: return a"),

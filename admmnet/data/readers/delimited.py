@@ -15,10 +15,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.data.columns import (
+from admmnet.data.files import read_blocks
+from admmnet.data.table import (
+    DATE,
+    PLAIN,
     Index,
     RawColumn,
     RawTable,
+    Spelling,
     column_of,
     column_of_numbers,
     fault_of_names,
@@ -27,8 +31,6 @@ from admmnet.data.columns import (
     refuse,
     table_of_numbers,
 )
-from admmnet.data.files import read_blocks
-from admmnet.data.values import DATE, PLAIN, Spelling
 from admmnet.errors import DataError, RequestError
 
 _NUMBER = re.compile(r"[-+]?(\d[\d.,]*|[.,]\d+)(e[-+]?\d+)?", re.IGNORECASE)

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.data.columns import RawColumn, RawTable, column_of_numbers
 from admmnet.data.files import read_bytes
+from admmnet.data.table import RawColumn, RawTable, column_of_numbers
 from admmnet.errors import DataError, RequestError
 
 _BYTES = 0x08  # type code of unsigned bytes, the only one of these files

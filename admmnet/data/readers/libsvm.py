@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from admmnet.data.columns import RawTable, Where, column_of, numbered, refuse, table_of_numbers
 from admmnet.data.files import read_lines
+from admmnet.data.table import RawTable, Where, column_of, numbered, refuse, table_of_numbers
 from admmnet.errors import DataError, RequestError
 
 _LINE = re.compile(r"[^\s:]+(?:\s+\d{1,9}:[^\s:]+)*")

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.data.columns import RawTable, check_finite, column_of, numbered, table_of_numbers
 from admmnet.data.files import grows, most_unpacked
+from admmnet.data.table import RawTable, check_finite, column_of, numbered, table_of_numbers
 from admmnet.errors import DataError, RequestError
 from admmnet.types import Matrix
 

@@ -6,9 +6,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from admmnet.data.columns import RawColumn, RawTable, fault_of_names
 from admmnet.data.files import grows, most_unpacked
-from admmnet.data.frames import DATES, column_of_cells
+from admmnet.data.memory import DATES, column_of_cells
+from admmnet.data.table import RawColumn, RawTable, fault_of_names
 from admmnet.errors import DataError, RequestError
 
 _WORD = 8  # bytes a cell, at least, once it is unpacked

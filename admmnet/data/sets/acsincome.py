@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from admmnet.data.columns import RawTable
 from admmnet.data.known import DataSet, bands, codes
 from admmnet.data.readers.delimited import Form, read_texts
 from admmnet.data.source import selected
+from admmnet.data.table import RawTable
 
 STATE = "ST"
 """Column of the state, by its number; for --split by-column:ST."""

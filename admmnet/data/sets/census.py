@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.data.columns import RawColumn, RawTable, column_of_numbers
 from admmnet.data.known import DataSet
+from admmnet.data.table import RawColumn, RawTable, column_of_numbers
 from admmnet.types import Vector
 
 Integers = NDArray[np.intp]

@@ -10,10 +10,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from admmnet.data.columns import RawTable, listed
 from admmnet.data.known import DataSet, bands, codes
 from admmnet.data.readers.delimited import read_csv
 from admmnet.data.schema import Schema, parse_schema
+from admmnet.data.table import RawTable, listed
 from admmnet.errors import DataError, RequestError
 
 INCOMES: dict[str, list[int]] = {"INCTOT": [9_999_998, 9_999_999], "INCEARN": [99_999_998, 99_999_999]}

@@ -134,7 +134,7 @@ def draft(file: Path, label: str | None, separator: str | None, header_only: boo
 
     What it reads becomes part of the schema in the clear. FILE is a .csv, .tsv or .parquet file.
     """
-    from admmnet.data.draft import draft_of, template_of
+    from admmnet.data.draft_file import draft_of, template_of
 
     if out is not None and out.suffix != ".toml":
         raise RequestError(f"-o {out}: a schema is a .toml file")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from admmnet.data.sets import find
 from admmnet.data.settings import DataSettings
 from admmnet.data.source import Source, label_of, with_columns, without
 from admmnet.data.sources import declared, kinds_alone, read_source, read_table, validate_one, whole_and_bounded
-from admmnet.data.table import RawTable
+from admmnet.data.table import RawTable, refuse
 from admmnet.errors import DataError, counted
 from admmnet.holder.encoding import RawRows
 
@@ -65,7 +65,7 @@ def check_file(settings: DataSettings) -> Findings:
     found = Found()
     if not settings.named:
         schema = declared(settings)
-        table = found.attempt(lambda: read_table(Path(settings.data), schema))
+        table = found.attempt(lambda: read_table(Path(settings.data), schema, refuse=found.keep))
         if table is not None:
             check_table(found, table, schema, settings.positive)
     source = None
@@ -92,6 +92,10 @@ class Found:
             self.faults += error.faults
             self.count += error.count
         return None
+
+    def keep(self, faults: Iterable[str]) -> None:
+        """Keep the faults of records that a reader leaves out."""
+        self.attempt(lambda: refuse(faults))
 
 
 def _finish(source: Source, settings: DataSettings) -> tuple[str, ...]:

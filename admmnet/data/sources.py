@@ -29,7 +29,7 @@ from admmnet.data.settings import (
     reserved,
 )
 from admmnet.data.source import Source, source_of
-from admmnet.data.table import RawTable
+from admmnet.data.table import RawTable, Refuse, refuse
 from admmnet.errors import RequestError
 
 
@@ -203,14 +203,14 @@ def read_file(
     return replace(source, file=str(file))
 
 
-def read_table(path: Path, schema: Schema, *, labelled: bool = True) -> RawTable:
+def read_table(path: Path, schema: Schema, *, labelled: bool = True, refuse: Refuse = refuse) -> RawTable:
     """Raw columns or numbers of a file; of the schema count the width, and how the file is written."""
     form = form_of(str(path))
     if path.suffix == ".parquet":
         return replace(read_parquet(path), spelling=schema.spelling)
     if form == ".csv":
         written = Form(schema.separator or usual_separator(path), schema.header, schema.spelling)
-        return read_csv(path, written)
+        return read_csv(path, written, refuse)
     if form == ".npz":
-        return read_npz(path, schema.features, labelled)
-    return read_libsvm([path], schema.features)
+        return read_npz(path, schema.features, labelled, refuse)
+    return read_libsvm([path], schema.features, refuse)

@@ -119,6 +119,8 @@ Rows = NDArray[np.intp]
 """Row numbers, from 0."""
 Where = Callable[[int], str]
 """Words for the place of a row (from 0), such as "train.csv, line 7"."""
+Refuse = Callable[[Iterable[str]], None]
+"""What is done with faults found on the way; a reader that it returns to leaves the faulty records out."""
 
 
 class RawColumn(Struct, frozen=True):
@@ -239,7 +241,7 @@ def table_of_numbers(
     return RawTable((label, *names), X.shape[0], read, where, origin, label, X)
 
 
-def check_finite(X: Any, names: Sequence[str], where: Where) -> None:
+def check_finite(X: Any, names: Sequence[str], where: Where, refuse: Refuse = refuse) -> None:
     """Refuse entries of X (n, d), dense or CSR, that are not finite, in the order of the rows."""
     sparse = hasattr(X, "tocsr")
     if np.isfinite(X.data if sparse else X).all():

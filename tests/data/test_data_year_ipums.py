@@ -76,12 +76,13 @@ def test_year_prediction_packed(tmp_path: Path, write: Write) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        (",", "", "not 91 finite numbers each"),
-        (",", ",,", "not 91 finite numbers each"),
-        (",", ",x", "not 91 finite numbers each"),
-        ("19", "inf", "not 91 finite numbers each"),
-        ("19", "#19", "not 91 finite numbers each"),
-        ("19", "\n19", "not 91 finite numbers each"),
+        (",", "", "line 3: 90 values, expected 91"),
+        (",", ",,", "line 3: 92 values, expected 91"),
+        (",", ",x", r"line 3, column 2: 'x.*' is no finite number"),
+        (",", ",nan,", "line 3: 92 values"),
+        ("19", "inf", "column 1: 'inf.*' is no finite number"),
+        ("19", "#19", "column 1: '#19.*' is no finite number"),
+        ("19", "\n19", "line 3: 0 values, expected 91"),
     ],
 )
 def test_year_prediction_refusals(old: str, new: str, words: str, write: Write) -> None:

@@ -22,6 +22,7 @@ from admmnet.data.table import (
     Index,
     RawColumn,
     RawTable,
+    Refuse,
     Spelling,
     column_of,
     column_of_numbers,
@@ -52,17 +53,22 @@ COMMAS = Form()
 """The usual form."""
 
 
-def read_csv(path: Path, form: Form = COMMAS) -> RawTable:
+def read_csv(path: Path, form: Form = COMMAS, refuse: Refuse = refuse) -> RawTable:
     """Read a file of cells, without blanks around them; faults of the header, ragged rows and quotes name their line.
 
     Columns of a file without a header are x1, ..., xd. A first line that is written with another separator, or looks
     like a record, is refused unless ``form`` says what it is.
     """
-    return read_texts([path], form=form)
+    return read_texts([path], form=form, refuse=refuse)
 
 
 def read_texts(
-    paths: Sequence[Path], names: Sequence[str] | None = None, form: Form = COMMAS, *, skip: str = ""
+    paths: Sequence[Path],
+    names: Sequence[str] | None = None,
+    form: Form = COMMAS,
+    *,
+    skip: str = "",
+    refuse: Refuse = refuse,
 ) -> RawTable:
     """Read csv files whose records follow each other; of a column each text is kept once, and four bytes a record.
 
@@ -83,9 +89,11 @@ def read_texts(
                     begin, cells, counts = begin[1:], cells[counts[0] :], counts[1:]
             if any(count != len(every) for count in counts):
                 ragged += [(line, n) for line, n in zip(begin, counts, strict=True) if n != len(every)]
-                continue
+                begin = [line for line, n in zip(begin, counts, strict=True) if n == len(every)]
+                ends = [end for end, n in zip(accumulate(counts), counts, strict=True) if n == len(every)]
+                cells = [cell for end in ends for cell in cells[end - len(every) : end]]
             own = (map(index.__getitem__, cells[k :: len(every)]) for index, k in zip(indices, places, strict=True))
-            found.append(np.array([np.fromiter(codes, np.int32, len(counts)) for codes in own]))
+            found.append(np.array([np.fromiter(codes, np.int32, len(begin)) for codes in own]))
             lines.extend(begin)
         refuse(f"{path}, line {k}: {n} values, expected {len(every)}; mend or remove the line" for k, n in ragged)
         if len(lines) == starts[-1]:
@@ -181,13 +189,26 @@ def read_numbers(paths: Sequence[Path], names: Sequence[str]) -> RawTable:
         except ValueError:
             block = np.zeros((0, 0))
         if block.shape != (len(lines), len(names)) or not np.isfinite(block).all():
-            raise DataError(f"{path}, lines {above + 1} to {above + len(lines)}: not {len(names)} finite numbers each")
+            raise _no_numbers(path, above, lines, len(names))
         blocks.append(block)
         above += len(lines)
     numbers = np.concatenate(blocks)
     labels = partial(column_of_numbers, numbers[:, 0])
     where = f"{path}, line {{}}".format
     return table_of_numbers(numbers[:, 1:], tuple(names[1:]), names[0], labels, lambda row: where(row + 1), str(path))
+
+
+def _no_numbers(path: Path, above: int, lines: Sequence[str], width: int) -> DataError:
+    """Words for the first line of a block that is not ``width`` finite numbers."""
+    for k, line in enumerate(lines, above + 1):
+        cells = line.split(",") if line else []
+        if len(cells) != width:
+            return DataError(f"{path}, line {k}: {len(cells)} values, expected {width}; mend or remove the line")
+        for at, cell in enumerate(cells, 1):
+            if PLAIN.finite(cell) is None:
+                place = f"{path}, line {k}, column {at}"
+                return DataError(f"{place}: {cell!r} is no finite number; mend or remove the line")
+    return DataError(f"{path}, lines {above + 1} to {above + len(lines)}: not {width} numbers a line; mend them")
 
 
 def usual_separator(path: Path) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from admmnet.data.files import read_lines
-from admmnet.data.table import RawTable, Where, column_of, numbered, refuse, table_of_numbers
+from admmnet.data.table import RawTable, Refuse, Where, column_of, numbered, refuse, table_of_numbers
 from admmnet.errors import DataError, RequestError
 
 _LINE = re.compile(r"[^\s:]+(?:\s+\d{1,9}:[^\s:]+)*")
@@ -21,7 +21,7 @@ WIDEST = 100_000
 """Largest number of features: models, messages and releases are dense vectors of that many numbers."""
 
 
-def read_libsvm(paths: Sequence[Path], width: int | None) -> RawTable:
+def read_libsvm(paths: Sequence[Path], width: int | None, refuse: Refuse = refuse) -> RawTable:
     """Read libsvm files whose records follow each other.
 
     The label column is called label, features x1, ..., xd; d is read from rows if not given.
@@ -36,22 +36,28 @@ def read_libsvm(paths: Sequence[Path], width: int | None) -> RawTable:
         lines += [line.partition("#")[0].strip() for line in read_lines(file)]
     parts = tuple(np.diff([*starts, len(lines)]).tolist()) if len(paths) > 1 else ()
 
-    def where(row: int) -> str:
-        which = bisect_right(starts, row) - 1
-        return f"{paths[which]}, line {row - starts[which] + 1}"
+    def place(line: int) -> str:
+        which = bisect_right(starts, line) - 1
+        return f"{paths[which]}, line {line - starts[which] + 1}"
 
+    sound = np.array([_LINE.fullmatch(line) is not None for line in lines])
     refuse(
-        f"{where(row)}: expected a label and index:value pairs, got {line[:40]!r}; mend it"
-        for row, line in enumerate(lines)
-        if _LINE.fullmatch(line) is None
+        f"{place(row)}: expected a label and index:value pairs, got {lines[row][:40]!r}; mend it"
+        for row in np.flatnonzero(~sound).tolist()
     )
-    rows = _parse(paths[0], lines, width, where)
+    at = np.flatnonzero(sound)
+    lines = [lines[row] for row in at.tolist()]
+
+    def where(row: int) -> str:
+        return place(int(at[row]))
+
+    rows = _parse(paths[0], lines, width, where, refuse)
     heads = column_of([line.split(None, 1)[0] for line in lines])
     table = table_of_numbers(rows, numbered(rows.shape[1]), "label", lambda: heads, where, str(paths[0]))
     return replace(table, dependent=() if width is not None else (f"width {rows.shape[1]}",), parts=parts)
 
 
-def _parse(path: Path, lines: Sequence[str], width: int | None, where: Where) -> Any:
+def _parse(path: Path, lines: Sequence[str], width: int | None, where: Where, refuse: Refuse) -> Any:
     """Rows (n, d) of well-formed lines, a scipy CSR array."""
     from scipy.sparse import csr_array  # imported here: help does without it
 

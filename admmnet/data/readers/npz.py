@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from admmnet.data.files import grows, most_unpacked
-from admmnet.data.table import RawTable, check_finite, column_of, numbered, table_of_numbers
+from admmnet.data.table import RawTable, Refuse, check_finite, column_of, numbered, refuse, table_of_numbers
 from admmnet.errors import DataError, RequestError
 from admmnet.types import Matrix
 
 
-def read_npz(path: Path, width: int | None, labelled: bool) -> RawTable:
+def read_npz(path: Path, width: int | None, labelled: bool, refuse: Refuse = refuse) -> RawTable:
     """Read an npz file; the label column is called y, features x1, ..., xd.
 
     Other keys, types or shapes are refused, and values that are not finite, with row (from 1) and column.
@@ -29,7 +29,7 @@ def read_npz(path: Path, width: int | None, labelled: bool) -> RawTable:
         return f"{path}, row {row + 1}"
 
     names = numbered(d)
-    check_finite(X, names, where)
+    check_finite(X, names, where, refuse)
     return table_of_numbers(X, names, "y", lambda: column_of([str(v) for v in y.tolist()]), where, str(path))
 
 

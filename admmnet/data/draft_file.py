@@ -1,0 +1,174 @@
+"""Schemas as TOML: that of a draft, and one of a header alone that waits for bounds and categories."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from admmnet.data.draft import SchemaDraft, draft
+from admmnet.data.files import about
+from admmnet.data.readers.delimited import SEPARATORS, Form, form_of_text, header_of, read_csv, usual_separator
+from admmnet.data.readers.parquet import names_of, read_parquet
+from admmnet.data.schema import Schema, separator_of, to_table
+from admmnet.data.sets import find
+from admmnet.data.settings import AGENT, form_of
+from admmnet.data.table import PLAIN
+from admmnet.errors import DataError, RequestError
+
+LEFT_OUT = "simulations leave these records out; a private run refuses them: delete them from its files first"
+
+
+def write_draft(draft: SchemaDraft) -> str:
+    """TOML of a draft with comments: a bare schema, as ``read_schema`` reads it."""
+    table = to_table(draft.schema)
+    columns = table.pop("columns", {})
+    label = table.pop("label", None)
+    lines = _comment(
+        f"Drafted from {draft.looked_at}.",
+        "Bounds, categories, label values and shares below were read from these records. Using this schema on",
+        "private records publishes them. Draft from a public sample, or fill in from a code book.",
+    )
+    if label is None:
+        lines += ["", "# No label column is named: label = ..., and labels = [negative, positive], go here."]
+    else:
+        lines += ["", _line("label", label), *_comment(draft.notes.get(label, ""))]
+    drop = table.pop("drop", [])
+    for key, value in table.items():
+        lines += _comment(LEFT_OUT) if key == "leave_out" else []
+        lines += [_line(key, value)]
+    why = {doubt.column: doubt.reason for doubt in draft.doubts}  # the screen quotes values, the file does not
+    if drop:
+        lines += ["drop = ["]
+        lines += [f"    {_inline(name)},  # {why.get(name, '')}".removesuffix("  # ") for name in drop]
+        lines += ["]"]
+    for prefix, entry in columns.items():
+        lines += ["", f"[columns.{_key(prefix)}]", *_comment(draft.notes.get(entry["column"], ""))]
+        lines += [_line(key, value) for key, value in entry.items() if not _said(key, value, prefix)]
+    return "\n".join(lines) + "\n"
+
+
+def write_template(origin: str, names: Sequence[str], label: str | None, written: Mapping[str, Any]) -> str:
+    """TOML of a schema that waits for bounds and categories: of the file, its header alone was read."""
+    lines = _comment(
+        f"Made from the header of {origin}: no record was read. Bounds, categories and labels are yours to write,",
+        "from a code book or other public knowledge. Uncomment the lines of one kind for every column, or drop it.",
+    )
+    lines += ["", _line("label", label) if label else '# label = "..."']
+    lines += ['# labels = ["negative", "positive"]', *(_line(key, value) for key, value in written.items())]
+    lines += ["drop = []"]
+    for name in names:
+        if name != label:
+            lines += ["", f"# [columns.{_key(name)}]", '# kind = "numeric"', "# low = 0", "# high = 100"]
+            lines += ["# # or", '# kind = "categorical"', '# categories = ["a", "b"]', "# other = true"]
+    return "\n".join(lines) + "\n"
+
+
+def _said(key: str, value: Any, prefix: str) -> bool:
+    """Whether an entry says what is so without it."""
+    usual = {"column": prefix, "other": False, "weight": 1.0, "scale": "linear"}
+    return key in usual and value == usual[key]
+
+
+def _comment(*lines: str) -> list[str]:
+    return ["# " + "".join(c if c.isprintable() else "?" for c in line) for line in lines if line]
+
+
+def _line(key: str, value: Any) -> str:
+    return f"{_key(key)} = {_inline(value)}"
+
+
+def _key(text: str) -> str:
+    return text if re.fullmatch(r"[A-Za-z0-9_-]+", text) else _inline(text)
+
+
+def _inline(value: Any) -> str:
+    """TOML of a value, on one line."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_inline, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(_line(key, each) for key, each in value.items())} }}"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    # a TOML text is a JSON text but for one control character
+    return (
+        json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f") if isinstance(value, str) else f"{value:.12g}"
+    )
+
+
+def _written(schema: Schema) -> Iterable[str]:
+    """How the file is written, where that is not usual."""
+    if schema.separator is not None:
+        yield f"its cells are divided by {SEPARATORS.get(schema.separator, repr(schema.separator))}"
+    if schema.header is False:
+        yield "its first line is taken for a record: the columns are called x1, x2, ..."
+    if schema.spelling != PLAIN:
+        yield f"its numbers are read as 1{schema.thousands}234{schema.decimal}5"
+
+
+def words_of(draft: SchemaDraft) -> Iterable[str]:
+    """Lines for the screen."""
+    kinds = [type(rule).__name__ for rule in draft.schema.rules]
+    yield f"looked at {draft.looked_at}"
+    yield from _written(draft.schema)
+    counts = f"{kinds.count('Numeric')} of numbers, {kinds.count('Categorical')} of categories"
+    yield f"{len(kinds)} columns are declared: {counts}"
+    if draft.schema.label is not None:
+        yield f"label {draft.schema.label!r}: {draft.notes[draft.schema.label]}"
+    for doubt in draft.doubts:
+        yield f"left out {doubt.column!r}: {doubt.reason}, {doubt.example}".rstrip(", ")
+
+
+def draft_of(file: Path, label: str | None, separator: str | None) -> tuple[str, Sequence[str]]:
+    """TOML of the schema that a sample suggests, and lines for the screen; a RequestError if it is no sample."""
+    mark = _checked(file, separator)
+    with about(file):
+        if file.suffix == ".parquet":
+            table, read_by = read_parquet(file), Schema()
+        else:
+            mark, header = form_of_text(file, mark)
+            table, read_by = read_csv(file, form=Form(mark, header)), _usual_form(file, mark, header)
+        if label is not None and label not in table.names and read_by.header is False:
+            raise DataError(
+                f"{file}, line 1 looks like a record, so the columns are named {table.names[0]} to {table.names[-1]}:"
+                " choose one with --label, or write a line of column names above it"
+            )
+        found = draft(table, label, read_by)
+    if not found.schema.rules:
+        raise DataError(f"{file}: no column is left besides the label; look at the columns of the file", str(file))
+    return write_draft(found), list(words_of(found))
+
+
+def template_of(file: Path, label: str | None, separator: str | None) -> tuple[str, Sequence[str]]:
+    """TOML of a schema that waits for bounds and categories, of which the header alone was read."""
+    mark, read_by = _checked(file, separator), Schema()
+    with about(file):
+        if file.suffix == ".parquet":
+            names = names_of(file)
+        else:
+            mark, names = header_of(file, mark)
+            read_by = _usual_form(file, mark)
+        if label is not None and label not in names:
+            raise DataError(f"{file} has no column {label!r}; it has {', '.join(names)}")
+    text = write_template(str(file), names, label, to_table(read_by))
+    return text, [f"the header: {len(names)} columns; no record was read", "bounds and categories are yours to write"]
+
+
+def _checked(file: Path, separator: str | None) -> str | None:
+    """Separator that is given; a file that is no sample is refused."""
+    if AGENT in str(file):
+        raise RequestError(f"{file}: name one file that is a public sample, without {AGENT}")
+    if find(str(file)) is not None:
+        raise RequestError(f"{file} has a public encoding of its own: see `admmnet data show {file}`")
+    if form_of(str(file)) != ".csv":
+        raise RequestError(f"{file} has no named columns: a schema is drafted for .csv, .tsv and .parquet files")
+    if not file.is_file():
+        raise RequestError(f"{file} does not exist: correct the path")
+    return None if separator is None else separator_of(separator, "--separator")
+
+
+def _usual_form(file: Path, mark: str, header: bool = True) -> Schema:
+    """How a text file is written, as far as that is not usual."""
+    return Schema(separator=None if mark == usual_separator(file) else mark, header=None if header else False)

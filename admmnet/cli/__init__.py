@@ -31,7 +31,6 @@ COMMANDS = {
     "network": "Make the network file and the keys of agents on several hosts.",
     "plot": "Draw one run, or several beside each other.",
     "predict": "Predictions of a saved model for new rows.",
-    "rehearse": "Try a method's rounds before a run, without records.",
     "relay": "Pass on the messages of agents on several hosts.",
     "report": "Make one page of runs: figures, charts, graph, ledgers, the meaning of epsilon.",
     "reproduce": "Make the figures of a paper: CSV, pictures and a verdict on each claim.",

@@ -39,9 +39,9 @@ from admmnet.running.handshake import arguments, public_settings, resuming
 from admmnet.running.loading import Holders, Loader, block_of, held, read_by, read_records
 from admmnet.running.loop import execute
 from admmnet.running.notes import drowned_of, host_notes, is_share, notes_of, source_note
-from admmnet.running.plan import Prepared, Public, Texts, decide, loss_of
+from admmnet.running.plan import Prepared, Public, Texts, decide
+from admmnet.running.precheck import precheck, require_room
 from admmnet.running.readout import check_answer
-from admmnet.running.rehearsal import rehearse, require_room
 from admmnet.running.takeover import Source, check_charged, check_columns, source_of
 from admmnet.running.told import alike_of, counts_of, told_of
 from admmnet.solvers.kernel import NAMES, chosen
@@ -205,14 +205,14 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
                 account.close()
             return prepare(config.changed(encode="declared"), world, loader, prologue.notes[:1])
         settings, keeps = only_filled(settings, method.settings), run.checkpoint_every is not None
-        config, loss = config.filled(settings), loss_of(settings)
+        config = config.filled(settings)
         if run.measure_every == "auto":  # by public settings, never by a clock: the same at all hosts, and in every run
             config = config.changed(measure_every=1 if method.open_ended else max(1, method.rounds // 10))
             run = config.sections.run
 
         def ready() -> FaultModel | None:
             require_room(machines, method, len(agents))
-            rehearse(method, agents, contracts, holders, loss, checkpoints=keeps)
+            precheck(method, agents, holders, checkpoints=keeps)
             if alone:
                 return None
             schedule = schedule_of(faults.topology_schedule, network.agents, config.graph_seed)

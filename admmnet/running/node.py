@@ -23,7 +23,7 @@ from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.form import shared_total
 from admmnet.solvers.batch import run_batched
 from admmnet.solvers.radius import MOST, all_finite, clip, clip_rows
-from admmnet.types import Integers, Total, Vector
+from admmnet.types import Total, Vector
 
 AT_ONCE = 2048
 """Agents whose questions are answered at once: what that takes besides the answers stays in cache."""
@@ -94,10 +94,7 @@ class Node:
         except RunError as error:
             raise RunError(f"agent {self.id}, round {round}: {error}") from None
         if self.outgoing is not None:
-            if self.method.verb == "reduce":
-                self.outgoing = self.integers(self.outgoing)
-            else:
-                self.outgoing = held(self.method, self.outgoing)
+            self.outgoing = held(self.method, self.outgoing)
             self.agent.releases += self.method.released_in(round)
         elif self.ledger.refused_at is None:
             self.agent.silent += 1
@@ -118,16 +115,6 @@ class Node:
         self.agent.sent += messages
         self.agent.numbers += messages * size
 
-    def integers(self, vector: NDArray[Any]) -> Integers:
-        """Part of a sum, of a type in which it is exact; any other is refused."""
-        size = self.method.sum_size
-        if vector.dtype != np.int64 or vector.shape != (size,) or not vector.size:
-            raise RunError(
-                f"{self.method.name} gives an array of {vector.dtype} of shape {vector.shape} to be summed: propose "
-                f"must return None, or a vector of int64 of length sum_size, here {size}, at least 1"
-            )
-        return vector
-
     def closing(self) -> Closing:
         """What the method adds to the summary; in simulations from what the door keeps, too."""
         return self.method.closing(self.agent, self.door.secret.kept if self.door.simulated else None)
@@ -146,11 +133,21 @@ class Node:
         return self.method.model(self.agent)
 
 
-def held(method: Method, said: NDArray[Any]) -> NDArray[Any]:
-    """What a method makes of released vectors, of one agent or by rows, held to the bound of messages, too."""
-    if not all_finite(said):
-        raise RunError(f"{method.name} gives numbers that are not finite: propose must return None, or finite vectors")
-    return clip(said, MOST) if said.ndim == 1 else clip_rows(said, MOST)
+def held(method: Method, said: NDArray[Any], *, rows: bool = False) -> NDArray[Any]:
+    """Hold what one agent says, or all by rows, to the bound of messages; a part of a sum must be exact as it is."""
+    if method.verb == "reduce":
+        if said.dtype != np.int64 or said.shape[rows:] != (method.sum_size,) or not said.size:
+            raise RunError(
+                f"{method.name} gives an array of {said.dtype} of shape {said.shape} to be summed: propose must return "
+                f"None, or a vector of int64 of length sum_size, here {method.sum_size}, at least 1"
+            )
+        return said
+    if said.shape[rows:] != (method.size,) or not all_finite(said):
+        raise RunError(
+            f"{method.name} gives an array of shape {said.shape}, or numbers that are not finite: propose must return "
+            f"None, or finite vectors of length {method.size}"
+        )
+    return clip_rows(said, MOST) if rows else clip(said, MOST)
 
 
 def carried_out(steps: Proposal, door: Door, round: int) -> NDArray[Any] | None:

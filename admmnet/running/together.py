@@ -42,10 +42,8 @@ class Together:
         """Let all agents propose; errors as of ``Node.proposal``."""
         method: Any = self._method
         said: Any = carried_out(proposal(method, self._rows, self, round), self, round)  # type: ignore[arg-type]
-        if said is not None and method.verb == "reduce":
-            self._nodes[0].integers(said.value[0])
-        elif said is not None:
-            said = said._replace(value=held(method, said.value))
+        if said is not None:
+            said = said._replace(value=held(method, said.value, rows=True))
         self._said, released = said, method.released_in(round)
         for node, row, spoke in () if said is None else zip(self._nodes, said.value, said.said.tolist(), strict=True):
             if spoke:

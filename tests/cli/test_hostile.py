@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from admmnet.cli.gone import GONE
 from tests.command_runs import Admmnet
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -116,6 +117,12 @@ RUNS: list[tuple[str, str]] = [
     ("--out file/below", "cannot make the run folder file/below"),
     ("--out file", "cannot make the run folder file"),
 ]
+
+
+@pytest.mark.parametrize("word", GONE)
+def test_a_word_that_is_gone_names_its_replacement(word: str, admmnet: Admmnet) -> None:
+    told = admmnet.refused(*(["run"] if word.startswith("--") else []), word)
+    assert told.removeprefix("admmnet: ").strip() == f"{word} is gone: {GONE[word]}"
 
 
 @pytest.mark.parametrize(("words", "fragment"), RUNS, ids=[words for words, _ in RUNS])

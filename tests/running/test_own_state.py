@@ -200,7 +200,7 @@ def test_state_comes_back_as_its_own_kind(value: Any, jotting: type[Jotting], pl
     cut = place.interrupted("cut", 4, algorithm="jotting", checkpoint_every=5)
     jotting.seen.clear()
     place.resume(cut)
-    agent = jotting.seen[-1][0]  # of the run: the first ones are those of the rehearsal
+    agent = jotting.seen[-1][0]  # of the run: the first ones are those that were checked before it
     found = next(value for whose, value in jotting.seen if whose is agent)
     assert type(found) is type(value)
     assert repr(found) == repr(value)

@@ -14,7 +14,6 @@ from admmnet.methods.consensus import ConsensusState
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.methods.rows import ConsensusRows, rows_of
 from admmnet.privacy.ledger.file import Ledger
-from admmnet.running import entrance
 from admmnet.running.checkpoint.resume import resumed_config
 from admmnet.running.together import Together
 from tests.interrupted_runs import Place, assert_same
@@ -135,9 +134,8 @@ def test_a_derived_method_does_not_go_by_rows_because_its_base_does(place: Place
 
 
 @pytest.mark.parametrize("kind", ["Broken", "BrokenAlone"])
-def test_a_method_that_says_no_numbers_is_named(kind: str, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entrance, "rehearse", lambda *_, **__: None)
-    with pytest.raises(RunError, match="broken gives numbers that are not finite: propose must return None, or"):
+def test_a_method_that_says_no_numbers_is_named(kind: str, place: Place) -> None:
+    with pytest.raises(RunError, match=r"broken gives .*numbers that are not finite: propose must return None, or"):
         place.whole("run", **UNEVEN, algorithm=f"tests.running.test_together:{kind}", rounds=2)
 
 

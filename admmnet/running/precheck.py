@@ -1,0 +1,80 @@
+"""What a run asks of its method before it connects: room in memory, a state that can be kept, questions within bounds.
+
+A method of another package is told so with its author's file and line, and not by one host alone.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from admmnet.errors import RequestError
+from admmnet.files import free_memory
+from admmnet.holder import Ask
+from admmnet.methods.base import AgentPlan, Method
+from admmnet.methods.blame import asking, blaming, defined
+from admmnet.running.checkpoint.state import kept_state
+from admmnet.running.loading import Holders
+
+
+def require_room(machines: Sequence[str], method: Method, agents: int) -> None:
+    """Refuse what does not fit into the memory that is free.
+
+    ``machines`` are those of all processes, of which those of one share its memory; ``agents`` those of this process.
+    """
+    needed, free = method.memory(agents) * machines.count(platform.node()), free_memory()
+    if needed > free:
+        raise RequestError(
+            f"{method.name} needs {needed / 1e9:.1f} GB for moments of d = {method.facts.width:,} features, and "
+            f"{free / 1e9:.1f} GB of memory are free: take --algorithm noisy-gd, or --project D"
+        )
+
+
+def precheck(method: Method, agents: Mapping[int, AgentPlan], holders: Holders, *, checkpoints: bool = False) -> None:
+    """Ask every own agent's method what it would ask first and last, without an answer; look at its first model.
+
+    With ``checkpoints`` its state must be such as a checkpoint can hold. RequestError if ``beta`` is below four
+    worst-case margins (docs/proofs.md, "The public radius"), a state cannot be kept, or the method fails, naming its
+    author's file and line.
+    """
+    with blaming(type(method)), np.errstate():  # what it sets there does not stay
+        _bounds(method, agents, holders, checkpoints=checkpoints)
+
+
+def _bounds(method: Method, agents: Mapping[int, AgentPlan], holders: Holders, *, checkpoints: bool) -> None:
+    rounds, seen = method.rounds, set()
+    for i, plan in agents.items():
+        holder, member = holders[i]
+        agent = method.agent(i, plan)
+        if checkpoints:
+            kept_state(agent.state)
+        if method.verb != "none" and np.shape(model := method.model(agent)) != (method.size,):
+            raise RequestError(
+                f"{defined(type(method), 'model')}: returns {type(model).__name__} of shape {np.shape(model)}: it must "
+                f"be finite numbers of shape ({method.size},)"
+            )
+        kind = holder.counts[member], agent.degree, id(plan.noise)
+        if kind in seen:
+            continue
+        seen.add(kind)
+        for round in {0, max(rounds - 1, 0), max(rounds - 2, 0)}:
+            agent = method.agent(i, plan)
+            steps = method.propose(agent, round)
+            if not isinstance(steps, Iterator) or not hasattr(steps, "send"):
+                raise RequestError(
+                    f"{defined(type(method), 'propose')}: returns {type(steps).__name__}: it must be a generator, "
+                    "which asks with `answer = yield Ask(measurement)` and then returns a vector or None"
+                )
+            try:
+                ask = next(steps)
+                if not isinstance(ask, Ask):
+                    raise RequestError(f"yields {type(ask).__name__}: it must yield Ask(measurement)")
+                for measurement in (ask.measurement, *ask.reserve):
+                    measurement.within(method.known(holder.counts[member]))
+            except StopIteration:
+                continue
+            except RequestError as error:
+                place = asking(steps)
+                raise RequestError(f"{place}: {error}" if place else str(error)) from None

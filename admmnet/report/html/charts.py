@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.data.columns import Index
+from admmnet.data.table import Index
 from admmnet.record.format import count, epsilon, error, number
 from admmnet.report import panels
 from admmnet.report.figure import REMEDY, Curve, installed

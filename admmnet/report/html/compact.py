@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-from admmnet.data.columns import Index
+from admmnet.data.table import Index
 from admmnet.privacy.events import Event
 from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.record.format import count, epsilon, number, parameters

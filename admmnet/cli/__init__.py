@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -74,6 +76,8 @@ def command_line() -> None:
     """
 
 
+GRIDS = ("audit", "compare", "reproduce")
+"""Commands whose tasks go over all ranks."""
 _OWN_OPTIONS = ("-h", "--help", "--version")
 
 
@@ -95,12 +99,14 @@ def _run(args: list[str]) -> int:
     try:
         world = open_world("auto")
         install_exception_hook(world)
-        if world.rank > 0 and (args[0] != "run" or not {"-h", "--help"}.isdisjoint(args)):
-            return 0
-        if args[0] != "run":  # which calls it later
-            KEPT.begin()
-        code = command_line.main(args, prog_name="admmnet", standalone_mode=False, obj=world)
-        return code if type(code) is int else 0  # of an exit by `leave`
+        with _ranks(world, args[0]) as executor:
+            if world.rank > 0 and (args[0] != "run" or not {"-h", "--help"}.isdisjoint(args)):
+                return 0
+            if args[0] != "run":  # which calls it later
+                KEPT.begin()
+            obj = executor if args[0] in GRIDS else world
+            code = command_line.main(args, prog_name="admmnet", standalone_mode=False, obj=obj)
+            return code if type(code) is int else 0  # of an exit by `leave`
     except click.exceptions.Exit as leave:
         return leave.exit_code
     except click.ClickException as error:
@@ -114,6 +120,16 @@ def _run(args: list[str]) -> int:
         return 0
     except (Exception, KeyboardInterrupt) as error:
         return _tell(error, world, debug, args[0])
+
+
+def _ranks(world: World, command: str) -> AbstractContextManager[Any]:
+    """Work on grids at ranks of mpirun: an executor at the first, at the others there is nothing left once it ends."""
+    if world.size == 1 or command not in GRIDS:
+        return nullcontext()
+    from mpi4py.futures import MPICommExecutor
+
+    executor: AbstractContextManager[Any] = MPICommExecutor()
+    return executor
 
 
 def _usage(error: click.ClickException) -> str:

@@ -85,7 +85,10 @@ class _Audit(SettingsCommand):
 @click.option("--bug", metavar="NAME", help="plant a bug: halve-noise, forget-charges")
 @jobs_flag
 @output_flags
+@click.pass_obj
 def audit(
+    executor: Any,
+    /,
     name: str,
     trials: int,
     confidence: float,
@@ -113,7 +116,7 @@ def audit(
         raise RequestError(f"{flag} does not go with audit, whose records and network are its own: leave it out")
     request = AuditRequest(name, folder, given, trials, seed, confidence, canary, records, bug)
     with GridProgress(shown=not quiet and not as_json, kept="finished trials") as progress:
-        found = run_audit(request, jobs=jobs, watch=progress)
+        found = run_audit(request, jobs=jobs, watch=progress, executor=executor)
     if found.undrawn is not None:
         notes(found.undrawn)
     if as_json and not quiet:

@@ -95,8 +95,17 @@ class _Compare(SettingsCommand):
 @jobs_flag
 @click.option("--plot", metavar="FILE", help="also draw it: .png, .svg or .pdf")
 @output_flags
+@click.pass_obj
 def compare(
-    grid: str | None, jobs: int | None, plot: str | None, quiet: bool, as_json: bool, debug: bool, **flags: Any
+    executor: Any,
+    /,
+    grid: str | None,
+    jobs: int | None,
+    plot: str | None,
+    quiet: bool,
+    as_json: bool,
+    debug: bool,
+    **flags: Any,
 ) -> None:
     """Run a grid of methods, epsilons and seeds, and compare the errors.
 
@@ -104,10 +113,6 @@ def compare(
     flags are those of `run` and hold for all runs. GRID.toml has all of this in a file, for several places if it
     wants. Writes compare.csv, compare.png, compare.json.
     """
-    from admmnet.experiments.workers import processors, ready
-
-    if (jobs or processors()) > 1:
-        ready()  # its imports go on beside those of this process
     wanted = _wanted(grid, flags)
     if plot is not None and len(wanted) > 1:
         raise RequestError(f"--plot {plot} is for one picture, and {grid} has {len(wanted)} places: leave it out")
@@ -119,7 +124,8 @@ def compare(
     for name, comparison in wanted.items():
         try:
             with GridProgress(shown=not quiet and not as_json) as progress:
-                result = run_grid(comparison, jobs=jobs, plot=None if plot is None else Path(plot), watch=progress)
+                picture = None if plot is None else Path(plot)
+                result = run_grid(comparison, jobs=jobs, plot=picture, watch=progress, executor=executor)
         except RequestError as error:
             if len(wanted) == 1:
                 raise

@@ -111,7 +111,7 @@ def verify(
 ) -> None:
     """Recompute costs, totals, links and digests, and hold receipts against them; exit code 1 names the first fault."""
     from admmnet.evidence.judge import judged
-    from admmnet.experiments.workers import processors
+    from admmnet.experiments.pool import processors
     from admmnet.forms import encode
 
     against = behind(against, more)
@@ -172,7 +172,7 @@ def export(run: Path, form: str, out: Path | None) -> None:
 
 def _write_files(run: Path, out: Path | None) -> None:
     """Write the ledgers as their agents' own files, byte for byte, whatever files they share in the run folder."""
-    from admmnet.experiments.workers import processors
+    from admmnet.experiments.pool import processors
     from admmnet.privacy.ledger.segments import content, strands
     from admmnet.record.reader import read_run
     from admmnet.record.shelf import ledger_files

@@ -23,7 +23,8 @@ from admmnet.papers import PAPERS
 @click.option("--out", "-o", required=True, metavar="DIR", help="folder; the same again goes on with it")
 @quiet_flag
 @debug_flag
-def reproduce(jobs: int | None, quiet: bool, debug: bool, **asked: Any) -> None:
+@click.pass_obj
+def reproduce(executor: Any, /, jobs: int | None, quiet: bool, debug: bool, **asked: Any) -> None:
     """Make the figures of a paper, and say which of its claims hold.
 
     Writes a CSV file and a picture for each figure, claims.csv and report.md. Sets that are not in the data folder have
@@ -33,7 +34,7 @@ def reproduce(jobs: int | None, quiet: bool, debug: bool, **asked: Any) -> None:
     from admmnet.papers import reproduce as make
 
     with GridProgress(shown=not quiet) as progress:
-        made = make(Request(**asked), jobs=jobs, watch=progress)
+        made = make(Request(**asked), jobs=jobs, watch=progress, executor=executor)
     if made.undrawn is not None:
         notes(made.undrawn)
     if quiet:

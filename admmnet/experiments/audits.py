@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -177,7 +178,9 @@ class Audited:
         }
 
 
-def run_audit(request: AuditRequest, *, jobs: int | None = None, watch: Watch | None = None) -> Audited:
+def run_audit(
+    request: AuditRequest, *, jobs: int | None = None, watch: Watch | None = None, executor: Executor | None = None
+) -> Audited:
     """Make the trials that are missing, and read them, also where a bound exceeds what is proven.
 
     What comes out does not depend on ``jobs``, the number of processes (by default as many as there are processors).
@@ -204,7 +207,7 @@ def run_audit(request: AuditRequest, *, jobs: int | None = None, watch: Watch | 
     subject.mechanism()  # what cannot be audited is refused before anything is written
     replace(subject, bug=None).drawn(1, request.seed, range(1))
     able = drawable(folder, None)
-    with Pool(jobs, watch) as pool, locked(folder):
+    with Pool(jobs, watch, executor) as pool, locked(folder):
         read_about(folder / FILE, agree)  # again: now nobody else can write it
         about = {"admmnet": __version__, "settings": settings, "result": None}
         write_whole({folder / FILE: (json.dumps(about, indent=2) + "\n").encode()})

@@ -6,6 +6,7 @@ import json
 import shutil
 import threading
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import asdict, replace
 from importlib import import_module
@@ -31,13 +32,18 @@ SIMULATION = "the seeds can regenerate the noise: a comparison is a simulation, 
 
 
 def compare(
-    comparison: Comparison, *, jobs: int | None = None, plot: Path | None = None, watch: Watch | None = None
+    comparison: Comparison,
+    *,
+    jobs: int | None = None,
+    plot: Path | None = None,
+    watch: Watch | None = None,
+    executor: Executor | None = None,
 ) -> CompareResult:
     """Run what is missing of a grid of seeded runs, write the table and the picture, and say what failed.
 
     With more than one process (``jobs``, by default as many as there are processors), a script must call this under
     ``if __name__ == "__main__"``. ``plot`` is a further file for the picture: .png, .svg or .pdf; ``watch`` is told of
-    progress.
+    progress. Runs go over an ``executor`` of ``concurrent.futures`` where one is given, as mpi4py's and dask's are.
 
     Raises
     ------
@@ -51,7 +57,7 @@ def compare(
     grid, folder = Grid(comparison), Path(comparison.out)
     pictures = [folder / "compare.png", *([plot] if plot else [])]
     able = drawable(folder, plot)
-    with Pool(jobs, watch) as pool:
+    with Pool(jobs, watch, executor) as pool:
         session = _Session(grid, folder, pool)
         session.earlier()
         if able and pool.jobs > 1:  # imported while the processes work

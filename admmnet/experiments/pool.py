@@ -1,44 +1,48 @@
-"""Processes that work through tasks: one task each at a time, answers as they come, no answer lost."""
+"""Tasks over any ``concurrent.futures`` engine: processes of this machine, ranks of mpirun, or what a caller brings."""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
+import time
 import traceback
-from abc import abstractmethod
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from multiprocessing import parent_process
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
+from itertools import islice
+from multiprocessing import get_all_start_methods, get_context, parent_process
 from types import TracebackType
 from typing import Any, Protocol
+from uuid import uuid4
 
 from admmnet.errors import AdmmnetError, BudgetError, RequestError, RunError
 from admmnet.experiments.holdout import Shelf
 from admmnet.experiments.progress import Watch
-from admmnet.experiments.workers import processors, ready
 from admmnet.transport.collective import describe_error
 
-GRACE = 5.0
-"""Seconds that a process has to end."""
+NEEDED = "admmnet.experiments.tasks"
+LOST = (
+    "a process was ended from outside, or left by itself, at {}; if memory ran out, take fewer --jobs; a script must "
+    "call this under `if __name__ == '__main__'`; finished runs are kept, and the same call goes on with the others"
+)
+POLL = 0.2
+"""Seconds after which the keyboard is asked."""
 PATIENCE = 5.0
 """Seconds after which the watch is told that no task has ended."""
 _KINDS = {kind.exit_code: kind for kind in (RequestError, RunError, BudgetError)}
+_SHELVES: dict[str, Shelf] = {}
+"""Records that this process has loaded for a pool, by the pool's name: for another one files may have changed."""
 
 
 class Task(Protocol):
     """A picklable call with a picklable answer; ``words`` say in messages what it is."""
 
     @property
-    @abstractmethod
     def words(self) -> str:
         """Such as ``pp-admm at epsilon 1, seed 0``."""
 
-    @abstractmethod
     def __call__(self, shelf: Shelf) -> Any:
         """Do it, with the records that its process has loaded."""
 
@@ -72,19 +76,19 @@ class Failure:
 
 
 class Pool:
-    """Up to ``jobs`` processes, started when there is work; with one job the work is done in this process.
+    """Work over an ``executor``, or up to ``jobs`` processes of this machine; with one job it is done in this process.
 
-    Processes are forked by a server (`ready`), not from here: a thread may hold a lock at a fork. They
-    ignore the keyboard's interrupt, which their parent answers by ending them, and end with their parent.
-    By default there are as many as this process may use processors; ``watch`` is told of progress.
+    By default there are as many as this process may use processors; ``watch`` is told of progress. After an error
+    nothing more is begun; the own processes are killed, tasks of an ``executor`` that have begun go on.
     """
 
-    def __init__(self, jobs: int | None = None, watch: Watch | None = None) -> None:
+    def __init__(self, jobs: int | None = None, watch: Watch | None = None, executor: Executor | None = None) -> None:
         if jobs is not None and jobs < 1:
             raise RequestError(f"--jobs {jobs} is not allowed: it must be a whole number, at least 1")
         self.jobs, self._watch = jobs or processors(), watch or Watch()
-        self._workers: dict[Connection, BaseProcess] = {}
-        self._shelf = Shelf()
+        self._executor, self._own, self._name = executor, ExitStack(), uuid4().hex
+        self._processes: ProcessPoolExecutor | None = None
+        self._waiting: dict[Future[Any], int] = {}
 
     def run(self, tasks: Sequence[Task], phase: str = "", done: int = 0) -> Iterator[tuple[int, Any]]:
         """Work through the tasks of a phase, of which so many were done by earlier calls.
@@ -93,62 +97,45 @@ class Pool:
         was ended from outside.
         """
         self._watch.phase(phase, len(tasks) + done, done)
-        here = ((number, _answer(task, self._shelf)) for number, task in enumerate(tasks))
-        for number, answer in here if self.jobs == 1 else self._spread(tasks):
+        here = self._executor is None and self.jobs == 1
+        found = ((number, _answer(task, self._name)) for number, task in enumerate(tasks))
+        for number, answer in found if here else self._spread(tasks):
             self._watch.step(tasks[number].words)
             yield number, answer
 
     def _spread(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Any]]:
-        waiting, busy = deque(enumerate(tasks)), dict[Connection, int]()
-        while waiting or busy:
-            while waiting and (free := self._free(busy)) is not None:
-                number, task = waiting.popleft()
-                busy[free] = number
-                with suppress(OSError):  # a dead process is noticed below
-                    free.send(task)
-            while not (found := wait(list(busy), PATIENCE)):
-                self._watch.waiting()
-            for ended in found:
-                assert isinstance(ended, Connection)
-                number = busy.pop(ended)
-                try:
-                    answer = ended.recv()
-                except (EOFError, OSError):
-                    raise self._lost(ended, tasks[number].words) from None
-                yield number, answer
+        if self._executor is None:
+            self._executor = self._processes = self._own.enter_context(_processes(self.jobs))
+        # own processes get a task each at a time: a lost one is known by what was at work
+        most = self.jobs if self._processes is not None else len(tasks)
+        told, left = time.monotonic(), iter(enumerate(tasks))
+        with _held() as interrupted:
+            while True:
+                for number, task in islice(left, most - len(self._waiting)):
+                    self._waiting[self._submitted(task)] = number
+                if not self._waiting:
+                    return
+                for future in wait(self._waiting, POLL, FIRST_COMPLETED).done:
+                    if isinstance(future.exception(), BrokenExecutor):
+                        self._end()
+                        at_work = " or ".join(tasks[number].words for number in self._waiting.values())
+                        raise RunError(LOST.format(at_work))
+                    number, told = self._waiting.pop(future), time.monotonic()
+                    yield number, future.result()
+                if interrupted:
+                    raise KeyboardInterrupt
+                if time.monotonic() > told + PATIENCE:
+                    self._watch.waiting()
+                    told = time.monotonic()
 
-    def _free(self, busy: dict[Connection, int]) -> Connection | None:
-        for connection in self._workers:
-            if connection not in busy:
-                return connection
-        return self._start() if len(self._workers) < self.jobs else None
-
-    def _start(self) -> Connection:
-        context = ready()
-        ours, theirs = context.Pipe()
-        process = context.Process(target=_serve, args=(theirs, os.getcwd(), dict(os.environ)), daemon=True)
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    def _submitted(self, task: Task) -> Future[Any]:
         try:
-            process.start()  # inherits the blocked signal
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        theirs.close()
-        self._workers[ours] = process
-        return ours
-
-    def _lost(self, connection: Connection, words: str) -> RunError:
-        process = self._workers.pop(connection)
-        process.join(GRACE)
-        code = process.exitcode
-        if code is None or code >= 0:
-            return RunError(
-                f"a process left by itself (exit code {code}) at {words}; a script must call compare under "
-                "`if __name__ == '__main__'`, because processes import it; finished runs are kept"
-            )
-        return RunError(
-            f"a process was ended from outside (signal {-code}) at {words}; if memory ran out, take fewer --jobs; "
-            "finished runs are kept, and the same call goes on with the others"
-        )
+            assert self._executor is not None
+            return self._executor.submit(_answer, task, self._name)
+        except BrokenExecutor as error:  # it broke since the last answer
+            broken: Future[Any] = Future()
+            broken.set_exception(error)
+            return broken
 
     def __enter__(self) -> Pool:
         return self
@@ -156,31 +143,59 @@ class Pool:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for connection, process in self._workers.items():
-            connection.close()  # an idle process ends by that
-            if kind is not None:
-                process.terminate()
-        for process in self._workers.values():
-            process.join(GRACE)
-            if process.is_alive():
-                process.kill()
-                process.join(GRACE)
-        self._workers.clear()
+        if self._processes is None:
+            for future in self._waiting:
+                future.cancel()
+        elif kind is not None:
+            self._own.pop_all()  # waits for no task
+            self._end()
+        self._own.close()
+        _SHELVES.pop(self._name, None)
+
+    def _end(self) -> None:
+        """End the own processes, also one that the executor was starting when it broke, and would wait for."""
+        mine = [] if self._processes is None else list((self._processes._processes or {}).values())
+        for process in mine:
+            process.kill()
+        for process in mine:
+            process.join()
 
 
-def _serve(connection: Connection, folder: str, environment: dict[str, str]) -> None:
-    """Body of a process: tasks in, answers out, until the parent closes the line or is gone."""
+@contextmanager
+def _held() -> Iterator[list[int]]:
+    """Keep the keyboard's interrupt: raised while a future's lock is taken, it would leave that locked for ever."""
+    came: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield came
+        return
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield came
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def processors() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _processes(jobs: int) -> ProcessPoolExecutor:
+    """Processes that a server has forked, which has no thread of this one: a thread may hold a lock at a fork."""
+    context: Any = get_context("forkserver" if "forkserver" in get_all_start_methods() else "spawn")
+    if hasattr(context, "set_forkserver_preload"):
+        context.set_forkserver_preload([NEEDED])
+    return ProcessPoolExecutor(jobs, context, _begin, (os.getcwd(), dict(os.environ)))
+
+
+def _begin(folder: str, environment: dict[str, str]) -> None:
+    """Begin a process: the keyboard's interrupt is its parent's to answer, and it ends with that."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # the parent says why; a run here keeps this handler
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(1))
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(1))  # the parent says why; a run here keeps this handler
     threading.Thread(target=_end_with_parent, daemon=True).start()
     os.chdir(folder)
     os.environ.clear()  # the server's may be an earlier one
     os.environ.update(environment)
-    shelf = Shelf()
-    with suppress(EOFError, OSError):
-        while True:
-            connection.send(_answer(connection.recv(), shelf))
 
 
 def _end_with_parent() -> None:
@@ -190,9 +205,12 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _answer(task: Task, shelf: Shelf) -> Any:
+def _answer(task: Task, pool: str) -> Any:
+    if pool not in _SHELVES:
+        _SHELVES.clear()
+        _SHELVES[pool] = Shelf()
     try:
-        return task(shelf)
+        return task(_SHELVES[pool])
     except Exception as error:
         code = error.exit_code if isinstance(error, AdmmnetError) and error.exit_code in _KINDS else 3
         return Failure(code, describe_error(error), traceback.format_exc())

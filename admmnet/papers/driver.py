@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -59,7 +60,9 @@ class Reproduced:
     undrawn: str | None
 
 
-def reproduce(request: Request, *, jobs: int | None = None, watch: Watch | None = None) -> Reproduced:
+def reproduce(
+    request: Request, *, jobs: int | None = None, watch: Watch | None = None, executor: Executor | None = None
+) -> Reproduced:
     """Make the figures of a paper.
 
     With more than one process (``jobs``, by default as many as there are processors), a script must call this under
@@ -95,7 +98,7 @@ def reproduce(request: Request, *, jobs: int | None = None, watch: Watch | None 
             )
 
     read_about(folder / FILE, agree)
-    with Pool(jobs, watch) as pool, locked(folder):
+    with Pool(jobs, watch, executor) as pool, locked(folder):
         read_about(folder / FILE, agree)  # again: now nobody else can write it
         about: dict[str, Any] = {"admmnet": __version__, "paper": request.paper, "scale": size}
         about |= {"data_dir": request.data_dir is not None, "seeds": request.seeds}

@@ -23,9 +23,9 @@ from admmnet.types import Vector
 def gradient_draft(method: Method, rounds: int, records: int, rho: float) -> Draft[float]:
     """Standard deviation where ``rounds`` gradients share a nominal budget, and all that they can charge."""
     width, known = method.facts.width, method.known(records)
-    (unit,) = NoisyGradient(np.zeros(width), 1.0).cost(known).now
+    (unit,) = NoisyGradient(np.zeros(width), 1.0).cost(known)
     sigma = unit.sensitivity / math.sqrt(2.0 * rho / rounds)
-    (event,) = NoisyGradient(np.zeros(width), sigma).cost(known).now
+    (event,) = NoisyGradient(np.zeros(width), sigma).cost(known)
     return Draft(sigma, ((event, rounds),))
 
 

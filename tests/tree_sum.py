@@ -49,10 +49,10 @@ class TreeSum(Method):
         known = self.known(self.facts.counts[agent])
 
         def draft(rho: float) -> Draft[float]:
-            (unit,) = NoisyGradient(np.zeros(known.width), 1.0).cost(known).now
+            (unit,) = NoisyGradient(np.zeros(known.width), 1.0).cost(known)
             assert isinstance(unit, Gaussian)
             sigma = unit.sensitivity / math.sqrt(2.0 * rho / self.rounds)
-            events = NoisyGradient(np.zeros(known.width), sigma).cost(known).now
+            events = NoisyGradient(np.zeros(known.width), sigma).cost(known)
             return Draft(sigma, tuple((event, self.rounds) for event in events))
 
         return AgentPlan().calibrated(calibrate(draft, target))

@@ -66,9 +66,9 @@ def evidence(asked: Any, answer: Answer, pair: Pair) -> float:
     value = answer.value if isinstance(answer, Released) else None
     if isinstance(used, GradientNorm):
         return _question(used, yes=released, pair=pair)
-    if isinstance(used, NoisyFall | HeldFall):
+    if isinstance(used, NoisyFall | HeldFall | PublishedComparison):
         return 0.0  # what the ball's gates answer is audited by itself, in `gates`
-    if not isinstance(used, PerturbedMinimiser | PublishedComparison | GammaMinimiser):
+    if not isinstance(used, PerturbedMinimiser | GammaMinimiser):
         if not isinstance(used, NoisyGradient | GradientSum | MomentSum):
             raise RequestError(f"the auditor cannot read the answers of {type(used).__name__}: name another method")
         return _sum(used, value, pair) if released else 0.0

@@ -21,7 +21,8 @@ from admmnet.auditing.evidence import Data, World, evidence
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError, RunError
 from admmnet.graph.simple import Graph
-from admmnet.holder import Answer, Ask, Door, Holder
+from admmnet.holder import Answer, Ask, Door, Holder, Released
+from admmnet.holder.measurements import PerturbedMinimiser, PublishedBroadcast, PublishedComparison
 from admmnet.methods import fixed
 from admmnet.methods.base import Agent, AgentPlan, Method
 from admmnet.methods.consensus import ConsensusMethod
@@ -161,12 +162,19 @@ class Watched:
 
     def __init__(self, door: Door, pair: tuple[Data, Data]) -> None:
         self._door, self._pair, self.score = door, pair, 0.0
+        self._linear = np.zeros(WIDTH)  # of the published gate's last yes
         self.outbox = None  # nothing is sent again
 
     def answer(self, ask: Ask, round: int) -> Answer:
-        """As the door answers."""
-        answer = self._door.answer(ask, round)
-        self.score += evidence(ask.measurement, answer, self._pair)
+        """As the door answers; a published broadcast is read as the minimiser that its comparison has found."""
+        answer = read = self._door.answer(ask, round)
+        used = answer.used if isinstance(answer, Released) else None
+        if isinstance(used, PublishedComparison):
+            self._linear = used.linear
+        elif isinstance(answer, Released) and isinstance(used, PublishedBroadcast):
+            m, beta = used.convexity, used.beta
+            read = answer._replace(used=PerturbedMinimiser(self._linear, m, beta, used.sigma1, used.sigma2))
+        self.score += evidence(ask.measurement, read, self._pair)
         return answer
 
     def nothing(self, round: int) -> None:

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
 from admmnet.privacy.events import Event
-from admmnet.solvers.batch import Solve
 from admmnet.solvers.radius import all_finite
 from admmnet.types import Matrix, Vector
 
@@ -48,26 +47,6 @@ class Silence(Enum):
 
 NO, REFUSED = Silence.NO, Silence.REFUSED
 Answer: TypeAlias = Released[Any] | Silence
-
-
-class Later(Enum):
-    """Within a measurement: charge what was announced as ``Cost.later`` before going on."""
-
-    LATER = "later"
-
-
-LATER = Later.LATER
-
-
-class Cost(NamedTuple):
-    """Events of a measurement: charged before anything is drawn, and those that an answer may add."""
-
-    now: tuple[Event, ...]
-    later: tuple[Event, ...] = ()
-
-
-Work: TypeAlias = Generator[Solve | Later, Any, Answer]
-"""A measurement's work: yields solves and ``LATER``, is sent minimisers, returns the answer."""
 
 
 class Part(NamedTuple):
@@ -107,9 +86,12 @@ class Part(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """What the members of a part are told: vectors, shape (k, d), but errors in the rows that ``failed`` names."""
+    """What the members of a part are told: vectors, shape (k, d), or yes and no, (k,); errors of rows that ``failed``.
 
-    values: NDArray[Any]
+    None in place of a vector is a no.
+    """
+
+    values: NDArray[Any] | list[Vector | None]
     failed: Mapping[int, Exception] = MappingProxyType({})
 
 
@@ -124,8 +106,6 @@ def measurement(kind: K) -> K:
     return kind
 
 
-_BY_ROWS = {"held_rows": "within", "carry_out_rows": "carry_out", "totals": "total"}
-"""What tells members by rows, and what tells one of them the same."""
 _PLAIN: Mapping[str, type] = {"float": float, "int": int, "bool": bool, "str": str}
 _EXACT = frozenset(_PLAIN.values())
 """Types whose values are equal only where they are the same, zeros excepted: a derived one may say anything."""
@@ -138,27 +118,27 @@ class Measurement:
     """A function of records together with its noise, its cost and the proof that joins the two.
 
     Fields are made plain, so that no foreign value stands where a number belongs. Numbers are finite, and positive
-    where a cost or a noise is made of them.
+    where a cost or a noise is made of them. A kind says ``carry_out``, of one member, or ``carry_out_rows``, of many.
     """
 
     free: ClassVar[str] = ""
     """Vector on which no cost depends, and all that ``within`` changes: all else being equal, members are one part."""
 
-    def __init_subclass__(cls, **more: Any) -> None:
-        """Rows of a base say nothing of what a class tells single members: it gets the form that asks one by one."""
-        super().__init_subclass__(**more)
-        for rows, one in _BY_ROWS.items():
-            told, alone = ([kind for kind in cls.__mro__ if name in vars(kind)] for name in (rows, one))
-            if told and alone and not issubclass(told[0], alone[0]):
-                setattr(cls, rows, vars(told[-1])[rows])
+    @property
+    def second(self) -> str | None:
+        """Key under which the answer before has kept what this one releases, by all that its cost depends on; or None.
+
+        The door refuses it where nothing is kept under this key, and any other question deletes what is kept.
+        """
+        return None
 
     def within(self, known: Known) -> Self:
         """Return the same with public inputs held to their bounds: docs/proofs.md, "The public radius"."""
-        raise NotImplementedError
+        return self.placed(self.held_rows(known, getattr(self, self.free)[None])[0])
 
     def held_rows(self, known: Known, rows: Matrix) -> Matrix:
-        """Hold free vectors (k, d), each in place of its own, to the bounds to which ``within`` holds one."""
-        return np.array([getattr(self.placed(row).within(known), self.free) for row in rows])
+        """Hold free vectors (k, d), each in place of its own, to their bounds."""
+        raise NotImplementedError
 
     def placed(self, vector: Vector) -> Self:
         """Return the same with a free vector in place of its own, which is finite."""
@@ -166,18 +146,18 @@ class Measurement:
         found.__dict__.update(vars(self), **{self.free: vector})
         return found
 
-    def cost(self, known: Known) -> Cost:
-        """What it costs, from its own fields and public facts alone."""
+    def cost(self, known: Known) -> tuple[Event, ...]:
+        """Events, charged before anything is drawn: of its own fields and public facts alone."""
         raise NotImplementedError
 
-    def carry_out(self, secret: Secret, known: Known) -> Work:
-        """Draw, compute, round; the cost is charged. Of kinds that do not answer by rows."""
+    def carry_out(self, secret: Secret, known: Known) -> Vector | bool | None:
+        """Draw, compute, round; the cost is charged. A vector, a gate's answer, or None for a no."""
         raise NotImplementedError
 
     @classmethod
-    def carry_out_rows(cls, parts: Sequence[Part]) -> list[Answered] | None:
-        """As ``carry_out`` of all members of some parts, each as if it were alone; None of kinds that have that."""
-        return None
+    def carry_out_rows(cls, parts: Sequence[Part]) -> list[Answered]:
+        """As ``carry_out`` of all members of some parts, each as if it were alone."""
+        return [_one_by_one(part) for part in parts]
 
     def __post_init__(self) -> None:
         """Convert every field to its plain type, or refuse it; vectors are copied, equal numbers looked at once."""
@@ -198,6 +178,17 @@ class Measurement:
             return all_finite(value)
         above = value >= 0.0 if name in _NOT_NEGATIVE else value > 0.0
         return math.isfinite(value) and (above or name in _SIGNED)
+
+
+def _one_by_one(part: Part) -> Answered:
+    values, failed = list[Any](), dict[int, Exception]()
+    for row, secret in enumerate(part.secrets):
+        try:
+            values.append(part.of(row).carry_out(secret, part.known))
+        except Exception as error:  # may depend on records: the door decides what is told of it
+            values.append(None)
+            failed[row] = error
+    return Answered(values, failed)
 
 
 def same_fields(found: Any) -> Any:

@@ -1,29 +1,41 @@
 """The door: the one thing that answers measurements with records (docs/proofs.md, "The boundary").
 
-What is public of the records, and what stays behind the door. How a question is answered: ``block_door``.
+Doors of many agents answer together what is asked of all at the same time. For every question, in this order: its
+public inputs are held to public bounds; the ledgers are asked whether the cost fits, and all are charged; noise is
+drawn, each agent's from its own stream; answers are computed and rounded to the public grid. What an agent is told,
+what stands in its ledger and where its streams end is as if it were alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import compress
+from typing import Any
 
 import numpy as np
 
-from admmnet.errors import RequestError
-from admmnet.holder.answers import Answer, Ask, Measurement
-from admmnet.holder.block_door import BlockDoor
+from admmnet.errors import RequestError, RunError
+from admmnet.holder.answers import KINDS, NO, REFUSED, Answer, Answered, Ask, Measurement, Part, Released, same_fields
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.holder.known import Known, shared
 from admmnet.holder.measurements.counts import ColumnCounts
-from admmnet.holder.measurements.gate import HeldFall
+from admmnet.holder.measurements.gate import CANDIDATE, HeldFall
 from admmnet.holder.measurements.sums import OnGrid
 from admmnet.holder.outbox import Outbox
 from admmnet.holder.secrets import Secret
 from admmnet.masking import Attempt, Masks
-from admmnet.privacy.contract import MemoryLedger
-from admmnet.privacy.events import NoRecords
+from admmnet.privacy.contract import MemoryLedger, affording, charge_all
+from admmnet.privacy.events import Event, NoRecords, check, relation_of
 from admmnet.rng import Purpose
 from admmnet.solvers.losses import Loss, tasks_of
+from admmnet.solvers.radius import MOST, clip, clip_rows
+from admmnet.types import Matrix
+
+FAILED = "a measurement failed in its own arithmetic: nothing of it is released, but its cost stays charged"
+"""All that is said of it where records are private: why may depend on a record."""
+Told = Answer | Exception
 
 
 class Door:
@@ -101,8 +113,8 @@ class Door:
         self._attempt = None if masks is None else Attempt(number, participants, masks.colluders)
 
     def answer(self, ask: Ask, round: int) -> Answer:
-        """Answer a question, as the ``BlockDoor`` of this agent alone; its errors are raised."""
-        (answer,) = BlockDoor([self]).answer([ask], round)
+        """Answer a question; its errors are raised."""
+        (answer,) = answer_all([self], [ask], round)
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -143,6 +155,20 @@ class Door:
                 f"{type(measurement).__name__} is asked while a gate's threshold is held: ask that gate until its yes"
             )
 
+    def _forget(self, measurement: Measurement) -> None:
+        """Delete what a comparison has kept for its broadcast, where something else is asked."""
+        kept = self._secret.kept
+        for key in [key for key in kept if key.startswith(f"{CANDIDATE}|") and key != measurement.second]:
+            del kept[key]
+
+    def _after_its_first(self, measurement: Measurement) -> None:
+        """Refuse a second question for which nothing is kept."""
+        if measurement.second is not None and measurement.second not in self._secret.kept:
+            raise RequestError(
+                f"{type(measurement).__name__} is asked without the comparison that found its candidate, with the same "
+                "fields, just before"
+            )
+
     @property
     def secret(self) -> Secret:
         """What is behind the door, for the checkpoints of a simulation.
@@ -169,6 +195,183 @@ class Door:
         """Note a message that was computed from released values alone: it costs nothing, and is noted once."""
         if self.outbox is None or round > max(self.outbox.last, self.outbox.charged):
             self._ledger.charge(round, NoRecords())
+
+
+def answer_all(doors: Sequence[Any], asks: Sequence[Ask], round: int, vectors: Matrix | None = None) -> list[Told]:
+    """Answer a question of every door, in the doors' order; an error in the place of a member is its own.
+
+    ``vectors``, shape (B, d), stand in place of the questions' free ones. What was answered in an earlier start is
+    answered as it was then, and costs nothing.
+
+    Raises
+    ------
+    RequestError
+        If a question is none of ours, or its public inputs make no sense. Nobody is charged.
+    RunError
+        If a ledger holds other charges. No error depends on records.
+    """
+    answers: list[Told] = [REFUSED] * len(doors)
+    asked = [(_fresh(doors, part, round, answers), reserve) for part, reserve in _grouped(doors, asks, vectors)]
+    for part, found in _carried(doors, asked, round):
+        for row, place in enumerate(part.places):
+            value = found.values[row]
+            said = NO if value is None or (np.ndim(value) == 0 and not value) else Released(value, part.of(row))
+            answers[place] = found.failed.get(row, said)
+    for part, _ in asked:
+        for row, place in enumerate(part.places):
+            outbox, told = doors[place].outbox, answers[place]
+            if outbox is not None and not isinstance(told, Exception):
+                outbox.add(round, part.of(row), told, part.known.attempt)
+    return answers
+
+
+def answer_rows(
+    doors: Sequence[Any], asks: Sequence[Ask], round: int, vectors: Matrix | None = None
+) -> list[tuple[Part, Answered]]:
+    """As ``answer_all``, of doors without an outbox, part by part; without the members that were refused."""
+    return _carried(doors, _grouped(doors, asks, vectors), round)
+
+
+Asked = list[tuple[Part, Sequence[Measurement]]]
+"""Parts of a block, and what must fit their budgets besides."""
+
+
+def _grouped(doors: Sequence[Any], asks: Sequence[Ask], vectors: Matrix | None) -> Asked:
+    """Put together who is asked the same of as many records, public inputs held to their bounds."""
+    told = all(door.simulated for door in doors)
+    vectors = None if vectors is None else np.array(vectors, dtype=np.float64)
+    plain: dict[int, tuple[Any, int]] = {}  # by the identity of a question: itself made anew, and which it is
+    kinds: dict[Any, int] = {}
+    owns, parts = [], dict[Any, list[int]]()
+    for place, (door, (asked, reserve)) in enumerate(zip(doors, asks, strict=True)):
+        if id(asked) not in plain:
+            own = _ours(asked, simulated=told)
+            values = (own.free == name or _plain(value) for name, value in vars(own).items())
+            shape = getattr(own, own.free).shape if own.free else ()
+            plain[id(asked)] = own, kinds.setdefault((type(own), shape, *values), len(kinds))
+        own, kind = plain[id(asked)]
+        owns.append(own)
+        parts.setdefault((kind, door._known_for(own), place if reserve else None), []).append(place)
+    found: Asked = []
+    for (_, known, _), places in parts.items():
+        question, rows = owns[places[0]], None
+        if vectors is not None and (vectors.shape[:-1] != (len(doors),) or not question.free):
+            raise RequestError(f"vectors go with questions of {len(doors)} agents that have a free one, a vector each")
+        if question.free:
+            given = [getattr(owns[k], question.free) for k in places] if vectors is None else vectors[places]
+            rows = question.held_rows(known, np.array(given))
+        else:
+            question = question.within(known)
+        secrets = [doors[place]._secret for place in places]
+        found.append((Part(question, known, places, rows, secrets), asks[places[0]].reserve))
+    return found
+
+
+def _fresh(doors: Sequence[Any], part: Part, round: int, answers: list[Told]) -> Part:
+    """Members that were not asked in an earlier start; the others are told what they were told then."""
+    fresh = [True] * len(part.places)
+    for row, place in enumerate(part.places):
+        outbox = doors[place].outbox
+        before = None if outbox is None else outbox.repeated(round, part.of(row), part.known.attempt)
+        if before is not None:
+            answers[place], fresh[row] = before, False
+    return part.only(fresh)
+
+
+def _carried(doors: Sequence[Any], asked: Asked, round: int) -> list[tuple[Part, Answered]]:
+    """What members are told whose budgets afford it, all charged before anything is drawn."""
+    for part, _ in asked:
+        for place in part.places:
+            doors[place]._forget(part.question)
+    costed = [_affordable(doors, part, reserve, round) for part, reserve in asked if part.places]
+    charged = sorted((place, cost) for part, cost in costed for place in part.places if cost)
+    charge_all([doors[place]._ledger for place, _ in charged], round, [events for _, events in charged])
+    found: list[tuple[Part, Answered]] = []
+    for kind in dict.fromkeys(type(part.question) for part, _ in costed):
+        parts = [part for part, _ in costed if type(part.question) is kind and part.places]
+        found += zip(parts, _computed(kind, parts), strict=True)
+    return found
+
+
+def _affordable(
+    doors: Sequence[Any], part: Part, reserve: Sequence[Measurement], round: int
+) -> tuple[Part, tuple[Event, ...]]:
+    """Members whose budgets afford what they are asked, and its cost; the others are refused for good."""
+    question, own = part.question, [doors[place] for place in part.places]
+    cost = question.cost(part.known)
+    kept_back = [_ours(one, simulated=own[0].simulated).within(part.known).cost(part.known) for one in reserve]
+    needed = (*cost, *(event for events in kept_back for event in events))
+    if not needed:
+        return part, cost
+    for event in needed:
+        check(event)
+        for promised in {door._ledger.contract.adjacency for door in own}:
+            if relation_of(event) not in ("replace-one", promised):
+                raise RequestError(
+                    f"{type(question).__name__}: its cost is proven for {relation_of(event)}, but this "
+                    f"budget is for {promised}"
+                )
+    for door in own:
+        door._one_at_a_time(question)
+    fits = affording([door._ledger for door in own], needed)
+    for door in compress(own, fits):
+        door._after_its_first(question)
+    for door, fit in zip(own, fits, strict=True):
+        if not fit:
+            door._ledger.refuse(round)
+    return part.only(fits), cost
+
+
+def _computed(kind: type[Measurement], parts: Sequence[Part]) -> list[Answered]:
+    """Answers of some parts that are asked questions of one kind, held to the bound of messages, 2^40."""
+    told = all(part.known.simulated for part in parts)
+    try:
+        with quietly(not told):
+            found = kind.carry_out_rows(parts)
+    except Exception as error:
+        found = [Answered([None] * len(part.places), dict.fromkeys(range(len(part.places)), error)) for part in parts]
+    return [
+        Answered(_bounded(one.values), {row: _fault(e, told=told) for row, e in one.failed.items()}) for one in found
+    ]
+
+
+def _bounded(values: Any) -> Any:
+    """Hold released vectors to the common bound of messages and releases, 2^40; integers are modulo 2^64."""
+    if isinstance(values, list):
+        return [clip(one, MOST) if isinstance(one, np.ndarray) and one.dtype.kind == "f" else one for one in values]
+    return clip_rows(values, MOST) if values.dtype.kind == "f" else values
+
+
+def _fault(error: Exception, *, told: bool) -> Exception:
+    """What may be said of a failure."""
+    found = error if told else RunError(FAILED)
+    found.__suppress_context__ = found.__suppress_context__ or not told
+    return found
+
+
+@contextmanager
+def quietly(quiet: bool) -> Iterator[None]:
+    """Context in which no arithmetic warns or raises, whatever a method has set: a record may decide that."""
+    if not quiet:
+        yield
+        return
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+        yield
+
+
+def _plain(value: Any) -> Any:
+    """A value by which equal ones are told; zeros by their sign."""
+    return (value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value or repr(value)
+
+
+def _ours(measurement: Any, *, simulated: bool) -> Any:
+    kind = type(measurement)  # one that another package has registered answers in simulations alone
+    if kind not in KINDS or not (simulated or kind.__module__.startswith("admmnet.holder.")):
+        raise RequestError(
+            f"{kind.__name__} is no measurement of admmnet.holder: only those are answered, because each states its "
+            "cost and has a proof"
+        )
+    return same_fields(measurement)
 
 
 def _agree(holder: Holder, loss: Loss) -> None:

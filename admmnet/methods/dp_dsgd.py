@@ -179,7 +179,7 @@ class DPDSGD(Method):
         known = self.known(counts[agent])
         # rounding at its n makes it no less than what was calibrated
         sigma = self._calibrated(self.rate(agent), target) * self._moved(known) * (1.0 + 1e-9)
-        (event,) = self.question(agent, zero, sigma).cost(known).now
+        (event,) = self.question(agent, zero, sigma).cost(known)
         return AgentPlan(
             regularisation=float(self.settings.regularisation),
             weight=self.weight(agent),
@@ -189,7 +189,7 @@ class DPDSGD(Method):
 
     def _moved(self, known: Known) -> float:
         """Most that one record moves the mean gradient of all of an agent's records."""
-        (unit,) = NoisyGradient(np.zeros(self.facts.width), 1.0, self.settings.clip_norm).cost(known).now
+        (unit,) = NoisyGradient(np.zeros(self.facts.width), 1.0, self.settings.clip_norm).cost(known)
         assert isinstance(unit, Gaussian)
         return unit.sensitivity
 

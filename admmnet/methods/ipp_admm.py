@@ -13,7 +13,7 @@ import numpy as np
 
 from admmnet.errors import RequestError
 from admmnet.holder.answers import Ask, Asking, Released
-from admmnet.holder.measurements import HeldFall, NoisyFall, PublishedComparison
+from admmnet.holder.measurements import HeldFall, NoisyFall, PerturbedMinimiser, PublishedBroadcast, PublishedComparison
 from admmnet.methods.agent import vector_of
 from admmnet.methods.base import Agent, AgentPlan, filled
 from admmnet.methods.joining import JoiningADMM
@@ -163,12 +163,12 @@ class IPPADMM(JoiningADMM):
         if self.kind == "gaussian":
             sensitivity = NoisyFall(*public, 1.0).sensitivity(known)
             sigma = sensitivity / math.sqrt(2.0 * rho / rounds)
-            (event,) = NoisyFall(*public, sigma).cost(known).now
+            (event,) = NoisyFall(*public, sigma).cost(known)
             return Gate(gap, sigma, sigma), ((event, rounds),)
         epsilon = pure_epsilon(rho / self.releases)
         first = epsilon / (1.0 + 2.0 ** (2.0 / 3.0))
         question = HeldFall(*public, first, epsilon - first)
-        sensitivity, (event,) = question.sensitivity(known), question.cost(known).now
+        sensitivity, (event,) = question.sensitivity(known), question.cost(known)
         spread = math.sqrt(2.0) * math.hypot(sensitivity / first, 2.0 * sensitivity / (epsilon - first))
         return Gate(gap, spread, None, first, epsilon - first), ((event, self.releases),)
 
@@ -198,38 +198,36 @@ class IPPADMM(JoiningADMM):
             return vector_of((yield Ask(self.minimiser(agent))))
         if agent.releases >= self.releases:
             return None
-        if self.published:
-            return vector_of((yield Ask(self._comparison(agent))))
-        release = self.minimiser(agent)
+        question, release = self._comparison(agent) if self.published else self._question(agent, gate)
         # the broadcast that a yes would trigger must fit before the question is asked
-        answer = yield Ask(self._question(agent, gate), reserve=(release,))
+        answer = yield Ask(question, reserve=(release,))
         return vector_of((yield Ask(release))) if isinstance(answer, Released) else None
 
-    def _question(self, agent: Agent, gate: Gate) -> HeldFall | NoisyFall:
-        """Eqs. (22), (23)."""
+    def _question(self, agent: Agent, gate: Gate) -> tuple[HeldFall | NoisyFall, PerturbedMinimiser]:
+        """Eqs. (22), (23), and the release that follows on a yes."""
         threshold = self.settings.gate_threshold
         # where noise drowns the falls it asks about, the gate lets nearly everything pass
         level = Q_MIN - 2.0 * gate.spread if threshold == "auto" else float(threshold)
         centre = agent.state.heard.sum(axis=0) / agent.degree
         public = centre, self.settings.gate_radius, gate.gap, level
         if gate.sigma is None:
-            return HeldFall(*public, gate.epsilon_threshold, gate.epsilon_query)
-        return NoisyFall(*public, gate.sigma)
+            return HeldFall(*public, gate.epsilon_threshold, gate.epsilon_query), self.minimiser(agent)
+        return NoisyFall(*public, gate.sigma), self.minimiser(agent)
 
-    def _comparison(self, agent: Agent) -> PublishedComparison:
+    def _comparison(self, agent: Agent) -> tuple[PublishedComparison, PublishedBroadcast]:
         """Eqs. (13)-(15)."""
         noise: PublishedNoise = agent.plan.noise
         assert noise.gate is not None
-        return PublishedComparison(
+        m, share = agent.convexity, self.noise_share
+        level = agent.plan.regularisation, self.settings.loss_clip, float(self.settings.gate_threshold)
+        question = PublishedComparison(
             self.linear_term(agent),
-            agent.convexity,
+            m,
             self.beta,
             noise.sigma1,
-            noise.sigma2,
             agent.state.theta,
-            agent.plan.regularisation,
-            self.settings.loss_clip,
-            float(self.settings.gate_threshold),
+            *level,
             *noise.gate,
-            noise_share=self.noise_share,
+            noise_share=share,
         )
+        return question, PublishedBroadcast(m, self.beta, noise.sigma1, noise.sigma2, share)

@@ -189,7 +189,7 @@ class JoiningADMM(PPADMM):
         sensitivity = GradientNorm(*public).sensitivity(known)
         sigma = sensitivity / math.sqrt(2.0 * rho / len(ASKED_IN))
         question = replace(GradientNorm(*public), sigma=sigma).within(known)
-        (event,) = question.cost(known).now
+        (event,) = question.cost(known)
         return sigma, ((event, len(ASKED_IN)),)
 
     def fewest(self, agent: int) -> int:

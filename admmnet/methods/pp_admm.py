@@ -159,7 +159,7 @@ class PPADMM(PerturbedConsensus):
                 sigma_objective(each * (1.0 - hidden), records, G),  # eq. (18)
                 inexact / math.sqrt(2.0 * each * hidden),
             )
-        release = PerturbedMinimiser(np.zeros(0), m, self.beta, *noise[:2]).cost(known).now
+        release = PerturbedMinimiser(np.zeros(0), m, self.beta, *noise[:2]).cost(known)
         gate, asked = self.gate(records, rho * share) if share else (None, ())
         return Draft(noise._replace(gate=gate), (*((event, self.releases) for event in release), *asked))
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from admmnet.errors import BudgetError, RequestError
 from admmnet.holder.known import Known
-from admmnet.holder.measurements import PerturbedMinimiser, PublishedComparison
+from admmnet.holder.measurements import PerturbedMinimiser, PublishedBroadcast, PublishedComparison
 from admmnet.methods.settings import MethodSettings
 from admmnet.privacy import published
 from admmnet.privacy.calibrate import Calibrated, Draft, Target, calibrate
@@ -148,7 +148,7 @@ class PublishedRule:
         common = m, beta, part.sigma1, sigma2
         if not self._gated:
             asked = PerturbedMinimiser(nothing, *common, tight=False, noise_share=self.noise_share)
-            release = asked.cost(known).now
+            release = asked.cost(known)
             noise = PublishedNoise(part.sigma1, sigma2, None)
             return Draft(noise, tuple((event, rounds) for event in release))
         c, clip = self._releases, settings.loss_clip
@@ -156,9 +156,12 @@ class PublishedRule:
         epsilon_t, epsilon_q = part.epsilon_gate / (1.0 + ratio), part.epsilon_gate * ratio / (1.0 + ratio)
         moved = 2.0 * clip / (kind.records if settings.gate_sensitivity == "mean" else 1)
         gate = PublishedGate(c * moved / epsilon_t, 2.0 * c * moved / epsilon_q, part.epsilon_gate)
-        question = PublishedComparison(nothing, *common, nothing, share, clip, 0.0, *gate, noise_share=self.noise_share)
-        first = question.cost(known)
-        later = question.cost(known._replace(marks=frozenset({PublishedComparison.MARK}))).now
-        charges = [(first.now[1], 1), (later[1], rounds - 1), (first.now[0], rounds), (first.later[0], c)]
+        question = PublishedComparison(
+            nothing, *common[:3], nothing, share, clip, 0.0, *gate, noise_share=self.noise_share
+        )
+        objective, first = question.cost(known)
+        _, later = question.cost(known._replace(marks=frozenset({PublishedComparison.MARK})))
+        (broadcast,) = PublishedBroadcast(*common, self.noise_share).cost(known)
+        charges = [(first, 1), (later, rounds - 1), (objective, rounds), (broadcast, c)]
         noise = PublishedNoise(part.sigma1, sigma2, gate)
         return Draft(noise, tuple((event, count) for event, count in charges if count))

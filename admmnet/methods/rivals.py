@@ -175,6 +175,6 @@ class Rival(ConsensusMethod):
 
     def charges(self, release: GammaMinimiser | PerturbedMinimiser, records: int) -> Charges:
         """All that a run of such releases can charge; rounds between them are free."""
-        charges = tuple((event, self.reading) for event in release.cost(self.known(records)).now)
+        charges = tuple((event, self.reading) for event in release.cost(self.known(records)))
         between = int(self.settings.rounds) - self.reading
         return (*charges, (NoRecords(), between)) if between else charges

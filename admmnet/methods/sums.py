@@ -178,7 +178,7 @@ class SumMethod(Method):
         if self.masked:
             known = known._replace(attempt=self.first)
         # unrounded: its ratio bounds that of every question
-        (event,) = self.costing(known, np.zeros(self.size), ratio).cost(known).now
+        (event,) = self.costing(known, np.zeros(self.size), ratio).cost(known)
         return AgentPlan(noise=ratio, charges=((event, self.rounds),))
 
     def summand(self, agent: Agent, point: Vector) -> Asking[Integers | None]:

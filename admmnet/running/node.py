@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +13,13 @@ from admmnet.errors import RequestError, RunError
 from admmnet.faults.model import RoundFaults
 from admmnet.graph.simple import Graph
 from admmnet.holder.answers import Ask
-from admmnet.holder.block_door import BlockDoor
-from admmnet.holder.door import Door
+from admmnet.holder.door import Door, answer_all
 from admmnet.methods.agent import Contact
 from admmnet.methods.base import Agent, Closing, Method
 from admmnet.methods.blame import asking, defined
 from admmnet.privacy.filters import Uncovered
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.form import shared_total
-from admmnet.solvers.batch import run_batched
 from admmnet.solvers.radius import MOST, all_finite, clip, clip_rows
 from admmnet.types import Total, Vector
 
@@ -152,29 +150,43 @@ def held(method: Method, said: NDArray[Any], *, rows: bool = False) -> NDArray[A
 
 def carried_out(steps: Proposal, door: Door, round: int) -> NDArray[Any] | None:
     """What is said at the end of a proposal whose questions a door answers."""
-
-    def answers(asked: Mapping[int, Ask]) -> dict[int, Any]:
+    asked: Any = next_of(steps, None)
+    while isinstance(asked, Ask):
         try:
-            return {0: door.answer(asked[0], round)}
+            answer: Any = door.answer(asked, round)
         except Exception as error:  # of the question's place
-            return {0: error}
-
-    return run_batched([steps], answers)[0]
+            answer = error
+        asked = next_of(steps, answer)
+    return asked.value  # type: ignore[no-any-return]
 
 
 def propose_all(nodes: Sequence[Node], round: int) -> None:
     """Carry out the proposals of some agents, whose questions are answered together, those of so many at once."""
-
-    def answers(asked: Mapping[int, Ask]) -> dict[int, Any]:
-        try:
-            found = BlockDoor([some[k].door for k in asked]).answer(list(asked.values()), round)
-        except RequestError as error:  # of a question's place: nobody was charged
-            return {min(asked): error}
-        failed = {k: one for k, one in zip(asked, found, strict=True) if isinstance(one, Exception)}
-        return failed or dict(zip(asked, found, strict=True))  # nobody takes another step
-
     for some in (nodes[start : start + AT_ONCE] for start in range(0, len(nodes), AT_ONCE)):
-        run_batched([node.proposal(round) for node in some], answers)
+        proposals = [node.proposal(round) for node in some]
+        asked: dict[int, Any] = {k: next_of(steps, None) for k, steps in enumerate(proposals)}
+        while asked := {k: ask for k, ask in asked.items() if isinstance(ask, Ask)}:
+            try:
+                found: list[Any] = answer_all([some[k].door for k in asked], list(asked.values()), round)
+            except RequestError as error:  # of a question's place: nobody was charged
+                found = [error, *[None] * (len(asked) - 1)]
+            told = dict(zip(asked, found, strict=True))
+            failed = {k: one for k, one in told.items() if isinstance(one, Exception)}
+            asked = {k: next_of(proposals[k], one) for k, one in (failed or told).items()}  # or nobody steps on
+
+
+class Said(NamedTuple):
+    """What a proposal ends with."""
+
+    value: Any
+
+
+def next_of(steps: Proposal, answer: Any) -> Ask | Said:
+    """What is asked next, after an answer or an error; or what is said at the end."""
+    try:
+        return steps.throw(answer) if isinstance(answer, Exception) else steps.send(answer)
+    except StopIteration as done:
+        return Said(done.value)
 
 
 def taking_part(nodes: list[Node], faults: RoundFaults | None, graph: Graph | None = None) -> list[Node]:

@@ -9,8 +9,7 @@ import numpy as np
 
 from admmnet.errors import RunError
 from admmnet.holder.answers import REFUSED, Answer, Ask
-from admmnet.holder.block_door import BlockDoor
-from admmnet.holder.door import Door
+from admmnet.holder.door import Door, answer_rows
 from admmnet.methods.agent import ReleasedRows
 from admmnet.methods.rows import AgentRows, rows_of
 from admmnet.running.node import AT_ONCE, Node, carried_out, held, proposal
@@ -25,7 +24,7 @@ class Together:
     def __init__(self, nodes: Sequence[Node], rows: AgentRows, state: Any) -> None:
         self._nodes, self._rows, self._state, self._method = nodes, rows, state, nodes[0].method
         pieces = [slice(start, start + AT_ONCE) for start in range(0, len(nodes), AT_ONCE)]
-        self._doors = [(some, BlockDoor([node.door for node in nodes[some]])) for some in pieces]
+        self._doors = [(some, [node.door for node in nodes[some]]) for some in pieces]
         self._said: ReleasedRows | None = None
 
     @classmethod
@@ -56,15 +55,19 @@ class Together:
         value, said = np.zeros((0, 0)), np.zeros(len(self._rows.agents), dtype=bool)
         for some, doors in self._doors:
             vectors = None if rows.vectors is None else rows.vectors[some]
-            told = list(doors.answer_rows([Ask(one) for one in rows.questions[some]], round, vectors))
-            failed = {places[row]: error for places, one in told for row, error in one.failed.items()}
+            told = answer_rows(doors, [Ask(one) for one in rows.questions[some]], round, vectors)
+            failed = {part.places[row]: error for part, one in told for row, error in one.failed.items()}
             for place in sorted(failed)[:1]:
                 agent, error = self._rows.agents[some][place], failed[place]
                 raise RunError(f"agent {agent.id}, round {round}: {error}") if isinstance(error, RunError) else error
-            for places, one in told:
-                value = value if value.size else np.zeros((len(said), one.values.shape[1]), one.values.dtype)
-                own = np.add(places, some.start)
-                value[own], said[own] = one.values, True
+            for part, one in told:
+                spoke = [row for row, own in enumerate(one.values) if isinstance(own, np.ndarray)]
+                if not spoke:
+                    continue
+                vectors = np.asarray(one.values if len(spoke) == len(part.places) else [one.values[k] for k in spoke])
+                value = value if value.size else np.zeros((len(said), vectors.shape[1]), vectors.dtype)
+                own = np.add(part.places, some.start)[spoke]
+                value[own], said[own] = vectors, True
             for node in self._nodes[some] if len(self._doors) > 1 else ():
                 node.ledger.commit()  # lines of very many would take memory until the round's commit
         return ReleasedRows(value, said) if said.any() else REFUSED

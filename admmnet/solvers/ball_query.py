@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from admmnet.errors import RunError
-from admmnet.solvers.batch import Solve, Steps
 from admmnet.solvers.certificate import AnySolver
 from admmnet.types import Vector
 
@@ -67,13 +66,13 @@ class BallQuery:
         """All state by name, as `LocalSolver.states`; without a block's, which is its own."""
         return {"query": self.state} | self._solver.states
 
-    def asks(self, center: Vector) -> Steps[float]:
+    def ask(self, center: Vector) -> float:
         """f(c) - f(theta) for a theta in the ball, at most ``gap`` below q, never above it; or raise ``RunError``."""
         mu = self.state.mu
         outside: _Tried | None = None
         inside: _Tried | None = None
         for turn in range(_TURNS):
-            theta, distance = yield from self._minimise(center, mu)
+            theta, distance = self._minimise(center, mu)
             slack = self.radius - distance
             if slack >= 0.0 and (mu <= self._least or mu * distance * slack <= _PART * self.gap):
                 self.state.mu = mu
@@ -102,9 +101,9 @@ class BallQuery:
         mean: Vector = (1.0 - weight) * inside.theta + weight * outside.theta
         return mean
 
-    def _minimise(self, center: Vector, mu: float) -> Steps[tuple[Vector, float]]:
+    def _minimise(self, center: Vector, mu: float) -> tuple[Vector, float]:
         beta = query_settings(self.radius, self.gap)[0]
-        theta = yield Solve(self._solver, -mu * center, mu, beta)
+        theta = self._solver.solve(-mu * center, mu, beta).theta
         return theta, float(np.linalg.norm(theta - center))
 
     def _next(self, mu: float, distance: float, outside: _Tried | None, inside: _Tried | None, turn: int) -> float:

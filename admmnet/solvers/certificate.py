@@ -11,6 +11,7 @@ with the curvature of regulariser and penalty in m, and the duals, the neighbour
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,6 +87,32 @@ class AnySolver:
 
     def _gradient(self, theta: Vector, scores: Vector | None = None) -> tuple[Vector, float]:
         return gradient(self.X, self.y, theta, self.loss, scores, self.compiled)
+
+
+def solve_all(
+    solvers: Sequence[AnySolver], G: Matrix, m: Sequence[float], beta: Sequence[float]
+) -> list[Vector | Exception]:
+    """Minimisers at linear terms G (k, d), each its solver's; those of one block in one call; errors in their place."""
+    found: list[Vector | Exception] = [np.empty(0)] * len(solvers)
+    blocks: dict[int, list[int]] = {}
+    for k, solver in enumerate(solvers):
+        if solver.block is not None:
+            blocks.setdefault(id(solver.block), []).append(k)
+            continue
+        try:
+            found[k] = solver.solve(G[k], m[k], beta[k]).theta
+        except Exception as error:  # may depend on records: the agent's door decides what is told of it
+            found[k] = error
+    for places in blocks.values():
+        own = [solvers[k] for k in places]
+        numbers = np.array(m)[places], np.array(beta)[places]
+        try:
+            answers: list[Any] = own[0].block.solve([one.index for one in own], G[places], *numbers)
+        except Exception as error:
+            answers = [error] * len(places)
+        for k, answer in zip(places, answers, strict=True):
+            found[k] = answer if isinstance(answer, Exception) else answer.theta
+    return found
 
 
 def largest_row(X: Matrix, loss: Loss) -> float:

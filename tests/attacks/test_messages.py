@@ -116,7 +116,7 @@ def questions(v: Vector) -> Iterator[tuple[Kind, Callable[[], Measurement]]]:
         settings.append((PerturbedMinimiser, (m, 1e-8, 0.5, 1e-3)))
         settings.append((PerturbedMinimiser, (m, 1e-8, None, 1.0)))
         settings.append((GammaMinimiser, (m, 1e-8, 5.0, 1e-3)))
-        settings.append((PublishedComparison, (m, 1e-8, 0.5, 1e-3, v, 0.1, 2.0, 0.0, 1.0, 1.0, 0.1)))
+        settings.append((PublishedComparison, (m, 1e-8, 0.5, v, 0.1, 2.0, 0.0, 1.0, 1.0, 0.1)))
     settings.append((GradientNorm, (0.1, 0.5)))
     for gap in (0.02, 1e-4):
         settings.append((NoisyFall, (5.0, gap * 5.0 / SIZE, 0.1, 0.2)))

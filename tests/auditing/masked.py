@@ -59,7 +59,7 @@ class MaskedRounds:
     @cached_property
     def contract(self) -> Contract:
         """For all rounds."""
-        (event,) = self.asked.cost(self._known(1)).now
+        (event,) = self.asked.cost(self._known(1))
         return contract_for(self.epsilon, self.delta, ((event, self.rounds),), colluders=self.colluders)
 
     @cached_property

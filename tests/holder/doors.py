@@ -22,6 +22,7 @@ from admmnet.holder.measurements import (
     NoisyFall,
     NoisyGradient,
     PerturbedMinimiser,
+    PublishedBroadcast,
     PublishedComparison,
     SecondMoments,
 )
@@ -61,7 +62,8 @@ ASKED: dict[str, Any] = {
     "column counts": ColumnCounts(np.array([-0.5, 0.0, 0.5, -1.0, 0.1, 0.2]), np.array([0.0, 2.0]), 5.0, 2.0**-28),
     "gaussian gate": NoisyFall(CENTRE, 5.0, 1e-5, -1e3, 0.1),
     "held gate": HeldFall(CENTRE, 5.0, 1e-5, -1e3, 0.5, 0.5),
-    "comparison": PublishedComparison(LINEAR, 0.5, 1e-8, 0.05, 1e-6, np.zeros(D), 0.01, 1.0, -1e3, 0.1, 0.1, 0.5),
+    "comparison": PublishedComparison(LINEAR, 0.5, 1e-8, 0.05, np.zeros(D), 0.01, 1.0, -1e3, 0.1, 0.1, 0.5),
+    "broadcast": PublishedBroadcast(0.5, 1e-8, 0.05, 1e-6),
 }
 
 
@@ -118,11 +120,14 @@ class Watched(Mapping[Purpose, np.random.Generator]):
 
 
 def door_of(book: Book, kind: type[Holder] = Holder, asked: Any = None) -> Door:
-    """Door of rows, or of raw records where counts are asked of them."""
+    """Door of rows, or of raw records where counts are asked of them; a broadcast's comparison has said yes."""
     ledger: Any = book
     X, y = records()
     rows = RawRows(X, np.zeros((N, 0), dtype=np.int64), 8 * D + 1) if isinstance(asked, ColumnCounts) else X
-    return Door(kind(rows, y), 0, LOGISTIC, ledger, Watched(book.log))
+    door = Door(kind(rows, y), 0, LOGISTIC, ledger, Watched(book.log))
+    if isinstance(asked, PublishedBroadcast):
+        door._secret.kept[asked.second] = np.zeros(D)
+    return door
 
 
 def ask(door: Door, measurement: Any, *reserve: Any, round: int = 0) -> Any:
@@ -154,6 +159,6 @@ COSTS: dict[str, tuple[Event, ...]] = {
     "comparison": (
         ObjectivePerturbation(2.0 / N, 0.05, 1.0, 0.25, 0.5, N, gated=True),
         Laplace(2.0 / N + INEXACT * (1.0 + np.sqrt(0.02)), 0.1, 0.5),
-        Gaussian(INEXACT, 1e-6, 2.0 / N, 0.05),
     ),
+    "broadcast": (Gaussian(INEXACT, 1e-6, 2.0 / N, 0.05),),
 }

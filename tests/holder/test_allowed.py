@@ -10,12 +10,13 @@ import pytest
 
 from admmnet import RequestError
 from admmnet.holder import Released, SimulatedHolder
-from admmnet.holder.answers import KINDS, Cost, Measurement, Work, same_fields
+from admmnet.holder.answers import KINDS, Measurement, same_fields
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import ExactMinimiser, PerturbedMinimiser
 from admmnet.holder.secrets import Secret
-from admmnet.privacy.events import GammaNorm
+from admmnet.privacy.events import Event, GammaNorm
 from admmnet.solvers.losses import Logistic
+from admmnet.types import Vector
 
 from . import doors
 from .doors import ASKED, LINEAR, Book, D, N, ask, door_of
@@ -33,8 +34,8 @@ def test_every_measurement_is_here() -> None:
 class FreeMinimiser(PerturbedMinimiser):
     """A subclass of ours that says it costs nothing."""
 
-    def cost(self, known: Known) -> Cost:
-        return Cost(())
+    def cost(self, known: Known) -> tuple[Event, ...]:
+        return ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,12 +45,12 @@ class Copied:
     def within(self, known: Known) -> Copied:
         return self
 
-    def cost(self, known: Known) -> Cost:
-        return Cost(())
+    def cost(self, known: Known) -> tuple[Event, ...]:
+        return ()
 
-    def carry_out(self, secret: Secret, known: Known) -> Work:
-        yield from ()
-        return Released(secret.solver.X[0], self)
+    def carry_out(self, secret: Secret, known: Known) -> Vector:
+        row: Vector = secret.solver.X[0]
+        return row
 
 
 class Disguised(Copied):
@@ -115,7 +116,7 @@ def test_foreign_values_in_fields_are_made_plain(name: str) -> None:
 def test_what_is_put_into_a_measurement_afterwards_is_left_outside(name: str) -> None:
     """Frozen values can be written to all the same: the door takes the fields alone, made plain again."""
     honest, tampered = ASKED[name], replace(ASKED[name])
-    for method, lie in (("cost", lambda known: Cost(())), ("within", lambda known: tampered)):
+    for method, lie in (("cost", lambda known: ()), ("within", lambda known: tampered)):
         object.__setattr__(tampered, method, lie)
     for field in fields(tampered):
         value = getattr(tampered, field.name)
@@ -161,7 +162,7 @@ def test_equal_numbers_are_looked_at_once_and_equal_costs_are_one(monkeypatch: p
     first, second = (PerturbedMinimiser(np.full(D, here), *numbers) for here in (0.0, 1.0))
     assert sorted(set(looked)) == sorted(["linear", "convexity", "beta", "sigma1", "sigma2"])
     assert [looked.count(name) for name in ("linear", "sigma1")] == [2, 1]
-    assert first.cost(known).now[0] is second.cost(known).now[0]
+    assert first.cost(known)[0] is second.cost(known)[0]
     object.__setattr__(second, "sigma1", np.nan)
     with pytest.raises(RequestError, match="sigma1 is not finite"):
         same_fields(second)

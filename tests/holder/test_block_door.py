@@ -4,27 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pytest
 
 from admmnet.errors import RequestError
 from admmnet.holder import NO, REFUSED, Ask, Door, Released, SimulatedHolder
-from admmnet.holder.answers import Work
-from admmnet.holder.block_door import BlockDoor
+from admmnet.holder.door import answer_all, answer_rows
 from admmnet.holder.encoding import RawRows
-from admmnet.holder.known import Known
-from admmnet.holder.measurements import ColumnCounts, ExactMinimiser, GradientSum, PerturbedMinimiser
-from admmnet.holder.measurements.sums import gradient_sum
+from admmnet.holder.measurements import ColumnCounts, GradientSum, PerturbedMinimiser
 from admmnet.holder.outbox import Outbox
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.privacy.filters import Count
 from admmnet.rng import AgentStreams, Purpose
-from admmnet.solvers.batch import Solve
 from admmnet.solvers.losses import get_loss
-from admmnet.types import BEFORE, Vector
+from admmnet.types import BEFORE
 from tests.solvers.problems import problem
 
 from .doors import ASKED, COSTS, LOGISTIC, D
@@ -32,6 +28,8 @@ from .doors import ASKED, COSTS, LOGISTIC, D
 SIZES = (40, 33, 40, 40, 12, 40, 40, 33)
 REFUSES, FAR = 2, 5
 """Member whose budget affords nothing, and one whose public vector is far beyond its radius."""
+ALONE = [name for name in ASKED if name != "broadcast"]
+"""What needs no answer before."""
 
 
 class Noting(MemoryLedger):
@@ -78,7 +76,7 @@ def bits(answer: Any) -> Any:
     return np.asarray(answer.value).tobytes(), type(answer.used), used
 
 
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", ALONE)
 def test_a_block_answers_as_its_members_alone(name: str) -> None:
     question = ASKED[name]
     vector = next((own for own in ("linear", "centre", "here") if hasattr(question, own)), None)
@@ -94,13 +92,29 @@ def test_a_block_answers_as_its_members_alone(name: str) -> None:
         rounds = []
         for round in range(2):
             if together:
-                answers: list[Any] = BlockDoor(block.doors).answer(asks, round)
+                answers: list[Any] = answer_all(block.doors, asks, round)
             else:
                 answers = [door.answer(ask, round) for door, ask in zip(block.doors, asks, strict=True)]
             rounds.append([bits(answer) for answer in answers])
         found.append((rounds, block.end()))
         assert rounds[0][REFUSES] is (REFUSED if COSTS[name] else rounds[0][REFUSES])
         assert any(answer is not NO and answer is not REFUSED for answer in rounds[0])
+    assert found[0] == found[1]
+
+
+def test_a_block_broadcasts_what_its_comparisons_have_found() -> None:
+    found = []
+    for together in (True, False):
+        block, rounds = Block(ASKED["comparison"]), []
+        for round, name in enumerate(("comparison", "broadcast")):
+            asks = [Ask(ASKED[name])] * len(SIZES)
+            if together:
+                answers: list[Any] = answer_all(block.doors, asks, round)
+            else:
+                answers = [door.answer(ask, round) for door, ask in zip(block.doors, asks, strict=True)]
+            rounds.append([bits(answer) for answer in answers])
+        found.append((rounds, block.end()))
+        assert sum(answer is REFUSED for answer in rounds[1]) == 1
     assert found[0] == found[1]
 
 
@@ -119,7 +133,7 @@ def test_rows_are_the_answers_of_single_members(name: str, size: int) -> None:
     other = replace(question, sigma=4.0, grid=2.0**-29) if name == "gradient sum" else replace(question, convexity=0.7)
     which = [k % 2 for k in range(size)]
     for round in range(2):
-        told = BlockDoor(rows.doors).answer([Ask((question, other)[own]) for own in which], round, vectors)
+        told = answer_all(rows.doors, [Ask((question, other)[own]) for own in which], round, vectors)
         for k, door in enumerate(alone.doors):
             own: Any = (question, other)[which[k]]
             answer = door.answer(Ask(own if vectors is None else replace(own, **{free: vectors[k]})), round)
@@ -128,88 +142,31 @@ def test_rows_are_the_answers_of_single_members(name: str, size: int) -> None:
     assert rows.end() == alone.end()
 
 
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", ALONE)
 def test_answers_in_rows_are_those_of_members(name: str) -> None:
     single, rows, asks = Block(ASKED[name]), Block(ASKED[name]), [Ask(ASKED[name])] * len(SIZES)
     for round in range(2):
-        told = BlockDoor(single.doors).answer(asks, round)
-        found = of_rows(BlockDoor(rows.doors), asks, round)
+        told = answer_all(single.doors, asks, round)
+        found = of_rows(rows.doors, asks, round)
         assert found == {k: np.asarray(one.value).tobytes() for k, one in enumerate(told) if isinstance(one, Released)}
     assert single.end() == rows.end()
 
 
-def of_rows(doors: BlockDoor, asks: list[Ask], round: int) -> dict[int, Any]:
+def of_rows(doors: list[Door], asks: list[Ask], round: int) -> dict[int, Any]:
     """Bytes or error by the place of a member."""
-    parts = list(doors.answer_rows(asks, round, None))
-    assert all(set(one.failed) <= set(range(len(places))) for places, one in parts)
+    parts = answer_rows(doors, asks, round)
+    assert all(set(one.failed) <= set(range(len(part.places))) for part, one in parts)
     return {
-        place: one.failed[row] if row in one.failed else one.values[row].tobytes()
-        for places, one in parts
-        for row, place in enumerate(places)
+        place: one.failed[row] if row in one.failed else np.asarray(one.values[row]).tobytes()
+        for part, one in parts
+        for row, place in enumerate(part.places)
     }
 
 
 def test_a_block_that_affords_nothing_is_refused_as_one() -> None:
     block = Block(ASKED["output"], (9,), refuses=0)
-    assert BlockDoor(block.doors).answer([Ask(ASKED["output"])], 3, np.ones((1, D))) == [REFUSED]
+    assert answer_all(block.doors, [Ask(ASKED["output"])], 3, np.ones((1, D))) == [REFUSED]
     assert block.ledgers[0].refused_at == 3
-
-
-class Twice(ExactMinimiser):
-    """Answers twice what its base does, at half of the linear term, and says nothing of rows."""
-
-    def within(self, known: Known) -> Self:
-        return self.placed(0.5 * self.linear)
-
-    def carry_out(self, secret: Secret, known: Known) -> Work:
-        found = yield Solve(secret.solver, self.linear, self.convexity, self.beta)
-        return Released(2.0 * found, self)
-
-
-class TwiceTheSum(GradientSum):
-    """Adds up twice what its base does, and says nothing of rows."""
-
-    def total(self, secret: Secret, known: Known) -> Vector:
-        return 2.0 * super().total(secret, known)
-
-
-def test_rows_of_a_base_say_nothing_of_what_is_derived(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("admmnet.holder.block_door.KINDS", {Twice})
-    question, sizes = Twice(**vars(ASKED["exact"])), [9] * 5
-    vectors = np.outer(np.linspace(0.5, 2.0, 5), question.linear)
-    rows, asks, alone = (Block(question, sizes, refuses=None) for _ in range(3))
-    own = [Ask(replace(question, linear=vector)) for vector in vectors]
-    wanted = [bits(door.answer(ask, 0)) for door, ask in zip(alone.doors, own, strict=True)]
-    assert [bits(told) for told in BlockDoor(rows.doors).answer([Ask(question)] * 5, 0, vectors)] == wanted
-    assert [bits(told) for told in BlockDoor(asks.doors).answer(own, 0)] == wanted
-
-
-class Halved(PerturbedMinimiser):
-    """Is held to its bounds as its base, and then to half of its linear term."""
-
-    def within(self, known: Known) -> Self:
-        held = super().within(known)
-        return held.placed(0.5 * held.linear)
-
-
-def test_a_derived_class_may_go_on_from_the_bounds_of_its_base() -> None:
-    base = ASKED["output"]
-    known = Block(base, [9], refuses=None).doors[0]._known_for(base)
-    (row,) = Halved(**vars(base)).held_rows(known, base.linear[None])
-    np.testing.assert_array_equal(row, 0.5 * base.within(known).linear)
-
-
-def test_rows_of_a_base_are_no_sums_of_what_is_derived(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("admmnet.holder.block_door.KINDS", {GradientSum, TwiceTheSum})
-    base, found = ASKED["gradient sum"], []
-    for question in (base, TwiceTheSum(**vars(base))):
-        block = Block(question, [9] * 5, refuses=None)
-        assert all(door.secret.stack for door in block.doors)
-        told: list[Any] = BlockDoor(block.doors).answer([Ask(question)] * 5, 0)
-        found.append(np.array([one.value for one in told]) * question.grid)
-    sums = [problem(9, D, seed=k) for k in range(5)]
-    wanted = np.array([gradient_sum(X, y, base.here, LOGISTIC) for X, y in sums])
-    np.testing.assert_allclose(found[1] - found[0], wanted, atol=1e-8)
 
 
 def test_a_fault_of_one_is_no_refusal_of_others() -> None:
@@ -217,21 +174,21 @@ def test_a_fault_of_one_is_no_refusal_of_others() -> None:
     for door in block.doors:
         door.outbox = Outbox("first", {}, BEFORE)
     with pytest.raises(RequestError, match="object is no measurement"):
-        BlockDoor(block.doors).answer([odd if k == 3 else Ask(ASKED["output"]) for k in range(5)], 0)
+        answer_all(block.doors, [odd if k == 3 else Ask(ASKED["output"]) for k in range(5)], 0)
     assert not any(door.outbox.take() for door in block.doors if door.outbox is not None)
     assert not any(ledger.lines for ledger in block.ledgers)
 
 
 def test_a_failure_is_one_members_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(asked: Any) -> dict[int, Any]:
-        return {k: ArithmeticError("here") if k == 1 else np.zeros(D) for k in asked}
+    def failing(solvers: Any, *asked: Any) -> list[Any]:
+        return [ArithmeticError("here") if k == 1 else np.zeros(D) for k in range(len(solvers))]
 
-    monkeypatch.setattr("admmnet.holder.measurements.minimiser.solved", failing)
+    monkeypatch.setattr("admmnet.holder.measurements.minimiser.solve_all", failing)
     block = Block(ASKED["objective"], [9] * 5, refuses=None)
     for vectors in (None, np.ones((5, D))):
-        told = BlockDoor(block.doors).answer([Ask(ASKED["objective"])] * 5, 0, vectors)
+        told = answer_all(block.doors, [Ask(ASKED["objective"])] * 5, 0, vectors)
         assert [isinstance(one, ArithmeticError) for one in told] == [k == 1 for k in range(5)]
-    found = of_rows(BlockDoor(block.doors), [Ask(ASKED["objective"])] * 5, 0)
+    found = of_rows(block.doors, [Ask(ASKED["objective"])] * 5, 0)
     assert {k for k, one in found.items() if isinstance(one, ArithmeticError)} == {1}
     assert all(len(ledger.lines) == 3 * len(COSTS["objective"]) for ledger in block.ledgers), "what it cost stays"
 
@@ -242,7 +199,7 @@ def test_a_failure_of_kinds_that_answer_one_by_one_is_told_in_rows(monkeypatch: 
 
     monkeypatch.setattr(Secret, "gamma_norm", failing)
     block = Block(ASKED["gamma"])
-    found = of_rows(BlockDoor(block.doors), [Ask(ASKED["gamma"])] * len(SIZES), 0)
+    found = of_rows(block.doors, [Ask(ASKED["gamma"])] * len(SIZES), 0)
     assert {k for k, one in found.items() if isinstance(one, ArithmeticError)} == {*range(len(SIZES))} - {REFUSES}
 
 
@@ -259,5 +216,5 @@ def test_nobody_is_charged_for_a_question_that_makes_no_sense() -> None:
     }
     for words, (asks, vectors) in unsuited.items():
         with pytest.raises(RequestError, match=words):
-            BlockDoor(block.doors).answer(asks, 0, vectors)
+            answer_all(block.doors, asks, 0, vectors)
     assert not any(ledger.lines for ledger in block.ledgers)

@@ -10,11 +10,13 @@ import pytest
 
 from admmnet.errors import RequestError
 from admmnet.holder import NO, REFUSED, Ask, Door, Holder, Released
-from admmnet.holder.block_door import BlockDoor
+from admmnet.holder.door import answer_all
+from admmnet.holder.outbox import Outbox
 from admmnet.privacy.events import Laplace
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.newton import LocalSolver
 from admmnet.solvers.radius import MOST
+from admmnet.types import BEFORE
 
 from .doors import ASKED, CENTRE, COSTS, INEXACT, LINEAR, LOGISTIC, Book, D, N, ask, door_of, records
 
@@ -53,14 +55,10 @@ def test_charges_stand_before_anything_is_drawn_or_solved(name: str) -> None:
     LOGS.append(book.log)
     ask(door_of(book, asked=ASKED[name]), ASKED[name])
     kinds = [entry if isinstance(entry, str) else "charge" for entry in book.log]
-    if name == "comparison":
-        draws = ["draw OBJECTIVE", "solve", "draw GATE", "draw GATE"]
-        assert kinds == ["charge", "charge", *draws, "charge", "draw OUTPUT"]
-        return
     charges = len(COSTS[name])
     assert kinds[:charges] == ["charge"] * charges
     assert "charge" not in kinds[charges:]
-    assert ("solve" in kinds) is (name not in ("gradient", "joining gate", *SUMS))
+    assert ("solve" in kinds) is (name not in ("gradient", "joining gate", "broadcast", *SUMS))
     assert any(kind.startswith("draw") for kind in kinds) is (name != "exact")
 
 
@@ -98,17 +96,67 @@ def test_a_round_that_costs_nothing_asks_no_ledger() -> None:
 def test_the_published_gate_charges_its_broadcast_on_a_yes_alone() -> None:
     book = Book()
     door = door_of(book)
-    no, first = replace(ASKED["comparison"], threshold=1e3), COSTS["comparison"]
+    no, first, release = replace(ASKED["comparison"], threshold=1e3), COSTS["comparison"], ASKED["broadcast"]
     assert isinstance(first[1], Laplace)
-    later = (first[0], replace(first[1], gate_epsilon=0.0), first[2])
-    assert ask(door, no) is NO
-    assert book.charged == list(first[:2])
+    later = (first[0], replace(first[1], gate_epsilon=0.0))
+    assert ask(door, no, release) is NO
+    assert book.charged == list(first)
+    assert ask(door, no, release) is NO
+    assert book.charged == [*first, *later], "the paper's epsilon of the gate is booked once"
+    assert isinstance(ask(door, ASKED["comparison"], release), Released)
     assert "draw OUTPUT" not in book.log
-    assert ask(door, no) is NO
-    assert book.charged == [*first[:2], *later[:2]], "the paper's epsilon of the gate is booked once"
-    assert isinstance(ask(door, ASKED["comparison"]), Released)
-    assert book.charged == [*first[:2], *later[:2], *later]
-    assert book.asked == [first, later, later], "a broadcast must fit before the question is put"
+    assert isinstance(ask(door, release), Released)
+    own = COSTS["broadcast"]
+    assert book.charged == [*first, *later, *later, *own]
+    wanted = [(*first, *own), (*later, *own), (*later, *own), own]
+    assert book.asked == wanted, "a broadcast must fit before the question is put"
+
+
+def test_a_broadcast_is_charged_for_the_candidate_that_the_comparison_has_kept() -> None:
+    """By fields of its own it would be charged next to nothing for a minimiser that bears no noise to speak of."""
+    book = Book()
+    door = door_of(book)
+    comparison, broadcast = replace(ASKED["comparison"], beta=1e4), ASKED["broadcast"]
+    assert isinstance(ask(door, comparison), Released)
+    charged = [*book.charged]
+    for other in (broadcast, replace(broadcast, beta=1e4, convexity=1e6), replace(broadcast, beta=1e4, sigma1=1e6)):
+        with pytest.raises(RequestError, match="without the comparison that found its candidate"):
+            ask(door, other)
+    assert book.charged == charged
+    (event,) = replace(broadcast, beta=1e4).cost(door._known)
+    assert ask(door, comparison)
+    assert isinstance(ask(door, replace(broadcast, beta=1e4)), Released)
+    assert book.charged[-1] == event
+    assert event.sensitivity == 2.0 * 1e4 / 0.5
+
+
+@pytest.mark.parametrize("between", ["no", "gradient", "broadcast"])
+def test_a_candidate_is_broadcast_at_once_and_once_or_never(between: str) -> None:
+    book = Book()
+    door = door_of(book)
+    asked = replace(ASKED["comparison"], threshold=1e3) if between == "no" else ASKED[between]
+    for one in (ASKED["comparison"], asked):
+        ask(door, one)
+    charged = [*book.charged]
+    with pytest.raises(RequestError, match="without the comparison that found its candidate"):
+        ask(door, ASKED["broadcast"])
+    assert book.charged == charged
+    assert not door._secret.kept
+
+
+def test_a_start_that_was_killed_before_its_broadcast_says_nothing_in_that_round_again() -> None:
+    """The candidate is gone with its process: the yes comes again, and the broadcast is no question of that round."""
+    book = Book()
+    first, second = (door_of(book) for _ in range(2))
+    first.outbox = Outbox("first", {}, BEFORE)
+    ask(first, ASKED["comparison"])
+    charged = [*book.charged]
+    second.outbox = Outbox("second", {0: first.outbox.take()}, 0)
+    assert isinstance(ask(second, ASKED["comparison"]), Released)
+    assert ask(second, ASKED["broadcast"]) is REFUSED
+    with pytest.raises(RequestError, match="without the comparison that found its candidate"):
+        ask(second, ASKED["broadcast"], round=1)
+    assert book.charged == charged
 
 
 def test_a_held_threshold_costs_once_a_start() -> None:
@@ -137,7 +185,7 @@ def test_a_held_threshold_costs_once_a_start() -> None:
 # public bounds
 
 
-@pytest.mark.parametrize("name", [name for name in ASKED if name not in ("exact", *SUMS)])
+@pytest.mark.parametrize("name", [name for name in ASKED if name not in ("exact", "broadcast", *SUMS)])
 def test_public_inputs_are_scaled_back_to_their_radius(name: str) -> None:
     """``used`` tells; what lies within is left as it is, bit for bit."""
     points = {"gradient": "here", "joining gate": "here", "gaussian gate": "centre", "held gate": "centre"}
@@ -186,6 +234,6 @@ def test_the_door_counts_the_records_itself() -> None:
     book: Any = Book()
     doors = [Door(holder, member, LOGISTIC, book, AgentStreams(member, 1)) for member in (0, 1)]
     assert [door.records for door in doors] == [N, 7]
-    BlockDoor(doors).answer([Ask(ASKED["output"])] * 2, 0)
+    answer_all(doors, [Ask(ASKED["output"])] * 2, 0)
     sensitivities = [event.sensitivity for event in book.charged]
     assert sensitivities == [2.0 / (n * 0.5) + INEXACT for n in (N, 7)]

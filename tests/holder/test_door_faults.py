@@ -13,7 +13,7 @@ import pytest
 from admmnet import RequestError, RunConfig, RunError
 from admmnet.holder import NO, Ask, Asking, Door, Holder, Released, SimulatedHolder
 from admmnet.holder.answers import Measurement
-from admmnet.holder.block_door import FAILED, BlockDoor
+from admmnet.holder.door import FAILED, answer_all
 from admmnet.holder.secrets import Secret
 from admmnet.methods.base import Agent, AgentPlan, Facts
 from admmnet.methods.consensus import ConsensusMethod
@@ -59,7 +59,7 @@ def test_a_fault_inside_is_one_fixed_text_where_records_are_private(
         book: Any = Book()
         holder = kind.of([records()] * members)
         doors = [Door(holder, k, LOGISTIC, book, AgentStreams(k, 1)) for k in range(members)]
-        for answer in BlockDoor(doors).answer([Ask(ASKED[name])] * members, 0):
+        for answer in answer_all(doors, [Ask(ASKED[name])] * members, 0):
             assert isinstance(answer, Exception)
             if kind is SimulatedHolder:  # nothing to hide, and an internal error stays one
                 assert type(answer) is type(fault)

@@ -123,8 +123,8 @@ def test_events_say_what_the_steps_are() -> None:
     }
     for series, event in expected.items():
         assert series.event(known) == event
-        assert series.cost(known).now == (event,)
-        assert series.cost(known._replace(held=frozenset({series.key}))).now == ()
+        assert series.cost(known) == (event,)
+        assert series.cost(known._replace(held=frozenset({series.key}))) == ()
     wanted = np.linspace(1.0, 4.0, N)
     assert DisjointSteps(LAM, 6, wanted).event(known) == GammaNormVector(2.0, 2.0, D)  # the largest
     wanted[3] = np.inf

@@ -111,13 +111,13 @@ def test_costing_makes_the_least_noise_that_costs_no_more(case: str) -> None:
     here = np.full(D * facts.rows, 0.4)
     for ratio in (0.011, 0.0314, 1.0 / 3.0):
         asked = GradientSum.costing(facts, here, ratio, 2.0**-30)
-        (event,) = asked.cost(facts).now
+        (event,) = asked.cost(facts)
         assert isinstance(event, DiscreteGaussian)
         assert ratio * (1.0 - 1e-15) <= event.sensitivity / event.sigma <= ratio
         book = Book()
         ask(door(loss, task, book), asked)
         assert book.charged == [event], "the door's own count and loss say the same"
-    (event,) = MomentSum(1.0, 2.0**-30).at_ratio(facts, 0.1).cost(facts).now
+    (event,) = MomentSum(1.0, 2.0**-30).at_ratio(facts, 0.1).cost(facts)
     assert isinstance(event, DiscreteGaussian)
     assert event.sensitivity / event.sigma <= 0.1
     assert event.sensitivity == pytest.approx(2.0, rel=1e-7)

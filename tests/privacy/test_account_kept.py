@@ -15,7 +15,7 @@ import pytest
 from admmnet import CheckFailed, RequestError, RunConfig, RunError, files, read_run, run
 from admmnet.cli import run_command_line
 from admmnet.files import DESCRIPTORS, raise_descriptors
-from admmnet.holder.block_door import BlockDoor
+from admmnet.holder import door
 from admmnet.privacy.events import Gaussian
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import Ledger, LedgerFile
@@ -85,22 +85,22 @@ def test_a_run_ends_before_anything_more_is_sent(
 ) -> None:
     spoil, how = FAULTS[fault]
     paths = {"account": place.file(1), "ledger": place.folder / "run/ledger/agent-001.jsonl"}
-    answer: Any = BlockDoor._carried
+    answer: Any = door._carried
     sent: list[int] = []
     exchange: Any = LocalTransport.exchange
 
-    def answering(self: BlockDoor, asked: Any, round: int) -> Any:
+    def answering(doors: Any, asked: Any, round: int) -> Any:
         if round == 1 and not answering.spoilt:  # type: ignore[attr-defined]
             answering.spoilt = True  # type: ignore[attr-defined]
             spoil(paths[file])
-        return answer(self, asked, round)
+        return answer(doors, asked, round)
 
     def exchanging(self: LocalTransport, outgoing: Any, round: int, *rest: Any) -> Any:
         sent.append(round)
         return exchange(self, outgoing, round, *rest)
 
     answering.spoilt = False  # type: ignore[attr-defined]
-    monkeypatch.setattr(BlockDoor, "_carried", answering)
+    monkeypatch.setattr(door, "_carried", answering)
     monkeypatch.setattr(LocalTransport, "exchange", exchanging)
     with pytest.raises(RunError, match=rf"the {file} .*agent-001.* {how}") as caught:
         place.run("run")

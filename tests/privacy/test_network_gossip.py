@@ -68,7 +68,7 @@ def stage(spec: str, observers: tuple[int, ...], *, readout: bool) -> Stage:
     sigma, rng = 0.2, np.random.default_rng(3)
     events = {}
     for i, n in counts.items():
-        (event,) = method.question(i, np.zeros(WIDTH), sigma).cost(method.known(n)).now
+        (event,) = method.question(i, np.zeros(WIDTH), sigma).cost(method.known(n))
         assert isinstance(event, Gaussian)
         events[i] = [event] * T
     flow = method.flow(events)
@@ -200,7 +200,7 @@ def test_a_step_that_is_too_long_is_seen_in_m() -> None:
     method = DPDSGD(replace(own_settings, step_size=9.0), own.method.facts)
     events = {}
     for i, n in method.facts.counts.items():
-        (event,) = method.question(i, np.zeros(WIDTH), 0.2).cost(method.known(n)).now
+        (event,) = method.question(i, np.zeros(WIDTH), 0.2).cost(method.known(n))
         events[i] = [event] * T
     flow = method.flow(events)
     assert flow is not None

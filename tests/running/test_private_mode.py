@@ -17,7 +17,6 @@ import pytest
 
 from admmnet.cli import run_command_line
 from admmnet.data import DataSettings, load
-from admmnet.holder.answers import Work
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import GradientSum, HeldFall, minimiser, sums
 from admmnet.holder.secrets import Secret
@@ -25,7 +24,6 @@ from admmnet.privacy.discrete import discrete_rows
 from admmnet.privacy.mechanisms import clipped_gaussian_rows
 from admmnet.rng import Purpose
 from admmnet.solvers.ball_query import BallQuery
-from admmnet.solvers.batch import Steps
 from admmnet.solvers.certificate import AnySolver, Solution
 from admmnet.solvers.newton import LocalSolver
 from admmnet.transport import Inbox, Outgoing, Trees, Words
@@ -47,7 +45,7 @@ def main(secrets: Path, *words: str) -> None:
     kept: dict[str, list[float]] = {
         kind: [] for kind in ("minimisers", "noise", "falls", "thresholds", "sums", "norms")
     }
-    solve, asks = LocalSolver.solve, BallQuery.asks
+    solve, asks = LocalSolver.solve, BallQuery.ask
     gaussian, laplace, gamma_norm = Secret.gaussian, Secret.laplace, Secret.gamma_norm
     carry_out, data_gradient = HeldFall.carry_out, LocalSolver.data_gradient
 
@@ -56,8 +54,8 @@ def main(secrets: Path, *words: str) -> None:
         kept["minimisers"] += solution.theta.tolist()
         return solution
 
-    def asking(self: BallQuery, center: Vector) -> Steps[float]:
-        kept["falls"].append((yield from asks(self, center)))
+    def asking(self: BallQuery, center: Vector) -> float:
+        kept["falls"].append(asks(self, center))
         return kept["falls"][-1]
 
     def drawing(self: Secret, purpose: Purpose, sigma: float, size: int) -> Vector:
@@ -74,8 +72,8 @@ def main(secrets: Path, *words: str) -> None:
         kept["noise"].append(laplace(self, purpose, scale))
         return kept["noise"][-1]
 
-    def asking_on(self: HeldFall, secret: Secret, known: Known) -> Work:
-        answer = yield from carry_out(self, secret, known)
+    def asking_on(self: HeldFall, secret: Secret, known: Known) -> bool:
+        answer = carry_out(self, secret, known)
         if self.key in secret.kept:
             kept["thresholds"].append(secret.kept[self.key])
         return answer
@@ -105,7 +103,7 @@ def main(secrets: Path, *words: str) -> None:
     gradient_sums, GradientSum.totals = GradientSum.totals, summing  # type: ignore[method-assign]
     LocalSolver.data_gradient = differentiating  # type: ignore[method-assign]
     LocalSolver.solve = solving  # type: ignore[method-assign]
-    BallQuery.asks = asking  # type: ignore[method-assign]
+    BallQuery.ask = asking  # type: ignore[method-assign]
     Secret.gaussian, Secret.laplace = drawing, drawing_one  # type: ignore[method-assign]
     Secret.gamma_norm = drawing_a_norm  # type: ignore[method-assign]
     HeldFall.carry_out = asking_on  # type: ignore[method-assign]

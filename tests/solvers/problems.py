@@ -11,7 +11,6 @@ import pytest
 from numpy.typing import NDArray
 
 from admmnet.solvers.ball_query import BallQuery
-from admmnet.solvers.batch import run_batched
 from admmnet.solvers.certificate import Solution
 from admmnet.solvers.losses import LOSSES, Huber, Logistic, Loss, SmoothedHinge
 from admmnet.solvers.radius import LARGEST_ROW, LossFacts, summands
@@ -39,7 +38,7 @@ def problem(n: int, d: int, seed: int = 0, flip: float = 0.5) -> tuple[Matrix, V
 
 def fall_of(query: BallQuery, center: Vector) -> float:
     """Answer of a query that an agent asks by itself."""
-    return run_batched([query.asks(center)])[0]
+    return query.ask(center)
 
 
 def linear_term(d: int, size: float, seed: int = 0) -> Vector:

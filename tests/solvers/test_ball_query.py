@@ -10,7 +10,6 @@ from scipy.optimize import minimize
 
 from admmnet.errors import RunError
 from admmnet.solvers.ball_query import BallQuery
-from admmnet.solvers.batch import Steps
 from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver
 from admmnet.solvers.radius import MOST, LossFacts, _reachable, centre_radius, gate_gap
@@ -123,8 +122,7 @@ def test_the_radius_of_centres_is_the_largest_to_one_percent() -> None:
 def test_failure_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     query = BallQuery(problem(), 5.0, 1e-4)
 
-    def outside(self: BallQuery, center: Vector, mu: float) -> Steps[tuple[Vector, float]]:
-        yield from ()
+    def outside(self: BallQuery, center: Vector, mu: float) -> tuple[Vector, float]:
         return center, 7.0  # always
 
     monkeypatch.setattr(BallQuery, "_minimise", outside)

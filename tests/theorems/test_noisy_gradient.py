@@ -159,7 +159,7 @@ def test_a_clip_is_what_one_record_moves() -> None:
     n, most = 40, 0.3
     X, y = np.tile(np.eye(3)[0], (n, 1)), np.ones(n)
     known = Known(n, 3, Logistic(), frozenset())
-    (event,) = NoisyGradient(np.zeros(3), 1.0, most).cost(known).now
+    (event,) = NoisyGradient(np.zeros(3), 1.0, most).cost(known)
     assert isinstance(event, Gaussian)
     worlds = []
     for labels in (y, np.concatenate([[-1.0], y[1:]])):

@@ -17,7 +17,6 @@ from admmnet.library import run
 from admmnet.privacy.mechanisms import clipped_gamma_norm_noise, clipped_gaussian_rows, gamma_norm_noise
 from admmnet.solvers.accurate import accurate_gradient, worst_error
 from admmnet.solvers.ball_query import BallQuery, query_settings
-from admmnet.solvers.batch import Steps
 from admmnet.solvers.blocks.solve import BlockSolver
 from admmnet.solvers.certificate import Solution, gradient, rounding_margin
 from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge
@@ -293,10 +292,10 @@ def test_solves_that_use_all_of_their_tolerance_against_the_search_do_not_stop_i
     query, real = BallQuery(LocalSolver(x, np.ones(1), loss), radius, gap), BallQuery._minimise
     turns = 0
 
-    def contrary(self: BallQuery, center: Vector, mu: float) -> Steps[tuple[Vector, float]]:
+    def contrary(self: BallQuery, center: Vector, mu: float) -> tuple[Vector, float]:
         nonlocal turns
         turns += 1
-        theta, distance = yield from real(self, center, mu)
+        theta, distance = real(self, center, mu)
         off = 0.99 * query_settings(radius, gap)[0] / mu
         outwards = distance > radius - 0.5 * (7.0 / 16.0) * gap / (mu * radius)
         theta = theta + (off if outwards else -off) * (theta - center) / distance
@@ -338,21 +337,21 @@ def test_normal_runs_stay_far_within(case: str, data: str, tmp_path: Path, monke
     terms: dict[tuple[LossFacts, float, float], float] = {}
     centers: dict[tuple[LossFacts, float, float], float] = {}
     settings: set[float] = set()
-    solve, asks = LocalSolver.solve, BallQuery.asks
+    solve, asks = LocalSolver.solve, BallQuery.ask
 
     def solving(self: LocalSolver, g: Vector, m: float, beta: float) -> Solution:
         key = LossFacts.of(len(self.y), len(g), self.loss), m, beta
         terms[key] = max(terms.get(key, 0.0), float(np.linalg.norm(g)))
         return solve(self, g, m, beta)
 
-    def asking(self: BallQuery, center: Vector) -> Steps[float]:
+    def asking(self: BallQuery, center: Vector) -> float:
         key = LossFacts.of(len(self._solver.y), len(center), self._solver.loss), self.radius, self.gap
         centers[key] = max(centers.get(key, 0.0), float(np.linalg.norm(center)))
         settings.add(query_settings(self.radius, self.gap)[0])
         return asks(self, center)
 
     monkeypatch.setattr(LocalSolver, "solve", solving)
-    monkeypatch.setattr(BallQuery, "asks", asking)
+    monkeypatch.setattr(BallQuery, "ask", asking)
     run(RunConfig(data=data, data_dir=folder, seed=1, out=str(tmp_path / "run"), **words))
     releases = {key: norm for key, norm in terms.items() if key[2] not in settings}
     assert releases

@@ -19,7 +19,7 @@ import pytest
 from admmnet import RunConfig, run
 from admmnet.holder.measurements import minimiser
 from admmnet.record.reader import read_run
-from admmnet.solvers.batch import Solve
+from admmnet.solvers.certificate import solve_all
 from tests.methods.recording import write_problem
 
 METHODS = [
@@ -67,14 +67,14 @@ def play(problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call
     def played(**settings: Any) -> Played:
         asked, folder = list[float](), tmp_path / str(len(list(tmp_path.iterdir())))
 
-        def solve(*question: Any, **more: Any) -> Solve:
-            asked.append(Solve(*question, **more).m)
-            return Solve(*question, **more)
+        def solve(solvers: Any, linear: Any, m: Any, beta: Any) -> Any:
+            asked.extend(m)
+            return solve_all(solvers, linear, m, beta)
 
         network = {} if "topology_schedule" in settings else {"topology": "ring:5"}
         values: dict[str, Any] = {"seed": 4, "rounds": 8, "answer": "last"} | network | settings
         with monkeypatch.context() as patch:
-            patch.setattr(minimiser, "Solve", solve)
+            patch.setattr(minimiser, "solve_all", solve)
             result = run(RunConfig(data=str(problem), out=str(folder), **values))
         read_run(folder)  # every ledger verifies
         events = [events_of(folder / "ledger" / f"agent-{agent:03d}.jsonl") for agent in range(5)]

@@ -1,7 +1,7 @@
 """The measurements: each a function of records with its noise, its cost and the theorem that joins the two."""
 
 from admmnet.holder.measurements.counts import ColumnCounts
-from admmnet.holder.measurements.gate import GradientNorm, HeldFall, NoisyFall, PublishedComparison
+from admmnet.holder.measurements.gate import GradientNorm, HeldFall, NoisyFall, PublishedBroadcast, PublishedComparison
 from admmnet.holder.measurements.gradient import NoisyGradient
 from admmnet.holder.measurements.minimiser import ExactMinimiser, GammaMinimiser, PerturbedMinimiser
 from admmnet.holder.measurements.sums import GradientSum, MomentSum, SecondMoments
@@ -17,6 +17,7 @@ __all__ = [
     "NoisyFall",
     "NoisyGradient",
     "PerturbedMinimiser",
+    "PublishedBroadcast",
     "PublishedComparison",
     "SecondMoments",
 ]

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.holder.answers import LATER, NO, Cost, Measurement, Released, Work, key_of, measurement
+from admmnet.holder.answers import Measurement, key_of, measurement
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.gradient import ROUNDING_SHARE
-from admmnet.holder.measurements.minimiser import checked, held, noisy, objective_event
+from admmnet.holder.measurements.minimiser import checked, held, objective_event
 from admmnet.holder.secrets import Secret
-from admmnet.privacy.events import AboveThreshold, Gaussian, Laplace
+from admmnet.privacy.events import AboveThreshold, Event, Gaussian, Laplace
+from admmnet.privacy.mechanisms import round_to_grid
 from admmnet.rng import Purpose
 from admmnet.solvers.ball_query import BallQuery
-from admmnet.solvers.batch import Solve
 from admmnet.solvers.radius import LARGEST_ROW, MOST, centre_radius, clip, gaussian_tail, norm_radius
 from admmnet.types import Vector
 
@@ -48,12 +47,12 @@ class _Fall(Measurement):
         """Most that replacing one record moves the certified fall: Theorem 8."""
         return 2.0 * known.loss.lipschitz() * self.radius / known.records + self.gap
 
-    def fall(self, secret: Secret) -> Generator[Any, Any, float]:
+    def fall(self, secret: Secret) -> float:
         """Ask the records, warm started."""
         key = key_of("ball", self.radius, self.gap)
         if key not in secret.kept:
             secret.kept[key] = BallQuery(secret.solver, self.radius, self.gap)
-        found: float = yield from secret.kept[key].asks(self.centre)
+        found: float = secret.kept[key].ask(self.centre)
         return found
 
 
@@ -67,15 +66,14 @@ class NoisyFall(_Fall):
 
     sigma: float
 
-    def cost(self, known: Known) -> Cost:
+    def cost(self, known: Known) -> tuple[Event, ...]:
         """One Gaussian."""
-        return Cost((Gaussian(self.sensitivity(known), self.sigma),))
+        return (Gaussian(self.sensitivity(known), self.sigma),)
 
-    def carry_out(self, secret: Secret, known: Known) -> Work:
+    def carry_out(self, secret: Secret, known: Known) -> bool:
         """Eqs. (22), (23)."""
         noise = float(secret.gaussian(Purpose.GATE, self.sigma, 1)[0])
-        yes = (yield from self.fall(secret)) + noise >= self.threshold
-        return Released(True, self) if yes else NO
+        return self.fall(secret) + noise >= self.threshold
 
 
 @measurement
@@ -95,23 +93,23 @@ class HeldFall(_Fall):
         """Start that this question belongs to: all that its noise was made for."""
         return key_of(self, self.radius, self.gap, self.threshold, self.epsilon_threshold, self.epsilon_query)
 
-    def cost(self, known: Known) -> Cost:
+    def cost(self, known: Known) -> tuple[Event, ...]:
         """A start where none is open."""
         if self.key in known.held:
-            return Cost(())
-        return Cost((AboveThreshold(self.sensitivity(known), self.epsilon_threshold, self.epsilon_query),))
+            return ()
+        return (AboveThreshold(self.sensitivity(known), self.epsilon_threshold, self.epsilon_query),)
 
-    def carry_out(self, secret: Secret, known: Known) -> Work:
+    def carry_out(self, secret: Secret, known: Known) -> bool:
         """Eqs. (22), (23)."""
         key, sensitivity = self.key, self.sensitivity(known)
         if key not in secret.kept:
             noise = secret.laplace(Purpose.GATE, sensitivity / self.epsilon_threshold)
             secret.kept[key] = self.threshold + noise
         noise = secret.laplace(Purpose.GATE, 2.0 * sensitivity / self.epsilon_query)
-        if (yield from self.fall(secret)) + noise < float(secret.kept[key]):
-            return NO
+        if self.fall(secret) + noise < float(secret.kept[key]):
+            return False
         del secret.kept[key]  # the next question starts anew
-        return Released(True, self)
+        return True
 
 
 @measurement
@@ -136,29 +134,39 @@ class GradientNorm(Measurement):
         """Most that replacing one record moves the computed norm: 2 G/n, rounding in either world added."""
         return 2.0 * known.loss.lipschitz() / known.records * (LARGEST_ROW + 2.0 * ROUNDING_SHARE)
 
-    def cost(self, known: Known) -> Cost:
+    def cost(self, known: Known) -> tuple[Event, ...]:
         """One Gaussian."""
-        return Cost((Gaussian(self.sensitivity(known), self.sigma),))
+        return (Gaussian(self.sensitivity(known), self.sigma),)
 
-    def carry_out(self, secret: Secret, known: Known) -> Work:
+    def carry_out(self, secret: Secret, known: Known) -> bool:
         """Eq. (83): one pass over the records, no solve."""
-        yield from ()
         noise = float(secret.gaussian(Purpose.GATE, self.sigma, 1)[0])
         gradient = secret.solver.data_gradient(self.here)
-        yes = math.sqrt(float(gradient @ gradient)) + noise >= self.threshold
-        return Released(True, self) if yes else NO
+        return math.sqrt(float(gradient @ gradient)) + noise >= self.threshold
+
+
+CANDIDATE = "candidate"
+
+
+def _candidate(found: PublishedComparison | PublishedBroadcast) -> str:
+    """Key of what a comparison has found, until it is broadcast or something else is asked: what its cost follows from.
+
+    A broadcast with other fields, which would be charged for another candidate, so finds none.
+    """
+    share = 0.0 if found.noise_share is None else found.noise_share
+    return "|".join((CANDIDATE, *(repr(float(one)) for one in (found.convexity, found.beta, found.sigma1, share))))
 
 
 @measurement
 @dataclass(frozen=True, eq=False)
 class PublishedComparison(Measurement):
-    """A round of IPP-ADMM as published: a candidate, a noisy comparison, and the candidate's broadcast on a yes.
+    """A round of IPP-ADMM as published: a candidate, and a noisy comparison of it with the last broadcast.
 
     Proof of what it costs: docs/proofs.md, Theorems 3, 4 and 6.
 
     Parameters
     ----------
-    linear, convexity, beta, sigma1, sigma2, noise_share
+    linear, convexity, beta, sigma1, noise_share
         As of ``PerturbedMinimiser``.
     before : ndarray, shape (d,)
         The agent's last broadcast.
@@ -178,7 +186,6 @@ class PublishedComparison(Measurement):
     convexity: float
     beta: float
     sigma1: float
-    sigma2: float
     before: Vector
     share: float
     loss_clip: float
@@ -194,11 +201,11 @@ class PublishedComparison(Measurement):
         """Hold the linear term to the public radius, and the last broadcast to the bound of all releases."""
         checked(self.before, known, "last broadcast")
         tail = gaussian_tail(self.sigma1, known.width)
-        linear = held(self.linear, known, self.convexity, self.beta, tail)
+        (linear,) = held(self.linear[None], known, self.convexity, self.beta, tail)
         return replace(self, linear=linear, before=clip(self.before, MOST))
 
-    def cost(self, known: Known) -> Cost:
-        """Candidate and comparison now, the broadcast on a yes."""
+    def cost(self, known: Known) -> tuple[Event, ...]:
+        """Candidate and comparison."""
         G, C, m = known.loss.lipschitz(), self.loss_clip, self.convexity
         # Theorem 6: one record moves the clipped average by C/n at each of two points; the inexact candidate moves
         # by 2 beta/m, along which loss and clipped regulariser are Lipschitz
@@ -206,24 +213,52 @@ class PublishedComparison(Measurement):
         sensitivity = 2.0 * C / known.records + 2.0 * self.beta / m * slope
         booked = 0.0 if self.MARK in known.marks else self.gate_epsilon
         objective = objective_event(known, self.sigma1, m, self.noise_share, gated=True)
-        # the published arithmetic books the candidate at the broadcast
-        inexact, slope = 2.0 * self.beta / m, objective.sensitivity
-        broadcast = Gaussian(inexact, self.sigma2, slope, self.sigma1, self.noise_share)
-        return Cost((objective, Laplace(sensitivity, self.query_scale, booked)), (broadcast,))
+        return objective, Laplace(sensitivity, self.query_scale, booked)
 
-    def carry_out(self, secret: Secret, known: Known) -> Work:
+    def carry_out(self, secret: Secret, known: Known) -> bool:
         """Algorithm 2, with a threshold that is drawn anew at every comparison; eq. (15)."""
         secret.marks |= {self.MARK}
         linear = self.linear + secret.gaussian(Purpose.OBJECTIVE, self.sigma1, self.linear.size)
-        theta_hat = yield Solve(secret.solver, linear, self.convexity, self.beta)
+        theta_hat = secret.solver.solve(linear, self.convexity, self.beta).theta
         fall = self._clipped(secret, self.before) - self._clipped(secret, theta_hat)
         level = self.threshold + secret.laplace(Purpose.GATE, self.threshold_scale)
         if fall + secret.laplace(Purpose.GATE, self.query_scale) < level:
-            return NO
-        yield LATER
-        return Released(noisy(secret, theta_hat, self.sigma2), self)
+            return False
+        secret.kept[_candidate(self)] = theta_hat
+        return True
 
     def _clipped(self, secret: Secret, theta: Vector) -> float:
         """f_i(theta) with every record's loss, and the regulariser, clipped."""
         losses = np.minimum(secret.solver.losses(theta), self.loss_clip)
         return float(losses.mean()) + min(0.5 * self.share * float(theta @ theta), self.loss_clip)
+
+
+@measurement
+@dataclass(frozen=True, eq=False)
+class PublishedBroadcast(Measurement):
+    """Broadcast of the candidate that the comparison just before has found better, under the fields of that."""
+
+    convexity: float
+    beta: float
+    sigma1: float
+    sigma2: float
+    noise_share: float | None = None
+
+    @property
+    def second(self) -> str:
+        """Key of its candidate."""
+        return _candidate(self)
+
+    def within(self, known: Known) -> Self:
+        """As it is: no input is another agent's."""
+        return self
+
+    def cost(self, known: Known) -> tuple[Event, ...]:
+        """Noise that hides an inexact solve; the published arithmetic books the candidate here."""
+        inexact, slope = 2.0 * self.beta / self.convexity, 2.0 * known.loss.lipschitz() / known.records
+        return (Gaussian(inexact, self.sigma2, slope, self.sigma1, self.noise_share),)
+
+    def carry_out(self, secret: Secret, known: Known) -> Vector:
+        """Eq. (7)."""
+        theta_hat = secret.kept.pop(self.second)
+        return round_to_grid(theta_hat + secret.gaussian(Purpose.OUTPUT, self.sigma2, theta_hat.size), self.sigma2)

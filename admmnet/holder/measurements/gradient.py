@@ -8,11 +8,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from admmnet.holder.answers import Cost, Measurement, Released, Work, measurement
+from admmnet.holder.answers import Measurement, measurement
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.minimiser import checked
 from admmnet.holder.secrets import Secret
-from admmnet.privacy.events import Gaussian, SubsampledGaussian
+from admmnet.privacy.events import Event, Gaussian, SubsampledGaussian
 from admmnet.privacy.mechanisms import round_to_grid
 from admmnet.rng import Purpose
 from admmnet.solvers.certificate import gradient
@@ -63,16 +63,15 @@ class NoisyGradient(Measurement):
         """Most that a record's slope is: G, or C."""
         return min(known.loss.lipschitz(), self.most or np.inf)
 
-    def cost(self, known: Known) -> Cost:
+    def cost(self, known: Known) -> tuple[Event, ...]:
         """Replacing one record moves the sum over n by at most 2 G/n, or 2 C/n, rounding in either world added."""
         sensitivity = 2.0 * self._steepest(known) / known.records * (LARGEST_ROW + 2.0 * ROUNDING_SHARE)
         if self.rate == 1.0:
-            return Cost((Gaussian(sensitivity, self.sigma),))
-        return Cost((SubsampledGaussian(self.sigma / sensitivity, self.rate, 1, "fixed"),))  # Theorem 24
+            return (Gaussian(sensitivity, self.sigma),)
+        return (SubsampledGaussian(self.sigma / sensitivity, self.rate, 1, "fixed"),)  # Theorem 24
 
-    def carry_out(self, secret: Secret, known: Known) -> Work:
+    def carry_out(self, secret: Secret, known: Known) -> Vector:
         """Sum of rows by their clipped slopes, of the records whose coins say so, over n, and noise."""
-        yield from ()  # no solve is needed
         b = secret.gaussian(Purpose.OBJECTIVE, self.sigma, self.here.size)
         X, y, loss, most = secret.solver.X, secret.solver.y, known.loss, self._steepest(known)
         if self.rate < 1.0:
@@ -80,4 +79,4 @@ class NoisyGradient(Measurement):
             X, y = X[drawn], y[drawn]
         slopes: Any = SimpleNamespace(derivative=lambda u, y: np.clip(loss.derivative(u, y), -most, most))
         found = gradient(X, y, self.here, slopes)[0] * (len(y) / known.records) if len(y) else 0.0
-        return Released(round_to_grid(self.times * (found + b), self.times * self.sigma), self)
+        return round_to_grid(self.times * (found + b), self.times * self.sigma)

@@ -7,23 +7,22 @@ besides the records in m and ``linear`` (docs/methods.md, eqs. (3), (6)).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.holder.answers import Answered, Cost, Measurement, Part, Released, Work, measurement
+from admmnet.holder.answers import Answered, Measurement, Part, measurement
 from admmnet.holder.known import Known
-from admmnet.holder.secrets import Secret
-from admmnet.privacy.events import GammaNorm, Gaussian, ObjectivePerturbation, Unprotected
+from admmnet.privacy.events import Event, GammaNorm, Gaussian, ObjectivePerturbation, Unprotected
 from admmnet.privacy.mechanisms import clipped_gaussian_rows, round_to_grid
 from admmnet.rng import Purpose
-from admmnet.solvers.batch import Solve, solved
+from admmnet.solvers.certificate import solve_all
 from admmnet.solvers.losses import ONE_SIDED, Logistic
-from admmnet.solvers.radius import all_finite, clip, clip_rows, gamma_norm_tail, gaussian_tail, linear_radius
+from admmnet.solvers.radius import all_finite, clip_rows, gamma_norm_tail, gaussian_tail, linear_radius
 from admmnet.types import Matrix, Vector
 
 
@@ -35,45 +34,17 @@ def checked(vector: Vector, known: Known, what: str, rows: int = 1) -> None:
         raise RequestError(f"the {what} is not finite: a step before diverged")
 
 
-def held(linear: Vector, known: Known, convexity: float, beta: float, tail: float) -> Vector:
-    """Linear term scaled back to the public radius, within which every solve is certified: docs/proofs.md (V4).
-
-    ``tail`` is a norm that the noise added to it never exceeds.
-    """
-    checked(linear, known, "linear term")
-    return clip(linear, _radius(known.facts, convexity, beta, tail))
-
-
-def solve_rows(parts: Sequence[Part], linear: Sequence[Matrix]) -> list[Answered]:
-    """Minimisers of all members of some parts, by the linear terms (k, d) of each part."""
-    asked = [
-        Solve(secret.solver, g, part.question.convexity, part.question.beta, quiet=not part.known.simulated)
-        for part, rows in zip(parts, linear, strict=True)
-        for secret, g in zip(part.secrets, rows, strict=True)
-    ]
-    replies = iter(solved(dict(enumerate(asked))).values())
-    found = []
-    for rows in linear:
-        own = list(islice(replies, len(rows)))
-        failed = {row: reply for row, reply in enumerate(own) if isinstance(reply, Exception)}
-        values = [np.zeros(rows.shape[1]) if row in failed else reply for row, reply in enumerate(own)]
-        found.append(Answered(np.array(values), failed))
-    return found
-
-
-def draw_rows(parts: Sequence[Part], purpose: Purpose, name: str, values: Sequence[Matrix]) -> list[Matrix]:
-    """Add N(0, sigma^2 I) to every member's vector, sigma its question's ``name``; nothing where there is none."""
-    found = []
-    for part, rows in zip(parts, values, strict=True):
-        sigma = getattr(part.question, name)
-        if sigma is not None:
-            streams = [secret.streams[purpose] for secret in part.secrets]
-            rows = rows + clipped_gaussian_rows(streams, sigma, rows.shape[1])
-        found.append(rows)
-    return found
-
-
 _radius = lru_cache(maxsize=4096)(linear_radius)
+
+
+def held(rows: Matrix, known: Known, convexity: float, beta: float, tail: float) -> Matrix:
+    """Linear terms (k, d) scaled back to the public radius, within which solves are certified: docs/proofs.md (V4).
+
+    ``tail`` is a norm that the noise added to them never exceeds.
+    """
+    finite = np.isfinite(rows).reshape(len(rows), -1).all(axis=1)
+    checked(rows[finite.argmin()], known, "linear term")
+    return clip_rows(rows, _radius(known.facts, convexity, beta, tail))
 
 
 def booked_convexity(convexity: float, booked: float | None) -> float:
@@ -84,12 +55,9 @@ def booked_convexity(convexity: float, booked: float | None) -> float:
     return least
 
 
-@measurement
 @dataclass(frozen=True, eq=False)
-class PerturbedMinimiser(Measurement):
-    """Minimiser with Gaussian noise: theta_hat(linear + b1) + b2.
-
-    Proof: docs/proofs.md, Theorems 3, 4 and 26; without b1 Theorem 7.
+class _Minimiser(Measurement):
+    """Minimiser with noise on the linear term, or on the solution, or both.
 
     Parameters
     ----------
@@ -97,6 +65,72 @@ class PerturbedMinimiser(Measurement):
         Public linear coefficient.
     convexity, beta : float
         m, and the certified gradient norm.
+    """
+
+    linear: Vector
+    convexity: float
+    beta: float
+    free: ClassVar[str] = "linear"
+
+    def tail(self, width: int) -> float:
+        """Norm that the noise on the linear term never exceeds."""
+        raise NotImplementedError
+
+    def perturbed(self, part: Part) -> Matrix:
+        """Linear terms of a part with noise, shape (k, d)."""
+        raise NotImplementedError
+
+    def held_rows(self, known: Known, rows: Matrix) -> Matrix:
+        """Scale linear terms back to the public radius."""
+        return held(rows, known, self.convexity, self.beta, self.tail(known.width))
+
+    @classmethod
+    def carry_out_rows(cls, parts: Sequence[Part]) -> list[Answered]:
+        """Eqs. (5)-(7), each member by its own streams; all are solved together."""
+        found = solve_rows(parts, [part.question.perturbed(part) for part in parts])
+        return [
+            noisy_rows(part, one, getattr(part.question, "sigma2", None))
+            for part, one in zip(parts, found, strict=True)
+        ]
+
+
+def solve_rows(parts: Sequence[Part], linear: Sequence[Matrix]) -> list[Answered]:
+    """Minimisers of all members of some parts, by the linear terms (k, d) of each part."""
+    each = [part.question for part in parts for _ in part.secrets]
+    solvers = [secret.solver for part in parts for secret in part.secrets]
+    replies = iter(solve_all(solvers, np.concatenate(linear), [q.convexity for q in each], [q.beta for q in each]))
+    found = []
+    for rows in linear:
+        own: list[Any] = list(islice(replies, len(rows)))
+        failed = {row: reply for row, reply in enumerate(own) if isinstance(reply, Exception)}
+        found.append(
+            Answered(np.array([np.zeros(rows.shape[1]) if k in failed else one for k, one in enumerate(own)]), failed)
+        )
+    return found
+
+
+def noisy_rows(part: Part, found: Answered, sigma2: float | None) -> Answered:
+    """theta_hat + b2, b2 ~ N(0, sigma2^2 I), on the public grid: eq. (7); as it is without sigma2."""
+    if sigma2 is None:
+        return found
+    return found._replace(values=round_to_grid(_with_gaussian(part, found.values, Purpose.OUTPUT, sigma2), sigma2))
+
+
+def _with_gaussian(part: Part, rows: Any, purpose: Purpose, sigma: float) -> Matrix:
+    streams = [secret.streams[purpose] for secret in part.secrets]
+    found: Matrix = rows + clipped_gaussian_rows(streams, sigma, rows.shape[1])
+    return found
+
+
+@measurement
+@dataclass(frozen=True, eq=False)
+class PerturbedMinimiser(_Minimiser):
+    """Minimiser with Gaussian noise: theta_hat(linear + b1) + b2.
+
+    Proof: docs/proofs.md, Theorems 3, 4 and 26; without b1 Theorem 7.
+
+    Parameters
+    ----------
     sigma1 : float or None
         Standard deviation of b1 ~ N(0, sigma1^2 I); None for noise on the output alone.
     sigma2 : float
@@ -109,44 +143,29 @@ class PerturbedMinimiser(Measurement):
         As of ``ObjectivePerturbation``.
     """
 
-    linear: Vector
-    convexity: float
-    beta: float
     sigma1: float | None
     sigma2: float
     booked: float | None = None
     tight: bool = True
     noise_share: float | None = None
-    free: ClassVar[str] = "linear"
 
-    def within(self, known: Known) -> Self:
-        """Hold the linear term to the public radius."""
-        return replace(self, linear=PerturbedMinimiser.held_rows(self, known, self.linear[None])[0])
-
-    def cost(self, known: Known) -> Cost:
+    def cost(self, known: Known) -> tuple[Event, ...]:
         """Objective perturbation and the noise that hides an inexact solve; or output perturbation."""
         m, loss, n = booked_convexity(self.convexity, self.booked), known.loss, known.records
         inexact = 2.0 * self.beta / m  # Theorem 4
         if self.sigma1 is None:
-            return Cost((Gaussian(2.0 * loss.lipschitz() / (n * m) + inexact, self.sigma2),))
+            return (Gaussian(2.0 * loss.lipschitz() / (n * m) + inexact, self.sigma2),)
         objective = objective_event(known, self.sigma1, m, self.noise_share, tight=self.tight)
-        return Cost((objective, Gaussian(inexact, self.sigma2)))
+        return objective, Gaussian(inexact, self.sigma2)
 
-    def held_rows(self, known: Known, rows: Matrix) -> Matrix:
-        """Hold linear terms to the public radius."""
-        tail = 0.0 if self.sigma1 is None else gaussian_tail(self.sigma1, known.width)
-        finite = np.isfinite(rows).reshape(len(rows), -1).all(axis=1)
-        checked(rows[finite.argmin()], known, "linear term")
-        return clip_rows(rows, _radius(known.facts, self.convexity, self.beta, tail))
+    def tail(self, width: int) -> float:
+        """Of b1."""
+        return 0.0 if self.sigma1 is None else gaussian_tail(self.sigma1, width)
 
-    @classmethod
-    def carry_out_rows(cls, parts: Sequence[Part]) -> list[Answered]:
-        """Eqs. (5)-(7), each member by its own streams."""
-        linear = draw_rows(parts, Purpose.OBJECTIVE, "sigma1", [part.rows for part in parts])
-        theta_hat = solve_rows(parts, linear)
-        noisy = draw_rows(parts, Purpose.OUTPUT, "sigma2", [found.values for found in theta_hat])
-        rounded = (round_to_grid(rows, part.question.sigma2) for part, rows in zip(parts, noisy, strict=True))
-        return [found._replace(values=rows) for found, rows in zip(theta_hat, rounded, strict=True)]
+    def perturbed(self, part: Part) -> Matrix:
+        """Eq. (5)."""
+        rows: Matrix = part.rows
+        return rows if self.sigma1 is None else _with_gaussian(part, rows, Purpose.OBJECTIVE, self.sigma1)
 
 
 _objective = lru_cache(maxsize=1024)(ObjectivePerturbation)
@@ -163,33 +182,25 @@ def objective_event(
     return _objective(2.0 * G / n, sigma1, G, c1, m, n, gated, logistic, share, one_sided)
 
 
-def noisy(secret: Secret, theta_hat: Vector, sigma2: float) -> Vector:
-    """theta_hat + b2, b2 ~ N(0, sigma2^2 I), on the public grid; eq. (7)."""
-    return round_to_grid(theta_hat + secret.gaussian(Purpose.OUTPUT, sigma2, theta_hat.size), sigma2)
-
-
 @measurement
 @dataclass(frozen=True, eq=False)
-class GammaMinimiser(Measurement):
+class GammaMinimiser(_Minimiser):
     """Minimiser with a linear term of density ~ exp(-rate ||b||), and Gaussian noise for the inexact solve.
 
     Proof: docs/proofs.md, Theorems 11 and 4.
 
     Parameters
     ----------
-    linear, convexity, beta, sigma2, booked
-        As of ``PerturbedMinimiser``.
     rate : float
         a of K(a), docs/methods.md (25).
+    sigma2, booked
+        As of ``PerturbedMinimiser``.
     scale : float
         b = scale * e with e of rate |scale| a: 1, or what turns a moved centre into a linear term (29).
     penalty : float or None
         2 eta |B_i| of the first round, where the published accounting asks for it.
     """
 
-    linear: Vector
-    convexity: float
-    beta: float
     rate: float
     sigma2: float
     booked: float | None = None
@@ -201,49 +212,40 @@ class GammaMinimiser(Measurement):
         """As all measurements; beyond 1e100 either way e would leave the range of ``clip``, and b would be no noise."""
         return super().in_range(name, value) and (name != "scale" or 1e-100 <= abs(value) <= 1e100)
 
-    def within(self, known: Known) -> Self:
-        """Hold the linear term to the public radius."""
-        tail = gamma_norm_tail(self.rate, known.width)
-        return replace(self, linear=held(self.linear, known, self.convexity, self.beta, tail))
-
-    def cost(self, known: Known) -> Cost:
+    def cost(self, known: Known) -> tuple[Event, ...]:
         """Pure epsilon, and the noise that hides an inexact solve."""
         m, n, loss = booked_convexity(self.convexity, self.booked), known.records, known.loss
         logistic = type(loss) is Logistic
         G, c1 = loss.lipschitz(), loss.curvature_bound()
         pure = GammaNorm(2.0 * G / n, self.rate, known.width, c1, m, n, self.penalty, logistic)
-        return Cost((pure, Gaussian(2.0 * self.beta / m, self.sigma2)))
+        return pure, Gaussian(2.0 * self.beta / m, self.sigma2)
 
-    def carry_out(self, secret: Secret, known: Known) -> Work:
+    def tail(self, width: int) -> float:
+        """Of b."""
+        return gamma_norm_tail(self.rate, width)
+
+    def perturbed(self, part: Part) -> Matrix:
         """Eqs. (28), (29), (31)."""
-        e = secret.gamma_norm(Purpose.OBJECTIVE, abs(self.scale) * self.rate, self.linear.size)
-        theta_hat = yield Solve(secret.solver, self.linear + self.scale * e, self.convexity, self.beta)
-        return Released(noisy(secret, theta_hat, self.sigma2), self)
+        rate, size = abs(self.scale) * self.rate, part.rows.shape[1]
+        e = np.array([secret.gamma_norm(Purpose.OBJECTIVE, rate, size) for secret in part.secrets])
+        found: Matrix = part.rows + self.scale * e
+        return found
 
 
 @measurement
 @dataclass(frozen=True, eq=False)
-class ExactMinimiser(Measurement):
-    """Minimiser without noise: no privacy. Fields are as of ``PerturbedMinimiser``."""
-
-    linear: Vector
-    convexity: float
-    beta: float
-    free: ClassVar[str] = "linear"
-
-    def within(self, known: Known) -> Self:
-        """As it is: there is nothing to protect."""
-        return self
-
-    def cost(self, known: Known) -> Cost:
-        """No finite cost."""
-        return Cost((Unprotected(),))
+class ExactMinimiser(_Minimiser):
+    """Minimiser without noise: no privacy."""
 
     def held_rows(self, known: Known, rows: Matrix) -> Matrix:
-        """As they are."""
+        """As they are: there is nothing to protect."""
         return rows
 
-    @classmethod
-    def carry_out_rows(cls, parts: Sequence[Part]) -> list[Answered]:
+    def cost(self, known: Known) -> tuple[Event, ...]:
+        """No finite cost."""
+        return (Unprotected(),)
+
+    def perturbed(self, part: Part) -> Matrix:
         """Eq. (3)."""
-        return solve_rows(parts, [part.rows for part in parts])
+        rows: Matrix = part.rows
+        return rows

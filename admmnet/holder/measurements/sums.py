@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.holder.answers import Answered, Cost, Measurement, Part, measurement
+from admmnet.holder.answers import Answered, Measurement, Part, measurement
 from admmnet.holder.holder import one_hot
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.minimiser import checked
@@ -25,7 +25,7 @@ from admmnet.holder.rows import Features, is_sparse
 from admmnet.holder.secrets import Secret, runs
 from admmnet.identity.keys import statement
 from admmnet.privacy.discrete import LARGEST, discrete_rows
-from admmnet.privacy.events import DiscreteGaussian, is_power_of_two
+from admmnet.privacy.events import DiscreteGaussian, Event, is_power_of_two
 from admmnet.rng import Purpose
 from admmnet.solvers.certificate import block_rows
 from admmnet.solvers.losses import Loss
@@ -118,11 +118,11 @@ class OnGrid(Measurement):
             )
         return self
 
-    def cost(self, known: Known) -> Cost:
+    def cost(self, known: Known) -> tuple[Event, ...]:
         """One discrete Gaussian event: Theorems 19 and 23."""
         at, size = known.attempt, self.dimension(known)
         whose = (1, 0) if at is None else (len(at.participants), at.colluders)
-        return Cost((DiscreteGaussian(self.sensitivity(known), self.sigma, self.grid, size, *whose),))
+        return (DiscreteGaussian(self.sensitivity(known), self.sigma, self.grid, size, *whose),)
 
     @classmethod
     def carry_out_rows(cls, parts: Sequence[Part]) -> list[Answered]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from admmnet.holder.answers import NO, Cost, Measurement, Released, Work
+from admmnet.holder.answers import Measurement
 from admmnet.holder.known import Known
 from admmnet.holder.problem import Problem
 from admmnet.holder.rows import Features
@@ -94,13 +94,12 @@ class Series(Measurement):
         self.check(known)
         return self
 
-    def cost(self, known: Known) -> Cost:
+    def cost(self, known: Known) -> tuple[Event, ...]:
         """One event for all epochs."""
-        return Cost(()) if self.key in known.held else Cost((self.event(known),))
+        return () if self.key in known.held else (self.event(known),)
 
-    def carry_out(self, secret: Secret, known: Known) -> Work:
+    def carry_out(self, secret: Secret, known: Known) -> Vector | None:
         """Take the steps of one epoch; no once there are none."""
-        yield from ()  # it needs no minimiser
         key = self.key
         if key not in secret.running:
             problem = self.problem(*secret.records, known.loss)
@@ -114,7 +113,7 @@ class Series(Measurement):
             for _ in secret.running[key]:
                 if progress.step % length == 0:
                     break
-        return NO if progress.step == before else Released(self.model(progress), self)
+        return None if progress.step == before else self.model(progress)
 
 
 class BatchSeries(Series):

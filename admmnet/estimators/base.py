@@ -83,7 +83,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         return np.asarray(prepare_rows(X, fit_intercept=self.fit_intercept) @ self.theta_)
 
     def __getstate__(self) -> Any:
-        """What is pickled and copied: not the figures of the process, which depend on the records."""
+        """What is pickled and copied: not the figures of the process, which tell of its other fits."""
         state = dict(super().__getstate__())
         if "privacy_" in state:
             state["privacy_"] = {**state["privacy_"], "process": None}

@@ -89,7 +89,7 @@ def fit(
         Makes it a simulation; without it the noise is keyed by the operating system.
     account : str or path
         Folder of an account that adds up private fits on these records; by default a tally of this process's fits,
-        which warns (``PrivacyWarning``) of what fits on shared rows cost together.
+        which warns (``PrivacyWarning``) of what all of them cost together.
     **settings
         As the flags of ``admmnet baseline``: epsilon, delta, loss, batch, epochs, clip, ...
 
@@ -121,7 +121,7 @@ def fit(
     check_length(labels.shape, rows.shape[0])
     target = TargetRange(-1.0, 1.0, 0.0) if task == "real" else None
     words = {"algorithm": algorithm, **settings}
-    ran = run_on(X, rows, labels, [np.arange(rows.shape[0])], words, account=account, seed=seed, target=target)
+    ran = run_on(rows, labels, [np.arange(rows.shape[0])], words, account=account, seed=seed, target=target)
     plan = ran.plan.agents[0]
     noise, event = plan.noise, plan.charges[0][0]
     own = noise if isinstance(noise, SeriesNoise) else None

@@ -119,7 +119,7 @@ class NetworkEstimator(Estimator):
             "encode": self.encode,
         }
         found = run_on(
-            *(X, rows, y, parts, settings),
+            *(rows, y, parts, settings),
             account=self.account,
             seed=self._seed(),
             graph=self.graph,

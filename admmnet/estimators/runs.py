@@ -12,7 +12,7 @@ import numpy as np
 from admmnet.config.run_config import RunConfig
 from admmnet.data.records import SIGNS, Records, TargetRange
 from admmnet.data.table import numbered
-from admmnet.estimators.tally import counted, folder_of, telling
+from admmnet.estimators import tally
 from admmnet.holder.encoding import Encoding, RawRows
 from admmnet.library import run
 from admmnet.methods import METHODS
@@ -39,7 +39,6 @@ class Ran(NamedTuple):
 
 
 def run_on(
-    X: Any,
     rows: Any,
     y: Any,
     parts: Sequence[Any],
@@ -55,11 +54,11 @@ def run_on(
 ) -> Ran:
     """Run a method on rows in memory; no run folder stays. Errors are those of ``run``.
 
-    The tally counts the rows X (n, d) as they were given. ``rows`` (n, w) and ``y`` (n,) are what methods see, and
-    ``parts`` are the places of every agent's rows, ``names`` those of the d features, where they matter. Raw
-    rows come with the encoding ``raw``, of which nothing is measured yet. Without a ``seed`` the run is private.
+    ``rows`` (n, w) and ``y`` (n,) are what methods see, ``parts`` are the places of every agent's rows, ``names`` those
+    of the d features, where they matter. Raw rows come with the encoding ``raw``, of which nothing is measured yet.
+    Without a ``seed`` the run is private.
     """
-    folder, width, method = folder_of(account), rows.shape[1], METHODS[settings["algorithm"]]
+    folder, width, method = tally.folder_of(account), rows.shape[1], METHODS[settings["algorithm"]]
     private = seed is None and method.private
 
     def chosen(part: Any) -> Any:
@@ -80,7 +79,7 @@ def run_on(
     )
     plans: list[Plan] = []
     process = None
-    with TemporaryDirectory() as place, telling(folder):
+    with TemporaryDirectory() as place, tally.telling(folder):
         out = Path(place) / "run"
         config = RunConfig(
             data="arrays",
@@ -104,7 +103,7 @@ def run_on(
                 delta = max(float(one.header["budget"]["delta"]) for one in ledgers)
                 nothing = Totals.of([(Unprotected(), 1)], "proven")
                 spent = [one.totals if method.covered else nothing for one in ledgers]
-                given = np.hstack([rows.numbers, rows.codes]) if isinstance(rows, RawRows) else X
-                process = counted(given, spent, delta, ledgers[0].header["adjacency"], folder)
+                account_of = tally.IN_MEMORY if folder is None else str(Path(folder).resolve())
+                process = tally.PROCESS.add(spent, delta, ledgers[0].header["adjacency"], account_of)
     summary = dict(result.summary)
     return Ran(result.theta, plans[0], {**summary["privacy"], "process": process}, summary, found)

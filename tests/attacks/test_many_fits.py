@@ -45,17 +45,17 @@ def figure(message: str) -> float:
 
 def test_cross_validation_at_epsilon_one_half_is_told_to_be_more_than_twice_that() -> None:
     messages = told(lambda X, y: cross_val_score(MODEL, X, y))
-    assert [text.split(":")[0] for text in messages] == [f"{n} fits on shared rows" for n in (2, 3, 4, 4)]
+    assert [text.split(":")[0] for text in messages] == [f"{n} private fits of this process" for n in (2, 3, 4, 5)]
     assert "together (delta 1e-05, replace-one)" in messages[-1]
-    assert figure(messages[-1]) == pytest.approx(1.07, abs=0.006)
+    assert figure(messages[-1]) == pytest.approx(1.207, abs=0.006)
 
 
 def test_a_grid_search_is_told_to_be_more_than_eight_times_that() -> None:
     """With the last fit on all rows, which it makes anew."""
     messages = told(lambda X, y: GridSearchCV(MODEL, GRID, cv=5).fit(X, y))
     assert len(messages) == 5 * 12
-    assert messages[-1].startswith("49 fits on shared rows: ")
-    assert figure(messages[-1]) == pytest.approx(4.35, abs=0.006)
+    assert messages[-1].startswith("61 private fits of this process: ")
+    assert figure(messages[-1]) == pytest.approx(4.945, abs=0.006)
 
 
 def test_a_caller_can_make_the_second_fit_an_error() -> None:
@@ -64,5 +64,5 @@ def test_a_caller_can_make_the_second_fit_an_error() -> None:
     MODEL.fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error", PrivacyWarning)
-        with pytest.raises(PrivacyWarning, match="2 fits"):
+        with pytest.raises(PrivacyWarning, match="2 private fits"):
             MODEL.fit(X, y)

@@ -115,9 +115,9 @@ def test_sparse_rows(algorithm: str, stays: bool, monkeypatch: pytest.MonkeyPatc
     """They stay sparse, and so are faster, where the method takes sums."""
     seen = []
 
-    def seen_by(X: Any, rows: Any, *more: Any, **others: Any) -> Any:
+    def seen_by(rows: Any, *more: Any, **others: Any) -> Any:
         seen.append(sparse.issparse(rows))
-        return run_on(X, rows, *more, **others)
+        return run_on(rows, *more, **others)
 
     monkeypatch.setattr(network, "run_on", seen_by)
     wide = sparse.random(300, 80, density=0.04, random_state=1, format="coo")
@@ -168,6 +168,6 @@ def test_a_private_fit_keeps_its_promise(X: Matrix) -> None:
     model = NetworkClassifier(epsilon=1.0, delta=1e-3).fit(X, y)
     assert model.privacy_["epsilon_proven"] <= 1.0
     assert model.privacy_["account"] is None
-    with pytest.warns(PrivacyWarning, match="2 fits on shared rows"):
+    with pytest.warns(PrivacyWarning, match="2 private fits of this process"):
         other = NetworkClassifier(epsilon=1.0, delta=1e-3).fit(X, y)
     assert (other.theta_ != model.theta_).any()

@@ -86,7 +86,7 @@ def test_private_fits_count_the_records_once_more() -> None:
     frame, y = people(2)
     model = NetworkClassifier(kinds="dtype", account="process", **HOW)
     first = model.fit(frame, y).privacy_["process"]
-    with pytest.warns(UserWarning, match="2 fits on shared rows"):
+    with pytest.warns(UserWarning, match="2 private fits of this process"):
         second = model.fit(frame, y).privacy_["process"]
     assert (first["fits"], second["fits"]) == (1, 2)
 

@@ -1,4 +1,4 @@
-"""Private fits of one process that share rows: hashes, sums, bounds of memory, warnings, accounts in folders."""
+"""Private fits of one process, added up: sums, warnings and where they point, accounts in folders."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from admmnet import BudgetError, NetworkClassifier, PrivacyWarning, RequestError
 from admmnet.estimators import tally
 from admmnet.estimators.fit import fit
 from admmnet.estimators.single_site import DPSGDClassifier, DPSGDRegressor, SDCAClassifier
-from admmnet.estimators.tally import Sum, Tally
+from admmnet.estimators.tally import Tally
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.events import Event, Gaussian, Laplace, SubsampledGaussian, Unprotected
 from admmnet.privacy.ledger import audit
@@ -38,121 +38,59 @@ def people(n: int = 300) -> tuple[Matrix, Vector]:
     return X, np.where(X[:, 0] > 0.0, 1.0, -1.0)
 
 
-def cost(*events: Event, delta: float = 1e-5, adjacency: str = "replace-one", account: str = "a") -> Sum:
-    return Sum.of([Totals.of([(event, 1) for event in events], "proven")], delta, adjacency, account)
-
-
 def read(*events: Event, delta: float = 1e-5) -> float:
     return Totals.of([(event, 1) for event in events], "proven").epsilon_proven(delta)
 
 
-def test_equal_rows_have_equal_hashes(fresh_tally: Tally) -> None:
-    X = np.array([[0.0, 1.5, 0.0], [2.0, 0.0, -3.0], [0.0, 0.0, 0.0], [0.1, 0.2, 0.3]])
-    twice = sparse.coo_matrix(([1.0, 0.5], ([0, 0], [1, 1])), shape=(1, 3))
-    explicit = sparse.csr_matrix((np.array([0.0, 1.5]), np.array([0, 1]), np.array([0, 2])), shape=(1, 3))
-    backwards = sparse.csr_matrix((np.array([-3.0, 2.0]), np.array([2, 0]), np.array([0, 2])), shape=(1, 3))
-    usual = fresh_tally._hashes(X)
-    assert len(set(usual.tolist())) == 4
-    for same in (X.tolist(), np.asfortranarray(X), np.where(X == 0.0, -0.0, X), sparse.csr_matrix(X),
-                 sparse.csc_array(X)):  # fmt: skip
-        np.testing.assert_array_equal(fresh_tally._hashes(same), usual)
-    assert fresh_tally._hashes(twice)[0] == fresh_tally._hashes(explicit)[0] == usual[0]
-    assert fresh_tally._hashes(backwards)[0] == usual[1]
-    nearly = X.copy()
-    nearly[3, 2] = np.nextafter(0.3, 1.0)
-    assert fresh_tally._hashes(nearly)[3] != usual[3]
-    others = Tally()._hashes(X)
-    assert not set(others[[0, 1, 3]]) & set(usual)  # another key; rows of zeros have one hash
+def add(tally: Tally, *events: Event, delta: float = 1e-5, adjacency: str = "replace-one", account: str = "a") -> Any:
+    return tally.add([Totals.of([(event, 1) for event in events], "proven")], delta, adjacency, account)
 
 
-def test_similar_rows_have_different_hashes(fresh_tally: Tally) -> None:
-    """Whole numbers, powers of two, exchanged columns and signs: floats whose last bits are mostly 0."""
-    values = np.array([0.0, 1.0, -1.0, 2.0, 0.5])
-    X = np.stack(np.meshgrid(*[values] * 7), axis=-1).reshape(-1, 7)
-    hashes = fresh_tally._hashes(X)
-    assert len(np.unique(hashes)) == len(X)  # by chance not so with probability 2e-10
-    for bits in (hashes % 2**8, hashes >> np.uint64(56)):  # 255 degrees of freedom, above 400 by chance: 2e-8
-        counts = np.bincount(bits.astype(int), minlength=256)
-        assert np.sum((counts - len(X) / 256) ** 2) / (len(X) / 256) < 400.0
-
-
-def test_pieces_of_a_table_hash_as_the_whole(fresh_tally: Tally, monkeypatch: pytest.MonkeyPatch) -> None:
-    X, _ = people(50)
-    whole = fresh_tally._hashes(X)
-    monkeypatch.setattr(tally, "_ENTRIES", 21)  # seven rows
-    np.testing.assert_array_equal(fresh_tally._hashes(X), whole)
-
-
-def test_every_row_adds_up_its_own_fits(fresh_tally: Tally) -> None:
-    """Against the plain way: a list of events a row, over random subsets, in any order."""
-    rng = np.random.default_rng(5)
-    X, _ = people(40)
+def test_all_fits_are_composed(fresh_tally: Tally) -> None:
+    """Against the plain way, a list of events."""
+    rng, spent = np.random.default_rng(5), list[Event]()
     kinds: list[Event] = [GAUSS, Gaussian(1.0, 9.0), Laplace(1.0, 20.0)]
-    spent: list[list[Event]] = [[] for _ in X]
-    for _ in range(12):
-        part, event = rng.permutation(40)[: rng.integers(1, 40)], kinds[rng.integers(3)]
-        for row in part:
-            spent[row].append(event)
-        shared = fresh_tally.add(X[part], cost(event))
-        most = max((spent[row] for row in part), key=lambda events: read(*events))
-        assert shared.epsilon == pytest.approx(read(*most), rel=1e-12)
-        assert shared.fits == len(most)
-    assert len(fresh_tally._rows) == len({tuple(row) for row, events in zip(X, spent, strict=True) if events})
-    # rows with the same fits share a sum, whatever the order was
-    assert len(fresh_tally._sums) <= 1 + len({tuple(sorted(map(repr, events))) for events in spent})
+    for fits in range(1, 13):
+        spent.append(kinds[rng.integers(3)])
+        found = add(fresh_tally, spent[-1])
+        assert found["epsilon"] == pytest.approx(read(*spent), rel=1e-12)
+        assert found["fits"] == fits
 
 
-def test_accounts_are_those_of_the_row_that_has_spent_most(fresh_tally: Tally) -> None:
-    X, _ = people(4)
-    fresh_tally.add(X[:1], cost(GAUSS, account="a"))
-    assert fresh_tally.add(X, cost(GAUSS, account="b")).accounts == {"a", "b"}
-
-
-def test_a_row_that_stands_twice_is_counted_once(fresh_tally: Tally) -> None:
-    X, _ = people(4)
-    assert fresh_tally.add(np.vstack([X, X]), cost(GAUSS)).fits == 1
-    assert fresh_tally.add(X[:1], cost(GAUSS)).fits == 2
-
-
-def test_agents_of_one_fit_are_bounded_by_the_largest_of_each_figure() -> None:
+def test_agents_of_one_fit_are_bounded_by_the_largest_of_each_figure(fresh_tally: Tally) -> None:
     one, two = (Totals.of([(event, 1)], "proven") for event in (GAUSS, Laplace(1.0, 2.0)))
-    both = Sum.of([one, two], 1e-5, "replace-one", "a").totals
-    assert (both.curve == np.maximum(one.curve, two.curve)).all()
-    assert both.mu_squared == math.inf
-    assert both.epsilon_proven(1e-5) >= max(one.epsilon_proven(1e-5), two.epsilon_proven(1e-5))
+    found = fresh_tally.add([one, two], 1e-5, "replace-one", "a")
+    assert (fresh_tally.totals.curve == np.maximum(one.curve, two.curve)).all()
+    assert fresh_tally.totals.mu_squared == math.inf
+    assert found is not None
+    assert found["epsilon"] >= max(one.epsilon_proven(1e-5), two.epsilon_proven(1e-5))
 
 
 def test_deltas_and_relations_of_several_fits(fresh_tally: Tally) -> None:
-    """All is read at the largest delta; replace-one bounds hold for zero-out, not the other way round."""
-    X, _ = people(4)
-    fresh_tally.add(X[:2], cost(GAUSS, delta=1e-3))
-    shared = fresh_tally.add(X, cost(GAUSS, delta=1e-6))
-    assert (shared.fits, shared.delta, shared.adjacency) == (2, 1e-3, "replace-one")
-    assert shared.epsilon == pytest.approx(read(GAUSS, GAUSS, delta=1e-3))
-    assert fresh_tally.add(X[3:], cost(GAUSS, delta=1e-6)).delta == 1e-6
-    assert fresh_tally.add(X, cost(GAUSS, adjacency="zero-out")).adjacency == "zero-out"
-    assert math.isinf(fresh_tally.add(X, cost(Unprotected())).epsilon)
+    """All is read at the smallest delta; replace-one bounds hold for zero-out, not the other way round."""
+    add(fresh_tally, GAUSS, delta=1e-3)
+    found = add(fresh_tally, GAUSS, delta=1e-6)
+    assert (found["fits"], found["delta"], found["adjacency"]) == (2, 1e-6, "replace-one")
+    assert found["epsilon"] == pytest.approx(read(GAUSS, GAUSS, delta=1e-6))
+    assert add(fresh_tally, GAUSS, delta=1e-3)["delta"] == 1e-6
+    assert add(fresh_tally, GAUSS, adjacency="zero-out")["adjacency"] == "zero-out"
+    assert add(fresh_tally, GAUSS)["adjacency"] == "zero-out"
+    assert add(fresh_tally, Unprotected())["epsilon"] is None
 
 
-@pytest.mark.parametrize(("bound", "value"), [("ROWS", 30), ("SUMS", 3)])
-def test_memory_is_bounded_and_no_row_gets_cheaper(
-    fresh_tally: Tally, monkeypatch: pytest.MonkeyPatch, bound: str, value: int
-) -> None:
-    exact, rng = Tally(), np.random.default_rng(1)
-    X, _ = people(60)
-    monkeypatch.setattr(tally, bound, value)
-    for k in range(8):
-        part, event = X[rng.permutation(60)[:10]], Gaussian(1.0, 4.0 + k)
-        with monkeypatch.context() as unbounded:
-            unbounded.setattr(tally, bound, 10**9)
-            least = exact.add(part, cost(event))
-        found = fresh_tally.add(part, cost(event))
-        assert found.epsilon >= least.epsilon * (1.0 - 1e-12)
-        assert found.fits >= least.fits
-        assert len(fresh_tally._rows) <= tally.ROWS
-        assert len(fresh_tally._sums) <= tally.SUMS
-    assert len(exact._rows) > 30
-    assert len(exact._sums) > 3
+def test_a_warning_stands_at_the_line_that_asks_for_the_fit() -> None:
+    X, y = people()
+    model = DPSGDClassifier()
+    model.fit(X, y)
+    searches: list[Any] = [
+        lambda: model.fit(X, y),
+        lambda: cross_val_score(model, X, y),
+        lambda: fit(X, y, algorithm="dp-sgd"),
+    ]
+    for search in searches:
+        with pytest.warns(PrivacyWarning) as told:
+            search()
+        assert {(one.filename, one.lineno) for one in told} == {(__file__, search.__code__.co_firstlineno)}
 
 
 def test_single_site_fits_add_up(fresh_tally: Tally) -> None:
@@ -166,12 +104,13 @@ def test_single_site_fits_add_up(fresh_tally: Tally) -> None:
     }
     event = one.plan.charges[0][0]
     assert isinstance(event, SubsampledGaussian)
-    with pytest.warns(PrivacyWarning) as told:
-        two = fit(sparse.csr_matrix(X), -y, algorithm="dp-sgd", epsilon=0.5)  # other labels, the same people
-    together = read(event, event)
-    assert two.privacy["process"]["epsilon"] == pytest.approx(together)
-    assert str(told[0].message).startswith(f"2 fits on shared rows: epsilon {epsilon(together)} together (delta 1e-05,")
-    fit(X + 1.0, y, algorithm="dp-sgd", epsilon=0.5)  # other rows
+    for fits, other in ((2, sparse.csr_matrix(X)), (3, X + 1.0)):  # other rows are added up as well: too much is safe
+        with pytest.warns(PrivacyWarning) as told:
+            more = fit(other, -y, algorithm="dp-sgd", epsilon=0.5)
+        together = read(*[event] * fits)
+        assert more.privacy["process"]["epsilon"] == pytest.approx(together)
+        words = f"{fits} private fits of this process: epsilon {epsilon(together)} together (delta 1e-05, zero-out)"
+        assert [str(one.message).partition(" where")[0] for one in told] == [words]
 
 
 def test_simulations_and_methods_without_privacy_have_no_tally(fresh_tally: Tally) -> None:
@@ -184,7 +123,7 @@ def test_simulations_and_methods_without_privacy_have_no_tally(fresh_tally: Tall
         NetworkClassifier(epsilon=-1.0).fit(X, y)
     with pytest.raises(ValueError, match="NaN"):
         NetworkClassifier().fit(np.where(X > 1.0, np.nan, X), y)
-    assert len(fresh_tally._rows) == 0
+    assert fresh_tally.fits == 0
 
 
 def test_a_fit_that_fails_has_spent(fresh_tally: Tally, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,8 +141,8 @@ def test_a_fit_that_fails_has_spent(fresh_tally: Tally, monkeypatch: pytest.Monk
         monkeypatch.setattr(tally, "PROCESS", Tally())
         with pytest.raises(RuntimeError, match="step"):
             model.fit(X, y)
-        assert len(tally.PROCESS._rows) == len(X)
-    with pytest.raises(RuntimeError), pytest.warns(PrivacyWarning, match="2 fits"):
+        assert tally.PROCESS.fits == 1
+    with pytest.raises(RuntimeError), pytest.warns(PrivacyWarning, match="2 private fits"):
         DPSGDClassifier().fit(X, y)
 
 
@@ -211,7 +150,7 @@ def test_fits_that_no_proof_covers_have_no_epsilon() -> None:
     X, y = people()
     words: dict[str, Any] = {"algorithm": "primal-dp-scd", "method": "published", "data_dependent": True}
     assert fit(X, y, **words).privacy["process"]["epsilon"] is None
-    with pytest.warns(PrivacyWarning, match="2 fits on shared rows: epsilon infinite together"):
+    with pytest.warns(PrivacyWarning, match="2 private fits of this process: epsilon infinite together"):
         fit(X, y, algorithm="dp-sgd")
 
 
@@ -253,9 +192,9 @@ def test_an_account_in_a_folder_adds_up_single_site_fits(tmp_path: Path) -> None
         pytest.raises(BudgetError, match="raise --epsilon"),
     ):
         DPSGDClassifier(account=folder, epsilon=1.5).fit(X, y)
-    with pytest.warns(PrivacyWarning, match="3 fits on shared rows"):  # this one stands in no account
+    with pytest.warns(PrivacyWarning, match="3 private fits of this process"):  # this one stands in no account
         DPSGDClassifier(epsilon=0.5).fit(X, y)
-    with pytest.warns(PrivacyWarning, match="4 fits on shared rows"):  # and the folder does not know it
+    with pytest.warns(PrivacyWarning, match="4 private fits of this process"):  # and the folder does not know it
         DPSGDClassifier(account=folder, epsilon=2.5).fit(X, y)
 
 

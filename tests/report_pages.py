@@ -3,85 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import re
 import shutil
-import sys
 from collections.abc import Callable
-from functools import cache
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 from admmnet.forms import encode
-from admmnet.report.html import make_report
-from admmnet.report.html.facts import RunFacts, read_facts
+from admmnet.report.page import make_report
 from tests.people_runs import put_summary, seal, summary_of
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>{{data}}&\"'\u2028"
-VOID = {"meta", "link", "input"}
 
 
-class Page(HTMLParser):
-    """Elements of a page, checked to be nested; text and attributes as a reader sees them."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.texts: list[str] = []
-        self.scripts: list[tuple[str, str]] = []
-        self.style = ""
-        self.feed(html)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        inside = self.open[-1] if self.open else ""
-        if inside == "script":
-            self.scripts.append((self.tags[-1][1].get("type") or "", data))
-        elif inside == "style":
-            self.style += data
-        else:
-            self.texts.append(data)
-
-    @property
-    def text(self) -> str:
-        return re.sub(r"\s+", " ", " ".join(self.texts))
-
-    @property
-    def data(self) -> dict[str, Any]:
-        (raw,) = (raw for kind, raw in self.scripts if kind == "application/json")
-        found: dict[str, Any] = json.loads(raw)
-        return found
-
-
-def page(*folders: Path) -> Page:
-    """The page of folders; of the same files it is drawn once, with and without matplotlib."""
-    files = sorted(path for folder in folders for path in folder.rglob("*") if path.is_file())
-    return _page(folders, tuple(path.read_bytes() for path in files), sys.modules.get("matplotlib", "there") is None)
-
-
-@cache
-def _page(folders: tuple[Path, ...], contents: tuple[bytes, ...], undrawn: bool) -> Page:
-    report = make_report(folders)
-    assert report.faults == ()
-    return Page(report.html)
-
-
-def sound(folder: Path) -> RunFacts:
-    """What a folder that verifies says."""
-    facts = read_facts(folder, "run")
-    assert isinstance(facts, RunFacts)
-    return facts
+def words_of(*folders: Path) -> str:
+    """Text of a page."""
+    made = make_report(folders)
+    assert made.faults == ()
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<style>.*?</style>|<[^>]+>", " ", made.html, flags=re.DOTALL)))
 
 
 def rewrite(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:

@@ -47,7 +47,7 @@ def site(tmp_path: Path) -> Site:
     program(bin_ / "mpirun", f'exec {mpirun} "$@"')
     wanted = b"".join((folder / name).read_bytes() for name in STAMPED)
     sums = subprocess.run(["cksum"], input=wanted, capture_output=True, timeout=20, check=True)
-    for extras in ("mpich", "mpich,test"):
+    for extras in ("mpich", "mpich,plot", "mpich,test"):
         (folder / ".venv" / f"stamp-{extras}").write_text(f"{extras} {sums.stdout.decode()}")  # installed already
     return Site(folder, bin_)
 

@@ -31,7 +31,7 @@ def report(runs: tuple[Path, ...], out: Path, quiet: bool, debug: bool) -> None:
     Of several runs the page begins with a comparison. A ledger that does not verify is said in red on top of
     the page; the page is made all the same, and the exit code is 1.
     """
-    from admmnet.report.html import make_report
+    from admmnet.report.page import make_report
 
     if out.is_dir():
         raise RequestError(f"-o {out} is a folder: name a page in it, such as {out / 'report.html'}")

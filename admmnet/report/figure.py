@@ -40,7 +40,8 @@ LABEL, TICK = 8.0, 7.0
 """Sizes of letters in points."""
 FEW = 12
 """Points up to which each has a marker and a bar; of more, five are marked and the spread is a band."""
-RC: dict[str, Any] = {"svg.hashsalt": "admmnet", "font.family": "DejaVu Sans", "axes.unicode_minus": True}
+RC: dict[str, Any] = {"svg.hashsalt": "admmnet", "svg.fonttype": "path"}
+RC |= {"font.family": "DejaVu Sans", "axes.unicode_minus": True}
 RC |= {"figure.autolayout": False, "figure.constrained_layout.use": False}
 """Nothing random in a file, our own layout and the letters of matplotlib, whatever the user's own settings are."""
 
@@ -182,17 +183,16 @@ def check_file(path: Path, made: Path | None = None) -> None:
 
 
 @contextmanager
-def style(*, text_as_text: bool = False) -> Iterator[None]:
+def style() -> Iterator[None]:
     """Context of drawing and writing, without a warning for each letter that the font lacks.
 
-    In an SVG letters are outlines, or text. RequestError if matplotlib is missing.
+    RequestError if matplotlib is missing.
     """
     try:
         from matplotlib import rc_context
     except ImportError:
         raise RequestError(f"drawing needs matplotlib: {REMEDY}") from None
-    fonts = {"svg.fonttype": "none" if text_as_text else "path"}
-    with warnings.catch_warnings(), rc_context(RC | fonts):
+    with warnings.catch_warnings(), rc_context(RC):
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield
 

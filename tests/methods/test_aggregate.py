@@ -160,9 +160,8 @@ def test_a_run_says_what_it_took(tmp_path: Path) -> None:
 
 
 def test_who_stands_far_is_named_in_summary_table_and_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from admmnet.report.html.words import incidents
     from admmnet.report.tables import run_text
-    from tests.report_pages import sound
+    from tests.report_pages import words_of
 
     common: dict[str, Any] = {"algorithm": "pp-admm", "topology": "complete:6", "epsilon": 20.0, "seed": 3}
     common |= {"data": write_people(tmp_path / "people.npz"), "rounds": 4}
@@ -176,7 +175,6 @@ def test_who_stands_far_is_named_in_summary_table_and_report(tmp_path: Path, mon
         (note,) = (note for note in found.summary["notes"] if "as far from the middle" in note)
         assert note.startswith(f"agent {LIAR}: its vectors stand ")
         assert "(far off)" in run_text(found.summary, tmp_path / aggregate)
-        (incident,) = (line for line in incidents(sound(tmp_path / aggregate)) if "Far from" in line)
-        assert f"agent {LIAR}." in incident
+        assert f"Far from the others: agent {LIAR}." in words_of(tmp_path / aggregate)
     noisy = run(**common | {"algorithm": "noisy-gd"}, out=str(tmp_path / "sums"))
     assert noisy.summary["far_from_others"] == {}

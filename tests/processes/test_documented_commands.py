@@ -121,7 +121,8 @@ def like_the_project(folder: Path) -> None:
     files = ("pyproject.toml", "launch/constraints.txt", "launch/_env.sh")
     pinned = b"".join((ROOT / file).read_bytes() for file in files)
     sums = subprocess.run(["cksum"], input=pinned, capture_output=True, timeout=20, check=True)
-    (folder / ".venv" / "stamp-mpich").write_text(f"mpich {sums.stdout.decode()}", encoding="utf-8")
+    for extras in ("mpich", "mpich,plot"):
+        (folder / ".venv" / f"stamp-{extras}").write_text(f"{extras} {sums.stdout.decode()}", encoding="utf-8")
 
 
 def prepare(folder: Path, page: str, run_folder: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from admmnet import read_run, run
 from admmnet.evidence.judge import judged
 from admmnet.record.verdict import verdict_of
-from admmnet.report.html import make_report
+from admmnet.report.page import make_report
 from admmnet.report.run_plot import plot_run
 from tests.command_runs import Admmnet
 from tests.people_runs import PRIVATE, small, write_people
@@ -44,7 +44,7 @@ def test_every_screen_begins_with_the_mode(name: str, folders: dict[str, Path], 
     for words in (("ledger", "show", folder), ("watch", folder), labelled, ("model", "show", folder)):
         assert admmnet.ok(*words).out.splitlines()[0] == line
     found = make_report([folder]).html
-    assert 0 < found.index(escape(line)) < found.index("<nav")
+    assert 0 < found.index(escape(line)) < found.index('class="cards"')
     assert all(escape(told) in found for told in verdict_of(read_run(folder)).lines())
     pytest.importorskip("matplotlib")
     assert MODES[name] in " ".join(plot_run(folder).texts[-1].get_text().split())

@@ -20,7 +20,7 @@ from admmnet.config.run_config import RunConfig as Config
 from admmnet.data import DataSettings, load
 from admmnet.errors import RequestError
 from admmnet.privacy.conversion import group_epsilon
-from admmnet.report.html import make_report
+from admmnet.report.page import make_report
 from admmnet.report.run_plot import plot_run
 from admmnet.report.series import read_series
 from admmnet.running import summary

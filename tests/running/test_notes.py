@@ -12,9 +12,9 @@ import pytest
 from admmnet import RunConfig, run
 from admmnet.config.defaults import is_loose, own_delta
 from admmnet.data import DataSettings, Records, load
-from admmnet.report.html.words import uncovered
 from admmnet.running import notes as at_start
-from tests.report_pages import sound
+from tests.people_runs import summary_of
+from tests.report_pages import words_of
 from tests.run_folders import made, part_of
 
 LOOSE, COSTLY = "above 0.1 / records", "a quarter more"
@@ -24,11 +24,9 @@ def test_a_delta_that_was_chosen_by_itself_is_not_warned_of(tmp_path: Path) -> N
     quick: dict[str, Any] = {"algorithm": "noisy-gd", "rounds": 2, "split": "sizes:3:4:5"}
     for name, delta, notes in (("auto", None, 0), ("loose", 1e-4, 1)):
         folder = made(tmp_path / name, topology="ring:3", delta=delta, **quick)
-        facts = sound(folder)
-        assert sum(LOOSE in note for note in facts.said("notes")) == notes
-        assert sum("Delta is above" in line for line in uncovered(facts)) == notes
-        mine = sound(part_of(folder, tmp_path / f"{name}-2", agent=2, agents=3))
-        assert sum("Delta is above" in line for line in uncovered(mine)) == notes
+        assert sum(LOOSE in note for note in summary_of(folder)["notes"]) == notes
+        assert words_of(folder).count("Delta is above") == notes
+        assert words_of(part_of(folder, tmp_path / f"{name}-2", agent=2, agents=3)).count("Delta is above") == notes
     assert own_delta([11666, 11667]) > 0.1 / 11667  # what a note was made of
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from admmnet import RunConfig, run
 from admmnet.data.figures import only_class
-from admmnet.report.html import make_report
+from admmnet.report.page import make_report
 from admmnet.report.run_plot import plot_run
 from tests.command_runs import Admmnet
 

@@ -18,11 +18,11 @@ from admmnet.evidence.follow import Watcher
 from admmnet.forms import encode
 from admmnet.privacy.ledger.segments import SharedFile
 from admmnet.record import shelf
-from admmnet.report.html import make_report
+from admmnet.record.reader import look_at
+from admmnet.report.page import make_report
 from admmnet.running.ends import last_words
 from tests.interrupted_runs import Place, assert_same, write_people
 from tests.people_runs import PRIVATE, seal, summary_of
-from tests.report_pages import sound
 
 AGENTS = 10
 SETTINGS: dict[str, Any] = {"topology": f"ring:{AGENTS}", "block": 4, "epsilon": 20.0}
@@ -75,7 +75,7 @@ def test_commands_see_no_difference(folders: tuple[Path, Path], capsys: pytest.C
         assert run_command_line(["watch", "--once", str(folder)]) == 0
         told[-1] += re.sub(r" in [\d.]+ s *", "", capsys.readouterr().out.replace(str(folder), "RUN"))
     assert told[0] == told[1]
-    each = [[(agent.file, agent.digest) for agent in sound(folder).agents] for folder in folders]
+    each = [look_at(folder).digests for folder in folders]
     assert each[0] == each[1]
 
 
@@ -96,7 +96,7 @@ def test_a_report_takes_ledgers_by_their_agents(folders: tuple[Path, Path], tmp_
     for i in range(4, 8):
         shutil.copy(folders[0] / "ledger" / f"agent-{i:03d}.jsonl", folder / "ledger")
     seal(folder)
-    assert {agent.file: agent.agent for agent in sound(folder).agents} == {
+    assert {file: account.header["agent"] for file, account in look_at(folder).ledgers.items()} == {
         f"ledger/agent-{i:03d}.jsonl": i for i in range(AGENTS)
     }
 

@@ -14,8 +14,8 @@ from admmnet import RequestError, RunConfig, RunResult, run
 from admmnet.data import DataSettings, Records, load
 from admmnet.data.figures import macro_error, scores
 from admmnet.predict.apply import NewData, evaluate, predict, read_model
-from admmnet.report.html import make_report
 from tests.folder_forms import check_folder
+from tests.report_pages import words_of
 
 NAMES = ["ape", "bee", "cat"]
 CLASSES: dict[str, Any] = {"schema": {"labels": NAMES, "features": 4}}
@@ -84,9 +84,7 @@ def test_real_targets_end_to_end(files: dict[str, str], tmp_path: Path, algorith
     assert summary["references"]["mean"] == pytest.approx(spread, rel=1e-12)
     assert summary["references"]["pooled"] <= square * 1.05
     assert f"R^2 {told['r2']:.4g}" in summary()
-    html = make_report([result.folder]).html
-    assert f'{told["root_in_units"]:.4g}</div><div class="note">in the target' in html
-    assert f"own unit; R² {told['r2']:.4g}" in html
+    assert f"{told['root_in_units']:.4g} in the target's own unit; R² {told['r2']:.4g}" in words_of(result.folder)
     check_folder(result.folder)
 
 

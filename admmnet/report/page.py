@@ -1,0 +1,355 @@
+"""One page of HTML of one run or several: it runs no script and loads nothing (docs/results.md)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, partial
+from importlib.resources import files
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from admmnet.config.defaults import is_loose, own_delta
+from admmnet.errors import RequestError
+from admmnet.files import load_toml
+from admmnet.record import format
+from admmnet.record.folder import SUMMARY, sha256
+from admmnet.record.format import NONE, count, epsilon, number, parameters, seconds, size
+from admmnet.record.forms import AgentEntry
+from admmnet.record.reader import Run, look_at
+from admmnet.record.values import at
+from admmnet.record.verdict import verdict_of
+from admmnet.report.figure import style
+from admmnet.report.names import data_of
+from admmnet.report.run_plot import plot_run
+from admmnet.report.series import RunSeries, curves, gate_line, joining
+from admmnet.running.yardsticks import no_better_than, one_class, yardsticks
+from admmnet.version import __version__
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+    from admmnet.privacy.ledger.audit import VerifiedLedger
+
+LINES = 5_000
+"""Most rows of ledgers on a page; those of further agents are left to the command line."""
+RELEASED: Mapping[str, str] = {
+    "objective-perturbation": "minimiser of an objective with Gaussian noise in it",
+    "gaussian": "value with Gaussian noise",
+    "discrete-gaussian": "sum over records on an integer grid with discrete Gaussian noise",
+    "above-threshold": "start of a held noisy threshold: all its silences",
+    "laplace": "comparison with Laplace noise",
+    "gamma-norm": "minimiser of an objective with K(a) noise in it",
+    "subsampled-gaussian": "all Gaussian steps on sampled batches",
+    "gamma-norm-vector": "vector with K(a) noise",
+    "none": "vector made of released vectors alone",
+    "unprotected": "function of the records, without noise",
+}
+"""What was released, by mechanism (docs/ledger.md)."""
+COLUMNS = (
+    ("agent", "Agent", "number of the agent", str),
+    ("records", "Records", "training records", count),
+    ("degree", "Degree", "neighbours", count),
+    ("releases", "Releases", "vectors it broadcast", count),
+    ("events", "Events", "lines of its ledger", count),
+    ("target", "Budget ε", "epsilon of its ledger's header", epsilon),
+    ("promised", "Worst case ε", "proven before the run: all that its filter lets through", epsilon),
+    ("spent", "Spent ε", "spent so far: proven epsilon of all releases, from the ledger", epsilon),
+    (
+        "unmasked",
+        "Spent ε, all collude",
+        "spent, of its own noise alone: all other agents together, or masks that fail",
+        epsilon,
+    ),
+    ("published", "Paper's ε", "the same by the paper's arithmetic", epsilon),
+    ("account_spent", "Account ε", "all runs of its account; summary.json", epsilon),
+)
+"""Of the table of agents: figure, title, note, and how it prints; error and state stand behind them."""
+
+
+class Report(NamedTuple):
+    """The whole page, and all that does not hold with file, line and fault: nothing if everything verifies."""
+
+    html: str
+    faults: tuple[str, ...]
+
+
+def make_report(paths: Sequence[Path]) -> Report:
+    """Read run folders, verify them and make the page; the same folders give the same bytes.
+
+    Of several a comparison stands first. Faults are on top, and no figure is shown of a folder that has one.
+    RequestError if the extra ``plot`` is missing, there is no run, one is named twice, is no run folder, or cannot be
+    read.
+    """
+    page = _template()
+    if not paths:
+        raise RequestError("a report needs a run folder: name one or more")
+    for path, times in Counter(path.resolve() for path in paths).items():
+        if times > 1:
+            raise RequestError(f"{path} is named twice: name every run once")
+    names = [path.resolve().name for path in paths]
+    names = [str(path) if names.count(name) > 1 or not name else name for path, name in zip(paths, names, strict=True)]
+    found = [(name, look_at(path)) for name, path in zip(names, paths, strict=True)]
+    faults = tuple(fault for _, run in found for fault in run.faults)
+    runs = [_facts(name, run, LINES // len(found)) for name, run in found if not run.faults]
+    title = f"Comparison of {len(found)} runs"
+    if len(found) == 1:
+        title = runs[0]["title"] if runs else names[0]
+    css = files("admmnet.report").joinpath("page.css").read_text(encoding="utf-8")
+    shown = {"title": title, "runs": runs, "faults": faults, "several": len(found), "version": __version__}
+    shown |= {"css": css, "policy": base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()}
+    return Report(page.render(shown, versus=_versus(runs) if len(runs) > 1 else None), faults)
+
+
+@cache
+def _template() -> Template:
+    """Template of the page, in which every value is escaped; RequestError without the extra ``plot``."""
+    with style():  # matplotlib, which draws the pictures
+        try:
+            from jinja2 import Environment, StrictUndefined
+        except ImportError:
+            raise RequestError("a report needs jinja2, run: pip install 'admmnet[plot]'") from None
+    env = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
+    env.filters |= {"count": count, "epsilon": epsilon, "number": number, "percent": format.percent}
+    return env.from_string(files("admmnet.report").joinpath("page.html.j2").read_text(encoding="utf-8"))
+
+
+def _facts(name: str, run: Run, lines: int) -> dict[str, Any]:
+    """Everything that the template shows of a run."""
+    summary, series, verdict = run.summary, curves(run), verdict_of(run)
+    try:
+        settings = load_toml((run.path / "config.toml").read_bytes())
+    except (OSError, ValueError) as error:
+        raise RequestError(
+            f"{run.path}/config.toml cannot be read as TOML ({error}): take the original run folder"
+        ) from None
+    said, entries = partial(at, summary), {} if summary is None else {one.agent: one for one in summary.per_agent}
+    parts = joining(entries.values())
+    agents = [
+        _agent(account, file, run, entries.get(account.header["agent"]), parts) for file, account in run.ledgers.items()
+    ]
+    for agent in agents:  # as many ledgers as there is room for
+        rows = list(_rows(agent["account"])) if lines > 0 else None
+        agent["rows"] = rows if rows is not None and len(rows) <= lines else None
+        lines -= len(rows or ())
+    return {
+        "name": name,
+        "path": run.path,
+        "title": f"{data_of(series)}: {series.algorithm} ({series.header['method']})",
+        "verdict": verdict,
+        "privacy": verdict.privacy,
+        "certainty": _certainty(verdict.privacy.epsilon_proven, verdict.privacy.delta),
+        "odds": math.exp(min(20.0, verdict.privacy.epsilon_proven or 0.0)),
+        "said": said,
+        "series": series,
+        "header": series.header,
+        "settings": {
+            table: {key: _setting(value) for key, value in own.items()} for table, own in settings.items() if own
+        },
+        "cards": list(_cards(series)),
+        "pairs": _pairs(run, series, settings),
+        "columns": _columns(agents),
+        "agents": agents,
+        "error": partial(format.error, metric=series.metric),
+        "torn": sum(agent["account"].torn for agent in agents),
+        "resumed": sorted({k for agent in agents for k in agent["account"].resumed}),
+        "away": [f"agent {i} in {' and '.join(ranges)}" for i, ranges in (said("away") or {}).items()],
+        "far": [f"agent {i}" for i in sorted(said("far_from_others") or {}, key=int)],
+        "refused": [f"agent {i} in round {one.refused_at}" for i, one in entries.items() if one.refused_at is not None],
+        "data_dependent": any(a["account"].header["preprocessing"] == "data-dependent" for a in agents),
+        "discrete": {e.mechanism for a in agents for _, e, _ in a["account"].events} == {"discrete-gaussian"},
+        "loose": _loose(agents, [one.records for one in entries.values()]),
+        "digest": None if summary is None else sha256(run.path / SUMMARY),
+        "released": {m: RELEASED[m] for m in sorted({e.mechanism for a in agents for _, e, _ in a["account"].events})},
+        "picture": _picture(series),
+    }
+
+
+def _setting(value: Any) -> str:
+    """A setting for people, with all its digits."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def _agent(
+    account: VerifiedLedger, file: str, run: Run, entry: AgentEntry | None, parts: Mapping[int, str]
+) -> dict[str, Any]:
+    """An agent's figures by the names of ``COLUMNS``, None where there is none, and how its ledger fared."""
+    header, contract, total = account.header, account.contract, account.total()
+    most = contract.most() if contract.promise is not None and contract.covered else None
+    state = [parts[header["agent"]]] if header["agent"] in parts else []
+    if (round_ := at(entry, "refused_at")) is not None:
+        state.append(f"budget refused from round {round_}")
+    state.append("ledger verified" if account.finished else "ledger verified, unfinished: no end line")
+    state += ["last line cut off, counts for nothing"] * bool(account.torn)
+    state += [f"resumed from round {k}" for k in account.resumed]
+    return {
+        "account": account,
+        "file": file,
+        "digest": run.digests[file],
+        "state": ", ".join(state),
+        "agent": header["agent"],
+        "records": header["records"],
+        "degree": len(header["neighbours"]),
+        "releases": at(entry, "releases"),
+        "events": account.count,
+        "target": header["budget"]["epsilon"],
+        "promised": None if most is None else most.epsilon,
+        "spent": total["epsilon_spent"],
+        "unmasked": total.get("epsilon_if_all_collude"),
+        "published": total["epsilon_published"],
+        "account_spent": at(entry, "account_epsilon_spent"),
+        "test_error": at(entry, "test_error"),
+    }
+
+
+def _columns(agents: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, list[str]]]:
+    """Titles, notes and cells of the columns in which any agent has a figure."""
+    return [
+        (title, note, [NONE if agent[key] is None else shows(agent[key]) for agent in agents])
+        for key, title, note, shows in COLUMNS
+        if any(agent[key] is not None for agent in agents)
+    ]
+
+
+def _rows(account: VerifiedLedger) -> Iterator[tuple[str, list[tuple[int, str, str]], tuple[str, str, str], str]]:
+    """Rounds, charges, (their rho, total rho, epsilon spent), published epsilon; equal rounds in a row share one."""
+
+    def charged(events: Sequence[Any]) -> dict[Any, int]:
+        return Counter((e.mechanism, parameters(line["parameters"]), line["rho"]) for _, e, line in events)
+
+    rounds = [(k, list(own)) for k, own in groupby(account.events, lambda event: event[0])]
+    starts = [
+        k
+        for k, (round_, own) in enumerate(rounds)
+        if not k or rounds[k - 1][0] + 1 != round_ or charged(rounds[k - 1][1]) != charged(own)
+    ]
+    for start, end in zip(starts, [*starts[1:], len(rounds)], strict=True):
+        kinds, times = charged(rounds[start][1]), end - start
+        first, (last, own) = rounds[start][0], rounds[end - 1]
+        rho = None if any(cost is None for *_, cost in kinds) else times * sum(k[2] * n for k, n in kinds.items())
+        total = own[-1][2]["total"]
+        yield (
+            count(first) if first == last else f"{count(first)} to {count(last)}",
+            [(times * n, mechanism, words) for (mechanism, words, _), n in kinds.items()],
+            (number(rho), number(total["rho"]), epsilon(total["epsilon_spent"])),
+            epsilon(total["epsilon_published"]),
+        )
+
+
+def _cards(series: RunSeries) -> Iterator[tuple[str, str, str, bool]]:
+    """Errors and their references: label, value and note, and whether it is an alarm."""
+    summary, error = series.summary, partial(format.error, metric=series.metric)
+    found, only = at(summary, "test_error"), one_class(summary)
+    over = "of the final model, the same at all agents"
+    if at(found, "std"):
+        over = f"of the agents' average; mean of their own models {error(found.mean)}"
+    over = "not there" if at(found, "consensus") is None else over if only is None else f"{only}; {over}"
+    name = "Mean squared error" if series.metric == "mean-squared-error" else "Test error"
+    yield name, error(at(found, "consensus")), over, only is not None
+    if (root := at(found, "root_in_units")) is not None:
+        share = "" if found.r2 is None else f"; R² {number(found.r2)}, the mean has 0"
+        yield "Root mean square error", number(root), f"in the target's own unit{share}", False
+    for words, value in yardsticks(summary):
+        worse = no_better_than(summary) == (words, value)
+        looks = "the same loss on all training records together" if "pooled" in words else "looks at no row"
+        yield words.capitalize(), error(value), "the run is no better than this" if worse else looks, worse
+
+
+def _pairs(run: Run, series: RunSeries, settings: Mapping[str, Any]) -> dict[str, Any]:
+    said, summary = partial(at, run.summary), run.summary
+    pure = said("baseline", "pure_epsilon")
+    train = said("data", "train") or sum(account.header["records"] for account in series.ledgers)
+    test = "" if said("data", "test") is None else f", {count(said('data', 'test'))} for testing"
+    found = {
+        "Folder": run.path,
+        "Records": f"{count(train)} for training{test}",
+        "Features": count(said("data", "features")),
+        "Graph": None if series.baseline else said("topology") or at(settings, "network", "topology"),
+        f"{series.unit.capitalize()}s": said("rounds") or at(settings, "algorithm", "rounds"),
+        "Pure epsilon": None if pure is None else f"{epsilon(pure)}, with delta = 0",
+        "Gate": None if summary is None else gate_line(summary),
+        "Carried by": said("transport"),
+        "Bytes sent": size(said("bytes_sent")),
+        "Wall time": seconds(said("seconds", "total")),
+    }
+    return {name: value for name, value in found.items() if value not in (None, NONE)}
+
+
+def _loose(agents: Sequence[Mapping[str, Any]], records: Sequence[int]) -> tuple[int, Mapping[str, Any]] | None:
+    """Number of agents whose delta is above 0.1 / records without their own choice, and the one furthest above it."""
+    own = own_delta(records or [agent["records"] for agent in agents])
+    held = [one for one in agents if (delta := one["account"].delta) and is_loose(delta, one["records"], own)]
+    return (len(held), max(held, key=lambda one: one["account"].delta * one["records"])) if held else None
+
+
+def _certainty(bound: float | None, delta: float | None) -> float | None:
+    return None if bound is None or delta is None else certainty(bound, delta)
+
+
+def certainty(epsilon: float, delta: float) -> float:
+    """Largest share of right guesses between two equally likely candidates under (epsilon, delta).
+
+    Half of 1 + (e^epsilon - 1 + 2 delta) / (e^epsilon + 1), from the definition at both orders of the two.
+    """
+    tail = math.exp(-epsilon)
+    return min(1.0, (1.0 + delta * tail) / (1.0 + tail))
+
+
+def _picture(*runs: RunSeries) -> tuple[str, str]:
+    """Picture of runs as an address that holds it, or else the reason why there is none."""
+    try:
+        figure = plot_run(*runs, title="")
+    except RequestError as error:
+        return "", str(error)
+    raw = io.BytesIO()
+    with style():
+        figure.savefig(raw, format="svg", transparent=True, metadata={"Date": None})
+    return f"data:image/svg+xml;base64,{base64.b64encode(raw.getvalue()).decode()}", ""
+
+
+def _versus(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Runs side by side: figures, settings that differ, and whatever keeps them from being compared."""
+    columns = [_column(run) for run in runs]
+    figures = {name: [column[name] for column in columns] for name in columns[0]}
+    flat = [{f"{table}: {key}": v for table, own in run["settings"].items() for key, v in own.items()} for run in runs]
+    settings = {key: [own.get(key, NONE) for own in flat] for key in dict.fromkeys(key for own in flat for key in own)}
+    private = [run for run in runs if run["series"].private]
+    return {
+        "figures": {name: values for name, values in figures.items() if {*values} != {NONE}},
+        "settings": {name: values for name, values in settings.items() if len({*values}) > 1},
+        "adjacencies": len({run["header"]["adjacency"] for run in private}),
+        "deltas": len({run["privacy"].delta for run in private}),
+        "accountants": len({run["privacy"].accountant for run in private}),
+        "data": len({(run["series"].metric, str(run["said"]("data"))) for run in runs if run["digest"]}),
+        "picture": _picture(*(run["series"] for run in runs)),
+    }
+
+
+def _column(run: Mapping[str, Any]) -> dict[str, str]:
+    """Figures of a run by their names."""
+    privacy, private, said, error = run["privacy"], run["series"].private, run["said"], run["error"]
+    return {
+        "Mode": run["verdict"].mode.line(),
+        "Method": f"{run['series'].algorithm} ({run['header']['method']})",
+        "Data": data_of(run["series"]),
+        "Agents": count(run["series"].size),
+        "Rounds or epochs": count(said("rounds")),
+        "Epsilon proven": epsilon(privacy.epsilon_proven) if private else "no privacy",
+        "Epsilon claimed (paper)": epsilon(privacy.epsilon_target if privacy.accountant == "published" else None),
+        "Delta": epsilon(privacy.delta),
+        "Epsilon spent so far": epsilon(privacy.epsilon_spent),
+        "Relation": run["header"]["adjacency"] if private else NONE,
+        "Error of the average": error(said("test_error", "consensus")),
+        "Error of the agents' models, mean": error(said("test_error", "mean")),
+        "The same, standard deviation": error(said("test_error", "std")),
+        "Training loss": number(said("train_loss")),
+        "Bytes sent": size(said("bytes_sent")),
+        "Wall time": seconds(said("seconds", "total")),
+    }

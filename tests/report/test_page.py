@@ -1,0 +1,247 @@
+"""The report's page: what it says is what the folder says, and text from files stays text."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from admmnet.cli import run_command_line
+from admmnet.errors import RequestError
+from admmnet.forms import encode
+from admmnet.privacy.events import EVENTS
+from admmnet.privacy.ledger.audit import read
+from admmnet.record.format import epsilon, number
+from admmnet.report import page
+from admmnet.report.page import certainty, make_report
+from tests.report_pages import HOSTILE, copy, damaged, hostile, rewrite, words_of
+from tests.run_folders import made, part_of, unfinished, with_away
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(tmp_path_factory.mktemp("p") / "run", algorithm="ipp-admm", method="published", max_releases=3)
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(tmp_path_factory.mktemp("plain") / "run", algorithm="admm", epsilon=None)
+
+
+class Tags(HTMLParser):
+    """Elements of a page."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def test_it_is_one_file_without_script_the_same_each_time(seeded: Path, private: Path) -> None:
+    html = make_report([seeded, private]).html
+    assert make_report([seeded, private]).html == html
+    for tag, attributes in Tags(html).found:
+        assert tag not in ("script", "iframe", "object", "embed", "base", "form", "link")
+        assert not {name for name in attributes if name.startswith("on") or name == "style"}
+        assert all((attributes.get(key) or "#").startswith(("#", "data:image/svg")) for key in ("href", "src"))
+    assert "default-src 'none'" in html
+
+
+def test_text_from_files_is_text(seeded: Path, private: Path, tmp_path: Path) -> None:
+    attacked = make_report([hostile(seeded, tmp_path / HOSTILE.replace("/", "|"))]).html
+    honest = make_report([copy(seeded, tmp_path / "run")]).html
+    tags, right = ([tag for tag, _ in Tags(html).found] for html in (attacked, honest))
+    assert all(tags.count(tag) == right.count(tag) for tag in ("img", "style", "body", "section", "details"))
+    assert "script" not in tags
+    fault = make_report([damaged(private, tmp_path / "<img src=x onerror=alert(1)>")])
+    assert "<img" not in fault.html
+    assert "agent-002.jsonl: line 3: rho is" in fault.html
+
+
+def test_a_fault_stands_on_top_and_no_figure_beside_it(private: Path, tmp_path: Path) -> None:
+    folder, out = damaged(private, tmp_path / "run"), tmp_path / "report.html"
+    assert run_command_line(["report", str(folder), "-o", str(out), "--quiet"]) == 1
+    html = out.read_text(encoding="utf-8")
+    assert html.index('role="alert"') < html.index("<main")
+    assert "epsilon" not in html
+    assert "agent-002.jsonl: line 3: rho is" in html
+    both = make_report([private, folder])
+    assert len(both.faults) == 1
+    assert both.html.count("<section") == 1
+    assert "1 of 2 runs" in both.html
+    assert run_command_line(["report", str(private), "-o", str(out), "--quiet"]) == 0
+    assert 'role="alert"' not in out.read_text(encoding="utf-8")
+
+
+def test_figures_are_those_of_the_ledgers(published: Path) -> None:
+    text = words_of(published)
+    for file in sorted((published / "ledger").iterdir()):
+        total = read(file).events[-1][2]["total"]
+        assert hashlib.sha256(file.read_bytes()).hexdigest() in text
+        figures = number(total["rho"]), epsilon(total["epsilon_spent"]), epsilon(total["epsilon_published"])
+        assert " ".join(figures) in text
+
+
+def test_rounds_with_equal_events_share_a_row(published: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    account = read(min((published / "ledger").iterdir()))
+    rows = list(page._rows(account))
+    assert sum(n for _, charges, *_ in rows for n, _, _ in charges) == len(account.events)
+    total = account.events[-1][2]["total"]["rho"]
+    assert sum(float(figures[0]) for _, _, figures, _ in rows) == pytest.approx(total, rel=1e-3)
+    assert any(" to " in rounds for rounds, *_ in rows)
+    monkeypatch.setattr(page, "LINES", len(rows))
+    assert "no room for the lines of the other ledgers" in words_of(published)
+
+
+def test_the_page_knows_the_release_of_every_mechanism() -> None:
+    assert set(page.RELEASED) == set(EVENTS)
+
+
+def test_it_promises_by_kind_of_run(seeded: Path, private: Path, published: Path, plain: Path) -> None:
+    common = (
+        "What is protected is one record, not a person",
+        "so the reading is a diagnostic and no guarantee",
+        "the network's epsilon is the largest of the agents', not their sum",
+        "What other runs, trials and settings tried on the same records have cost is not in them",
+        "Time is not protected",
+        "the program computes with 64-bit floating point numbers",
+        "Settings that were tuned on the same records cost budget that is not on this page",
+        "That the program really drew the noise that the ledger names, and sent nothing else, no ledger can show",
+        "Whoever rewrites every line, every total and every digest makes a folder that verifies",
+        "That the bounds are public, and were not found in the records, is taken on trust",
+    )
+    for folder in (seeded, private, published):
+        assert [said for said in common if said not in words_of(folder)] == []
+    text = words_of(seeded)
+    assert "Of the same run with secret noise, fixed" in text
+    assert "Of this run itself, quote no epsilon as a protection. Each" in text
+    assert "figure to quote" not in text
+    text = words_of(private)
+    assert "is the figure to quote, with its delta" in text
+    assert "this bound leaves at most 73.11% right guesses" in text
+    assert "Test records are taken" not in text
+    assert "Parts of that do not hold: it is a claim without a proof" in words_of(published)
+    text = words_of(plain)
+    assert "This run had no privacy" in text
+    assert "the settings under privacy, such as epsilon, had no effect" in text
+    assert "differentially private" not in text
+
+
+def test_a_comparison_shows_each_difference(seeded: Path, private: Path, published: Path, plain: Path) -> None:
+    text = words_of(seeded, private, published, plain)
+    told = "Comparison of 4 runs", "different deltas", "compare proven figures with proven figures", "Pictures"
+    for said in (*told, "all of them together cost more"):
+        assert said in text
+    differ = text[text.index("Settings that differ") : text.index("Pictures")]
+    assert "max_releases" in differ
+    assert "shutdown_deadline" not in differ
+
+
+def test_a_picture_that_cannot_be_drawn_says_why(seeded: Path, tmp_path: Path) -> None:
+    folders = [copy(seeded, tmp_path / str(k)) for k in range(9)]
+    assert "No picture: a picture shows 1 to 8 runs, got 9" in words_of(*folders)
+
+
+def test_a_baseline_a_part_and_runs_that_ended_early(seeded: Path, private: Path, tmp_path: Path) -> None:
+    words = ["baseline", "primal-dp-scd", "--method", "published", "--seed", "0", "--epochs", "1", "--quiet"]
+    assert run_command_line([*words, "-o", str(tmp_path / "base")]) == 0
+    text = words_of(tmp_path / "base")
+    assert "Nothing is proven of the worst case" in text
+    assert "Do not set it beside a replace-one figure without saying so" in text
+    text = words_of(with_away(seeded, tmp_path / "away", agent=3, round=2))
+    assert "the others went on: agent 3 in 2-5" in text
+    assert "the part of agent 2, one of 5" in words_of(part_of(seeded, tmp_path / "part", agent=2, agents=5))
+    folder = unfinished(private, tmp_path / "died", rounds=3, agents=5)
+    ledger = folder / "ledger" / "agent-001.jsonl"
+    line = {"kind": "resume", "round": 2, "previous": hashlib.sha256(ledger.read_bytes().splitlines()[-1]).hexdigest()}
+    ledger.write_bytes(ledger.read_bytes() + encode(line) + b'\n{"kind":"event","rou')
+    text = words_of(folder)
+    for said in (
+        "The run is unfinished: there is no summary.json. What the ledgers hold was spent.",
+        "went on from round 2. What was sent again is as it was, and is charged once",
+        "The last line of 1 ledger is cut off",
+        "unfinished: no end line, last line cut off, counts for nothing, resumed from round 2",
+    ):
+        assert said in text
+
+
+def test_refused_agents_accounts_and_masked_sums(private: Path, tmp_path: Path) -> None:
+    folder = copy(private, tmp_path / "run")
+    rewrite(folder, lambda summary: summary["per_agent"][4].update(refused_at=5))
+    text = words_of(folder)
+    assert "The budget refused: agent 4 in round 5" in text
+    assert "budget refused from round 5, ledger verified" in text
+    text = words_of(made(tmp_path / "first", account=str(tmp_path / "account"), rounds=1))
+    assert "this run's share alone" in text
+    assert "Account ε" in text
+    assert "The ledgers begin at zero" not in text
+    masked = {"algorithm": "noisy-gd", "trust": "masked", "colluders": 1, "topology": "complete:5", "delta": 1e-5}
+    text = words_of(made(tmp_path / "masked", **masked))
+    assert "the second epsilon rests on no cryptography and no trust. Quote both." in text
+    assert "Spent ε, all collude" in text
+    assert "their noise is discrete, and rounding is counted in" in text
+
+
+@pytest.mark.parametrize("module", ["matplotlib", "jinja2"])
+def test_without_the_extra_it_names_the_command(
+    module: str, seeded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    page._template.cache_clear()
+    monkeypatch.setitem(sys.modules, module, None)
+    out = tmp_path / "report.html"
+    assert run_command_line(["report", str(seeded), "-o", str(out)]) == 2
+    assert "run: pip install 'admmnet[plot]'" in capsys.readouterr().err
+    assert not out.exists()
+
+
+CONTRADICTIONS: list[tuple[Callable[[dict[str, Any]], object], str]] = [
+    (lambda s: s["per_agent"][1].update(epsilon_spent=0.1), r"agent 1: epsilon_spent is 0\.1"),
+    (lambda s: s["per_agent"][1].update(epsilon_proven=0.1), r"agent 1: epsilon_proven is 0\.1, its ledger says"),
+    (lambda s: s["privacy"].update(epsilon_proven=0.1), r"privacy\.epsilon_proven is 0\.1, by the"),
+    (lambda s: s["per_agent"][1].update(epsilon_target=0.1), r"agent 1: epsilon_target is 0\.1"),
+    (lambda s: s["per_agent"][1].update(delta=1e-9), "agent 1: delta is 1e-09"),
+    (lambda s: s["per_agent"][0].update(records=10**6), "agent 0: records is 1000000"),
+    (lambda s: s["privacy"].update(epsilon_spent=0.01), r"privacy\.epsilon_spent is 0\.01"),
+    (lambda s: s["privacy"].update(adjacency="zero-out"), "adjacency is 'zero-out'"),
+    (lambda s: s.update(seeded=True), "seeded is True, the ledgers say False"),
+    (lambda s: s["ledgers"].update({"ledger/agent-001.jsonl": "0" * 64}), "its sha256 is not the one"),
+    (lambda s: s.pop("ledgers"), "missing key `ledgers`"),
+]
+
+
+@pytest.mark.parametrize(("change", "fault"), CONTRADICTIONS)
+def test_a_summary_that_contradicts_the_ledgers(
+    change: Callable[[dict[str, Any]], object], fault: str, private: Path, tmp_path: Path
+) -> None:
+    folder = copy(private, tmp_path / "run")
+    rewrite(folder, change)
+    found = make_report([folder])
+    assert any(re.search(fault, line) for line in found.faults), found.faults
+    assert 'role="alert"' in found.html
+
+
+def test_requests_that_are_wrong(seeded: Path, tmp_path: Path, capsys: Any) -> None:
+    for folders, message in (([], "needs a run"), ([tmp_path], "no run folder"), ([seeded, seeded], "named twice")):
+        with pytest.raises(RequestError, match=message):
+            make_report(folders)
+    for out in ("report.pdf", "none/report.html", ""):
+        assert run_command_line(["report", str(seeded), "-o", str(tmp_path / out)]) == 2
+    assert re.search(r"ends in \.html.*there is no folder.*is a folder", capsys.readouterr().err, re.DOTALL)
+    assert run_command_line(["report", str(seeded), "-o", str(tmp_path / "a.html")]) == 0
+    assert re.fullmatch(r".*a\.html: 1 run, \d+ kB\n", capsys.readouterr().out)
+
+
+def test_the_odds_are_those_of_randomised_response() -> None:
+    """At delta = 0 the bound is attained: the true bit is told with probability e^eps / (1 + e^eps)."""
+    assert certainty(1.0, 0.0) == pytest.approx(0.7310585786)
+    assert certainty(0.0, 0.2) == pytest.approx(0.6)  # total variation delta
+    assert certainty(700.0, 0.1) == 1.0

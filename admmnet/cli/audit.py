@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from admmnet.cli.compare import GridProgress
+from admmnet.cli.facts import show
 from admmnet.cli.flags import jobs_flag, notes, output_flags
 from admmnet.cli.settings import SettingsCommand, given_in
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import AdmmnetError, CheckFailed, RequestError
 from admmnet.experiments.parsing import OWN, parse_entry
 from admmnet.methods import METHODS
-from admmnet.record.format import count, epsilon, number, percent
+from admmnet.record.format import count, epsilon, number
 from admmnet.settings import settings_in
-
-if TYPE_CHECKING:
-    from admmnet.experiments.audits import Audited
 
 TABLES = ("problem", "algorithm", "baseline", "privacy")
 """Tables whose settings an audit has; data and network are the auditor's."""
@@ -119,10 +116,10 @@ def audit(
         found = run_audit(request, jobs=jobs, watch=progress, executor=executor)
     if found.undrawn is not None:
         notes(found.undrawn)
-    if as_json and not quiet:
-        print(json.dumps(found.as_dict(), indent=2))
-    elif not quiet:
-        _print(found)
+    if not quiet:
+        words = "nothing contradicts the proof" if found.audit.holds else "a bound is more than the proof allows"
+        drawn = () if found.picture is None else (f"picture: {found.picture}",)
+        show(found.as_dict(), words, *drawn, as_json=as_json, title=f"{found.title}: lower bounds on epsilon")
     if not found.audit.holds:
         best = max(found.audit.lower, found.audit.lower_gaussian or 0.0)
         raise CheckFailed(
@@ -130,26 +127,3 @@ def audit(
             f"violates its proof ({folder}/audit.json); a true claim fails so once in "
             f"{count(round(1.0 / (2.0 * (1.0 - confidence))))} audits"
         )
-
-
-def _print(found: Audited) -> None:
-    from admmnet.report.columns import console, show, table
-
-    audit = found.audit
-    grid = table(f"{found.title}: epsilon at delta {epsilon(audit.delta)}, {found.adjacency}", "", "epsilon")
-    grid.columns[0].justify = "left"
-    grid.add_row("at least, by counting", number(audit.lower))
-    if audit.lower_gaussian is not None:
-        grid.add_row("at least, by the Gaussian reading", number(audit.lower_gaussian))
-    grid.add_row("proven", epsilon(audit.proven))
-    if audit.published is not None:
-        grid.add_row("published", epsilon(audit.published))
-    show(console(), grid)
-    words = "nothing contradicts the proof" if audit.holds else "more than the proof allows"
-    if found.as_dict()["exceeds_published"]:
-        words += "; more than the paper allows"
-    bug = "" if found.request.bug is None else f", with the bug {found.request.bug}"
-    sure = f"{percent(audit.confidence)} confidence of each bound"
-    print(f"{count(audit.trials)} trials in each world, {sure}{bug}: {words}")
-    if found.picture is not None:
-        print(f"written: {found.picture}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from admmnet.cli.facts import show
 from admmnet.cli.flags import explain_flag, notes, output_flags
 from admmnet.cli.run import train
 from admmnet.cli.settings import SettingsCommand, settings_of
@@ -17,7 +17,6 @@ from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import common_settings, saved_algorithm
 from admmnet.errors import RequestError
 from admmnet.methods import METHODS, single_sites
-from admmnet.record.format import count, epsilon
 from admmnet.registry import meant
 from admmnet.transport.local import LocalWorld
 
@@ -90,11 +89,10 @@ def _show_plan(settings: RunConfig, *, as_json: bool) -> None:
         notes("the account is not read: this is the noise of a first run")
     plan = prepare(settings, LocalWorld())
     facts = _facts(plan)
-    if as_json:
-        print(json.dumps(facts, indent=2))
-        return
-    _print_plan(facts)
-    notes(*plan.notes)
+    said = ("no privacy: there is no noise",) if facts["epsilon_target"] is None else ()
+    show(facts, *said, as_json=as_json)
+    if not as_json:
+        notes(*plan.notes)
 
 
 def _facts(plan: Plan) -> dict[str, Any]:
@@ -128,25 +126,3 @@ def _facts(plan: Plan) -> dict[str, Any]:
         "epsilon_published": published,
         "charges": [] if budget is None else charges_of(own, config, budget.delta),
     }
-
-
-def _print_plan(facts: dict[str, Any]) -> None:
-    from admmnet.report.columns import print_table
-
-    print(
-        f"{facts['algorithm']} ({facts['method']}) on {facts['data']}: {count(facts['records'])} records, "
-        f"{count(facts['features'])} features, {facts['loss']} loss, {count(facts['steps'])} steps"
-    )
-    if facts["epsilon_target"] is None:
-        print("no privacy: there is no noise")
-        return
-    names = {"pays_for": "pays for", "epsilon_alone": "eps alone", "rho_published": "rho published"}
-    keys = ("mechanism", "pays_for", "parameters", "rho", "epsilon_alone", "rho_published")
-    print_table("", [{names.get(key, key): charge[key] for key in keys} for charge in facts["charges"]])
-    target, delta, proven, published = (
-        epsilon(facts[name]) for name in ("epsilon_target", "delta", "epsilon_proven", "epsilon_published")
-    )
-    print(
-        f"budget ({target}, {delta}) by the {facts['accountant']} accountant; worst case: epsilon {proven} proven, "
-        f"{published} published, a record, {facts['adjacency']}"
-    )

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from admmnet.cli.facts import show
 from admmnet.cli.flags import json_flag, notes
 from admmnet.cli.settings import SettingsCommand, settings_of
-from admmnet.errors import RequestError, counted
+from admmnet.errors import RequestError
 from admmnet.methods.sample_complexity import Goal, needed
-from admmnet.record.format import count, epsilon, number
+from admmnet.record.format import epsilon
 
 if TYPE_CHECKING:
     from admmnet.methods.base import AgentPlan, Method
@@ -96,10 +96,7 @@ def calibrate(
     if settings.account is not None:
         notes("the account is not read: this is the noise of a first run")
     facts = _facts(method, plans, contracts, asked)
-    if as_json:
-        print(json.dumps(facts, indent=2))
-        return
-    _print(facts, len(plans), method.settings.group_size, [contract.group() for contract in contracts.values()])
+    show(facts, *_said(facts, method.settings, contracts, asked), as_json=as_json)
 
 
 def _asked(settings: MethodSettings, asked: Goal) -> Goal:
@@ -124,16 +121,6 @@ def _sizes(text: str) -> list[int]:
             f"--records {text!r} is not allowed: it must be whole numbers, at least 1, as 7000 or 700,900"
         )
     return sizes
-
-
-def _size(values: Mapping[str, Any]) -> float | None:
-    """Noise of an event: standard deviation or scale of every number; None where none is added."""
-    if "dimension" in values and "rate" in values:  # K(a): standard deviation of a coordinate
-        return math.sqrt(values["dimension"] + 1.0) / float(values["rate"])
-    if "epsilon_query" in values:  # a held threshold: scale of a comparison's noise
-        return 2.0 * float(values["sensitivity"]) / float(values["epsilon_query"])
-    size: float | None = values.get("sigma", values.get("scale"))
-    return size
 
 
 MINIMISERS = ("objective-perturbation", "gamma-norm")
@@ -240,78 +227,25 @@ def _facts(
     }
 
 
-def _if_all_collude(entry: Mapping[str, Any]) -> str:
-    """The second epsilon of masked sums."""
-    worst = entry["worst_case"]
-    if "epsilon_if_all_collude" not in worst:
-        return ""
-    (colluders,) = {charge["parameters"]["colluders"] for charge in entry["charges"]}
-    others = "1 other colludes" if colluders == 1 else f"{colluders} others collude"
-    second = epsilon(worst["epsilon_if_all_collude"])
-    return f" if at most {others}, {second} if all others collude or masks fail"
-
-
-def _said(found: Mapping[str, Any]) -> str:
-    """What Theorems 3.4 and 3.5 ask for, a line each."""
-
-    def asks(value: float | None, failure: float) -> str:
-        sure = f"n >= {number(value)} V records, with probability {number(max(0.0, 1.0 - failure))}"
-        return "nothing is promised" if value is None else sure
-
-    excess, norm, failure = (found[name] for name in ("accuracy", "norm", "failure"))
-    return "\n".join(
-        (
-            f"sample complexity, excess loss {number(excess)} over classifiers of norm {number(norm)}:",
-            f"  without noise (Theorem 3.4): {asks(found['without_noise'], failure)}",
-            f"  with it (Theorem 3.5): {asks(found['private'], 3.0 * failure)}",
-            f"  the theorem says nothing about an excess loss below {number(found['least'])}, "
-            f"nor below {number(found['least_ever'])} with any number of records",
-            "  V is a constant that the paper leaves open; its a and Delta are taken to be 0",
-        )
-    )
-
-
-def _print(facts: Mapping[str, Any], agents: int, size: int, groups: Sequence[float | None]) -> None:
-    from admmnet.report.columns import print_table
-
-    names = [name for name in ("eta", "regularisation", "beta") if facts[name] is not None]
-    head = [f"{facts['algorithm']} ({facts['method']})", counted(agents, "agent")]
-    print(", ".join([*head, counted(facts["rounds"], "round"), *(f"{name} {number(facts[name])}" for name in names)]))
-    if facts["accountant"] is None:
-        print("no privacy: vectors are sent as they are")
-        return
-    if size > 1:
+def _said(
+    facts: Mapping[str, Any], config: MethodSettings, contracts: Mapping[int, Contract], asked: Goal | None
+) -> Iterator[str]:
+    """Sentences on what the figures hold for."""
+    if not config.budgeted:
+        yield "no privacy: vectors are sent as they are"
+    elif config.group_size > 1:
+        groups = [contract.group() for contract in contracts.values()]
         most = epsilon(max(math.inf if value is None else value for value in groups))
-        print(f"a person with {size} records, wherever they are held: epsilon {most}")
-    alike: dict[str, list[Any]] = {}
-    for entry in facts["agents"]:
-        alike.setdefault(json.dumps({k: v for k, v in entry.items() if k != "agent"}), []).append(entry)
-    for entry, *others in alike.values():
-        shown = [str(one["agent"]) for one in (entry, *others[:11])] + ["..."] * (len(others) > 11)
-        budget, worst = entry["budget"], entry["worst_case"]
-        print(
-            f"\nagent{'s' * bool(others)} {', '.join(shown)}: {count(entry['records'])} records, degree "
-            f"{entry['degree']}, convexity {number(entry['convexity'])} (self-term {number(entry['proximal'])}), "
-            f"budget ({epsilon(budget['epsilon'])}, {epsilon(budget['delta'])}), "
-            f"worst case: epsilon {epsilon(worst['epsilon_spent'])}" + _if_all_collude(entry)
+        yield f"a person with {config.group_size} records, wherever they are held: epsilon {most}"
+    if config.trust == "masked":
+        yield (
+            f"masked sums: epsilon spent holds if at most K = {config.colluders} others collude, epsilon if all "
+            "collude if all others do, or masks fail"
         )
-        rows = [
-            {
-                "mechanism": charge["mechanism"],
-                "pays for": charge["pays_for"],
-                "noise": _size(charge["parameters"]),
-                "times": charge["times"],
-                "rho each": charge["rho"] / charge["times"],
-                "rho in all": charge["rho"],
-                "share": charge["rho"] / worst["rho"],
-                "eps alone": charge["epsilon_alone"],
-            }
-            for charge in entry["charges"]
-        ]
-        print_table("", rows)
-        if "sample_complexity" in entry:
-            print(_said(entry["sample_complexity"]))
     if any(charge["mechanism"] == "discrete-gaussian" for entry in facts["agents"] for charge in entry["charges"]):
-        print(
-            "noise: discrete-gaussian states it for a sum over records, the others for a mean over an agent's records"
-        )
+        yield "noise: discrete-gaussian states it for a sum over records, the others for a mean over an agent's records"
+    if asked is not None:
+        yield "sample complexity: without noise by Theorem 3.4, private by Theorem 3.5, in units of V records"
+        yield "they hold with probability 1 - failure and 1 - 3 failure; where a dash stands, nothing is promised"
+        yield "they say nothing about an excess loss below least, nor below least ever with any number of records"
+        yield "V is a constant that the paper leaves open; its a and Delta are taken to be 0"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import csv
-import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from admmnet.cli.facts import show
 from admmnet.cli.flags import (
     HOW_READ,
     PATH,
@@ -25,7 +25,6 @@ from admmnet.cli.flags import (
     written,
 )
 from admmnet.errors import RequestError
-from admmnet.record.format import count, number, percent
 
 if TYPE_CHECKING:
     from admmnet.predict.apply import Predictions
@@ -75,50 +74,23 @@ def evaluate(run: Path, as_json: bool, part: Any, public: bool, **flags: Any) ->
     from admmnet.predict.apply import evaluate as evaluate_model
 
     facts = evaluate_model(read_model(run), NewData(**flags), part=part, public=public)
-    if as_json:
-        print(json.dumps(facts, indent=2))
-        return
-    lines(mode_line(run))
-    _print_facts(facts)
+    if not as_json:
+        lines(mode_line(run))
+    show(facts, *_said(facts), as_json=as_json)
 
 
-def _print_facts(facts: dict[str, Any]) -> None:
-    data, error, confused = facts["data"], facts["error"], facts["confusion"]
-    if confused is None:
-        print(f"{facts['run']} on {data['name']}: {count(data['rows'])} rows with real targets")
-        print(f"  mean squared error  {number(error['consensus'])} of targets scaled to [-1, 1]")
-        print(f"                      {number(facts['variance'])} of always giving these rows' mean")
-        print(f"  root (RMSE)         {number(error['rmse'])}, {number(error['root_in_units'])} in the target's unit")
-        print(f"  R^2                 {number(error['r2'])}: 0 for always predicting these rows' mean")
-        if error["consensus"] >= facts["variance"]:
-            print("                      the model is no better than that mean")
-        return
-    part = "" if data["part"] == "all" else f" ({data['part']} part)"
-    majority = percent(facts["majority_error"])
-    print(f"{facts['run']} on {data['name']}{part}: {count(data['rows'])} rows")
-    if error["std"]:
-        print(f"  error           {percent(error['consensus'])} of the consensus of the agents' vectors")
-        print(f"                  {percent(error['mean'])} +- {percent(error['std'])} over agents")
-    else:
-        print(f"  error           {percent(error['consensus'])} of the final model, the same at all agents")
-    if "macro" in error:
-        print(f"  macro error     {percent(error['macro'])} of the consensus: the mean over the classes")
-    print(f"  majority class  {majority}: the error of always giving the more frequent label")
-    if error["consensus"] >= facts["majority_error"]:
-        print("                  the consensus is no better than that")
-    if facts["one_class"] is not None:
-        print(f"  one class only: this model says {facts['one_class']!r} for every one of these rows")
-    if facts["log_loss"] is not None:
-        print(f"  log loss        {number(facts['log_loss'])} nats, of the consensus")
+def _said(facts: dict[str, Any]) -> Iterator[str]:
+    """What figures on labelled rows mean."""
+    majority = facts["majority_error"]
+    if majority is None:
+        yield "mean squared errors are of targets scaled to [-1, 1], the root in units is in the target's unit"
     if "classes" in facts:
-        for name, row in zip(facts["classes"], confused, strict=True):
-            given = ", ".join(f"{count(n)} {other!r}" for n, other in zip(row, facts["classes"], strict=True) if n)
-            print(f"  label {name!r}: predicted {given or 'nowhere, there is none'}")
-        return
-    for name, values in (("positive", ("true_positive", "false_negative")),
-                         ("negative", ("false_positive", "true_negative"))):  # fmt: skip
-        ahead, behind = (count(confused[value]) for value in values)
-        print(f"  label {data[name]!r}: {ahead} predicted {data['positive']!r}, {behind} {data['negative']!r}")
+        yield "confusion: of the rows of each class, so many are predicted as each one"
+    guess = "always giving " + ("these rows' mean" if majority is None else "the more frequent label")
+    if facts["error"]["consensus"] >= (facts["variance"] if majority is None else majority):
+        yield f"the consensus is no better than {guess}"
+    if facts["one_class"] is not None:
+        yield f"one class only: this model says {facts['one_class']!r} for every one of these rows"
 
 
 @click.command()

@@ -7,9 +7,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from admmnet.errors import RequestError, counted
+from admmnet.errors import RequestError
 from admmnet.privacy.network.account import Learned, extremes
-from admmnet.record.format import epsilon
 from admmnet.record.network import Found, Network
 from admmnet.record.verdict import ModeFacts
 
@@ -24,30 +23,16 @@ def numbers_in(text: str) -> tuple[int, ...]:
         raise RequestError(f"--observers {text}: give numbers of agents, such as 0:3") from None
 
 
-def lines_of(network: Network | str, found: Found | None, mode: ModeFacts | None) -> Iterator[str]:
-    """Mode of a folder without faults; both sentences: what everybody together learns, and what some alone do."""
-    if mode is not None:
-        yield f"mode:       {mode.line()}"
-    if isinstance(network, str) or found is None:
-        yield f"network:    -   ({network})"
-        return
-    whole, size = extremes(found.learned), len(found.learned[0].observers)
-    who = "one other agent alone" if size == 1 else f"{size} others together"
-    parts = [
-        f"{epsilon(value)} ({name})"
-        for name, value in (("strangers", whole.strangers), ("neighbours", whole.neighbours))
-        if value is not None
-    ]
-    tried = "" if found.whole else f" of the {counted(found.sets, 'set')} tried"
-    yield f"everybody together: epsilon {epsilon(network.everybody)}"
-    yield f"{who}: at most {', '.join(parts)}{tried}, mean {epsilon(whole.mean)}"
-    simulated = f"; {SIMULATED}" if network.transport == "local" else ""
-    yield f"            {network.theorem}; needs encrypted links and --show end{simulated}"
-    yield "            budgets and verdicts use the first (docs/network-ledger.md)"
+def said_of(network: Network | str) -> Iterator[str]:
+    """Conditions under which the figures hold."""
+    if not isinstance(network, str):
+        simulated = f"; {SIMULATED}" if network.transport == "local" else ""
+        yield f"{network.theorem}; needs encrypted links and --show end{simulated}"
+        yield "budgets and verdicts use the epsilon of everybody together (docs/network-ledger.md)"
 
 
 def facts_of(network: Network | str, found: Found | None, mode: ModeFacts | None) -> dict[str, Any]:
-    """The same as JSON values, with every set and agent."""
+    """What everybody together learns, and what some agents alone do, of every set and agent."""
     how = {} if mode is None else {"mode": mode.mode, "seeded": mode.seeded}
     if isinstance(network, str) or found is None:
         return how | {"network": None, "reason": network}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from admmnet.cli.facts import show as show_facts
 from admmnet.cli.flags import PATH, RUN, explain_flag, json_flag, lines, out_flag, written
 from admmnet.errors import RequestError
 from admmnet.files import refusing
@@ -133,7 +134,7 @@ def verify(
 @json_flag
 def network(run: Path, colluders: int, observers: str, plot: Path | None, as_json: bool) -> None:
     """Say what other agents alone, or K together, can learn from what reaches them (docs/network-ledger.md)."""
-    from admmnet.cli.learned import draw_distances, facts_of, lines_of, numbers_in
+    from admmnet.cli.learned import draw_distances, facts_of, numbers_in, said_of
     from admmnet.record.network import find, network_of
     from admmnet.record.reader import look_at
     from admmnet.record.verdict import verdict_of
@@ -141,10 +142,9 @@ def network(run: Path, colluders: int, observers: str, plot: Path | None, as_jso
     chosen, read = numbers_in(observers), look_at(run)
     found, mode = network_of(read), None if read.faults else verdict_of(read).mode
     told = None if isinstance(found, str) else find(found, colluders, chosen)
-    if as_json:
-        print(json.dumps(facts_of(found, told, mode), indent=2))
-    else:
-        lines(*lines_of(found, told, mode))
+    if mode is not None and not as_json:
+        lines(f"mode:       {mode.line()}")
+    show_facts(facts_of(found, told, mode), *said_of(found), as_json=as_json)
     if plot is not None and told is not None:
         draw_distances(told, plot, run.name)
         print(f"picture:    {plot}", file=sys.stderr if as_json else sys.stdout)

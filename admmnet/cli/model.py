@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
 from admmnet.cli.evaluate import mode_line
+from admmnet.cli.facts import show as show_facts
 from admmnet.cli.flags import RUN, json_flag, lines, out_flag
-from admmnet.errors import printable
 from admmnet.record.format import count, number
 
 _AGENT = click.option("--agent", type=int, metavar="I", help="this agent's vector, not the consensus")
@@ -35,46 +35,21 @@ def show(run: Path, top: int | None, agent: int | None, as_json: bool) -> None:
     from admmnet.predict.model import read_model
 
     facts = coefficients(read_model(run), agent)
-    rows = facts["coefficients"]
-    if as_json:
-        print(json.dumps(facts | {"coefficients": rows[:top]}, indent=2))
-        return
-    lines(mode_line(run))
-    _print(facts, rows[: top or TOP])
+    if not as_json:
+        lines(mode_line(run))
+    few = facts["coefficients"][: top if as_json else top or TOP]
+    title = f"{len(few)} of {len(facts['coefficients'])} coefficients"
+    show_facts(facts | {"coefficients": few}, *_said(facts), as_json=as_json, title=title)
 
 
-def _print(facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    from admmnet.report.columns import print_table
-
-    known, all_ = facts["noise"]["known"], len(facts["coefficients"])
-    print(
-        f"{facts['run']}: {facts['vector']}, {facts['algorithm']} ({facts['method']}) on {facts['data']}: "
-        f"{len(rows)} of {count(all_)} coefficients"
-    )
-    noise = f"noise {known}" if known in ("at most", "about") else "noise"
-    shown = []
-    for row in rows:
-        value, deviation = row["coefficient"], row["deviation"]
-        of_class = {"class": printable(row["class"])} if facts["task"] == "classes" else {}
-        figures = {"coefficient": value, noise: deviation, "over noise": abs(value) / deviation if deviation else None}
-        beyond = "beyond noise" if row["beyond"] and deviation else ""
-        shown.append({"feature": printable(row["feature"]), **of_class, **figures, "": beyond})
-    print_table("", shown)
-    print("noise:      " + _noise_words(facts["noise"]))
-    if noise != "noise":
-        print(f"            {_beyond_words(facts, all_)}")
+def _said(facts: dict[str, Any]) -> Iterator[str]:
+    """What the figures mean, and how much of them may be noise."""
+    if facts["beyond"] is not None and facts["noise"]["equation"] is not None:
+        yield "deviation: standard deviation of the privacy noise in a coefficient (docs/methods.md)"
+        yield _beyond_words(facts, len(facts["coefficients"]))
     if facts["noise"]["batches"]:
-        print("batches:    drawn at random: a repeated run scatters by them as well, often more than by the noise")
-    print("unit:       " + _unit_words(facts))
-
-
-def _noise_words(noise: dict[str, Any]) -> str:
-    if noise["known"] in ("no", "none added"):
-        return f"{'no figure' if noise['known'] == 'no' else 'none'}: {noise['reason']}"
-    return (
-        f"standard deviation of the privacy noise in a coefficient ({noise['known']}), {noise['reason']} of "
-        "docs/methods.md"
-    )
+        yield "batches: drawn at random: a repeated run scatters by them as well, often more than by the noise"
+    yield _unit_words(facts)
 
 
 def _beyond_words(facts: dict[str, Any], all_: int) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
+from admmnet.cli.facts import show as show_facts
 from admmnet.cli.flags import json_flag, out_flag
-from admmnet.record.format import parameter
 
 _SEED = click.option("--seed", type=click.IntRange(min=0), default=0, metavar="N", help="seed of a random graph")
 
@@ -50,12 +49,5 @@ def show(source: str, seed: int, plot: str | None, as_json: bool) -> None:
         from admmnet.report.run_plot import plot_graph
 
         plot_graph(graph.networkx, Path(plot), title=source)
-    facts = asdict(describe(graph))
-    if as_json:
-        print(json.dumps(facts, indent=2))
-        return
-    print(source)
-    for name, value in facts.items():
-        print(f"  {name.replace('_', ' '):<24}{parameter(value)}")
-    if plot is not None:
-        print(f"  picture                 {plot}")
+    drawn = () if plot is None else (f"picture: {plot}",)
+    show_facts(asdict(describe(graph)), *drawn, as_json=as_json, title=source)

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from decimal import ROUND_CEILING, Context
 
+from admmnet.errors import printable
+
 NONE = "-"
 """A figure that is not there."""
 DIGITS = 4
@@ -73,3 +75,20 @@ def parameter(value: object) -> str:
 def parameters(values: Mapping[str, object]) -> str:
     """Parameters in a row: sigma 0.000864, records 7000."""
     return ", ".join(f"{name} {parameter(value)}" for name, value in values.items())
+
+
+def fact(name: str, value: object) -> str:
+    """A value by its name: epsilons and deltas rounded up, errors and shares in percent, counts with all digits."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key.replace('_', ' ')} {fact(f'{name}.{key}', own)}" for key, own in value.items())
+    if isinstance(value, list | tuple):
+        parts = (f"({fact(name, own)})" if isinstance(own, list | tuple) else fact(name, own) for own in value)
+        return ", ".join(parts) or NONE
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return count(value)
+    if value is None or isinstance(value, float):
+        words = {"epsilon": epsilon, "delta": epsilon, "error": percent, "share": percent, "confidence": percent}
+        return next((kind for word, kind in words.items() if word in name), number)(value)
+    return printable(str(value))

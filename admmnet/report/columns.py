@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from textwrap import fill
 from typing import Any, NamedTuple
 
@@ -14,8 +15,8 @@ from rich.table import Column as Drawn
 from rich.table import Table
 from rich.text import Text
 
-from admmnet.errors import broken, columns_of
-from admmnet.record.format import count, epsilon, number, parameters, percent
+from admmnet.errors import broken, columns_of, printable
+from admmnet.record.format import count, epsilon, fact, number, parameters, percent
 
 Row = Mapping[str, Any]
 """Values by their columns' names; texts stand as they are."""
@@ -23,6 +24,8 @@ FEW = 40
 """Agents shown one by one; of more, the first ones."""
 TEXT_WIDTH = 20
 """Characters that a column of text keeps at least, where it is wrapped."""
+MOST_TEXT = 64
+"""Characters that it has at most."""
 _ANY_WIDTH = 100_000
 
 
@@ -81,33 +84,12 @@ COLUMNS = {
     "state": ColumnStyle(str, "finished: the run wrote its end line; of an account, how many runs it adds up"),
     "test error": ColumnStyle(percent, "test records that the model gets wrong"),
     "test MSE": ColumnStyle(number, "mean squared error, of targets scaled to [-1, 1]"),
-    # of charges
-    "round": ColumnStyle(str),
-    "mechanism": ColumnStyle(str, left=True),
-    "pays for": ColumnStyle(str, left=True),
-    "parameters": ColumnStyle(parameters, left=True, wraps=True),
-    "noise": ColumnStyle(number),
-    "times": ColumnStyle(count),
-    "rho each": ColumnStyle(number),
-    "rho in all": ColumnStyle(number),
-    "rho published": ColumnStyle(number),
-    "total rho": ColumnStyle(number),
-    "share": ColumnStyle(percent),
-    "eps alone": ColumnStyle(epsilon),
-    # of a run that is watched
-    "last": ColumnStyle(str),
     "own error": ColumnStyle(percent),
-    # of a model's coefficients and of a file's columns
-    "feature": ColumnStyle(str, left=True, wraps=True),
-    "class": ColumnStyle(str),
-    "coefficient": ColumnStyle(number),
-    "noise at most": ColumnStyle(number),
-    "noise about": ColumnStyle(number),
-    "over noise": ColumnStyle(number),
-    "column": ColumnStyle(str, left=True, wraps=True),
-    "encoding": ColumnStyle(str, left=True, wraps=True),
+    "last": ColumnStyle(str),
+    "round": ColumnStyle(str),
+    "parameters": ColumnStyle(parameters, left=True, wraps=True),
 }
-"""All columns, by their names."""
+"""Columns of tables of runs and ledgers; what another one prints follows from its name and values."""
 _GUESS = "error of one fixed prediction that looks at no record"
 ROWS = {
     "network": "the row of all agents together",
@@ -154,20 +136,29 @@ def console() -> Console:
     return Console(width=None if sys.stdout.isatty() else columns_of(sys.stdout) or 120, highlight=False, emoji=False)
 
 
-def cell(name: str, value: Any) -> str:
+def column_of(name: str, rows: Sequence[Row]) -> ColumnStyle:
+    """Style of a column of `COLUMNS`, or of one whose rows hold facts: texts stand to the left, long ones are wrapped."""
+    if name in COLUMNS:
+        return COLUMNS[name]
+    words = [fact(name, row[name]) for row in rows if isinstance(row.get(name), str | Mapping)]
+    return ColumnStyle(partial(fact, name), left=bool(words), wraps=any(len(text) > MOST_TEXT // 2 for text in words))
+
+
+def cell(style: ColumnStyle, value: Any) -> str:
     """A value as its column prints it."""
-    return value if isinstance(value, str) else "-" if value is None else COLUMNS[name].shows(value)
+    return printable(value) if isinstance(value, str) else "-" if value is None else style.shows(value)
 
 
 def grid_of(title: str, rows: Sequence[Row], below: Sequence[Row] = ()) -> Table:
     """Table of rows, and below a line of others, the first of these bold; what a row lacks is empty."""
-    names = list(dict.fromkeys(name for row in (*rows, *below) for name in row))
-    grid = table(title, *names)
-    for name, drawn in zip(names, grid.columns, strict=True):
-        drawn.justify, drawn.no_wrap = "left" if COLUMNS[name].left else "right", not COLUMNS[name].wraps
+    styles = {name: column_of(name, rows) for row in (*rows, *below) for name in row}
+    grid = table(title, *(name.replace("_", " ") for name in styles))
+    for style, drawn in zip(styles.values(), grid.columns, strict=True):
+        drawn.justify, drawn.no_wrap = "left" if style.left else "right", not style.wraps
+        drawn.max_width = MOST_TEXT if style.wraps else None
     for part, first in ((rows, None), (below, "bold")):
         for row in part:
-            cells = (Text(cell(name, row[name])) if name in row else "" for name in names)
+            cells = (Text(cell(style, row[name])) if name in row else "" for name, style in styles.items())
             grid.add_row(*cells, style=first if row is part[0] else None)
         grid.add_section()
     return grid
@@ -223,6 +214,7 @@ def _with(grid: Table, columns: list[Drawn], *, wrapped: bool = False) -> Table:
     for column in columns:
         header = str(column.header)
         new.add_column(header.replace(" ", "\n") if wrapped else header, justify=column.justify, no_wrap=column.no_wrap)
+        new.columns[-1].max_width = column.max_width
     for row, *cells in zip(grid.rows, *(column.cells for column in columns), strict=True):
         new.add_row(*cells, style=row.style, end_section=row.end_section)
     return new
@@ -238,5 +230,5 @@ def _needed(out: Console, grid: Table) -> int:
     for column in grid.columns:
         if not column.no_wrap:
             widest = max(_width(out, str(cell)) for cell in (column.header, *column.cells))
-            spare += max(0, widest - TEXT_WIDTH)
+            spare += max(0, min(widest, column.max_width or _ANY_WIDTH) - TEXT_WIDTH)
     return _width(out, grid) - spare

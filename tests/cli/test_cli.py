@@ -242,7 +242,7 @@ def test_topology_make_and_show(ending: str, tmp_path: Path, admmnet: Admmnet) -
     assert f"8 agents, {facts['edges']} edges" in made
     assert facts == json.loads(admmnet.ok("topology", "show", "erdos-renyi:8:0.4", "--seed", "3", "--json").out)
     table = admmnet.ok("topology", "show", path).out
-    assert re.search(r"^  edges +" + str(facts["edges"]) + "$", table, re.MULTILINE)
+    assert re.search(r"^edges: +" + str(facts["edges"]) + "$", table, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

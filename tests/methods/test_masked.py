@@ -240,7 +240,10 @@ def test_both_epsilons_are_said_wherever_one_is(people: str, tmp_path: Path, cap
     assert f"B: epsilon {epsilon(second)} if all others work together" in report
     capsys.readouterr()
     assert run_command_line(["calibrate", *words, "--records", "80", "--features", "6"]) == 0
-    assert "if all others collude or masks fail" in capsys.readouterr().out
+    assert (
+        "masked sums: epsilon spent holds if at most K = 2 others collude, epsilon if all collude if all others do, or "
+        "masks fail"
+    ) in capsys.readouterr().out
     compared = ["--algorithms", "noisy-gd", "--epsilons", "1", "--seeds", "0:1", "--data", people, "--simulate"]
     assert run_command_line(["compare", *words[2:], *compared, "-o", str(tmp_path / "grid")]) == 0
     assert "A, if at most 2 other agents collude, is epsilon 1; B, if all do or masks fail, " in capsys.readouterr().out

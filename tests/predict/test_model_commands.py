@@ -52,8 +52,10 @@ def test_show_prints_what_json_holds(people_run: Path, admmnet: Admmnet) -> None
     assert all(name in said.out for name in shown[:2])
     assert not any(f" {name} " in said.out for name in shown[2:])
     assert f"2 of {len(names)} coefficients" in said.out
-    assert "noise at most" in said.out
-    assert said.out.count("beyond noise") == sum(row["beyond"] for row in facts["coefficients"][:2])
+    assert "known at most" in said.out
+    assert "deviation: standard deviation of the privacy noise in a coefficient" in said.out
+    rows = [line.split() for line in said.out.splitlines() if line.strip().startswith(tuple(shown[:2]))]
+    assert [row[-1] for row in rows] == [{True: "yes", False: "no"}[row["beyond"]] for row in facts["coefficients"][:2]]
     assert "eq. (102)" in said.out
     assert "'yes' is predicted where the score is positive, else 'no'" in said.out
 
@@ -63,7 +65,7 @@ def test_pure_noise_is_seen_as_such(tmp_path: Path, admmnet: Admmnet) -> None:
     out = str(tmp_path / "run")
     run(RunConfig(data=data, schema=SCHEMA, algorithm="noisy-gd", epsilon=0.01, delta=1e-4, seed=1, out=out))
     said = admmnet.ok("model", "show", out).out
-    assert "beyond noise" not in said
+    assert "beyond: 0" in " ".join(said.split())
     assert "none of them can be told from noise" in said
 
 
@@ -81,14 +83,15 @@ def test_agents_classes_targets_and_no_noise(tmp_path: Path, admmnet: Admmnet) -
     assert "agent 1" in said
     assert "12 of 12" in said
     assert said.count(" bee ") == 4
-    assert "noise about" in said
+    assert "known about" in said
     assert "eq. (105)" in said
     assert "the class of the largest score" in said
     assert "score times 40 plus 40" in admmnet.ok("model", "show", tmp_path / "real").out
     plain = trained(tmp_path / "plain")
     said = admmnet.ok("model", "show", plain, "--top", "3").out
-    assert "none: admm adds no noise" in said
-    assert "beyond noise" not in said
+    assert "known none added" in said
+    assert "admm adds no noise" in said
+    assert "standard deviation" not in said
 
 
 def test_ledgers_that_are_elsewhere_or_do_not_hold(people_run: Path, tmp_path: Path, admmnet: Admmnet) -> None:
@@ -100,8 +103,8 @@ def test_ledgers_that_are_elsewhere_or_do_not_hold(people_run: Path, tmp_path: P
     assert "agent-001.jsonl" in admmnet.refused("model", "show", folder, code=1)
     ledger.unlink()
     said = admmnet.ok("model", "show", folder).out
-    assert "no figure: the noise follows from all agents' ledgers, but those of 1 are not in this folder" in said
-    assert "beyond" not in said
+    assert "the noise follows from all agents' ledgers, but those of 1 are not in this folder" in said
+    assert "standard deviation" not in said
 
 
 def test_names_of_features_neither_fail_nor_steer_the_terminal(tmp_path: Path, admmnet: Admmnet) -> None:
@@ -118,7 +121,7 @@ def test_names_of_features_neither_fail_nor_steer_the_terminal(tmp_path: Path, a
 def test_batches_that_scatter_are_named(tmp_path: Path, admmnet: Admmnet) -> None:
     result = run(algorithm="dp-sgd", data="census", epochs=2, seed=0, out=tmp_path / "run")
     assert coefficients(read_model(result.folder))["noise"]["batches"] is True
-    assert "batches:    drawn at random" in admmnet.ok("model", "show", tmp_path / "run").out
+    assert "batches: drawn at random" in admmnet.ok("model", "show", tmp_path / "run").out
 
 
 def test_what_cannot_be_shown(people_run: Path, tmp_path: Path, admmnet: Admmnet) -> None:

@@ -110,7 +110,7 @@ MARKS = {
 """What stands behind an agent's releases."""
 SPARE = (
     *("degree", "rounds", "sent", "loss", "time", "of", "trials", "validation error", "epochs", "batch"),
-    *("rho each", "rho in all", "share", "rho published", "rho spent", "total rho", "eps published", "releases"),
+    *("pays for", "rho published", "rho spent", "total rho", "eps published", "releases"),
     "eps publ.",
 )
 """Columns that a narrow terminal does without, the least needed one first."""
@@ -137,7 +137,7 @@ def console() -> Console:
 
 
 def column_of(name: str, rows: Sequence[Row]) -> ColumnStyle:
-    """Style of a column of `COLUMNS`, or of one whose rows hold facts: texts stand to the left, long ones are wrapped."""
+    """Style of a column of `COLUMNS`, or of one of facts: texts stand to the left, long ones are wrapped."""
     if name in COLUMNS:
         return COLUMNS[name]
     words = [fact(name, row[name]) for row in rows if isinstance(row.get(name), str | Mapping)]

@@ -9,6 +9,7 @@ GONE = {
     "key": "ssh-keygen makes keys: ssh-keygen -Y sign -n admmnet -f KEY manifest.json",
     "clean": "declare decimal, thousands and missing in the schema: `admmnet data check` names the cells that remain",
     "rehearse": "a run checks its method before it connects; try it with `admmnet run --simulate --rounds 3`",
+    "--no-cache": "leave it out: sets are read from their files every time",
     "--restarts": "start again by the same command, with --resume auto",
     "--alive": "start again by the same command, with --resume auto",
     "--linger": "the relay keeps the end of a run, and gives it to agents that come later",

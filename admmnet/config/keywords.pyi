@@ -10,7 +10,6 @@ from admmnet.methods.base import Method
 
 class Settings(TypedDict, total=False):
     data_dir: str | PathLike[str] | None
-    no_cache: bool
     data_seed: int
     test_fraction: float | None
     no_test: bool

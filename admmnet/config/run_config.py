@@ -188,19 +188,16 @@ class RunConfig(RunSettings, FaultSettings, NetworkSettings, DataSettings, Metho
 
     @property
     def request(self) -> DataSettings:
-        """Section [data]; the records of a simulation may show, and so may an encoding that is read from them.
-
-        Of records that are to be private, even of a public set, nothing is kept in the cache.
-        """
+        """Section [data]; the records of a simulation may show, and so may an encoding that is read from them."""
         data = self.section(DataSettings)
-        dependent, uncached = self.data_dependent or self.simulation, self.no_cache or self.private
+        dependent = self.data_dependent or self.simulation
         encode = data.encode
         if encode == "auto":
             encode = "private" if self._measures(data) else "declared"
         whiten = data.whiten
         if whiten == "auto" and encode in ("declared", "private"):
             whiten = "auto" if self._evens(replace(data, encode=encode)) else "off"
-        return replace(data, data_dependent=dependent, no_cache=uncached, encode=encode, whiten=whiten)
+        return replace(data, data_dependent=dependent, encode=encode, whiten=whiten)
 
     def _measures(self, data: DataSettings) -> bool:
         """Whether ``auto`` leaves columns raw: where it was tried. Noise may drown all: the run knows how much."""

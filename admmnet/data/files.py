@@ -150,7 +150,8 @@ def read_blocks(path: Path, size: int = BLOCK) -> Iterator[list[str]]:
             raise DataError(
                 f"{path}, line {line}: not UTF-8 text; convert the file to UTF-8, such as by iconv -f cp1252 -t utf-8"
             ) from None
-        lines = held + text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+        text = text.replace("\r\n", "\n") if "\r" in text else text
+        lines = held + text.removesuffix("\n").split("\n")
         number += len(lines) - len(held)
         full = next((k for k in range(len(lines), 0, -1) if lines[k - 1].strip()), 0)
         held = lines[full:]

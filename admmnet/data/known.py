@@ -10,7 +10,6 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from admmnet.data.cache import read_cached
 from admmnet.data.files import content_digest, data_folder, found_all, locate
 from admmnet.data.schema import Schema, parse_schema
 from admmnet.data.source import Source, label_of, source_of
@@ -79,15 +78,10 @@ class DataSet(Struct, frozen=True, kw_only=True):
             if digest not in self.sha256.values()
         )
 
-    def source(
-        self, data_dir: str | None, user: Schema, *, official: bool, labelled: bool = True, kept: bool = False
-    ) -> Source:
-        """Read the files; `official` says that the official split is meant, which may need all records.
-
-        With `kept`, files of a public set are read once, and then from the user's cache.
-        """
+    def source(self, data_dir: str | None, user: Schema, *, official: bool, labelled: bool = True) -> Source:
+        """Read the files; `official` says that the official split is meant, which may need all records."""
         paths = self.located(data_dir)
-        table = raw = read_cached(self.name, paths, self.read) if kept and self.public and paths else self.read(paths)
+        table = raw = self.read(paths)
         complete = self.records in (None, table.rows)
         if official and not complete:
             raise RequestError(

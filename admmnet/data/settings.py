@@ -58,9 +58,6 @@ class DataSettings:
     data_dir: str | None = in_data(
         None, "folder of the data sets, such as DIR/adult/adult.data", metavar="DIR", numbers=False, hosts=True
     )
-    no_cache: bool = in_data(
-        False, "read a public set from its files; keep nothing in the cache", numbers=False, hosts=True
-    )
     data_seed: int = in_data(0, "seed of the train/test draw and the shards", within="[0, inf)", chosen=True)
     test: str | None = in_data(
         None, "file of test records; official: the set's own test part", metavar="PATH", hosts=True, everyday=4

@@ -181,9 +181,7 @@ def read_source(settings: DataSettings, *, labelled: bool = True) -> Source:
     share = settings.test_fraction or known.test_share
     official = settings.test == "official" or (share is None and not settings.no_test)
     with about(settings.data):
-        source = known.source(
-            settings.data_dir, schema, official=official, labelled=labelled, kept=not settings.no_cache
-        )
+        source = known.source(settings.data_dir, schema, official=official, labelled=labelled)
     return replace(source, file=settings.data)
 
 

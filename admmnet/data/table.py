@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
-from typing import Any, NamedTuple, TypeVar
+from itertools import chain, count
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -260,20 +261,14 @@ def no_rows(names: tuple[str, ...], origin: str, label: str | None = None) -> Ra
     return RawTable(names, 0, lambda name: column_of(()), lambda row: origin, origin, label, numbers)
 
 
-K = TypeVar("K")
-
-
-class Index(dict[K, int]):
-    """Numbers the values it meets, from 0."""
-
-    def __missing__(self, value: K) -> int:
-        number = self[value] = len(self)
-        return number
+def numbering() -> defaultdict[Any, int]:
+    """A dictionary that numbers the values it is asked for, from 0."""
+    return defaultdict(count().__next__)
 
 
 def column_of(values: Sequence[str]) -> RawColumn:
     """Make a column of one text a row."""
-    index = Index[str]()
+    index = numbering()
     codes = np.fromiter(map(index.__getitem__, values), dtype=np.int32, count=len(values))
     return RawColumn(tuple(index), codes)
 

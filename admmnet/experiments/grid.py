@@ -144,7 +144,7 @@ class Grid:
         }
         for name, default in defaults.items():
             # where the records lie, and from where they are read, does not matter: their sha256 is compared
-            if name not in (*OWN, "data_dir", "no_cache") and not (comparison.resplit and name == "data_seed"):
+            if name not in (*OWN, "data_dir") and not (comparison.resplit and name == "data_seed"):
                 settings[name] = comparison.settings.get(name, default)
         found: dict[str, Any] = json.loads(json.dumps(settings, default=str))
         return found

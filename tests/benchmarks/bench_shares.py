@@ -1,23 +1,19 @@
-"""Shares of the time that drawing by rows, measuring less often and kept tables take, interleaved in one process.
+"""Shares of the time that drawing by rows and measuring less often take, interleaved in one process.
 
-OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.bench_shares [--repeats 9] [--data-dir DIR]
+OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.bench_shares [--repeats 9]
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-import pytest
 from threadpoolctl import threadpool_limits
 
-from admmnet.data import DataSettings, load
 from admmnet.privacy.discrete import discrete_rows
 from admmnet.rng import AgentStreams, Purpose
 
@@ -25,7 +21,7 @@ from ..privacy import plain_sampler
 from .bench_rounds import seconds_of_rounds
 from .common import least, row, seconds_of
 
-AT_MOST = {"drawn by rows": 0.3, "measured ten times": 0.8, "kept table": 0.2}
+AT_MOST = {"drawn by rows": 0.3, "measured ten times": 0.8}
 
 
 processor_seconds = partial(seconds_of, clock=time.process_time)
@@ -49,25 +45,13 @@ def measuring() -> tuple[Callable[[], float], Callable[[], float]]:
     return partial(rounds, measure_every="auto"), partial(rounds, measure_every=1)
 
 
-def reading(folder: str | None) -> tuple[Callable[[], float], Callable[[], float]]:
-    """Adult from the cache, and from its files."""
-    settings = DataSettings(data="adult", data_dir=folder)
-    files = DataSettings(data="adult", data_dir=folder, no_cache=True)
-    load(settings, 5, range(5))  # keeps it
-    return processor_seconds(lambda: load(settings, 5, range(5))), processor_seconds(lambda: load(files, 5, range(5)))
-
-
 def main() -> int:
     """Print a table; exit code 1 where a share is too large."""
-    parser = argparse.ArgumentParser(description="Shares of the time that three ways to do less take.")
+    parser = argparse.ArgumentParser(description="Shares of the time that two ways to do less take.")
     parser.add_argument("--repeats", type=int, default=9)
-    parser.add_argument("--data-dir", help="folder of data sets, with adult in it")
     options = parser.parse_args()
     pairs = {"drawn by rows": drawing(), "measured ten times": measuring()}
-    with threadpool_limits(1), pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as cache:
-        patch.setenv("XDG_CACHE_HOME", cache)
-        if options.data_dir is not None:
-            pairs["kept table"] = reading(str(Path(options.data_dir)))
+    with threadpool_limits(1):
         named = {(name, part): run for name, pair in pairs.items() for part, run in zip("so", pair, strict=True)}
         found: Any = least(named, options.repeats)  # type: ignore[arg-type]
     print(row("", "ms", "without it", "share", "at most"), row(*["---"] * 5), sep="\n")

@@ -8,7 +8,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, partial
-from itertools import accumulate, chain, islice
+from itertools import accumulate, chain, islice, repeat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +19,6 @@ from admmnet.data.files import read_blocks
 from admmnet.data.table import (
     DATE,
     PLAIN,
-    Index,
     RawColumn,
     RawTable,
     Refuse,
@@ -29,6 +28,7 @@ from admmnet.data.table import (
     fault_of_names,
     listed,
     numbered,
+    numbering,
     refuse,
     table_of_numbers,
 )
@@ -75,7 +75,7 @@ def read_texts(
     ``names`` are those of all columns, of files without a header, or of the columns that are wanted. Lines at the top
     that begin with ``skip`` are no records.
     """
-    indices, found, lines, starts = list[Index[str]](), list[NDArray[np.int32]](), array("l"), [0]
+    indices, found, lines, starts = list[dict[str, int]](), list[NDArray[np.int32]](), array("l"), [0]
     for path in paths:
         every, places, ragged = tuple[str, ...](), list[int](), list[tuple[int, int]]()
         for begin, counts, cells in _blocks(path, form.separator, skip):
@@ -84,10 +84,10 @@ def read_texts(
                 wanted = tuple(names or every)
                 if missing := [name for name in wanted if name not in every]:
                     raise DataError(f"{path} lacks the columns {listed(missing)}: get the original file")
-                places, indices = [every.index(name) for name in wanted], indices or [Index[str]() for _ in wanted]
+                places, indices = [every.index(name) for name in wanted], indices or [numbering() for _ in wanted]
                 if form.header is not False:
                     begin, cells, counts = begin[1:], cells[counts[0] :], counts[1:]
-            if any(count != len(every) for count in counts):
+            if counts and set(counts) != {len(every)}:
                 ragged += [(line, n) for line, n in zip(begin, counts, strict=True) if n != len(every)]
                 begin = [line for line, n in zip(begin, counts, strict=True) if n == len(every)]
                 ends = [end for end, n in zip(accumulate(counts), counts, strict=True) if n == len(every)]
@@ -101,12 +101,13 @@ def read_texts(
         starts.append(len(lines))
     if form.header is None and len(wanted) > 1 and all(map(dict.__contains__, indices, wanted)):
         raise _no_header(paths[0], wanted, "nothing that does not occur again below")
-    whole, levels = np.concatenate(found, axis=1), [column_of([text.strip() for text in own]) for own in indices]
+    whole = np.concatenate(found, axis=1)
 
     @cache
     def read(name: str) -> RawColumn:
         k = wanted.index(name)
-        return RawColumn(levels[k].levels, levels[k].codes[whole[k]])
+        levels = column_of([text.strip() for text in indices[k]])
+        return RawColumn(levels.levels, levels.codes[whole[k]])
 
     def where(row: int) -> str:
         return f"{paths[bisect_right(starts, row) - 1]}, line {lines[row]}"
@@ -126,11 +127,14 @@ def _blocks(path: Path, separator: str, skip: str) -> Iterator[Block]:
             top = next((k for k, text in enumerate(lines) if not (skip and text.startswith(skip))), 0)
             line, lines = line + top, lines[top:]
             _check_separator(path, lines[0], separator)
-        if any('"' in text for text in lines):  # cells may go on in the next line
+        texts = separator.join(filter(None, lines))
+        if '"' in texts:  # cells may go on in the next line
             yield from _quoted(path, chain(lines, chain.from_iterable(blocks)), line, separator)
             return
-        counts = [text.count(separator) + 1 if text else 0 for text in lines]
-        yield range(line, line + len(lines)), counts, separator.join(filter(None, lines)).split(separator)
+        counts = [marks + 1 for marks in map(str.count, lines, repeat(separator))]
+        if "" in lines:
+            counts = [n if text else 0 for n, text in zip(counts, lines, strict=True)]
+        yield range(line, line + len(lines)), counts, texts.split(separator)
         line += len(lines)
 
 

@@ -135,9 +135,15 @@ class BudgetError(AdmmnetError):
     exit_code = 4
 
 
+KINDS: dict[int, type[AdmmnetError]] = {
+    kind.exit_code: kind for kind in (RequestError, BudgetError, RunError, CheckFailed)
+}
+"""Errors by their exit codes, those that explain most first."""
+
+
 def kind_of(code: int) -> type[AdmmnetError]:
     """Class of an error that another process names by its exit code."""
-    return {kind.exit_code: kind for kind in (CheckFailed, RequestError, BudgetError)}.get(code, RunError)
+    return KINDS.get(code, RunError)
 
 
 class PrivacyWarning(UserWarning):

@@ -25,7 +25,7 @@ import msgspec
 
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_config, to_toml
-from admmnet.errors import IN_PART, AdmmnetError, BudgetError, CheckFailed, RequestError, RunError, StopRun
+from admmnet.errors import IN_PART, KINDS, RequestError, RunError, StopRun
 from admmnet.graph.simple import Graph
 from admmnet.log import say
 from admmnet.running.ends import last_words
@@ -42,10 +42,6 @@ MODULE = "admmnet"
 PREFIX = "admmnet: "
 LONGEST_FOLDER = 95
 """Letters of the sockets' folder: a socket's whole path has at most 107."""
-_EXPLAINING: dict[int, type[AdmmnetError]] = {
-    kind.exit_code: kind for kind in (RequestError, BudgetError, RunError, CheckFailed)
-}
-"""Exit codes of agents, those that explain most first."""
 FINISHED = (0, IN_PART)
 """Exit codes of agents that have finished."""
 TOLD = (*FINISHED, 2, 3, 4, 130)
@@ -358,7 +354,7 @@ def _judge(ends: Sequence[ProcessEnd], reason: str | None = None) -> None:
         return
     if any(end.code == 130 for end in ends):
         raise KeyboardInterrupt
-    kind = next((kind for code, kind in _EXPLAINING.items() if any(end.code == code for end in ends)), None)
+    kind = next((kind for code, kind in KINDS.items() if any(end.code == code for end in ends)), None)
     codes = () if kind is None else (kind.exit_code,)
     messages = dict.fromkeys(
         text for end in sorted(ends, key=lambda end: end.code not in codes) for text in _split(end.text)[1]

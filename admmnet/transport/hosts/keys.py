@@ -11,14 +11,11 @@ import os
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from admmnet.errors import RequestError
 from admmnet.files import load_toml, refusing
 from admmnet.identity.keys import Identity, check_identity, statement
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 
 @dataclass(frozen=True)
@@ -36,20 +33,6 @@ class Keys:
 
         secret = z85.encode(hashlib.sha256(statement("line", bytes.fromhex(identity.secret))).digest())
         return cls(zmq.curve_public(secret).decode(), secret.decode())
-
-
-def pair_of(own: Keys, other: str, salt: bytes) -> ChaCha20Poly1305:
-    """Cipher that the owners of two CURVE keys alone know (X25519, HKDF with SHA-256, ChaCha20-Poly1305)."""
-    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
-    from cryptography.hazmat.primitives.hashes import SHA256
-    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-    from zmq.utils import z85
-
-    secret = X25519PrivateKey.from_private_bytes(z85.decode(own.secret))
-    shared = secret.exchange(X25519PublicKey.from_public_bytes(z85.decode(other)))
-    info = statement("pair of neighbours", *sorted((own.public, other)))
-    return ChaCha20Poly1305(HKDF(algorithm=SHA256(), length=32, salt=salt, info=info).derive(shared))
 
 
 def check_key(key: object, where: str) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
-from admmnet.privacy.ledger.audit import VerifiedLedger
-from admmnet.record.figures import figures, privacy_of
-from admmnet.record.forms import AgentEntry, Summary, absent
+from msgspec import structs
 
-TOLERANCE = 1e-9
-"""Relative difference allowed between a figure of summary.json and the ledger's."""
+from admmnet.privacy.ledger.audit import VerifiedLedger
+from admmnet.privacy.ledger.checks import same
+from admmnet.record.figures import figures, privacy_of
+from admmnet.record.forms import AgentEntry, FileForm, Summary, absent
 
 
 def contradictions(path: Path, summary: Summary, accounts: Mapping[str, VerifiedLedger]) -> Iterator[str]:
@@ -55,10 +55,9 @@ def _entry_faults(account: VerifiedLedger, entry: AgentEntry, releases: int | No
     """What an agent's entry says otherwise than its ledger, and the last row of metrics.csv."""
     header = account.header
     agent = header["agent"]
-    facts = {"records": header["records"], "degree": len(header["neighbours"])}
-    for key, right in (facts | figures(account.totals, account.contract)).items():
-        if not _same(getattr(entry, key), right):
-            yield f"agent {agent}: {key} is {getattr(entry, key)!r}, its ledger says {right!r}"
+    right = {"records": header["records"], "degree": len(header["neighbours"])}
+    right |= figures(account.totals, account.contract)
+    yield from _differing(entry, right, f"agent {agent}: ", "its ledger says")
     if releases is not None and entry.releases != releases:
         yield f"agent {agent}: releases is {entry.releases}, metrics.csv says {releases}"
     refused, last = entry.refused_at, account.last
@@ -87,19 +86,20 @@ def _releases(path: Path, round: int) -> dict[int, int]:
 def _common_faults(summary: Summary, account: VerifiedLedger, living: Sequence[AgentEntry]) -> Iterator[str]:
     """What a summary says of the run otherwise than a ledger and the entries of agents that are not away at the end."""
     header, said = account.header, summary.privacy
-    for name, right_word in (header | {"seeded": header["noise"] == "seeded"}).items():
-        if name in ("mode", "algorithm", "method", "seeded") and summary[name] != right_word:
-            yield f"{name} is {summary[name]!r}, the ledgers say {right_word!r}"
+    words = {name: header[name] for name in ("mode", "algorithm", "method")} | {"seeded": header["noise"] == "seeded"}
+    yield from _differing(summary, words, "", "the ledgers say")
     if (summary.seed is not None) != summary.seeded:
         yield f"seed is {summary.seed}, seeded is {summary.seeded}"
     maskable = said.trust is not None or header.get("trust") is not None
     right = privacy_of(account.contract, living, account=said.account, maskable=maskable, planned=not absent(summary))
-    for name in said.__struct_fields__ if living else ():
-        if name != "network" and not _same(said[name], right[name]):
-            yield f"privacy.{name} is {said[name]!r}, by the ledgers it is {right[name]!r}"
+    if living:  # `network` has a check of its own
+        found = structs.asdict(structs.replace(right, network=said.network))
+        yield from _differing(said, found, "privacy.", "by the ledgers it is")
 
 
-def _same(said: Any, right: Any) -> bool:
-    if not isinstance(said, float) or not isinstance(right, float):
-        return bool(said == right)
-    return abs(said - right) <= TOLERANCE * max(abs(said), abs(right))
+def _differing(said: FileForm, right: Mapping[str, Any], where: str, whose: str) -> Iterator[str]:
+    return (
+        f"{where}{name} is {said[name]!r}, {whose} {value!r}"
+        for name, value in right.items()
+        if not same(said[name], value)
+    )

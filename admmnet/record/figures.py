@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from admmnet.privacy.budget import SHARED, Totals
-from admmnet.privacy.contract import Contract
+from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.ledger.form import finite
-from admmnet.record.forms import Privacy
+from admmnet.record.forms import AgentEntry, Privacy
 
 
 @lru_cache(maxsize=SHARED)
@@ -48,27 +49,19 @@ def privacy_of(
     ``AgentEntry``, or tables of ``figures``; ``planned`` says that they are those of all agents. ``account`` is the
     account's folder, ``maskable`` says that the method's sums could be masked.
     """
-    largest = partial(_largest, entries)
-    promise = contract.promise
-    colluders = None if promise is None else promise.colluders
-    trust = None if promise is None or not maskable else "local" if colluders is None else "masked"
-    found = {
-        "epsilon_target": largest("epsilon_target"),
-        "delta": largest("delta"),
-        "accountant": None if promise is None else promise.accountant,
+    promise = contract.promise or Promise(math.nan, math.nan)
+    trust = None if contract.promise is None or not maskable else "local" if promise.colluders is None else "masked"
+    shared = (name for name in Privacy.__struct_fields__ if name in AgentEntry.__struct_fields__)
+    found: dict[str, Any] = {name: _largest(entries, name) for name in shared}
+    found |= {
+        "accountant": None if contract.promise is None else promise.accountant,
         "adjacency": contract.adjacency,
         "unit": "record",
-        "epsilon_proven": largest("epsilon_proven"),
         "trust": trust,
-        "colluders": colluders,
-        "epsilon_if_all_collude": largest("epsilon_if_all_collude"),
-        "group_size": 1 if promise is None else promise.group,
-        "epsilon_group": largest("epsilon_group") if planned else None,
-        "epsilon_spent": largest("epsilon_spent"),
-        "epsilon_published": largest("epsilon_published"),
-        "rho_proven": largest("rho_proven"),
-        "rho_spent": largest("rho"),
-        "rho_published": largest("rho_published"),
+        "colluders": promise.colluders,
+        "group_size": promise.group,
+        "epsilon_group": found["epsilon_group"] if planned else None,
+        "rho_spent": _largest(entries, "rho"),
     }
     return msgspec.convert(found | over_runs(entries, account), Privacy)
 

@@ -195,8 +195,13 @@ def _compare(line: dict[str, Any], expected: dict[str, Any], where: str = "") ->
         wrong, name = line[key], f"{where}{key}"
         if isinstance(right, dict):
             _compare(wrong, right, f"{name}.")
-        elif not (_close(wrong, right) if type(wrong) is type(right) is float else wrong == right):
+        elif not same(wrong, right):
             raise CheckFailed(f"{name} is {short(wrong, 60)}, recomputed {right!r}")
+
+
+def same(wrong: Any, right: Any) -> bool:
+    """Whether a figure is the one recomputed: numbers of another machine may differ by `TOLERANCE`."""
+    return _close(wrong, right) if type(wrong) is type(right) is float else bool(wrong == right)
 
 
 def _close(wrong: float, right: float) -> bool:

@@ -90,6 +90,6 @@ METHODS: dict[str, dict[str, Any]] = {
     "account": {"account": "account"},
     "blocks": GATED | {"topology": "ring:10", "block": 4},
     "blocks admm": {"algorithm": "admm", "topology": "ring:10", "block": 4},
-    "trouble": {"drop": 0.3, "offline": "1:2-4", "delay": "compute=1,jitter=0.5,latency=0.1"},
+    "trouble": {"drop": 0.3, "offline": "1:2-4"},
     "trouble r-admm": {"algorithm": "r-admm", "drop": 0.3, "offline": "1:2-4"},
 }

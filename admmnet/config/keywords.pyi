@@ -41,10 +41,7 @@ class Settings(TypedDict, total=False):
     shutdown_deadline: float
     topology_schedule: str | PathLike[str] | None
     drop: float
-    drop_burst: float
-    straggle: float
     offline: str | None
-    delay: str | None
     trouble_seed: int | None
     loss: str | Callable[..., Any]
     loss_width: float | Literal["auto"]

@@ -1,1 +1,1 @@
-"""Simulated trouble: losses, absences, changing graphs, a virtual clock (docs/simulate.md)."""
+"""Simulated trouble: losses, absences, changing graphs (docs/simulate.md)."""

@@ -6,7 +6,6 @@ The receiver ignores messages that a round's trouble has lost, so every transpor
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from functools import cached_property
@@ -16,7 +15,6 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
-from admmnet.faults.delays import LOSSES, REPEATS, Delays, fault_stream
 from admmnet.faults.links import Links
 from admmnet.faults.schedule import GraphSchedule, Span
 from admmnet.graph.simple import Graph, parts_of
@@ -24,6 +22,16 @@ from admmnet.methods.base import Contact, Mask
 
 MOST_AGENTS_NAMED = 3
 """Agents whose absences a note spells out."""
+LOSSES, REPEATS = 1, 5
+"""Kinds of random numbers."""
+_TROUBLE = 2**31
+"""First word of the spawn keys of trouble: streams of agents start with the agent's number, which is smaller."""
+
+
+def fault_stream(seed: int, kind: int, round: int) -> np.random.Generator:
+    """Random numbers of one kind of trouble and round; no other part of a run shares them."""
+    sequence = np.random.SeedSequence(seed, spawn_key=(_TROUBLE, kind, round))
+    return np.random.Generator(np.random.PCG64(sequence))
 
 
 class Absence(Struct, frozen=True):
@@ -60,45 +68,10 @@ class RoundFaults(Struct, frozen=True):
         return None if all(mask.all() for mask in found) else found
 
 
-class MessageLoss:
-    """Gilbert-Elliott chains, one a link, docs/methods.md eq. (37); independent losses if ``burst`` is 1.
-
-    A round's uniform number u makes a link lossy if u < enter, clears it if u >= stay, and leaves it alone in
-    between. So the state of any round follows from the last few rounds, and nothing needs to be stored. ``drop`` is
-    the stationary probability P of loss, below 1, ``burst`` the mean number L of rounds that a burst lasts: 1, or
-    at least 1/(1 - P).
-    """
-
-    def __init__(self, size: int, drop: float, burst: float, seed: int) -> None:
-        self._size, self._drop, self._seed = size, drop, seed
-        self._stay = 1.0 - 1.0 / burst
-        self._enter = drop if burst == 1.0 else drop / (burst * (1.0 - drop))
-        self._known: tuple[int, Mask] = (-1, np.zeros(size, dtype=bool))
-
-    def at(self, round: int) -> Mask:
-        """Whether each link loses what is sent in a round, shape (links,)."""
-        if self._drop == 0.0:
-            return np.zeros(self._size, dtype=bool)
-        lost, open_ = np.zeros(self._size, dtype=bool), np.ones(self._size, dtype=bool)
-        for t in range(round, -1, -1):
-            before, state = self._known
-            if t == before:
-                lost[open_] = state[open_]
-                break
-            u = fault_stream(self._seed, LOSSES, t).random(self._size)
-            lost |= open_ & (u < (self._enter if t else self._drop))
-            open_ &= (u >= self._enter) & (u < self._stay)
-            if not open_.any():
-                break
-        self._known = (round, lost)
-        return lost
-
-
 class FaultModel:
     """All that is simulated in a run, on its graph: with a schedule, the union of its graphs.
 
-    ``straggle`` is the probability that an agent is slow in a round, which shows on the clock alone; without
-    ``delays`` there is no virtual clock.
+    A message is lost with probability ``drop``, whatever becomes of others.
     """
 
     def __init__(
@@ -106,27 +79,17 @@ class FaultModel:
         graph: Graph,
         *,
         drop: float = 0.0,
-        burst: float = 1.0,
         absences: Sequence[Absence] = (),
         schedule: GraphSchedule | None = None,
-        straggle: float = 0.0,
-        delays: Delays | None = None,
         seed: int = 0,
     ) -> None:
         self.links, self._graph = Links(graph), graph
-        self.drop, self.burst, self.absences, self.schedule = drop, burst, tuple(absences), schedule
-        self.straggle, self.delays, self.seed = straggle, delays, seed
-        self._losses = MessageLoss(len(self.links.sender), drop, burst, seed)
+        self.drop, self.absences, self.schedule, self.seed = drop, tuple(absences), schedule, seed
         self._masks = [] if schedule is None else [self.links.mask(edges) for edges in schedule.edges]
         self._away = np.array(
             [(a.agent, a.first, np.iinfo(np.int64).max if a.last is None else a.last) for a in absences], dtype=np.int64
         ).reshape(-1, 3)
         self._members: tuple[tuple[int, ...], Mask] = (), np.ones(self.links.agents, dtype=bool)
-
-    @property
-    def disturbs(self) -> bool:
-        """Whether anything but the clock is touched."""
-        return bool(self.drop or self.absences or self.schedule is not None)
 
     @cached_property
     def changes(self) -> tuple[int, ...]:
@@ -163,16 +126,23 @@ class FaultModel:
         present = online[links.sender] & online[links.receiver]
         if self.schedule is not None:
             present &= self._masks[self.schedule.at(round)]
-        arrives = present & ~self._losses.at(round)
+        arrives = present & ~self._lost(round)
         whole = links.every(arrives & arrives[links.back])
         return RoundFaults(online, present, arrives, links, whole)
+
+    def _lost(self, round: int) -> Mask:
+        """Whether each link loses what is sent in a round, shape (links,)."""
+        size = len(self.links.sender)
+        if not self.drop:
+            return np.zeros(size, dtype=bool)
+        return np.asarray(fault_stream(self.seed, LOSSES, round).random(size) < self.drop)
 
     def tries(self, round: int) -> NDArray[np.int64]:
         """How often a message is sent over each link until it has arrived, shape (links,): of sums, eq. (92).
 
         What the round's losses take is repeated, and each repetition is lost with probability ``drop``.
         """
-        lost = self._losses.at(round)
+        lost = self._lost(round)
         again = fault_stream(self.seed, REPEATS, round).geometric(1.0 - self.drop, len(lost))
         return 1 + np.where(lost, again, 0)
 
@@ -186,14 +156,8 @@ class FaultModel:
             more = len(self.absences) - len(named)
             parts.append("; ".join(named) + (f"; {more} more absences" if more else ""))
         if self.drop:
-            bursts = f", in bursts of {self.burst:g} rounds on average" if self.burst != 1.0 else ""
-            parts.append(f"{100 * self.drop:g} % of the messages are lost{bursts} (seed {self.seed})")
-        notes = [f"simulated trouble: {'; '.join(parts)}"] if parts else []
-        if self.delays is not None:
-            longer = f", {100 * self.straggle:g} % of an agent's rounds {self.delays.slow:g} times as long"
-            slow = longer if self.straggle else ""
-            notes.append(f"virtual_seconds are simulated: {self.delays.words()}{slow} (seed {self.seed})")
-        return notes
+            parts.append(f"{100 * self.drop:g} % of the messages are lost (seed {self.seed})")
+        return [f"simulated trouble: {'; '.join(parts)}"]
 
 
 def _words(absence: Absence) -> str:
@@ -202,17 +166,6 @@ def _words(absence: Absence) -> str:
     if absence.first == absence.last:
         return f"agent {absence.agent} is away in round {absence.first}"
     return f"agent {absence.agent} is away in rounds {absence.first} to {absence.last}"
-
-
-def check_burst(drop: float, burst: float) -> None:
-    """Raise RequestError for bursts shorter than independent losses make them."""
-    least = 1.0 / (1.0 - drop)
-    if burst != 1.0 and burst < least:
-        enough = math.ceil(1000.0 * least) / 1000.0  # rounded up: what is named is allowed
-        raise RequestError(
-            f"drop_burst = {burst:.10g} is not allowed with drop = {drop:.10g}: independent losses come in bursts of "
-            f"{least:.6g} rounds on average; give 1 for independent losses, or at least {enough:.10g}"
-        )
 
 
 def parse_offline(text: str, agents: int, rounds: int) -> tuple[Absence, ...]:

@@ -32,8 +32,6 @@ PUBLIC_COLUMNS = ("round", "agent", "test_error", "releases", "bytes_sent")
 COUNTS = ("releases", "bytes_sent")
 TRAINING_COLUMNS = ("train_loss", "objective", "consensus_gap")
 """Computed from training records: only in simulations."""
-CLOCK_COLUMNS = ("virtual_seconds",)
-"""Where delays are simulated: when the network, or an agent, could go on to the next round."""
 _ARRAYS = ("theta.npy", "consensus.npy", "feature_names.npy")
 _MOST_MEMBERS = 100
 """Of a model.npz: `zipfile` makes an object of each; numbers of a model may look like a few."""
@@ -186,9 +184,9 @@ def ledger_name(agent: int, agents: int) -> str:
 class MetricsFile:
     """metrics.csv: a row an agent and round, agent -1 being the network."""
 
-    def __init__(self, path: Path, *, training: bool, start: int = 0, clock: bool = False) -> None:
+    def __init__(self, path: Path, *, training: bool, start: int = 0) -> None:
         kept = _earlier(path, start)
-        columns = PUBLIC_COLUMNS + TRAINING_COLUMNS * training + CLOCK_COLUMNS * clock
+        columns = PUBLIC_COLUMNS + TRAINING_COLUMNS * training
         self._figures = columns[2:]
         write_whole({path: (",".join(columns) + "\n" + "".join(kept)).encode()})  # a crash here loses no round
         self._file: TextIO = path.open("a", encoding="utf-8", newline="\n")

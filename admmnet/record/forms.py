@@ -234,21 +234,6 @@ class Seconds(FileForm, frozen=True, kw_only=True):
     """writing charges, sending, waiting"""
 
 
-class VirtualSeconds(FileForm, frozen=True, kw_only=True):
-    """With [`--delay`](simulate.md): how long the rounds would have taken."""
-
-    total: Figure
-    """in all"""
-    median_round: Figure
-    longest_round: Figure
-    """of a round"""
-    slowest_agent: Whole
-    slowest_agent_computing: Figure
-    """whose own computing took longest, and how long"""
-    waiting_share: Real
-    """mean share in which agents wait"""
-
-
 class Baseline(FileForm, frozen=True, kw_only=True):
     """Of a method of one site alone: what was calibrated."""
 
@@ -334,7 +319,6 @@ class Summary(FileForm, frozen=True, kw_only=True):
     frames: dict[str, Whole] = {}
     """with `zmq`: frames of the relay that were dropped"""
     seconds: Seconds
-    virtual_seconds: VirtualSeconds | None = None
     """below"""
     steps: Whole | None = None
     """of one site: steps taken"""
@@ -373,7 +357,6 @@ TABLES: Collection[type[Struct]] = (
     Gate,
     StartEntry,
     Seconds,
-    VirtualSeconds,
     Baseline,
 )
 """Forms of summary.json, in the order of docs/ledger.md."""

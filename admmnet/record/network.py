@@ -179,7 +179,7 @@ def _against(run: Run, method: MethodSettings, faults: FaultSettings, show: str)
         yield "MPI sends in clear"
     if summary.transport == "zmq" and not summary.encrypted:
         yield "ZeroMQ without keys sends in clear"
-    troubled = (faults.drop, faults.offline, faults.topology_schedule, faults.delay)
+    troubled = (faults.drop, faults.offline, faults.topology_schedule)
     if any(value not in (None, 0.0) for value in troubled):
         yield "simulated trouble"
     if any(own.resumed or own.changed for own in run.ledgers.values()):

@@ -22,7 +22,7 @@ BARE = ("data", "loss", "algorithm", "method", "topology")
 """Settings whose value explains itself."""
 
 
-_UNTOLD = {"drop": 0.0, "drop_burst": 1.0, "answer": "average"}
+_UNTOLD = {"drop": 0.0, "answer": "average"}
 """Values that say that something is not there."""
 
 

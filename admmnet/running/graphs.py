@@ -8,8 +8,7 @@ from pathlib import Path
 from admmnet.config.run_config import RunConfig
 from admmnet.data.settings import DataSettings, split_of
 from admmnet.errors import RequestError
-from admmnet.faults.delays import parse_delay
-from admmnet.faults.model import FaultModel, check_burst, parse_offline
+from admmnet.faults.model import FaultModel, parse_offline
 from admmnet.faults.schedule import GraphSchedule, read_schedule
 from admmnet.faults.settings import FaultSettings
 from admmnet.graph import network_of
@@ -70,28 +69,19 @@ def faults_of(
     RequestError names the setting, its bound and the remedy.
     """
     rounds = int(method.rounds)
-    check_burst(faults.drop, faults.drop_burst)
     absences = parse_offline(faults.offline, len(graph), rounds) if faults.offline is not None else ()
-    delays = parse_delay(faults.delay, straggle=faults.straggle) if faults.delay is not None else None
     if schedule is not None:
         schedule.check_rounds(rounds)
         if set(schedule.graph.edges) != set(graph.edges):
             raise RequestError(
                 f"{schedule.source}: the union of its graphs is not the run's graph: all agents need the same schedule"
             )
-    model = FaultModel(
-        graph,
-        drop=faults.drop,
-        burst=faults.drop_burst,
-        absences=absences,
-        schedule=schedule,
-        straggle=faults.straggle,
-        delays=delays,
-        seed=faults.trouble_seed if faults.trouble_seed is not None else seed or 0,
-    )
-    if model.disturbs and method.answer == "gossip":
+    if not (faults.drop or absences or schedule is not None):
+        return None
+    if method.answer == "gossip":
         raise RequestError(
             "answer = 'gossip' does not go with simulated trouble: it sends on after the last round, and simulated "
             "trouble ends there; take answer = 'average', 'last' or 'tail'"
         )
-    return model if model.disturbs or delays is not None else None
+    seed = faults.trouble_seed if faults.trouble_seed is not None else seed or 0
+    return FaultModel(graph, drop=faults.drop, absences=absences, schedule=schedule, seed=seed)

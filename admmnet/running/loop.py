@@ -114,12 +114,11 @@ def execute(
         alone, every = plan.method.verb == "none", int(plan.run.measure_every)
         # of a start in which no round is left, the last one is observed again
         observer = Observer(plan, transport, blocks, folder, start if alone else min(start, plan.method.rounds - 1))
-        keeper.restore_clock(observer.clock)
         opened.callback(observer.close)
         rounds = Rounds(plan, transport, blocks, receipts, attempts, keeper)
         if receipts is not None and plan.prologue.stages and keeper.due(start):
             receipts.settle(durable=True)
-        keeper.save(start, blocks, tail, observer.clock)
+        keeper.save(start, blocks, tail)
         done = seen = shown = start
         for round in count(done) if alone and plan.method.open_ended else range(done, plan.method.rounds):
             chain.begin(round)
@@ -128,7 +127,6 @@ def execute(
                 break
             done = round + 1
             if plan.method.measured(round):
-                observer.tick(round, rounds.summed)
                 due = round % every == 0 or done == plan.rounds
                 if due:
                     observer.observe(round, rounds.heard)
@@ -139,7 +137,7 @@ def execute(
                 receipts.settle(durable=True)
             if keeper.due(done):
                 rounds.settle()
-            keeper.save(done, blocks, tail, observer.clock)
+            keeper.save(done, blocks, tail)
             if seen == done and listener.heard(round, partial(observer.event, round, measured=shown == done)):
                 stopped = done < plan.rounds
                 break

@@ -12,8 +12,6 @@ from types import MappingProxyType
 import numpy as np
 
 from admmnet.data.figures import test_errors
-from admmnet.faults.clock import VirtualClock
-from admmnet.graph.tree import Tree
 from admmnet.holder.holder import SimulatedHolder
 from admmnet.methods.aggregate import far, mean_of, standing
 from admmnet.record.folder import MetricsFile
@@ -42,8 +40,6 @@ class Observer:
         Figures of all agents, nan until known. ``spent`` is -1 where it is infinite.
     network : mapping
         Error and loss of the consensus, sums, and the largest gap.
-    clock : VirtualClock or None
-        The same at every process.
     """
 
     def __init__(
@@ -58,17 +54,11 @@ class Observer:
         self.rows: Table = {name: np.full(agents, np.nan) for name in ("test_error", "consensus_gap", *LOSSES)}
         self.rows |= {"releases": np.zeros(agents), "bytes_sent": np.zeros(agents), "spent": np.full(agents, -1.0)}
         self.network: dict[str, float] = {}
-        self.clock: VirtualClock | None = None
-        if plan.faults is not None and plan.faults.delays is not None:
-            self.clock = VirtualClock(plan.faults, self.theta[0].nbytes)
-            self._releases = self._released()
         self._round, self._said = -1, self.theta
         self._file = None
         if is_writer(transport):
             training = plan.simulation and not self._quiet
-            self._file = MetricsFile(
-                folder / "metrics.csv", training=training, start=start, clock=self.clock is not None
-            )
+            self._file = MetricsFile(folder / "metrics.csv", training=training, start=start)
 
     def models(self) -> Matrix:
         """Last released vectors of this process's agents, shape (local agents, d)."""
@@ -94,21 +84,6 @@ class Observer:
             self.theta = self.kept(said[:, :width].copy(), self.theta)
         for name, column in zip(mine, said[:, width:].T, strict=True):
             self.rows[name] = self.kept(column.copy(), self.rows[name])
-
-    def _released(self) -> Vector:
-        mine = np.array([[node.agent.releases] for node in self._nodes], dtype=float)
-        return edge.collect(self._transport, mine)[:, 0]
-
-    def tick(self, round: int, summed: tuple[Tree | None, int]) -> None:
-        """Let the clock, where there is one, go through a round; ``summed`` is the tree of its sum, and its width."""
-        if self.clock is None or self._plan.faults is None:
-            return
-        before, self._releases = self._releases, self._released()
-        faults = self._plan.faults.at(round)
-        if self._shared:
-            self.clock.advance_sum(round, faults, *summed)
-        else:
-            self.clock.advance(round, faults, self._releases > before)
 
     def observe(self, round: int, heard: Mapping[int, Vector] = MappingProxyType({})) -> None:
         """Measure a round; ``heard`` is what agents of this process were sent, whatever senders say of it elsewhere."""
@@ -156,8 +131,6 @@ class Observer:
         if self._file is None:
             return
         shown = {name: np.append(value, self.rows[name]) for name, value in self.network.items()}
-        if self.clock is not None:
-            shown["virtual_seconds"] = np.append(self.clock.ends[-1], self.clock.start)
         self._file.write(self._round, range(-1, len(self.theta)), shown)
 
     def _counts(self) -> Table:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from admmnet.graph.tree import Tree
 from admmnet.log import say
 from admmnet.methods.sums import SumMethod
 from admmnet.running.attempts import Attempts
@@ -41,7 +40,6 @@ class Rounds:
         self._graph = None if start is None or start.changed is None else plan.graph
         self._keeper, self._receipts, self._attempts = keeper, receipts, attempts
         self._trees = RoundTrees(plan.graph, plan.faults, masked=attempts is not None)
-        self.summed: tuple[Tree | None, int] = (None, 0)  # tree of the last sum, and how many numbers its vectors have
         self.heard: dict[int, Vector] = {}  # what agents of this process heard from others in the last round
         plain = plan.faults is None and attempts is None and self._graph is None and not transport.away
         self._together = Together.of(self._nodes) if plain else None
@@ -103,9 +101,7 @@ class Rounds:
             spoken = [node.id for node in self._nodes if node.outgoing is not None]
             total = self._attempts.judge(round, total, self._method.largest, spoken)
         tree = trees(frozenset(self._transport.away))
-        self.summed = (None, 0)
         if summed is not None and tree is not None:
-            self.summed = (tree, summed.value.size)
             summed.value.flags.writeable = False  # one array for all agents of this process
             messages = self._trees.messages(round, tree, summed).tolist()
             for node in self._nodes:

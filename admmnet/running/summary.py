@@ -126,7 +126,6 @@ def summarise(
         "bytes_sent": int(observer.network["bytes_sent"]),
         "frames": {name: sum(word.frames.get(name, 0) for word in words) for name in mine.frames},
         "seconds": {"total": slowest[0], "solve": slowest[1] if simulation else None, "exchange": slowest[2]},
-        "virtual_seconds": None if observer.clock is None else observer.clock.summary(),
         "steps": facts.get("steps"),
         "baseline": facts.get("baseline"),
         "ledgers": {name: digest for word in words for name, digest in word.digests.items()},

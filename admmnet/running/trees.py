@@ -75,7 +75,7 @@ class RoundTrees:
 
     def notes(self, done: int) -> tuple[str, ...]:
         """How many of so many rounds were void, where no agent is lost."""
-        if self._faults is None or not self._faults.disturbs:
+        if self._faults is None:
             return ()
         void = [round for round in range(done) if self.at(round)(frozenset()) is None]
         if not void:

@@ -45,9 +45,7 @@ def rows(folder: Path) -> dict[str, dict[str, Any]]:
         (folder / f"{name}.txt").write_text(text, encoding="utf-8")
         turns[name] = read_schedule(folder / f"{name}.txt")
     found: dict[str, dict[str, Any]] = {"none": {}}
-    found |= {f"drop {drop}": {"drop": drop} for drop in (0.1, 0.3, 0.5)}
-    for drop, burst in ((0.3, 5), (0.5, 5), (0.7, 4), (0.3, 20)):
-        found[f"drop {drop}, bursts of {burst}"] = {"drop": drop, "burst": float(burst)}
+    found |= {f"drop {drop}": {"drop": drop} for drop in (0.1, 0.3, 0.5, 0.7)}
     away = [Absence(3, first, first + 9) for first in range(10, ROUNDS, 20)]
     return found | {
         "one agent away, 10 rounds of 20": {"absences": away},

@@ -152,9 +152,9 @@ def test_settings_of_the_network_in_a_file(setting: Setting, tmp_path: Path, adm
         "answer": "tail",
         "resume": "there",
     }
-    words |= {"release": "output", "topology_schedule": "there", "offline": "3:1-2", "delay": "latency=1"}
+    words |= {"release": "output", "topology_schedule": "there", "offline": "3:1-2"}
     words |= {"quorum": "all", "trust": "masked", "show": "end", "mixing": "network"}
-    numbers = dict.fromkeys(("gate_share", "inexact_share", "beta", "drop", "straggle"), "0.5")
+    numbers = dict.fromkeys(("gate_share", "inexact_share", "beta", "drop"), "0.5")
     values = {key: f'"{word}"' for key, word in words.items()} | numbers | {"growth": "1.5"}
     values["receipts"] = "true"
     text = f"[{table}]\n{name} = {values.get(name, '3')}\n"

@@ -82,9 +82,8 @@ def test_trouble_that_never_comes_changes_no_bit(idle: dict[str, Any]) -> None:
 
 TROUBLES: dict[str, dict[str, Any]] = {
     "drop": {"drop": 0.4, "seed": 1},
-    "bursts": {"drop": 0.5, "burst": 6.0, "seed": 2},
     "away": {"absences": [Absence(0, 3, 20), Absence(1, 10, None), Absence(4, 0, 5), Absence(4, 9, 9)]},
-    "everything": {"drop": 0.3, "burst": 3.0, "seed": 5, "absences": [Absence(3, 4, 30), Absence(2, 8, 11)]},
+    "everything": {"drop": 0.3, "seed": 5, "absences": [Absence(3, 4, 30), Absence(2, 8, 11)]},
 }
 
 
@@ -193,7 +192,6 @@ CALM: dict[str, dict[str, Any]] = {
     "drop 0.1": {"drop": 0.1, "seed": 1},
     "drop 0.3": {"drop": 0.3, "seed": 1},
     "drop 0.5": {"drop": 0.5, "seed": 1},
-    "bursts": {"drop": 0.3, "burst": 5.0, "seed": 1},
     "away half the time": {"absences": HALF_AWAY},
 }
 

@@ -315,7 +315,7 @@ def test_duals_add_up_to_zero_whoever_joins_and_whatever_is_lost(faults: dict[st
         {"offline": "1:0-4"},
         {"offline": "3:2-"},
         {"offline": "1:0-,3:0-,6:0-"},
-        {"drop": 0.4, "drop_burst": 3.0},
+        {"drop": 0.4},
         {"offline": "2:1-8,4:4-", "drop": 0.2},
     ],
     ids=str,

@@ -52,7 +52,7 @@ class Troubled:
     [
         ({}, {}),
         ({"drop": 0.4}, {"drop": 0.4}),
-        ({"drop": 0.5, "drop_burst": 4.0, "trouble_seed": 3}, {"drop": 0.5, "burst": 4.0, "seed": 3}),
+        ({"drop": 0.5, "trouble_seed": 3}, {"drop": 0.5, "seed": 3}),
         ({"offline": "3:2-5,1:4-"}, {"absences": [Absence(3, 2, 5), Absence(1, 4, None)]}),
         ({"offline": "3:2-5,0:9", "drop": 0.2}, {"absences": [Absence(3, 2, 5), Absence(0, 9, 9)], "drop": 0.2}),
         ({"turns": True, "drop": 0.2}, {"drop": 0.2}),

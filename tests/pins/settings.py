@@ -51,7 +51,7 @@ def _resumed(setting: Setting, after: int) -> Setting:
 
 MANY: dict[str, Any] = {"topology": "torus:5x8", "block": 8}
 """40 agents of 24 or 25 records, solved together by eights."""
-TROUBLE: dict[str, Any] = {"drop": 0.3, "offline": "1:2-3", "delay": "compute=1,jitter=0.5,latency=0.1"}
+TROUBLE: dict[str, Any] = {"drop": 0.3, "offline": "1:2-3"}
 _NUMBER = {"kind": "numeric", "low": 0, "high": 1}
 TARGETS: dict[str, Any] = {
     "data": "targets.csv",
@@ -107,10 +107,8 @@ SETTINGS: dict[str, Setting] = {
     "blocks r-admm": _network("r-admm", **MANY),
     # simulated trouble
     "drop": _network("pp-admm", drop=0.3),
-    "drop in bursts": _network("admm", "published", drop=0.4, drop_burst=3.0, trouble_seed=5),
     "offline": _network("dvp", offline="3:1-2,0:4"),
     "schedule": _network("ipp-admm", topology_schedule="turns.txt", topology=None),
-    "delay": _network("pp-admm", "published", delay="compute=1,jitter=0.5,latency=0.1", straggle=0.3),
     "trouble r-admm": _network("r-admm", **TROUBLE),
     # interrupted and resumed
     "resumed": _resumed(_network("pp-admm"), 3),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,7 @@ from .many_runs import run_all
 pytestmark = pytest.mark.processes
 TURNS = "0 edges 0-1 2-3\n1 edges 1-2 3-4\n2 ring:5\nrepeat 3\n"
 PUBLISHED: dict[str, Any] = {"method": "published"}
-STORM: dict[str, Any] = {"drop": 0.3, "drop_burst": 3.0, "offline": "3:2-4,1:5-", "rounds": 8}
-CLOCK: dict[str, Any] = {"delay": "compute=0.05,latency=0.02,jitter=0.5,bandwidth=1e6", "straggle": 0.2}
+STORM: dict[str, Any] = {"drop": 0.3, "offline": "3:2-4,1:5-", "rounds": 8}
 MASKED: dict[str, Any] = {"trust": "masked", "colluders": 1}
 WIDE_FILE: dict[str, Any] = {"data": "wide.libsvm"}
 """Rows stay sparse."""
@@ -34,23 +32,23 @@ MANY: dict[str, Any] = {"agents": 20, "topology": "erdos-renyi:20:0.3", "split":
 SETTINGS: dict[str, dict[str, Any]] = {
     "admm": {"algorithm": "admm", "answer": "tail"},
     "pp-admm": {"algorithm": "pp-admm"},
-    "pp-admm measured now and then": {"algorithm": "pp-admm", "measure_every": 3, "rounds": 6, **CLOCK},
+    "pp-admm measured now and then": {"algorithm": "pp-admm", "measure_every": 3, "rounds": 6},
     "published pp-admm": {"algorithm": "pp-admm", "answer": "gossip", **PUBLISHED},
     "dvp": {"algorithm": "dvp"},
     "m-admm": {"algorithm": "m-admm"},
     "r-admm": {"algorithm": "r-admm"},
     "noisy-gd": {"algorithm": "noisy-gd"},
-    "noisy-gd in a storm": {"algorithm": "noisy-gd", **STORM, **CLOCK},
-    "dp-dsgd in a storm": {"algorithm": "dp-dsgd", "clip_norm": 0.3, **STORM, **CLOCK},
-    "lt-admm in a storm": {"algorithm": "lt-admm", "local_steps": 2, **STORM, **CLOCK},
+    "noisy-gd in a storm": {"algorithm": "noisy-gd", **STORM},
+    "dp-dsgd in a storm": {"algorithm": "dp-dsgd", "clip_norm": 0.3, **STORM},
+    "lt-admm in a storm": {"algorithm": "lt-admm", "local_steps": 2, **STORM},
     "ssp": {"algorithm": "ssp", "rounds": 1},
     "masked noisy-gd": {"algorithm": "noisy-gd", **MASKED},
-    "masked noisy-gd in a storm": {"algorithm": "noisy-gd", **MASKED, **STORM, **CLOCK},
+    "masked noisy-gd in a storm": {"algorithm": "noisy-gd", **MASKED, **STORM},
     "masked ssp": {"algorithm": "ssp", "rounds": 1, **MASKED, "colluders": 3},
     # the gate lets some vectors pass and holds others back: silence is a message, too
     "ipp-admm": {"algorithm": "ipp-admm", "gate": "gaussian", "max_releases": 3},
     "joining ipp-admm": {"algorithm": "ipp-admm", **JOINING},
-    "joining ipp-admm in a storm": {"algorithm": "ipp-admm", **JOINING, **STORM, **CLOCK},
+    "joining ipp-admm in a storm": {"algorithm": "ipp-admm", **JOINING, **STORM},
     "output pp-admm": {"algorithm": "pp-admm", "release": "output"},
     "held ipp-admm": {"algorithm": "ipp-admm", "gate": "above-threshold", "gate_threshold": 0.01},
     "published ipp-admm": {"algorithm": "ipp-admm", "max_releases": 3, **PUBLISHED},
@@ -58,15 +56,15 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "tree sum": {"algorithm": "tests.tree_sum:TreeSum"},
     "encoded pp-admm": {"algorithm": "pp-admm", **ENCODED},
     "encoded masked noisy-gd": {"algorithm": "noisy-gd", **MASKED, **ENCODED},
-    "encoded noisy-gd in a storm": {"algorithm": "noisy-gd", **ENCODED, **STORM, **CLOCK},
+    "encoded noisy-gd in a storm": {"algorithm": "noisy-gd", **ENCODED, **STORM},
     "wide pp-admm": {"algorithm": "pp-admm", **WIDE_FILE},
-    "wide ipp-admm in a storm": {"algorithm": "ipp-admm", "gate": "gaussian", **WIDE_FILE, **STORM, **CLOCK},
+    "wide ipp-admm in a storm": {"algorithm": "ipp-admm", "gate": "gaussian", **WIDE_FILE, **STORM},
     "wide noisy-gd": {"algorithm": "noisy-gd", **WIDE_FILE},
     # in one process and two by rows, in five agent by agent
     "pp-admm by rows": {"algorithm": "pp-admm", **MANY},
     "noisy-gd by rows": {"algorithm": "noisy-gd", **MANY},
     **{
-        f"{algorithm} in a storm, {network}": {"algorithm": algorithm, **gate, **STORM, **CLOCK, **turns}
+        f"{algorithm} in a storm, {network}": {"algorithm": algorithm, **gate, **STORM, **turns}
         for algorithm, gate in (
             ("pp-admm", {}),
             ("ipp-admm", {"gate": "gaussian"}),
@@ -180,27 +178,9 @@ def test_seed_order_of_records_and_storm_matter(local: Path, tmp_path: Path) -> 
     changes: dict[str, dict[str, Any]] = {
         "seed": base["pp-admm"] | {"seed": 4},
         "order": base["pp-admm"] | {"data_seed": 1},
-        "timed": base["pp-admm"] | CLOCK,
         "calm": base["pp-admm"] | {"rounds": STORM["rounds"]},
     }
     run_all(changes, tmp_path)
     for name in ("seed", "order"):
         assert (model(local / "pp-admm")["theta"] != model(tmp_path / name)["theta"]).all()
     assert (model(local / storm)["consensus"] != model(tmp_path / "calm")["consensus"]).any()
-    # the clock changes no number but its own
-    plain, timed = local / "pp-admm", tmp_path / "timed"
-    assert model(plain)["theta"].tobytes() == model(timed)["theta"].tobytes()
-    assert ledgers(plain) == ledgers(timed)
-    before, after = ((folder / "metrics.csv").read_text().splitlines() for folder in (plain, timed))
-    assert [line.rsplit(",", 1)[0] for line in after] == before
-    assert "virtual_seconds" not in summary(plain)
-
-
-@pytest.mark.parametrize("name", [name for name in SETTINGS if "storm" in name])
-def test_virtual_seconds_of_a_storm(name: str, local: Path) -> None:
-    with (local / name / "metrics.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert list(rows[0])[-1] == "virtual_seconds"
-    network = [float(row["virtual_seconds"]) for row in rows if row["agent"] == "-1"]
-    assert network == sorted(network)
-    assert network[-1] == summary(local / name)["virtual_seconds"]["total"] > 0.0

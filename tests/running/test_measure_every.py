@@ -20,7 +20,7 @@ from tests.people_runs import Stop, rows, small, stopping, write_people
 
 RUNS: dict[str, dict[str, Any]] = {
     "pp-admm": {"seed": 0},
-    "clock": {"seed": 0, "delay": "compute=1,jitter=0.5,latency=0.1", "drop": 0.3},
+    "drop": {"seed": 0, "drop": 0.3},
     "blocks": {"seed": 0, "topology": "torus:4x5", "block": 4},
     "sums": {"seed": 0, "algorithm": "noisy-gd"},
     "one site": {"seed": 0, "algorithm": "dp-sgd", "batch": 20, "topology": None, "epochs": 8, "rounds": None},
@@ -89,7 +89,7 @@ def test_models_are_not_observed_in_between(people: str, tmp_path: Path, monkeyp
         assert widths == 4 * ([d + 4, 4] if "seed" in mode else [d + 4])
 
 
-@pytest.mark.parametrize("kind", ["pp-admm", "clock", "blocks"])
+@pytest.mark.parametrize("kind", ["pp-admm", "drop", "blocks"])
 def test_a_run_that_is_stopped_in_between_ends_with_its_figures(kind: str, people: str, tmp_path: Path) -> None:
     ended = {}
     for every in (1, 3):
@@ -100,7 +100,7 @@ def test_a_run_that_is_stopped_in_between_ends_with_its_figures(kind: str, peopl
     assert rows(ended[3].folder) == kept
 
 
-@pytest.mark.parametrize("kind", ["pp-admm", "clock"])
+@pytest.mark.parametrize("kind", ["pp-admm", "drop"])
 @pytest.mark.parametrize("after", [2, 4, 5])
 def test_a_resumed_run_has_the_same_lines(kind: str, after: int, people: str, tmp_path: Path) -> None:
     more = RUNS[kind] | {"measure_every": 3, "checkpoint_every": 2}

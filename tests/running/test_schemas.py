@@ -40,7 +40,7 @@ def test_a_private_run_with_an_account_that_is_resumed(tmp_path: Path) -> None:
     "values",
     [
         {"algorithm": "noisy-gd", "trust": "masked", "colluders": 1, "account": "account"},
-        {"algorithm": "noisy-gd", "delay": "compute=1", "rounds": 2, "epsilon": 0.01, "group_size": 2},
+        {"algorithm": "noisy-gd", "rounds": 2, "epsilon": 0.01, "group_size": 2},
         {"algorithm": "admm", "simulate": True},
         {"algorithm": "ipp-admm", "private": True, **PRIVATE},
         {"algorithm": "ipp-admm", "epsilon": 1e-4, "rounds": 2, "seed": 0, "receipts": True},

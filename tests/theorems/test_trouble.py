@@ -33,7 +33,7 @@ METHODS = [
     ("m-admm", "proven", {"epsilon": 20.0, "growth": 1.2}),
     ("r-admm", "proven", {"epsilon": 20.0}),
 ]
-STORM = {"drop": 0.4, "drop_burst": 3.0, "offline": "3:2-5,1:4-"}
+STORM = {"drop": 0.4, "offline": "3:2-5,1:4-"}
 TURNS = "0-1 edges 0-1 2-3\n2 edges 1-2 3-4\n3 edges 4-0\nrepeat 4\n"
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from admmnet.faults.clock import VirtualClock
 from admmnet.files import sync
 from admmnet.graph.tree import spanning_tree
 from admmnet.holder.outbox import Outbox
@@ -83,12 +82,6 @@ class Keeper(Chosen):
             tail.sum = np.stack([self._states[f"agent {i}"]["tail"] for i in self._transport.agents])
         self._states = {}
 
-    def restore_clock(self, clock: VirtualClock | None) -> None:
-        """Give a virtual clock its state back."""
-        if clock is not None and "start" in self._network:
-            clock.start, clock.worked = self._network["start"].copy(), self._network["worked"].copy()
-            clock.ends = self._network["ends"].tolist()
-
     def due(self, done: int) -> bool:
         """Whether a checkpoint is due after ``done`` rounds, or before a stage; the last round has none."""
         every = self._every
@@ -102,9 +95,7 @@ class Keeper(Chosen):
             if node.door.outbox is not None:
                 node.door.outbox.take()
 
-    def save(
-        self, done: int, blocks: Sequence[Sequence[Node]], tail: TailAverage, clock: VirtualClock | None = None
-    ) -> None:
+    def save(self, done: int, blocks: Sequence[Sequence[Node]], tail: TailAverage) -> None:
         """Write a checkpoint after ``done`` rounds, if due or the start begins so; RunError if the disk refuses.
 
         One that is made before a stage has its number, which is negative.
@@ -126,8 +117,6 @@ class Keeper(Chosen):
             # so that the next solves give the same bits
             states |= {name: states_taken(solver.states) for name, solver in self._solver_of(block, done).items()}
         states["network"] = {"count": np.asarray(tail.count)}
-        if clock is not None:
-            states["network"] |= {"start": clock.start, "worked": clock.worked, "ends": np.array(clock.ends)}
         index, content = pack(states)
         begun = self._transport.world.start
         meta = {

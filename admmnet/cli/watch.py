@@ -11,14 +11,23 @@ import click
 import msgspec
 
 from admmnet.cli.flags import PATH
-from admmnet.errors import RequestError, RunError
-from admmnet.record.format import seconds
+from admmnet.errors import RequestError, RunError, broken
+from admmnet.record.folder import PART
+from admmnet.record.format import epsilon, error, seconds
+from admmnet.record.values import at
 
 if TYPE_CHECKING:
-    from admmnet.evidence.follow import Sight, Watcher
+    from admmnet.evidence.follow import Sight
 
 POLL = 0.2
 """Seconds between looks for a folder that is not there yet."""
+PHASES = {
+    "running": "running",
+    "finished": "finished",
+    "stopped": "finished: stopped by on_round",
+    "broken": "ended without a summary",
+    "unknown": "not finished; whether it runs cannot be told on this file system",
+}
 
 
 @click.command()
@@ -38,33 +47,38 @@ POLL = 0.2
     help="between two looks",
 )
 def watch(run: Path | None, once: bool, as_json: bool, stale: float | None, wait: float, every: float) -> None:
-    """Watch a run through its folder: rounds, error, epsilon spent, who is away.
+    """Watch a run through its folder: a line a look that sees something new.
 
     RUN is a run folder, also of one host's agent, of any transport, finished or not; by default the newest in
-    runs/. It ends with the run. Nothing is verified but receipts: `admmnet ledger verify` does that.
+    runs/. It ends with the run. Nothing is verified: `admmnet ledger verify` does that.
     """
-    from admmnet.evidence.follow import Watcher
+    from admmnet.evidence.follow import look
 
     if not once and (as_json or stale is not None):
         raise RequestError("--json and --stale go with --once")
-    watcher = Watcher(_newest() if run is None else run)
+    folder = _newest() if run is None else run
     deadline = time.monotonic() + wait
-    while not watcher.there:
+    while not (folder / "config.toml").exists():  # the first file of a run
         if time.monotonic() >= deadline:
-            what = "is no run folder: it has no config.toml" if watcher.folder.exists() else "is not there"
+            what = "is no run folder: it has no config.toml" if folder.exists() else "is not there"
             since = f" after {seconds(wait)}" if wait else ""
             remedy = "start the run first or, if it is still starting, give it time with --wait SECONDS"
-            raise RequestError(f"{watcher.folder} {what}{since}; {remedy}")
+            raise RequestError(f"{folder} {what}{since}; {remedy}")
         time.sleep(min(POLL, every))
     if once:
-        raise click.exceptions.Exit(_print(watcher, stale, as_json=as_json))
+        sight = look(folder)
+        if as_json:
+            print(msgspec.json.format(msgspec.json.encode(sight), indent=2).decode())
+        else:
+            _show(folder, sight)
+        raise click.exceptions.Exit(sight.verdict(stale))
     try:
-        sight = _follow(watcher, every)
-    except KeyboardInterrupt as error:
-        error.args = ("the run itself goes on",)
+        sight = _follow(folder, every)
+    except KeyboardInterrupt as interrupt:
+        interrupt.args = ("the run itself goes on",)
         raise
     if sight.phase == "broken":
-        raise RunError(f"the run in {watcher.folder} ended without a summary; {_words(watcher)}")
+        raise RunError(f"the run in {folder} ended without a summary; {_last_words(folder)}")
 
 
 def _newest() -> Path:
@@ -75,61 +89,114 @@ def _newest() -> Path:
     return found[-1].parent
 
 
-def _follow(watcher: Watcher, every: float) -> Sight:
-    """Show the run until it has ended; return the last sight of it."""
-    if not sys.stdout.isatty():
-        return _tell(watcher, every)
-    from rich.live import Live
-
-    from admmnet.cli.frame import Screen
-    from admmnet.report.columns import console
-
-    out, frame = console(), Screen(watcher.folder)
-    sight = watcher.look()
-    with Live(frame.of(sight, out), console=out, auto_refresh=False) as live:
-        while not sight.over:
-            time.sleep(every)
-            sight = watcher.look()
-            live.update(frame.of(sight, out), refresh=True)
-    return sight
-
-
-def _tell(watcher: Watcher, every: float) -> Sight:
-    """Say a line a look that has something new."""
-    from admmnet.cli.frame import line
+def _follow(folder: Path, every: float) -> Sight:
+    """Print a line a look that has something new, until the run has ended; return the last sight of it."""
+    from admmnet.evidence.follow import look
 
     said, mode = None, None
     while True:
-        sight = watcher.look()
+        sight = look(folder)
         if mode is None and sight.mode is not None:
             mode = sight.mode.line()
-            print(f"mode:       {mode}", flush=True)
-        words = line(sight)
-        if words != said:
-            print(words, flush=True)
-        if sight.over:
+            print(broken(f"mode:       {mode}", sys.stdout), flush=True)
+        if (words := _line(sight)) != said:
+            print(broken(words, sys.stdout), flush=True)
+        if sight.phase not in ("running", "unknown"):
             return sight
         said = words
         time.sleep(every)
 
 
-def _print(watcher: Watcher, stale: float | None, *, as_json: bool) -> int:
-    """Show the run once; return the exit code."""
-    from admmnet.cli.frame import Screen
-    from admmnet.report.columns import console
-
-    out, sight = console(), watcher.look()
-    if as_json:
-        print(msgspec.json.format(msgspec.json.encode(sight), indent=2).decode())
-    else:
-        out.print(Screen(watcher.folder).of(sight, out, whole=True))
-        if sight.phase == "broken":
-            print(_words(watcher))
-    return sight.verdict(stale)
+def _line(sight: Sight) -> str:
+    parts = [PHASES[sight.phase], f"{sight.unit} {_rounds(sight)}"]
+    if sight.errors:
+        parts.append(f"test error {_figure(sight, sight.errors[max(sight.errors)])}")
+    if sight.most_spent is not None:
+        parts.append(f"epsilon {_spent(sight)}")
+    if sight.away:
+        parts.append("away: " + _away(sight))
+    return ", ".join(parts)
 
 
-def _words(watcher: Watcher) -> str:
+def _show(folder: Path, sight: Sight) -> None:
+    """Print a sight of a run, with its agents."""
+    from admmnet.report.columns import FEW, print_table
+
+    errors, took = sight.errors, at(sight.summary, "seconds", "total")
+    where = "one holder" if sight.unit == "epoch" else sight.word("network", "topology")
+    figures = "-" if not sight.done else "none: there are no test records"
+    if errors:
+        least = min(errors, key=lambda round_: (errors[round_], round_))
+        figures = (
+            f"{_figure(sight, errors[max(errors)])}, least {_figure(sight, errors[least])} in {sight.unit} {least}"
+        )
+    spent = "none: the method has no budget" if sight.agents else "-"
+    if (most := sight.most_spent) is not None:
+        spent = _spent(sight) + f" by agent {most.agent}, the largest share" * (len(sight.agents) > 1)
+        if at(sight.settings, "privacy", "account") is not None:
+            spent += f" in this run; admmnet account show {sight.word('privacy', 'account')} has all runs"
+    method = f"{sight.word('algorithm', 'algorithm')} ({sight.word('algorithm', 'method')})"
+    facts = {
+        "mode": "not known yet" if sight.mode is None else sight.mode.line(),
+        "folder": f"{folder}  {PHASES[sight.phase]}",
+        "run": f"{method} on {sight.word('data', 'data')}, {where}",
+        f"{sight.unit}s": _rounds(sight) + ("" if took is None else f" in {seconds(took)}"),
+        "newest": f"{seconds(sight.quiet)} ago" if sight.summary is None else "",
+        "test error": figures,
+        "epsilon": spent,
+        "away": _away(sight),
+    }
+    for name, words in facts.items():
+        if words:
+            print(broken(f"{f'{name}:':<12}{words}", sys.stdout))
+    if len(sight.agents) > 1:
+        shown = sorted(sight.agents, key=lambda seen: (not seen.state, seen.agent))[:FEW]
+        rows = [
+            {
+                "agent": seen.agent,
+                "eps spent": seen.spent,
+                "budget": seen.target,
+                "releases": seen.releases,
+                "own error": _figure(sight, seen.error),
+                "": seen.state,
+            }
+            for seen in sorted(shown, key=lambda seen: seen.agent)
+        ]
+        print_table("", rows)
+    if len(sight.agents) > FEW:
+        print(f"and {len(sight.agents) - FEW} agents more")
+    if sight.phase == "broken":
+        print(_last_words(folder))
+
+
+def _rounds(sight: Sight) -> str:
+    return f"{sight.done}" + ("" if sight.rounds is None else f" of {sight.rounds}")
+
+
+def _spent(sight: Sight) -> str:
+    most = sight.most_spent
+    return "" if most is None else f"{epsilon(most.spent)} of {epsilon(most.target)} spent"
+
+
+def _away(sight: Sight) -> str:
+    more = f" and {len(sight.away) - 4} more" if len(sight.away) > 4 else ""
+    return ", ".join(f"agent {i}" for i in sight.away[:4]) + more
+
+
+def _figure(sight: Sight, value: float | None) -> str:
+    """A test figure by the run's measure; while it runs, by its loss's."""
+    from admmnet.solvers.losses import get_loss, tasks_of
+
+    name, metric = at(sight.settings, "problem", "loss"), at(sight.summary, "metric")
+    try:
+        shares = "real" not in tasks_of(get_loss(str(name))) if metric is None else metric == "error"
+    except RequestError:  # a loss of a package that is not installed here
+        shares = False
+    return error(value, "error" if shares else None)
+
+
+def _last_words(folder: Path) -> str:
     """What a run that ended without a summary has spent, and how it goes on."""
     from admmnet.running.ends import last_words
 
-    return last_words(watcher.folder, alone=watcher.alone)
+    return last_words(folder, alone=(folder / PART).exists())

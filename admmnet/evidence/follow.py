@@ -5,9 +5,8 @@ Figures are taken as they stand: `admmnet ledger verify` holds them against each
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,19 +15,14 @@ from typing import Any
 from msgspec import to_builtins
 
 from admmnet.errors import IN_PART, CheckFailed, RequestError, RunError, printable
-from admmnet.evidence.compare import read_evidence
 from admmnet.files import load_toml
 from admmnet.forms import read_form
-from admmnet.privacy.ledger.form import HeaderLine
-from admmnet.record.folder import PART, SUMMARY, is_held
+from admmnet.record.folder import SUMMARY, is_held
 from admmnet.record.forms import Summary, absent
 from admmnet.record.journal import past_of
-from admmnet.record.shelf import Follower, ledger_files
+from admmnet.record.shelf import followed, ledger_files
 from admmnet.record.values import at, whole
 from admmnet.record.verdict import ModeFacts, mode_of
-
-SHARE = 0.05
-"""Share of the time that goes into receipts at most, whose signatures are verified."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +36,6 @@ class AgentSight:
     """What its ledger has spent of it, by the accountant that guards it."""
     releases: int | None
     """As metrics.csv says; None where it says nothing of the agent yet."""
-    last: int | None
-    """Round of its last release; None where metrics.csv does not tell: rounds between were not measured."""
     error: float | None
     """Test error of its last released vector."""
     state: str
@@ -73,19 +65,12 @@ class Sight:
     """Those of which the folder knows something."""
     away: tuple[int, ...]
     """Agents without which the others go on, or have finished."""
-    trouble: str | None
-    """What is wrong with the receipts, or with a file."""
     summary: Summary | None
 
     def word(self, *keys: str) -> str:
         """Return a setting as text that no terminal stumbles over; a dash where there is none."""
         value = at(self.settings, *keys)
         return "-" if value is None else printable(str(value), 60)
-
-    @property
-    def over(self) -> bool:
-        """Whether no process is at work, as far as one can tell."""
-        return self.phase not in ("running", "unknown")
 
     @property
     def unit(self) -> str:
@@ -106,156 +91,57 @@ class Sight:
         return max(budgets, key=lambda seen: (seen.spent or 0.0) / (seen.target or 1.0), default=None)
 
 
-class Metrics:
-    """metrics.csv as far as it was read; parts read once are not read again."""
-
-    def __init__(self, path: Path) -> None:
-        self._path, self._file = path, -1
-        self._begin()
-
-    def _begin(self) -> None:
-        self.errors: dict[int, float] = {}  # of the consensus, by round
-        self.agents: dict[int, tuple[float | None, int]] = {}  # last test error, and releases
-        self.last: dict[int, int] = {}  # round of the last release, where that is known
-        self.done = self._offset = self._new = 0
-
-    def read(self) -> None:
-        """Take in what is new."""
-        try:
-            with self._path.open("rb") as file:
-                status = os.fstat(file.fileno())
-                if status.st_ino != self._file or status.st_size < self._offset:
-                    self._file = status.st_ino
-                    self._begin()  # a run that goes on has cut it back
-                file.seek(self._offset)
-                data = file.read()
-        except OSError:
-            return
-        lines = data[: data.rfind(b"\n") + 1]
-        self._offset += len(lines)
-        for line in lines.splitlines():
-            self._take(line.split(b","))
-
-    def _take(self, row: list[bytes]) -> None:
-        try:
-            round, agent, releases = int(row[0]), int(row[1]), int(row[3])
-            error = float(row[2]) if row[2] else None
-        except (ValueError, IndexError):  # the header, or what is no row
-            return
-        if round >= self.done:
-            self._new, self.done = round + 1 - self.done, round + 1
-        if agent < 0:
-            if error is not None:
-                self.errors[round] = error
-            return
-        made = releases - self.agents.get(agent, (None, 0))[1]
-        if made >= self._new:
-            self.last[agent] = round
-        elif made > 0:  # in some of the rounds since the last one that was measured
-            self.last.pop(agent, None)
-        self.agents[agent] = error, releases
+def look(folder: Path) -> Sight:
+    """Present state of a run folder; RequestError if it is none."""
+    held = is_held(folder)  # before the summary, which is written before the lock is given up
+    settings: Mapping[str, Any] = {}
+    with suppress(OSError, ValueError):
+        settings = load_toml((folder / "config.toml").read_bytes())
+    if at(settings, "algorithm", "algorithm") is None:
+        raise RequestError(f"{folder} is no run folder: it has no config.toml that names an algorithm")
+    summary = None
+    with suppress(CheckFailed):
+        summary = read_form(Summary, folder / SUMMARY)
+    files = [folder / "config.toml", folder / "metrics.csv", *ledger_files(folder)]
+    newest = max((path.stat().st_mtime for path in files if path.exists()), default=0.0)
+    phase = "broken" if held is False else "running" if held else "unknown"
+    away = tuple(sorted(past_of(folder).away if summary is None else absent(summary)))
+    figures = list(_figures(folder / "metrics.csv"))
+    ledgers = [one for path in ledger_files(folder) for one in followed(path)]
+    # a series may be charged ahead: its rounds are those of metrics.csv
+    charged = [one.round for one in ledgers if one.header.neighbours and one.round is not None]
+    refused = {} if summary is None else {one.agent: one.refused_at for one in summary.per_agent}
+    budgets = {one.header.agent: (one.header.budget.epsilon, one.spent) for one in ledgers}
+    latest = {agent: (releases, error) for _, agent, releases, error in figures if agent >= 0}
+    agents = []
+    for agent in sorted({*budgets, *latest, *away}):
+        state = "away" if agent in away else ""
+        if not state and refused.get(agent) is not None:
+            state = f"refused in round {refused[agent]}"
+        target, spent = budgets.get(agent, (None, None))
+        releases, error = latest.get(agent, (None, None))
+        agents.append(AgentSight(agent, target, spent, releases, error, state))
+    mode = mode_of(to_builtins(ledgers[0].header), whole(at(settings, "run", "seed"))) if ledgers else None
+    return Sight(
+        settings=settings,
+        mode=mode,
+        phase=phase if summary is None else "stopped" if summary.stopped else "finished",
+        rounds=whole(at(settings, "algorithm", "rounds")) or whole(at(settings, "baseline", "epochs")),
+        done=max([*(round_ + 1 for round_, *_ in figures), *charged], default=0),
+        quiet=max(0.0, time.time() - newest),
+        errors={round_: error for round_, agent, _, error in figures if agent < 0 and error is not None},
+        agents=tuple(agents),
+        away=away,
+        summary=summary,
+    )
 
 
-class Watcher:
-    """Looks at a run folder again and again; ``clock`` gives the time of day, as files bear it."""
-
-    def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
-        self.folder, self._clock = folder, clock
-        self._metrics = Metrics(folder / "metrics.csv")
-        self._header: HeaderLine | None = None
-        self._followed: dict[Path, Follower] = {}
-        self._trouble: str | None = None
-        self._charged = 0
-        self._next = 0.0
-
-    @property
-    def there(self) -> bool:
-        """Whether there is a run: its settings are the first file of it."""
-        return (self.folder / "config.toml").exists()
-
-    @property
-    def alone(self) -> bool:
-        """Whether the folder is one host's of several."""
-        return (self.folder / PART).exists()
-
-    def look(self) -> Sight:
-        """Return the folder's present state; RequestError if it is no run folder."""
-        held = is_held(self.folder)  # before the summary, which is written before the lock is given up
-        settings: Mapping[str, Any] = {}
-        with suppress(OSError, ValueError):
-            settings = load_toml((self.folder / "config.toml").read_bytes())
-        if at(settings, "algorithm", "algorithm") is None:
-            raise RequestError(f"{self.folder} is no run folder: it has no config.toml that names an algorithm")
-        summary = self._summary()
-        self._metrics.read()
-        paths = [self.folder / "config.toml", self.folder / "metrics.csv", *ledger_files(self.folder)]
-        newest = max((path.stat().st_mtime for path in paths if path.exists()), default=0.0)
-        ended = summary is not None or held is False
-        started = past_of(self.folder)
-        phase = "broken" if held is False else "running" if held else "unknown"
-        phase = phase if summary is None else "stopped" if summary.stopped else "finished"
-        rounds = whole(at(settings, "algorithm", "rounds")) or whole(at(settings, "baseline", "epochs"))
-        away = tuple(sorted(started.away if summary is None else absent(summary)))
-        agents = tuple(self._agents(summary, away))
-        header = self._header
-        return Sight(
-            settings=settings,
-            mode=None if header is None else mode_of(to_builtins(header), whole(at(settings, "run", "seed"))),
-            phase=phase,
-            rounds=rounds,
-            done=max(self._metrics.done, self._charged),
-            quiet=max(0.0, self._clock() - newest),
-            errors=self._metrics.errors,
-            agents=agents,
-            away=away,
-            trouble=self._receipts(at_once=ended),
-            summary=summary,
-        )
-
-    def _summary(self) -> Summary | None:
-        with suppress(CheckFailed):
-            return read_form(Summary, self.folder / SUMMARY)
-        return None
-
-    def _agents(self, summary: Summary | None, away: Collection[int]) -> list[AgentSight]:
-        refused = {} if summary is None else {entry.agent: entry.refused_at for entry in summary.per_agent}
-        self._charged = 0
-        budgets = dict(self._budgets())
-        seen = []
-        for agent in sorted({*budgets, *self._metrics.agents, *away}):
-            error, releases = self._metrics.agents.get(agent, (None, None))
-            state = "away" if agent in away else ""
-            if not state and refused.get(agent) is not None:
-                state = f"refused in round {refused[agent]}"
-            target, spent = budgets.get(agent, (None, None))
-            seen.append(AgentSight(agent, target, spent, releases, self._metrics.last.get(agent), error, state))
-        return seen
-
-    def _budgets(self) -> Iterator[tuple[int, tuple[float | None, float | None]]]:
-        """Agents whose ledgers are here: epsilon of the budget, and what is spent of it."""
-        for path in ledger_files(self.folder):
-            for header, total, round in self._followed.setdefault(path, Follower(path)).look():
-                self._header = self._header or header
-                target, spent = header.budget.epsilon, None
-                if target is not None and total is None:
-                    spent = 0.0
-                elif target is not None and total is not None:
-                    published = header.accountant == "published"
-                    spent = total.epsilon_published if published else total.epsilon_spent
-                if header.neighbours:  # a series may be charged ahead
-                    self._charged = max(self._charged, round or 0)
-                yield header.agent, (target, spent)
-
-    def _receipts(self, *, at_once: bool) -> str | None:
-        """What is wrong with the receipts, found again after some time; ``at_once`` where nothing more comes."""
-        begin = time.monotonic()
-        if at_once or begin >= self._next:
-            try:
-                read_evidence(self.folder)
-                self._trouble = None
-            except (CheckFailed, RequestError) as error:
-                self._trouble = printable(str(error))
-            except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-                self._trouble = f"receipts cannot be read: {type(error).__name__}"
-            self._next = time.monotonic() + (time.monotonic() - begin) / SHARE
-        return self._trouble
+def _figures(path: Path) -> Iterator[tuple[int, int, int, float | None]]:
+    """Round, agent, releases and test error of each whole row of metrics.csv; whatever is no row is left out."""
+    try:
+        lines = path.read_bytes().split(b"\n")[:-1]
+    except OSError:
+        return
+    for row in (line.split(b",") for line in lines):
+        with suppress(ValueError, IndexError):  # the header, or what is no row
+            yield int(row[0]), int(row[1]), int(row[3]), float(row[2]) if row[2] else None

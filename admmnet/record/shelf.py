@@ -93,33 +93,31 @@ class Followed(NamedTuple):
     total: Total | None
     round: int | None
 
+    @property
+    def spent(self) -> float | None:
+        """Epsilon spent by the accountant that guards the budget; None without a budget, or where it is infinite."""
+        if self.header.budget.epsilon is None or self.total is None:
+            return None if self.header.budget.epsilon is None else 0.0
+        return self.total.epsilon_published if self.header.accountant == "published" else self.total.epsilon_spent
 
-class Follower:
-    """Ledgers in one file that may still be written; what was read once is not read again, but for a few last lines."""
 
-    def __init__(self, path: Path) -> None:
-        self._path, self._offset = path, 0
-        self._heads: dict[str, list[bytes]] = {}
-        self._found: list[list[bytes]] = []
-
-    def look(self) -> list[Followed]:
-        """Take in what was written since; return what can be read."""
-        try:
-            with self._path.open("rb") as file:
-                file.seek(self._offset)
-                data = file.read()
-        except OSError:
-            data = b""
-        self._offset += data.rfind(b"\n") + 1
-        for line in data.split(b"\n")[:-1]:
-            own = self._heads.pop(before_of(line), None)
-            if own is None:
-                own = []
-                self._found.append(own)
-            own.append(line)
-            del own[1:-4]  # a charge, the end, and what a resume may add
-            self._heads[digest(line)] = own
-        return [found for found in map(_followed, self._found) if found is not None]
+def followed(path: Path) -> list[Followed]:
+    """Ledgers in a file that may still be written, as far as they can be read."""
+    try:
+        lines = path.read_bytes().split(b"\n")[:-1]
+    except OSError:
+        return []
+    heads: dict[str, list[bytes]] = {}
+    found: list[list[bytes]] = []
+    for line in lines:
+        own = heads.pop(before_of(line), None)
+        if own is None:
+            own = []
+            found.append(own)
+        own.append(line)
+        del own[1:-4]  # a charge, the end, and what a resume may add
+        heads[digest(line)] = own
+    return [one for one in map(_followed, found) if one is not None]
 
 
 def _followed(lines: Sequence[bytes]) -> Followed | None:

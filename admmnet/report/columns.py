@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from textwrap import fill
 from typing import Any, NamedTuple
@@ -11,7 +12,6 @@ from typing import Any, NamedTuple
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.measure import Measurement
-from rich.table import Column as Drawn
 from rich.table import Table
 from rich.text import Text
 
@@ -22,10 +22,10 @@ Row = Mapping[str, Any]
 """Values by their columns' names; texts stand as they are."""
 FEW = 40
 """Agents shown one by one; of more, the first ones."""
-TEXT_WIDTH = 20
-"""Characters that a column of text keeps at least, where it is wrapped."""
+TEXT_WIDTH = 9
+"""Characters of a word that a column of text keeps together at least."""
 MOST_TEXT = 64
-"""Characters that it has at most."""
+"""Characters that a column of text has at most."""
 _ANY_WIDTH = 100_000
 
 
@@ -108,12 +108,6 @@ MARKS = {
     "(far off)": "its vectors lie far from the others'",
 }
 """What stands behind an agent's releases."""
-SPARE = (
-    *("degree", "rounds", "sent", "loss", "time", "of", "trials", "validation error", "epochs", "batch"),
-    *("pays for", "rho published", "rho spent", "total rho", "eps published", "releases"),
-    "eps publ.",
-)
-"""Columns that a narrow terminal does without, the least needed one first."""
 
 
 def explained(names: Iterable[str]) -> str:
@@ -165,8 +159,11 @@ def grid_of(title: str, rows: Sequence[Row], below: Sequence[Row] = ()) -> Table
 
 
 def print_table(title: str, rows: Sequence[Row], below: Sequence[Row] = (), out: Console | None = None) -> list[str]:
-    """Print a table of rows (see ``grid_of``) at the width that there is; return the columns that have room."""
-    return show(console() if out is None else out, grid_of(title, rows, below))
+    """Print a table of rows (see ``grid_of``) at the width that there is; return the names of its columns."""
+    grid = grid_of(title, rows, below)
+    names = [str(column.header) for column in grid.columns]
+    show(console() if out is None else out, grid)
+    return names
 
 
 def table(title: str, *columns: str) -> Table:
@@ -177,58 +174,25 @@ def table(title: str, *columns: str) -> Table:
     return grid
 
 
-def show(out: Console, grid: Table) -> list[str]:
+def show(out: Console, grid: Table) -> None:
     """Print a table without trailing spaces: at its natural width, unless lines have one (``columns_of``).
 
-    Where that is too narrow, columns without a figure are left out and headings wrapped, then columns of `SPARE` left
-    out, which a line says. A table that is too wide even then is printed as it is. Return the columns that are shown.
+    Where that is too narrow, columns without a figure are left out, and headings and texts go over several lines. No
+    figure is cut: a table that is too wide even then is printed as it is.
     """
-    terminal, left_out = columns_of(out.file) is not None, list[str]()
     if grid.title:
         out.print(Text(broken(str(grid.title), out.file), style="bold"), soft_wrap=True)
-    fitted = _with(grid, grid.columns)
-    if terminal and _needed(out, fitted) > out.width:
-        filled = [column for column in grid.columns if any(str(cell) not in ("", "-") for cell in column.cells)]
-        grid = _with(grid, filled)
-        fitted = _with(grid, grid.columns, wrapped=True)
-        for name in SPARE:
-            if _needed(out, fitted) <= out.width:
-                break
-            if name in (column.header for column in grid.columns):
-                left_out.append(name)
-                kept = [column for column in grid.columns if column.header not in left_out]
-                fitted = _with(grid, kept, wrapped=True)
-    natural = _width(out, fitted)
-    fitted.width = min(natural, max(out.width, _needed(out, fitted))) if terminal else natural
+        grid.title = None
+    grid.width = Measurement.get(out, out.options.update(width=_ANY_WIDTH), grid).maximum
+    if columns_of(out.file) is not None and grid.width > out.width:
+        grid.width, grid.collapse_padding, grid.pad_edge = out.width, True, False
+        filled = (column for column in grid.columns if {*map(str, column.cells)} - {"", "-"})
+        grid.columns = [replace(column, _index=place) for place, column in enumerate(filled)]
+        for column in grid.columns:
+            words = [word for text in (column.header, *column.cells) for word in str(text).split()]
+            if not column.no_wrap or column.justify == "left":  # but for its figures
+                words = [word if any(map(str.isdecimal, word)) else word[:TEXT_WIDTH] for word in words]
+            column.min_width, column.no_wrap, column.overflow = max(map(len, words)), False, "fold"
     with out.capture() as lines:
-        out.print(fitted, crop=False)
+        out.print(grid, crop=False)
     out.file.write("\n".join(line.rstrip() for line in lines.get().split("\n")))
-    if left_out:
-        out.print(f"not shown on {out.width} columns: {', '.join(left_out)}", markup=False, soft_wrap=True)
-    return [str(column.header).replace("\n", " ") for column in fitted.columns]
-
-
-def _with(grid: Table, columns: list[Drawn], *, wrapped: bool = False) -> Table:
-    """Return a table of some columns of another one, without its title; headings wrapped at each space."""
-    new = Table(box=grid.box)
-    for column in columns:
-        header = str(column.header)
-        new.add_column(header.replace(" ", "\n") if wrapped else header, justify=column.justify, no_wrap=column.no_wrap)
-        new.columns[-1].max_width = column.max_width
-    for row, *cells in zip(grid.rows, *(column.cells for column in columns), strict=True):
-        new.add_row(*cells, style=row.style, end_section=row.end_section)
-    return new
-
-
-def _width(out: Console, what: Table | str) -> int:
-    return Measurement.get(out, out.options.update(width=_ANY_WIDTH), what).maximum
-
-
-def _needed(out: Console, grid: Table) -> int:
-    """Characters of a line: all of each column, but `TEXT_WIDTH` of a longer one whose text may be wrapped."""
-    spare = 0
-    for column in grid.columns:
-        if not column.no_wrap:
-            widest = max(_width(out, str(cell)) for cell in (column.header, *column.cells))
-            spare += max(0, min(widest, column.max_width or _ANY_WIDTH) - TEXT_WIDTH)
-    return _width(out, grid) - spare

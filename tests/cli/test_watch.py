@@ -12,8 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from admmnet import RequestError, RoundEvent, StopRun, run
-from admmnet.cli.frame import sparkline
-from admmnet.evidence.follow import Sight, Watcher
+from admmnet.evidence.follow import Sight, look
 from admmnet.forms import encode, read_form
 from admmnet.record.folder import hold, is_held
 from admmnet.record.forms import StartEntry, Summary
@@ -42,16 +41,14 @@ def watch(capsys: pytest.CaptureFixture[str]) -> Admmnet:
 @pytest.mark.parametrize("more", [{"seed": 0}, PRIVATE, {"seed": 0, "method": "published"}])
 def test_a_running_run_is_seen_as_its_events_tell_it(more: dict[str, Any], people: str, tmp_path: Path) -> None:
     seen: list[tuple[RoundEvent, Sight]] = []
-    watcher = Watcher(tmp_path / "run")
-
-    def look(event: RoundEvent) -> None:
-        seen.append((event, watcher.look()))
-
-    summary = run(small(people, tmp_path / "run", rounds=5, **more), on_round=look).summary
-    seen.append((seen[-1][0], watcher.look()))
+    folder = tmp_path / "run"
+    summary = run(
+        small(people, folder, rounds=5, **more), on_round=lambda event: seen.append((event, look(folder)))
+    ).summary
+    seen.append((seen[-1][0], look(folder)))
     assert [sight.phase for _, sight in seen] == ["running"] * 5 + ["finished"]
     for event, sight in seen:
-        assert (sight.done, sight.rounds, sight.away, sight.trouble) == (event.round + 1, 5, (), None)
+        assert (sight.done, sight.rounds, sight.away) == (event.round + 1, 5, ())
         assert sight.errors.get(event.round) == event.test_error
         assert {agent.agent: agent.releases for agent in sight.agents} == event.releases
         if "method" not in more:
@@ -65,25 +62,28 @@ def test_a_running_run_is_seen_as_its_events_tell_it(more: dict[str, Any], peopl
 def test_rounds_without_figures_count(people: str, tmp_path: Path) -> None:
     """Where every fourth round is measured alone, the ledgers tell how far the run is."""
     done: list[int] = []
-    watcher, config = (Watcher(tmp_path / "run"), small(people, tmp_path / "run", rounds=8, measure_every=4, seed=0))
-    run(config, on_round=lambda event: done.append(watcher.look().done))
+    config = small(people, tmp_path / "run", rounds=8, measure_every=4, seed=0)
+    run(config, on_round=lambda event: done.append(look(tmp_path / "run").done))
     assert done == [1, 1, 2, 3, 5, 5, 6, 8]
-    assert sorted(watcher.look().errors) == [0, 4, 7]
+    assert sorted(look(tmp_path / "run").errors) == [0, 4, 7]
 
 
 def test_once_shows_a_finished_run(finished: Path, watch: Admmnet) -> None:
     summary = json.loads((finished / "summary.json").read_text())
     code, out, err = watch(finished, "--once")
     assert (code, err) == (0, "")
-    mode, first, *lines = out.splitlines()
-    assert mode.strip() == "mode: simulation, seed 0: the noise can be made again, nothing is protected"
-    assert first.strip() == f"{finished}  finished"
-    assert "run         pp-admm (proven) on " in lines[0]
-    assert lines[0].rstrip().endswith("ring:4")
-    assert " 3 of 3 in " in lines[1]
-    assert f"test error  {100 * summary['test_error']['consensus']:.2f}%" in lines[2]
-    assert lines[4].split() == ["agent", "eps", "spent", "budget", "releases", "last", "own", "error"]
-    assert [line.split()[0] for line in lines[5:9]] == ["0", "1", "2", "3"]
+    error = f"{100 * summary['test_error']['consensus']:.2f}%"
+    mode, first, method, rounds, errors, spent, *table = out.splitlines()
+    assert mode == "mode:       simulation, seed 0: the noise can be made again, nothing is protected"
+    assert first == f"folder:     {finished}  finished"
+    assert method.startswith("run:        pp-admm (proven) on ")
+    assert method.endswith("ring:4")
+    assert rounds.startswith("rounds:     3 of 3 in ")
+    assert errors.startswith(f"test error: {error}, least ")
+    assert spent.startswith("epsilon:    20 of 20 spent by agent ")
+    rows = [line.split() for line in table if line.strip()]
+    assert rows[0] == ["agent", "eps", "spent", "budget", "releases", "own", "error"]
+    assert [row[0] for row in rows[2:]] == ["0", "1", "2", "3"]
 
 
 def test_a_run_that_has_finished_without_an_agent_has_a_code_of_its_own(
@@ -95,7 +95,7 @@ def test_a_run_that_has_finished_without_an_agent_has_a_code_of_its_own(
         last = StartEntry(number=2, members=members, round=1, rule="go on", cause="agent 2 cannot be reached")
         (folder / "summary.json").write_bytes(encode(replace(summary, starts=[last]), indent=2))
         found, out, _ = watch(folder, "--once", "--stale", "0")
-        assert (found, "  finished" in out, "away        agent 2" in out) == (code, True, code == 5)
+        assert (found, "  finished" in out, "away:       agent 2" in out) == (code, True, code == 5)
 
 
 def test_lines_where_output_is_no_terminal(finished: Path, watch: Admmnet) -> None:
@@ -110,10 +110,10 @@ def test_a_run_without_test_records_or_budget_says_so(
     private: Path, people: str, tmp_path: Path, watch: Admmnet
 ) -> None:
     _, out, _ = watch(private, "--once")
-    assert "test error  none: there are no test records" in out
+    assert "test error: none: there are no test records" in out
     open_run = run(small(people, tmp_path / "run", algorithm="admm", epsilon=1.0, seed=0)).folder
     _, out, _ = watch(open_run, "--once")
-    assert "epsilon     none: the method has no budget" in out
+    assert "epsilon:    none: the method has no budget" in out
 
 
 def test_a_stopped_and_a_broken_run(people: str, tmp_path: Path, watch: Admmnet) -> None:
@@ -137,16 +137,18 @@ def test_one_look_at_a_run_that_goes_on(people: str, tmp_path: Path, watch: Admm
     seen: list[tuple[int, int, Sight]] = []
     folder = tmp_path / "run"
 
-    def look(event: RoundEvent) -> None:
+    def at_a_round(event: RoundEvent) -> None:
         code, out, _ = watch(folder, "--once", "--json", "--stale", "0")
         shown = json.loads(out)
         assert (shown["phase"], shown["done"], shown["rounds"]) == ("running", (1, 1, 2, 4)[event.round], 4)
         assert {seen["agent"]: seen["spent"] for seen in shown["agents"]} == event.epsilon
         newest = max(path.stat().st_mtime for path in [folder / "metrics.csv", *(folder / "ledger").iterdir()])
-        sight = Watcher(folder, lambda: newest + 50.0).look()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("admmnet.evidence.follow.time.time", lambda: newest + 50.0)
+            sight = look(folder)
         seen.append((code, watch(folder, "--once", "--stale", "3600").code, sight))
 
-    run(small(people, folder, rounds=4, measure_every=4, **PRIVATE), on_round=look)
+    run(small(people, folder, rounds=4, measure_every=4, **PRIVATE), on_round=at_a_round)
     assert [(now, hour) for now, hour, _ in seen] == [(3, 0)] * 4
     assert all(abs(sight.quiet - 50.0) < 1e-3 for *_, sight in seen)
     assert [(sight.verdict(49.0), sight.verdict(51.0), sight.verdict()) for *_, sight in seen] == [(3, 0, 0)] * 4
@@ -154,23 +156,17 @@ def test_one_look_at_a_run_that_goes_on(people: str, tmp_path: Path, watch: Admm
     assert watch.refused(folder, "--json") == "admmnet: --json and --stale go with --once\n"
 
 
-def test_a_run_that_goes_on_is_followed(people: str, tmp_path: Path) -> None:
-    """What was read of metrics.csv before it was cut back does not count any more."""
-    watcher = Watcher(tmp_path / "run")
-
-    def die(event: RoundEvent) -> None:
-        if event.round == 4:
-            watcher.look()
-            raise ZeroDivisionError
-
+def test_a_run_that_goes_on_is_seen_where_it_stands(people: str, tmp_path: Path) -> None:
+    """What stood in metrics.csv before it was cut back does not count any more."""
+    folder = tmp_path / "run"
     settings = {"rounds": 6, "checkpoint_every": 3, **PRIVATE}
     with pytest.raises(ZeroDivisionError):
-        run(small(people, tmp_path / "run", **settings), on_round=die)
-    assert (watcher.look().phase, watcher.look().done) == ("broken", 5)
+        run(small(people, folder, **settings), on_round=stopping(4, ZeroDivisionError))
+    assert (look(folder).phase, look(folder).done) == ("broken", 5)
     done: list[int] = []
-    run(resume=str(tmp_path / "run"), on_round=lambda event: done.append(watcher.look().done))
+    run(resume=str(folder), on_round=lambda event: done.append(look(folder).done))
     assert done == [4, 5, 6]
-    assert watcher.look().phase == "finished"
+    assert look(folder).phase == "finished"
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path, watch: Admmnet) -> None:
@@ -196,7 +192,7 @@ def test_the_newest_run_is_watched_by_default(
     assert (code, "there is no run folder in runs/" in err) == (2, True)
     shutil.copytree(finished, tmp_path / "runs/a")
     code, out, _ = watch("--once")
-    assert (code, out.splitlines()[1].split()) == (0, ["runs/a", "finished"])
+    assert (code, out.splitlines()[1].split()) == (0, ["folder:", "runs/a", "finished"])
 
 
 def test_a_folder_of_one_host_has_one_ledger(private: Path, tmp_path: Path, watch: Admmnet) -> None:
@@ -204,7 +200,7 @@ def test_a_folder_of_one_host_has_one_ledger(private: Path, tmp_path: Path, watc
     for path in (tmp_path / "part/ledger").iterdir():
         if path.name != "agent-002.jsonl":
             path.unlink()
-    spent = {seen.agent: seen.spent for seen in Watcher(tmp_path / "part").look().agents}
+    spent = {seen.agent: seen.spent for seen in look(tmp_path / "part").agents}
     assert [agent for agent, value in spent.items() if value is not None] == [2]
     (tmp_path / "part/summary.json").unlink()
     (tmp_path / "part/part.json").write_text('{"agent": 2, "agents": 4}')
@@ -212,16 +208,6 @@ def test_a_folder_of_one_host_has_one_ledger(private: Path, tmp_path: Path, watc
     code, out, _ = watch(tmp_path / "part", "--once")
     assert code == 3
     assert out.endswith(f"go on with `--resume {tmp_path / 'part'}` at every agent\n")
-
-
-def test_receipts_that_do_not_hold_are_trouble(private: Path, tmp_path: Path, watch: Admmnet) -> None:
-    assert Watcher(private).look().trouble is None
-    shutil.copytree(private, tmp_path / "run")
-    receipts = tmp_path / "run/receipts/agent-001.jsonl"
-    receipts.write_bytes(receipts.read_bytes().replace(b'"lines":', b'"lines":1', 1))
-    _, out, _ = watch(tmp_path / "run", "--once")
-    assert "trouble" in out
-    assert "agent-001.jsonl" in out
 
 
 @pytest.mark.parametrize("name", ["metrics.csv", "summary.json", "ledger/agent-001.jsonl", "journal.bin"])
@@ -287,14 +273,8 @@ def test_an_agent_keeps_its_folder_from_start_to_start(tmp_path: Path) -> None:
 def test_releases_that_nobody_has_told_yet_are_not_zero(finished: Path, tmp_path: Path, watch: Admmnet) -> None:
     folder = shutil.copytree(finished, tmp_path / "run")
     (folder / "metrics.csv").unlink()
-    rows = [line.split() for line in watch.ok(folder, "--once").out.splitlines()[-4:]]
-    assert rows == [[str(agent), "20", "20", "-", "-", "-"] for agent in range(4)]
-
-
-def test_a_sparkline_has_the_mean_of_each_stretch() -> None:
-    assert sparkline([0.0, 1.0, 0.5], 10, "abc") == "acb"
-    assert sparkline([0.3, 0.3], 10, "abc") == "aa"
-    assert sparkline([0.0, 0.0, 1.0, 1.0], 2, "abc") == "ac"
+    rows = [line.split() for line in watch.ok(folder, "--once").out.splitlines()[-5:-1]]
+    assert rows == [[str(agent), "20", "20", "-", "-"] for agent in range(4)]
 
 
 def test_a_ledger_that_cannot_be_opened_is_left_out(finished: Path, tmp_path: Path, watch: Admmnet) -> None:
@@ -303,6 +283,6 @@ def test_a_ledger_that_cannot_be_opened_is_left_out(finished: Path, tmp_path: Pa
     ledger.unlink()
     ledger.mkdir()
     watch.ok(folder, "--once")
-    sight = Watcher(folder).look()
+    sight = look(folder)
     assert [agent.target for agent in sight.agents].count(None) == 1
     assert len(sight.agents) == len(others) + 1

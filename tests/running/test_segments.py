@@ -14,7 +14,7 @@ import pytest
 from admmnet import CheckFailed, read_run, run
 from admmnet.cli import run_command_line
 from admmnet.errors import RequestError, RunError
-from admmnet.evidence.follow import Watcher
+from admmnet.evidence.follow import look
 from admmnet.forms import encode
 from admmnet.privacy.ledger.segments import SharedFile
 from admmnet.record import shelf
@@ -217,17 +217,17 @@ def test_headers_stand_before_anything_is_charged(few: Place, monkeypatch: pytes
 
 
 def test_watching_follows_a_file_that_is_written(few: Place) -> None:
-    watcher, seen = Watcher(few.folder / "run"), 0
+    seen = 0
 
-    def look(event: Any) -> None:
+    def at_a_round(event: Any) -> None:
         nonlocal seen
-        sight = watcher.look()
+        sight = look(few.folder / "run")
         assert {agent.agent: agent.spent for agent in sight.agents} == event.epsilon
         assert sight.mode is not None
         assert sight.mode.mode == "simulation"
         seen += 1
 
-    run(few.config("run", **SETTINGS), on_round=look)
+    run(few.config("run", **SETTINGS), on_round=at_a_round)
     assert seen == 7
 
 

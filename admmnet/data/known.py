@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
+import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from admmnet.data.files import content_digest, data_folder, found_all, locate
+from admmnet.data.readers.delimited import Form, read_numbers, read_texts
+from admmnet.data.readers.libsvm import read_libsvm
 from admmnet.data.schema import Schema, parse_schema
-from admmnet.data.source import Source, label_of, source_of
-from admmnet.data.table import RawColumn, RawTable
+from admmnet.data.source import Source, selected, source_of
+from admmnet.data.table import RawTable
 from admmnet.errors import RequestError
 
 
 class DataSet(Struct, frozen=True, kw_only=True):
-    """A named data set. Each module of `admmnet.data.sets` lists its own in `SETS`; nothing else names them."""
+    """A named data set. Each is a TOML file of `admmnet.data.sets`, or in `SETS` of a module there."""
 
     name: str  # value of --data; one that ends with ":" is followed by the name of the user's own file
     read: Callable[[Sequence[Path]], RawTable]  # from the files to a table, see `admmnet.data.readers`
@@ -30,7 +35,6 @@ class DataSet(Struct, frozen=True, kw_only=True):
     origin: str = ""  # where they are to be had, for messages; of downloads the address of their folder
     sha256: Mapping[str, str] = field(default_factory=dict)  # of the content of files that are downloaded
     stated: bool = False  # whether a file that has none of these checksums is said, with its own
-    relabel: Callable[[str], str] | None = None  # from a raw label to one of the schema
     official: bool = False  # whether it has a test part: the last file, or what follows `train` of `records`
     train: int | None = None
     records: int | None = None
@@ -39,7 +43,7 @@ class DataSet(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()  # warnings to show once
     alternative: str = ""  # what an alternative file is, for a note that it was taken
     public: bool = True  # whether a run on the records is a simulation
-    select: Callable[[RawTable], RawTable] | None = None  # the records that count, where they have labels
+    above: Mapping[str, float] = field(default_factory=dict)  # what columns of records that count exceed
     # from the table, the user's [data.schema] and whether labels are read, to the schema in place of the set's own;
     # without it the user's may hold scales and centre alone
     adapt: Callable[[RawTable, Schema, bool], Schema] | None = None
@@ -78,24 +82,29 @@ class DataSet(Struct, frozen=True, kw_only=True):
             if digest not in self.sha256.values()
         )
 
+    def _counting(self, table: RawTable) -> RawTable:
+        """The records of which every column of `above` exceeds its number."""
+        keep = np.ones(table.rows, dtype=bool)
+        for name, least in self.above.items():
+            keep &= (table.numbers_of(name, missing=True) > least)[table.column(name).codes]  # nan: not asked
+        return selected(table, keep)
+
     def source(self, data_dir: str | None, user: Schema, *, official: bool, labelled: bool = True) -> Source:
         """Read the files; `official` says that the official split is meant, which may need all records."""
         paths = self.located(data_dir)
-        table = raw = self.read(paths)
+        table = self.read(paths)
         complete = self.records in (None, table.rows)
         if official and not complete:
             raise RequestError(
                 f"{table.origin} holds {table.rows} records, the official split needs {self.records}: get the original"
                 " file, or draw a test set with --test-fraction"
             )
-        if self.select is not None and labelled:
-            table = raw = self.select(table)
+        if self.above and labelled:
+            table = self._counting(table)
         if self.adapt is not None:
             schema = replace(self.adapt(table, user, labelled), measured=user.measured)
         else:
             schema = replace(parse_schema(self.schema), scales=user.scales, centre=user.centre, measured=user.measured)
-        if self.relabel is not None:
-            table = _relabelled(table, label_of(table, schema), self.relabel)
         table = replace(table, bound=self.bound)
         notes = self.notes
         if self.alternative and not paths[0].name.startswith(PurePath(self.files[0][0]).name):
@@ -104,10 +113,9 @@ class DataSet(Struct, frozen=True, kw_only=True):
         return replace(
             source,
             name=self.name + paths[0].name if self.name.endswith(":") else self.name,
-            table=source.table if self.relabel is None else raw,
             notes=(*source.notes, *notes),
             telling=self._unknown(paths) if self.stated else (),
-            official=(self.train or sum(raw.parts[:-1])) if self.official and complete else None,
+            official=(self.train or sum(table.parts[:-1])) if self.official and complete else None,
             test_share=self.test_share,
         )
 
@@ -122,8 +130,23 @@ def bands(*edges: int) -> dict[str, Any]:
     return {"kind": "numeric", "edges": list(edges)}
 
 
-def _relabelled(table: RawTable, label: str, change: Callable[[str], str]) -> RawTable:
-    def read(name: str) -> RawColumn:
-        return table.read(name).mapped(change) if name == label else table.read(name)
+def read_set(path: Path) -> DataSet:
+    """A set that a TOML file declares: its schema as a user's, and in the table `set` fields of `DataSet`.
 
-    return replace(table, read=read)
+    There `read` is a reader, and `names` are those of the columns; `skip` begins lines at the top that are no records.
+    """
+    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    own, schema = table["set"], table["data"]["schema"]
+    names, skip, header = tuple(own.pop("names", ())), own.pop("skip", ""), schema.pop("header", None)
+    readers: dict[str, Callable[[Sequence[Path]], RawTable]] = {
+        "text": partial(read_texts, names=names, form=Form(header=header), skip=skip),
+        "numbers": partial(read_numbers, names=names),
+        "libsvm": partial(read_libsvm, width=schema.get("features")),
+    }
+    own |= {
+        "read": readers[own["read"]],
+        "files": tuple(map(tuple, own["files"])),
+        "notes": tuple(own.get("notes", ())),
+    }
+    own["test_share"] = own.get("test_share", 0.25) or None
+    return DataSet(name=path.stem, schema=schema, **own)

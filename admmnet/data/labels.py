@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -47,7 +48,7 @@ def read_labels(table: RawTable, name: str, schema: Schema, positive: str | None
         return SourceLabels(np.where(above, 1.0, -1.0)[column.codes], None)
     if schema.labels is not None:
         values = oriented(schema.labels, positive)
-        return SourceLabels(_by_value(table, name, values), values)
+        return SourceLabels(_by_value(table, name, values, schema.spelt), values)
     if schema.wanted in ("classes", "real"):
         return _found(table, name, schema, discover)
     if positive is None:
@@ -147,9 +148,10 @@ def _other_than(positive: str, column: RawColumn, table: RawTable, name: str) ->
     raise DataError(f"{table.where(row)}, column {name!r}: {fault}")
 
 
-def _by_value(table: RawTable, name: str, values: Values) -> Vector:
+def _by_value(table: RawTable, name: str, values: Values, spelt: Sequence[tuple[str, str]] = ()) -> Vector:
     numbers = (-1.0, 1.0) if len(values) == 2 else range(len(values))
     places = dict(zip(map(canonical, values), map(float, numbers), strict=True))
+    places |= {canonical(text): places[canonical(word)] for text, word in spelt}
     words = f"{values[0]!r} and {values[1]!r}" if len(values) == 2 else listed(values)
 
     def undeclared(level: str) -> str | None:

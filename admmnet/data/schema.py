@@ -86,6 +86,7 @@ class Schema(Struct, frozen=True):
     rules: tuple[Rule, ...] = ()  # features in order; empty for sources without declared columns
     label: str | None = None  # name of the label column
     labels: tuple[str, ...] | None = None  # negative and positive value, or those of three or more classes
+    spelt: tuple[tuple[str, str], ...] = ()  # texts of labels, each with the label that it stands for
     features: int | None = None  # width of libsvm and npz rows
     drop: tuple[str, ...] = ()  # columns that are knowingly left out; "*" stands for all undeclared ones
     threshold: float | None = None  # makes two classes of a numeric label: above it is +1, all else -1
@@ -133,6 +134,8 @@ def parse_schema(table: Mapping[str, Any] | None) -> Schema:
         rules += [make(name, name) for name in parsed.pop(kind, ())]
     if twice := next((rule.prefix for k, rule in enumerate(rules) if rule.prefix in {r.prefix for r in rules[:k]}), ""):
         raise RequestError(f"data.schema declares column {twice!r} twice: keep one declaration")
+    if parsed.get("labels") and isinstance(parsed["labels"][0], tuple):
+        parsed["spelt"], parsed["labels"] = parsed["labels"], tuple(dict.fromkeys(word for _, word in parsed["labels"]))
     schema = Schema(rules=tuple(rules), **parsed)
     if schema.decimal == schema.thousands:
         raise RequestError(f"data.schema.thousands and decimal must differ, got {schema.decimal!r} for both")
@@ -143,7 +146,10 @@ def to_table(schema: Schema) -> dict[str, Any]:
     """Write a schema as the table that `parse_schema` reads back to an equal one; JSON and TOML hold it."""
     plain = {"decimal", "thousands"} if schema.spelling == PLAIN else set()
     columns = {rule.prefix: _entry(rule) for rule in schema.rules}
-    return _declared(schema, {"rules", "wanted", "measured", *plain}) | ({"columns": columns} if columns else {})
+    table = _declared(schema, {"rules", "wanted", "measured", "spelt", *plain})
+    if schema.spelt:
+        table["labels"] = {word: [text for text, own in schema.spelt if own == word] for word in schema.labels or ()}
+    return table | ({"columns": columns} if columns else {})
 
 
 def _entry(rule: Rule) -> dict[str, Any]:
@@ -234,8 +240,12 @@ def _stands(value: Any, place: str) -> str | float:
     return value if isinstance(value, str) else _number(value, place)
 
 
-def _labels(values: Any, place: str) -> tuple[str, ...]:
-    labels = _texts(values, place)
+def _labels(values: Any, place: str) -> tuple[str, ...] | tuple[tuple[str, str], ...]:
+    """Labels, or of a table label = [texts] every text with its label."""
+    table = isinstance(values, Mapping)
+    labels = _texts([*values] if table else values, place)
+    if table and len(labels) > 1:
+        return _groups(values, place)
     if len(labels) < 2:
         raise RequestError(f"{place} must be [negative, positive], or three classes or more, got {list(labels)!r}")
     return labels

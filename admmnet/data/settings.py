@@ -33,6 +33,9 @@ FILE_FORMS = (
 GIVEN = {"arrays": ".npz", "frame": ".csv"}
 """What `data` and `test` say of records that a program holds in memory, with the form whose rules they follow."""
 
+GONE = "skin", "ijcnn1", "covtype", "rcv1", "phishing:uci"
+"""Names of sets that were there before."""
+
 MEASURED = "measured"
 """Key of encoding.json, beside those of a schema, for what sums before the first round have told."""
 FROM = "from:"
@@ -236,6 +239,8 @@ def form_of(path: str) -> str:
             return ".csv"
         if path.endswith((".xlsx", ".xls", ".ods")):
             raise RequestError(f"{path} is a spreadsheet: export the sheet as CSV, and name that file")
+        if path in GONE:
+            raise RequestError(f"the set {path!r} is gone: name its file, which is read as any other")
         raise RequestError(
             f"unknown data {path!r}: {meant(path, BUILT_IN)}the names are {NAMES};"
             f" a file must end with one of {', '.join(FILE_FORMS)}"

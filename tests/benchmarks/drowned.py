@@ -33,7 +33,7 @@ from admmnet.types import Matrix, Vector
 from .choose_rule import DELTA, Case, Rule, case, error
 from .common import row
 
-SETS, AGENTS, RECORDS, EPSILONS = ("adult", "phishing", "skin"), (5, 20, 100), (4_000, 15_000), (0.5, 1.0, 2.0)
+SETS, AGENTS, RECORDS, EPSILONS = ("adult", "phishing", "kddcup99"), (5, 20, 100), (4_000, 15_000), (0.5, 1.0, 2.0)
 RULES = "pp-admm", "noisy-gd", "masked"
 
 

@@ -23,7 +23,7 @@ from tests.people_runs import PRIVATE, small
     ("settings", "mode"),
     [
         *(({"data": name}, "simulation") for name in (
-            "census", "adult", "phishing", "phishing:uci", "kddcup99", "mnist:3", "skin", "year-prediction-msd")),
+            "census", "adult", "phishing", "kddcup99", "mnist:3", "year-prediction-msd")),
         *(({"data": name}, "private") for name in ("mine.csv", "mine-{agent}.npz", "ipums:usa.csv", "mnist:11")),
         ({"data": "mine.csv", "seed": 0}, "simulation"),
         ({"data": "mine.csv", "simulate": True}, "simulation"),

@@ -155,9 +155,7 @@ def test_adult_rows_outside_the_code_book(old: str, new: str, words: str, write:
             every("adult", 1, data_dir=small_adult(write, rows, tests), test="official")
 
 
-@pytest.mark.parametrize(
-    "name", ["adult", "phishing", "kddcup99", "mnist:0", "skin", "year-prediction-msd", "ipums:a.csv"]
-)
+@pytest.mark.parametrize("name", ["adult", "phishing", "kddcup99", "mnist:0", "year-prediction-msd", "ipums:a.csv"])
 def test_a_set_that_is_not_there_says_what_to_do(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for folder in (str(tmp_path / "data"), None):

@@ -120,6 +120,26 @@ def test_positive_value(write: Write) -> None:
     assert "line 3, column 'y': undeclared label 'yes'" in refusal(path, label="y", schema={"labels": ["no", "ja"]})
 
 
+def test_labels_of_several_spellings(write: Write) -> None:
+    spelt = {"labels": {"no": ["no", "No", "0"], "yes": ["Y", "1.0"]}}
+    path = write("t.csv", "a,y\n1,No\n2,Y\n3,1\n4,no\n")
+    records = every(path, label="y", schema=spelt, test=path)
+    np.testing.assert_array_equal(records.y_test, [-1, 1, 1, -1])
+    assert (records.labels, records.preprocessing) == (("no", "yes"), "public-bounds")
+    turned = every(path, label="y", positive="no", schema=spelt, test=path)
+    np.testing.assert_array_equal(turned.y_test, -records.y_test)
+    path = write("t.csv", "a,y\n1,No\n2,n\n")
+    assert "line 3, column 'y': undeclared label 'n'; the labels are 'no' and 'yes'" in refusal(
+        path, label="y", schema=spelt
+    )
+    for labels, words in (
+        ({"no": ["n"]}, "must be [negative, positive]"),
+        ({"no": ["n"], "yes": ["n"]}, "holds 'n' twice"),
+        ({"no": "n", "yes": ["y"]}, "data.schema.labels.no must be a list of values"),
+    ):
+        assert words in refusal(path, label="y", schema={"labels": labels})
+
+
 @pytest.mark.parametrize("name", ["t.libsvm", "t.svm.gz"])
 def test_libsvm(name: str, write: Write) -> None:
     path = write(name, "+1 1:3 3:4 # first\n-1\t2:5\n-1\n1 4:2\n")

@@ -13,7 +13,7 @@ import pytest
 
 from admmnet.data import DataSettings, load, validate
 from admmnet.data.schema import parse_schema, to_table
-from admmnet.data.sets.adult import SCHEMA as ADULT
+from admmnet.data.sets import KNOWN
 from admmnet.data.sets.census import SCHEMA as CENSUS
 from admmnet.errors import RequestError
 from tests.data.conftest import Write, every
@@ -159,15 +159,16 @@ def test_schema_refusals(change: dict[str, Any], words: str) -> None:
     [
         {},
         SCHEMA,
-        ADULT,
+        dict(KNOWN["adult"].schema),
         CENSUS,
         {"features": 4, "labels": ["no", "yes"]},
+        {"features": 4, "labels": {"no": ["no", "No"], "yes": ["yes", "1"]}},
         {"features": 4, "targets": [-1, 0.1], "centre": 0, "scales": [1 / 3, 2]},
         {"label": "y", "threshold": 0, "leave_out": ["9", "99"], "drop": ["*"]},
         {"label": "y", "columns": {"a": {"kind": "categorical"}, "b": {"kind": "numeric"}}, "drop": ["*"]},
         {"columns": {"a": {"kind": "numeric", "low": 0.1, "high": 1 / 3}, "n": {"kind": "numeric", "scale": "none"}}},
     ],
-    ids=["empty", "all-kinds", "adult", "census", "width", "targets", "threshold", "open", "exact"],
+    ids=["empty", "all-kinds", "adult", "census", "width", "spelt", "targets", "threshold", "open", "exact"],
 )
 def test_a_schema_is_written_and_read_back(table: dict[str, Any]) -> None:
     schema = parse_schema(table)
@@ -233,7 +234,7 @@ def test_own_files_read_nothing_from_rows(
 @pytest.mark.parametrize(
     ("others", "words"),
     [
-        ({"data": "iris"}, r"unknown data 'iris': the names are .*adult.*ipums:FILE.*skin.*; .*\.npz"),
+        ({"data": "iris"}, r"unknown data 'iris': the names are .*adult.*ipums:FILE.*; .*\.npz"),
         ({"data": "x.npz.gz"}, "unknown data"),
         ({"data": "gone.csv"}, r"gone\.csv does not exist"),
         ({"data_seed": -1}, "data_seed = -1 is not allowed"),

@@ -1,4 +1,4 @@
-"""kddcup99, mnist, phishing and skin: small files in the real formats, and the real ones."""
+"""kddcup99 and mnist: small files in the real formats, and the real ones."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from admmnet.data.known import DataSet
 from admmnet.data.rows import INTERCEPT
 from admmnet.data.schema import parse_schema
 from admmnet.data.sets.kddcup99 import COLUMNS
+from admmnet.data.settings import GONE
 from admmnet.errors import RequestError
 from tests.data.conftest import Write, below, every
 from tests.real_sets import need
@@ -68,7 +69,7 @@ def test_kddcup99_files_and_refusals(write: Write) -> None:
     assert not any("the full set" in note for note in tenth.notes)
     for change, words in (
         (connection(service="nfs"), "line 2, column 'service': undeclared category 'nfs'"),
-        (connection(label="apache2."), "line 2, column 'label': undeclared label 'apache2'"),
+        (connection(label="apache2."), "line 2, column 'label': undeclared label 'apache2.'"),
         (connection(hot="many"), "line 2, column 'hot': 'many' is no number"),
         (connection() + ",1", "line 2: 43 values, expected 42"),
     ):
@@ -154,40 +155,6 @@ def test_mnist_itself() -> None:
     assert int(np.sum(records.y_test > 0)) == 892
 
 
-# phishing as UCI has it, and skin
-
-
-def test_phishing_uci(write: Write) -> None:
-    rows = ["1,0,-1" + ",1" * 27 + ",1", "-1,1,1" + ",0" * 27 + ",-1", "0,0,0" + ",1" * 27 + ",-1"]
-    folder = below(write("phishing/phishing_uci.csv.gz", "\n".join(rows)))
-    plain = every("phishing:uci", data_dir=folder, test_fraction=0.4)
-    assert plain.feature_names[:2] == ("having_IP_Address", "URL_Length")
-    assert plain.preprocessing == "public-bounds"
-    row = plain.X_test[0] / plain.X_test[0, -1]
-    assert set(np.round(row, 12).tolist()) <= {-1.0, 0.0, 1.0}
-    write("phishing/phishing_uci.csv.gz", "\n".join([rows[0], rows[1] + ",1"]))
-    with pytest.raises(RequestError, match=r"gz, line 2: 32 values, expected 31"):
-        every("phishing:uci", data_dir=folder)
-
-
-def test_skin(write: Write) -> None:
-    folder = below(write("skin/Skin_NonSkin.txt", "74\t85\t123\t1\n0\t255\t51\t2\n1\t2\t3\t1\n"))
-    records = every("skin", data_dir=folder, test_fraction=0.4)
-    X = np.vstack([records.shards[0][0], records.X_test])
-    raw = np.sort(X / X[:, -1:], axis=0)
-    expected = np.sort(np.array([[74, 85, 123], [0, 255, 51], [1, 2, 3]]) / 255, axis=0)
-    np.testing.assert_allclose(raw[:, :3], expected, rtol=1e-13)
-    write("skin/Skin_NonSkin.txt", "74\t85\t123\t1\n0\t255\t51\t3\n")
-    with pytest.raises(RequestError, match=r"line 2, column 'label': undeclared label '3'"):
-        every("skin", data_dir=folder)
-
-
-def test_skin_itself() -> None:
-    whole = every("skin", data_dir=need("skin/Skin_NonSkin.txt.gz"))
-    assert len(whole.shards[0][1]) + len(whole.y_test) == 245_057
-    assert int(np.sum(whole.shards[0][1] > 0) + np.sum(whole.y_test > 0)) == 50_859
-
-
 # all of them
 
 
@@ -207,10 +174,11 @@ def test_a_declaration_is_sound(known: DataSet) -> None:
     [
         ({"data": "mnist:10"}, "unknown data 'mnist:10': did you mean mnist:1\\? the names are .*mnist:DIGIT"),
         ({"data": "mnist", "task": "binary"}, "'mnist', whose labels are 10 classes: drop --task"),
+        *(({"data": name}, f"the set '{name}' is gone: name its file") for name in GONE),
         ({"data": "ipums:usa.txt"}, "FILE must be an extract in csv form"),
         ({"data": "ipums:a-{agent}.csv"}, "is one extract, without {agent}"),
         ({"data": "kddcup99", "test": "official"}, "it takes no --test, only --test-fraction"),
-        ({"data": "skin", "schema": {"label": "x"}}, r"\[data\.schema\] goes with a file.*centre and"),
+        ({"data": "adult", "schema": {"label": "x"}}, r"\[data\.schema\] goes with a file.*centre and"),
     ],
 )
 def test_settings_of_the_sets(others: dict[str, Any], words: str) -> None:

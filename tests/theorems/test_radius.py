@@ -321,7 +321,7 @@ NORMAL: dict[str, dict[str, Any]] = {
 }
 
 
-OTHERS = ("phishing", "skin")
+OTHERS = ("phishing",)
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,17 @@
-"""The named data sets. A module of this package that lists declarations in `SETS` is found by itself."""
+"""The named data sets: a TOML file of this folder each, or a module that lists declarations in `SETS`."""
 
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
-from admmnet.data.known import DataSet
+from admmnet.data.known import DataSet, read_set
 
+_CODE = (own for module in iter_modules(__path__) for own in import_module(f"{__name__}.{module.name}").SETS)
 KNOWN: dict[str, DataSet] = {
-    data_set.name: data_set
-    for module in iter_modules(__path__)
-    for data_set in import_module(f"{__name__}.{module.name}").SETS
+    own.name: own for own in (*map(read_set, sorted(Path(__file__).parent.glob("*.toml"))), *_CODE)
 }
 """Every named set by its name; a name that ends with ":" is followed by a user's file."""
 
@@ -24,7 +24,7 @@ OWN = tuple(name for name in KNOWN if name.endswith(":"))
 OFFICIAL = tuple(name for name, known in KNOWN.items() if known.official)
 """Names of the sets with a test part of their own."""
 
-NAMES = ", ".join(dict.fromkeys(known.shown or name for name, known in KNOWN.items()))
+NAMES = ", ".join(dict.fromkeys(known.shown or name for name, known in sorted(KNOWN.items())))
 """All names in words."""
 
 

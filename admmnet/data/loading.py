@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from admmnet.data.encode import refuse_text
+from admmnet.data.encode import check_columns, refuse_text
 from admmnet.data.files import about
 from admmnet.data.records import Records
 from admmnet.data.rows import Fitted, check_room, deal, drawn, each, encoded, every, finished_sparse, fit, names_of
@@ -148,7 +148,14 @@ def _read_own(settings: DataSettings, mine: Sequence[int]) -> ReadRecords:
     for path in paths:
         with about(path):
             table = read_table(path, known.schema)
-            tables.append(without(table, label_of(table, known.schema), known.schema.leave_out))
+            label = label_of(table, known.schema)
+            if table.numbers is None:
+                check_columns(known.schema, table)
+                used = dict.fromkeys([*(rule.column for rule in known.schema.rules), label])
+                for name in used:
+                    table.column(name)
+                table = replace(table, names=tuple(used))
+            tables.append(without(table, label, known.schema.leave_out))
     with about(*paths):
         source = source_of(stacked(tables), known.schema, settings.positive, discover=False)
     own = dealt_already(mine, source.table.parts)

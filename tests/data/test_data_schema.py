@@ -15,7 +15,7 @@ from admmnet.data import DataSettings, load, validate
 from admmnet.data.schema import parse_schema, to_table
 from admmnet.data.sets import KNOWN
 from admmnet.data.sets.census import SCHEMA as CENSUS
-from admmnet.errors import RequestError
+from admmnet.errors import DataError, RequestError
 from tests.data.conftest import Write, every
 
 SCHEMA: dict[str, Any] = tomllib.loads("""
@@ -209,6 +209,19 @@ def test_files_of_one_agent_each(write: Write) -> None:
     np.testing.assert_allclose(by_name.shards[0][0], [[0.6, 0.8]])
     with pytest.raises(RequestError, match="agent 5 does not exist"):
         load(DataSettings(), 5, [5])
+
+
+def test_own_files_share_the_columns_of_the_schema_alone(write: Write) -> None:
+    lines, test = table(ROWS).splitlines(), write("test.csv", table(ROWS))
+    pattern = write("own-0.csv", "\n".join(lines)).replace("-0", "-{agent}")
+    request = DataSettings(data=pattern, test=test, schema=SCHEMA)
+    write("own-1.csv", "\n".join(line.partition(",")[2] for line in lines))  # without id, which is dropped
+    records = load(request, 2, [0, 1])
+    np.testing.assert_array_equal(records.shards[0][0], records.shards[1][0])
+    write("own-1.csv", "\n".join(["Alice,41,2,a,red,no", *lines[1:]]))  # a record in place of a header
+    with pytest.raises(DataError) as caught:
+        load(request, 2, [0, 1])
+    assert "Alice" not in caught.value.public
 
 
 @pytest.mark.parametrize(

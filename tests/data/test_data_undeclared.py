@@ -131,7 +131,7 @@ def test_a_label_by_name_where_there_is_no_header(write: Write, capsys: pytest.C
 
 
 def test_a_schema_of_the_header_alone_reads_no_record(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write("t.csv", "age;ward x;sick\nsecret;A;yes\n")
+    path = write("t.csv", 'age;ward x;sick\nsecret;"A"x;yes\n')
     assert run_command_line(["data", "draft", path, "--label", "sick", "--header-only", "-o", "s.toml"]) == 0
     text = Path("s.toml").read_text()
     assert "secret" not in text + capsys.readouterr().out
@@ -150,9 +150,13 @@ def test_a_schema_of_the_header_alone_reads_no_record(write: Write, capsys: pyte
         ("t.npz", "has no named columns"),
         ("gone.csv", "gone.csv does not exist"),
         ("t.csv --label z --header-only", "t.csv has no column 'z'; it has a, y"),
+        ("bare.csv --header-only", "bare.csv, line 1 looks like a record, as it holds the number 0.126"),
+        ("empty.csv", "empty.csv, line 1: the header holds no name for column 1"),
     ],
 )
 def test_other_samples_are_refused(words: str, told: str, write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     write("t.csv", "a,y\n1,0\n")
+    write("bare.csv", "0.126,blue\n1,red\n")
+    write("empty.csv", "\na,y\n-0.6,1")
     assert run_command_line(["data", "draft", *words.split()]) == 2
     assert told in " ".join(capsys.readouterr().err.split())

@@ -77,9 +77,10 @@ def read_texts(
     """
     indices, found, lines, starts = list[dict[str, int]](), list[NDArray[np.int32]](), array("l"), [0]
     for path in paths:
-        every, places, ragged = tuple[str, ...](), list[int](), list[tuple[int, int]]()
+        every: tuple[str, ...] | None = None
+        places, ragged = list[int](), list[tuple[int, int]]()
         for begin, counts, cells in _blocks(path, form.separator, skip):
-            if not every:
+            if every is None:
                 every = _names(path, counts, cells, names, form)
                 wanted = tuple(names or every)
                 if missing := [name for name in wanted if name not in every]:
@@ -158,7 +159,7 @@ def _names(
         return tuple(names or numbered(len(first)))
     if form.header is None and (fault := _looks_like_record(first, second)) is not None:
         raise _no_header(path, first, fault)
-    found = tuple(cell.strip() for cell in first)
+    found = tuple(cell.strip() for cell in first) or ("",)
     if (fault := fault_of_names(found)) is not None:
         hint = "" if found[0] else " (row numbers of pandas? write the file with index=False)"
         raise DataError(f"{path}, line 1: the header holds {fault}{hint}; every column needs a name of its own")
@@ -178,9 +179,12 @@ def form_of_text(path: Path, separator: str | None = None) -> tuple[str, bool]:
 
 
 def header_of(path: Path, separator: str | None = None) -> tuple[str, tuple[str, ...]]:
-    """Separator of a text file of columns, and the names in its first line; nothing else of it is used."""
-    separator = separator or _most(next(read_blocks(path))[0])
-    return separator, _names(path, *next(_blocks(path, separator, ""))[1:], None, Form(separator, True))
+    """Separator of a text file of columns, and the names in its first line, which may hold no record."""
+    line = next(read_blocks(path))[0]
+    separator = separator or _most(line)
+    _check_separator(path, line, separator)
+    _, counts, cells = next(_quoted(path, [line], 1, separator))
+    return separator, _names(path, counts, cells, None, Form(separator))
 
 
 def read_numbers(paths: Sequence[Path], names: Sequence[str]) -> RawTable:

@@ -16,11 +16,11 @@ from admmnet.holder.answers import Ask
 from admmnet.holder.door import Door, answer_all
 from admmnet.methods.agent import Contact
 from admmnet.methods.base import Agent, Closing, Method
-from admmnet.methods.blame import asking, defined
+from admmnet.methods.blame import asking, check_vector, defined
 from admmnet.privacy.filters import Uncovered
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.form import shared_total
-from admmnet.solvers.radius import MOST, all_finite, clip, clip_rows
+from admmnet.solvers.radius import MOST, clip, clip_rows
 from admmnet.types import Total, Vector
 
 AT_ONCE = 2048
@@ -131,21 +131,13 @@ class Node:
         return self.method.model(self.agent)
 
 
-def held(method: Method, said: NDArray[Any], *, rows: bool = False) -> NDArray[Any]:
+def held(method: Method, said: Any, *, rows: bool = False) -> NDArray[Any]:
     """Hold what one agent says, or all by rows, to the bound of messages; a part of a sum must be exact as it is."""
-    if method.verb == "reduce":
-        if said.dtype != np.int64 or said.shape[rows:] != (method.sum_size,) or not said.size:
-            raise RunError(
-                f"{method.name} gives an array of {said.dtype} of shape {said.shape} to be summed: propose must return "
-                f"None, or a vector of int64 of length sum_size, here {method.sum_size}, at least 1"
-            )
-        return said
-    if said.shape[rows:] != (method.size,) or not all_finite(said):
-        raise RunError(
-            f"{method.name} gives an array of shape {said.shape}, or numbers that are not finite: propose must return "
-            f"None, or finite vectors of length {method.size}"
-        )
-    return clip_rows(said, MOST) if rows else clip(said, MOST)
+    sums = method.verb == "reduce"
+    shape = (*((len(said),) if rows else ()), method.sum_size if sums else method.size)
+    check_vector(type(method), "propose", said, shape, "int64" if sums else "float64", RunError)
+    found: NDArray[Any] = said
+    return found if sums else clip_rows(found, MOST) if rows else clip(found, MOST)
 
 
 def carried_out(steps: Proposal, door: Door, round: int) -> NDArray[Any] | None:

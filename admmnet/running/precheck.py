@@ -14,7 +14,7 @@ from admmnet.errors import RequestError
 from admmnet.files import free_memory
 from admmnet.holder import Ask
 from admmnet.methods.base import AgentPlan, Method
-from admmnet.methods.blame import asking, blaming, defined
+from admmnet.methods.blame import asking, blaming, check_vector, defined
 from admmnet.running.checkpoint.state import kept_state
 from admmnet.running.loading import Holders
 
@@ -50,11 +50,8 @@ def _bounds(method: Method, agents: Mapping[int, AgentPlan], holders: Holders, *
         agent = method.agent(i, plan)
         if checkpoints:
             kept_state(agent.state)
-        if method.verb != "none" and np.shape(model := method.model(agent)) != (method.size,):
-            raise RequestError(
-                f"{defined(type(method), 'model')}: returns {type(model).__name__} of shape {np.shape(model)}: it must "
-                f"be finite numbers of shape ({method.size},)"
-            )
+        if method.verb != "none":
+            check_vector(type(method), "model", method.model(agent), (method.size,), "float64")
         kind = holder.counts[member], agent.degree, id(plan.noise)
         if kind in seen:
             continue

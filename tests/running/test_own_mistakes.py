@@ -49,8 +49,10 @@ MISTAKES: dict[str, tuple[str, str, str]] = {  # what is replaced, by what, and 
     "another shape": (
         STEP,
         "        return (agent.state.theta - gradient)[:-1]\n",
-        r"mine gives an array of shape \(4,\), .*: propose must return None, or finite vectors of length 5",
+        r"m5\.py:\d+, propose: returns float64 of shape \(4,\): it must be None, or finite float64 of shape \(5,\)",
     ),
+    "a list": (STEP, "        return list(agent.state.theta)\n", r"m5\.py:\d+, propose: returns list: it must be None"),
+    "complex numbers": (STEP, "        return agent.state.theta + 1j\n", r"m5\.py:\d+, propose: returns complex128 of"),
     "no number": (
         STEP,
         "        return agent.state.theta * np.log(-1.0 - gradient * gradient)\n",
@@ -79,7 +81,12 @@ MISTAKES: dict[str, tuple[str, str, str]] = {  # what is replaced, by what, and 
     "a model of nothing": (
         STEP,
         STEP + "\n    def model(self, agent):\n        pass\n",
-        r"m5\.py:\d+, model: returns NoneType of shape",
+        r"m5\.py:\d+, model: returns NoneType: it must be finite float64",
+    ),
+    "a model of no number": (
+        STEP,
+        STEP + "\n    def model(self, agent):\n        return agent.state.theta * np.nan\n",
+        r"m5\.py:\d+, model: returns float64 of shape \(5,\), not all of it finite: it must be finite",
     ),
 }
 

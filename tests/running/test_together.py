@@ -135,7 +135,7 @@ def test_a_derived_method_does_not_go_by_rows_because_its_base_does(place: Place
 
 @pytest.mark.parametrize("kind", ["Broken", "BrokenAlone"])
 def test_a_method_that_says_no_numbers_is_named(kind: str, place: Place) -> None:
-    with pytest.raises(RunError, match=r"broken gives .*numbers that are not finite: propose must return None, or"):
+    with pytest.raises(RunError, match=r"propose: returns float64 of .*, not all of it finite: it must be None, or"):
         place.whole("run", **UNEVEN, algorithm=f"tests.running.test_together:{kind}", rounds=2)
 
 

@@ -77,10 +77,9 @@ def read_texts(
     """
     indices, found, lines, starts = list[dict[str, int]](), list[NDArray[np.int32]](), array("l"), [0]
     for path in paths:
-        every: tuple[str, ...] | None = None
-        places, ragged = list[int](), list[tuple[int, int]]()
+        every, places, ragged = tuple[str, ...](), list[int](), list[tuple[int, int]]()
         for begin, counts, cells in _blocks(path, form.separator, skip):
-            if every is None:
+            if not every:
                 every = _names(path, counts, cells, names, form)
                 wanted = tuple(names or every)
                 if missing := [name for name in wanted if name not in every]:

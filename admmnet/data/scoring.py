@@ -24,13 +24,18 @@ from admmnet.errors import RequestError
 Part = Literal["test", "train", "all"]
 
 
-def in_memory(data: Any, label: str) -> RawTable | None:
-    """Rows in memory as a table: a frame or X, or with their labels (X, y); None of a name or a path."""
+def in_memory(data: Any, label: str, *, labelled: bool) -> RawTable | None:
+    """Rows in memory as a table: a frame or X, or with their labels (X, y); None of a name or a path.
+
+    RequestError if rows that are to be ``labelled`` have no labels.
+    """
     if isinstance(data, str | Path):
         return None
     X, y = data if isinstance(data, tuple) and len(data) == 2 else (data, None)
     frame = to_pandas(X)
     if frame is None or frame.ndim == 1:
+        if labelled and y is None:
+            raise RequestError("y is missing: give the labels of X")
         return table_of(X, y, "", "X", labelled=y is not None)
     return frame_table(frame if y is None else frame.assign(**{label: np.asarray(y)}), "", "the frame")
 

@@ -101,7 +101,14 @@ KINDS: set[type] = set()
 
 
 def measurement(kind: K) -> K:
-    """Register a frozen dataclass of floats, integers, booleans, strings and vectors as one that the door answers."""
+    """Register a frozen dataclass of floats, integers, booleans, strings and vectors as one that the door answers.
+
+    TypeError if it changes what one member is told, and inherits another form of the same for many.
+    """
+    for one, rows in (("within", "held_rows"), ("carry_out", "carry_out_rows"), ("total", "totals")):
+        alone, told = ([base for base in kind.__mro__ if name in vars(base)] for name in (one, rows))
+        if alone and len(told) > 1 and told[0] in alone[0].__mro__[1:]:
+            raise TypeError(f"{kind.__name__}: {one} is answered by {rows} of {told[0].__name__}: override that")
     KINDS.add(kind)
     return kind
 

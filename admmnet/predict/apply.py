@@ -89,7 +89,8 @@ def rows_for(model: Model, new: NewData, *, part: Part = "all", labelled: bool =
     RequestError if settings contradict the model, features differ in name or order, or rows are wrong.
     """
     _check(model, new)
-    table = in_memory(new.data, str(new.label or model.config.label or (model.table or {}).get("label") or "y"))
+    label = str(new.label or model.config.label or (model.table or {}).get("label") or "y")
+    table = in_memory(new.data, label, labelled=labelled)
     name = str(new.data) if table is None else "arrays" if table.numbers is not None else "frame"
     settings = _settings(model, new, name)
     if part == "test" and settings.no_test:

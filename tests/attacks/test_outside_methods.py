@@ -14,6 +14,7 @@ from admmnet import RequestError, RunConfig, run
 from admmnet.cli import run_command_line
 from admmnet.holder import answers as measurements
 from admmnet.holder.answers import Ask
+from admmnet.holder.measurements import PerturbedMinimiser
 from admmnet.methods.agent import vector_of
 from admmnet.methods.pp_admm import PPADMM
 
@@ -37,11 +38,13 @@ def private(folder: Path, **settings: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["Unguarded", "Greedy", "Belittling"])
-def test_what_no_plan_lists_is_refused_before_the_run(name: str, tmp_path: Path) -> None:
+def test_what_no_plan_lists_is_refused_before_a_charge(name: str, tmp_path: Path) -> None:
     """An exact minimiser, noise for another budget, noise for a smaller gradient: nothing is asked of the records."""
     with pytest.raises(RequestError, match="which no planned event covers"):
         run(**private(tmp_path, algorithm=HERE + name))
-    assert not list((tmp_path / "run").rglob("*.jsonl"))
+    ledgers = list((tmp_path / "run" / "ledger").glob("*.jsonl"))
+    assert ledgers
+    assert all(path.read_text(encoding="utf-8").count("\n") == 1 for path in ledgers)  # the header alone
 
 
 def test_a_plan_beyond_the_promise_is_refused(tmp_path: Path) -> None:
@@ -68,6 +71,15 @@ def test_a_loss_derived_from_ours_is_booked_without_its_theorem(tmp_path: Path) 
     result = run(**private(tmp_path, algorithm="pp-admm", loss=HERE + "Soft", epsilon=5.0))
     assert not any(getattr(event, "logistic", False) for ledger in result.ledgers for _, event, _ in ledger.events)
     assert run_command_line(["ledger", "verify", str(result.folder)]) == 0
+
+
+def test_one_form_of_an_answer_alone_cannot_be_changed() -> None:
+    class Other(PerturbedMinimiser):
+        def carry_out(self, secret: Any, known: Any) -> Any:
+            return np.full(self.linear.shape, 7.0)
+
+    with pytest.raises(TypeError, match="carry_out is answered by carry_out_rows of _Minimiser"):
+        measurements.measurement(Other)
 
 
 @pytest.mark.parametrize("mode", ["private", "simulation"])

@@ -87,6 +87,8 @@ def test_new_rows_in_memory(tmp_path: Path) -> None:
     assert numbers.score(ROWS, np.where(UP, 1, -1)) == np.mean(said == np.where(UP, 1, -1)) > 0.9
     assert (numbers.predict(csr_array(ROWS), agent=1) == numbers.predict(ROWS, agent=1)).all()
     words = np.where(UP, "up", "down").astype(object)
+    with pytest.raises(RequestError, match="y is missing: give the labels of X"):
+        numbers.score(ROWS, None)
     texts = run(X=ROWS, y=words, positive="up", schema={"labels": ["down", "up"]}, out=tmp_path / "texts", **common)
     assert texts.predict(ROWS).tolist() == np.where(said > 0, "up", "down").tolist()
     assert texts.score(ROWS, words) == numbers.score(ROWS, np.where(UP, 1, -1))

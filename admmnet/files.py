@@ -126,11 +126,23 @@ def load_json(data: str | bytes) -> Any:
 
 
 def load_toml(data: bytes) -> dict[str, Any]:
-    """TOML from an outside file; a ValueError also where it is nested too deep."""
+    """TOML from an outside file; a ValueError, which shows nothing of the file, also where it is nested too deep."""
     try:
         return tomllib.loads(data.decode())
     except RecursionError:
         raise ValueError("nested too deep") from None
+    except UnicodeDecodeError:
+        raise ValueError("not UTF-8 text") from None
+
+
+def read_toml(path: Path, what: str = "config file") -> dict[str, Any]:
+    """Content of a TOML file, which a RequestError calls ``what``."""
+    with refusing(f"read the {what} {path}"):
+        data = path.read_bytes()
+    try:
+        return load_toml(data)
+    except ValueError as error:
+        raise RequestError(f"{path} is not a TOML file: {error}") from None
 
 
 def free_memory() -> float:

@@ -12,7 +12,7 @@ from typing import Any
 from admmnet.config.run_config import RunConfig, foreign_names, own_settings, owners_of, settings_of
 from admmnet.data.settings import MEASURED
 from admmnet.errors import RequestError
-from admmnet.files import load_json, load_toml
+from admmnet.files import load_json, read_toml, refusing
 from admmnet.methods import METHODS
 from admmnet.registry import UnknownName, meant
 from admmnet.settings import TABLES, Setting, settings_in
@@ -38,16 +38,6 @@ def load_config(
     return RunConfig(**values)
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """Content of a TOML file."""
-    try:
-        return load_toml(path.read_bytes())
-    except OSError as error:
-        raise RequestError(f"cannot read the config file {path}: {error.strerror}") from None
-    except ValueError as error:
-        raise RequestError(f"{path} is not a TOML file: {error}") from None
-
-
 def read_schema(path: Path) -> dict[str, Any]:
     """Settings by which a file of records is read: ``schema``, and those of ``READ_BY`` that the file names.
 
@@ -56,9 +46,8 @@ def read_schema(path: Path) -> dict[str, Any]:
     """
     if path.suffix == ".json":
         try:
-            found = load_json(path.read_bytes())
-        except OSError as error:
-            raise RequestError(f"cannot read {path}: {error.strerror}") from None
+            with refusing(f"read {path}"):
+                found = load_json(path.read_bytes())
         except ValueError as error:
             raise RequestError(f"{path} is not a JSON file: {error}") from None
         if not isinstance(found, dict):

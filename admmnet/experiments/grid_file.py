@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from admmnet.config.toml import read_toml, values_of
+from admmnet.config.toml import values_of
 from admmnet.errors import RequestError
 from admmnet.experiments.grid import Comparison
 from admmnet.experiments.parsing import parse_seeds
+from admmnet.files import read_toml
 
 WORDS = ("algorithms", "epsilons", "seeds", "resplit", "tune", "tune_seeds")
 """Keys of [compare] and of a place beside its name: what ``Comparison`` has of the same names."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from admmnet.config.defaults import is_loose, own_delta
 from admmnet.errors import RequestError
-from admmnet.files import load_toml
+from admmnet.files import read_toml
 from admmnet.record import format
 from admmnet.record.folder import SUMMARY, sha256
 from admmnet.record.format import NONE, count, epsilon, number, parameters, seconds, size
@@ -122,12 +122,7 @@ def _template() -> Template:
 def _facts(name: str, run: Run, lines: int) -> dict[str, Any]:
     """Everything that the template shows of a run."""
     summary, series, verdict = run.summary, curves(run), verdict_of(run)
-    try:
-        settings = load_toml((run.path / "config.toml").read_bytes())
-    except (OSError, ValueError) as error:
-        raise RequestError(
-            f"{run.path}/config.toml cannot be read as TOML ({error}): take the original run folder"
-        ) from None
+    settings = read_toml(run.path / "config.toml")
     said, entries = partial(at, summary), {} if summary is None else {one.agent: one for one in summary.per_agent}
     parts = joining(entries.values())
     agents = [

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from admmnet.errors import RequestError
-from admmnet.files import load_toml, refusing
+from admmnet.files import read_toml, refusing
 from admmnet.identity.keys import Identity, check_identity, statement
 
 
@@ -84,8 +84,6 @@ def private_table(source: Path) -> dict[str, Any]:
     """Tables of a file with secrets; one that other users can read is refused."""
     with refusing(f"read the key file {source}"):
         mode = stat.S_IMODE(source.stat().st_mode)
-        if source.is_dir():
-            raise _is_folder(source, "key file", "*.secret.toml")
     # systemd shows the access list of a credential as its group's; its folder is open to the service's user alone
     service = os.environ.get("CREDENTIALS_DIRECTORY")
     given = service is not None and source.resolve().parent == Path(service).resolve()
@@ -95,32 +93,6 @@ def private_table(source: Path) -> dict[str, Any]:
             "if others may have read it, make new keys: admmnet network init"
         )
     return read_toml(source, "key file")
-
-
-def _is_folder(path: Path, what: str, pattern: str) -> RequestError:
-    """Error for a folder in place of a file, which names the file in it."""
-    found = sorted(path.glob(pattern))
-    if not found:
-        return RequestError(f"{path} is a folder without {pattern}: name a {what}")
-    others = f", or another of its {len(found)}" if len(found) > 1 else ""
-    return RequestError(f"{path} is a folder: name the {what} in it, {found[0]}{others}")
-
-
-def read_toml(path: Path, what: str) -> dict[str, Any]:
-    """Content of a TOML file."""
-    try:
-        return load_toml(path.read_bytes())
-    except FileNotFoundError:
-        raise RequestError(f"there is no {what} {path}; `admmnet network init` makes one") from None
-    except IsADirectoryError:
-        raise _is_folder(path, what, "*.public.toml" if what == "key file" else "network.toml") from None
-    except OSError as error:
-        raise RequestError(f"cannot read the {what} {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise RequestError(f"{path} is not a TOML file: not UTF-8 text") from None
-    except ValueError as error:
-        # the message of a broken key file must not show a part of the key: TOML's says the place alone
-        raise RequestError(f"{path} is not a TOML file: {error}") from None
 
 
 def as_toml(value: str) -> str:

@@ -15,12 +15,12 @@ from typing import Annotated
 import msgspec
 
 from admmnet.errors import RequestError
-from admmnet.files import refusing
+from admmnet.files import read_toml, refusing
 from admmnet.form_errors import said
 from admmnet.graph.checks import Collector
 from admmnet.graph.simple import Graph
 from admmnet.identity.keys import check_identity
-from admmnet.transport.hosts.keys import as_toml, check_key, read_toml
+from admmnet.transport.hosts.keys import as_toml, check_key
 
 NAMED = r"^[A-Za-z][A-Za-z0-9._-]*\Z"
 """Names of agents: no number, so that none is taken for another agent's."""

@@ -1,10 +1,11 @@
-"""Array types used everywhere, in C order unless said otherwise, and what a sum over the network is."""
+"""Types used everywhere: arrays in C order unless said otherwise, numbers in files, and a sum over the network."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
@@ -13,6 +14,10 @@ Matrix = NDArray[np.float64]
 """Two-dimensional float64 array, usually of shape (n, d)."""
 Integers = NDArray[np.int64]
 """One-dimensional int64 array; sums of them are modulo 2^64."""
+Whole = Annotated[int, Meta(ge=0, le=1 << 53)]
+Figure = Annotated[float, Meta(ge=0.0, le=1e300)]
+Real = Annotated[float, Meta(ge=-1e300, le=1e300)]
+"""Numbers in files that others may have written."""
 BEFORE = -(2**31)
 """Number before that of every round."""
 

@@ -81,7 +81,7 @@ class Features(Struct, frozen=True):
         """How raw columns are encoded where nothing is measured; None where nothing is raw."""
         columns = tuple(block.kind for block in self.blocks)
         if self.numbers is not None:
-            columns = (Number(),) * self.numbers.shape[1]
+            columns = (Number(1.0, 0.0, 1.0),) * self.numbers.shape[1]
         return Encoding(columns, intercept=intercept) if self.measured else None
 
 
@@ -161,11 +161,13 @@ def block_of(rule: Rule, table: RawTable, *, measured: bool = False) -> Block:
         values = np.array([_number(text, table, typed=column.typed) for text in column.levels], dtype=np.float64)
         if isinstance(rule.missing, float):
             values[np.isnan(values)] = rule.missing
-        bounds = {} if rule.low is None or rule.high is None else {"low": rule.low, "high": rule.high, "table": _EVEN}
-        return Block(Number(rule.weight, **bounds), values[:, None], column.codes)  # type: ignore[arg-type]
+        weight, kind = float(rule.weight), Number(float(rule.weight), 0.0, 1.0)
+        if rule.low is not None and rule.high is not None:
+            kind = Number(weight, float(rule.low), float(rule.high), _EVEN)
+        return Block(kind, values[:, None], column.codes)
     if measured and isinstance(rule, Categorical) and rule.categories is None:
         places = np.array([bucket(rule.prefix, text) for text in column.levels], dtype=np.int64)
-        return Block(Words(BUCKETS, rule.weight), places, column.codes)
+        return Block(Words(BUCKETS, float(rule.weight)), places, column.codes)
     if measured and rule.open:
         raise RequestError(
             f"{table.origin}: data.schema.columns.{rule.prefix}.{rule.open} must be declared, as its scale is: declare "
@@ -198,7 +200,7 @@ def _categorical(rule: Categorical, table: RawTable) -> Block:
     table.refuse(rule.column, undeclared)
     column = table.column(rule.column)
     places = np.array([at(level) for level in column.levels], dtype=np.int64)
-    return Block(Words(width, rule.weight), places, column.codes, rule.weight)
+    return Block(Words(width, float(rule.weight)), places, column.codes, rule.weight)
 
 
 def _numbers(rule: Numeric, table: RawTable) -> Vector:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from admmnet.types import Matrix, Vector
+from admmnet.types import Figure, Matrix, Real, Vector, Whole
 
 CELLS = 32
 """Equal bins from ``low`` to ``high``: the distribution function of a column is known at their 33 edges."""
@@ -52,32 +53,35 @@ class RawRows(NamedTuple):
         return self.numbers.shape[1], self.codes.shape[1], self.width
 
 
-@dataclass(frozen=True)
-class Number:
-    """A column of numbers: six hats and a line of its place in the distribution, and whether it is missing."""
+class Number(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="kind", tag="number"):
+    """A column of numbers, 8 features: six hats and a line of its place, and whether it is missing."""
 
-    weight: float = 1.0
-    low: float = 0.0
-    high: float = 1.0
-    table: tuple[float, ...] = ()
-    """Shares of the records below each of the 33 edges; none where noise drowned them: a public curve then."""
+    weight: Real
+    """weight of its features"""
+    low: Real
+    high: Real
+    """bounds"""
+    shares: tuple[Figure, ...] = ()
+    """shares of the records below each of 33 edges of equal bins; absent where noise drowned them: a public curve
+    then"""
 
     width: ClassVar[int] = HATS + 2
 
 
-@dataclass(frozen=True)
-class Plain:
+class Plain(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="plain"):
     """Numbers that are features as they stand."""
 
-    width: int = 1
+    width: Whole
+    """features"""
 
 
-@dataclass(frozen=True)
-class Words:
+class Words(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="words"):
     """A column of categories, each with a feature."""
 
-    width: int
-    weight: float = 1.0
+    width: Whole
+    """features"""
+    weight: Real
+    """weight of its features"""
 
 
 Column: TypeAlias = Number | Plain | Words
@@ -153,8 +157,8 @@ def _place(out: Matrix, values: Vector, column: Number, omega: float) -> None:
     """Features of a column of numbers, into ``out``, shape (n, 8)."""
     gone = np.isnan(values)
     v = np.where(gone, 0.0, values)
-    if column.table:
-        edges, shares = edges_of(column.low, column.high), np.array(column.table)
+    if column.shares:
+        edges, shares = edges_of(column.low, column.high), np.array(column.shares)
         f = np.interp(v, edges, shares, left=0.0, right=1.0)
         least, most = np.interp((0.01, 0.99), shares + 1e-9 * np.arange(len(shares)), edges).tolist()
         least, most = (least, most) if least < most else (column.low, column.high)

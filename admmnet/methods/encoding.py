@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec import structs
 
 from admmnet.holder.answers import Asking
 from admmnet.holder.encoding import CELLS, Encoding, Number, Plain, edges_of
@@ -193,7 +194,7 @@ class BoundsStage(CountStage):
         noise = self.noise(total)
         bounds = [bounds_of(counts[:-1], noise, len(self.which)) for counts in self.counts(total)]
         return [
-            number if known is None else replace(number, low=known[0], high=known[1], table=EVEN)
+            number if known is None else structs.replace(number, low=known[0], high=known[1], shares=EVEN)
             for number, known in zip(self.numbers(), bounds, strict=True)
         ]
 
@@ -241,7 +242,7 @@ class ShapeStage(CountStage):
         tables = [table_of(counts) for counts in self.counts(total)]
         before: list[Any] = [self.fallback.columns[column] for column in self.which]
         return [
-            replace(number, table=table) if table else alone
+            structs.replace(number, shares=table) if table else alone
             for number, table, alone in zip(self.numbers(), tables, before, strict=True)
         ]
 
@@ -254,12 +255,12 @@ def table_of(counts: Vector) -> tuple[float, ...]:
 
 def unbounded(encoding: Encoding) -> list[int]:
     """Columns of numbers for which no bounds are known."""
-    return [i for i, column in enumerate(encoding.columns) if isinstance(column, Number) and not column.table]
+    return [i for i, column in enumerate(encoding.columns) if isinstance(column, Number) and not column.shares]
 
 
 def bounded(encoding: Encoding) -> list[int]:
     """Columns of numbers for which bounds are known."""
-    return [i for i, column in enumerate(encoding.columns) if isinstance(column, Number) and column.table]
+    return [i for i, column in enumerate(encoding.columns) if isinstance(column, Number) and column.shares]
 
 
 class WhitenStage(Stage):

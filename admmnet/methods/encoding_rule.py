@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from admmnet.errors import RequestError, counted
 from admmnet.holder.encoding import Encoding, Number, Words
@@ -199,7 +199,8 @@ def _encoding_stages(
 ) -> tuple[Stage, ...]:
     """Stages that measure columns of numbers."""
     share = 0.5 * (auto if wish.encode_share == "auto" else float(wish.encode_share))
-    every = replace(raw, columns=tuple(replace(c, table=EVEN) if isinstance(c, Number) else c for c in raw.columns))
+    columns = (structs.replace(c, shares=EVEN) if isinstance(c, Number) else c for c in raw.columns)
+    every = replace(raw, columns=tuple(columns))
     shape = ShapeStage(settings, facts, share, every, raw)
     which = unbounded(raw)
     return (BoundsStage(settings, facts, share, raw, which), shape) if which else (shape,)

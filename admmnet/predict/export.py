@@ -81,7 +81,7 @@ def _part(name: str, rule: Rule | None, column: Column) -> dict[str, Any]:
     if isinstance(column, Number):
         missing = rule.missing if rule is not None and isinstance(rule.missing, float) else None
         own = {"weight": column.weight, "low": column.low, "high": column.high, "missing": missing}
-        return {"kind": "number", **found, **own, "shares": list(column.table) or None}
+        return {"kind": "number", **found, **own, "shares": list(column.shares) or None}
     if isinstance(rule, Categorical) and rule.categories is None:
         return {"kind": "buckets", **found, "weight": rule.weight, "count": column.width}
     return {"kind": "declared", **found}

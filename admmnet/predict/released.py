@@ -53,12 +53,12 @@ def _facts(column: Column) -> dict[str, Any]:
     if not isinstance(column, Number):
         return {"kind": "plain" if isinstance(column, Plain) else "words", "features": column.width}
     facts: dict[str, Any] = {"kind": "number", "features": column.width, "weight": column.weight}
-    if not column.table:
+    if not column.shares:
         return facts | {"low": None, "high": None, "quantiles": None}
-    rising = np.array(column.table) + 1e-9 * np.arange(len(column.table))
+    rising = np.array(column.shares) + 1e-9 * np.arange(len(column.shares))
     at = np.interp(QUANTILES, rising, edges_of(column.low, column.high)).tolist()
     quantiles = {str(q): value for q, value in zip(QUANTILES, at, strict=True)}
-    return facts | {"low": column.low, "high": column.high, "quantiles": quantiles, "shares": list(column.table)}
+    return facts | {"low": column.low, "high": column.high, "quantiles": quantiles, "shares": list(column.shares)}
 
 
 def words_of_column(facts: dict[str, Any]) -> str:

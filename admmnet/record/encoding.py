@@ -16,8 +16,8 @@ from admmnet.data.settings import MEASURED
 from admmnet.errors import CheckFailed
 from admmnet.files import load_json, write_whole
 from admmnet.forms import decode, encode
-from admmnet.holder.encoding import Column, Encoding, Number, Plain, RawRows, Words, encode_rows, to_sphere
-from admmnet.record.file_forms import Measured, NumberColumn, PlainColumn, Stage, WordsColumn
+from admmnet.holder.encoding import Encoding, RawRows, encode_rows, to_sphere
+from admmnet.record.file_forms import Measured, Stage
 from admmnet.record.folder import npy_bytes
 from admmnet.types import Matrix
 
@@ -98,7 +98,7 @@ def found_in(text: str, folder: Path) -> Found:
     form = decode(Measured, text.encode(), str(folder / ENCODING))
     encoding = None
     if form.columns is not None:
-        encoding = Encoding(tuple(map(_column, form.columns)), form.omega, form.intercept)
+        encoding = Encoding(tuple(form.columns), form.omega, form.intercept)
     whitening = None if form.whitening is None else _matrix(folder / WHITENING, form.whitening)
     if whitening is not None and encoding is not None and len(whitening) != encoding.width:
         raise CheckFailed(f"{folder / WHITENING}: has {len(whitening)} rows, and the columns have {encoding.width}")
@@ -116,23 +116,8 @@ def _form(found: Found) -> Measured:
     )
     if encoding is None:
         return known
-    columns = list(map(_said, encoding.columns))
+    columns = list(encoding.columns)
     return msgspec.structs.replace(known, columns=columns, omega=float(encoding.omega), intercept=encoding.intercept)
-
-
-def _said(column: Column) -> NumberColumn | PlainColumn | WordsColumn:
-    if isinstance(column, Number):
-        low, high, weight = float(column.low), float(column.high), float(column.weight)
-        return NumberColumn(weight=weight, low=low, high=high, shares=list(map(float, column.table)))
-    if isinstance(column, Plain):
-        return PlainColumn(width=column.width)
-    return WordsColumn(width=column.width, weight=float(column.weight))
-
-
-def _column(said: NumberColumn | PlainColumn | WordsColumn) -> Column:
-    if isinstance(said, NumberColumn):
-        return Number(said.weight, said.low, said.high, tuple(said.shares))
-    return Plain(said.width) if isinstance(said, PlainColumn) else Words(said.width, said.weight)
 
 
 def _matrix(path: Path, digest: str) -> Matrix:

@@ -14,12 +14,10 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from admmnet.data import Task
 from admmnet.privacy.ledger.form import Digest, Round
+from admmnet.types import Figure, Real, Whole
 
 AgentKey = Annotated[str, Meta(pattern=r"^(0|[1-9][0-9]*)(?!\n)$", max_length=16)]
 """Number of an agent: `$` alone would let a newline in, and so two keys of one agent."""
-Whole = Annotated[int, Meta(ge=0, le=1 << 53)]
-Figure = Annotated[float, Meta(ge=0.0, le=1e300)]
-Real = Annotated[float, Meta(ge=-1e300, le=1e300)]
 Number = Annotated[int, Meta(ge=-(1 << 53), le=1 << 53)] | Real
 Mode = Literal["simulation", "private"]
 

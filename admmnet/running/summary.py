@@ -25,7 +25,7 @@ from admmnet.privacy.ledger.form import Digest, finite
 from admmnet.record.figures import figures, privacy_of
 from admmnet.record.finish import away_of
 from admmnet.record.folder import ledger_name
-from admmnet.record.forms import AgentEntry, Figure, Gate, Privacy, Summary, TestError, Whole
+from admmnet.record.forms import AgentEntry, Gate, Privacy, Summary, TestError
 from admmnet.record.shelf import digest_of
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
@@ -33,7 +33,7 @@ from admmnet.running.plan import Prepared
 from admmnet.running.references import references
 from admmnet.solvers.kernel import NAMES, chosen
 from admmnet.transport import Transport
-from admmnet.types import Vector
+from admmnet.types import Figure, Vector, Whole
 from admmnet.version import __version__
 
 USED = {"networkx": "networkx", "dp_accounting": "dp-accounting", "numba": "numba"}

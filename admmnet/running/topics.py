@@ -12,11 +12,11 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from admmnet.privacy.ledger.form import Digest
-from admmnet.record.forms import AgentEntry, Figure
+from admmnet.record.forms import AgentEntry
 from admmnet.transport.hosts.network import Peer
 from admmnet.transport.zmq.topics import Topic, Topics
 from admmnet.transport.zmq.wire import Name, Round
-from admmnet.types import BEFORE
+from admmnet.types import BEFORE, Figure
 
 MOST_RECORDS = 2**40
 """Largest number of records or features that another process is believed: sums of these are exact in float64."""

@@ -58,7 +58,9 @@ def test_what_is_no_number_is_missing_and_what_is_declared_stays(write: Write) -
     np.testing.assert_array_equal(found.numbers, expected)
     cities = [bucket("city", name) for name in ("Rome", "Oslo", "", "Rome")]
     np.testing.assert_array_equal(found.codes, np.column_stack([[0, 1, 2, 0], cities]))
-    assert records.raw == Encoding((Number(1.0, 0.0, 100.0, EVEN), Plain(2), Words(3, 2.0), Number(), Words(16)))
+    assert records.raw == Encoding(
+        (Number(1.0, 0.0, 100.0, EVEN), Plain(2), Words(3, 2.0), Number(1.0, 0.0, 1.0), Words(16, 1.0))
+    )
     assert found.width == records.raw.width == len(records.feature_names) == len(set(records.feature_names))
     assert records.feature_names[:8] == (*(f"cost={share}%" for share in range(0, 101, 20)), "cost", "cost=missing")
     assert records.preprocessing == "public-bounds"
@@ -129,7 +131,7 @@ def test_arrays_in_memory_are_columns_of_numbers() -> None:
     X, y = np.array([[1.0, np.nan], [np.inf, 3.0]]), np.array([0, 1])
     records = Given("arrays", (X, y)).load(settings("arrays", schema={}), 1, [0])
     np.testing.assert_array_equal(raw(records).numbers, X)
-    assert records.raw == Encoding((Number(), Number()))
+    assert records.raw == Encoding((Number(1.0, 0.0, 1.0), Number(1.0, 0.0, 1.0)))
     assert len(records.feature_names) == 17
     with pytest.raises(DataError, match="is not finite"):
         Given("arrays", (X, y)).load(settings("arrays", schema={}, encode="declared"), 1, [0])

@@ -7,14 +7,15 @@ import re
 import pytest
 
 from admmnet.form_tables import keys, schema, summary
+from admmnet.holder.encoding import Number, Plain, Words
 from admmnet.privacy.events import EVENTS
 from admmnet.privacy.ledger.schema import FORMS
-from admmnet.record.file_forms import Measured, NumberColumn, PlainColumn, WordsColumn
+from admmnet.record.file_forms import Measured
 from admmnet.record.forms import TABLES as TABLES_OF_SUMMARY
 from tests.doc_pages import ROOT
 
 PAGES = {"ledger.md": 23}
-ENCODING_TABLES = (Measured, NumberColumn, PlainColumn, WordsColumn)
+ENCODING_TABLES = (Measured, Number, Plain, Words)
 
 
 def table(kind: type) -> str:

@@ -22,7 +22,7 @@ from tests.privacy.plain_sampler import discrete_gaussian
 from .doors import Book, ask
 
 N, GRID = 30, 2.0**-29
-ENCODING = Encoding((Number(), Words(3), Plain(2)))
+ENCODING = Encoding((Number(1.0, 0.0, 1.0), Words(3, 1.0), Plain(2)))
 COUNTS = ColumnCounts(np.array([-1.0, 0.0, 1.0]), np.array([0.0]), 4.0, GRID)
 
 
@@ -86,9 +86,9 @@ def test_second_moments_are_the_second_part_of_all_moments() -> None:
 
 @pytest.mark.parametrize("kind", [Holder, SimulatedHolder])
 def test_what_is_refused_is_refused_for_public_reasons(kind: type[Holder]) -> None:
-    wrong = Encoding((Number(), Words(4), Plain(2)))
+    wrong = Encoding((Number(1.0, 0.0, 1.0), Words(4, 1.0), Plain(2)))
     holder = kind(raw(), np.ones(N))
-    for encoding in (wrong, Encoding((Number(), Plain(2))), None):
+    for encoding in (wrong, Encoding((Number(1.0, 0.0, 1.0), Plain(2))), None):
         with pytest.raises(RequestError, match="raw records are encoded once, by an Encoding of as many columns"):
             holder.encode(encoding)  # type: ignore[arg-type]
     with pytest.raises(RequestError, match="dense rows are whitened before they are used"):

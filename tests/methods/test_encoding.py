@@ -11,6 +11,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
+from msgspec import structs
 
 from admmnet import RunConfig
 from admmnet.holder import Door, Holder
@@ -47,7 +48,9 @@ from tests.planned import contract_for
 from tests.privacy.plain_sampler import discrete_gaussian
 
 COUNTS = {0: 300, 1: 500, 2: 200}
-ENCODING = Encoding((Number(), Plain(2), Words(3), Number(1.0, 0.0, 4.0, EVEN), Number()))
+ENCODING = Encoding(
+    (Number(1.0, 0.0, 1.0), Plain(2), Words(3, 1.0), Number(1.0, 0.0, 4.0, EVEN), Number(1.0, 0.0, 1.0))
+)
 FACTS = Facts(nx.path_graph(3), COUNTS, ENCODING.width, {0: 0.1, 1: 0.05, 2: 0.2})
 MASKED = {"trust": "masked", "colluders": 1, "epsilon": 1.0}
 
@@ -136,7 +139,8 @@ def test_fewer_columns_cost_no_more_and_are_covered_by_the_plan() -> None:
     """A column that noise drowned is left out: its plan was made for all of them."""
     config = settings()
     every = replace(
-        ENCODING, columns=tuple(replace(c, table=EVEN) if isinstance(c, Number) else c for c in ENCODING.columns)
+        ENCODING,
+        columns=tuple(structs.replace(c, shares=EVEN) if isinstance(c, Number) else c for c in ENCODING.columns),
     )
     plan = ShapeStage(config, FACTS, 0.05, every, ENCODING).plan(0, Target(1.0, 1e-5))
     stage = ShapeStage(config, FACTS, 0.05, ENCODING, ENCODING)
@@ -293,7 +297,7 @@ def test_the_rule_follows_from_public_numbers() -> None:
 
 def test_counters_do_not_drown_the_words() -> None:
     def mixed(numbers: int, words: int) -> Encoding:
-        return Encoding((*[Number()] * numbers, *[Words(3)] * words))
+        return Encoding((*[Number(1.0, 0.0, 1.0)] * numbers, *[Words(3, 1.0)] * words))
 
     for numbers, words, square in (
         (6, 8, 1.0),

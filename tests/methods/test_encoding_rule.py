@@ -18,8 +18,8 @@ from admmnet.methods.encoding_rule import WIDEST_ENCODED, Prologue, Wish, prolog
 from admmnet.privacy.calibrate import Target
 from admmnet.solvers.accurate import WIDE
 
-MIXED = Encoding((*[Number()] * 5, Number(1.0, 0.0, 1.0, EVEN), Plain(2), *[Words(4)] * 3))
-BOUNDED = Encoding((Number(1.0, 0.0, 1.0, EVEN), Words(3)))
+MIXED = Encoding((*[Number(1.0, 0.0, 1.0)] * 5, Number(1.0, 0.0, 1.0, EVEN), Plain(2), *[Words(4, 1.0)] * 3))
+BOUNDED = Encoding((Number(1.0, 0.0, 1.0, EVEN), Words(3, 1.0)))
 
 
 def decided(
@@ -69,7 +69,7 @@ def test_declared_bounds_need_no_stage() -> None:
     found = decided(Wish("private", "off"), raw=BOUNDED)
     assert found.names == ("shape",)
     assert "the shape of 1 column of numbers is measured" in found.notes[0]
-    none = decided(Wish("private", "on"), raw=Encoding((Words(9),)))
+    none = decided(Wish("private", "on"), raw=Encoding((Words(9, 1.0),)))
     assert none.names == ("whiten",)
 
 
@@ -115,7 +115,7 @@ def test_published_forms_have_no_stages(algorithm: str, method: str) -> None:
 
 
 def test_the_widest_rows() -> None:
-    wide = Encoding((Words(2048),), intercept=True)
+    wide = Encoding((Words(2048, 1.0),), intercept=True)
     assert "d = 2049 is above 2048" in decided(Wish("auto", "auto"), raw=wide, records=10**9).notes[0]
     with pytest.raises(RequestError, match="whiten = 'on' needs d <= 2048, and these rows have d = 2049"):
         decided(Wish("auto", "on"), raw=wide)

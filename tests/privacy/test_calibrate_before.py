@@ -22,7 +22,7 @@ from admmnet.running.contract import contract_of
 
 AGENTS, D = 5, 33
 DECLARED = Number(1.0, 0.0, 9.0, EVEN)
-RAW = Encoding((Number(), Number(), Number(), DECLARED))
+RAW = Encoding((Number(1.0, 0.0, 1.0), Number(1.0, 0.0, 1.0), Number(1.0, 0.0, 1.0), DECLARED))
 
 
 def stages(config: Any, facts: Facts, shares: tuple[float, float, float], agent: int) -> Charges:

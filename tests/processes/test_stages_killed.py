@@ -38,5 +38,5 @@ def test_a_stage_is_charged_once(tmp_path: Path) -> None:
     found = read_found(tmp_path / "cut")[1]
     assert found.encoding is not None
     numbers = [column for column in found.encoding.columns if isinstance(column, Number)]
-    assert EVEN not in [number.table for number in numbers], "the answers were repeated"
+    assert EVEN not in [number.shares for number in numbers], "the answers were repeated"
     assert numbers[0].high > 1e3

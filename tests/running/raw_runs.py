@@ -14,7 +14,14 @@ from admmnet.holder.encoding import Encoding, Number, RawRows, Words
 from admmnet.types import Vector
 
 N, EACH = 3, 800
-ENCODING = Encoding((Number(), Words(3), Number(), Number(1.0, 0.0, 1.0, tuple(k / 32 for k in range(33)))))
+ENCODING = Encoding(
+    (
+        Number(1.0, 0.0, 1.0),
+        Words(3, 1.0),
+        Number(1.0, 0.0, 1.0),
+        Number(1.0, 0.0, 1.0, tuple(k / 32 for k in range(33))),
+    )
+)
 
 
 def raw(agent: int, n: int = EACH) -> tuple[RawRows, Vector]:

@@ -131,7 +131,7 @@ def test_a_private_run_charges_no_stage_twice_and_repeats_its_answers(
     assert (list(found.stages), lost_in(folder)) == (STAGES, [])
     assert found.whitening is not None
     assert found.encoding is not None
-    tables = [column.table for column in found.encoding.columns if isinstance(column, Number)]
+    tables = [column.shares for column in found.encoding.columns if isinstance(column, Number)]
     assert all(tables)
     assert EVEN not in tables
 

@@ -152,7 +152,12 @@ TABLES = (
 BOUNDS = ((0.0, 1.0), (-1e10, 1e10), (31.6, 32.6), (0.0, 5e-324), (1e10, 1e10 + 1.0))
 ENCODINGS = st.builds(
     lambda table, bounds, weight, omega: Encoding(
-        (Number(weight, bounds[0], bounds[1], table), Words(3), Number(1.0, bounds[0], bounds[1], table), Plain(2)),
+        (
+            Number(weight, bounds[0], bounds[1], table),
+            Words(3, 1.0),
+            Number(1.0, bounds[0], bounds[1], table),
+            Plain(2),
+        ),
         omega,
     ),
     st.sampled_from(TABLES),
@@ -227,7 +232,7 @@ def test_rows_of_blocks_of_any_size_are_each_its_own_records(n: int, d: int) -> 
 def test_features_of_numbers_and_words() -> None:
     """Hats add up to 1, the line runs from the 1st to the 99th percentile, what is missing is 0 but for its mark."""
     even = Number(2.0, 0.0, 32.0, TABLES[1])
-    encoding = Encoding((even, Words(2, 3.0), Number()), omega=0.5)
+    encoding = Encoding((even, Words(2, 3.0), Number(1.0, 0.0, 1.0)), omega=0.5)
     values = np.array([-1.0, 0.0, 16.0, 8.0, 40.0, np.nan])
     codes = np.array([[0], [1], [1], [-1], [2], [0]])
     rows = encode_rows(RawRows(np.column_stack([values, values]), codes, encoding.width), encoding)

@@ -8,7 +8,7 @@ from typing import Any
 
 from admmnet.errors import RequestError
 from admmnet.holder.measurements import minimiser, sums
-from admmnet.holder.series import banco, dp_scd, gradient, seq_dp_scd, song_sgd
+from admmnet.holder.series import coordinate, gradient, single_pass
 from admmnet.holder.series.base import with_noise
 from admmnet.privacy.contract import MemoryLedger, Step
 from admmnet.privacy.discrete import discrete_rows
@@ -59,17 +59,15 @@ def _halved() -> list[Change]:
         """With half the standard deviation, which is the argument at a place."""
         return lambda *given: draw(*given[:place], 0.5 * given[place], *given[place + 1 :])
 
-    sanitised = banco.OnlineSteps._sanitised
     found: list[Change] = [
         (Secret, name, half(getattr(Secret, name))) for name in ("gaussian", "gamma_norm", "laplace")
     ]
     found += [
-        (song_sgd, "gamma_norm_noise", half(gamma_norm_noise)),
+        (single_pass, "gamma_norm_noise", half(gamma_norm_noise)),
         (minimiser, "clipped_gaussian_rows", half(clipped_gaussian_rows)),
         (sums, "discrete_rows", smaller(discrete_rows, 1)),
-        (banco.OnlineSteps, "_sanitised", lambda own, g, rng: 0.5 * (g + sanitised(own, g, rng))),
     ]
-    return found + [(module, "with_noise", smaller(with_noise, 1)) for module in (dp_scd, gradient, seq_dp_scd)]
+    return found + [(module, "with_noise", smaller(with_noise, 1)) for module in (coordinate, gradient, single_pass)]
 
 
 def _forgetting() -> list[Change]:

@@ -21,18 +21,15 @@ from admmnet.auditing.methods import Trials
 from admmnet.errors import RequestError
 from admmnet.graph.simple import Graph
 from admmnet.holder.problem import Problem
-from admmnet.holder.series.banco import OnlineSteps
 from admmnet.holder.series.base import Rngs
-from admmnet.holder.series.dp_scd import DualSteps
+from admmnet.holder.series.coordinate import DualSteps, SequentialSteps
 from admmnet.holder.series.gradient import GradientSteps
-from admmnet.holder.series.seq_dp_scd import SequentialSteps
-from admmnet.holder.series.song_sgd import DisjointSteps
+from admmnet.holder.series.single_pass import DisjointSteps, OnlineSteps
 from admmnet.methods import METHODS, fixed
 from admmnet.methods.base import AgentPlan, Method, filled
-from admmnet.methods.single_site.banco import BANCO
 from admmnet.methods.single_site.base import SingleSite, regularisation_of
-from admmnet.methods.single_site.dp_scd import DPSCD
-from admmnet.methods.single_site.seq_dp_scd import SeqDPSCD
+from admmnet.methods.single_site.coordinate import DPSCD, SeqDPSCD
+from admmnet.methods.single_site.single_pass import BANCO
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.contract import Contract
 from admmnet.privacy.events import SubsampledGaussian

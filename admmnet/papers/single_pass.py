@@ -13,9 +13,8 @@ from admmnet.data.figures import test_error
 from admmnet.experiments.store import Job, Result
 from admmnet.holder import SimulatedHolder
 from admmnet.holder.problem import SINGLE_SITE_LOSSES, Problem
-from admmnet.holder.series.banco import OnlineSteps
 from admmnet.holder.series.simulation import primal, run_series
-from admmnet.holder.series.song_sgd import DisjointSteps
+from admmnet.holder.series.single_pass import DisjointSteps, OnlineSteps
 from admmnet.papers.sources import DataSource, rows
 from admmnet.types import Matrix, Vector
 

@@ -294,7 +294,7 @@ def _dual_steps(run: _Run) -> float:
 
 def _disjoint_steps(run: _Run) -> float:
     """Eq. (106) of song-sgd."""
-    from admmnet.holder.series.song_sgd import learning_rates
+    from admmnet.holder.series.single_pass import learning_rates
 
     event, records = _last(run, GammaNormVector), run.records(0)
     batch, weight = int(run.value("batch")), run.regularisation

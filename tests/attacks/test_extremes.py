@@ -14,12 +14,10 @@ from admmnet.errors import RequestError
 from admmnet.holder import Ask, Door, Holder, Released
 from admmnet.holder.answers import Asking
 from admmnet.holder.measurements import GammaMinimiser, HeldFall
-from admmnet.holder.series import checks
-from admmnet.holder.series.banco import OnlineSteps
-from admmnet.holder.series.dp_scd import DualSteps
+from admmnet.holder.series import base
+from admmnet.holder.series.coordinate import DualSteps, PrimalSteps
 from admmnet.holder.series.gradient import GradientSteps
-from admmnet.holder.series.primal_dp_scd import PrimalSteps
-from admmnet.holder.series.song_sgd import DisjointSteps
+from admmnet.holder.series.single_pass import DisjointSteps, OnlineSteps
 from admmnet.methods.base import Agent, AgentPlan, Facts, Method
 from admmnet.privacy.contract import Contract, MemoryLedger, Promise
 from admmnet.privacy.events import Event, NoRecords
@@ -82,7 +80,7 @@ def test_extreme_series_are_refused_before_a_draw(name: str) -> None:
 
 
 def test_without_the_range_a_series_has_no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "LEAST", 0.0)
+    monkeypatch.setattr(base, "LEAST", 0.0)
     one, two = (asked(EXTREMES["a clip whose noise underflows"], seed).value for seed in (1, 2))
     assert np.array_equal(one, two)
     assert one.any()

@@ -21,7 +21,7 @@ from admmnet.auditing.steps import StepTrials
 from admmnet.holder import Ask, Released
 from admmnet.holder.measurements import ExactMinimiser
 from admmnet.holder.secrets import Secret
-from admmnet.holder.series import song_sgd
+from admmnet.holder.series import single_pass
 from admmnet.methods import METHODS
 from admmnet.methods.joining import JoiningADMM
 from admmnet.privacy.budget import Totals
@@ -138,11 +138,11 @@ def test_charges_that_are_forgotten_are_found() -> None:
 
 
 def test_what_a_bug_replaces_is_put_back() -> None:
-    before = Secret.gaussian, vars(song_sgd)["gamma_norm_noise"], MemoryLedger._steps
+    before = Secret.gaussian, vars(single_pass)["gamma_norm_noise"], MemoryLedger._steps
     for bug in BUGS:
         with planted(bug):
-            assert (Secret.gaussian, vars(song_sgd)["gamma_norm_noise"], MemoryLedger._steps) != before
-        assert (Secret.gaussian, vars(song_sgd)["gamma_norm_noise"], MemoryLedger._steps) == before
+            assert (Secret.gaussian, vars(single_pass)["gamma_norm_noise"], MemoryLedger._steps) != before
+        assert (Secret.gaussian, vars(single_pass)["gamma_norm_noise"], MemoryLedger._steps) == before
 
 
 @pytest.mark.parametrize("algorithm", ["pp-admm", "m-admm", "noisy-gd"])

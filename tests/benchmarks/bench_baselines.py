@@ -28,14 +28,11 @@ from threadpoolctl import threadpool_limits
 from admmnet.data import DataSettings, load
 from admmnet.holder import SimulatedHolder
 from admmnet.holder.problem import SINGLE_SITE_LOSSES, Problem
-from admmnet.holder.series.banco import OnlineSteps
-from admmnet.holder.series.dp_scd import DualSteps
+from admmnet.holder.series.coordinate import DualSteps, PrimalSteps, SequentialSteps
 from admmnet.holder.series.gradient import GradientSteps
-from admmnet.holder.series.primal_dp_scd import PrimalSteps
 from admmnet.holder.series.sdca import ExactPasses
-from admmnet.holder.series.seq_dp_scd import SequentialSteps
 from admmnet.holder.series.simulation import primal, run_series
-from admmnet.holder.series.song_sgd import DisjointSteps
+from admmnet.holder.series.single_pass import DisjointSteps, OnlineSteps
 from admmnet.types import Matrix, Vector
 
 from .common import least, seconds_of

@@ -14,15 +14,12 @@ from admmnet.errors import RequestError, RunError
 from admmnet.holder import NO, REFUSED, Answer, Ask, Door, Holder, Released, SimulatedHolder
 from admmnet.holder.known import Known
 from admmnet.holder.problem import SINGLE_SITE_LOSSES
-from admmnet.holder.series.banco import OnlineSteps
 from admmnet.holder.series.base import Series
-from admmnet.holder.series.dp_scd import DualSteps
+from admmnet.holder.series.coordinate import DualSteps, PrimalSteps, SequentialSteps
 from admmnet.holder.series.gradient import GradientSteps
-from admmnet.holder.series.primal_dp_scd import PrimalSteps
 from admmnet.holder.series.sdca import ExactPasses
-from admmnet.holder.series.seq_dp_scd import SequentialSteps
 from admmnet.holder.series.simulation import run_series
-from admmnet.holder.series.song_sgd import DisjointSteps
+from admmnet.holder.series.single_pass import DisjointSteps, OnlineSteps
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.contract import Contract, MemoryLedger, Promise, Step
 from admmnet.privacy.conversion import epsilon as renyi_epsilon

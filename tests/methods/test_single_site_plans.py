@@ -198,7 +198,7 @@ def test_the_margin_of_a_logistic_step_is_the_papers_where_the_form_is() -> None
     steps = []
     for words in ({}, {"method": "published"}, {"method": "published", "logistic_margin": 0.2}):
         series = planned(**words, sampling="shuffled").noise.series
-        steps.append(series.tiny)
+        steps.append(series.logistic_margin)
     assert steps == [1e-2, 1e-4, 0.2]
 
 

@@ -13,7 +13,7 @@ from admmnet.experiments.statistics import Sample
 from admmnet.holder import SimulatedHolder
 from admmnet.holder.problem import SINGLE_SITE_LOSSES, Problem
 from admmnet.holder.series.simulation import primal, run_series
-from admmnet.holder.series.song_sgd import DisjointSteps
+from admmnet.holder.series.single_pass import DisjointSteps
 from admmnet.papers.ding2020_compared import PAPER, PROVEN, PUBLISHED, convergence
 from admmnet.papers.ding2020_effects import _apart
 from admmnet.papers.single_pass import LocalJob, OptimumJob, SongJob, log_places, places

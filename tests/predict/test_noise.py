@@ -19,7 +19,7 @@ import pytest
 from admmnet import RunConfig, run
 from admmnet.holder import SimulatedHolder
 from admmnet.holder.problem import SINGLE_SITE_LOSSES
-from admmnet.holder.series.dp_scd import DualSteps
+from admmnet.holder.series.coordinate import DualSteps
 from admmnet.holder.series.simulation import run_series
 from admmnet.methods.base import AgentPlan, Facts
 from admmnet.methods.ssp import SSP

@@ -18,7 +18,7 @@ from admmnet.methods.agent import AgentPlan, Contact
 from admmnet.methods.base import Agent, ModelState
 from admmnet.methods.consensus import ConsensusState
 from admmnet.methods.pp_admm import PPADMM
-from admmnet.methods.single_site.dp_sgd import DPSGD
+from admmnet.methods.single_site.descent import DPSGD
 from admmnet.types import Matrix, Vector
 from tests.interrupted_runs import Place, assert_same
 

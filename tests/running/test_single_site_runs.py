@@ -17,8 +17,7 @@ import pytest
 from admmnet import RequestError, RunConfig, RunError, RunResult, load_config, read_run, run
 from admmnet.config.run_config import own_settings, settings_of
 from admmnet.data import DataSettings, load
-from admmnet.holder.series import base, batches
-from admmnet.holder.series import dp_scd as dp_scd_module
+from admmnet.holder.series import base, coordinate
 from admmnet.methods import single_sites
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.running.entrance import prepare
@@ -148,7 +147,7 @@ def test_charges_are_booked_before_anything_is_drawn_and_written_before_it_is_sh
     booked: list[int] = []
     written: list[list[str]] = []
     charging: Callable[..., None] = Ledger._follow
-    drawing: Callable[..., Any] = batches.draw_batches
+    drawing: Callable[..., Any] = base.draw_batches
 
     def charge(self: Ledger, round: int, step: Any) -> None:
         charging(self, round, step)
@@ -164,7 +163,7 @@ def test_charges_are_booked_before_anything_is_drawn_and_written_before_it_is_sh
         written.append([json.loads(line)["kind"] for line in lines])
 
     monkeypatch.setattr(Ledger, "_follow", charge)
-    monkeypatch.setattr(dp_scd_module, "draw_batches", draw)
+    monkeypatch.setattr(coordinate, "draw_batches", draw)
     run(settings(people, tmp_path / "run", "dp-scd"), on_round=shown)
     assert booked == [0, -1]
     assert written == [["header", "event"]] * 3
@@ -187,7 +186,7 @@ def test_a_private_run_tells_nothing_but_what_was_released(
     people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept: dict[str, list[float]] = {"dual": [], "noise": [], "steps": []}
-    original: Callable[..., Any] = dp_scd_module.DualSteps.model
+    original: Callable[..., Any] = coordinate.DualSteps.model
     noisy: Callable[..., Vector] = base.with_noise
 
     def model(self: Any, progress: Any) -> Any:
@@ -200,8 +199,8 @@ def test_a_private_run_tells_nothing_but_what_was_released(
         kept["noise"] += (result - x).tolist()
         return result
 
-    monkeypatch.setattr(dp_scd_module.DualSteps, "model", model)
-    monkeypatch.setattr(dp_scd_module, "with_noise", adding)
+    monkeypatch.setattr(coordinate.DualSteps, "model", model)
+    monkeypatch.setattr(coordinate, "with_noise", adding)
     # a clip that cuts nothing: dual variables would else be multiples of a public number
     result = made("dp-scd", people, tmp_path / "run", seed=None, clip=5.0)
     told = everything_told(result.folder, json.dumps(result.summary))

@@ -3,28 +3,89 @@
 What the event covers is stated for all steps together (docs/proofs.md, Theorems 10, 12, 13): the first answer charges
 it, further ones up to the last step cost nothing, and after that there are none. What an epoch starts from is kept
 behind the door; an agent without it, as one that resumes a private run, has paid for nothing and begins anew.
+
+L is the nominal batch (docs/methods.md, "Batches"): Poisson batches have L records on average, and the last part of an
+epoch's shuffled order may be shorter; every divisor stays L.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
+from admmnet.errors import RequestError
 from admmnet.holder.answers import Measurement
 from admmnet.holder.known import Known
 from admmnet.holder.problem import Problem
 from admmnet.holder.rows import Features
 from admmnet.holder.secrets import Secret
-from admmnet.holder.series.batches import SAMPLINGS, steps_per_epoch
-from admmnet.holder.series.checks import check_choice, check_count, check_noise
 from admmnet.privacy.events import Event, GammaNormVector, SubsampledGaussian, Unprotected
 from admmnet.privacy.mechanisms import round_to_grid
 from admmnet.rng import Purpose
 from admmnet.solvers.losses import Loss
 from admmnet.types import Vector
+
+SAMPLINGS = ("poisson", "fixed", "shuffled")
+RecordIndices = NDArray[np.int64]
+
+
+@dataclass(slots=True, kw_only=True)
+class SeriesProgress:
+    """How far a series is; what it keeps besides are the fields of its own kind, arrays and numbers."""
+
+    step: int = 0  # taken
+    # the epoch's order of the records, where batches are its parts
+    order: RecordIndices = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False)
+
+
+def steps_per_epoch(records: int, batch: int) -> int:
+    """Steps that make an epoch, N / L rounded up: the number of parts of a shuffled order."""
+    return math.ceil(records / batch)
+
+
+def draw_batches(
+    sampling: str,
+    records: int,
+    batch: int,
+    steps: int,
+    rng: np.random.Generator,
+    *,
+    ordered: bool = False,
+    progress: SeriesProgress | None = None,
+) -> Iterator[RecordIndices]:
+    """Yield the records of each step, from the step on that ``progress`` has reached.
+
+    What is drawn, in this order:
+
+    - poisson, each step: ``k = rng.binomial(N, L / N)``, then ``rng.choice(N, k, replace=False,
+      shuffle=False)``, sorted. That is the law of N independent coins of probability L / N.
+    - fixed, each step: ``rng.choice(N, L, replace=False, shuffle=False)``, sorted; if `ordered`,
+      ``shuffle=True`` and not sorted.
+    - shuffled, at the start of each epoch: ``rng.permutation(N)``, cut into parts of L.
+
+    ``steps`` is the number of batches of the whole series, ``rng`` for the batches alone; ``ordered`` says whether the
+    order within a batch matters, so that it must be random. Records of a batch are distinct; a Poisson
+    batch may be empty.
+    """
+    parts, at = steps_per_epoch(records, batch), progress or SeriesProgress()
+    while at.step < steps:
+        part = at.step % parts
+        at.step += 1
+        if sampling == "shuffled":
+            if part == 0:
+                at.order = rng.permutation(records)
+            yield at.order[part * batch : (part + 1) * batch]
+            continue
+        size = int(rng.binomial(records, batch / records)) if sampling == "poisson" else batch
+        chosen = rng.choice(records, size, replace=False, shuffle=ordered)
+        if not ordered:
+            chosen.sort()  # neighbours in memory; sums do not depend on the order
+        yield chosen
 
 
 class Rngs(NamedTuple):
@@ -139,16 +200,22 @@ class BatchSeries(Series):
     steps: int
     sampling: str
 
+    def drawn_from(self, known: Known) -> tuple[int, str]:
+        """How many there are of what a batch is drawn from, and its name."""
+        return known.records, "records"
+
     def check(self, known: Known) -> None:
         """Refuse settings out of range."""
-        check_count("batch", self.batch, known.records, of="the number of records")
+        most, what = self.drawn_from(known)
+        check_count("batch", self.batch, most, of=f"the number of {what}")
         check_count("steps", self.steps)
+        check_positive("regularisation", self.regularisation)
         check_choice("sampling", self.sampling, SAMPLINGS)
         check_noise(self.noise_multiplier, self.clip)
 
     def length(self, known: Known) -> int:
         """N / L, rounded up."""
-        return steps_per_epoch(known.records, self.batch)
+        return steps_per_epoch(self.drawn_from(known)[0], self.batch)
 
     def deviation(self, factor: float) -> float:
         """Standard deviation of noise that hides ``factor`` C, 0 without noise."""
@@ -173,3 +240,39 @@ def with_noise(x: Vector, sigma: float, rng: np.random.Generator) -> Vector:
     if sigma == 0.0:
         return x
     return round_to_grid(x + sigma * rng.standard_normal(x.shape), sigma)
+
+
+def check_count(name: str, value: int, most: int | None = None, *, of: str = "") -> None:
+    """Refuse anything but a whole number from 1 to `most`."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or value < 1 or (most is not None and value > most):
+        bound = f"from 1 to {most} ({of})" if most is not None else "of at least 1"
+        raise RequestError(f"{name} = {value!r} is not allowed: it must be a whole number {bound}")
+
+
+LEAST, MOST = 1e-100, 1e100
+"""Range of settings that scale steps or noise: beyond it steps overflow for some records and not for others, or noise
+underflows."""
+
+
+def check_positive(name: str, value: float) -> None:
+    """Refuse anything but a number from ``LEAST`` to ``MOST``."""
+    if not LEAST <= value <= MOST:  # nan fails, too
+        raise RequestError(f"{name} = {value!r} is not allowed: it must lie between {LEAST:g} and {MOST:g}")
+
+
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Refuse a word that is none of the choices."""
+    if value not in choices:
+        raise RequestError(f"{name} = {value!r} is not known; choose one of {', '.join(choices)}")
+
+
+def check_noise(noise_multiplier: float, clip: float) -> None:
+    """Refuse a multiplier that is neither 0 nor in range, and a clip that is not, or infinite while there is noise."""
+    if noise_multiplier != 0.0 and not LEAST <= noise_multiplier <= MOST:
+        remedy = f"take it from the calibration, or 0 for a run without privacy; else {LEAST:g} to {MOST:g}"
+        raise RequestError(f"noise_multiplier = {noise_multiplier!r} is not allowed: {remedy}")
+    if not clip >= LEAST or (MOST < clip < math.inf):
+        raise RequestError(f"clip = {clip!r} is not allowed: it must be positive, {LEAST:g} to {MOST:g}, or inf")
+    if noise_multiplier and not clip < math.inf:
+        raise RequestError("clip = inf bounds nothing, so no noise can hide a record: give a finite clip")

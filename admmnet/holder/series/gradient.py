@@ -16,9 +16,7 @@ from admmnet.errors import RunError
 from admmnet.holder.answers import measurement
 from admmnet.holder.known import Known
 from admmnet.holder.problem import Problem
-from admmnet.holder.series.base import BatchSeries, Rngs, with_noise
-from admmnet.holder.series.batches import SeriesProgress, draw_batches
-from admmnet.holder.series.checks import check_positive
+from admmnet.holder.series.base import BatchSeries, Rngs, SeriesProgress, check_positive, draw_batches, with_noise
 from admmnet.privacy.events import Event
 from admmnet.solvers.radius import MOST
 from admmnet.types import Vector
@@ -73,7 +71,6 @@ class GradientSteps(BatchSeries):
     def check(self, known: Known) -> None:
         """Refuse settings out of range."""
         super().check(known)
-        check_positive("regularisation", self.regularisation)
         check_positive("learning_rate", self.learning_rate)
 
     def event(self, known: Known) -> Event:

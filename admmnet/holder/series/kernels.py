@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
 from admmnet.holder.rows import Features, is_sparse
-from admmnet.holder.series.batches import RecordIndices
+from admmnet.holder.series.base import RecordIndices
 from admmnet.holder.series.steps import hinge_step, logistic_step, ridge_step
 from admmnet.types import Vector
 

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from admmnet.holder.series.batches import RecordIndices
+from admmnet.holder.series.base import RecordIndices
 from admmnet.holder.series.kernels import HINGE, RIDGE, Index, Store, add, compiled, dot
 from admmnet.types import Vector
 

@@ -12,10 +12,8 @@ from admmnet.errors import RequestError
 from admmnet.holder.answers import measurement
 from admmnet.holder.known import Known
 from admmnet.holder.problem import Problem
-from admmnet.holder.series.base import Rngs, Series
-from admmnet.holder.series.batches import RecordIndices, SeriesProgress
-from admmnet.holder.series.checks import check_count, check_positive
-from admmnet.holder.series.dp_scd import check_step
+from admmnet.holder.series.base import RecordIndices, Rngs, Series, SeriesProgress, check_count, check_positive
+from admmnet.holder.series.coordinate import check_step
 from admmnet.holder.series.simulation import dual, point, primal
 from admmnet.privacy.events import Event, Unprotected
 from admmnet.types import Vector

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import fields
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -13,8 +14,7 @@ from admmnet.errors import BudgetError, RequestError
 from admmnet.holder.answers import Ask, Asking, Released
 from admmnet.holder.known import Known
 from admmnet.holder.problem import SINGLE_SITE_LOSSES
-from admmnet.holder.series.base import Series
-from admmnet.holder.series.batches import steps_per_epoch
+from admmnet.holder.series.base import Series, steps_per_epoch
 from admmnet.methods.base import Agent, AgentPlan, Closing, Facts, Method, ModelState, filled
 from admmnet.methods.settings import Given, MethodSettings
 from admmnet.privacy import moments, subsampled
@@ -58,6 +58,8 @@ class SingleSite(Method):
     tasks = frozenset({"binary", "real"})
     open_ended = True  # a series says when it has ended
     goes_on = False
+    Steps: ClassVar[Any]
+    """Its kind of ``Series``."""
     one_pass: ClassVar[bool] = False
     """Whether every record is seen once."""
 
@@ -111,7 +113,14 @@ class SingleSite(Method):
 
     def series(self, noise: float) -> Series:
         """Series of steps with this noise; RequestError if no proof covers the settings."""
-        raise NotImplementedError
+        return self.steps_of(noise)
+
+    def steps_of(self, noise: float, **more: Any) -> Series:
+        """``Steps`` with this noise; its fields come by their names from ``more``, or else from the settings."""
+        own = vars(self.settings) | {"regularisation": self.weight, "steps": self.steps} | more
+        own["noise_multiplier"] = noise if self.private else 0.0
+        found: Series = self.Steps(**{one.name: own[one.name] for one in fields(self.Steps) if one.name in own})
+        return found
 
     @property
     def batch(self) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from admmnet.holder.series.batches import SeriesProgress
+from admmnet.holder.series.base import SeriesProgress
 from admmnet.running.checkpoint.state import COUNTS, Array, State
 from admmnet.solvers.ball_query import BallQuery
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
-from admmnet.holder.series.batches import SeriesProgress
+from admmnet.holder.series.base import SeriesProgress
 from admmnet.running.node import Node
 from admmnet.solvers.ball_query import BallQuery
 

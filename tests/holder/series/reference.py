@@ -30,7 +30,7 @@ class Settings(NamedTuple):
     steps: int = 1
     epochs: int = 1
     sampling: str = "poisson"
-    tiny: float = 0.01
+    logistic_margin: float = 0.01
     dual_noise: bool = False
     learning_rate: float = 1.0
     epsilon: Sequence[float] | float | None = None
@@ -141,7 +141,9 @@ def dp_scd(data: Data, s: Settings, batch_rng: Rng, noise_rng: Rng) -> Steps:
     for batch in batches(s.sampling, n, L, s.steps, batch_rng):
         total, zetas = [0.0] * len(v), []
         for j in batch:
-            zeta = 0.0 if not any(X[j]) else shortened(step(kind, alpha[j], y[j], X[j], v, scale, L, s.tiny), C)
+            zeta = (
+                0.0 if not any(X[j]) else shortened(step(kind, alpha[j], y[j], X[j], v, scale, L, s.logistic_margin), C)
+            )
             zetas.append(zeta)
             total = add(total, zeta, X[j])
         if s.dual_noise:
@@ -162,7 +164,7 @@ def seq_dp_scd(data: Data, s: Settings, batch_rng: Rng, noise_rng: Rng) -> Steps
     for batch in batches(s.sampling, n, L, s.steps, batch_rng, ordered=True):
         zetas, start = [], v
         for j in batch:
-            zeta = shortened(step(kind, alpha[j], y[j], X[j], v, scale, 1, s.tiny), C)
+            zeta = shortened(step(kind, alpha[j], y[j], X[j], v, scale, 1, s.logistic_margin), C)
             zetas.append(zeta)
             v = add(v, zeta, X[j])
         for j, zeta in zip(batch, noisy(zetas, sigma, noise_rng), strict=True):

@@ -9,15 +9,12 @@ from typing import Any
 import numpy as np
 
 from admmnet.holder.problem import Problem
-from admmnet.holder.series.banco import OnlineSteps
 from admmnet.holder.series.base import Series
-from admmnet.holder.series.dp_scd import DualSteps
+from admmnet.holder.series.coordinate import DualSteps, PrimalSteps, SequentialSteps
 from admmnet.holder.series.gradient import GradientSteps
-from admmnet.holder.series.primal_dp_scd import PrimalSteps
 from admmnet.holder.series.sdca import ExactPasses
-from admmnet.holder.series.seq_dp_scd import SequentialSteps
 from admmnet.holder.series.simulation import run_series
-from admmnet.holder.series.song_sgd import DisjointSteps
+from admmnet.holder.series.single_pass import DisjointSteps, OnlineSteps
 from admmnet.types import Vector
 
 from . import reference

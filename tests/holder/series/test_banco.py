@@ -10,8 +10,8 @@ import pytest
 from scipy.integrate import quad
 
 from admmnet.errors import RunError
-from admmnet.holder.series.banco import K1, sub_exponential
 from admmnet.holder.series.magnitude import magnitude
+from admmnet.holder.series.single_pass import K1, sub_exponential
 
 from .records import problem
 from .runs import run_banco
@@ -102,6 +102,6 @@ def test_k1_is_where_the_logarithms_bound_ends() -> None:
 
 
 def test_noise_that_is_too_weak_ends_in_an_error_not_in_infinities(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("admmnet.holder.series.banco.magnitude", lambda x, y, a: math.inf)
+    monkeypatch.setattr("admmnet.holder.series.single_pass.magnitude", lambda x, y, a: math.inf)
     with pytest.raises(RunError, match="step 1"):
         run_banco(problem("hinge", 5, 2, 0.1), epsilon=1.0)

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from admmnet.holder.series.batches import SeriesProgress, draw_batches, steps_per_epoch
+from admmnet.holder.series.base import SeriesProgress, draw_batches, steps_per_epoch
 
 from .records import rng
 

@@ -111,7 +111,7 @@ REFUSED: list[tuple[Callable[..., Any], str, dict[str, Any], str]] = [
     (run_seq_dp_scd, "hinge", SCD | {"sampling": "poisson"}, "poisson"),
     (run_seq_dp_scd, "hinge", SCD | {"bound": "contraction"}, "rows of norm 1"),
     (run_seq_dp_scd, "hinge", SCD | {"bound": "tight"}, "contraction"),
-    (run_seq_dp_scd, "hinge", SCD | {"tiny": 0.5}, "tiny"),
+    (run_seq_dp_scd, "hinge", SCD | {"logistic_margin": 0.5}, "logistic_margin"),
     *((run_banco, *rest) for rest in BANCO),
     (run_sdca, "squared", EXACT | {"epochs": 0}, "epochs = 0"),
     (run_sdca, "squared", EXACT | {"gap": 0.0}, "gap = 0"),
@@ -159,7 +159,7 @@ def test_numba_and_scipy_stay_off_everybody_elses_path() -> None:
 import numpy as np
 from admmnet.holder import SimulatedHolder
 from admmnet.holder.problem import SINGLE_SITE_LOSSES
-from admmnet.holder.series.dp_scd import DualSteps
+from admmnet.holder.series.coordinate import DualSteps
 from admmnet.holder.series.gradient import GradientSteps
 from admmnet.holder.series.simulation import run_series
 p = SimulatedHolder(np.eye(4), np.ones(4)).problem(SINGLE_SITE_LOSSES["hinge"], 0.1)

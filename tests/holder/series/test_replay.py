@@ -35,7 +35,7 @@ DUAL: dict[str, Any] = {"batch": 6, "clip": 0.3, "noise_multiplier": 0.8, "steps
 @every_kind
 def test_dp_scd(kind: str, sampling: str, dual_noise: bool, sparse: bool) -> None:
     p = problem(kind, N, D, LAM, seed=1, sparse=sparse)
-    settings: dict[str, Any] = DUAL | {"sampling": sampling, "dual_noise": dual_noise, "tiny": 0.05}
+    settings: dict[str, Any] = DUAL | {"sampling": sampling, "dual_noise": dual_noise, "logistic_margin": 0.05}
     done, path, dual = replayed(run_dp_scd, reference.dp_scd, p, **settings)
     np.testing.assert_allclose(done.dual, dual, rtol=0, atol=1e-11)
     np.testing.assert_array_equal(done.v, path[-1])

@@ -16,7 +16,7 @@ import pytest
 
 from admmnet.holder.problem import SINGLE_SITE_LOSSES, Problem
 from admmnet.holder.rows import squared_norms
-from admmnet.holder.series.dp_scd import Weights, batch_update
+from admmnet.holder.series.coordinate import Weights, batch_update
 from admmnet.holder.series.steps import batch_step
 from admmnet.types import Vector
 

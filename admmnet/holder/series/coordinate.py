@@ -1,0 +1,328 @@
+"""DP-SCD, seqDP-SCD and primalDP-SCD (Damaskinos et al. 2021): docs/methods.md (42) to (52)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from admmnet.errors import RequestError
+from admmnet.holder.answers import measurement
+from admmnet.holder.known import Known
+from admmnet.holder.problem import SINGLE_SITE_LOSSES, Problem
+from admmnet.holder.rows import Features, is_sparse, squared_norms
+from admmnet.holder.series.base import (
+    BatchSeries,
+    RecordIndices,
+    Rngs,
+    SeriesProgress,
+    check_choice,
+    check_positive,
+    draw_batches,
+    with_noise,
+)
+from admmnet.holder.series.steps import TINY, Step, batch_step, step_limits
+from admmnet.privacy.events import Event, SubsampledGaussian, Unprotected
+from admmnet.types import Vector
+
+
+@dataclass(slots=True, kw_only=True)
+class DualProgress(SeriesProgress):
+    """Shared vector v (d,) and dual variables alpha (N,), which **no** guarantee covers where they are private."""
+
+    v: Vector = field(repr=False)
+    dual: Vector = field(repr=False)
+
+
+class Weights(NamedTuple):
+    """What a step needs to know of each record, all of shape (N,): w of `steps`, and the longest step."""
+
+    curvature: Vector
+    limit: Vector
+
+    @staticmethod
+    def of(problem: Problem, batch: float, clip: float) -> Weights:
+        """Weights with the nominal L and the clip C."""
+        squares = problem.squared_norms
+        return Weights(squares * (batch / problem.scale), step_limits(squares, clip))
+
+
+def batch_update(
+    problem: Problem, step: Step, weights: Weights, batch: RecordIndices, dual: Vector, v: Vector
+) -> tuple[Vector, Vector]:
+    """Clipped steps of the batch's records and their sum in v, before noise: docs/methods.md (43)-(47).
+
+    ``dual`` (N,) and ``v`` (d,) are the state before the step, and not changed. Returns zeta_j, shape (b,), at most C
+    in size, and the sum of zeta_j x_j, shape (d,).
+    """
+    rows: Features = problem.X[batch]
+    scores = np.asarray(rows @ v)
+    scores /= problem.scale
+    zeta = step(dual[batch], problem.y[batch], scores, weights.curvature[batch])
+    limit = weights.limit[batch]
+    zeta = np.minimum(np.maximum(zeta, -limit), limit)  # zeta / max(1, |zeta| / C), exactly C where it is cut
+    return zeta, np.asarray(zeta @ rows)
+
+
+@dataclass(frozen=True, eq=False)
+class DualSeries(BatchSeries):
+    """Base of the series over dual variables, from alpha = 0 and v = 0; an epoch's answer is v / (lambda N).
+
+    ``logistic_margin`` is the ``tiny`` of the logistic step, in (0, 0.5).
+    """
+
+    regularisation: float
+    batch: int
+    clip: float
+    noise_multiplier: float
+    steps: int
+    sampling: str = "poisson"
+    logistic_margin: float = TINY
+
+    def check(self, known: Known) -> None:
+        """Refuse settings out of range, and losses without a step."""
+        super().check(known)
+        check_step(known, self.regularisation, self.logistic_margin)
+
+    def start(self, problem: Problem) -> DualProgress:
+        """Everything at zero."""
+        return DualProgress(v=np.zeros(problem.features), dual=np.zeros(problem.records))
+
+    def model(self, progress: DualProgress) -> Vector:
+        """V / (lambda N)."""
+        return progress.v / (self.regularisation * len(progress.dual))
+
+
+@measurement
+@dataclass(frozen=True, eq=False)
+class DualSteps(DualSeries):
+    """DP-SCD: steps of a whole batch at once, clipped, with Gaussian noise.
+
+    By default the dual variables are private: they never leave, so noise goes on v alone, (48). ``dual_noise`` is the
+    paper's Algorithm 1, (49).
+
+    Each step draws its batch (`draw_batches`), then from the noise's stream, with `dual_noise`,
+    ``standard_normal(b)`` for the dual variables of the batch in its order, and always ``standard_normal(d)`` for v.
+    Without noise nothing is drawn from the latter. Proof: docs/proofs.md, Theorem 10 for private dual variables and
+    Poisson batches; noise on those of a batch tells who is in it, and then, as for batches of fixed size, where
+    private ones remember earlier batches but one record's coin is not independent of the others', Theorem 12.
+
+    Parameters
+    ----------
+    batch, clip, noise_multiplier, steps, sampling
+        As of ``BatchSeries``. A dual variable moves by at most C in a step; noise on v has standard deviation sigma C,
+        with ``dual_noise`` sqrt(2) sigma C on v and on the batch's dual variables.
+    dual_noise : bool
+        The paper's Algorithm 1.
+    """
+
+    dual_noise: bool = False
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the noise on each entry of v."""
+        return self.deviation(math.sqrt(2.0) if self.dual_noise else 1.0)
+
+    def event(self, known: Known) -> Event:
+        """Theorem 10 or 12."""
+        shown = self.sampling == "fixed" or (self.dual_noise and self.sampling == "poisson")
+        return self.booked(known, "shown" if shown else self.sampling)
+
+    def advance(self, problem: Problem, progress: DualProgress, rngs: Rngs) -> Iterator[None]:
+        """Eqs. (48), (49)."""
+        sigma, dual, v = self.sigma, progress.dual, progress.v
+        step, weights = batch_step(problem.loss.name, self.logistic_margin), Weights.of(problem, self.batch, self.clip)
+        settings = self.sampling, problem.records, self.batch, self.steps
+        for chosen in draw_batches(*settings, rngs.batches, progress=progress):
+            zeta, total = batch_update(problem, step, weights, chosen, dual, v)
+            if self.dual_noise:
+                zeta = with_noise(zeta, sigma, rngs.noise)
+            dual[chosen] += zeta
+            v += with_noise(total, sigma, rngs.noise)
+            yield
+
+
+def check_step(known: Known, regularisation: float, margin: float = TINY) -> None:
+    """Refuse a loss that has no dual step here, and settings of the steps out of range."""
+    check_positive("regularisation", regularisation)
+    check_choice("loss", known.loss.name, tuple(SINGLE_SITE_LOSSES))
+    if not 0.0 < margin < 0.5:
+        raise RequestError(f"logistic_margin = {margin!r} is not allowed: it must lie between 0 and 0.5")
+
+
+@measurement
+@dataclass(frozen=True, eq=False)
+class SequentialSteps(DualSeries):
+    """seqDP-SCD: steps of a batch one after the other, each seeing those before it, and noise at the end, (50).
+
+    Algorithm 3 of Damaskinos et al. 2021, a baseline of theirs. Their bound on what one record can do, 2 C sqrt(L (L +
+    1)), takes every later step to be turned round. It cannot be: later steps never carry two states further apart, so
+    sqrt(2) C is enough (docs/proofs.md, Lemma 2). Both are here.
+
+    Each step draws its batch, in random order (`draw_batches` with ``ordered=True``), then from the noise's stream
+    ``standard_normal(b)`` for the batch's dual variables in its order and ``standard_normal(d)`` for v. Without noise
+    nothing is drawn from the latter. Needs numba. Proof: docs/proofs.md, Lemma 2 and Theorem 12.
+    Dual variables cannot be private here: those of other records change with v before it has noise.
+
+    Parameters
+    ----------
+    batch, clip, noise_multiplier, steps, sampling
+        As of ``BatchSeries``; the noise has standard deviation 2 sigma C sqrt(L (L + 1)), or sqrt(2) sigma C with
+        ``bound="contraction"``. Poisson batches are refused.
+    bound : {"published", "contraction"}
+        Sensitivity of a step that the noise covers: the paper's Lemma 5 (any relation), or the one that
+        docs/proofs.md, Lemma 2 proves: sqrt(2) C under zero-out, twice that under replace-one, if all rows have norm 1.
+    """
+
+    sampling: str = "fixed"
+    bound: str = "published"
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the noise on each entry."""
+        published = 2.0 * math.sqrt(self.batch * (self.batch + 1.0))
+        return self.deviation(math.sqrt(2.0) if self.bound == "contraction" else published)
+
+    @property
+    def unit_rows(self) -> bool:
+        """For the bound of docs/proofs.md, Lemma 2."""
+        return self.bound == "contraction"
+
+    def check(self, known: Known) -> None:
+        """Refuse settings out of range, and what the bound does not cover."""
+        super().check(known)
+        check_choice("bound", self.bound, ("published", "contraction"))
+        if self.sampling == "poisson":
+            raise RequestError(
+                "seq-dp-scd with sampling = 'poisson' is refused: its noise bounds a batch of at most L records, "
+                "and a Poisson batch can have more; take sampling fixed or shuffled, or dp-scd"
+            )
+        if self.unit_rows and not known.unit:
+            raise RequestError(
+                "seq-dp-scd with bound = 'contraction' needs rows of norm 1: scale the rows, or take the "
+                "published bound"
+            )
+
+    def event(self, known: Known) -> Event:
+        """Theorem 12: released dual variables tell who is in a batch."""
+        return self.booked(known, "shuffled" if self.sampling == "shuffled" else "shown")
+
+    def advance(self, problem: Problem, progress: DualProgress, rngs: Rngs) -> Iterator[None]:
+        """Eq. (50)."""
+        from admmnet.holder.series import kernels
+
+        sigma, dual, v = self.sigma, progress.dual, progress.v
+        rows, code = kernels.store(problem.X), kernels.CODES[problem.loss.name]
+        weights, margin = Weights.of(problem, 1, self.clip), self.logistic_margin
+        settings = self.sampling, problem.records, self.batch, self.steps
+        for chosen in draw_batches(*settings, rngs.batches, ordered=True, progress=progress):
+            before, start = dual[chosen], v.copy()
+            kernels.sequential_batch(rows, chosen, problem.y, *weights, dual, v, problem.scale, code, margin)
+            dual[chosen] = before + with_noise(dual[chosen] - before, sigma, rngs.noise)
+            v[:] = start + with_noise(v - start, sigma, rngs.noise)
+            yield
+
+
+@dataclass(slots=True, kw_only=True)
+class PrimalProgress(SeriesProgress):
+    """Model (d,) and released scores (N,) of the scaled columns, which have noise of their own; the columns' norms."""
+
+    theta: Vector = field(repr=False)
+    v: Vector = field(repr=False)
+    scales: Vector = field(repr=False)
+
+
+@measurement
+@dataclass(frozen=True, eq=False)
+class PrimalSteps(BatchSeries):
+    """primalDP-SCD from theta = 0 and v = X theta = 0, on columns scaled to norm 1; an epoch's answer is theta.
+
+    Algorithm 2 of Damaskinos et al. 2021, (51), (52). Each feature must have norm at most 1 over all records. Scaling
+    columns to that end depends on the records, and no figure covers it: whoever asks must have declared it.
+
+    Each step draws L coordinates (`draw_batches`, fixed, over d), then from the noise's stream
+    ``standard_normal(L)`` for theta and ``standard_normal(N)`` for v. Without noise nothing is drawn.
+
+    Parameters
+    ----------
+    batch : int
+        L, coordinates a step, 1 to d.
+    clip : float
+        C, the longest step of a coordinate.
+    noise_multiplier : float
+        sigma; the noise has standard deviation 2 sigma C sqrt(L (L + 1)). Every record is in every step, so
+        there is no subsampling to account for.
+    steps : int
+        T.
+    """
+
+    regularisation: float
+    batch: int
+    clip: float
+    noise_multiplier: float
+    steps: int
+    sampling = "fixed"
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the noise on each entry."""
+        return self.deviation(2.0 * math.sqrt(self.batch * (self.batch + 1.0)))
+
+    def check(self, known: Known) -> None:
+        """Refuse the hinge loss, settings out of range, and private records whose owner does not accept the scaling."""
+        if not (known.simulated or known.dependent):
+            raise RequestError(
+                "primal-dp-scd scales columns by norms over all records, which no cost covers: open their holder with "
+                "dependent = True to accept it"
+            )
+        if not known.loss.curvature_bound() < math.inf:
+            raise RequestError(
+                f"primal-dp-scd does not take the {known.loss.name} loss: its step needs a bound on the second "
+                "derivative; choose squared or logistic"
+            )
+        super().check(known)
+
+    def event(self, known: Known) -> Event:
+        """Every record is in every step."""
+        if self.noise_multiplier == 0.0:
+            return Unprotected()
+        return SubsampledGaussian(self.noise_multiplier, 1.0, self.steps, "poisson")
+
+    def drawn_from(self, known: Known) -> tuple[int, str]:
+        """Coordinates."""
+        return known.width, "features"
+
+    def start(self, problem: Problem) -> PrimalProgress:
+        """Everything at zero."""
+        scales = np.maximum(np.sqrt(squared_norms(problem.X, axis=0)), 1e-300) * (1.0 + 1e-12)
+        return PrimalProgress(theta=np.zeros(problem.features), v=np.zeros(problem.records), scales=scales)
+
+    def advance(self, problem: Problem, progress: PrimalProgress, rngs: Rngs) -> Iterator[None]:
+        """Eqs. (51), (52)."""
+        loss, weight, sigma = problem.loss, self.regularisation, self.sigma
+        across, theta, v = features_as_rows(problem.X, progress.scales), progress.theta, progress.v
+        bend = self.batch * loss.curvature_bound() / problem.records * squared_norms(across) + weight
+        settings = self.sampling, problem.features, self.batch, self.steps
+        for chosen in draw_batches(*settings, rngs.batches, progress=progress):
+            rows = across[chosen]
+            pull = rows @ loss.derivative(v, problem.y) / problem.records
+            zeta = -(pull + weight * theta[chosen]) / bend[chosen]
+            zeta = np.minimum(np.maximum(zeta, -self.clip), self.clip)
+            total = np.asarray(zeta @ rows)
+            theta[chosen] += with_noise(zeta, sigma, rngs.noise)
+            v += with_noise(total, sigma, rngs.noise)
+            yield
+
+    def model(self, progress: PrimalProgress) -> Vector:
+        """Theta of the columns as they were."""
+        return progress.theta / progress.scales
+
+
+def features_as_rows(X: Features, scales: Vector) -> Features:
+    """Scaled columns of X as rows, shape (d, N): a step then reads whole runs of memory."""
+    if is_sparse(X):
+        return X.multiply(1.0 / scales).tocsr().T.tocsr()
+    return np.ascontiguousarray((np.asarray(X) / scales).T)

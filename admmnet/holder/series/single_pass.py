@@ -1,0 +1,292 @@
+"""One pass over the records, each of which is used once: song-sgd and banco.
+
+Replacing one record with gradients of norm at most 1 moves a sum of gradients by at most 2, so noise of density
+exp(-(alpha/2) ||z||) on it is alpha-differential privacy for that record (replace-one; half of it under zero-out).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from admmnet.errors import RequestError, RunError
+from admmnet.holder.answers import measurement
+from admmnet.holder.known import Known
+from admmnet.holder.problem import Problem
+from admmnet.holder.rows import is_sparse
+from admmnet.holder.series.base import (
+    LEAST,
+    MOST,
+    RecordIndices,
+    Rngs,
+    Series,
+    SeriesProgress,
+    check_choice,
+    check_count,
+    check_positive,
+    pure_event,
+    with_noise,
+)
+from admmnet.holder.series.magnitude import magnitude
+from admmnet.privacy.events import Event, Gaussian, Unprotected
+from admmnet.privacy.mechanisms import gamma_norm_noise, round_to_grid
+from admmnet.types import Vector
+
+SCHEDULES = ("sqrt", "inverse", "constant")
+K1 = 0.6838
+"""k_1 of the paper: ln(1 + x) >= x - x^2 for x >= -0.6838, and no further down."""
+_BLOCK = 2**20  # numbers of X that are made dense at a time
+
+
+@dataclass(slots=True, kw_only=True)
+class DisjointProgress(SeriesProgress):
+    """The model w, shape (d,); ``order`` is cut into the batches."""
+
+    theta: Vector = field(repr=False)
+
+
+def learning_rates(schedule: str, steps: int, scale: float, regularisation: float) -> Vector:
+    """eta_1 to eta_T of docs/methods.md (56): scale / sqrt(t), scale / (lambda t), or scale."""
+    t = np.arange(1.0, steps + 1.0)
+    if schedule == "sqrt":
+        return np.asarray(scale / np.sqrt(t))
+    return np.asarray(scale / (regularisation * t)) if schedule == "inverse" else np.full(steps, scale)
+
+
+@measurement
+@dataclass(frozen=True, eq=False)
+class DisjointSteps(Series):
+    """Private SGD of Song, Chaudhuri, Sarwate 2013, (55), (56): from w = 0; its answer is the last w.
+
+    Draws ``permutation(N)``, sorted by alpha and cut into batches of b, the last of each alpha of what remains; then
+    for each batch `gamma_norm_noise` of rate alpha / 2: ``standard_gamma(d)``, then ``standard_normal(d)``. Proof:
+    docs/proofs.md, Theorem 13, and batches are disjoint.
+
+    Parameters
+    ----------
+    batch : int
+        b, 1 to N.
+    epsilon : float or ndarray, shape (N,)
+        alpha, of all or of each record: positive, inf for no privacy. Those of single records are taken to be
+        public. Batches hold records of one alpha, those of the largest first, so that steps of more noise are
+        shorter; the event books the largest.
+    schedule, scale
+        Step sizes scale / sqrt(t), scale / (lambda t) or scale.
+    """
+
+    regularisation: float
+    batch: int
+    epsilon: Vector
+    schedule: str = "sqrt"
+    scale: float = 1.0
+
+    @property
+    def key(self) -> str:
+        """All settings, and a digest of epsilons, whose print-out may be cut short."""
+        return f"{self!r}|{hashlib.sha256(self.epsilon.tobytes()).hexdigest()}"
+
+    def check(self, known: Known) -> None:
+        """Refuse losses whose gradients can be longer than 1, and settings out of range."""
+        check_gradients(known, "song-sgd")
+        check_count("batch", self.batch, known.records, of="the number of records")
+        check_positive("regularisation", self.regularisation)
+        check_positive("scale", self.scale)
+        check_choice("schedule", self.schedule, SCHEDULES)
+        usable = ((self.epsilon >= LEAST) & (self.epsilon <= MOST)) | (self.epsilon == math.inf)
+        if self.epsilon.shape not in ((), (known.records,)) or not usable.all():
+            raise RequestError(
+                f"epsilon must be one positive number, or one for each of the {known.records} records, from "
+                f"{LEAST:g} to {MOST:g}, or inf"
+            )
+
+    def event(self, known: Known) -> Event:
+        """Theorem 13."""
+        return pure_event(float(self.epsilon.max()), known.width)
+
+    def length(self, known: Known) -> int:
+        """All steps: N / b, rounded up for each alpha."""
+        return len(self.parts(np.arange(known.records))[2])
+
+    def parts(self, drawn: RecordIndices) -> tuple[RecordIndices, list[int], Vector]:
+        """Order of the records, sorted by alpha, the ends of the batches before and after each, and their alphas."""
+        wanted = np.broadcast_to(self.epsilon, (len(drawn),))[drawn]
+        sort = np.argsort(-wanted, kind="stable")
+        order, wanted = drawn[sort], wanted[sort]
+        edges = [0, *(np.flatnonzero(wanted[1:] != wanted[:-1]) + 1).tolist(), len(order)]
+        ends = [t for first, last in pairwise(edges) for t in range(first, last, self.batch)]
+        return order, [*ends, len(order)], wanted[ends]
+
+    def start(self, problem: Problem) -> DisjointProgress:
+        """At zero."""
+        return DisjointProgress(theta=np.zeros(problem.features))
+
+    def advance(self, problem: Problem, progress: DisjointProgress, rngs: Rngs) -> Iterator[None]:
+        """Eqs. (55), (56)."""
+        d = problem.features
+        if not progress.order.size:
+            progress.order = rngs.batches.permutation(problem.records)
+        progress.order, ends, granted = self.parts(progress.order)  # a second sorting changes nothing
+        rates = learning_rates(self.schedule, len(granted), self.scale, self.regularisation).tolist()
+        w, alphas, pull, radius = progress.theta, granted.tolist(), self.regularisation, 1.0 / self.regularisation
+        X, y, slope = problem.X[progress.order], problem.y[progress.order], problem.loss.derivative
+        for t in range(progress.step, len(alphas)):
+            part, size = slice(ends[t], ends[t + 1]), ends[t + 1] - ends[t]
+            rows = X[part]  # of few short rows `dot` takes half of the time of `@`
+            total = rows.T.dot(slope(rows.dot(w), y[part]))
+            if alphas[t] < math.inf:
+                rate = alphas[t] / 2.0
+                total = round_to_grid(total + gamma_norm_noise(rngs.noise, rate, d), 1.0 / rate)
+            w -= rates[t] * (pull * w + (total / size if size > 1 else total))
+            norm = math.sqrt(w.dot(w))
+            if norm > radius:
+                w *= radius / norm
+            progress.step += 1
+            yield
+
+    def model(self, progress: DisjointProgress) -> Vector:
+        """The last w."""
+        return progress.theta.copy()
+
+
+def check_gradients(known: Known, method: str) -> None:
+    """Refuse a loss whose gradients can be longer than 1."""
+    if not known.loss.lipschitz() <= 1.0:
+        raise RequestError(
+            f"{method} does not take the {known.loss.name} loss: a record's gradient must have norm at most 1; "
+            "choose logistic or hinge"
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class OnlineProgress(SeriesProgress):
+    """State of the pass.
+
+    Model w, direction q, and the sum of w_1 to w_t, shape (d,); sums of g_s . q_s and of ||g_s||^2.
+    """
+
+    w: Vector = field(repr=False)
+    q: Vector = field(repr=False)
+    total: Vector = field(repr=False)
+    reward: float = 0.0
+    squares: float = 0.0
+
+
+def sub_exponential(epsilon: float, d: int, constant: str = "tight") -> float:
+    """sigma^2 of docs/methods.md (59) for the noise K(epsilon/2) on R^d.
+
+    The least number with E exp(beta u.xi) <= exp(beta^2 sigma^2 / 2) for every unit u and |beta| <= epsilon/4
+    (tight), or the poster's 18 d^2 / epsilon^2, which is larger.
+    """
+    if constant == "poster":
+        return 18.0 * d * d / epsilon**2
+    return 16.0 * math.log(4.0 / 3.0) * (d + 1) / epsilon**2
+
+
+@measurement
+@dataclass(frozen=True, eq=False)
+class OnlineSteps(Series):
+    """BANCO of Jun, Orabona 2019, (57) to (59), from w_1 = q_1 = 0; its answer is the average of w_1 to w_T.
+
+    Each record adds noise to its own negative subgradient, before anybody else sees it. Magnitude and direction of the
+    model are learnt apart; neither has a learning rate. The loss is the mean loss alone, lambda plays no part.
+
+    Draws ``permutation(N)``; then for each record `gamma_norm_noise` of rate epsilon / 2 (``standard_gamma(d)``,
+    ``standard_normal(d)``), or ``standard_normal(d)`` with `sigma`. Proof: docs/proofs.md, Theorem 13 or 1; every
+    record is used once.
+
+    Parameters
+    ----------
+    epsilon : float or None
+        Noise K(epsilon/2): each record is epsilon-locally differentially private.
+    sigma : float or None
+        Gaussian noise instead, of standard deviation sigma on each entry, calibrated by the caller to a
+        sensitivity of 2; or 0 for no noise. Exactly one of the two must be given.
+    constant : {"tight", "poster"}
+        Which sigma^2 of `sub_exponential`; nothing to do with Gaussian noise, whose own is exact.
+    """
+
+    epsilon: float | None = None
+    sigma: float | None = None
+    constant: str = "tight"
+    regularisation = 0.0
+
+    def check(self, known: Known) -> None:
+        """Refuse losses whose gradients can be longer than 1, and settings out of range."""
+        check_gradients(known, "banco")
+        check_choice("constant", self.constant, ("tight", "poster"))
+        if (self.epsilon is None) == (self.sigma is None):
+            raise RequestError("banco takes either epsilon, for Laplace-type noise, or sigma, for Gaussian noise")
+        if self.epsilon is not None:
+            check_positive("epsilon", self.epsilon)
+        if self.sigma is not None and self.sigma != 0.0:
+            check_positive("sigma", self.sigma)
+
+    def event(self, known: Known) -> Event:
+        """Theorem 13 or 1."""
+        if self.epsilon is not None:
+            return pure_event(self.epsilon, known.width)
+        return Gaussian(2.0, self.sigma) if self.sigma else Unprotected()
+
+    def length(self, known: Known) -> int:
+        """All records."""
+        return known.records
+
+    def start(self, problem: Problem) -> OnlineProgress:
+        """Everything at zero."""
+        w, q, total = np.zeros((3, problem.features))
+        return OnlineProgress(w=w, q=q, total=total)
+
+    def advance(self, problem: Problem, progress: OnlineProgress, rngs: Rngs) -> Iterator[None]:
+        """Eqs. (57), (58).
+
+        Raises
+        ------
+        RunError
+            The magnitude, a function of noisy subgradients, left float64.
+        """
+        n, d, epsilon = problem.records, problem.features, self.epsilon
+        if epsilon is not None:
+            variance, a = sub_exponential(epsilon, d, self.constant), min(K1, epsilon / 4.0)
+        else:
+            variance, a = float(self.sigma or 0.0) ** 2, K1
+        if not progress.order.size:
+            progress.order = rngs.batches.permutation(n)
+        w, q, slope = progress.w, progress.q, problem.loss.derivative
+        left = progress.order[progress.step :]
+        for t, (row, label) in enumerate(_records(problem, left, max(1, _BLOCK // d)), progress.step + 1):
+            progress.total += w
+            score = np.array([row.dot(w)])
+            g = self._sanitised(-slope(score, label)[0] * row, rngs.noise)
+            progress.reward += float(g.dot(q))  # x of (57)
+            progress.squares += float(g.dot(g))
+            m = magnitude(progress.reward, t * (variance / 2.0 + 1.0), a)
+            if not math.isfinite(m):
+                raise RunError(f"banco's magnitude left the range of floating point at step {t}: add noise")
+            if progress.squares > 0.0:
+                q = q + g / math.sqrt(progress.squares)
+                q /= max(1.0, math.sqrt(q.dot(q)))
+            w = m * q
+            progress.step, progress.w, progress.q = t, w, q
+            yield
+
+    def model(self, progress: OnlineProgress) -> Vector:
+        """Average of w_1 to w_T."""
+        return progress.total / progress.step
+
+    def _sanitised(self, g: Vector, rng: np.random.Generator) -> Vector:
+        if self.epsilon is not None:
+            return round_to_grid(g + gamma_norm_noise(rng, self.epsilon / 2.0, len(g)), 2.0 / self.epsilon)
+        return with_noise(g, self.sigma or 0.0, rng)
+
+
+def _records(problem: Problem, order: RecordIndices, block: int) -> Iterator[tuple[Vector, Vector]]:
+    """Yield rows and labels in an order, sparse ones made dense a block at a time."""
+    for first in range(0, len(order), block):
+        part = order[first : first + block]
+        rows, labels = problem.X[part], problem.y[part]
+        yield from zip(rows.toarray() if is_sparse(rows) else rows, labels[:, None], strict=True)

@@ -1,4 +1,4 @@
-"""admmnet data: check, draft, show."""
+"""admmnet data: check, draft."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from admmnet.cli.flags import (
     features_flag,
     json_flag,
     label_flag,
+    lines,
     no_intercept_flag,
     out_flag,
     positive_flag,
@@ -32,9 +33,10 @@ from admmnet.record.format import count, number
 if TYPE_CHECKING:
     from admmnet.data import DataSettings
     from admmnet.data.check import Findings
+    from admmnet.data.source import Source
 
 SHOWN = 60
-"""Columns that are shown one by one; --json has all."""
+"""Columns that are shown one by one."""
 OF_EACH = 3
 """Faults of one column that are printed."""
 QUOTES = "{}; the lines below quote records, so keep them on this machine:"
@@ -46,7 +48,7 @@ def data() -> None:
 
 
 @data.command()
-@click.argument("file")
+@click.argument("file", required=False)
 @schema_flag
 @label_flag
 @separator_flag
@@ -56,13 +58,31 @@ def data() -> None:
 @data_dir_flag
 @no_intercept_flag
 @click.option("--most", type=click.IntRange(min=1), default=20, metavar="K", help="faults to print (default 20)")
-def check(file: str, schema: Path | None, most: int, **flags: Any) -> None:
-    """Read FILE as a run would, and print what is wrong with it, with line, column and value.
+@click.option("--balance", is_flag=True, help="also how many records have each label")
+@click.option("--run", "folder", type=PATH, metavar="DIR", help="what a run has measured; no file is read")
+@json_flag
+def check(
+    file: str | None, schema: Path | None, most: int, balance: bool, folder: Path | None, as_json: bool, **flags: Any
+) -> None:
+    """Read FILE as a run would: its faults, with line, column and value, or what the run would make of each column.
 
-    What is printed quotes records: it is for whoever holds FILE. Exit code 1 if there are faults.
+    What is printed quotes records: it is for whoever holds FILE. Exit code 1 if there are faults. Without FILE it lists
+    the data sets.
     """
     from admmnet.data.check import check_file
+    from admmnet.data.sets import NAMES
 
+    if as_json and folder is None:
+        raise RequestError("--json goes with --run: leave it out")
+    if folder is not None:
+        given = {"schema": schema, "balance": balance, **flags}
+        if wrong := [file] * bool(file) + [f"--{flag.replace('_', '-')}" for flag, value in given.items() if value]:
+            raise RequestError(f"{wrong[0]} does not go with --run: leave it out")
+        _print_measured(folder, as_json=as_json)
+        return
+    if file is None:
+        print("data sets, for --data NAME; any other name is a file's:", *NAMES.split(", "), sep="\n  ")
+        return
     found = check_file(_settings(file, schema, flags))
     print(QUOTES.format(file))
     if found.source is None:
@@ -70,7 +90,18 @@ def check(file: str, schema: Path | None, most: int, **flags: Any) -> None:
         raise CheckFailed(
             f"{file} has {counted(found.count, 'fault')}: mend and check again, for a fault can hide others"
         )
-    _print_sound(found)
+    _print_sound(found, found.source, balance=balance)
+
+
+def _print_measured(folder: Path, *, as_json: bool) -> None:
+    from admmnet.predict.released import released, words_of, words_of_column
+
+    facts = released(folder)
+    if as_json:
+        print(json.dumps(facts, indent=2))
+        return
+    lines(*words_of(facts))
+    _print_columns([f"column {entry['column']!r}: {words_of_column(entry)}" for entry in facts["columns"]])
 
 
 def _settings(file: str, schema: Path | None, flags: Mapping[str, Any]) -> DataSettings:
@@ -99,28 +130,32 @@ def _few_of_each(faults: Sequence[str]) -> Iterator[str]:
             yield fault
 
 
-def _print_sound(found: Findings) -> None:
+def _print_sound(found: Findings, source: Source, *, balance: bool) -> None:
     import numpy as np
 
-    source = found.source
-    assert source is not None  # the caller asked
     print(f"  {count(len(source.y))} records of {count(len(source.features.names))} features, no fault")
     if source.schema.targets is not None:
-        print(f"  targets from {number(np.min(source.y))} to {number(np.max(source.y))}")
+        print("  targets from {} to {}".format(*map(number, source.schema.targets)))
     else:
         words = source.schema.classes
         for value, word in zip((-1.0, 1.0) if len(words) == 2 else range(len(words)), words, strict=True):
-            print(f"  label {word!r}: {count(int(np.sum(source.y == value)))} records")
+            print(f"  label {word!r}" + (f": {count(int(np.sum(source.y == value)))} records" if balance else ""))
     for read in source.dependent:
         print(f"  read from the rows, not declared: {read}")
-    for column in found.columns:
-        print(f"  {printable(column)}")
+    _print_columns(found.columns)
     if found.asked:
         from admmnet.methods.encoding_rule import TRIED
 
         print(f"  by {', '.join(TRIED)}, where noise does not drown them; else they keep their bounds, a feature each")
-    for note in found.notes:
+    for note in (*source.notes, *found.notes):
         print(f"  note: {note}")
+
+
+def _print_columns(columns: Sequence[str]) -> None:
+    for column in columns[:SHOWN]:
+        print(f"  {printable(column)}")
+    if len(columns) > SHOWN:
+        print(f"  and {len(columns) - SHOWN} columns more")
 
 
 @data.command()
@@ -150,76 +185,3 @@ def draft(file: Path, label: str | None, separator: str | None, header_only: boo
     for line in words:
         print(f"  {line}")
     print(f"read it, then: admmnet data check {file} --schema {out}")
-
-
-@data.command()
-@click.argument("name", metavar="[NAME|FILE]", required=False)
-@click.option("--run", "folder", type=PATH, metavar="DIR", help="bounds and quantiles that a run has measured")
-@schema_flag
-@label_flag
-@separator_flag
-@features_flag
-@data_dir_flag
-@click.option("--balance", is_flag=True, help="also how many records of a file have each label")
-@json_flag
-def show(
-    name: str | None, folder: Path | None, schema: Path | None, balance: bool, as_json: bool, **flags: Any
-) -> None:
-    """Print columns, encodings, widths, and what is public; of records their number alone.
-
-    The label balance is a figure of the records: it is shown of public data sets, and with --balance. With --run DIR it
-    is the columns as a run has measured them, and no file is read.
-    """
-    if (name is None) == (folder is None):
-        raise RequestError("name a data set or a file, or a run folder with --run DIR")
-    if name is None:
-        given = [flag for flag, value in {"schema": schema, "balance": balance, **flags}.items() if value]
-        if given:
-            raise RequestError(f"--{given[0].replace('_', '-')} goes with a file, not with --run: leave it out")
-        _show_run(Path(str(folder)), as_json=as_json)
-        return
-    from admmnet.data.check import facts_of, words_of
-
-    facts = facts_of(_settings(name, schema, flags), balance=balance)
-    if as_json:
-        print(json.dumps(facts, indent=2))
-        return
-    above, *below = words_of(facts)
-    print(above)
-    _print_columns(facts["columns"])
-    for line in below:
-        print(line)
-
-
-def _show_run(folder: Path, *, as_json: bool) -> None:
-    from admmnet.predict.released import released, words_of, words_of_column
-
-    facts = released(folder)
-    if as_json:
-        print(json.dumps(facts, indent=2))
-        return
-    above, *below = words_of(facts)
-    print(above)
-    if facts["columns"]:
-        _print_columns(
-            [{"feature": entry["column"], "encoding": words_of_column(entry), **entry} for entry in facts["columns"]]
-        )
-    for line in below:
-        print(line)
-
-
-def _print_columns(columns: Sequence[dict[str, Any]]) -> None:
-    from admmnet.report.columns import print_table
-
-    rows = [
-        {
-            "column": printable(entry["column"]),
-            "feature": "" if entry["feature"] == entry["column"] else printable(entry["feature"]),
-            "encoding": printable(entry["encoding"]),
-            "features": "?" if entry["features"] is None else entry["features"],
-        }
-        for entry in columns[:SHOWN]
-    ]
-    if len(columns) > SHOWN:
-        rows.append({"column": f"... {len(columns) - SHOWN} more"})
-    print_table("", rows)

@@ -7,6 +7,7 @@ GONE = {
     "revoke": "make a new network with `admmnet network init`: folders of earlier runs still verify",
     "sign": "ssh-keygen -Y sign -n admmnet -f KEY manifest.json",
     "key": "ssh-keygen makes keys: ssh-keygen -Y sign -n admmnet -f KEY manifest.json",
+    "show": "`admmnet data check NAME|FILE`, or `admmnet data check --run DIR`",
     "clean": "declare decimal, thousands and missing in the schema: `admmnet data check` names the cells that remain",
     "rehearse": "a run checks its method before it connects; try it with `admmnet run --simulate --rounds 3`",
     "--no-cache": "leave it out: sets are read from their files every time",

@@ -161,7 +161,7 @@ def _checked(file: Path, separator: str | None) -> str | None:
     if AGENT in str(file):
         raise RequestError(f"{file}: name one file that is a public sample, without {AGENT}")
     if find(str(file)) is not None:
-        raise RequestError(f"{file} has a public encoding of its own: see `admmnet data show {file}`")
+        raise RequestError(f"{file} has a public encoding of its own: see `admmnet data check {file}`")
     if form_of(str(file)) != ".csv":
         raise RequestError(f"{file} has no named columns: a schema is drafted for .csv, .tsv and .parquet files")
     if not file.is_file():

@@ -146,7 +146,7 @@ def test_a_schema_of_the_header_alone_reads_no_record(write: Write, capsys: pyte
     ("words", "told"),
     [
         ("x-{agent}.csv", "name one file that is a public sample, without {agent}"),
-        ("census", "has a public encoding of its own: see `admmnet data show census`"),
+        ("census", "has a public encoding of its own: see `admmnet data check census`"),
         ("t.npz", "has no named columns"),
         ("gone.csv", "gone.csv does not exist"),
         ("t.csv --label z --header-only", "t.csv has no column 'z'; it has a, y"),

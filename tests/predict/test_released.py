@@ -1,4 +1,4 @@
-"""`admmnet data show --run`: what a run has measured of its records."""
+"""`admmnet data check --run`: what a run has measured of its records."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ def test_columns_as_they_were_measured(folder: Path) -> None:
 
 
 def test_the_command(folder: Path, admmnet: Admmnet) -> None:
-    text = admmnet.ok("data", "show", "--run", folder).out
+    text = admmnet.ok("data", "check", "--run", folder).out
     assert "a simulation run on census: nothing is protected; sums: bounds, shape, whiten" in text
     assert "; below: 1 %" in text
-    assert admmnet.json("data", "show", "--run", folder) == released(folder)
+    assert admmnet.json("data", "check", "--run", folder) == released(folder)
 
 
 def test_noise_that_drowns_a_column_is_said(tmp_path: Path, admmnet: Admmnet) -> None:
     noisy = run(raw_config(tmp_path / "run", rounds=1, epsilon=0.02), loader=loader).folder
-    assert "drowned by noise, or not measured: on a public curve" in admmnet.ok("data", "show", "--run", noisy).out
+    assert "drowned by noise, or not measured: on a public curve" in admmnet.ok("data", "check", "--run", noisy).out
 
 
 @pytest.mark.parametrize(
     ("words", "match"),
     [
-        ([], "name a data set or a file, or a run folder with --run DIR"),
-        (["adult", "--run", "."], "name a data set or a file, or a run folder with --run DIR"),
-        (["--run", ".", "--balance"], "--balance goes with a file, not with --run"),
+        (["--json"], "--json goes with --run"),
+        (["adult", "--run", "."], "adult does not go with --run: leave it out"),
+        (["--run", ".", "--balance"], "--balance does not go with --run"),
         (["--run", "nowhere"], "nowhere is no run folder"),
     ],
 )
 def test_wrong_requests(words: list[str], match: str, admmnet: Admmnet) -> None:
-    assert match in admmnet.refused("data", "show", *words)
+    assert match in admmnet.refused("data", "check", *words)
 
 
 def test_a_run_that_has_measured_nothing(tmp_path: Path) -> None:

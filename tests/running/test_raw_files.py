@@ -106,8 +106,7 @@ def test_the_check_says_what_is_measured(capsys: pytest.CaptureFixture[str]) -> 
     text = capsys.readouterr().out
     assert "column 'age': shape between 0 and 99 is measured by a noisy sum, 8 features" in text
     assert "else they keep their bounds, a feature each" in text
-    assert run_command_line(["data", "show", "mine.csv", "--schema", "schema.json"]) == 0
-    assert "where noise does not drown it" in capsys.readouterr().out
+    assert "where noise does not drown them" in text
 
 
 def test_a_simulation_and_all_of_its_yardsticks_use_one_encoding() -> None:

@@ -1,4 +1,4 @@
-"""`admmnet data show`, and notes on columns that hardly count."""
+"""`admmnet data check` of a sound file, and notes on columns that hardly count."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, run
-from admmnet.data import DataSettings, load
-from admmnet.data.check import check_file, facts_of, swallowing
+from admmnet.data import DataSettings
+from admmnet.data.check import check_file, swallowing
 from tests.command_runs import Admmnet
 from tests.data.conftest import Write
 
@@ -30,69 +30,27 @@ TEXT = "id,age,ward,cost,y\n" + "".join(
 )
 
 
-def columns(facts: dict[str, Any]) -> list[tuple[str, str, int | None]]:
-    return [(entry["feature"], entry["encoding"], entry["features"]) for entry in facts["columns"]]
-
-
-@pytest.mark.parametrize("name", ["census"])
-def test_a_named_set(name: str) -> None:
-    facts = facts_of(DataSettings(data=name), balance=False)
-    records = load(DataSettings(data=name), 2, [0])
-    assert facts["features"] == len(records.feature_names)
-    assert (facts["records"], facts["public"], facts["declared"]) == (48842, True, True)
-    assert facts["label"]["values"] == ["low", "high"]
-    assert sum(facts["label"]["records"].values()) == 48842
-    assert sum(entry["features"] for entry in facts["columns"]) + 1 == facts["features"]
-
-
-def test_a_file_shows_what_is_declared_and_no_record(write: Write) -> None:
+def test_what_a_run_makes_of_each_column(write: Write) -> None:
     path = write("t.csv", TEXT)
-    facts = facts_of(DataSettings(data=path, schema=SCHEMA, encode="declared"), balance=False)
-    assert columns(facts) == [
-        ("age", "centred, clipped to 0 to 100, one more where missing", 2),
-        ("age-bin", "one-hot of intervals from 0, 20, 60", 3),
-        ("ward", "one-hot of Aa, Bb, others share one, weight 2", 3),
-        ("cost", "linear, bounds not declared: read from the rows", 1),
+    found = check_file(DataSettings(data=path, schema=SCHEMA, encode="declared"))
+    assert found.columns == [
+        "column 'age': centred, clipped to 0 to 100, one more where missing, 2 features",
+        "column 'age': one-hot of intervals from 0, 20, 60, 3 features",
+        "column 'ward': one-hot of Aa, Bb, others share one, weight 2, 3 features",
+        "column 'cost': linear, clipped to 0 to 19, 1 feature",
     ]
-    assert (facts["records"], facts["features"], facts["declared"], facts["public"]) == (20, 10, False, False)
-    assert facts["label"]["values"] == ["no", "yes"]
-    assert "records" not in facts["label"]
-    assert facts_of(DataSettings(data=path, schema=SCHEMA), balance=True)["label"]["records"] == {"no": 10, "yes": 10}
-    X = load(DataSettings(data=path, schema=SCHEMA, no_test=True), 1, [0])
-    assert len(X.feature_names) == facts["features"]
-
-
-def test_what_is_not_declared_and_what_is_not_there(write: Write) -> None:
-    path = write("t.csv", TEXT)
-    changed = SCHEMA | {"drop": ["gone"]}
-    facts = facts_of(DataSettings(data=path, schema=changed), balance=False)
-    assert (facts["undeclared"], facts["absent"], facts["declared"]) == (["id"], ["gone"], False)
-    plain = facts_of(DataSettings(data=path, label="y"), balance=False)
-    assert [entry["column"] for entry in plain["columns"]] == ["id", "age", "ward", "cost"]
-    assert plain["features"] is None
+    assert found.source is not None
+    assert found.source.dependent == ("bounds of 'cost'",)
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (
-            "census",
-            ["48,842 records, a public data set", "label income: low (-1) 75.9%, high (+1) 24.1%", "features: 109"],
-        ),
-        (
-            "t.csv --schema s.toml",
-            [
-                "left out: id",
-                "label y: no (-1), yes (+1)",
-                "kinds are declared; noisy-gd, pp-admm, ipp-admm, dp-dsgd measure the rest",
-            ],
-        ),
-        ("t.csv --schema s.toml --balance", ["label y: no (-1) 50.0%, yes (+1) 50.0%"]),
-        ("t.csv", ["label: none is named", "not declared: a private run takes it for a number"]),
-        (
-            "n.npz",
-            ["x1 to x3", "numbers as they are", "must be -1 and +1, or 0 and 1", "all of the encoding is declared"],
-        ),
+        ("census", ["48,842 records of 108 features, no fault", "label 'low'", "note: census is synthetic"]),
+        ("t.csv --schema s.toml", ["label 'no'", "'cost': bounds and shape are measured by noisy sums, 8 features"]),
+        ("t.csv --schema s.toml --balance", ["label 'no': 10 records", "label 'yes': 10 records"]),
+        ("n.npz --balance", ["4 records of 3 features", "label '+1': 2 records"]),
+        ("", ["data sets, for --data NAME", "adult", "mnist:DIGIT", "ipums:FILE"]),
     ],
 )
 def test_the_command(
@@ -104,10 +62,10 @@ def test_the_command(
     Path("t.csv").write_text(TEXT)
     Path("s.toml").write_text(tomli_w.dumps(SCHEMA))
     np.savez("n.npz", X=np.ones((4, 3)), y=[1, -1, 1, -1])
-    printed = " ".join(admmnet.ok("data", "show", *words.split()).out.split())
-    assert all(" ".join(part.split()) in printed for part in told), printed
+    printed = admmnet.ok("data", "check", *words.split()).out
+    assert all(part in printed for part in told), printed
+    assert ("records\n" in printed) == ("--balance" in words)
     assert "Q1" not in printed
-    assert admmnet.json("data", "show", *words.split())["data"] == words.split()[0]
 
 
 @pytest.mark.parametrize(("scale", "what"), [(1000.0, "feature 'b'"), (1.0, None), (0.001, None), (1e-5, None)])

@@ -16,6 +16,7 @@ GONE = {
     "--delay": "no method waits for a clock: multiply the rounds of metrics.csv by a delay",
     "--straggle": "no method waits for a clock: multiply the rounds of metrics.csv by a delay",
     "--drop-burst": "--drop loses messages one by one",
+    "--aggregate": "`far_from_others` of summary.json names far vectors: leave their agents out of the next run",
     "--linger": "the relay keeps the end of a run, and gives it to agents that come later",
     "--give-up": "an agent waits for the relay, and for others after a fault, for an hour",
     "--plain": "lines to the relay are always encrypted",

@@ -72,7 +72,6 @@ class Settings(TypedDict, total=False):
     eta: float | Literal["auto"]
     proximal: float | Literal["auto"]
     beta: float | Literal["auto"]
-    aggregate: str
     inexact_share: float | Literal["auto"]
     release: str | None
     noise_share: float

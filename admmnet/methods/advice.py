@@ -48,7 +48,7 @@ def _gains(asked: float, other: float) -> bool:
     return asked - other >= WORTH and other <= POINTS * SUM_DROWNED
 
 
-def models_advice(name: str, facts: Facts, noise: float, averaged: int, *, replaceable: bool = True) -> tuple[str, ...]:
+def models_advice(name: str, facts: Facts, noise: float, averaged: int) -> tuple[str, ...]:
     """Say for an average of models what noise costs, where that is much or another method loses clearly fewer points.
 
     Parameters
@@ -61,11 +61,9 @@ def models_advice(name: str, facts: Facts, noise: float, averaged: int, *, repla
         S of eq. (64).
     averaged : int
         Number of models in the average.
-    replaceable : bool
-        Whether sums of gradients do what is asked for.
     """
     cost = cost_of(facts, noise, averaged)
-    summed, masked = (replaceable and _gains(cost.asked, other) for other in cost[1:])
+    summed, masked = (_gains(cost.asked, other) for other in cost[1:])
     flags = f"--trust masked --colluders {COLLUDERS}"
     others = [f"--algorithm noisy-gd costs about {cost.summed:.2g}"] if summed else []
     if masked:

@@ -192,11 +192,6 @@ class Method:
         return self.settings.method == "published"
 
     @property
-    def aggregate(self) -> str:
-        """Rule by which vectors of several agents count: ``mean`` or ``screened``."""
-        return "mean"
-
-    @property
     def lattice(self) -> float | None:
         """Step of a common grid that the last vectors are averaged on, as whole numbers of 64 bits; None for (93)."""
         return None

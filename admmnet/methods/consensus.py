@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from admmnet.methods.advice import models_advice
-from admmnet.methods.aggregate import JUDGED, stands_far
 from admmnet.methods.base import Agent, AgentPlan, Contact, Facts, Mask, Method, filled
 from admmnet.methods.convexity import missing_convexity, typical_penalty
 from admmnet.methods.settings import ConsensusSettings, Given, MethodSettings
@@ -140,11 +139,6 @@ class ConsensusMethod(Method):
         if self.settings.eta == "auto":
             self.settings = filled(self.settings, eta=self.penalty())
 
-    @property
-    def aggregate(self) -> str:
-        """Name of the rule by which neighbours' vectors count."""
-        return str(self.settings.aggregate)
-
     def penalty(self) -> float:
         """Eta where the settings leave it open, eq. (21)."""
         graph = self.facts.graph
@@ -192,21 +186,9 @@ class ConsensusMethod(Method):
 
     def notes(self, drowned: float) -> tuple[str, ...]:
         """Say before the run what noise costs, where that is much or another method loses clearly less."""
-        robust = self._robust_notes()
         if self.published or not self.facts.nominal:
-            return robust
-        noise, replaceable = self.average_noise(), self.aggregate == "mean"  # sums of gradients have no other rule
-        found = models_advice(self.name, self.facts, noise, len(self.averaged()), replaceable=replaceable)
-        return (*robust, *found)
-
-    def _robust_notes(self) -> tuple[str, ...]:
-        if self.aggregate == "mean":
             return ()
-        graph = self.facts.graph
-        few = sum(graph.degree(i) < JUDGED - 1 for i in graph)
-        unsafe = f"; {few} agents have less than 3 neighbours, and a single one can move them at will"
-        kept = f"aggregate = {self.aggregate}: each agent keeps a model of its own{unsafe if few else ''}"
-        return (f"{kept} (docs/hosts.md)",)
+        return models_advice(self.name, self.facts, self.average_noise(), len(self.averaged()))
 
     def wanted_convexity(self, agent: int) -> float:
         """Convexity that suits an agent's noise, eq. (20): of forms whose penalty or self-term may be ``auto``."""
@@ -245,8 +227,6 @@ class ConsensusMethod(Method):
 
     def absorb(self, agent: Agent, own: Vector | None, inbox: Mapping[int, Vector]) -> None:
         """Eqs. (4) and (36)."""
-        if self.aggregate == "screened":
-            inbox = screened(agent, own, inbox)
         agent.state.absorb(agent.neighbours, own, inbox, agent.plan.eta, agent.contact)
 
     @property
@@ -265,19 +245,3 @@ class ConsensusMethod(Method):
             state.theta, state.heard = old.theta, old.heard
             state.dual = old.dual if shift is None else old.dual - shift
         return state
-
-
-def screened(agent: Agent, own: Vector | None, inbox: Mapping[int, Vector]) -> dict[int, Vector]:
-    """What neighbours said, with the agent's own vector in place of those that stand far from the others, eq. (100).
-
-    The own vector is what an absent edge has, too: in (35) it counts as the agent itself, and in (4) as no difference.
-    """
-    state: ConsensusState = agent.state
-    here = state.theta if own is None else own
-    around = [inbox.get(j, state.heard[row]) for row, j in enumerate(agent.neighbours)]
-    apart = stands_far(np.array([*around, here]))
-    return {
-        j: here.copy() if apart[row] and j in inbox else around[row]
-        for row, j in enumerate(agent.neighbours)
-        if j in inbox
-    }

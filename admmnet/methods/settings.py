@@ -118,25 +118,6 @@ class ConsensusSettings(MethodSettings):
     beta: float | Auto = in_algorithm(
         "auto", "gradient norm at which a local solve ends; auto: 1e-8, 10^-3.5 if published", within="(0, 1]"
     )
-    aggregate: str = in_algorithm(
-        "mean",
-        "screened: vectors far from the others are left out, and each agent answers with its own",
-        choices=("mean", "screened"),
-        chosen=True,
-        tunable=True,
-    )
-
-    def check(self) -> None:
-        """Check what goes with the aggregate: an average over all would let a wrong vector in again."""
-        if self.aggregate == "mean":
-            return
-        if self.answer == "gossip":
-            raise RequestError(
-                f"answer = 'gossip' averages whatever neighbours say, which aggregate = {self.aggregate!r} is to "
-                "prevent: take answer = 'last' or 'tail'"
-            )
-        if self.answer == "average":
-            object.__setattr__(self, "answer", "tail")
 
 
 @dataclass(frozen=True, kw_only=True)

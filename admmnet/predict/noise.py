@@ -134,8 +134,6 @@ def _require_steady(run: _Run) -> None:
     config, gated = run.model.config, run.value("algorithm") == "ipp-admm"
     if config.drop or config.offline or config.topology_schedule:
         raise _NoFigure("messages were lost, agents were away, or the graph changed: no bound is known for that")
-    if run.value("aggregate") != "mean":
-        raise _NoFigure(f"no bound is known with --aggregate {run.value('aggregate')}")
     if gated and (config.method == "published" or run.value("gate") not in ("auto", "joining", "off")):
         raise _NoFigure("a gate chose the speakers of every round: no bound is known for that")
     for i, entry in run.entries.items():

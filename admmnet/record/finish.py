@@ -15,11 +15,20 @@ from admmnet.errors import CheckFailed, RequestError
 from admmnet.files import write_whole
 from admmnet.forms import decode, encode, read_form
 from admmnet.identity.keys import statement, verify
-from admmnet.methods.aggregate import mean_of
 from admmnet.record.agree import faults_in
 from admmnet.record.figures import over_runs
 from admmnet.record.file_forms import Finish, Identities, PartFile
-from admmnet.record.folder import DRAFTS, IDENTITIES, PART, RECEIPTS, SUMMARY, ledger_name, model_arrays, sha256
+from admmnet.record.folder import (
+    DRAFTS,
+    IDENTITIES,
+    PART,
+    RECEIPTS,
+    SUMMARY,
+    ledger_name,
+    mean_of,
+    model_arrays,
+    sha256,
+)
 from admmnet.record.forms import References, StartEntry, Summary, TestError, absent
 from admmnet.record.journal import past_of
 from admmnet.record.manifest import MANIFEST, make_manifest
@@ -129,9 +138,7 @@ def model_of(files: Mapping[str, bytes], where: object) -> dict[str, Any]:
     """Arrays of model.npz but the average; CheckFailed if they cannot be read, or their mean is another one."""
     arrays = model_arrays(files.get("model.npz", b""), f"{where}/model.npz")
     theta, consensus = arrays["theta"], arrays.pop("consensus")
-    rules = ("mean", "screened") if theta.ndim == 2 else ("mean",)
-    means = [mean_of(theta, rule) for rule in rules]
-    if not any(np.allclose(consensus, mean, 1e-9, equal_nan=True) for mean in means):
+    if not np.allclose(consensus, mean_of(theta), 1e-9, equal_nan=True):
         raise CheckFailed(f"{where}/model.npz: consensus is no mean of the models")
     return arrays
 

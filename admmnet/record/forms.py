@@ -283,8 +283,6 @@ class Summary(FileForm, frozen=True, kw_only=True):
     """rounds done, or epochs"""
     stopped: bool = False
     """`true` where [`on_round`](results.md#track-a-run) ended the run early"""
-    aggregate: str
-    """`mean` or `screened`"""
     topology: str | None
     """file or spec of the graph or schedule"""
     transport: Literal["local", "mpi", "zmq"]

@@ -20,7 +20,6 @@ from admmnet.running.yardsticks import no_better_than, one_class, yardsticks
 
 NO_TEST = "test error: none, there are no test records"
 SAME = "the final model, the same at all agents"
-AVERAGES = {"mean": "agents' average vector", "screened": "average of the agents' vectors, far ones left out"}
 
 
 def run_text(summary: Mapping[str, Any], folder: Path) -> str:
@@ -81,9 +80,8 @@ def _network(summary: Mapping[str, Any]) -> Told:
     }
     where = f"{summary['agents']} agents, {summary['topology']}" if summary["topology"] else "one holder"
     title = f"{_what(summary)}: {where}, {counted(summary['rounds'], 'round')}, {summary['transport']}"
-    vector = AVERAGES[summary["aggregate"]]
     each = f"{_missed(summary, missed['mean'])} +- {_missed(summary, missed['std'])} over agents"
-    whose = f" of the consensus (the {vector}), {each}" if missed["std"] else f" of {SAME}"
+    whose = f" of the consensus (the agents' average vector), {each}" if missed["std"] else f" of {SAME}"
     lines = _error(summary, whose)
     if (gate := gate_line(msgspec.convert(summary, Summary))) is not None:
         lines.append(f"gate:       {gate}")

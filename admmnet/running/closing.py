@@ -58,7 +58,7 @@ def made_of(ledger: str, files: Mapping[str, bytes]) -> str:
 
 
 def _model(plan: Prepared, theta: Matrix) -> bytes:
-    return run_folder.model_bytes(theta, plan.data.feature_names, _names(plan), plan.method.aggregate)
+    return run_folder.model_bytes(theta, plan.data.feature_names, _names(plan))
 
 
 def _names(plan: Prepared) -> Sequence[str]:

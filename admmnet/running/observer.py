@@ -13,8 +13,7 @@ import numpy as np
 
 from admmnet.data.figures import test_errors
 from admmnet.holder.holder import SimulatedHolder
-from admmnet.methods.aggregate import far, mean_of, standing
-from admmnet.record.folder import MetricsFile
+from admmnet.record.folder import MetricsFile, mean_of
 from admmnet.running.events import RoundEvent, known
 from admmnet.running.node import Node
 from admmnet.running.plan import Prepared
@@ -27,6 +26,8 @@ LOSSES = ("train_loss", "objective", "consensus_loss", "consensus_objective")
 """Of an agent's records at its own model and at the consensus."""
 MANY, SCORES = 3, 2**20
 """Models from which on one product has the scores of several, and how many scores it gives at most, 8 MB."""
+JUDGED = 4
+"""Fewest vectors of which one can stand far from the others."""
 
 
 class Observer:
@@ -110,7 +111,7 @@ class Observer:
     def _consensus(self) -> Vector:
         if self._shared:  # all that go on hold the same
             return self._nodes[0].theta
-        return mean_of(self.theta, self._plan.method.aggregate)
+        return mean_of(self.theta)
 
     def _sum_up(self, consensus: Vector) -> None:
         """Figures of the network."""
@@ -174,7 +175,7 @@ class Observer:
         model, from which alone figures are made.
         """
         self.theta, mine, before = theta, [node.id for node in self._nodes], self.network
-        consensus = theta[0] if self._quiet else mean_of(theta, self._plan.method.aggregate)
+        consensus = theta[0] if self._quiet else mean_of(theta)
         if self._quiet:
             self.rows["test_error"][:] = self._errors(theta[:1])
         else:
@@ -218,3 +219,29 @@ class Observer:
         """Close metrics.csv."""
         if self._file is not None:
             self._file.close()
+
+
+def standing(rows: Matrix) -> Vector:
+    """Distance of each row from the middle over what is usual among them, docs/methods.md, eq. (100), shape (k,).
+
+    Rows of zeros have said nothing: they are not judged, and stand at 0, as all do where less than ``JUDGED`` speak.
+    """
+    found, speak = np.zeros(len(rows)), rows.any(axis=1)
+    if speak.sum() < JUDGED:
+        return found
+    away = rows[speak] - _median(rows[speak])
+    usual = 1.4826 * float(np.linalg.norm(_median(np.abs(away))))
+    distance = np.linalg.norm(away, axis=1)
+    found[speak] = np.divide(distance, usual, out=np.where(distance > 0.0, np.inf, 0.0), where=usual > 0.0)
+    return found
+
+
+def _median(rows: Matrix) -> Vector:
+    """Median of each coordinate; numpy's own would import numpy.ma."""
+    out = (len(rows) - 1) // 2
+    return np.asarray(np.sort(rows, axis=0)[out : len(rows) - out].mean(axis=0))
+
+
+def far(width: int) -> float:
+    """Standing from which on a vector of so many coordinates is far from the others, eq. (100)."""
+    return 1.6 + 42.0 / width

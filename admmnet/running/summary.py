@@ -17,14 +17,13 @@ from admmnet.data.figures import further_figures, only_class, scores
 from admmnet.errors import RunError
 from admmnet.graph.files import named
 from admmnet.graph.simple import Graph
-from admmnet.methods.aggregate import mean_of
 from admmnet.methods.base import Closing
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.contract import Contract
 from admmnet.privacy.ledger.form import Digest, finite
 from admmnet.record.figures import figures, privacy_of
 from admmnet.record.finish import away_of
-from admmnet.record.folder import ledger_name
+from admmnet.record.folder import ledger_name, mean_of
 from admmnet.record.forms import AgentEntry, Gate, Privacy, Summary, TestError
 from admmnet.record.shelf import digest_of
 from admmnet.running.node import Node
@@ -99,7 +98,6 @@ def summarise(
         "agents": len(graph),
         "rounds": rounds,
         "stopped": stopped,
-        "aggregate": method.aggregate,
         "topology": named(topology) if topology else plan.schedule,
         "transport": world.name,
         "encrypted": world.network is not None and world.network.relay_key is not None,
@@ -117,7 +115,7 @@ def summarise(
         },
         "privacy": privacy,
         "metric": "error" if data.target is None else "mean-squared-error",
-        "test_error": _test_error(data, observer, silent, mean_of(observer.theta, method.aggregate)),
+        "test_error": _test_error(data, observer, silent, mean_of(observer.theta)),
         "references": references(data, pooled),
         "train_loss": finite(float(observer.network["train_loss"])) if simulation else None,
         "far_from_others": {str(i): value for i, value in apart.items()},

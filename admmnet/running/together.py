@@ -32,7 +32,7 @@ class Together:
         """Agents as one; None where the method, or their states, are not such, or a door repeats earlier answers."""
         method: Any = nodes[0].method if nodes else None
         plain = all(type(node.door) is Door and node.door.outbox is None for node in nodes)
-        if not (plain and vars(type(method)).get("by_rows", False) and method.aggregate == "mean"):
+        if not (plain and vars(type(method)).get("by_rows", False)):
             return None
         found = rows_of([node.agent for node in nodes], summing=method.verb == "reduce")
         return None if found is None else cls(nodes, *found)

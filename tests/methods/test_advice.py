@@ -24,8 +24,8 @@ def facts(agents: int, noise: float, **others: Any) -> Facts:
     return Facts(nx.complete_graph(agents), counts, width, dict.fromkeys(counts, rho), **others)
 
 
-def said(agents: int, noise: float, *, replaceable: bool = True) -> str:
-    return "".join(models_advice("pp-admm", facts(agents, noise), noise, agents, replaceable=replaceable))
+def said(agents: int, noise: float) -> str:
+    return "".join(models_advice("pp-admm", facts(agents, noise), noise, agents))
 
 
 def either_side(limit: float) -> tuple[float, float]:
@@ -70,8 +70,6 @@ def test_what_drowns_is_told_whether_another_method_helps_or_not() -> None:
         == "noise may leave pp-admm no better than the larger class: raise --epsilon, or find more records"
     )
     assert said(3, above).endswith(f": --algorithm noisy-gd {MASKED}costs about 2.7 points of error")
-    assert said(20, above, replaceable=False) == said(2, above)
-    assert said(20, below, replaceable=False) == ""
 
 
 def test_noisy_gd_names_masks_where_they_save_a_point() -> None:
@@ -104,7 +102,6 @@ def test_a_line_has_at_most_25_words(noise: float) -> None:
         ({"algorithm": "noisy-gd"}, {"task": "classes", "classes": 3}),
         ({"algorithm": "noisy-gd"}, {"task": "real", "classes": 0}),
         ({"algorithm": "pp-admm", "method": "published"}, None),
-        ({"algorithm": "pp-admm", "aggregate": "screened"}, None),
     ],
     ids=lambda value: " ".join(map(str, value.values())) if value else None,
 )

@@ -144,7 +144,6 @@ def test_dual_steps_on_fixed_batches(clip: float, tmp_path: Path) -> None:
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"algorithm": "pp-admm", "rounds": 6, "drop": 0.2}, "messages were lost"),
-    ({"algorithm": "pp-admm", "rounds": 6, "aggregate": "screened"}, "--aggregate screened"),
     ({"algorithm": "pp-admm", "rounds": 6, "offline": "1:2-3"}, "agents were away"),
     ({"algorithm": "ipp-admm", "method": "published"}, "a gate chose the speakers of every round"),
     ({"algorithm": "ipp-admm", "gate": "gaussian", "rounds": 6}, "a gate chose the speakers of every round"),

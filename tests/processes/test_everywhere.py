@@ -52,7 +52,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "output pp-admm": {"algorithm": "pp-admm", "release": "output"},
     "held ipp-admm": {"algorithm": "ipp-admm", "gate": "above-threshold", "gate_threshold": 0.01},
     "published ipp-admm": {"algorithm": "ipp-admm", "max_releases": 3, **PUBLISHED},
-    "screened pp-admm": {"algorithm": "pp-admm", "aggregate": "screened", "topology": "complete:5"},
     "tree sum": {"algorithm": "tests.tree_sum:TreeSum"},
     "encoded pp-admm": {"algorithm": "pp-admm", **ENCODED},
     "encoded masked noisy-gd": {"algorithm": "noisy-gd", **MASKED, **ENCODED},

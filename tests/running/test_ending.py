@@ -184,11 +184,10 @@ def test_a_liar_says_any_number_of_rounds() -> None:
     assert away_of(starts, 2**53, 2) == {"1": ["3-8", f"11-{2**53 - 1}"]}
 
 
-@pytest.mark.parametrize("screened", [False, True])
-def test_the_average_beside_the_models_is_theirs(screened: bool) -> None:
+def test_the_average_beside_the_models_is_theirs() -> None:
     theta = np.random.default_rng(0).standard_normal((6, 30))
     theta[5] += 1e3
-    data = model_bytes(theta, ["x"] * 30, aggregate="screened" if screened else "mean")
+    data = model_bytes(theta, ["x"] * 30)
     assert model_of({"model.npz": data}, "somewhere")["theta"].tobytes() == theta.tobytes()
 
 

@@ -118,11 +118,7 @@ def test_a_run_goes_on_by_rows_and_one_by_one(
     assert went[:3] == [True, True, False]
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [{"drop": 0.1}, {"aggregate": "screened"}, {"algorithm": "ipp-admm"}],
-    ids=["faults", "screened", "another method"],
-)
+@pytest.mark.parametrize("settings", [{"drop": 0.1}, {"algorithm": "ipp-admm"}], ids=["faults", "another method"])
 def test_others_go_one_by_one(settings: dict[str, Any], place: Place, went: list[bool]) -> None:
     place.whole("run", **{**UNEVEN, **settings, "split": "iid", "rounds": 2})
     assert not any(went)

@@ -85,7 +85,6 @@ METHODS: dict[str, dict[str, Any]] = {
     "dp-dsgd": {"algorithm": "dp-dsgd", "clip_norm": 0.3},
     "noisy-gd in trouble": {"algorithm": "noisy-gd", "drop": 0.3, "offline": "1:2-4"},
     "tail": {"answer": "tail"},
-    "gossip": {"answer": "gossip"},
     "hinge": {"loss": "smoothed-hinge"},
     "account": {"account": "account"},
     "blocks": GATED | {"topology": "ring:10", "block": 4},

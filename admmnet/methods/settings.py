@@ -42,8 +42,8 @@ class MethodSettings(ProblemSettings, PrivacySettings):
     )
     answer: str = in_algorithm(
         "average",
-        "final model: average of last vectors; own last vector; its mean over the last half (tail); or gossip",
-        choices=("average", "last", "tail", "gossip"),
+        "final model: average of last vectors; own last vector; or its mean over the last half (tail)",
+        choices=("average", "last", "tail"),
         scope="network",
         tunable=True,
         chosen=True,

@@ -33,8 +33,6 @@ from admmnet.solvers.losses import Loss, get_loss
 from admmnet.types import Vector
 
 E = TypeVar("E", bound=Event)
-GOSSIP = 1e-3
-"""Share of the disagreement that gossip leaves at most, eq. (24)."""
 CURVATURES = 400
 """Curvatures from 0 to c1 at which the response of noisy-gd is looked at."""
 
@@ -207,11 +205,8 @@ def _long_tailed(event: GammaNorm | GammaNormVector) -> float:
 def _readout(run: _Run, convexity: Mapping[int, float]) -> float:
     """Sum of a_i^2 / m_i, where the model is the sum of a_i theta_i."""
     mean = sum(1.0 / m for m in convexity.values()) / len(convexity) ** 2
-    answer = run.value("answer")
-    if run.agent is None or answer == "average":
+    if run.agent is None or run.value("answer") == "average":
         return mean
-    if answer == "gossip":
-        return float((1.0 / math.sqrt(len(convexity)) + GOSSIP) ** 2 / min(convexity.values()))
     if run.agent not in convexity:
         raise _NoFigure(f"agent {run.agent} never spoke: its model is made of messages that it heard")
     return 1.0 / convexity[run.agent]

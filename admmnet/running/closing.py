@@ -16,7 +16,7 @@ from admmnet.record.forms import Summary
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
 from admmnet.running.plan import Prepared
-from admmnet.running.readout import TailAverage, average, gossip
+from admmnet.running.readout import TailAverage, average
 from admmnet.transport import Transport, World, edge
 from admmnet.types import Matrix
 
@@ -24,14 +24,11 @@ from admmnet.types import Matrix
 def answer(
     plan: Prepared, transport: Transport, observer: Observer, tail: TailAverage, agents: Sequence[Node], done: int
 ) -> Matrix:
-    """Every agent's model: the average, its own last released vector, or what tail and gossip make of these."""
+    """Every agent's model: the average, its own last released vector, or the mean of its tail."""
     theta, asked, sent = observer.theta, plan.settings.answer, np.zeros(len(plan.graph), dtype=np.int64)
     if asked == "tail":
         if tail.count:  # none of a run that was stopped in its first half
             theta = observer.kept(edge.collect(transport, tail.mean()), tail.heard(theta))
-    elif asked == "gossip":
-        theta, steps = gossip(transport, plan.graph, theta, plan.method.rounds)
-        sent = steps * theta.shape[1] * np.array([plan.graph.degree(i) for i in range(len(theta))])
     elif asked == "average" and plan.method.verb == "exchange":
         away = () if plan.faults is None else np.flatnonzero(~plan.faults.members(done - 1)).tolist()
         found, sent = average(transport, plan.graph, agents, done, away)

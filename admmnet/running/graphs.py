@@ -78,10 +78,5 @@ def faults_of(
             )
     if not (faults.drop or absences or schedule is not None):
         return None
-    if method.answer == "gossip":
-        raise RequestError(
-            "answer = 'gossip' does not go with simulated trouble: it sends on after the last round, and simulated "
-            "trouble ends there; take answer = 'average', 'last' or 'tail'"
-        )
     seed = faults.trouble_seed if faults.trouble_seed is not None else seed or 0
     return FaultModel(graph, drop=faults.drop, absences=absences, schedule=schedule, seed=seed)

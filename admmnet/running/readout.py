@@ -1,6 +1,5 @@
 """The model at the end of a run, from released vectors alone: post-processing, it costs nothing."""
 
-import math
 from collections.abc import Collection, Sequence
 from functools import cache, partial
 
@@ -11,14 +10,9 @@ from admmnet.graph.simple import Graph
 from admmnet.graph.tree import spanning_tree
 from admmnet.running.node import Node
 from admmnet.solvers.radius import MOST, clip_rows
-from admmnet.transport import Transport, edge
-from admmnet.transport.edge import exchange
+from admmnet.transport import Transport
 from admmnet.types import Integers, Matrix, Vector
 
-AGREEMENT = 1e-3
-"""Share of the disagreement that gossip leaves at most."""
-MOST_ROUNDS = 10_000
-"""Most rounds of gossip."""
 GRID = 2.0**-40
 """Grid to which a number is rounded before it is averaged along a tree."""
 AT_ONCE = 4096
@@ -114,47 +108,8 @@ def _from_fixed_point(total: Integers, count: int) -> Vector:
 
 def check_answer(answer: str, graph: Graph) -> None:
     """Refuse before the run what its graph is too large for; RequestError names the bound and the remedy."""
-    if answer == "gossip":
-        gossip_rounds(graph)
     if answer == "average" and len(graph) > MOST_AVERAGED:
         raise RequestError(
             f"answer = 'average' adds up at most {MOST_AVERAGED} agents exactly, this graph has {len(graph)}: take "
             "answer = 'last'"
         )
-
-
-def gossip(transport: Transport, graph: Graph, theta: Matrix, round: int) -> tuple[Matrix, int]:
-    """Average released vectors over the graph with Metropolis weights until the agents nearly agree."""
-    steps, transport.inward = gossip_rounds(graph), True  # rounds by rows need no vectors of this process's agents
-    own: dict[int, Vector] = {i: theta[i] for i in transport.agents}
-    for step in range(steps):
-        inbox = exchange(transport, dict(own), round + step, theta.shape[1])
-        own = {
-            i: vector + sum(_weight(graph, i, j) * (inbox[i][j] - vector) for j in sorted(inbox[i]))
-            for i, vector in own.items()
-        }
-    return edge.collect(transport, np.stack([own[i] for i in transport.agents])), steps
-
-
-def _weight(graph: Graph, i: int, j: int) -> float:
-    return 1.0 / (1.0 + float(max(graph.degree(i), graph.degree(j))))
-
-
-def gossip_rounds(graph: Graph) -> int:
-    """Rounds after which the second eigenvalue of the Metropolis matrix has shrunk to ``AGREEMENT``, eq. (24).
-
-    RequestError if that takes more than ``MOST_ROUNDS``, or the graph is too large for its spectrum.
-    """
-    from admmnet.graph import describe
-
-    gap = describe(graph).spectral_gap
-    slowest = 1.0 if gap is None else max(1.0 - gap, 0.0)
-    if slowest < AGREEMENT:
-        return 1
-    steps = math.inf if slowest >= 1.0 else math.log(AGREEMENT) / math.log(slowest)
-    if steps > MOST_ROUNDS:
-        raise RequestError(
-            f"answer = 'gossip' needs more than {MOST_ROUNDS} rounds on this graph of {len(graph)} agents, or its "
-            "spectrum is not computed (above 2000 agents); take answer = 'average'"
-        )
-    return math.ceil(steps)

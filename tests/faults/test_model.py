@@ -276,13 +276,7 @@ def test_no_trouble_is_none() -> None:
     assert asked(RING) is None
 
 
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
-        ({"offline": "7:1"}, "there is no agent 7"),
-        ({"drop": 0.1, "answer": "gossip"}, "answer = 'gossip' does not go with simulated trouble"),
-    ],
-)
+@pytest.mark.parametrize(("settings", "told"), [({"offline": "7:1"}, "there is no agent 7")])
 def test_settings_that_are_refused(settings: dict[str, object], told: str) -> None:
     with pytest.raises(RequestError, match=told):
         asked(RING, **settings)

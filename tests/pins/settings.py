@@ -99,7 +99,6 @@ SETTINGS: dict[str, Setting] = {
     "squared admm": _network("admm", "published", loss="squared"),
     # answers
     "answer tail": _network("pp-admm", answer="tail"),
-    "answer gossip": _network("pp-admm", answer="gossip"),
     # agents solved together
     "blocks admm": _network("admm", "published", **MANY),
     "blocks pp-admm": _network("pp-admm", **MANY),

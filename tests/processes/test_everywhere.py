@@ -33,7 +33,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "admm": {"algorithm": "admm", "answer": "tail"},
     "pp-admm": {"algorithm": "pp-admm"},
     "pp-admm measured now and then": {"algorithm": "pp-admm", "measure_every": 3, "rounds": 6},
-    "published pp-admm": {"algorithm": "pp-admm", "answer": "gossip", **PUBLISHED},
+    "published pp-admm": {"algorithm": "pp-admm", "answer": "last", **PUBLISHED},
     "dvp": {"algorithm": "dvp"},
     "m-admm": {"algorithm": "m-admm"},
     "r-admm": {"algorithm": "r-admm"},

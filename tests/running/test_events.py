@@ -65,14 +65,13 @@ def test_events_of_private_runs_hold_nothing_of_records(people: str, tmp_path: P
     assert set(seen[0].metrics()) == {"epsilon", "releases", "away"}
 
 
-@pytest.mark.parametrize("kind", ["simulation", "private", "masked", "tail", "gossip", "one place"])
+@pytest.mark.parametrize("kind", ["simulation", "private", "masked", "tail", "one place"])
 def test_stop_run_ends_cleanly(kind: str, people: str, tmp_path: Path) -> None:
     more: dict[str, dict[str, Any]] = {
         "simulation": {"seed": 0},
         "private": {**PRIVATE, "no_test": True, "checkpoint_every": 1},
         "masked": {"seed": 0, "algorithm": "noisy-gd", "trust": "masked", "colluders": 1},
         "tail": {"seed": 0, "answer": "tail", "rounds": 12},
-        "gossip": {"seed": 0, "answer": "gossip"},
         "one place": {"seed": 0, "algorithm": "sgd", "topology": None, "rounds": None, "epochs": 6},
     }
     seen, hear = stop_after(2)

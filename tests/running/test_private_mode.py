@@ -281,7 +281,7 @@ def instrumented(folder: Path, people: str, *words: str) -> Run:
 SIZES = "sizes:16:1:16:1:18"
 METHODS = {
     "pp-objective": ("--algorithm", "pp-admm"),
-    "pp-output": ("--algorithm", "pp-admm", "--release", "output", "--answer", "gossip"),
+    "pp-output": ("--algorithm", "pp-admm", "--release", "output"),
     "ipp-held": ("--gate", "above-threshold", "--gate-share", "0.5", "--gate-threshold", "0.3"),
     "ipp-gaussian": ("--gate", "gaussian", "--gate-share", "0.5", "--gate-threshold", "0.3", "--json"),
     # a core of 0, 2 and 4; 1 or 3 passes on what it hears, both are asked

@@ -1,4 +1,4 @@
-"""What a run answers with: the average of the last released vectors, each by itself, their tail mean, or gossip."""
+"""What a run answers with: the average of the last released vectors, each by itself, or their tail mean."""
 
 from __future__ import annotations
 
@@ -18,23 +18,13 @@ from admmnet.methods.base import Agent, AgentPlan, Facts
 from admmnet.running.closing import answer
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
-from admmnet.running.readout import (
-    AGREEMENT,
-    MOST_AVERAGED,
-    TailAverage,
-    _fixed_point,
-    _from_fixed_point,
-    average,
-    check_answer,
-    gossip,
-)
+from admmnet.running.readout import MOST_AVERAGED, TailAverage, _fixed_point, _from_fixed_point, average, check_answer
 from admmnet.solvers.radius import MOST
 from admmnet.transport import edge
-from admmnet.transport.local import LocalTransport, LocalWorld
+from admmnet.transport.local import LocalWorld
 from admmnet.types import Matrix, Vector
-from tests.methods.recording import RecordingWorld, write_problem
 from tests.methods.recording import play as recorded
-from tests.people_runs import rows
+from tests.methods.recording import write_problem
 
 GRAPHS = {
     "ring": nx.cycle_graph(9),
@@ -98,100 +88,7 @@ def test_a_run_answers_with_the_tail_of_what_was_said(problem: Path, tmp_path: P
     assert np.abs(result.theta - last).max() > 1e-3
 
 
-def mixed(graph: nx.Graph, theta: Matrix) -> tuple[Matrix, int]:
-    world = RecordingWorld()
-    transport = world.connect(graph)
-    answer, steps = gossip(transport, graph, theta, 0)
-    assert len(world.sent) == steps
-    return answer, steps
-
-
-def spread(theta: Matrix) -> float:
-    return float(np.linalg.norm(theta - theta.mean(axis=0)))
-
-
-@pytest.mark.parametrize("name", GRAPHS)
-def test_gossip_keeps_the_mean_and_ends_in_agreement(name: str) -> None:
-    graph, stream = GRAPHS[name], np.random.default_rng(2)
-    for _ in range(5):
-        theta = stream.standard_normal((len(graph), 3)) + 10.0
-        before = theta.copy()
-        answer, _ = mixed(graph, theta)
-        np.testing.assert_array_equal(theta, before)
-        np.testing.assert_allclose(answer.mean(axis=0), theta.mean(axis=0), rtol=1e-13)
-        assert spread(answer) <= AGREEMENT * spread(theta) * (1.0 + 1e-9)
-    assert AGREEMENT == 1e-3
-
-
-@pytest.mark.parametrize("name", GRAPHS)
-def test_gossip_ends_as_soon_as_every_start_agrees(name: str) -> None:
-    """From the slowest start, one step fewer would not do."""
-    graph = GRAPHS[name]
-    degree = dict(graph.degree())
-    weights = np.array(
-        [
-            [1 / (1 + max(degree[i], degree[j])) if graph.has_edge(i, j) else 0.0 for j in range(len(graph))]
-            for i in range(len(graph))
-        ]
-    )
-    weights += np.diag(1.0 - weights.sum(axis=1))
-    values, vectors = np.linalg.eigh(weights)
-    slowest = int(np.argsort(np.abs(values))[-2])
-    theta = vectors[:, [slowest]] + 1.0
-    answer, steps = mixed(graph, theta)
-    np.testing.assert_allclose(answer, np.linalg.matrix_power(weights, steps) @ theta, rtol=0, atol=1e-12)
-    if steps > 1:
-        assert abs(values[slowest]) ** (steps - 1) > AGREEMENT
-
-
-def test_agents_that_agree_stay_where_they_are() -> None:
-    theta = np.tile([1.5, -0.25, 3e8], (9, 1))
-    np.testing.assert_array_equal(mixed(GRAPHS["ring"], theta)[0], theta)
-
-
-def test_an_agent_mixes_what_it_holds_and_hears_alone() -> None:
-    """Rows of agents elsewhere are wrong here: they must not matter."""
-
-    class Half(LocalTransport):
-        def __init__(self) -> None:
-            super().__init__(LocalWorld(), nx.path_graph(3))
-
-        def exchange(self, outgoing: Any, round: int, words: Any = None) -> Any:
-            assert set(outgoing) == {0}
-            return {0: {1: np.array([4.0])}}
-
-        def collect(self, rows: Matrix) -> Matrix:
-            return rows
-
-    half = Half()
-    half.agents = (0,)
-    answer, steps = gossip(half, nx.path_graph(3), np.array([[1.0], [np.nan], [np.nan]]), 0)
-    assert answer[0, 0] == pytest.approx(4.0 + (1.0 - 4.0) * (2 / 3) ** steps, rel=1e-12)
-
-
-def test_gossip_in_a_run(problem: Path, tmp_path: Path) -> None:
-    words: dict[str, Any] = {"method": "proven", "algorithm": "pp-admm", "epsilon": 20.0, "rounds": 4}
-    last, *_ = play(problem, tmp_path / "last", **words)
-    result, _, said = play(problem, tmp_path / "gossip", answer="gossip", **words)
-    extra = len(said) - 4
-    assert extra > 1
-    for i in range(5):
-        np.testing.assert_array_equal(said[4][i], last.theta[i])
-    np.testing.assert_allclose(result.theta.mean(axis=0), last.theta.mean(axis=0), rtol=0, atol=1e-13)
-    assert spread(result.theta) <= AGREEMENT * spread(last.theta)
-    assert spread(last.theta) > 1e-3
-    # neighbours of all agents, bytes of a vector
-    assert last.summary["bytes_sent"] == 4 * 10 * 8 * 5
-    assert result.summary["bytes_sent"] == (4 + extra) * 10 * 8 * 5
-    # it is post-processing: nothing is charged, nothing released
-    for name in ("releases", "rho", "epsilon_spent"):
-        one, two = ([entry[name] for entry in r.summary["per_agent"]] for r in (last, result))
-        assert one == two
-    books = [(tmp_path / name / "ledger" / "agent-002.jsonl").read_bytes() for name in ("last", "gossip")]
-    assert books[0] == books[1]
-
-
-@pytest.mark.parametrize("answer", ["average", "last", "tail", "gossip"])
+@pytest.mark.parametrize("answer", ["average", "last", "tail"])
 def test_the_summary_judges_the_model_that_is_saved(answer: str, problem: Path, tmp_path: Path) -> None:
     from admmnet.data import DataSettings, load
 
@@ -211,12 +108,6 @@ def test_the_summary_judges_the_model_that_is_saved(answer: str, problem: Path, 
     X, y = (np.concatenate([data.shards[i][k] for i in range(5)]) for k in (0, 1))
     loss = float(np.logaddexp(0.0, -y * (X @ consensus)).mean())
     assert result.summary["train_loss"] == pytest.approx(loss, rel=1e-12)
-
-
-def test_gossip_of_a_silent_network(problem: Path, tmp_path: Path) -> None:
-    words: dict[str, Any] = {"gate": "gaussian", "gate_threshold": 1e9, "answer": "gossip", "rounds": 2}
-    assert not play(problem, tmp_path / "run", method="proven", **words)[0].theta.any()
-    assert {row["releases"] for row in rows(tmp_path / "run")} == {"0"}
 
 
 # the average along a tree

@@ -50,7 +50,6 @@ RUNS: dict[str, dict[str, Any]] = {
     "noisy-gd": {"algorithm": "noisy-gd"},
     "logistic": {"algorithm": "noisy-gd", "loss": "logistic", "topology": "ring:20", "split": "iid"},
     "blocks": {"block": 6},
-    "gossip": {"answer": "gossip"},
     "five": {"topology": "ring:5"},
     "two": {"topology": "complete:2", "algorithm": "noisy-gd"},
 }

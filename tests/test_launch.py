@@ -98,6 +98,14 @@ def test_the_slurm_job_outside_the_project(site: Site, tmp_path: Path) -> None:
     assert "no .venv" in ended.err
 
 
+def test_a_task_of_a_slurm_array_is_a_part_of_a_grid(site: Site) -> None:
+    program(site.bin / "admmnet", 'echo "$@"')
+    task = {"SUBMIT_DIR": site.folder, "ARRAY_TASK_ID": 3, "ARRAY_TASK_COUNT": 40, "CPUS_PER_TASK": 2}
+    words = [f"SLURM_{name}={value}" for name, value in task.items()]
+    ended = start("env", *words, "bash", str(site.folder / "launch" / "slurm-array.sbatch"), "grid.toml", "-o", "DIR")
+    assert (ended.code, ended.out) == (0, "compare grid.toml -o DIR --jobs 2 --part 3/40\n"), ended.err
+
+
 def test_the_slurm_job_asks_for_what_it_says() -> None:
     text = (ROOT / "launch" / "slurm.sbatch").read_text()
     asked = re.findall(r"^#SBATCH --([\w-]+)", text, re.MULTILINE)

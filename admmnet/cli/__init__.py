@@ -99,7 +99,7 @@ def _run(args: list[str]) -> int:
     try:
         world = open_world("auto")
         install_exception_hook(world)
-        with _ranks(world, args[0]) as executor:
+        with _ranks(world, args) as executor:
             if world.rank > 0 and (args[0] != "run" or not {"-h", "--help"}.isdisjoint(args)):
                 return 0
             if args[0] != "run":  # which calls it later
@@ -122,9 +122,16 @@ def _run(args: list[str]) -> int:
         return _tell(error, world, debug, args[0])
 
 
-def _ranks(world: World, command: str) -> AbstractContextManager[Any]:
+def _ranks(world: World, args: list[str]) -> AbstractContextManager[Any]:
     """Work on grids at ranks of mpirun: an executor at the first, at the others there is nothing left once it ends."""
-    if world.size == 1 or command not in GRIDS:
+    if args[0] not in GRIDS:
+        return nullcontext()
+    from admmnet.cli.settings import words_after
+
+    asked = [*words_after(args, "--executor")][-1:]
+    if asked == ["mpi"] and world.size == 1:
+        raise RequestError("--executor mpi needs ranks: start it as mpirun -n N admmnet ..., with N of at least 2")
+    if world.size == 1 or asked == ["local"]:
         return nullcontext()
     from mpi4py.futures import MPICommExecutor
 

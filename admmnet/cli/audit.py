@@ -9,7 +9,7 @@ import click
 
 from admmnet.cli.compare import GridProgress
 from admmnet.cli.facts import show
-from admmnet.cli.flags import jobs_flag, notes, output_flags
+from admmnet.cli.flags import executor_flag, jobs_flag, notes, output_flags
 from admmnet.cli.settings import SettingsCommand, given_in
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import AdmmnetError, CheckFailed, RequestError
@@ -81,6 +81,7 @@ class _Audit(SettingsCommand):
 @click.option("--records", type=int, default=1000, show_default=True, metavar="N", help="records of the audited agent")
 @click.option("--bug", metavar="NAME", help="plant a bug: halve-noise, forget-charges")
 @jobs_flag
+@executor_flag
 @output_flags
 @click.pass_obj
 def audit(
@@ -102,7 +103,7 @@ def audit(
 
     NAME is a private method of `run` or `baseline`. Each trial is a run of one agent through its door, on records of
     the auditor, who also plays the neighbours. Exit code 1 if a bound exceeds what is proven. Writes audit.json,
-    audit.png and results.jsonl.
+    audit.png and the trials.
     """
     from admmnet.experiments.audits import AuditRequest, run_audit
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.flags import jobs_flag, notes, output_flags
+from admmnet.cli.flags import executor_flag, jobs_flag, lines, notes, output_flags
 from admmnet.cli.progress import Lines, new_bar
 from admmnet.cli.settings import SettingsCommand, given_in, words_after
 from admmnet.errors import RequestError, RunError
-from admmnet.experiments.parsing import OWN, listed, parse_entry, parse_epsilons, parse_seeds
+from admmnet.experiments.parsing import OWN, listed, parse_entry, parse_epsilons, parse_part, parse_seeds
 from admmnet.experiments.progress import Watch
+from admmnet.record.format import count, size
+from admmnet.record.format import seconds as duration
 
 if TYPE_CHECKING:
     from admmnet.experiments import Comparison
@@ -37,8 +38,13 @@ class GridProgress(Watch):
     def phase(self, name: str, total: int, done: int) -> None:
         """Show the next bar."""
         self._done = done
-        self._lines.begin(name, total, done)
-        if not (self._shown and sys.stderr.isatty()):
+        self._lines.begin(name or "preparing", total, done)
+        if not self._shown:
+            return
+        if name and total > done:
+            there = f", {count(done)} are there" if done else ""
+            lines(f"{name}: {count(total - done)} to make{there}", err=True)
+        if not sys.stderr.isatty():
             return
         if self._bar is None:
             self._bar = new_bar()
@@ -53,6 +59,11 @@ class GridProgress(Watch):
             self._bar.update(self._task, advance=1, words=words)
         elif self._shown:
             self._lines.tell(self._done, words)
+
+    def first(self, seconds: float, memory: int) -> None:
+        """Say what one takes."""
+        if self._shown:
+            lines(f"the first took {duration(seconds)}, in a process of {size(memory)} of memory", err=True)
 
     def waiting(self) -> None:
         """Say how long the work has taken; a bar shows that it waits."""
@@ -81,11 +92,9 @@ class _Compare(SettingsCommand):
 
 
 @click.command(
-    cls=_Compare,
-    hidden=set(OWN) - {"out"},
-    changes={"out": {"required": True, "help": "folder; the same again goes on with it"}},
+    cls=_Compare, hidden=set(OWN) - {"out"}, changes={"out": {"help": "folder; the same again goes on with it"}}
 )
-@click.argument("grid", required=False, metavar="[GRID.toml]")
+@click.argument("grid", required=False, metavar="[GRID.toml|DIR]")
 @click.option("--algorithms", metavar="NAME[:METHOD[:ACCOUNTANT]],...", help="methods to compare")
 @click.option("--epsilons", metavar="X,X,...", show_default="0.5,1,2,10", help="privacy budgets epsilon")
 @click.option("--seeds", metavar="A:B|N,N,...", show_default="0:10", help="seeds, a run each; B excluded")
@@ -93,6 +102,8 @@ class _Compare(SettingsCommand):
 @click.option("--tune", multiple=True, metavar="[METHOD.]SETTING=X:X,...", help="choose settings on a validation part")
 @click.option("--tune-seeds", type=int, show_default="3", metavar="N", help="trials of every combination")
 @jobs_flag
+@executor_flag
+@click.option("--part", metavar="I/N", help="make one of N parts of the runs alone; all write into one folder")
 @click.option("--plot", metavar="FILE", help="also draw it: .png, .svg or .pdf")
 @output_flags
 @click.pass_obj
@@ -101,6 +112,7 @@ def compare(
     /,
     grid: str | None,
     jobs: int | None,
+    part: str | None,
     plot: str | None,
     quiet: bool,
     as_json: bool,
@@ -111,41 +123,58 @@ def compare(
 
     Every run is an ordinary seeded run folder below DIR; the same call goes on where an earlier one stopped. The other
     flags are those of `run` and hold for all runs. GRID.toml has all of this in a file, for several places if it
-    wants. Writes compare.csv, compare.png, compare.json.
+    wants. Writes compare.csv, compare.png, compare.json; `compare DIR` makes them of the runs that are there.
     """
-    wanted = _wanted(grid, flags)
-    if plot is not None and len(wanted) > 1:
-        raise RequestError(f"--plot {plot} is for one picture, and {grid} has {len(wanted)} places: leave it out")
     from admmnet.cli.compare_table import print_comparison
     from admmnet.experiments import compare as run_grid
-    from admmnet.experiments.figures import Failed
+    from admmnet.experiments.driver import WHOLE, summed_up
+    from admmnet.experiments.pool import Failure
 
-    answers, failures = dict[str, Any](), list[Failed]()
-    for name, comparison in wanted.items():
+    wanted: dict[str, Any] = _there(Path(grid), flags) if grid and Path(grid).is_dir() else _wanted(grid, flags)
+    if plot is not None and len(wanted) > 1:
+        raise RequestError(f"--plot {plot} is for one picture, and {grid} has {len(wanted)} places: leave it out")
+    answers, failures = dict[str, Any](), dict[str, Failure]()
+    picture, own = None if plot is None else Path(plot), WHOLE if part is None else parse_part(part)
+    for name, one in wanted.items():
         try:
-            with GridProgress(shown=not quiet and not as_json) as progress:
-                picture = None if plot is None else Path(plot)
-                result = run_grid(comparison, jobs=jobs, plot=picture, watch=progress, executor=executor)
+            if isinstance(one, Path):
+                result = summed_up(one, jobs=jobs, plot=picture)
+            else:
+                with GridProgress(shown=not quiet and not as_json) as progress:
+                    result = run_grid(one, jobs=jobs, plot=picture, watch=progress, executor=executor, part=own)
         except RequestError as error:
             if len(wanted) == 1:
                 raise
-            failures.append(Failed(name, str(error)))  # a set that is not here stops no other
+            failures[name] = Failure(error.exit_code, str(error))  # a set that is not here stops no other
             continue
         answers[name] = result.as_dict()
-        failures += [replace(one, words=f"{name}: {one.words}" if name else one.words) for one in result.failed]
+        failures |= {f"{name}: {words}" if name else words: failed for words, failed in result.failed.items()}
         if not quiet and not as_json:
             print(f"\n{name}\n" if name else "", end="")
-            print_comparison(result)
+            if result.rows:
+                print_comparison(result)
         if result.undrawn is not None:
             notes(result.undrawn)
     if as_json and not quiet:
         print(json.dumps(answers.get("", answers), indent=2))
-    for failed in failures:
-        print(f"failed: {failed.words}: {failed.message}", file=sys.stderr)
+    for words, failed in failures.items():
+        print(f"failed: {words}: {failed.message}", file=sys.stderr)
         if debug:
             print(failed.trace, file=sys.stderr)
     if failures:
         raise RunError(f"{len(failures)} failed, see above; they are in no table, and the same call tries them again")
+
+
+def _there(folder: Path, flags: dict[str, Any]) -> dict[str, Path]:
+    """The folder of a comparison, or those of its places by name."""
+    given = [name for name, value in flags.items() if value not in (None, ())]
+    if given:
+        flag = f"--{given[0].replace('_', '-')}"
+        raise RequestError(f"{flag} does not go with {folder}, whose runs are there: leave it out")
+    if (folder / "compare.json").exists():
+        return {"": folder}
+    found = {path.parent.name: path.parent for path in sorted(folder.glob("*/compare.json"))}
+    return found or {"": folder}
 
 
 def _wanted(grid: str | None, flags: dict[str, Any]) -> dict[str, Comparison]:
@@ -158,6 +187,8 @@ def _wanted(grid: str | None, flags: dict[str, Any]) -> dict[str, Comparison]:
         if word in words:
             words[word] = parse(words[word])
     out = flags.pop("out")
+    if out is None:
+        raise RequestError("compare needs a folder for its runs: name it with --out, -o")
     if grid is not None:
         return read_grids(Path(grid), words, given_in(flags), out)
     if "algorithms" not in words:

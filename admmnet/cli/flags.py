@@ -25,6 +25,12 @@ json_flag = click.option("--json", "as_json", is_flag=True, help="print JSON")
 debug_flag = click.option("--debug", is_flag=True, help="show the traceback of an error")
 quiet_flag = click.option("--quiet", is_flag=True, help="print nothing but errors")
 jobs_flag = click.option("--jobs", type=int, metavar="N", help="processes (default: one a processor)")
+executor_flag = click.option(
+    "--executor",
+    type=click.Choice(("local", "mpi")),
+    expose_value=False,
+    help="what runs it: processes here, or ranks of mpirun (default: ranks if there are any)",
+)
 label_flag = click.option("--label", metavar="NAME", help="label column")
 separator_flag = click.option("--separator", metavar="MARK|tab", help="mark between cells of a .csv or .tsv file")
 positive_flag = click.option("--positive", metavar="VALUE", help="label value that counts as +1")

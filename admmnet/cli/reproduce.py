@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from admmnet.cli.compare import GridProgress
-from admmnet.cli.flags import data_dir_flag, debug_flag, jobs_flag, notes, quiet_flag
+from admmnet.cli.flags import data_dir_flag, debug_flag, executor_flag, jobs_flag, notes, quiet_flag
 from admmnet.papers import PAPERS
 
 
@@ -17,6 +17,7 @@ from admmnet.papers import PAPERS
 @data_dir_flag
 @click.option("--seeds", type=int, metavar="N", help="runs of each point (default: the figure's)")
 @jobs_flag
+@executor_flag
 @click.option("--ipums-brazil", metavar="FILE", help="your IPUMS extract of Brazil, for ding2020's figure 7")
 @click.option("--ipums-us", metavar="FILE", help="your IPUMS extract of the US, for the same")
 @click.option("--simulate", is_flag=True, help="take the extracts to be public")

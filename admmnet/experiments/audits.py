@@ -24,9 +24,8 @@ from admmnet.errors import AdmmnetError, RequestError
 from admmnet.experiments.folder import locked, read_about, refuse_others
 from admmnet.experiments.parsing import parse_entry
 from admmnet.experiments.picture import drawable
-from admmnet.experiments.pool import Pool
+from admmnet.experiments.pool import Call, Pool
 from admmnet.experiments.progress import Watch
-from admmnet.experiments.store import Job, Lab, Result
 from admmnet.files import write_whole
 from admmnet.methods import METHODS
 from admmnet.privacy.conversion import gaussian_mu
@@ -34,7 +33,7 @@ from admmnet.report.figure import BLUE, GREEN, GREY, REMEDY, Curve, Look, Panel,
 from admmnet.types import Vector
 from admmnet.version import __version__
 
-FILE, PICTURE = "audit.json", "audit.png"
+FILE, PICTURE, TRIALS = "audit.json", "audit.png", "trials"
 PART = 250
 """Trials of one task: a call that was ended has lost no more than these."""
 WORLDS: tuple[World, World] = (0, 1)
@@ -121,25 +120,10 @@ def _trials(subject: Subject) -> MethodTrials | StepTrials:
     return MethodTrials(config, subject.canary, subject.records)
 
 
-@dataclass(frozen=True)
-class Part(Job):
+def trials_of(shelf: Any, subject: Subject, seed: int, world: World, first: int, count: int) -> dict[str, Any]:
     """Trials of one world, from ``first`` on."""
-
-    subject: Subject
-    seed: int
-    world: World
-    first: int
-    count: int
-
-    @property
-    def words(self) -> str:
-        """World and trials."""
-        return f"world {self.world}, trials {self.first} to {self.first + self.count - 1}"
-
-    def __call__(self, shelf: Any) -> Result:
-        """Draw them."""
-        found = self.subject.drawn(self.world, self.seed, range(self.first, self.first + self.count))
-        return {"scores": found.scores.tolist(), "proven": found.proven, "published": found.published}
+    found = subject.drawn(world, seed, range(first, first + count))
+    return {"scores": found.scores.tolist(), "proven": found.proven, "published": found.published}
 
 
 @dataclass(frozen=True)
@@ -211,7 +195,7 @@ def run_audit(
         read_about(folder / FILE, agree)  # again: now nobody else can write it
         about = {"admmnet": __version__, "settings": settings, "result": None}
         write_whole({folder / FILE: (json.dumps(about, indent=2) + "\n").encode()})
-        drawn = _all(Lab(folder, pool), subject, request)
+        drawn = _all(pool, folder, subject, request)
         audit = judge(trials.name, trials.reading, *drawn, delta=subject.delta, confidence=request.confidence)
         scores = drawn[0].scores, drawn[1].scores
         found = Audited(request, audit, trials.adjacency, float(trials.config.epsilon), scores)
@@ -242,23 +226,21 @@ def subject_of(request: AuditRequest) -> Subject:
         return Subject(entry.algorithm, settings, request.canary, request.records, request.bug)
 
 
-def _all(lab: Lab, subject: Subject, request: AuditRequest) -> tuple[Drawn, Drawn]:
-    starts = range(0, request.trials, PART)
-    parts = {
-        world: [Part(subject, request.seed, world, first, min(PART, request.trials - first)) for first in starts]
-        for world in WORLDS
-    }
-    found = lab.measure("trials", [part for first in zip(*parts.values(), strict=True) for part in first])
+def _all(pool: Pool, folder: Path, subject: Subject, request: AuditRequest) -> tuple[Drawn, Drawn]:
+    calls = {}
+    for first in range(0, request.trials, PART):
+        count = min(PART, request.trials - first)
+        for world in WORLDS:
+            words = f"world {world}, trials {first} to {first + count - 1}"
+            calls[f"{world}-{first}-{count}"] = Call(words, trials_of, (subject, request.seed, world, first, count))
+    found = pool.kept(folder / TRIALS, "trials", calls)
 
     def joined(world: World) -> Drawn:
-        lines = [found[part] for part in parts[world]]
-        for line in lines:
-            if "refused" in line:
-                raise RequestError(line["refused"])
+        parts = (part for name, part in found.items() if name.startswith(f"{world}-"))
         return Drawn.joined(
             [
-                Drawn(readable(subject.algorithm, np.array(line["scores"])), line["proven"], line["published"])
-                for line in lines
+                Drawn(readable(subject.algorithm, np.array(part["scores"])), part["proven"], part["published"])
+                for part in parts
             ]
         )
 

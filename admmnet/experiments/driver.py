@@ -1,34 +1,36 @@
-"""A comparison from its words to its files: check all, choose settings, run what is missing, sum up."""
+"""A comparison from its words to its files: choose settings, run what is missing, sum up what is there."""
 
 from __future__ import annotations
 
 import json
+import math
 import shutil
-import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import asdict, replace
-from importlib import import_module
+from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
+from admmnet.config.defaults import with_delta
 from admmnet.errors import AdmmnetError, RequestError, RunError
-from admmnet.experiments.figures import CompareResult, Failed, Line, Refused, Row, line_of, row_of, to_csv
-from admmnet.experiments.folder import locked, read_about
+from admmnet.experiments.figures import COLUMNS, Choice, CompareResult, Line, facts_of, row_of
+from admmnet.experiments.folder import csv_text, locked, read_about
 from admmnet.experiments.grid import Case, Cell, Comparison, Grid
-from admmnet.experiments.parsing import Entry, Values, said
+from admmnet.experiments.holdout import Reader
+from admmnet.experiments.parsing import Values, said
 from admmnet.experiments.picture import drawable, picture_of
 from admmnet.experiments.pool import Call, Failure, Pool
 from admmnet.experiments.progress import Watch
-from admmnet.experiments.tasks import Survey, check, cost, run_cell, survey
-from admmnet.experiments.tuning import Choice, best_of
+from admmnet.experiments.tasks import cost, counted, run_cell
 from admmnet.files import load_json, refusing, write_whole
 from admmnet.record.manifest import FILES, MANIFEST
 from admmnet.report.figure import REMEDY, save
 
 FILE = "compare.json"
 SIMULATION = "the seeds can regenerate the noise: a comparison is a simulation, not a private release"
+WHOLE = (1, 1)
 
 
 def compare(
@@ -38,12 +40,16 @@ def compare(
     plot: Path | None = None,
     watch: Watch | None = None,
     executor: Executor | None = None,
+    part: tuple[int, int] = WHOLE,
+    reader: Reader | None = None,
 ) -> CompareResult:
     """Run what is missing of a grid of seeded runs, write the table and the picture, and say what failed.
 
     With more than one process (``jobs``, by default as many as there are processors), a script must call this under
-    ``if __name__ == "__main__"``. ``plot`` is a further file for the picture: .png, .svg or .pdf; ``watch`` is told of
-    progress. Runs go over an ``executor`` of ``concurrent.futures`` where one is given, as mpi4py's and dask's are.
+    ``if __name__ == "__main__"``. Runs go over an ``executor`` of ``concurrent.futures`` where one is given, as
+    mpi4py's and dask's are. ``part`` (I, N) makes one of N parts of the runs alone, which write into one folder.
+    ``plot`` is a further file for the picture: .png, .svg or .pdf; ``watch`` is told of progress. ``reader`` brings
+    records in place of the settings', and has to be picklable.
 
     Raises
     ------
@@ -54,230 +60,230 @@ def compare(
     RunError
         If a process was ended from outside; what has finished is kept.
     """
-    grid, folder = Grid(comparison), Path(comparison.out)
-    pictures = [folder / "compare.png", *([plot] if plot else [])]
+    grid = Grid(comparison)
+    able = drawable(grid.folder, plot)
+    with Pool(jobs, watch, executor, reader) as pool:
+        session = _Session(grid, pool)
+        read_about(grid.folder / FILE, session.agree)
+        counts = session.answers([Call("the data", counted, (one,)) for one in grid.samples()])
+        if grid.delta is None:  # one for all methods, by the records of the smallest agent, or all of them
+            every = [sum(own) if grid.pooled else min(own) for own in counts]
+            grid.delta = float(with_delta(grid.sample, every).delta)
+        with locked(grid.folder, part):
+            read_about(grid.folder / FILE, session.agree)  # again: now nobody else can write it
+            session.note()
+            session.run(grid.pieces(part))
+            return session.end(part, plot, able=able)
+
+
+def summed_up(folder: Path, *, jobs: int | None = None, plot: Path | None = None) -> CompareResult:
+    """Table and picture of the runs that are in a comparison's folder, such as its parts have left.
+
+    RequestError if it is no folder of a comparison, or no run has finished.
+    """
+    words: dict[str, Any] = {}
+    if read_about(folder / FILE, lambda content: words.update(content["settings"], delta=content["delta"])) is None:
+        raise RequestError(f"{folder} holds no {FILE}: name the folder of a comparison, or a file with a grid")
+    delta, _ = words.pop("delta"), words.pop("admmnet")
+    grid = Grid(Comparison(**words, out=str(folder)))
+    grid.delta = delta
     able = drawable(folder, plot)
-    with Pool(jobs, watch, executor) as pool:
-        session = _Session(grid, folder, pool)
-        session.earlier()
-        if able and pool.jobs > 1:  # imported while the processes work
-            threading.Thread(target=import_module, args=("matplotlib.figure",), daemon=True).start()
-        session.check()
-        with locked(folder):
-            session.begin()
-            session.tune()
-            session.run()
-            return session.end(pictures if able else None)
+    with Pool(jobs) as pool, locked(folder):
+        session = _Session(grid, pool)
+        session.choose(case for case, _ in grid.pieces())
+        return session.end(WHOLE, plot, able=able)
 
 
 class _Session:
     """One call of ``compare``: what it has found so far."""
 
-    def __init__(self, grid: Grid, folder: Path, pool: Pool) -> None:
-        self.grid, self.folder, self.pool = grid, folder, pool
-        self.surveys: tuple[Survey, ...] = ()
+    def __init__(self, grid: Grid, pool: Pool) -> None:
+        self.grid, self.folder, self.pool = grid, grid.folder, pool
         self.choices: dict[Case, Choice] = {}
-        self.failed: list[Failed] = []
-        self.rows: dict[Cell, Row] = {}
+        self.failed: dict[str, Failure] = {}
 
-    def earlier(self) -> dict[str, Any] | None:
-        """Content of an earlier call's compare.json; refused where its settings were others."""
+    def agree(self, content: dict[str, Any]) -> None:
+        """Refuse a folder that was made with other words."""
+        self.grid.agree(content["settings"])
 
-        def agree(content: dict[str, Any]) -> None:
-            self.grid.agree(content["settings"], str(self.folder))
-
-        return read_about(self.folder / FILE, agree)
-
-    def _answers(self, phase: str, tasks: Sequence[Call]) -> list[Any]:
+    def answers(self, tasks: Sequence[Call]) -> list[Any]:
         """Answers of all tasks in their order; the first refusal is raised."""
-        answers = dict(self.pool.run(tasks, phase))
+        answers = dict(self.pool.run(tasks))
         for number in range(len(tasks)):
             if isinstance(answers[number], Failure):
                 raise answers[number].error()
         return [answers[number] for number in range(len(tasks))]
 
-    def check(self) -> None:
-        """Load the data and decide everything that precedes any run; what cannot run is left out."""
-        grid, tasks = self.grid, dict[tuple[Case, Values], Call]()
-        for case in grid.cases():
-            for values, cells in grid.possible(case).items():
-                missing = [cell for cell in cells if self._summary(cell) is None]
-                if missing:
-                    settings = tuple((cell.words, grid.config(cell), cell.trial) for cell in missing)
-                    tasks[case, values] = Call(case.words, check, (settings,))
-        answers = dict(self.pool.run([*tasks.values()], "checking"))
-        for number, place in enumerate(tasks):
-            if isinstance(failure := answers[number], Failure):
-                error = failure.error()
-                if isinstance(error, RunError):
-                    raise error
-                grid.refuse(*place, error)
-        splits = [Call("the data", survey, (replace(grid.sample, data_seed=seed),)) for seed in grid.data_seeds]
-        self.surveys = tuple(self._answers("the data", splits))
-        if grid.delta is None:
-            surveys = self.surveys
-            grid.choose_delta(min(found.smallest for found in surveys), min(found.train for found in surveys))
+    def note(self, **found: Any) -> None:
+        """Write compare.json: it is the first file in the folder."""
+        content = {"settings": self.grid.words, "delta": self.grid.delta, **found}
+        write_whole({self.folder / FILE: (json.dumps(content, indent=2, default=str) + "\n").encode()})
 
-    def begin(self) -> None:
-        """Claim the folder: compare.json is the first file in it."""
-        earlier = self.earlier()  # again: now nobody else can write it
-        known = {} if earlier is None else {data["data_seed"]: data for data in earlier["data"]}
-        for found in self.surveys:
-            if known.get(found.data_seed, {}).get("digest", found.digest) != found.digest:
-                raise RequestError(
-                    f"the records of {found.name} are not those that {self.folder} was made with: name another "
-                    "folder with -o"
-                )
-        self._note([] if earlier is None else earlier["tuning"])
-
-    def _note(self, tuning: list[Any]) -> None:
-        content = {"settings": self.grid.settings, "data": [asdict(found) for found in self.surveys], "tuning": tuning}
-        write_whole({self.folder / FILE: (json.dumps(content, indent=2) + "\n").encode()})
-
-    def _summary(self, cell: Cell) -> dict[str, Any] | None:
+    def summary(self, cell: Cell) -> dict[str, Any] | None:
         """Summary of a finished run, None if it has not finished."""
         try:
-            summary = load_json((self.folder / self.grid.folder(cell) / "summary.json").read_bytes())
+            summary = load_json((self.folder / cell.folder / "summary.json").read_bytes())
         except (OSError, ValueError):
             return None
         return summary if isinstance(summary, dict) and "test_error" in summary else None
 
-    def _complete(self, phase: str, cells: Sequence[Cell]) -> None:
-        """Run cells that have not finished, in place of what they have left; failures are kept for the end."""
-        missing = [cell for cell in cells if self._summary(cell) is None]
-        places = [self.folder / self.grid.folder(cell) for cell in missing]
-        for place in places:
-            _clear(place)
-        tasks = [
-            Call(cell.words, run_cell, (self.grid.config(cell), place, cell.trial))
-            for cell, place in zip(missing, places, strict=True)
-        ]
-        for number, answer in self.pool.run(tasks, phase, len(cells) - len(missing)):
+    def complete(self, phase: str, cells: Sequence[Cell]) -> None:
+        """Run cells that have not finished, in place of what they have left; what is refused is left out from then."""
+        tasks: dict[Cell, Call] = {}
+        for cell in cells:
+            if self.summary(cell) is None:
+                place = self.folder / cell.folder
+                _clear(place)
+                tasks[cell] = Call(cell.words, run_cell, (self.grid.config(cell), place, cell.trial))
+        missing = [*tasks]
+        for number, answer in self.pool.run([*tasks.values()], phase, len(cells) - len(tasks)):
             if isinstance(answer, Failure):
-                self.failed.append(Failed(missing[number].words, answer.message, answer.trace))
+                cell = missing[number]
+                failure = replace(answer, message=f"{cell.words}: {answer.message}")
+                if answer.code == RunError.exit_code:
+                    self.failed[cell.words] = answer
+                else:
+                    self.grid.refuse(cell.case, cell.values, failure)
 
-    def tune(self) -> None:
-        """Run the trials and choose; a case with a failed trial stays without a choice."""
-        grid = self.grid
-        tuned = [case for case in grid.cases() if grid.tuned(case.entry)]
-        if not tuned:
-            return
-        self._complete("trials", [cell for case in tuned for cell in grid.trials(case)])
+    def run(self, pieces: Sequence[tuple[Case, list[int]]]) -> None:
+        """Make the trials of these pieces, choose, and make their runs, seeds outermost; their table in any case."""
+        trials = [cell for case, _ in pieces if self.grid.tuned(case.entry) for cell in self.grid.trials(case)]
+        try:
+            if trials:
+                self.complete("trials", trials)
+                self.choose(case for case, _ in pieces)
+            cells = [replace(own, seed=seed) for case, seeds in pieces for own in self.chosen(case) for seed in seeds]
+            self.complete("runs", sorted(cells, key=lambda cell: cell.seed))
+        finally:  # an interrupted grid has its table, too: of every run that finished, heard of or not
+            self.table()
+
+    def chosen(self, case: Case) -> list[Cell]:
+        """A cell of a case with the settings that its runs have; none while they are not known."""
+        if not self.grid.tuned(case.entry):
+            return [Cell(case, 0, values) for values in self.grid.tried(case)]
+        if case in self.choices:
+            return [Cell(case, 0, self.choices[case].values)]
+        if self.grid.tried(case):
+            self.failed[case.words] = Failure(RunError.exit_code, "not run, because trials of it failed")
+        return []
+
+    def choose(self, cases: Iterable[Case]) -> None:
+        """Choose for each tuned case what has the least mean validation error; of equals the first."""
+        grid, tuned = self.grid, [case for case in dict.fromkeys(cases) if self.grid.tuned(case.entry)]
         for case in tuned:
             errors: dict[Values, list[float]] = {values: [] for values in grid.tried(case)}
             for cell in grid.trials(case):
-                if (summary := self._summary(cell)) is not None:
+                if (summary := self.summary(cell)) is not None:
                     errors[cell.values].append(summary["test_error"]["consensus"])
-            if all(len(found) == grid.comparison.tune_seeds for found in errors.values()):
+            if errors and all(len(found) == grid.comparison.tune_seeds for found in errors.values()):
                 values, means = best_of(errors)
-                self.choices[case] = Choice(case, values, tuple(means.items()), len(grid.trials(case)))
+                self.choices[case] = Choice(case, values, means, len(grid.trials(case)))
         priced = [choice for choice in self.choices.values() if choice.case.entry.private]
-        tasks = [
-            Call(
-                choice.case.words,
-                cost,
-                (
-                    tuple(grid.config(cell) for cell in grid.trials(choice.case)),
-                    tuple(grid.config(cell) for cell in grid.runs(choice.case, choice.values)),
-                ),
-            )
-            for choice in priced
-        ]
-        for choice, costs in zip(priced, self._answers("cost of tuning", tasks) if tasks else (), strict=True):
-            self.choices[choice.case] = replace(choice, cost_proven=costs[0], cost_published=costs[1])
-        self._note([choice.as_dict() for choice in self.choices.values()])
+        tasks = []
+        for case, values, *_ in priced:
+            seeds = [seed for seed in grid.seeds if grid.data_seed(seed) == case.data_seed]
+            finals = tuple(grid.config(Cell(case, seed, values)) for seed in seeds)
+            tasks.append(Call(case.words, cost, (tuple(map(grid.config, grid.trials(case))), finals)))
+        for choice, costs in zip(priced, self.answers(tasks) if tasks else (), strict=True):
+            self.choices[choice.case] = choice._replace(cost_proven=costs[0], cost_published=costs[1])
 
-    def _cells(self) -> list[Cell]:
-        """All runs, seeds outermost: an interrupted grid has all methods at its first seeds."""
-        cells = []
-        for case in self.grid.cases():
-            if not self.grid.tuned(case.entry):
-                cells += self.grid.runs(case, self.grid.candidates[case.entry][0])
-            elif case in self.choices:
-                cells += self.grid.runs(case, self.choices[case].values)
-            else:
-                self.failed.append(Failed(case.words, "not run, because trials of it failed"))
-        return sorted(cells, key=lambda cell: cell.seed)
-
-    def run(self) -> None:
-        """Run what is missing."""
-        cells = self._cells()
-        try:
-            self._complete("runs", cells)
-        finally:  # an interrupted grid has its table, too: of every run that finished, heard of or not
-            for cell in cells:
-                if (summary := self._summary(cell)) is not None:
-                    self.rows[cell] = row_of(cell, summary)
-            write_whole({self.folder / "compare.csv": to_csv(self._sorted().values()).encode()})
-
-    def _sorted(self) -> dict[Cell, Row]:
+    def table(self) -> dict[Cell, dict[str, Any]]:
+        """Summaries of all runs that are there, in the order of the words; compare.csv has them, too."""
         order = {entry: number for number, entry in enumerate(self.grid.entries)}
-        cells = sorted(self.rows, key=lambda c: (order[c.case.entry], c.case.epsilon or 0.0, c.seed))
-        return {cell: self.rows[cell] for cell in cells}
+        cells = [
+            replace(own, seed=seed) for case, seeds in self.grid.pieces() for own in self.known(case) for seed in seeds
+        ]
+        cells.sort(key=lambda cell: (order[cell.case.entry], cell.case.epsilon or 0.0, cell.seed))
+        found = {cell: summary for cell in cells if (summary := self.summary(cell)) is not None}
+        rows = (row_of(cell, summary).values() for cell, summary in found.items())
+        write_whole({self.folder / "compare.csv": csv_text(COLUMNS, rows).encode()})
+        return found
 
-    def lines(self) -> tuple[Line, ...]:
-        """A line for each method and epsilon that has runs."""
-        found: dict[tuple[Entry, float | None], list[Row]] = {}
-        for cell, row in self._sorted().items():
-            found.setdefault((cell.case.entry, cell.case.epsilon), []).append(row)
-        return tuple(line_of(*place, rows) for place, rows in found.items())
+    def known(self, case: Case) -> list[Cell]:
+        """As ``chosen``; of a tuned case that another part has chosen for, whose folders do not name what it chose."""
+        return [Cell(case, 0)] if self.grid.tuned(case.entry) and case not in self.choices else self.chosen(case)
 
-    def _relations(self) -> list[str]:
-        """Say which epsilons are not for replace-one, the relation of the network."""
-        rows = self.rows.items()
-        weaker = {cell.case.entry for cell, row in rows if cell.case.entry.private and row.adjacency == "zero-out"}
-        names = ", ".join(entry.text for entry in self.grid.entries if entry in weaker)
-        return [
-            f"the epsilons of {names} are for zero-out, a record against none; for replace-one, the relation of the "
-            "network methods, double epsilon and multiply delta by 1 + e^epsilon"
-        ] * bool(weaker)
-
-    def end(self, pictures: list[Path] | None) -> CompareResult:
+    def end(self, part: tuple[int, int], plot: Path | None, *, able: bool) -> CompareResult:
         """Sum up and draw."""
-        grid = self.grid
-        notes = [note for found in self.surveys for note in found.notes]
-        notes += [
-            f"{entry.text} runs with {said(grid.candidates[entry][0])}"
-            for entry in grid.entries
-            if grid.candidates[entry] != ((),) and not grid.tuned(entry)
-        ]
-        if grid.fixed:
-            notes.append(
-                f"all methods see the same rows: {said(tuple(grid.fixed.items()))}, which `admmnet run` chooses by "
-                "auto; a flag says otherwise"
-            )
-        assert grid.delta is not None  # check came first
-        notes += [
-            f"not tried: {reason}"
-            for place, reasons in grid.impossible.items()
-            if place not in grid.refused
-            for reason in reasons.values()
-        ]
+        grid, found = self.grid, self.table()
+        wanted = sum(len(seeds) for _, seeds in grid.pieces())
+        if not found and part == WHOLE and not self.failed:
+            raise (grid.first_refusal() if grid.refused else RequestError(f"no run in {self.folder} has finished"))
+        rows = {cell: row_of(cell, summary) for cell, summary in found.items()}
+        places = dict.fromkeys((cell.case.entry, cell.case.epsilon) for cell in rows)
+        lines = [Line(*at, tuple(row for cell, row in rows.items() if cell.case[:2] == at)) for at in places]
+        splits: dict[int, list[dict[str, Any]]] = {}
+        for cell, summary in found.items():
+            splits.setdefault(cell.case.data_seed, []).append(summary)
+        assert grid.delta is not None
         result = CompareResult(
             folder=self.folder,
             delta=grid.delta,
-            surveys=self.surveys,
-            rows=tuple(self._sorted().values()),
-            lines=self.lines(),
+            data=tuple(facts_of(own, seed) for seed, own in sorted(splits.items())),
+            rows=rows,
+            lines=tuple(lines),
             choices=tuple(self.choices.values()),
-            failed=tuple(self.failed),
-            refused=tuple(Refused(*place, str(error)) for place, error in grid.refused.items()),
-            notes=tuple(dict.fromkeys((*notes, *self._relations(), SIMULATION))),
+            failed=self.failed,
+            refused={
+                at: next(iter(reasons.values()))
+                for at, reasons in grid.refused.items()
+                if len(reasons) == len(grid.candidates[at[0]])
+            },
+            missing=wanted - len(found),
+            notes=tuple(self._notes([*found.values()])),
             pictures=(),
             undrawn=None,
         )
-        if pictures is None:
-            again = "and make the same call again: finished runs are not repeated"
-            return replace(result, undrawn=f"no picture was drawn: {REMEDY}, {again}")
-        picture = picture_of(result, grid)
-        if picture is None:
-            return replace(result, undrawn="no picture was drawn: nothing that has an epsilon has finished")
-        try:
-            for path in pictures:
-                save(path, picture)
-        except AdmmnetError as error:  # the table is worth having without it
-            return replace(result, failed=(*result.failed, Failed("the picture", str(error))))
-        return replace(result, pictures=tuple(pictures))
+        result = _drawn(result, plot, able=able)
+        self.note(**{name: value for name, value in result.as_dict().items() if name != "delta"})
+        return result
+
+    def _notes(self, summaries: Sequence[dict[str, Any]]) -> Iterable[str]:
+        grid = self.grid
+        for note in summaries[0]["notes"] if summaries else ():
+            if all(note in summary["notes"] for summary in summaries):
+                yield note
+        for entry in grid.entries:
+            if grid.candidates[entry] != ((),) and not grid.tuned(entry):
+                yield f"{entry.text} runs with {said(grid.candidates[entry][0])}"
+        if grid.fixed:
+            yield (
+                f"all methods see the same rows: {said(tuple(grid.fixed.items()))}, which `admmnet run` chooses by "
+                "auto; a flag says otherwise"
+            )
+        for (entry, _), reasons in grid.refused.items():
+            if len(reasons) < len(grid.candidates[entry]):
+                yield from (f"not tried: {failure.message}" for failure in reasons.values())
+        weaker = {s["algorithm"] for s in summaries if s["privacy"]["adjacency"] == "zero-out"}
+        names = ", ".join(entry.text for entry in grid.entries if entry.private and entry.algorithm in weaker)
+        if names:
+            yield (
+                f"the epsilons of {names} are for zero-out, a record against none; for replace-one, the relation of "
+                "the network methods, double epsilon and multiply delta by 1 + e^epsilon"
+            )
+        yield SIMULATION
+
+
+def best_of(errors: dict[Values, list[float]]) -> tuple[Values, dict[Values, float]]:
+    """Combination of the least mean validation error, and all means; of equals the first, what is no number last."""
+    means = {values: fmean(found) for values, found in errors.items()}
+    return min(means, key=lambda values: math.inf if math.isnan(means[values]) else means[values]), means
+
+
+def _drawn(result: CompareResult, plot: Path | None, *, able: bool) -> CompareResult:
+    """Draw the picture where that can be."""
+    if not able:
+        again = "and make the same call again: finished runs are not repeated"
+        return replace(result, undrawn=f"no picture was drawn: {REMEDY}, {again}")
+    picture, pictures = picture_of(result), (result.folder / "compare.png", *([plot] if plot else []))
+    if picture is None:
+        return replace(result, undrawn="no picture was drawn: nothing that has an epsilon has finished")
+    try:
+        for path in pictures:
+            save(path, picture)
+    except AdmmnetError as error:  # the table is worth having without it
+        return replace(result, failed=result.failed | {"the picture": Failure(error.exit_code, str(error))})
+    return replace(result, pictures=pictures)
 
 
 OF_A_RUN = {*FILES, MANIFEST}

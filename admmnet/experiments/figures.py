@@ -1,39 +1,26 @@
-"""Finished runs as figures: a tidy row each, a line for each method and epsilon, and the whole."""
+"""Finished runs as figures: a row each, a line for each method and epsilon, and the whole."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, astuple, dataclass, fields
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any
+from typing import Any, NamedTuple
 
-from admmnet.experiments.folder import csv_text
-from admmnet.experiments.grid import Cell
-from admmnet.experiments.parsing import Entry
-from admmnet.experiments.tasks import Survey
-from admmnet.experiments.tuning import Choice
+from admmnet.experiments.grid import Case, Cell
+from admmnet.experiments.parsing import Entry, Values
+from admmnet.experiments.pool import Failure
 
-
-@dataclass(frozen=True)
-class Row:
-    """A line of compare.csv: figures of one run as its summary.json has them; None where undefined."""
-
-    algorithm: str
-    method: str
-    accountant: str | None
-    adjacency: str
-    epsilon_target: float | None
-    epsilon_proven: float | None
-    epsilon_published: float | None
-    seed: int
-    test_error: float | None
-    train_loss: float | None
-    releases: int
-    bytes_sent: int
-    seconds: float
-    colluders: int | None = None
-    epsilon_if_all_collude: float | None = None
+COLUMNS = (
+    *("algorithm", "method", "accountant", "adjacency", "epsilon_target", "epsilon_proven", "epsilon_published"),
+    *("seed", "test_error", "train_loss", "releases", "bytes_sent", "seconds"),
+    *("colluders", "epsilon_if_all_collude"),
+)
+"""Of compare.csv."""
+UNCOVERED = "the choice reads validation errors without noise, which no figure covers; it never reads test records"
+Row = dict[str, Any]
+"""A line of compare.csv: figures of one run as its summary.json has them; None where undefined."""
 
 
 def row_of(cell: Cell, summary: dict[str, Any]) -> Row:
@@ -44,147 +31,142 @@ def row_of(cell: Cell, summary: dict[str, Any]) -> Row:
         "releases": sum(entry["releases"] for entry in summary["per_agent"]),
         "seconds": summary["seconds"]["total"],
     }
-    said = {"colluders": None, "epsilon_if_all_collude": None} | summary["privacy"] | summary | own
-    return Row(**{field.name: said[field.name] for field in fields(Row)})
+    said = summary | summary["privacy"] | own
+    return {name: said.get(name) for name in COLUMNS}
 
 
-def to_csv(rows: Iterable[Row]) -> str:
-    """Return the rows as CSV."""
-    return csv_text([field.name for field in fields(Row)], map(astuple, rows))
-
-
-@dataclass(frozen=True)
-class Line:
-    """A method at an epsilon, over its finished runs: means, the largest epsilons, None where any is undefined.
-
-    ``spread`` is the sample standard deviation of the consensus' test error, None of one run; ``errors`` are those of
-    all runs in the order of their seeds.
-    """
+class Line(NamedTuple):
+    """A method at an epsilon, over its finished runs in the order of their seeds."""
 
     entry: Entry
     epsilon: float | None
-    seeds: int
-    error: float | None
-    spread: float | None
-    train_loss: float | None
-    epsilon_proven: float | None
-    epsilon_published: float | None
-    releases: float
-    bytes_sent: float
-    seconds: float
-    colluders: int | None = None
-    epsilon_if_all_collude: float | None = None
-    adjacency: str = "replace-one"
-    errors: tuple[float | None, ...] = ()
+    rows: tuple[Row, ...]
+
+    def mean(self, name: str) -> float | None:
+        """Mean of a column, None where any value is undefined."""
+        values = [row[name] for row in self.rows]
+        return None if None in values else fmean(values)
+
+    def most(self, name: str) -> float | None:
+        """Largest value of a column, None where any is undefined."""
+        values = [row[name] for row in self.rows]
+        return None if None in values else max(values)
+
+    @property
+    def error(self) -> float | None:
+        """Mean test error."""
+        return self.mean("test_error")
+
+    @property
+    def spread(self) -> float | None:
+        """Sample standard deviation of the test error, None of one run."""
+        values = [row["test_error"] for row in self.rows]
+        return None if None in values or len(values) < 2 else stdev(values)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the line for JSON."""
-        entry = {"name": self.entry.text, **asdict(self.entry)}
-        own = {field.name: getattr(self, field.name) for field in fields(self)[1:]}
-        return entry | own | {"errors": list(self.errors)}
+        found = {"name": self.entry.text, **asdict(self.entry), "epsilon": self.epsilon, "seeds": len(self.rows)}
+        found |= {name: self.most(name) for name in ("epsilon_proven", "epsilon_published", "epsilon_if_all_collude")}
+        found |= {name: self.mean(name) for name in ("train_loss", "releases", "bytes_sent", "seconds")}
+        found |= {name: self.rows[0][name] for name in ("colluders", "adjacency")}
+        return found | {"error": self.error, "spread": self.spread, "errors": [row["test_error"] for row in self.rows]}
 
 
-def line_of(entry: Entry, epsilon: float | None, rows: Sequence[Row]) -> Line:
-    """Return the line of one or more rows of one method and epsilon."""
-    found = {field.name: [getattr(row, field.name) for row in rows] for field in fields(Row)}
-    largest = ("epsilon_proven", "epsilon_published", "epsilon_if_all_collude")
-    figures: dict[str, Any] = {name: max(_known(found[name]), default=None) for name in largest}
-    figures |= {name: _mean(found[name]) for name in ("train_loss", "releases", "bytes_sent", "seconds")}
-    errors = tuple(row.test_error for row in sorted(rows, key=lambda row: row.seed))
-    return Line(
-        entry,
-        epsilon,
-        len(rows),
-        error=_mean(errors),
-        spread=stdev(_known(errors)) if len(_known(errors)) > 1 else None,
-        colluders=rows[0].colluders,
-        adjacency=rows[0].adjacency,
-        errors=errors,
-        **figures,
-    )
+class Choice(NamedTuple):
+    """What was chosen for a case in so many trials, and the mean validation error of every combination.
 
+    The costs are epsilons of all trials and one final run on the same records, None where undefined.
+    """
 
-@dataclass(frozen=True)
-class Failed:
-    """A run that failed, and why."""
-
-    words: str
-    message: str
-    trace: str = ""
-
-
-@dataclass(frozen=True)
-class Refused:
-    """A method at an epsilon that cannot run, and why: the others do."""
-
-    entry: Entry
-    epsilon: float | None
-    reason: str
+    case: Case
+    values: Values
+    errors: dict[Values, float]
+    trials: int
+    cost_proven: float | None = None
+    cost_published: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return {"name": self.entry.text, "epsilon": self.epsilon, "reason": self.reason}
+        """Return the choice for JSON."""
+        return {
+            **asdict(self.case.entry),
+            "epsilon": self.case.epsilon,
+            "data_seed": self.case.data_seed,
+            "chosen": dict(self.values),
+            "validation_error": [{"settings": dict(values), "error": error} for values, error in self.errors.items()],
+            "trials": self.trials,
+            "epsilon_proven_with_trials": self.cost_proven,
+            "epsilon_published_with_trials": self.cost_published,
+            "uncovered": UNCOVERED,
+        }
 
 
 @dataclass(frozen=True)
 class CompareResult:
     """What a comparison leaves in memory.
 
-    ``folder`` holds compare.json, compare.csv, compare.png and the run folders; ``surveys`` are facts and references,
-    one for each split of the data; ``rows`` is the content of compare.csv and ``lines`` sums it up over seeds;
-    ``notes`` must be known to quote the figures; ``undrawn`` says why there is no picture, with the remedy.
+    ``folder`` holds compare.json, compare.csv, compare.png and the run folders; ``data`` are facts and references of
+    each split of the data. ``rows`` is the content of compare.csv by its runs, and ``lines`` sums it up over seeds.
+    ``failed`` and ``refused`` have reasons by what did not run, of ``missing`` runs in all. ``notes`` must be known to
+    quote the figures; ``undrawn`` says why there is no picture, with the remedy.
     """
 
     folder: Path
     delta: float
-    surveys: tuple[Survey, ...]
-    rows: tuple[Row, ...]
+    data: tuple[dict[str, Any], ...]
+    rows: dict[Cell, Row]
     lines: tuple[Line, ...]
     choices: tuple[Choice, ...]
-    failed: tuple[Failed, ...]
-    refused: tuple[Refused, ...]
+    failed: dict[str, Failure]
+    refused: dict[tuple[Entry, float | None], Failure]
+    missing: int
     notes: tuple[str, ...]
     pictures: tuple[Path, ...]
     undrawn: str | None
 
     @property
-    def real(self) -> bool:
-        """Whether test errors are mean squares of real targets, not shares of wrong predictions."""
-        return self.surveys[0].task == "real"
+    def metric(self) -> str:
+        """What test figures are: ``error``, or ``mean-squared-error`` of real targets."""
+        return "mean-squared-error" if self.data[0]["task"] == "real" else "error"
 
     @property
     def larger_class(self) -> float | None:
-        """Test error of the larger class, averaged over splits."""
-        return _mean([survey.larger_class for survey in self.surveys])
+        """Test error of the larger class, or of real targets' mean, averaged over splits."""
+        return _mean([data["larger_class"] for data in self.data])
 
     @property
     def pooled(self) -> float | None:
         """Test error of the optimum without privacy on all training records, averaged over splits."""
-        return _mean([survey.pooled for survey in self.surveys])
+        return _mean([data["pooled"] for data in self.data])
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result for JSON, without the rows, which compare.csv holds."""
         return {
             "folder": str(self.folder),
             "delta": self.delta,
-            "data": [asdict(survey) for survey in self.surveys],
+            "data": list(self.data),
             "references": {"larger_class": self.larger_class, "pooled": self.pooled},
             "lines": [line.as_dict() for line in self.lines],
             "tuning": [choice.as_dict() for choice in self.choices],
-            "failed": [{"run": failed.words, "reason": failed.message} for failed in self.failed],
-            "refused": [one.as_dict() for one in self.refused],
+            "failed": [{"run": words, "reason": failed.message} for words, failed in self.failed.items()],
+            "refused": [
+                {"name": entry.text, "epsilon": epsilon, "reason": failure.message}
+                for (entry, epsilon), failure in self.refused.items()
+            ],
+            "missing": self.missing,
             "notes": list(self.notes),
             "csv": str(self.folder / "compare.csv"),
             "pictures": [str(picture) for picture in self.pictures],
         }
 
 
-def _known(values: Sequence[float | None]) -> list[float]:
-    """Return the values, none of them if any is undefined."""
-    known = [value for value in values if value is not None]
-    return known if len(known) == len(values) else []
+def facts_of(summaries: Sequence[dict[str, Any]], data_seed: int) -> dict[str, Any]:
+    """Facts and references of one split: those of a run on the network, where there is one."""
+    found = max(summaries, key=lambda summary: summary["agents"] > 1)
+    held = found["references"]
+    own = {"larger_class": held.get("larger_class", held.get("mean")), "pooled": held["pooled"]}
+    return {"data_seed": data_seed, "agents": found["agents"], **found["data"], **own}
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known = _known(values)
-    return fmean(known) if known else None
+    known = [value for value in values if value is not None]
+    return fmean(known) if len(known) == len(values) else None

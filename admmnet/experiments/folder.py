@@ -8,7 +8,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,8 @@ def read_about(path: Path, check: Callable[[dict[str, Any]], None]) -> dict[str,
     except NotADirectoryError:
         raise RequestError(f"{folder} is no folder: {another}") from None
     except FileNotFoundError:
-        if folder.is_dir() and any(found.name != f".{path.name}.new" for found in folder.iterdir()):
+        ours = (f".{path.name}", ".part-")
+        if folder.is_dir() and not all(found.name.startswith(ours) for found in folder.iterdir()):
             raise RequestError(f"the folder {folder} is not empty and holds no {path.name}: {another}") from None
         return None
     except RequestError:  # is a ValueError, too
@@ -58,16 +59,22 @@ def csv_text(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Make the folder and keep every other call out of it; RequestError if one is at work in it."""
-    with refusing(f"make the folder {folder}", "; name another one with -o"):
+def locked(folder: Path, part: tuple[int, int] = (1, 1)) -> Iterator[None]:
+    """Make the folder and keep every other call out of it, but for other parts; RequestError if one is at work."""
+    with refusing(f"make the folder {folder}", "; name another one with -o"), ExitStack() as opened:
         folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RequestError(f"another call is at work in {folder}: wait for its end") from None
+        locks = [(folder, fcntl.LOCK_EX)]
+        if part != (1, 1):
+            own = folder / f".part-{part[0]}-of-{part[1]}"
+            own.touch()
+            locks = [(folder, fcntl.LOCK_SH), (own, fcntl.LOCK_EX)]
+        for path, kind in locks:
+            handle = os.open(path, os.O_RDONLY)
+            opened.callback(os.close, handle)
+            try:
+                fcntl.flock(handle, kind | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise RequestError(f"another call is at work in {folder}: wait for its end") from None
+        held = opened.pop_all()
+    with held:
         yield
-    finally:
-        os.close(handle)

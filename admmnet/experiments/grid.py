@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from admmnet.config.defaults import with_delta
 from admmnet.config.modes import check_comparable
 from admmnet.config.run_config import RunConfig, find_setting
 from admmnet.errors import AdmmnetError, RequestError
 from admmnet.experiments.folder import refuse_others
 from admmnet.experiments.parsing import OWN, PROCESSES, Entry, Values, having, parse_entries, parse_tune, said, short
-from admmnet.settings import settings_in
+from admmnet.experiments.pool import Failure
 from admmnet.version import __version__
 
-LISTS = ("algorithms", "epsilons", "seeds")
-"""Settings that a further call may add to."""
 TRIAL_SEEDS = 1_000_000
 """Seed of the first trial; the seeds compared lie below it where anything is tuned."""
 
@@ -57,8 +55,7 @@ class Comparison:
     tune_seeds: int = 3
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     """What settings are chosen for: a method at an epsilon, on one split of the data."""
 
     entry: Entry
@@ -68,9 +65,7 @@ class Case:
     @property
     def words(self) -> str:
         """How messages call it."""
-        if self.epsilon is None:
-            return self.entry.text
-        return f"{self.entry.text} at epsilon {short(self.epsilon)}"
+        return self.entry.text if self.epsilon is None else f"{self.entry.text} at epsilon {short(self.epsilon)}"
 
 
 @dataclass(frozen=True)
@@ -81,6 +76,7 @@ class Cell:
     seed: int
     values: Values = ()
     trial: bool = False
+    resplit: bool = False
 
     @property
     def words(self) -> str:
@@ -88,88 +84,52 @@ class Cell:
         values = f" with {said(self.values)}" if self.values else ""
         return f"{self.case.words}{values}, {'trial' if self.trial else 'seed'} {self.seed}"
 
+    @property
+    def folder(self) -> str:
+        """Run folder, below the comparison's."""
+        entry, epsilon, split = self.case
+        words = [entry.algorithm.replace(":", "-").replace("/", "-").replace("..", "up")]
+        if epsilon is not None:
+            words += [entry.method, entry.accountant, short(epsilon)]
+        if self.trial:
+            words += [f"split{split}"] if self.resplit else []
+            words.append(said(self.values))
+        return f"{'trials' if self.trial else 'runs'}/{'-'.join(words)}-{self.seed}"
+
 
 class Grid:
     """A comparison, checked: everything that follows from its words.
 
     ``epsilons`` and ``seeds`` increase. ``candidates`` has the combinations of settings to try for each entry, of
-    which a single one is taken untried. ``settings`` are what a further call must agree with, as JSON gives them
-    back. ``delta`` is None until ``choose_delta`` where the settings leave it open. ``impossible`` has the reasons
-    why a method cannot run at an epsilon with a combination; ``refused`` are those that can with none, with the first
-    reason; if nothing can, the first of all is raised. ``fixed`` are settings that ``run`` would choose by auto.
+    which a single one is taken untried. ``delta`` is None where the settings leave it open, until it is chosen.
+    ``refused`` has the reasons why a method cannot run at an epsilon with a combination; where no method can run at any
+    the first of all is raised. ``fixed`` are settings that ``run`` would choose by auto.
     """
 
     def __init__(self, comparison: Comparison) -> None:
-        self.comparison = comparison
-        self.delta: float | None = None
+        self.comparison, self.folder = comparison, Path(comparison.out)
         self._refuse_own(comparison.settings)
         self.entries = parse_entries(comparison.algorithms)
         self.epsilons = _distinct("epsilons", map(float, comparison.epsilons))
         self.seeds = _distinct("seeds", comparison.seeds)
         self.candidates = parse_tune(comparison.tune, self.entries, comparison.settings)
         self._check_tuning()
-        first = self.data_seed(self.seeds[0])
-        self.refused: dict[tuple[Entry, float | None], AdmmnetError] = {}
-        self.impossible: dict[tuple[Entry, float | None], dict[Values, AdmmnetError]] = {}
-        self._configs: dict[tuple[Entry, float | None], RunConfig] = {}
+        self.delta: float | None = None
+        self.refused: dict[tuple[Entry, float | None], dict[Values, Failure]] = {}
         self.fixed: dict[str, str] = {}
         configs = []
         for case in self.cases():  # one for every combination that can be wrong in itself
-            for values in self.candidates[case.entry] if case.data_seed == first else ():
+            for values in self.candidates[case.entry] if case.data_seed == self.data_seed(self.seeds[0]) else ():
                 try:
                     configs.append(self.config(Cell(case, self.seeds[0], values)))
-                    self._configs.setdefault((case.entry, case.epsilon), configs[-1])
                 except AdmmnetError as error:
-                    self.refuse(case, values, error)
+                    self.refuse(case, values, Failure(error.exit_code, str(error)))
+        if not configs:
+            raise self.first_refusal()
+        self.sample = next((config for config in configs if not config.baseline), configs[0])
         check_comparable(self.sample.sections.data, self.sample.sections.run)
+        self.pooled = any(config.baseline for config in configs)
         self.delta = None if self.sample.delta == "auto" else float(self.sample.delta)
-        self._pooled = any(config.baseline for config in configs)
-        known = {name: own for config in configs for name, own in settings_in(type(config)).items()}
-        self.settings = self._settings({name: own.default for name, own in known.items()})
-
-    def _settings(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
-        comparison = self.comparison
-        settings = {
-            "admmnet": __version__,
-            "algorithms": [entry.text for entry in self.entries],
-            "epsilons": list(self.epsilons),
-            "seeds": list(self.seeds),
-            "resplit": comparison.resplit,
-            "tune": {
-                entry.text: [said(values) for values in self.candidates[entry]]
-                for entry in self.entries
-                if self.candidates[entry] != ((),)
-            },
-            "tune_seeds": comparison.tune_seeds,
-        }
-        for name, default in defaults.items():
-            # where the records lie, and from where they are read, does not matter: their sha256 is compared
-            if name not in (*OWN, "data_dir") and not (comparison.resplit and name == "data_seed"):
-                settings[name] = comparison.settings.get(name, default)
-        found: dict[str, Any] = json.loads(json.dumps(settings, default=str))
-        return found
-
-    def agree(self, then: dict[str, Any], folder: str) -> None:
-        """Refuse to go on with a folder that was made with settings ``then``, of which lists alone may grow."""
-        now = self.settings
-        for key in LISTS:
-            missing = [value for value in then[key] if value not in now[key]]
-            if missing:
-                raise RequestError(
-                    f"{folder} was made with other settings: its {key} include {missing[0]}, this call's do not; lists "
-                    f"may only grow: add it to --{key}, or name another folder with -o"
-                )
-        pairs = [
-            (key, then.get(key, _default(key)), now.get(key))  # an older call knew fewer settings
-            for key in dict.fromkeys((*now, *then))  # the version comes first
-            if key not in (*LISTS, "tune")
-        ]
-        pairs += [(f"tune of {m}", then["tune"].get(m), now["tune"].get(m)) for m in then["algorithms"]]
-        refuse_others(folder, pairs)
-
-    def choose_delta(self, agents: int, pooled: int) -> None:
-        """Choose delta where it is open: one for all methods, by the records of the smallest agent, or all of them."""
-        self.delta = float(with_delta(self.sample, [pooled if self._pooled else agents]).delta)
 
     def _refuse_own(self, settings: Mapping[str, Any]) -> None:
         for name in sorted(set(settings) & set(OWN)):
@@ -188,25 +148,17 @@ class Grid:
                 f"--seeds {self.seeds[-1]} is not allowed with --tune: seeds from {TRIAL_SEEDS} on are the trials'"
             )
 
-    @property
-    def sample(self) -> RunConfig:
-        """Settings of the first run, on the network if any method is."""
-        found = [config for place, config in self._configs.items() if place not in self.refused]
-        return next((config for config in found if not config.baseline), found[0])
+    def refuse(self, case: Case, values: Values, failure: Failure) -> None:
+        """Leave a combination out, on all splits."""
+        self.refused.setdefault(case[:2], {}).setdefault(values, failure)
 
-    def refuse(self, case: Case, values: Values, error: AdmmnetError) -> None:
-        """Leave a combination out, on all splits; where no case has any left, raise the first refusal of all."""
-        place = case.entry, case.epsilon
-        reasons = self.impossible.setdefault(place, {})
-        reasons.setdefault(values, error)
-        if len(reasons) == len(self.candidates[case.entry]):
-            self.refused[place] = next(iter(reasons.values()))
-        if not any(self.cases()):
-            raise next(iter(self.refused.values()))
+    def first_refusal(self) -> AdmmnetError:
+        """The first reason of all."""
+        return next(iter(next(iter(self.refused.values())).values())).error()
 
     def tried(self, case: Case) -> list[Values]:
         """Return the combinations that are possible."""
-        out = self.impossible.get((case.entry, case.epsilon), {})
+        out = self.refused.get(case[:2], {})
         return [values for values in self.candidates[case.entry] if values not in out]
 
     def tuned(self, entry: Entry) -> bool:
@@ -223,42 +175,55 @@ class Grid:
         return tuple(dict.fromkeys(self.data_seed(seed) for seed in self.seeds))
 
     def cases(self) -> Iterator[Case]:
-        """Everything that settings are chosen for, and that is not refused."""
+        """Everything that settings are chosen for, and for which a combination is left."""
         for data_seed in self.data_seeds:
             for entry in self.entries:
                 for epsilon in self.epsilons if entry.private else (None,):
-                    if (entry, epsilon) not in self.refused:
-                        yield Case(entry, epsilon, data_seed)
-
-    def runs(self, case: Case, values: Values) -> list[Cell]:
-        """Runs of a case with these settings."""
-        return [Cell(case, seed, values) for seed in self.seeds if self.data_seed(seed) == case.data_seed]
+                    if self.tried(case := Case(entry, epsilon, data_seed)):
+                        yield case
 
     def trials(self, case: Case) -> list[Cell]:
         """Trials of a case, all seeds of a combination together."""
-        if not self.tuned(case.entry):
-            return []
         seeds = range(TRIAL_SEEDS, TRIAL_SEEDS + self.comparison.tune_seeds)
-        return [Cell(case, seed, values, trial=True) for values in self.tried(case) for seed in seeds]
+        trial = {"trial": True, "resplit": self.comparison.resplit}
+        return [Cell(case, seed, values, **trial) for values in self.tried(case) for seed in seeds]
 
-    def possible(self, case: Case) -> dict[Values, list[Cell]]:
-        """Whatever may be run for a case with each combination, trials included."""
-        trials = self.trials(case)
-        return {
-            values: self.runs(case, values) + [cell for cell in trials if cell.values == values]
-            for values in self.tried(case)
-        }
+    def pieces(self, part: tuple[int, int] = (1, 1)) -> list[tuple[Case, list[int]]]:
+        """Cases with the seeds that part I of N runs: a tuned case is one piece, of others each run is one."""
+        found = []
+        for case in self.cases():
+            seeds = [seed for seed in self.seeds if self.data_seed(seed) == case.data_seed]
+            found += [(case, own) for own in ([seeds] if self.tuned(case.entry) else [[seed] for seed in seeds])]
+        return found[part[0] - 1 :: part[1]]
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """Words of the comparison, as JSON gives them back."""
+        words = asdict(self.comparison) | {"admmnet": __version__, "epsilons": self.epsilons, "seeds": self.seeds}
+        del words["out"]
+        found: dict[str, Any] = json.loads(json.dumps(words, default=str))
+        return found
+
+    def agree(self, then: Mapping[str, Any]) -> None:
+        """Refuse to go on with a folder that was made with other words, of which the lists alone may differ."""
+        now = self.words
+        pairs = [(name, then.get(name), now[name]) for name in ("admmnet", "resplit", "tune", "tune_seeds")]
+        before, given = then["settings"], now["settings"]
+        # where the records lie, and from where they are read, does not matter
+        names = [name for name in dict.fromkeys((*given, *before)) if name != "data_dir"]
+        pairs += [(name, before.get(name, _default(name)), given.get(name, _default(name))) for name in names]
+        refuse_others(self.folder, pairs)
 
     def config(self, cell: Cell) -> RunConfig:
         """Settings of a cell: those that `admmnet run` would be given, without a run folder; checked."""
-        case = cell.case
+        entry, epsilon, data_seed = cell.case
         given = {name: value for name, value in self.comparison.settings.items() if name != "transport"}
-        values = having(given, case.entry, self.entries)
+        values = having(given, entry, self.entries)
         values |= dict(cell.values)
-        values |= {"algorithm": case.entry.algorithm, "seed": cell.seed, "data_seed": case.data_seed}
-        if case.entry.private:
-            values |= {"method": case.entry.method, "accountant": case.entry.accountant}
-            values |= {"epsilon": case.epsilon} | ({} if self.delta is None else {"delta": self.delta})
+        values |= {"algorithm": entry.algorithm, "seed": cell.seed, "data_seed": data_seed}
+        if entry.private:
+            values |= {"method": entry.method, "accountant": entry.accountant}
+            values |= {"epsilon": epsilon} | ({} if self.delta is None else {"delta": self.delta})
         try:
             found = RunConfig(**values)
             same = {"encode": "declared", "whiten": "off"}  # what auto may do: here all methods see the same rows
@@ -268,18 +233,12 @@ class Grid:
             return found.changed(**changes)
         except AdmmnetError as error:
             tried = f" with {said(cell.values)}" if cell.values else ""
-            raise RequestError(f"{case.words}{tried}: {error}") from None
+            raise RequestError(f"{cell.case.words}{tried}: {error}") from None
 
-    def folder(self, cell: Cell) -> str:
-        """Run folder of a cell, below the comparison's."""
-        entry, case = cell.case.entry, cell.case
-        words = [entry.algorithm.replace(":", "-").replace("/", "-").replace("..", "up")]
-        if case.epsilon is not None:
-            words += [entry.method, entry.accountant, short(case.epsilon)]
-        if cell.trial:
-            words += [f"split{case.data_seed}"] if self.comparison.resplit else []
-            words.append(said(cell.values))
-        return f"{'trials' if cell.trial else 'runs'}/{'-'.join(words)}-{cell.seed}"
+    def samples(self) -> list[RunConfig]:
+        """Settings of a run on each split by which delta is chosen; of one split where it is not."""
+        seeds = self.data_seeds if self.delta is None else self.data_seeds[:1]
+        return [replace(self.sample, data_seed=seed) for seed in seeds]
 
 
 REASONS = {

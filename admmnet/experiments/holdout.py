@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -62,15 +62,20 @@ def stacked(parts: list[Any]) -> Any:
     return vstack(parts, format="csr")
 
 
+Reader = Callable[[DataSettings, int, Sequence[int]], Records]
+"""Brings the records of so many agents."""
+
+
 def load_for(settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
     """As ``admmnet.data.load``; of one holder, whose records may be sparse, as ``load_whole``."""
     return (load_whole if agents == 1 else load)(settings, agents, mine)
 
 
 class Shelf:
-    """The two data sets that were loaded last: the runs of a grid share them."""
+    """The two data sets that were loaded last, by ``read``: the runs of a grid share them."""
 
-    def __init__(self) -> None:
+    def __init__(self, read: Reader = load_for) -> None:
+        self._read = read
         self._kept: list[tuple[tuple[DataSettings, int, tuple[int, ...], bool], Records]] = []
 
     def loader(self, *, held: bool) -> Loader:
@@ -78,12 +83,12 @@ class Shelf:
         return partial(self.load, held=held)
 
     def load(self, settings: DataSettings, agents: int, mine: Sequence[int], *, held: bool = False) -> Records:
-        """As ``load_for``, read-only; if held, with the validation part for a test set."""
+        """Records that nobody may write to; if held, with the validation part for a test set."""
         key = (settings, agents, tuple(mine), held)
         for other, records in self._kept:
             if other == key:
                 return records
-        records = self.load(settings, agents, mine) if held else load_for(settings, agents, mine)
+        records = self.load(settings, agents, mine) if held else self._read(settings, agents, mine)
         records = hold_out(records, settings.data_seed) if held else records
         for X, y in (*records.shards.values(), (records.X_test, records.y_test)):
             for part in (*arrays_of(X), y):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, TypeVar
@@ -120,6 +120,14 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     return tuple(seeds)
 
 
+def parse_part(text: str) -> tuple[int, int]:
+    """Return I and N of ``I/N``."""
+    number, _, parts = text.partition("/")
+    if not (number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts)):
+        raise RequestError(f"--part {text!r} is not allowed: it must be I/N, as in 3/40, I from 1 to N")
+    return int(number), int(parts)
+
+
 MOST_SEEDS = 100_000
 """Most seeds of a range, so that a slip of the keyboard does not fill the memory."""
 
@@ -130,35 +138,41 @@ def parse_tune(
     """Return what is to be tried for each method: every combination of the values.
 
     ``texts`` are as ``eta=0.1:1,rounds=6:12`` or, for one method alone, ``ipp-admm:published.eta=0.1:1``, where the
-    values take the place of those for all methods; ``given`` are the settings fixed for all methods.
+    values take the place of those for all methods. A text with a setting that an earlier one has begins combinations of
+    its own, which are tried besides. ``given`` are the settings fixed for all methods.
     """
-    common: dict[str, tuple[Any, ...]] = {}
-    own: dict[Entry, dict[str, tuple[Any, ...]]] = {entry: {} for entry in entries}
-    seen: set[str] = set()
-    for part in (part for text in texts for part in listed(text)):
-        left, _, right = part.partition("=")
-        target, _, name = left.strip().rpartition(".")
-        name = name.replace("-", "_")
-        values = _values(part, name, right)
-        if f"{target}.{name}" in seen:
-            raise RequestError(f"--tune {part}: {left.strip()} is given twice; put its values together")
-        seen.add(f"{target}.{name}")
-        if not target:
-            if name in given:
+    grids: list[dict[tuple[str, str], tuple[Any, ...]]] = [{}]
+    for text in texts:
+        found: dict[tuple[str, str], tuple[Any, ...]] = {}
+        for part in listed(text):
+            left, _, right = part.partition("=")
+            target, _, name = left.strip().rpartition(".")
+            name = name.replace("-", "_")
+            values = _values(part, name, right)
+            if (target, name) in found:
+                raise RequestError(f"--tune {part}: {left.strip()} is given twice; put its values together")
+            if not target and name in given:
                 raise RequestError(f"--tune {part}: {name} is given by itself, too: leave one of them out")
-            common[name] = values
-            continue
-        meant = [entry for entry in entries if _means(target, entry)]
-        if not meant:
-            compared = ", ".join(entry.text for entry in entries)
-            raise RequestError(f"--tune {part}: {target} is not compared; there are {compared}")
-        for entry in meant:
-            own[entry][name] = values
-    grids = {entry: having(common, entry, entries) | own[entry] for entry in entries}
-    return {
-        entry: tuple(tuple(zip(grid, values, strict=True)) for values in product(*grid.values()))
-        for entry, grid in grids.items()
-    }
+            if target and not any(_means(target, entry) for entry in entries):
+                compared = ", ".join(entry.text for entry in entries)
+                raise RequestError(f"--tune {part}: {target} is not compared; there are {compared}")
+            found[target, name] = values
+        if found.keys() & grids[-1].keys():
+            grids.append({})
+        grids[-1] |= found
+    tried = {entry: [values for grid in grids for values in _products(grid, entry, entries)] for entry in entries}
+    return {entry: tuple(dict.fromkeys(filter(None, found))) or ((),) for entry, found in tried.items()}
+
+
+def _products(
+    grid: Mapping[tuple[str, str], tuple[Any, ...]], entry: Entry, entries: Sequence[Entry]
+) -> Iterator[Values]:
+    """Combinations of one grid for a method: its own values take the place of the common ones."""
+    common = {name: values for (target, name), values in grid.items() if not target}
+    own = {name: values for (target, name), values in grid.items() if target and _means(target, entry)}
+    lists = having(common, entry, entries) | own
+    for values in product(*lists.values()):
+        yield tuple(zip(lists, values, strict=True))
 
 
 Some = TypeVar("Some")

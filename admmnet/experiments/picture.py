@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from itertools import chain, pairwise
 from pathlib import Path
 
-from admmnet.errors import RequestError
+from admmnet.errors import RequestError, counted
 from admmnet.experiments.figures import CompareResult, Line
-from admmnet.experiments.grid import Grid
 from admmnet.experiments.parsing import Entry
+from admmnet.record.format import error as shown
 from admmnet.report.figure import (
     COLOURS,
     GREY,
@@ -35,31 +35,29 @@ def drawable(folder: Path, asked: Path | None) -> bool:
     return installed()
 
 
-def picture_of(result: CompareResult, grid: Grid) -> Picture | None:
+def picture_of(result: CompareResult) -> Picture | None:
     """Picture of a comparison; None where nothing that has an epsilon has finished."""
-    curves, epsilons = (
-        curves_of(result.lines, factor_of(result)),
-        sorted({line.epsilon for line in result.lines if line.epsilon}),
-    )
+    factor = 1.0 if result.metric != "error" else 100.0
+    curves, rules = curves_of(result.lines, factor), rules_of(result, factor)
     if not curves:
         return None
-    survey = result.surveys[0]
-    seeds = f"{len(grid.seeds)} seeds" if len(grid.seeds) > 1 else "1 seed"
-    place = f"on {survey.agents} agents" if survey.agents > 1 else "in one place"
-    note = f"{survey.train:,} training records {place}, delta = {result.delta:g}, {seeds}"
+    data = result.data[0]
+    seeds = counted(max(len(line.rows) for line in result.lines), "seed")
+    place = f"on {data['agents']} agents" if data["agents"] > 1 else "in one place"
+    note = f"{data['train']:,} training records {place}, delta = {result.delta:g}, {seeds}"
     note += f"{', tuned' if result.choices else ''}; bars: standard deviation"
     panel = Panel(
         "",
         "epsilon asked for (a record)",
-        "mean squared test error" if result.real else "test error in %",
+        "test error in %" if result.metric == "error" else "mean squared test error",
         curves,
-        rules_of(result),
+        rules,
         xlog=True,
-        ticks=tuple(epsilons),
-        ylim=span_of(curves, rules_of(result)),
+        ticks=tuple(sorted({line.epsilon for line in result.lines if line.epsilon})),
+        ylim=span_of(curves, rules),
     )
-    height = max(3.4, 0.5 + 0.17 * (len(curves) + len(panel.rules)))
-    title = f"{survey.name}: test error against epsilon"
+    height = max(3.4, 0.5 + 0.17 * (len(curves) + len(rules)))
+    title = f"{data['name']}: test error against epsilon"
     return Picture(title, ((panel,),), note, height=height, width=6.4, beside=True)
 
 
@@ -74,12 +72,7 @@ def span_of(curves: Sequence[Curve], rules: Sequence[Rule]) -> tuple[float, floa
     return max(0.0, low - room), high + room
 
 
-def factor_of(result: CompareResult) -> float:
-    """What test errors are drawn times: shares in per cent, mean squares as they are."""
-    return 1.0 if result.real else 100.0
-
-
-def curves_of(lines: Sequence[Line], factor: float = 100.0) -> tuple[Curve, ...]:
+def curves_of(lines: Sequence[Line], factor: float) -> tuple[Curve, ...]:
     """Curves of the methods that have an epsilon; forms of a method share colour and marker."""
     found: dict[Entry, list[Line]] = {}
     for line in lines:
@@ -113,15 +106,14 @@ def in_words(entry: Entry) -> str:
     return f"{entry.algorithm}, published" + (" (noise proven)" if entry.accountant == "proven" else "")
 
 
-def rules_of(result: CompareResult) -> tuple[Rule, ...]:
+def rules_of(result: CompareResult, factor: float) -> tuple[Rule, ...]:
     """Horizontal lines, no two alike: the larger class, the pooled optimum, and methods without privacy."""
-    guess = "mean" if result.real else "larger class"
+    guess = "larger class" if result.metric == "error" else "mean"
     rules = [(guess, result.larger_class), ("no privacy, pooled", result.pooled)]
     rules += [(f"{line.entry.algorithm}, no privacy", line.error) for line in result.lines if line.epsilon is None]
     looks = chain((("solid", GREY), ("dotted", INK)), (("dashed", colour) for colour in COLOURS[::-1]))
-    factor = factor_of(result)
     return tuple(
-        Rule(f"{label} {value:.4g}" if result.real else f"{label} {factor * value:.2f} %", factor * value, *look)
+        Rule(f"{label} {shown(value, result.metric)}", factor * value, *look)
         for (label, value), look in zip(rules, looks, strict=False)
         if value is not None
     )

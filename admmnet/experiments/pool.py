@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from multiprocessing import get_all_start_methods, get_context, parent_process
+from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 from admmnet.errors import AdmmnetError, BudgetError, RequestError, RunError
-from admmnet.experiments.holdout import Shelf
+from admmnet.experiments.holdout import Reader, Shelf, load_for
 from admmnet.experiments.progress import Watch
+from admmnet.files import refusing, write_whole
 from admmnet.transport.collective import describe_error
 
 NEEDED = "admmnet.experiments.tasks"
@@ -36,28 +40,13 @@ _SHELVES: dict[str, Shelf] = {}
 """Records that this process has loaded for a pool, by the pool's name: for another one files may have changed."""
 
 
-class Task(Protocol):
-    """A picklable call with a picklable answer; ``words`` say in messages what it is."""
-
-    @property
-    def words(self) -> str:
-        """Such as ``pp-admm at epsilon 1, seed 0``."""
-
-    def __call__(self, shelf: Shelf) -> Any:
-        """Do it, with the records that its process has loaded."""
-
-
 @dataclass(frozen=True)
 class Call:
-    """A task that calls ``function(shelf, *given)``."""
+    """A task: ``function(shelf, *given)``, all of it and its answer picklable; ``words`` say in messages what it is."""
 
     words: str
     function: Callable[..., Any]
     given: tuple[Any, ...]
-
-    def __call__(self, shelf: Shelf) -> Any:
-        """Call it."""
-        return self.function(shelf, *self.given)
 
 
 @dataclass(frozen=True)
@@ -66,12 +55,13 @@ class Failure:
 
     code: int
     message: str
-    trace: str
+    trace: str = ""
 
     def error(self) -> AdmmnetError:
         """Return it as an exception."""
         error = _KINDS[self.code](self.message)
-        error.add_note(self.trace)
+        if self.trace:
+            error.add_note(self.trace)
         return error
 
 
@@ -79,31 +69,64 @@ class Pool:
     """Work over an ``executor``, or up to ``jobs`` processes of this machine; with one job it is done in this process.
 
     By default there are as many as this process may use processors; ``watch`` is told of progress. After an error
-    nothing more is begun; the own processes are killed, tasks of an ``executor`` that have begun go on.
+    nothing more is begun; the own processes are killed, tasks of an ``executor`` that have begun go on. ``read`` brings
+    the records of shelves.
     """
 
-    def __init__(self, jobs: int | None = None, watch: Watch | None = None, executor: Executor | None = None) -> None:
+    def __init__(
+        self,
+        jobs: int | None = None,
+        watch: Watch | None = None,
+        executor: Executor | None = None,
+        read: Reader | None = None,
+    ) -> None:
         if jobs is not None and jobs < 1:
             raise RequestError(f"--jobs {jobs} is not allowed: it must be a whole number, at least 1")
         self.jobs, self._watch = jobs or processors(), watch or Watch()
-        self._executor, self._own, self._name = executor, ExitStack(), uuid4().hex
+        self._executor, self._own = executor, ExitStack()
+        self._name, self._read, self._first = uuid4().hex, read or load_for, True
         self._processes: ProcessPoolExecutor | None = None
         self._waiting: dict[Future[Any], int] = {}
 
-    def run(self, tasks: Sequence[Task], phase: str = "", done: int = 0) -> Iterator[tuple[int, Any]]:
+    def run(self, tasks: Sequence[Call], phase: str = "", done: int = 0) -> Iterator[tuple[int, Any]]:
         """Work through the tasks of a phase, of which so many were done by earlier calls.
 
-        Yields numbers of tasks, in the order in which they end, with an answer or a ``Failure``; RunError if a process
-        was ended from outside.
+        A phase of runs has a name; what prepares them has none. Yields numbers of tasks, in the order in which they
+        end, with an answer or a ``Failure``; RunError if a process was ended from outside.
         """
         self._watch.phase(phase, len(tasks) + done, done)
         here = self._executor is None and self.jobs == 1
-        found = ((number, _answer(task, self._name)) for number, task in enumerate(tasks))
-        for number, answer in found if here else self._spread(tasks):
+        found = ((number, _answer(task, self._name, self._read)) for number, task in enumerate(tasks))
+        for number, (answer, seconds, memory) in found if here else self._spread(tasks):
+            if self._first and phase:
+                self._watch.first(seconds, memory)
+                self._first = False
             self._watch.step(tasks[number].words)
             yield number, answer
 
-    def _spread(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Any]]:
+    def kept(self, folder: Path, phase: str, calls: Mapping[str, Call]) -> dict[str, Any]:
+        """Answers of calls by their names, each in a file NAME.json of a folder: what is there is not made again.
+
+        What failed is raised, the first of all, once all others have ended.
+        """
+        found = {name: _read(folder / f"{name}.json") for name in calls}
+        missing = [name for name, answer in found.items() if answer is None]
+        with refusing(f"make the folder {folder}"):
+            folder.mkdir(parents=True, exist_ok=True)
+        failures: list[Failure] = []
+        for number, answer in self.run([calls[name] for name in missing], phase, len(calls) - len(missing)):
+            name = missing[number]
+            if isinstance(answer, Failure):
+                failures.append(replace(answer, message=f"{calls[name].words}: {answer.message}"))
+                continue
+            text = json.dumps(answer)
+            write_whole({folder / f"{name}.json": text.encode()})
+            found[name] = json.loads(text)  # as a later call will read it
+        if failures:
+            raise failures[0].error()
+        return found
+
+    def _spread(self, tasks: Sequence[Call]) -> Iterator[tuple[int, Any]]:
         if self._executor is None:
             self._executor = self._processes = self._own.enter_context(_processes(self.jobs))
         # own processes get a task each at a time: a lost one is known by what was at work
@@ -118,6 +141,8 @@ class Pool:
                 for future in wait(self._waiting, POLL, FIRST_COMPLETED).done:
                     if isinstance(future.exception(), BrokenExecutor):
                         self._end()
+                        if interrupted:  # a process that was starting heard the keyboard, too
+                            raise KeyboardInterrupt
                         at_work = " or ".join(tasks[number].words for number in self._waiting.values())
                         raise RunError(LOST.format(at_work))
                     number, told = self._waiting.pop(future), time.monotonic()
@@ -128,10 +153,10 @@ class Pool:
                     self._watch.waiting()
                     told = time.monotonic()
 
-    def _submitted(self, task: Task) -> Future[Any]:
+    def _submitted(self, task: Call) -> Future[Any]:
         try:
             assert self._executor is not None
-            return self._executor.submit(_answer, task, self._name)
+            return self._executor.submit(_answer, task, self._name, self._read)
         except BrokenExecutor as error:  # it broke since the last answer
             broken: Future[Any] = Future()
             broken.set_exception(error)
@@ -175,6 +200,14 @@ def _held() -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, before)
 
 
+def _read(path: Path) -> Any:
+    """Content of a JSON file, None where there is none that is whole."""
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
 def processors() -> int:
     """Processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -205,12 +238,15 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _answer(task: Task, pool: str) -> Any:
+def _answer(task: Call, pool: str, read: Reader) -> tuple[Any, float, int]:
+    """Answer or ``Failure``, its seconds, and the most bytes that this process has had."""
     if pool not in _SHELVES:
         _SHELVES.clear()
-        _SHELVES[pool] = Shelf()
+        _SHELVES[pool] = Shelf(read)
+    begun = time.monotonic()
     try:
-        return task(_SHELVES[pool])
+        answer = task.function(_SHELVES[pool], *task.given)
     except Exception as error:
         code = error.exit_code if isinstance(error, AdmmnetError) and error.exit_code in _KINDS else 3
-        return Failure(code, describe_error(error), traceback.format_exc())
+        answer = Failure(code, describe_error(error), traceback.format_exc())
+    return answer, time.monotonic() - begun, getrusage(RUSAGE_SELF).ru_maxrss * 1024

@@ -14,3 +14,6 @@ class Watch:
 
     def waiting(self) -> None:
         """No step has ended for a while."""
+
+    def first(self, seconds: float, memory: int) -> None:
+        """The first step took so many seconds, in a process of at most so many bytes until then."""

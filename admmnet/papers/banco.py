@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.experiments.statistics import LEAST, Contest, Outcome, Sample, counted, duel, total
-from admmnet.experiments.store import Lab
 from admmnet.papers.driver import Request
 from admmnet.papers.report import Claim, Figure, SummaryTable, curves, sized
 from admmnet.papers.single_pass import FREE, LocalJob, OptimumJob, log_places
 from admmnet.papers.song2013 import song_sources
 from admmnet.papers.sources import DataSource, first_found, load, made
+from admmnet.papers.statistics import LEAST, Contest, Outcome, Sample, counted, duel, total
+from admmnet.papers.store import Lab
 from admmnet.papers.tables import Row, RowTable, seeds_of, three
 from admmnet.record.format import parameter
 from admmnet.report.figure import BLACK, BLUE, GREEN, GREY, RED, SKY, Curve, Look, Panel, Rule

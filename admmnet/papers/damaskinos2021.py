@@ -8,7 +8,6 @@ from itertools import product
 from statistics import median
 from typing import Any
 
-from admmnet.experiments.store import Lab
 from admmnet.papers.damaskinos2021_figures import (
     PROVEN,
     PUBLISHED,
@@ -23,6 +22,7 @@ from admmnet.papers.driver import Request
 from admmnet.papers.report import Figure
 from admmnet.papers.runs import Contender, CostJob, Final, RunJob, compared, settings
 from admmnet.papers.sources import DataSource, first_found, guessing, made, named, rows
+from admmnet.papers.store import Lab
 from admmnet.papers.tables import Row, RowTable
 
 TITLE = "Damaskinos et al. 2021: differentially private stochastic coordinate descent"

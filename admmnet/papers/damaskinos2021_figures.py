@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from admmnet.errors import counted as several
-from admmnet.experiments.statistics import Contest, Outcome, Sample, contest, counted, duel, paired, steadier, total
 from admmnet.papers.report import Claim, Figure, SummaryTable, beyond, curves, each, heights, sized
 from admmnet.papers.sources import DataSource
+from admmnet.papers.statistics import Contest, Outcome, Sample, contest, counted, duel, paired, steadier, total
 from admmnet.papers.tables import Row, RowTable, four, seeds_of, three
 from admmnet.record.format import parameter
 from admmnet.report.figure import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SKY, Curve, Look, Panel, Rule

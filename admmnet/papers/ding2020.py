@@ -10,7 +10,6 @@ from typing import Any
 
 from admmnet.errors import MissingDataError
 from admmnet.experiments.parsing import Values
-from admmnet.experiments.store import Lab
 from admmnet.papers.ding2020_compared import (
     GAUSSIAN,
     NON_PRIVATE,
@@ -31,6 +30,7 @@ from admmnet.papers.report import Figure
 from admmnet.papers.runs import Contender, Final, compared, settings
 from admmnet.papers.single_pass import FREE, OptimumJob
 from admmnet.papers.sources import DataSource, first_found, guessing, named, surveyed
+from admmnet.papers.store import Lab
 from admmnet.papers.tables import RowTable
 
 TITLE = "Ding et al. 2020: PP-ADMM and IPP-ADMM"

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
-from admmnet.experiments.statistics import Contest, contest, duel, total
 from admmnet.papers.report import Claim, Figure, SummaryTable, curves, each, heights, sized
 from admmnet.papers.sources import DataSource
+from admmnet.papers.statistics import Contest, contest, duel, total
 from admmnet.papers.tables import Row, RowTable, percent, seeds_of, three
 from admmnet.record.format import parameter
 from admmnet.report.figure import BLACK, BLUE, GREEN, PINK, RED, SKY, Look, Panel, Rule

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
-from admmnet.experiments.statistics import Contest, Outcome, counted, paired, total
-from admmnet.experiments.store import Lab, Result
 from admmnet.papers.ding2020_compared import PAPER, PROVEN, PUBLISHED
 from admmnet.papers.report import Claim, Figure, SummaryTable, curves
 from admmnet.papers.runs import RunJob, settings
 from admmnet.papers.sources import DataSource, guessing
+from admmnet.papers.statistics import Contest, Outcome, counted, paired, total
+from admmnet.papers.store import Lab, Result
 from admmnet.papers.tables import Row, RowTable, percent, seeds_of, three
 from admmnet.record.format import parameter
 from admmnet.report.figure import BLUE, RED, Look, Panel

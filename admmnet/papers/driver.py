@@ -17,10 +17,10 @@ from admmnet.errors import RequestError
 from admmnet.experiments.folder import locked, read_about
 from admmnet.experiments.pool import Pool
 from admmnet.experiments.progress import Watch
-from admmnet.experiments.store import RESULTS, Lab
 from admmnet.files import write_whole
 from admmnet.papers import PAPERS
 from admmnet.papers.report import Claim, Figure
+from admmnet.papers.store import RESULTS, Lab
 from admmnet.papers.tables import read_table, write_table
 from admmnet.version import __version__
 

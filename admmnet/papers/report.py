@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from admmnet.experiments.statistics import LEAST, Contest, Outcome, Sample, counted
 from admmnet.papers.sources import DataSource
+from admmnet.papers.statistics import LEAST, Contest, Outcome, Sample, counted
 from admmnet.papers.tables import Row, RowTable, grid_table, markdown
 from admmnet.report.figure import Curve, Look, Panel, Picture
 

@@ -13,14 +13,14 @@ import numpy as np
 
 from admmnet.config.run_config import RunConfig
 from admmnet.data.figures import test_error
+from admmnet.experiments.driver import best_of
 from admmnet.experiments.grid import TRIAL_SEEDS
 from admmnet.experiments.parsing import Values, parse_entry
-from admmnet.experiments.store import Job, Lab, Result
-from admmnet.experiments.tasks import worst_case
-from admmnet.experiments.tuning import best_of, tuning_cost
+from admmnet.experiments.tasks import tuning_cost, worst_case
 from admmnet.library import run
 from admmnet.methods import METHODS
 from admmnet.papers.sources import DataSource, load, loader
+from admmnet.papers.store import Job, Lab, Result
 from admmnet.privacy.ledger.form import finite
 from admmnet.transport.local import LocalWorld
 

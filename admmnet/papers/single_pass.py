@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from admmnet.data.figures import test_error
-from admmnet.experiments.store import Job, Result
 from admmnet.holder import SimulatedHolder
 from admmnet.holder.problem import SINGLE_SITE_LOSSES, Problem
 from admmnet.holder.series.simulation import primal, run_series
 from admmnet.holder.series.single_pass import DisjointSteps, OnlineSteps
 from admmnet.papers.sources import DataSource, rows
+from admmnet.papers.store import Job, Result
 from admmnet.types import Matrix, Vector
 
 FREE = 1e-12

@@ -8,12 +8,12 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from admmnet.experiments.statistics import Outcome, Sample, counted, duel, lower, steadier, total
-from admmnet.experiments.store import Lab
 from admmnet.papers.driver import Request
 from admmnet.papers.report import Claim, Figure, SummaryTable, curves, each, heights
 from admmnet.papers.single_pass import OptimumJob, SongJob
 from admmnet.papers.sources import DataSource, first_found, made, named
+from admmnet.papers.statistics import Outcome, Sample, counted, duel, lower, steadier, total
+from admmnet.papers.store import Lab
 from admmnet.papers.tables import Row, RowTable, four, seeds_of
 from admmnet.report.figure import BLUE, RED, Look, Panel, Rule
 

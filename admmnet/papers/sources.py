@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -10,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from admmnet.data import DataSettings, Records
-from admmnet.data.records import TargetRange
+from admmnet.data.records import TargetRange, arrays_of
 from admmnet.errors import MissingDataError
-from admmnet.experiments.holdout import hold_out, load_for
-from admmnet.experiments.tasks import digest, pooled_rows
+from admmnet.experiments.holdout import hold_out, load_for, stacked
 from admmnet.running.loading import Loader
 from admmnet.types import Matrix, Vector
 
@@ -118,6 +118,22 @@ def guessing(source: DataSource) -> float:
 def loader(source: DataSource, *, held: bool) -> Loader:
     """``load`` as ``admmnet.run`` takes it."""
     return lambda settings, agents, mine: load(source, agents, held=held)
+
+
+def pooled_rows(records: Records) -> tuple[Any, Any]:
+    """All training records together: X (n, d) and y (n,)."""
+    parts = [records.shards[agent] for agent in sorted(records.shards)]
+    return stacked([X for X, _ in parts]), np.concatenate([y for _, y in parts])
+
+
+def digest(records: Records) -> str:
+    """sha256 over all shards and the test set."""
+    found = hashlib.sha256(repr((records.feature_names, sorted(records.counts.items()))).encode())
+    shards = [part for agent in sorted(records.shards) for part in records.shards[agent]]
+    for part in (*shards, records.X_test, records.y_test):
+        for array in arrays_of(part):
+            found.update(np.ascontiguousarray(array).data)
+    return found.hexdigest()
 
 
 def rows(source: DataSource, part: str = "train") -> tuple[Matrix, Vector]:

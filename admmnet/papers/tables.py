@@ -10,8 +10,8 @@ from typing import Any
 
 from admmnet.errors import counted
 from admmnet.experiments.folder import csv_text
-from admmnet.experiments.statistics import Sample
 from admmnet.files import write_whole
+from admmnet.papers.statistics import Sample
 from admmnet.record.format import parameter
 
 Row = dict[str, Any]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from admmnet.auditing.evidence import World
 from admmnet.auditing.methods import MethodTrials
 from admmnet.cli import run_command_line
 from admmnet.errors import Terminated
-from admmnet.experiments.audits import AuditRequest, Part, most, run_audit, subject_of
-from admmnet.experiments.store import Lab
+from admmnet.experiments.audits import AuditRequest, most, run_audit, subject_of, trials_of
+from admmnet.experiments.pool import Pool
 from admmnet.methods.base import Method
 from admmnet.privacy.conversion import gaussian_epsilon
 from tests.command_runs import Admmnet
@@ -70,32 +71,26 @@ def test_an_ended_audit_goes_on_and_processes_change_nothing(
     whole, ended = tmp_path / "whole", tmp_path / "ended"
     assert audited(whole, *SMALL, "--jobs", "2", "--quiet") == 0
     capsys.readouterr()
-    made: list[Any] = []
-    keep = Lab._keep
+    run = Pool.run
 
-    def killed(lab: Lab, job: Any, found: dict[str, Any]) -> None:
-        keep(lab, job, found)
-        made.append(job)
-        if len(made) == 2:
-            with lab._path.open("a") as file:
-                file.write('{"key": "torn')  # as a killed process leaves it
-            raise Terminated
+    def killed(pool: Pool, *words: Any) -> Iterator[tuple[int, Any]]:
+        for number, answer in enumerate(run(pool, *words)):
+            if number == 2:
+                raise Terminated
+            yield answer
 
     with monkeypatch.context() as patch:
-        patch.setattr(Lab, "_keep", killed)
+        patch.setattr(Pool, "run", killed)
         assert audited(ended, *SMALL, "--jobs", "1", "--quiet") == 3
     told = "\nadmmnet: ended by SIGTERM; finished trials are kept, and the same call goes on with the others\n"
     assert capsys.readouterr().err == told
     assert json.loads((ended / "audit.json").read_text())["result"] is None
-
-    def counted(lab: Lab, job: Any, found: dict[str, Any]) -> None:
-        made.append(job)
-        keep(lab, job, found)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Lab, "_keep", counted)
-        assert audited(ended, *SMALL, "--jobs", "1", "--quiet") == 0
-    assert len(made) == len(set(made)) == 6  # nothing is drawn twice
+    there = {path: path.stat().st_mtime_ns for path in (ended / "trials").iterdir()}
+    assert len(there) == 2
+    (ended / "trials/0-40-20.json").write_text('{"scores": [')  # as a torn file would be
+    assert audited(ended, *SMALL, "--jobs", "1", "--quiet") == 0
+    assert {path: path.stat().st_mtime_ns for path in there} == there  # nothing is drawn twice
+    assert len(list((ended / "trials").iterdir())) == 6
     assert result(ended) == result(whole)
 
 
@@ -182,9 +177,12 @@ def test_a_part_depends_on_its_place_alone() -> None:
     subject = subject_of(AuditRequest("ssp", "nowhere", {"epsilon": 1.0}, records=40))
     worlds: tuple[World, World] = (0, 1)
     for world in worlds:
-        whole = Part(subject, 7, world, 0, 6)(None)["scores"]
-        assert whole == Part(subject, 7, world, 0, 2)(None)["scores"] + Part(subject, 7, world, 2, 4)(None)["scores"]
-        assert whole != Part(subject, 8, world, 0, 6)(None)["scores"]
+        whole, first, last, other = (
+            trials_of(None, subject, seed, world, *places)["scores"]
+            for seed, places in ((7, (0, 6)), (7, (0, 2)), (7, (2, 4)), (8, (0, 6)))
+        )
+        assert whole == first + last
+        assert whole != other
 
 
 def test_what_a_claim_allows() -> None:

@@ -11,7 +11,7 @@ import pytest
 from admmnet import RunConfig, run
 from admmnet.cli import run_command_line
 from admmnet.errors import RequestError
-from admmnet.experiments.grid import Comparison, Grid
+from admmnet.experiments.grid import Cell, Comparison, Grid
 from admmnet.experiments.grid_file import read_grids
 from tests.benchmarks import pages
 from tests.doc_pages import ROOT
@@ -135,5 +135,5 @@ def test_the_benchmark_of_the_documentation(tmp_path: Path) -> None:
         line for line in measured["census, 5 agents"]["lines"] if (line["name"], line["epsilon"]) == ("ssp", 1.0)
     )
     # within what another machine's last bits may turn
-    error = run(grid.config(grid.runs(case, ())[0])).summary["test_error"]["consensus"]
+    error = run(grid.config(Cell(case, grid.seeds[0]))).summary["test_error"]["consensus"]
     assert error == pytest.approx(line["errors"][0], abs=1e-3)

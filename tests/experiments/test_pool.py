@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ from admmnet.cli.compare import GridProgress
 from admmnet.errors import BudgetError, RunError
 from admmnet.experiments import CompareResult
 from admmnet.experiments import pool as pools
-from admmnet.experiments.pool import Failure, Pool
+from admmnet.experiments.pool import Call, Failure, Pool
 
 from .conftest import COMMON, METHODS
 
@@ -40,25 +39,23 @@ DEADLINE = 60.0
 """Seconds; what is waited for takes one or two."""
 
 
-@dataclass(frozen=True)
-class Work:
+def work(shelf: Any, words: str, does: str) -> Any:
     """A task that answers, fails or ends its process."""
+    if does == "refuse":
+        raise BudgetError("nothing is left")
+    if does == "break":
+        raise ZeroDivisionError("oh")
+    if does == "leave":
+        os._exit(7)
+    if does == "last":
+        time.sleep(1.0)
+    if does == "tell":
+        return os.getppid(), os.environ.get("ADMMNET_TOLD")
+    return (words, os.getpid(), os.getcwd()) if does != "shelf" else shelf
 
-    words: str
-    does: str = "answer"
 
-    def __call__(self, shelf: Any) -> Any:
-        if self.does == "refuse":
-            raise BudgetError("nothing is left")
-        if self.does == "break":
-            raise ZeroDivisionError("oh")
-        if self.does == "leave":
-            os._exit(7)
-        if self.does == "last":
-            time.sleep(1.0)
-        if self.does == "tell":
-            return os.getppid(), os.environ.get("ADMMNET_TOLD")
-        return (self.words, os.getpid(), os.getcwd())
+def Work(words: str, does: str = "answer") -> Call:
+    return Call(words, work, (words, does))
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -90,7 +87,8 @@ def test_a_long_task_tells_that_it_goes_on(monkeypatch: pytest.MonkeyPatch, caps
     monkeypatch.setattr(progress, "EVERY", 0.0)
     with GridProgress(shown=True) as shown, Pool(2, shown) as pool:
         assert len(list(pool.run([Work("a", "last"), Work("b", "last"), Work("c", "last")], "trials"))) == 3
-    told = capsys.readouterr().err.splitlines()
+    number, *told = capsys.readouterr().err.splitlines()
+    assert number == "trials: 3 to make"
     assert re.fullmatch(r"trials 0 of 3: \S+ s so far", told[0])
     assert any(re.fullmatch(r"trials 2 of 3: \S+ s so far, about \S+ s left", line) for line in told)
     with GridProgress(shown=False) as hidden, Pool(2, hidden) as pool:
@@ -120,22 +118,12 @@ class Here(Executor):
         return future
 
 
-@dataclass(frozen=True)
-class Shelved:
-    """A task that answers with the shelf that it was given."""
-
-    words = "a shelf"
-
-    def __call__(self, shelf: Any) -> Any:
-        return shelf
-
-
 def test_an_executor_of_the_caller_does_the_work_and_keeps_no_records_for_the_next_pool() -> None:
     executor = Here()
     shelves = []
     for _ in range(2):
         with Pool(2, executor=executor) as pool:
-            shelves += [dict(pool.run([Shelved(), Shelved()])) for _ in range(2)]
+            shelves += [dict(pool.run([Work("a", "shelf"), Work("b", "shelf")])) for _ in range(2)]
     one, same, other, _ = [set(map(id, found.values())) for found in shelves]
     assert len(one) == 1
     assert one == same != other
@@ -231,7 +219,7 @@ def test_the_keyboard_ends_all_and_keeps_what_is_done(people: str, tmp_path: Pat
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
         _, err = process.communicate(timeout=DEADLINE)
         assert process.returncode == 130, err
-    assert err.startswith("\nadmmnet: interrupted; finished runs are kept"), err
+    assert "\n\nadmmnet: interrupted; finished runs are kept" in err
     assert "Traceback" not in err
     assert len(numbers) == 2
     wait_for_end(numbers)

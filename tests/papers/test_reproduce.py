@@ -17,9 +17,9 @@ import pytest
 from admmnet.cli.reproduce import reproduce as command
 from admmnet.errors import AdmmnetError, RequestError
 from admmnet.experiments.progress import Watch
-from admmnet.experiments.store import RESULTS
 from admmnet.papers import PAPERS, Request, reproduce
 from admmnet.papers.sources import first_found, named
+from admmnet.papers.store import RESULTS
 
 from .conftest import Made
 from .conftest import tiny as tiny_problem
@@ -271,7 +271,7 @@ def test_the_command_prints_each_claim_with_its_verdict(
     words = ["banco", "--quick", "--jobs", "1", "-o", str(tmp_path / "out")]
     command.main(words, standalone_mode=False)
     printed = capsys.readouterr()
-    assert printed.err == ""
+    assert printed.err.startswith("passes: 80 to make")
     assert printed.out.count("(QUICK: few seeds, few points)") == 3
     assert re.search(rf"^  ({FEW}): BANCO essentially matches SGD", printed.out, re.MULTILINE)
     assert f"written: {tmp_path / 'out' / 'report.md'}, 3 pictures" in printed.out

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from admmnet.experiments.statistics import Contest
 from admmnet.papers import banco, song2013
 from admmnet.papers import damaskinos2021_figures as damaskinos
 from admmnet.papers.damaskinos2021_figures import Application
@@ -15,6 +14,7 @@ from admmnet.papers.ding2020_compared import PROVEN, PUBLISHED, trade_off
 from admmnet.papers.ding2020_effects import effect_of
 from admmnet.papers.report import Claim, Figure
 from admmnet.papers.sources import made
+from admmnet.papers.statistics import Contest
 from admmnet.papers.tables import Row, RowTable
 
 SOURCE = made("p", "logistic", records=10)

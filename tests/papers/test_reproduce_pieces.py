@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from admmnet.experiments.statistics import Sample
 from admmnet.holder import SimulatedHolder
 from admmnet.holder.problem import SINGLE_SITE_LOSSES, Problem
 from admmnet.holder.series.simulation import primal, run_series
@@ -18,6 +17,7 @@ from admmnet.papers.ding2020_compared import PAPER, PROVEN, PUBLISHED, convergen
 from admmnet.papers.ding2020_effects import _apart
 from admmnet.papers.single_pass import LocalJob, OptimumJob, SongJob, log_places, places
 from admmnet.papers.sources import DataSource, load, made, rows, surveyed
+from admmnet.papers.statistics import Sample
 from admmnet.papers.tables import RowTable, read_table, write_table
 from admmnet.report.figure import draw
 from admmnet.types import Matrix, Vector

@@ -121,6 +121,8 @@ def test_lines_of_a_comparison(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
                     now[0] += 12.0
                     told.step(f"seed {step}")
     assert capsys.readouterr().err.splitlines() == [
+        "references: 2 to make, 1 are there",
+        "runs: 8 to make",
         "runs 1 of 8: seed 0, 12 s so far, about 1 min 24 s left",
         "runs 4 of 8: seed 3, 48 s so far, about 48 s left",
         "runs 7 of 8: seed 6, 1 min 24 s so far, about 12 s left",

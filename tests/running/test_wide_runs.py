@@ -13,7 +13,6 @@ from scipy.sparse import random_array
 from admmnet import RunConfig, run
 from admmnet.data import DataSettings, load, rows
 from admmnet.errors import RequestError
-from admmnet.experiments import tasks as experiments
 from admmnet.experiments.holdout import hold_out
 from admmnet.files import free_memory
 from admmnet.holder import holder
@@ -192,14 +191,9 @@ def test_the_optimum_of_wide_records_is_the_one_of_narrow_ones(name: str, monkey
 
 
 def test_comparisons_take_wide_records(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (references, experiments):
-        monkeypatch.setattr(module, "WIDE", WIDE, raising=False)
     records = [hold_out(load(DataSettings(data=file), 3, [0, 1, 2]), 0)]
     widths(monkeypatch, 10**9)
     records.append(hold_out(load(DataSettings(data=file), 3, [0, 1, 2]), 0))
     assert [is_sparse(found.X_test) for found in records] == [True, False]
     dense: Any = records[0].X_test
     np.testing.assert_allclose(dense.toarray(), records[1].X_test, rtol=1e-14)
-    config = RunConfig(data=file, algorithm="admm", agents=3, seed=3)
-    figures = [experiments.references(found, config) for found in records]
-    assert figures[0] == figures[1]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from admmnet.errors import BudgetError, RequestError, RunError
-from admmnet.experiments.pool import Failure, Pool, Task
+from admmnet.experiments.pool import Call, Failure, Pool
 from admmnet.files import load_json, refusing
 from admmnet.version import __version__
 
@@ -23,8 +23,17 @@ Result = dict[str, Any]
 """Figures of a measurement; ``{"refused": message}`` where the settings are refused."""
 
 
-class Job(Task):
+class Job:
     """A measurement: a picklable, hashable task of a pool, given by the fields of its dataclass."""
+
+    @property
+    def words(self) -> str:
+        """How messages call it."""
+        raise NotImplementedError
+
+    def __call__(self, shelf: Any) -> Result:
+        """Measure."""
+        raise NotImplementedError
 
     def key(self) -> dict[str, Any]:
         """Everything that its result depends on but the version, as JSON takes it."""
@@ -67,7 +76,9 @@ class Lab:
         """
         wanted, failed = list(dict.fromkeys(jobs)), []
         missing = [job for job in wanted if self._key(job) not in self._known]
-        for number, answer in self._pool.run(missing, phase, len(wanted) - len(missing)):
+        for number, answer in self._pool.run(
+            [Call(job.words, _call, (job,)) for job in missing], phase, len(wanted) - len(missing)
+        ):
             if not isinstance(answer, Failure):
                 self._keep(missing[number], answer)
             elif answer.code in (RequestError.exit_code, BudgetError.exit_code):
@@ -95,6 +106,10 @@ class Lab:
             ) from None
         self._known[key] = json.loads(line)["result"]  # as a later call will read it
         self.made += 1
+
+
+def _call(shelf: Any, job: Job) -> Result:
+    return job(shelf)
 
 
 def _read(path: Path) -> dict[str, Result]:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from admmnet.experiments.statistics import Contest, Sample, contest, lower, paired, steadier
+from admmnet.papers.statistics import Contest, Sample, contest, lower, paired, steadier
 
 
 def test_a_contest_counts_clear_differences_alone() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from admmnet.errors import BudgetError, RunError
 from admmnet.experiments.pool import Pool
-from admmnet.experiments.store import Job, Lab
+from admmnet.papers.store import Job, Lab
 
 
 @dataclass(frozen=True)

@@ -265,7 +265,7 @@ def run(
     debug : bool
         Whether an error that ends all MPI ranks comes with its traceback.
     **settings
-        As those of ``RunConfig``: ``algorithm`` may be a class, ``loss`` a slope function, ``topology`` a graph.
+        As those of ``RunConfig``: ``algorithm`` and ``loss`` may be classes, ``topology`` a graph.
 
     Returns
     -------

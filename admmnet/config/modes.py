@@ -21,6 +21,10 @@ def check_mode(config: RunConfig) -> None:
     if not config.budgeted:
         parts.append(f"{config.algorithm} has no privacy")
     wrong = _refused(config.request)
+    from admmnet.solvers.losses import LOSSES, is_ours  # imports numpy
+
+    if config.loss != "auto" and not (config.baseline or is_ours(LOSSES[config.loss])):
+        wrong.append(f"--loss {config.loss}, whose code would see the records")
     if wrong:
         parts.append("it cannot have " + ", ".join(wrong))
     missing = [word for word in (_test(config.request), _account(config.sections.method)) if word is not None]

@@ -29,7 +29,7 @@ from admmnet.masking import Attempt, Masks
 from admmnet.privacy.contract import MemoryLedger, affording, charge_all
 from admmnet.privacy.events import Event, NoRecords, check, relation_of
 from admmnet.rng import Purpose
-from admmnet.solvers.losses import Loss, tasks_of
+from admmnet.solvers.losses import Loss, is_ours, tasks_of
 from admmnet.solvers.radius import MOST, clip, clip_rows
 from admmnet.types import Matrix
 
@@ -376,11 +376,8 @@ def _ours(measurement: Any, *, simulated: bool) -> Any:
 
 def _agree(holder: Holder, loss: Loss) -> None:
     """Refuse a loss that has no meaning for the labels, and one whose code is not ours where records are private."""
-    if not isinstance(holder, SimulatedHolder) and not type(loss).__module__.startswith("admmnet."):
-        raise RequestError(
-            f"the {loss.name} loss says tabled = False, so its code would see records: in a private run "
-            "take a loss that can be tabled (docs/methods.md)"
-        )
+    if not isinstance(holder, SimulatedHolder) and not is_ours(loss):
+        raise RequestError(f"the {loss.name} loss is not ours: its code would see records, which are private")
     if holder.task not in tasks_of(loss):
         raise RequestError(
             f"the {loss.name} loss learns the task {' or '.join(sorted(tasks_of(loss)))}, and these labels are "

@@ -18,7 +18,6 @@ from admmnet.running.arguments import Arguments, checked, taken
 from admmnet.running.checkpoint.resume import resumed_config, saved_config
 from admmnet.running.takeover import told_of
 from admmnet.settings import settings_in
-from admmnet.solvers.losses import LOSSES, get_loss
 from admmnet.transport import World
 from admmnet.version import __version__
 
@@ -93,7 +92,7 @@ def public_settings(config: RunConfig, *, schedule: str | None = None, digests: 
     Where all agents read the same disk (``digests`` false) files are compared by their paths. Over hosts a simulation
     compares the content of a file with every agent's records, as all must deal the same rows, and of the test file. Of
     a private run's files nothing is told: each agent has its own. ``schedule`` is the digest of the graphs that take
-    turns. Of a loss from outside the table is always compared.
+    turns.
     """
     known = settings_in(type(config)).values()
     values = {own.name: getattr(config, own.name) for own in known if not own.about.hosts}
@@ -103,8 +102,6 @@ def public_settings(config: RunConfig, *, schedule: str | None = None, digests: 
         data = _digest(data) if config.simulation and AGENT not in data else OWN
     if digests and test not in (None, "official", *GIVEN):
         test = _digest(str(test)) if config.simulation else OWN
-    if config.loss not in ("auto", *LOSSES.own) and (table := getattr(get_loss(config.loss), "digest", None)):
-        values["loss"] = f"a table with sha256 {table[:16]}"
     if digests and schedule is not None:
         values["topology_schedule"] = f"graphs with sha256 {schedule[:16]}"
     return {"admmnet": __version__, "data": data, "test": test, **values}

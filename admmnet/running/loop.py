@@ -236,7 +236,6 @@ def _ledger(plan: Prepared, file: LedgerFile, agent: int, since: Place | None) -
         contract=plan.contracts[agent],
         algorithm=settings.algorithm,
         loss=None if settings.loss in {**LOSSES.own, **SINGLE_SITE_LOSSES} else settings.loss,
-        loss_digest=getattr(plan.loss, "digest", None),
         weight=None if weight == 1.0 else weight,
         mode=plan.mode,
         noise="seeded" if plan.run.seeded else "private",

@@ -253,22 +253,17 @@ def _usable(width: float) -> float:
 
 
 def _adapted(found: Any, name: str) -> Loss:
-    """A loss from outside, as its public table: a slope, or what has one as its ``derivative``, perhaps a class.
-
-    One that says ``tabled = False`` is taken as it is. The door answers it in simulations alone.
-    """
-    from admmnet.solvers.tabled import TableLoss
-
+    """A loss from outside, perhaps a class of one: its code meets the records of simulations alone."""
     whole: Any = found() if isinstance(found, type) else found
-    if getattr(whole, "tabled", True):
-        bounds = {"steepest": "lipschitz", "sharpest": "curvature_bound"}
-        stated = {own: float(getattr(whole, bound)()) for own, bound in bounds.items() if hasattr(whole, bound)}
-        slope = getattr(whole, "derivative", whole)
-        return TableLoss.of(slope, name, residual=getattr(whole, "residual", False), **stated)
     for own in ("name", "smooth", "value", "derivative", "curvature", "lipschitz", "curvature_bound"):
         if not hasattr(whole, own):
-            raise TypeError(f"it is no Loss: it has no {own}")
+            raise TypeError(f"it is no Loss: it has no {own} (docs/methods.md)")
     return cast("Loss", whole)
+
+
+def is_ours(loss: object) -> bool:
+    """Whether the code of a loss is the package's own: no other one meets private records."""
+    return type(loss).__module__.startswith("admmnet.")
 
 
 LOSSES: Registry[Loss] = Registry(

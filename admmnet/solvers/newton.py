@@ -20,7 +20,7 @@ from admmnet.solvers.certificate import (
     rows_at_once,
 )
 from admmnet.solvers.kernel import Kernel
-from admmnet.solvers.losses import Loss
+from admmnet.solvers.losses import Loss, is_ours
 from admmnet.solvers.radius import LARGEST_ROW, LossFacts, certain
 from admmnet.solvers.steps import SolverState, Walk, newton_step
 from admmnet.types import Matrix, Vector
@@ -31,7 +31,7 @@ _SURE_STEPS = 300  # outside of the public radius, where nothing promises an end
 
 def held_back(loss: Loss, error: Exception) -> None:
     """Let no error of a step out, which may be of one record's numbers; but for losses of simulations alone."""
-    if not (getattr(loss, "tabled", True) or isinstance(error, (ArithmeticError, np.linalg.LinAlgError))):
+    if not (is_ours(loss) or isinstance(error, (ArithmeticError, np.linalg.LinAlgError))):
         raise error
 
 

@@ -40,8 +40,8 @@ class Own(DVP):
     Settings = Mine
 
 
-def slope(u: Any, y: Any) -> Any:
-    return Logistic().derivative(u, y)
+class Twice(Logistic):
+    """A loss from outside."""
 
 
 def test_a_class_is_its_name() -> None:
@@ -49,14 +49,14 @@ def test_a_class_is_its_name() -> None:
     own: dict[str, Any] = {"momentum": 0.25}
     assert RunConfig(algorithm=Own, **own) == RunConfig(algorithm=f"{__name__}:Own", **own)
     assert RunConfig(loss=Logistic).loss == f"{Logistic.__module__}:Logistic"
-    assert RunConfig(loss=slope).loss == f"{__name__}:slope"
+    assert RunConfig(loss=Twice).loss == f"{__name__}:Twice"
 
 
 def test_a_run_with_objects_is_the_one_with_names(people: str, tmp_path: Path) -> None:
     graph = nx.relabel_nodes(nx.cycle_graph(3), str)
     how: dict[str, Any] = {"rounds": 2, "seed": 0, "data": people}
-    one = run(algorithm=Own, loss=slope, topology=graph, out=tmp_path / "one", **how)
-    names: dict[str, Any] = {"algorithm": f"{__name__}:Own", "loss": f"{__name__}:slope", "topology": "ring:3"}
+    one = run(algorithm=Own, loss=Twice, topology=graph, out=tmp_path / "one", **how)
+    names: dict[str, Any] = {"algorithm": f"{__name__}:Own", "loss": f"{__name__}:Twice", "topology": "ring:3"}
     other = run(out=tmp_path / "other", **names, **how)
     np.testing.assert_array_equal(one.theta, other.theta)
     notes = " ".join(one.summary["notes"])
@@ -69,11 +69,14 @@ def test_what_no_other_process_can_import_runs_here(people: str, tmp_path: Path)
     class Local(DVP):
         name = "local"
 
+    class Hidden(Logistic):
+        pass
+
     small: dict[str, Any] = {"rounds": 2, "seed": 0, "topology": "ring:3", "data": people}
     result = run(algorithm=Local, out=tmp_path / "run", **small)
     assert result.summary["algorithm"].endswith(":test_what_no_other_process_can_import_runs_here.<locals>.Local")
     assert "no other process can import it, or resume this run" in " ".join(result.summary["notes"])
-    for given in ({"algorithm": Local}, {"loss": lambda u, y: Logistic().derivative(u, y)}):
+    for given in ({"algorithm": Local}, {"loss": Hidden}):
         with pytest.raises(RequestError, match=r"starts other processes, which cannot see .*: save it to a file"):
             run(transport="zmq", out=tmp_path / "zmq", **(small | given))
     del METHODS[result.summary["algorithm"]]  # as in another process
@@ -88,7 +91,7 @@ def test_a_notebook_may_change_its_class(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(sys.modules["__main__"], "Again", second, raising=False)
     assert not METHODS.importable("__main__:Again")
     assert METHODS.importable("dvp")
-    assert LOSSES.importable(f"{__name__}:slope")
+    assert LOSSES.importable(f"{__name__}:Twice")
     del METHODS["__main__:Again"]
 
 
@@ -97,7 +100,7 @@ def test_a_notebook_may_change_its_class(monkeypatch: pytest.MonkeyPatch) -> Non
     [
         ({"algorithm": int}, r"algorithm = builtins:int: it is no subclass of Method"),
         ({"algorithm": print}, "it is no subclass of Method"),
-        ({"loss": lambda: 0}, r"loss = .*<lambda>: slope\(u, y\)"),
+        ({"loss": lambda: 0}, r"loss = .*<lambda>: it is no Loss: it has no name"),
         ({"topology": nx.path_graph(["a", "b"])}, r"got 'a'; networkx.convert_node_labels_to_integers\(graph\)"),
         ({"topology": np.ones((3, 3))}, r"networkx.from_numpy_array\(A\) makes one"),
         ({"topology": nx.path_graph(3), "agents": 4}, "the graph has 3 nodes, and agents = 4"),

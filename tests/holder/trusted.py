@@ -26,7 +26,7 @@ FOLDERS = {
     "privacy/ledger": "account audit checks file form lines lock",
     "running": "attempts contract entrance loading loop node plan rounds together",
     "running/checkpoint": "state",
-    "solvers": "_kernel.c accurate ball_query certificate kernel losses newton radius softmax tabled wide",
+    "solvers": "_kernel.c accurate ball_query certificate kernel losses newton radius softmax wide",
     "solvers/blocks": "*",
 }
 """The files that are trusted, by folder of the package."""

@@ -287,8 +287,6 @@ def test_losses_with_kinks_are_refused(solver: Callable[..., object]) -> None:
 class Unbent(SmoothedHinge):
     """A loss of simulations alone whose curvature nobody has written."""
 
-    tabled = False
-
     def curvature(self, u: Vector, y: Vector) -> Vector:
         """Fail."""
         raise NotImplementedError("no curvature")

@@ -107,8 +107,6 @@ class HeaderLine(
     """name of the method"""
     loss: str | None = None
     """loss from outside, as it was asked for"""
-    loss_digest: Digest | None = None
-    """sha256 of its public table, on which the costs rest"""
     weight: Positive | None = None
     """w_i of (60), if not 1"""
     trust: Literal["masked"] | None = None
@@ -218,7 +216,6 @@ class Header:
     mode: str
     account: str | None = None
     loss: str | None = None
-    loss_digest: str | None = None
     weight: float | None = None
     stages: tuple[str, ...] = ()
     encoding_from: str | None = None

@@ -25,6 +25,12 @@ def words_of(*folders: Path) -> str:
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<style>.*?</style>|<[^>]+>", " ", made.html, flags=re.DOTALL)))
 
 
+def words_in(figure: Any) -> str:
+    """Title and note of a picture."""
+    texts = [*figure.texts, *(legend.get_title() for legend in figure.legends)]
+    return " ".join(" ".join(text.get_text() for text in texts).split())
+
+
 def rewrite(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """Change summary.json."""
     summary = summary_of(folder)

@@ -222,15 +222,12 @@ def draw(picture: Picture) -> Figure:
     """Return the matplotlib figure of a picture; no display and no pyplot is touched."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     rows, columns = len(picture.panels), max(map(len, picture.panels))
     panels = [panel for line in picture.panels for panel in line]
     width = picture.width or {1: 5.6, 2: 7.2}.get(columns, 8.8)
-    title = _wrapped(picture.title, width - 0.2, 1.1 * LABEL + 1)
-    note = _wrapped(picture.note, width - 0.2, LABEL)
-    figure: Any = Figure(figsize=(width, 4.0), facecolor="white")
-    FigureCanvasAgg(figure)  # savefig picks the SVG or PDF canvas from it
+    title = _wrapped(picture.title, width, 1.1 * LABEL + 1)
+    note = _wrapped(picture.note, width, LABEL)
     shared: dict[str, Any] = {}
     for panel in panels:
         if not panel.own_legend or len(panels) == 1:
@@ -239,23 +236,11 @@ def draw(picture: Picture) -> Figure:
         ends = {curve.label: curve.y[-1] for curve in panels[0].curves}
         ends |= {rule.label: rule.value for rule in panels[0].rules}
         shared = dict(sorted(shared.items(), key=lambda entry: -ends.get(entry[0], 0.0)))
-    legend = _legend(figure, shared, width - 0.2, one=picture.beside)
-    size = [0.0, 0.0] if legend is None else legend.get_window_extent().size / figure.dpi
-    head, words = (
-        least + line * len(text.splitlines()) for least, line, text in ((0.12, 0.17, title), (0.06, 0.15, note))
-    )
-    foot = words + (0.0 if picture.beside else size[1] + 0.06)
-    right = (size[0] + 0.1) / width if picture.beside else 0.0
-    height = head + rows * picture.height + foot
-    figure.set_size_inches(width, height)
-    if legend is not None:
-        legend.set_loc("center right" if picture.beside else "lower left")
-        legend.set_bbox_to_anchor((1.0, 0.5) if picture.beside else (0.06 / width, words / height))
-    figure.set_layout_engine(
-        ConstrainedLayoutEngine(
-            rect=(0.0, foot / height, 1.0 - right, 1.0 - (head + foot) / height), w_pad=0.05, h_pad=0.05
-        )
-    )
+    across = 1 if picture.beside else _fitting(shared, width)
+    lines = [*title.splitlines(), *note.splitlines()] + (0 if picture.beside else -(-len(shared) // across)) * [""]
+    size = width, rows * picture.height + 0.16 * len(lines) + 0.1
+    figure: Any = Figure(figsize=size, facecolor="white", layout="constrained")
+    FigureCanvasAgg(figure)  # savefig picks the SVG or PDF canvas from it
     grid = figure.add_gridspec(rows, columns)
     for row, own in enumerate(picture.panels):
         for column, panel in enumerate(own):  # the last one takes the rest of a short line
@@ -263,10 +248,15 @@ def draw(picture: Picture) -> Figure:
             _draw_panel(axes, panel)
             if panel.own_legend and len(panels) > 1:
                 alone = {label: sample for label, sample in panel.entries().items() if label not in shared}
-                _legend(axes, alone, width / columns - 0.7, loc="lower left", bbox_to_anchor=(-0.02, 0.99))
-    left, top, bottom = 0.1 / width, 1.0 - 0.08 / height, 0.05 / height
-    figure.text(left, top, title, color=INK, fontsize=LABEL + 1, fontweight="bold", va="top")
-    figure.text(left, bottom, note, color=GREY, fontsize=LABEL, va="bottom")
+                _legend(axes, alone, _fitting(alone, width / columns), loc="lower left", bbox_to_anchor=(-0.02, 0.99))
+    if title:
+        figure.suptitle(title, x=0.01, ha="left", color=INK, fontsize=LABEL + 1, fontweight="bold")
+    if shared:
+        place = "outside center right" if picture.beside else "outside lower left"
+        legend = _legend(figure, shared, across, loc=place, title="" if picture.beside else note, title_fontsize=LABEL)
+        legend.get_title().set_color(GREY)
+    if note and (picture.beside or not shared):
+        figure.supxlabel(note, x=0.01, ha="left", color=GREY, fontsize=LABEL)
     figure.draw_without_rendering()
     figure.set_layout_engine(None)  # "none" would leave a placeholder, for which each saving draws once more
     for axes in figure.axes:  # the layout's last digits are not the same twice
@@ -277,32 +267,28 @@ def draw(picture: Picture) -> Figure:
 def _wrapped(words: str, room: float, size: float) -> str:
     """Words in lines of so many inches, in letters of so many points; no formulas, nothing that no file can hold."""
     shown = "".join(letter if letter.isprintable() or letter in "\u00a0\n" else "\ufffd" for letter in words)
-    return textwrap.fill(shown.replace("$", r"\$"), max(12, int(room * 72.0 / (0.6 * size))))
+    return textwrap.fill(shown.replace("$", r"\$"), max(12, int((room - 0.2) * 72.0 / (0.6 * size))))
 
 
-def _legend(owner: Any, entries: Mapping[str, Any], room: float, *, one: bool = False, **place: Any) -> Any:
-    """Legend of a figure or axes in as many columns as the room, in inches, allows."""
+def _fitting(entries: Mapping[str, Any], room: float) -> int:
+    """Columns of a legend that so many inches have room for."""
+    widest = max((min(len(label), 12.0 * room) for label in entries), default=1)
+    return max(1, min(len(entries), int(room / (0.45 + 0.6 * TICK / 72.0 * widest))))
+
+
+def _legend(owner: Any, entries: Mapping[str, Any], columns: int, **how: Any) -> Any:
+    """Legend of a figure or axes in so many columns."""
+    room = owner.get_figure().get_size_inches()[0]
+    look: dict[str, Any] = {
+        "fontsize": TICK,
+        "frameon": False,
+        "handlelength": 2.4,
+        "columnspacing": 1.2,
+        "borderaxespad": 0.2,
+    }
+    look |= {"labelspacing": 0.3, "labelcolor": INK, "alignment": "left"}
     labels = [_wrapped(label, room - 0.4, TICK) for label in entries]
-    legend = None
-    for columns in (1,) if one else range(len(entries), 0, -1):
-        if legend is not None:
-            legend.remove()
-        legend = owner.legend(
-            handles=list(entries.values()),
-            labels=labels,
-            ncols=columns,
-            fontsize=TICK,
-            frameon=False,
-            handlelength=2.4,
-            columnspacing=1.2,
-            borderaxespad=0.2,
-            labelspacing=0.3,
-            labelcolor=INK,
-            **place,
-        )
-        if legend.get_window_extent().width <= room * legend.get_figure().dpi:
-            break
-    return legend
+    return owner.legend(handles=list(entries.values()), labels=labels, ncols=columns, **look | how)
 
 
 def _draw_panel(axes: Any, panel: Panel) -> None:

@@ -226,31 +226,18 @@ def _counts_decades(parts: Sequence[Any]) -> bool:
     return bool(len(together) and together.min() > 0.0 and together.max() > DECADES * together.min())
 
 
-def network_panel(run: RunSeries, most_edges: int | None = None) -> Panel:
+def network_panel(run: RunSeries) -> Panel:
     """Panel of a run's graph, coloured by the agents' spending."""
-    graph = nx.Graph()
-    graph.add_nodes_from(range(run.size))
+    graph = nx.empty_graph(run.size)
     graph.add_edges_from(run.edges or ())
     last = enumerate(painting.last_spent(run).tolist())
     spent = {agent: value for agent, value in last if np.isfinite(value)}
     top = max([*spent.values(), *run.targets[np.isfinite(run.targets)].tolist()], default=1.0)
-    label = "epsilon spent" if run.private else ""
-    return graph_panel(graph, spent, label=label, top=top, most_edges=most_edges)
+    return graph_panel(graph, spent, label="epsilon spent" if run.private else "", top=top)
 
 
 def graph_panel(
-    graph: nx.Graph,
-    values: Mapping[int, float] | None = None,
-    *,
-    label: str = "",
-    top: float | None = None,
-    most_edges: int | None = None,
+    graph: nx.Graph, values: Mapping[int, float] | None = None, *, label: str = "", top: float | None = None
 ) -> Panel:
-    """Panel of a network, agents coloured by a value each; those without one stay white.
-
-    The colours end at ``top`` or the largest value; of more than ``most_edges`` edges none is drawn.
-    """
-    edges = list(graph.edges())
-    shown = edges if most_edges is None or len(edges) <= most_edges else []
-    paint = partial(painting.network, graph=graph, edges=shown, values=values or {}, label=label, top=top)
-    return Panel("", "", "", paint=paint)
+    """Panel of a network, agents coloured by a value each up to ``top``; those without one stay white."""
+    return Panel("", "", "", paint=partial(painting.network, graph=graph, values=values or {}, label=label, top=top))

@@ -13,6 +13,7 @@ from admmnet.errors import RequestError
 from admmnet.record.verdict import mode_of
 from admmnet.report.figure import Picture, check_file, draw, save, style
 from admmnet.report.names import common_heading, heading, labels
+from admmnet.report.painting import MOST_DRAWN
 from admmnet.report.panels import MOST_RUNS, OVERLAID, PANELS, available, graph_panel, panel
 from admmnet.report.series import SPOKE, RunSeries, read_series
 from admmnet.running.yardsticks import one_class
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 WIDTHS = {"column": 3.4, "page": 7.0}
 """Inches: a column of a paper with two, and a page."""
 HEIGHTS = {"column": 1.8, "page": 2.2}
-LARGEST = 1000
-"""Most agents of a graph that is drawn: beyond it is neither quick nor legible."""
 _MISSING = {
     "error": "no test records, so no test error",
     "loss": "no training loss: it would be computed from private records",
@@ -152,7 +151,7 @@ def plot_graph(graph: nx.Graph, path: str | Path, *, title: str = "") -> None:
     """
     target, edges = Path(path), graph.number_of_edges()
     check_file(target)
-    if len(graph) > LARGEST:
-        raise RequestError(f"{target}: {len(graph)} agents are too many to draw, the limit is {LARGEST}")
+    if len(graph) > MOST_DRAWN:
+        raise RequestError(f"{target}: {len(graph)} agents are too many to draw, the limit is {MOST_DRAWN}")
     title = title or f"{len(graph)} agents, {edges} edge{'s' if edges > 1 else ''}"
     save(target, Picture(title, ((graph_panel(graph),),), height=5.6))

@@ -15,6 +15,7 @@ from admmnet.report.page import make_report
 from admmnet.report.run_plot import plot_run
 from tests.command_runs import Admmnet
 from tests.people_runs import PRIVATE, small, write_people
+from tests.report_pages import words_in
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ def test_every_screen_begins_with_the_mode(name: str, folders: dict[str, Path], 
     assert 0 < found.index(escape(line)) < found.index('class="cards"')
     assert all(escape(told) in found for told in verdict_of(read_run(folder)).lines())
     pytest.importorskip("matplotlib")
-    assert MODES[name] in " ".join(plot_run(folder).texts[-1].get_text().split())
+    assert MODES[name] in words_in(plot_run(folder))
     closing = run_text(folder).splitlines()
     assert closing[0] == line
     assert set(lines[1:-1]) <= set(closing)

@@ -14,6 +14,7 @@ from admmnet.data.figures import only_class
 from admmnet.report.page import make_report
 from admmnet.report.run_plot import plot_run
 from tests.command_runs import Admmnet
+from tests.report_pages import words_in
 
 QUICK: dict[str, Any] = {"algorithm": "admm", "topology": "path:2", "rounds": 20, "schema": {"features": 2}}
 
@@ -28,7 +29,7 @@ def rows(path: Path, words: list[str], shares: list[float], signal: float) -> st
 
 def drawn(folder: Path) -> str:
     """Words around the panels of a run's picture."""
-    return " ".join(" ".join(text.get_text() for text in plot_run(folder).texts).split())
+    return words_in(plot_run(folder))
 
 
 @pytest.mark.parametrize(

@@ -47,8 +47,6 @@ def _said(facts: dict[str, Any]) -> Iterator[str]:
     if facts["beyond"] is not None and facts["noise"]["equation"] is not None:
         yield "deviation: standard deviation of the privacy noise in a coefficient (docs/methods.md)"
         yield _beyond_words(facts, len(facts["coefficients"]))
-    if facts["noise"]["batches"]:
-        yield "batches: drawn at random: a repeated run scatters by them as well, often more than by the noise"
     yield _unit_words(facts)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from admmnet.predict.model import Model
-from admmnet.predict.noise import BATCHES, noise_of
+from admmnet.predict.noise import noise_of
 
 BEYOND = 2.0
 """Standard deviations from which a coefficient counts as more than noise."""
@@ -55,12 +55,7 @@ def coefficients(model: Model, agent: int | None = None) -> dict[str, Any]:
         "intercept": not model.config.no_intercept,
         "rows": "as they are" if model.config.normalise == "none" else "norm 1",
         "whitened": A is not None,
-        "noise": {
-            "known": known,
-            "equation": noise.equation or None,
-            "reason": noise.reason,
-            "batches": noise.equation == BATCHES,
-        },
+        "noise": {"known": known, "equation": noise.equation or None, "reason": noise.reason},
         "beyond": None if spread is None else sum(row["beyond"] is True for row in rows),
         "beyond_of_noise": BY_CHANCE * len(rows),
         "coefficients": rows,

@@ -72,6 +72,8 @@ def load_new(
         if table is None:
             source = read_file(settings.data, schema, settings.positive, labelled=labelled)
         else:
+            if table.numbers is not None and schema.features not in (None, table.numbers.shape[1]):
+                raise RequestError(f"X has {table.numbers.shape[1]} columns, expected {schema.features}")
             table = replace(table, spelling=schema.spelling)
             source = source_of(table, schema, settings.positive, discover=False, labelled=labelled)
     refuse_text(source.schema, source.table)

@@ -89,6 +89,8 @@ def test_new_rows_in_memory(tmp_path: Path) -> None:
     words = np.where(UP, "up", "down").astype(object)
     with pytest.raises(RequestError, match="y is missing: give the labels of X"):
         numbers.score(ROWS, None)
+    with pytest.raises(RequestError, match="X has 2 columns, expected 3"):
+        numbers.predict(ROWS[:, :2])
     texts = run(X=ROWS, y=words, positive="up", schema={"labels": ["down", "up"]}, out=tmp_path / "texts", **common)
     assert texts.predict(ROWS).tolist() == np.where(said > 0, "up", "down").tolist()
     assert texts.score(ROWS, words) == numbers.score(ROWS, np.where(UP, 1, -1))

@@ -14,7 +14,6 @@ import click
 from admmnet.cli.facts import show as show_facts
 from admmnet.cli.flags import PATH, RUN, explain_flag, json_flag, lines, out_flag, written
 from admmnet.errors import RequestError
-from admmnet.files import refusing
 
 if TYPE_CHECKING:
     from admmnet.privacy.ledger.audit import VerifiedLedger
@@ -152,13 +151,10 @@ def network(run: Path, colluders: int, observers: str, plot: Path | None, as_jso
 
 @ledger.command()
 @RUN
-@click.option("--format", "form", type=click.Choice(["csv", "jsonl"]), default="csv", help="format")
-@out_flag("FILE", "file (default: standard output); of jsonl, a new folder", required=False)
+@click.option("--format", "form", type=click.Choice(["csv"]), default="csv", help="format")
+@out_flag("FILE", "file (default: standard output)", required=False)
 def export(run: Path, form: str, out: Path | None) -> None:
-    """Write one row an event of every ledger (csv), or every agent's ledger to a file of its own (jsonl)."""
-    if form == "jsonl":
-        _write_files(run, out)
-        return
+    """Write one row an event of every ledger."""
     from admmnet.record.reader import read_run
 
     accounts = _accounts(read_run(run))
@@ -168,27 +164,6 @@ def export(run: Path, form: str, out: Path | None) -> None:
     with written(out) as draft, draft.open("w", encoding="utf-8", newline="") as file:
         _write_csv(file, accounts)
     print(f"{out}: {sum(account.count for account in accounts)} events of {len(accounts)} ledgers")
-
-
-def _write_files(run: Path, out: Path | None) -> None:
-    """Write the ledgers as their agents' own files, byte for byte, whatever files they share in the run folder."""
-    from admmnet.experiments.pool import processors
-    from admmnet.privacy.ledger.segments import content, strands
-    from admmnet.record.reader import read_run
-    from admmnet.record.shelf import ledger_files
-
-    if out is None:
-        raise RequestError("--format jsonl writes a file an agent: name a new folder with -o")
-    names = {
-        account.header["agent"]: Path(name).name
-        for name, account in read_run(run, events=False, processes=processors()).ledgers.items()
-    }
-    with refusing(f"write {out}"):
-        out.mkdir(parents=True)
-        for path in ledger_files(run):
-            for own in strands(path):
-                (out / names[json.loads(next(own.lines())[1])["agent"]]).write_bytes(content(own))
-    print(f"{out}: {len(names)} ledgers")
 
 
 _TOTALS = ("rho", "xi", "epsilon_spent", "epsilon_published")

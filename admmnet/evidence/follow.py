@@ -107,7 +107,7 @@ def look(folder: Path) -> Sight:
     phase = "broken" if held is False else "running" if held else "unknown"
     away = tuple(sorted(past_of(folder).away if summary is None else absent(summary)))
     figures = list(_figures(folder / "metrics.csv"))
-    ledgers = [one for path in ledger_files(folder) for one in followed(path)]
+    ledgers = followed(folder)
     # a series may be charged ahead: its rounds are those of metrics.csv
     charged = [one.round for one in ledgers if one.header.neighbours and one.round is not None]
     refused = {} if summary is None else {one.agent: one.refused_at for one in summary.per_agent}

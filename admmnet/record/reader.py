@@ -16,7 +16,6 @@ from admmnet.forms import read_form
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.account import account_path
 from admmnet.privacy.ledger.lines import digest
-from admmnet.privacy.ledger.segments import is_segment
 from admmnet.record.agree import contradictions
 from admmnet.record.encoding import read_found
 from admmnet.record.file_forms import PartFile
@@ -88,9 +87,7 @@ def look_at(path: str | Path, *, events: bool = True, processes: int = 1) -> Run
     summary = _read(Summary, path / SUMMARY, faults)
     answers = read_all(files, keep=events, processes=processes)
     faults += [answer for answer in answers if isinstance(answer, str)]
-    reads = [read for answer in answers if not isinstance(answer, str) for read in answer]
-    if any(map(is_segment, files)):
-        reads.sort(key=lambda read: int(read.ledger.header["agent"]))
+    reads = [answer for answer in answers if not isinstance(answer, str)]
     agents = part.agents if part is not None else summary.agents if summary is not None else len(reads)
     if not faults:
         faults += _misplaced(path, reads, part, agents, summary)
@@ -167,12 +164,9 @@ def _misplaced(
         expected = [int(read.ledger.header["agent"]) for read in reads]
         agents = max(_declared(path / "config.toml"), agents, expected[-1] + 1)
     for number, read in zip(expected, reads, strict=True):
-        if is_segment(read.path) and read.ledger.header.get("mode") != "simulation":
-            yield f"{read.path}: line {read.line}: only ledgers of simulations share a file"
-        named = is_segment(read.path) or ledger_name(number, agents) == f"ledger/{read.path.name}"
-        if read.ledger.header["agent"] != number or not named:
+        if read.ledger.header["agent"] != number or ledger_name(number, agents) != f"ledger/{read.path.name}":
             yield (
-                f"{read.path}: line {read.line}: is the ledger of agent {read.ledger.header['agent']}, expected agent "
+                f"{read.path}: line 1: is the ledger of agent {read.ledger.header['agent']}, expected agent "
                 f"{number} (a file is missing, misnamed or swapped)"
             )
             return
@@ -203,11 +197,10 @@ def _digest_faults(
     for name, read in named.items():
         if name not in listed:
             continue
-        whose = f"the ledger of agent {read.ledger.header['agent']}: " if is_segment(read.path) else ""
         if read.digest != listed[name]:
-            yield name, f"{read.path}: {whose}its sha256 is not the one in summary.json"
+            yield name, f"{read.path}: its sha256 is not the one in summary.json"
         elif not read.ledger.finished:
-            yield name, f"{read.path}: {whose}has no end line though summary.json says the run finished"
+            yield name, f"{read.path}: has no end line though summary.json says the run finished"
 
 
 def _encoding_fault(path: Path, summary: Summary | None, ledgers: Iterable[audit.VerifiedLedger]) -> str | None:

@@ -1,8 +1,7 @@
-"""The ledgers in a run folder, read together: each in a file of its own, or those of a block of agents in one."""
+"""The ledgers in a run folder, read together."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -15,50 +14,30 @@ from admmnet.forms import decode
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import Ledger, LedgerFile
 from admmnet.privacy.ledger.form import EndLine, EventLine, HeaderLine, Line, Total
-from admmnet.privacy.ledger.lines import digest
-from admmnet.privacy.ledger.segments import Segment, SegmentChain, before_of, content, strands
 from admmnet.record.folder import ledger_path, sha256
 
-ALONE = 1000
-"""Most agents of a simulation whose ledgers are in files of their own."""
 WORTH = 20_000_000
 """Bytes of ledgers from which on further processes, which take a second to start, read them sooner."""
 _RECORDS = re.compile(rb'"records":(\d+)')
 
 
 class ReadLedger(NamedTuple):
-    """A ledger that verifies: its file and first line there, sha256 of its own bytes, and what is in it."""
+    """A ledger that verifies: its file, sha256 of that, and what is in it."""
 
     path: Path
-    line: int
     digest: str
     ledger: audit.VerifiedLedger
 
 
 def ledger_files(folder: Path) -> list[Path]:
-    """Files with ledgers of a run, in the order of their names; none where there is no run."""
-    place = folder / "ledger"
-    return sorted((*place.glob("agent-*.jsonl"), *place.glob("block-*.jsonl")))
+    """Ledgers of a run, in the order of their agents; none where there is no run."""
+    return sorted((folder / "ledger").glob("agent-*.jsonl"))
 
 
-def ledger_places(
-    folder: Path, blocks: Sequence[Sequence[int]], agents: int, *, durable: bool, own: bool, resumed: bool
-) -> dict[int, LedgerFile]:
-    """File of the ledger of every agent of some blocks: in simulations of very many agents, one a block.
-
-    Runs that have reason to (``own``), as private ones have, keep one an agent, and so does a run that goes on with
-    such files. Those of ``durable`` runs reach the disk before anything is sent.
-    """
-    kept = stay_open(sum(map(len, blocks)))
-    if own or agents <= ALONE or (resumed and any((folder / "ledger").glob("agent-*"))):
-        mine = [i for block in blocks for i in block]
-        how = {"durable": durable, "kept": kept, "alone": len(mine) == 1}
-        return {i: LedgerFile(ledger_path(folder, i, agents), **how) for i in mine}
-    width = len(str(agents - 1))
-    paths = [folder / "ledger" / f"block-{min(block):0{width}d}.jsonl" for block in blocks]
-    kept = stay_open(len(paths))
-    shared = [Segment(path, len(block), kept=kept) for path, block in zip(paths, blocks, strict=True)]
-    return {i: file for file, block in zip(shared, blocks, strict=True) for i in block}
+def ledger_places(folder: Path, mine: Sequence[int], agents: int, *, durable: bool) -> dict[int, LedgerFile]:
+    """File of the ledger of every agent of this process; those of ``durable`` runs reach the disk before a message."""
+    how = {"durable": durable, "kept": stay_open(len(mine)), "alone": len(mine) == 1}
+    return {i: LedgerFile(ledger_path(folder, i, agents), **how) for i in mine}
 
 
 def close_all(ledgers: Sequence[Ledger]) -> None:
@@ -81,11 +60,6 @@ def end_all(blocks: Sequence[Sequence[Ledger]]) -> None:
         close_all(block)
 
 
-def digest_of(ledger: Ledger) -> str:
-    """sha256 of a ledger's own bytes, all committed."""
-    return ledger.chain.sha256 if isinstance(ledger.chain, SegmentChain) else sha256(ledger.path)
-
-
 class Followed(NamedTuple):
     """A ledger as far as it is written, unverified: header, last total stated, round of the last charge."""
 
@@ -101,32 +75,23 @@ class Followed(NamedTuple):
         return self.total.epsilon_published if self.header.accountant == "published" else self.total.epsilon_spent
 
 
-def followed(path: Path) -> list[Followed]:
-    """Ledgers in a file that may still be written, as far as they can be read."""
+def followed(folder: Path) -> list[Followed]:
+    """Ledgers of a run that may still be written, as far as they can be read."""
+    return [found for path in ledger_files(folder) if (found := _followed(path)) is not None]
+
+
+def _followed(path: Path) -> Followed | None:
     try:
-        lines = path.read_bytes().split(b"\n")[:-1]
-    except OSError:
-        return []
-    heads: dict[str, list[bytes]] = {}
-    found: list[list[bytes]] = []
-    for line in lines:
-        own = heads.pop(before_of(line), None)
-        if own is None:
-            own = []
-            found.append(own)
-        own.append(line)
-        del own[1:-4]  # a charge, the end, and what a resume may add
-        heads[digest(line)] = own
-    return [one for one in map(_followed, found) if one is not None]
-
-
-def _followed(lines: Sequence[bytes]) -> Followed | None:
-    first, *last = (_line_of(line) for line in lines)
-    if not isinstance(first, HeaderLine):
+        first, *lines = path.read_bytes().split(b"\n")[:-1]
+    except (OSError, ValueError):
         return None
+    header = _line_of(first)
+    if not isinstance(header, HeaderLine):
+        return None
+    last = map(_line_of, lines[-4:])  # a charge, the end, and what a resume may add
     ends = [line for line in last if isinstance(line, EventLine | EndLine)]
     rounds = [line.round for line in ends if isinstance(line, EventLine)]
-    return Followed(first, ends[-1].total if ends else None, rounds[-1] if rounds else None)
+    return Followed(header, ends[-1].total if ends else None, rounds[-1] if rounds else None)
 
 
 def _line_of(line: bytes) -> Any:
@@ -135,8 +100,8 @@ def _line_of(line: bytes) -> Any:
     return None
 
 
-def read_all(files: Sequence[Path], *, keep: bool = True, processes: int = 1) -> list[list[ReadLedger] | str]:
-    """Read and verify all ledgers in files: of each its ledgers, in the order of their headers, or its fault.
+def read_all(files: Sequence[Path], *, keep: bool = True, processes: int = 1) -> list[ReadLedger | str]:
+    """Read and verify ledgers: what is in each file, or its fault.
 
     Agents with as many records have the same lines, so that these files are read one after the other.
     """
@@ -155,22 +120,12 @@ def read_all(files: Sequence[Path], *, keep: bool = True, processes: int = 1) ->
     return [found[path] for path in files]
 
 
-def _read_part(files: Iterable[Path], keep: bool) -> list[list[ReadLedger] | str]:
+def _read_part(files: Iterable[Path], keep: bool) -> list[ReadLedger | str]:
     """What is in each of some files, or what is wrong with it."""
-    found: list[list[ReadLedger] | str] = []
+    found: list[ReadLedger | str] = []
     for path in files:
         try:
-            found.append(
-                [
-                    ReadLedger(
-                        path,
-                        next(own.lines())[0],
-                        hashlib.sha256(content(own)).hexdigest() if own.shared else sha256(path),
-                        audit.check(own, keep=keep),
-                    )
-                    for own in strands(path)
-                ]
-            )
+            found.append(ReadLedger(path, sha256(path), audit.check(audit.whole_lines(path), keep=keep)))
         except CheckFailed as error:
             found.append(str(error))
     return found

@@ -55,9 +55,9 @@ class LastWords:
 def last_words(folder: Path | None, *, alone: bool = False) -> str:
     """What an interrupted run has spent, by the ledgers in its folder, and the command that goes on with it."""
     from admmnet.record.folder import CHECKPOINT  # here: the command line starts faster
-    from admmnet.record.shelf import followed, ledger_files
+    from admmnet.record.shelf import followed
 
-    ledgers = [one for path in ledger_files(folder) for one in followed(path)] if folder is not None else []
+    ledgers = followed(folder) if folder is not None else []
     if folder is None or not ledgers:
         return "nothing was charged: the first round had not begun"
     spent = [0.0 if one.total is None else one.total.epsilon_spent for one in ledgers]

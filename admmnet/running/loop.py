@@ -210,12 +210,10 @@ def _nodes(
     plan: Prepared, transport: Transport, folder: Path, keeper: Keeper, masks: Mapping[int, Masks]
 ) -> list[list[Node]]:
     """Agents of this process, those of a block together."""
-    mine = transport.layout.blocks[transport.world.rank]
-    private = not plan.simulation
-    own = private or plan.network.block == 1 or plan.network.receipts or plan.settings.account is not None
-    how = {"durable": private and transport.world.lasting, "own": own, "resumed": plan.run.resume is not None}
-    files = ledger_places(folder, mine, len(plan.graph), **how)
-    return [[_node(plan, files[i], i, keeper.places.get(i), masks.get(i)) for i in block] for block in mine]
+    blocks = transport.layout.blocks[transport.world.rank]
+    durable = not plan.simulation and transport.world.lasting
+    files = ledger_places(folder, transport.agents, len(plan.graph), durable=durable)
+    return [[_node(plan, files[i], i, keeper.places.get(i), masks.get(i)) for i in block] for block in blocks]
 
 
 def _node(plan: Prepared, file: LedgerFile, i: int, since: Place | None, masks: Masks | None) -> Node:

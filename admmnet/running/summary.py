@@ -23,9 +23,8 @@ from admmnet.privacy.contract import Contract
 from admmnet.privacy.ledger.form import Digest, finite
 from admmnet.record.figures import figures, privacy_of
 from admmnet.record.finish import away_of
-from admmnet.record.folder import ledger_name, mean_of
+from admmnet.record.folder import ledger_name, mean_of, sha256
 from admmnet.record.forms import AgentEntry, Gate, Privacy, Summary, TestError
-from admmnet.record.shelf import digest_of
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
 from admmnet.running.plan import Prepared
@@ -71,7 +70,7 @@ def summarise(
     total, solve, exchange = (round(seconds[name], digits) for name in ("total", "solve", "exchange"))
     mine = Word(
         agents=[_agent_entry(agent, graph.degree(agent.id), observer) for agent in agents],
-        digests={ledger_name(agent.id, len(graph)): digest_of(agent.ledger) for agent in agents},
+        digests={ledger_name(agent.id, len(graph)): sha256(agent.ledger.path) for agent in agents},
         seconds=(total, solve if simulation else 0.0, exchange),
         frames=dict(getattr(world, "counts", {})),
     )

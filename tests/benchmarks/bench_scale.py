@@ -28,9 +28,9 @@ import numpy as np
 
 from admmnet.data import Records
 from admmnet.privacy.events import Gaussian, ObjectivePerturbation
-from admmnet.privacy.ledger.file import Ledger
+from admmnet.privacy.ledger.file import Ledger, LedgerFile
 from admmnet.privacy.ledger.form import Header
-from admmnet.privacy.ledger.segments import Segment
+from admmnet.record.folder import ledger_path
 from admmnet.solvers.blocks.solve import BlockSolver
 from admmnet.solvers.certificate import Solution, gradient
 from admmnet.solvers.losses import get_loss
@@ -137,7 +137,6 @@ def ring(agents: int, rounds: int, file: str) -> None:
     )
 
 
-BLOCK = 128
 EVENTS = (ObjectivePerturbation(2.0 / RECORDS, 1.0, 1.0, 0.25, 1.05, RECORDS, logistic=True), Gaussian(6e-4, 0.22))
 
 
@@ -146,25 +145,15 @@ def write_ledgers(folder: Path, agents: int, rounds: int) -> None:
     (folder / "ledger").mkdir(parents=True)
     contract = contract_for(1e6, 1e-5, tuple((event, rounds) for event in EVENTS))
     (folder / "config.toml").write_text(f"[network]\nagents = {agents}\n")
-    for start in range(0, agents, BLOCK):
-        path, block = (
-            folder / "ledger" / f"block-{start:0{len(str(agents - 1))}d}.jsonl",
-            range(agents)[start:][:BLOCK],
-        )
-        file, ledgers = Segment(path, len(block), kept=False), []
-        for i in block:
-            around = tuple(sorted(((i - 1) % agents, (i + 1) % agents)))
-            words = ("pp-admm", "seeded", "public-bounds", "0.1.0")
-            header = Header(i, around, RECORDS, contract, *words, mode="simulation")
-            ledgers.append(Ledger(file, header))
+    for i in range(agents):
+        around = tuple(sorted(((i - 1) % agents, (i + 1) % agents)))
+        words = ("pp-admm", "seeded", "public-bounds", "0.1.0")
+        header = Header(i, around, RECORDS, contract, *words, mode="simulation")
+        ledger = Ledger(LedgerFile(ledger_path(folder, i, agents), durable=False, kept=False), header)
         for round_ in range(rounds):
-            for ledger in ledgers:
-                ledger.charge(round_, *EVENTS)
-            ledgers[0].commit()
-        for ledger in ledgers:
-            ledger.end()
-        for ledger in ledgers:
-            ledger.close()
+            ledger.charge(round_, *EVENTS)
+        ledger.end()
+        ledger.close()
 
 
 def verify(agents: int, rounds: int) -> None:

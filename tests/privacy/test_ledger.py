@@ -21,7 +21,6 @@ from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import Ledger, LedgerFile
 from admmnet.privacy.ledger.form import Header
 from admmnet.privacy.ledger.lines import ChainFile
-from admmnet.privacy.ledger.segments import SharedFile
 from tests.planned import contract_for
 
 
@@ -292,10 +291,7 @@ def test_a_disk_that_cannot_sync_ends_the_run(path: Path, monkeypatch: pytest.Mo
         ledger.commit()
 
 
-@pytest.mark.parametrize("kind", [ChainFile, SharedFile])
-def test_a_wait_for_the_disk_that_failed_is_repeated(
-    kind: type[ChainFile], path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wait_for_the_disk_that_failed_is_repeated(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[int] = []
 
     def broken(handle: int) -> None:
@@ -303,7 +299,7 @@ def test_a_wait_for_the_disk_that_failed_is_repeated(
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     path.touch()
-    file = kind(path, "ledger", durable=True)
+    file = ChainFile(path, "ledger", durable=True)
     file.add(b"{}")
     monkeypatch.setattr(os, "fsync", broken)
     for _ in range(2):

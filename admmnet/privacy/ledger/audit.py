@@ -96,7 +96,7 @@ class VerifiedLedger:
 
 
 class Strand(NamedTuple):
-    """Lines of one ledger, with their numbers in its file; whether a last one was cut off, and others share it.
+    """Lines of one ledger, with their numbers in its file; whether a last one was cut off.
 
     Those of a file are read anew each time, one by one: they take no memory.
     """
@@ -104,7 +104,6 @@ class Strand(NamedTuple):
     path: Path
     lines: Callable[[], Iterator[tuple[int, bytes]]]
     torn: bool = False
-    shared: bool = False
 
 
 Seen = Callable[[bytes, str, tuple[int, Event] | Start | Changed | None], None]
@@ -169,11 +168,10 @@ def check(
     CheckFailed
         With file, line and fault, at the first line that does not hold.
     """
-    number, whose, costed = 1, "", checks.charged.__wrapped__ if alone else checks.charged
+    number, costed = 1, checks.charged.__wrapped__ if alone else checks.charged
     try:
         number, raw = next(lines := strand.lines(), (1, b""))
         header = checks.header_line(raw)
-        whose = f"agent {header.agent}: " if strand.shared else ""
         contract = checks.contract_of(header, account=account)
         reading = contract.over_account() if account else contract
         totals, left, payer, facts = empty(reading.form), _whole(reading), reading, checks.LedgerFacts.of(header)
@@ -238,7 +236,7 @@ def check(
         first: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(header))
         return VerifiedLedger(first, reading, tuple(events), count, last, totals, finished, strand.torn, *kept)
     except (CheckFailed, OSError) as error:
-        raise CheckFailed(f"{strand.path}: line {number}: {whose}{error}") from None
+        raise CheckFailed(f"{strand.path}: line {number}: {error}") from None
 
 
 _NO_LINK = b'%b"}' % NO_DIGEST.encode()

@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from admmnet.methods.advice import models_advice
 from admmnet.methods.base import Agent, AgentPlan, Contact, Facts, Mask, Method, filled
 from admmnet.methods.convexity import missing_convexity, typical_penalty
 from admmnet.methods.settings import ConsensusSettings, Given, MethodSettings
@@ -23,6 +22,9 @@ from admmnet.types import Matrix, Vector
 
 PLAIN_REGULARISATION = 1e-4
 """Default of the forms that need none for privacy, other than the proven ones (0)."""
+
+DROWNED = 0.07
+"""Noise of (64) above which a model may be no better than the larger class."""
 
 HINGE_WIDTH = 1.0
 """Half-width of the smoothed hinge that is the loss of the proven forms: docs/methods.md."""
@@ -185,10 +187,11 @@ class ConsensusMethod(Method):
         return alone / sum(self.weight(i) for i in agents) / self.loss.lipschitz()
 
     def notes(self, drowned: float) -> tuple[str, ...]:
-        """Say before the run what noise costs, where that is much or another method loses clearly less."""
-        if self.published or not self.facts.nominal:
+        """Say before the run where a model may be no better than the larger class."""
+        if self.published or not self.facts.nominal or self.average_noise() <= DROWNED:
             return ()
-        return models_advice(self.name, self.facts, self.average_noise(), len(self.averaged()))
+        worth = "raise --epsilon, or find more records"
+        return (f"noise may leave {self.name} no better than the larger class: {worth}",)
 
     def wanted_convexity(self, agent: int) -> float:
         """Convexity that suits an agent's noise, eq. (20): of forms whose penalty or self-term may be ``auto``."""

@@ -14,7 +14,6 @@ import numpy as np
 from admmnet.holder.answers import Asking
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.sums import GradientSum
-from admmnet.methods.advice import sums_advice
 from admmnet.methods.base import Agent, Facts, filled
 from admmnet.methods.settings import MethodSettings, StepSettings
 from admmnet.methods.sums import FINEST, SumMethod, summed_noise
@@ -61,10 +60,8 @@ class NoisyGD(SumMethod):
         return math.sqrt(4.0 * REACH[self.facts.task] * vectors / (float(self.settings.step_size) * noise))
 
     def notes(self, drowned: float) -> tuple[str, ...]:
-        """Say where masks save clearly, and where the noise is expected to drown the descent."""
+        """Say where the noise is expected to drown the descent."""
         found = super().notes(drowned)
-        if not self.masked and self.facts.task == "binary":  # where points of error were measured
-            found = (*found, *sums_advice(self.facts))
         if self.wanted >= FEWEST:
             return found
         real = self.facts.task == "real"

@@ -251,7 +251,7 @@ def test_a_method_that_noise_drowns_says_so_beforehand(algorithm: str) -> None:
     assert method(7000, 5, 10.0).notes(0.0) == ()
     few = method(200, 20, 0.5)
     (note,) = few.notes(0.0)
-    assert note.startswith(f"noise may leave {algorithm} no better than the larger class: --algorithm noisy-gd ")
+    assert note.startswith(f"noise may leave {algorithm} no better than the larger class: raise --epsilon")
     assert method(200, 20, 0.5, "published").notes(0.0) == ()
     # four times the agents of a fourth of the records double the noise, and so does about half the budget
     assert few.average_noise() == pytest.approx(2.0 * method(800, 5, 0.5).average_noise(), rel=1e-9)

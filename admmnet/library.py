@@ -283,10 +283,6 @@ def run(
     """
     from admmnet.running.arguments import Arguments
     from admmnet.running.entrance import perform
-    from admmnet.running.notebook import NotebookBar, in_notebook
 
-    if (world, on_start, on_round) == (None, None, None) and in_notebook():
-        bar = NotebookBar()
-        on_start, on_round, stoppable = bar.start, bar.round, False
     asked = Arguments(shards, X, y, data, test, schema, graph, scaled, kinds, loader, on_start, on_round)
     return RunResult.of(*perform(config, settings, asked, world, stoppable=stoppable, debug=debug))

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from admmnet.predict.model import Model
     from admmnet.privacy.ledger.audit import VerifiedLedger
     from admmnet.record import forms
-    from admmnet.running.entrance import Plan
     from admmnet.running.events import OnRound
     from admmnet.running.loading import Loader
+    from admmnet.running.plan import Plan
     from admmnet.transport import World
 
 
@@ -282,7 +282,7 @@ def run(
         If a solve misses its certificate, steps run away, or a ledger cannot be written.
     """
     from admmnet.running.arguments import Arguments
-    from admmnet.running.entrance import perform
+    from admmnet.running.loop import perform
 
     asked = Arguments(shards, X, y, data, test, schema, graph, scaled, kinds, loader, on_start, on_round)
     return RunResult.of(*perform(config, settings, asked, world, stoppable=stoppable, debug=debug))

@@ -16,7 +16,7 @@ from admmnet.errors import AdmmnetError, RequestError
 from admmnet.registry import meant
 from admmnet.running.ends import terminating
 from admmnet.transport import World, open_world
-from admmnet.transport.collective import KEPT, install_exception_hook, report_error, run_on_all
+from admmnet.transport.collective import KEPT, as_one, install_exception_hook, report_error
 from admmnet.version import __version__
 
 COMMANDS = {
@@ -163,12 +163,9 @@ def _tell(error: BaseException, world: World | None, debug: bool, command: str) 
 
 def _of_all(error: RequestError, world: World) -> AdmmnetError:
     """The first rank's error, once every rank has been told of its own."""
-
-    def refuse() -> None:
-        raise error
-
     try:
-        run_on_all(world, refuse)
+        with as_one(world):
+            raise error
     except AdmmnetError as first:
         return first
     return error

@@ -21,7 +21,7 @@ from admmnet.registry import meant
 from admmnet.transport.local import LocalWorld
 
 if TYPE_CHECKING:
-    from admmnet.running.entrance import Plan
+    from admmnet.running.plan import Plan
 
 _WORDS = {
     "epsilon": "budget epsilon",

@@ -10,8 +10,8 @@ from admmnet.cli.flags import notes
 from admmnet.record.format import seconds
 
 if TYPE_CHECKING:
-    from admmnet.running.entrance import Plan
     from admmnet.running.events import RoundEvent
+    from admmnet.running.plan import Plan
 
 EVERY = 30.0
 """Seconds from line to line."""

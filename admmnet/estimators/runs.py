@@ -20,7 +20,7 @@ from admmnet.privacy.budget import Totals
 from admmnet.privacy.events import Unprotected
 from admmnet.record.encoding import Found, read_found
 from admmnet.record.reader import read_run
-from admmnet.running.entrance import Plan
+from admmnet.running.plan import Plan
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Matrix
 

@@ -26,7 +26,7 @@ from admmnet.record import folder as run_folder
 from admmnet.record.file_forms import Beginning, Identities
 from admmnet.record.folder import IDENTITIES, RECEIPTS
 from admmnet.transport import Inbox, Transport
-from admmnet.transport.collective import run_on_all
+from admmnet.transport.collective import share
 from admmnet.types import Integers, Total, Vector
 
 BATCH = 32
@@ -227,7 +227,7 @@ class Receipts:
 def begin(
     members: Members, transport: Transport, graph: Graph, folder: Path, round: int, since: int, *, new: bool
 ) -> None:
-    """Make the folder of a start's receipts, or go on with the one that is there; errors are raised everywhere.
+    """Make the folder of a start's receipts, or go on with the one that is there; in ``as_one``.
 
     ``receipts/identities.json`` lists the starts of a run: name, first round, who keeps receipts, and keys. Of earlier
     ones receipts are there up to the rounds of a checkpoint, ``since``. ``new`` says that nothing was sent in any.
@@ -235,39 +235,34 @@ def begin(
     world = transport.world
     first, agents = world.rank == 0 or not world.shared_folder, len(graph)
 
-    def make() -> None:
-        (folder / RECEIPTS).mkdir(exist_ok=True)
-        if first:
-            path = folder / RECEIPTS / IDENTITIES
-            here = graph if world.shared_folder else transport.agents
-            try:
-                starts = read_form(Identities, path).starts if path.exists() else []
-            except CheckFailed:
-                raise RequestError(f"{path} is damaged: put the right one back, or run anew") from None
-            fault = lost_receipts(folder, starts, since, here) if starts else None
-            if not (new or starts):
-                fault = f"{path}: is missing, though the run that goes on kept receipts; put the folder back"
-            if fault is not None:
-                raise RequestError(f"{fault}, or run anew")
-            start = Beginning(
-                run=members.run,
-                round=round,
-                source=members.source,
-                keepers=sorted({i for own in transport.layout.owners for i, _ in kept_by(own, graph)}),
-                keys={str(i): key for i, key in members.keys.items()},
-                since=since if since != round else None,
-            )
-            write_whole({path: encode(Identities(starts=[*starts, start]), indent=2)})
-
-    run_on_all(world, make, apart=True)
-
-    def open_own() -> None:
-        for i, _ in kept_by(transport.agents, graph):
-            path = receipts_path(folder, i, agents)
-            path.touch()
-            _mend(path)
-
-    run_on_all(world, open_own, apart=True)  # before anything is charged, so that a missing file was removed
+    (folder / RECEIPTS).mkdir(exist_ok=True)
+    if first:
+        path = folder / RECEIPTS / IDENTITIES
+        here = graph if world.shared_folder else transport.agents
+        try:
+            starts = read_form(Identities, path).starts if path.exists() else []
+        except CheckFailed:
+            raise RequestError(f"{path} is damaged: put the right one back, or run anew") from None
+        fault = lost_receipts(folder, starts, since, here) if starts else None
+        if not (new or starts):
+            fault = f"{path}: is missing, though the run that goes on kept receipts; put the folder back"
+        if fault is not None:
+            raise RequestError(f"{fault}, or run anew")
+        start = Beginning(
+            run=members.run,
+            round=round,
+            source=members.source,
+            keepers=sorted({i for own in transport.layout.owners for i, _ in kept_by(own, graph)}),
+            keys={str(i): key for i, key in members.keys.items()},
+            since=since if since != round else None,
+        )
+        write_whole({path: encode(Identities(starts=[*starts, start]), indent=2)})
+    if world.shared_folder:
+        share(world)  # whose receipts are missing has been seen
+    for i, _ in kept_by(transport.agents, graph):
+        path = receipts_path(folder, i, agents)
+        path.touch()
+        _mend(path)
 
 
 def _mend(path: Path) -> None:

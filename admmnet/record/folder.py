@@ -25,7 +25,7 @@ from admmnet.record.forms import Summary
 from admmnet.record.journal import JOURNAL
 from admmnet.record.manifest import MANIFEST, make_manifest
 from admmnet.transport import World
-from admmnet.transport.collective import run_on_all
+from admmnet.transport.collective import share
 from admmnet.types import Matrix, Vector
 
 PUBLIC_COLUMNS = ("round", "agent", "test_error", "releases", "bytes_sent")
@@ -66,7 +66,7 @@ def agreed_folder(world: World, algorithm: str) -> Path:
     own = default_folder(algorithm)
     if not world.shared_folder:
         return own
-    said = world.gather(str(own))[0]
+    said = share(world, str(own))[0]
     pattern = rf"runs/\d{{8}}-\d{{6}}-{re.escape(algorithm.rpartition(':')[2])}(-\d+)?"
     if not isinstance(said, str) or re.fullmatch(pattern, Path(said).as_posix()) is None:
         raise RequestError("the first process names no new folder in runs/: name one with --out")
@@ -143,24 +143,23 @@ def open_folder(out: str | None, algorithm: str, settings: str | None, world: Wo
         out = str(agreed_folder(world, algorithm))
     folder, first = Path(out), world.rank == 0 or not world.shared_folder
 
-    def create() -> None:
-        if settings is not None:
-            if first:
-                create_folder(folder)
-                write_whole({folder / "config.toml": settings.encode()})
-            if not world.shared_folder:
-                write_part(folder, world.rank, world.size)
+    if settings is not None:
         if first:
-            (folder / "ledger").mkdir(exist_ok=True)
-            if world.start is None or world.start.hold is None:
-                opened.enter_context(hold(folder, first=True))
-            else:
-                world.start.hold(folder)
-            if (folder / SUMMARY).exists():  # finished while this process loaded its records
-                raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
-            (folder / MANIFEST).unlink(missing_ok=True)  # of a run that died before its summary
-
-    run_on_all(world, create, apart=True)
+            create_folder(folder)
+            write_whole({folder / "config.toml": settings.encode()})
+        if not world.shared_folder:
+            write_part(folder, world.rank, world.size)
+    if first:
+        (folder / "ledger").mkdir(exist_ok=True)
+        if world.start is None or world.start.hold is None:
+            opened.enter_context(hold(folder, first=True))
+        else:
+            world.start.hold(folder)
+        if (folder / SUMMARY).exists():  # finished while this process loaded its records
+            raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
+        (folder / MANIFEST).unlink(missing_ok=True)  # of a run that died before its summary
+    if world.shared_folder:
+        share(world)  # the folder is there
     if not first:
         opened.enter_context(hold(folder, first=False))
     return folder

@@ -15,7 +15,7 @@ import numpy as np
 
 from admmnet.errors import RequestError, printable, short
 from admmnet.transport import World, launched_size, open_world
-from admmnet.transport.collective import install_exception_hook, run_on_all, told_by_all
+from admmnet.transport.collective import as_one, install_exception_hook, share
 
 if TYPE_CHECKING:
     from admmnet.data.given import Given
@@ -54,30 +54,23 @@ def world_of(world: World | None, transport: Any) -> World:
         except RequestError:  # the processes do not find each other
             raise refused from None
         install_exception_hook(launched)
-
-        def refuse() -> None:
+        with as_one(launched):
             raise refused
-
-        run_on_all(launched, refuse)
     raise refused
 
 
-def agreed(world: World, read: Callable[[], Told]) -> set[int] | None:
-    """Read the arguments of ``run`` and compare them over all processes.
+def agreed(world: World, told: Told) -> set[int] | None:
+    """Compare the arguments of ``run`` over all processes.
 
     Processes on hosts of their own, over ZeroMQ, have compared their settings when they connected, and have no records
     in memory. Return the agents with a shard at some process, where each has those of its own agents alone; else None.
-    RequestError comes on every process, where arguments are wrong anywhere, differ, or leave an agent out.
+    RequestError comes on every process, where they differ, or leave an agent out.
     """
-    compared = world.size > 1 and world.name != "zmq"
-
-    def say(told: Told) -> dict[str, Any]:
-        words = _words_of(told) if compared else {}
-        # as the others read it
-        own = sorted((told.given and told.given.own) or ())
-        return {"own": own, "told": json.loads(json.dumps(words, default=repr))}
-
-    (given, *_), answers = told_by_all(world, read, say, topic="arguments", quoting=True, apart=True)
+    if world.name == "zmq":
+        return None
+    given, compared = told.given, world.size > 1
+    words = json.loads(json.dumps(_words_of(told), default=repr)) if compared else {}  # as the others read it
+    answers = share(world, {"own": sorted((given and given.own) or ()), "told": words})
     if compared:
         for rank, answer in enumerate(answers):
             other = _other(answers[0]["told"], answer["told"], rank)

@@ -13,24 +13,23 @@ import numpy as np
 
 from admmnet.errors import RunError
 from admmnet.graph.simple import parts_of
-from admmnet.methods.base import AgentPlan, Method
+from admmnet.methods.base import Method
 from admmnet.methods.blame import blaming
 from admmnet.privacy.calibrate import Target
-from admmnet.privacy.contract import Contract
 from admmnet.privacy.filters import Count
 from admmnet.running.contract import contract_of
 from admmnet.running.node import Node
-from admmnet.running.plan import Prepared, renewed
+from admmnet.running.plan import Plan, renewed
 from admmnet.running.told import nominal_of
 from admmnet.transport import Transport, edge
-from admmnet.transport.collective import run_on_all
+from admmnet.transport.collective import as_one, share
 from admmnet.types import Matrix, Vector
 
 
 class Chain:
     """Starts of a run on its graph, of this process's agents, ascending."""
 
-    def __init__(self, plan: Prepared, transport: Transport, agents: Sequence[Node]) -> None:
+    def __init__(self, plan: Plan, transport: Transport, agents: Sequence[Node]) -> None:
         self._plan, self._transport, self._agents = plan, transport, agents
         faults, start = plan.faults, transport.world.start
         self._changes = () if faults is None else faults.changes
@@ -50,7 +49,7 @@ class Chain:
         """Plan the starts that an interrupted run has had before a round, as they were; states are not touched."""
         for first in self._changes:
             if first < round and self._anew and (members := self._members(first)):
-                self._planned(first, members)
+                self._plan_anew(first, members)
 
     def begin(self, round: int) -> None:
         """Begin the start of a round, if other members take part from it on: plan it anew, and centre, eq. (112)."""
@@ -63,7 +62,9 @@ class Chain:
             shifts |= dict.fromkeys(part, duals[sorted(part)].mean(axis=0))
         before = {node.id: node.agent.state for node in self._agents}
         if self._anew:
-            self._planned(round, members)
+            with as_one(self._transport.world):
+                self._plan_anew(round, members)
+                share(self._transport.world)
         for node in self._agents:
             if node.id in members:
                 old: Any = before[node.id]
@@ -96,20 +97,15 @@ class Chain:
         said = edge.collect(self._transport, rows)
         return said[:, :size], np.where(said[:, -1:] == 1.0, said[:, size:-1], np.nan)
 
-    def _planned(self, round: int, members: Collection[int]) -> None:
+    def _plan_anew(self, round: int, members: Collection[int]) -> None:
         """Give the members the agents, and the slots, of a start that is planned for the rounds that are left."""
         plan, world = self._plan, self._transport.world
         settings = replace(plan.settings, rounds=plan.rounds - round)
         kind, graph = settings.chosen_method, plan.graph.among(members)
         nodes = [node for node in self._agents if node.id in members]
         owners = [[i for i in own if i in members] for own in self._transport.layout.owners]
-        targets: dict[int, Target] = {}
-
-        def spent() -> dict[int, Target]:
-            targets.update({node.id: _target(node, self._first(node, round)) for node in nodes})
-            return targets
-
-        nominal = nominal_of(settings, world, owners, spent, lasting=False)
+        targets = {node.id: _target(node, self._first(node, round)) for node in nodes}
+        nominal = nominal_of(settings, world, owners, targets, lasting=False)
         facts = replace(
             plan.method.facts,
             graph=graph if isinstance(plan.method.facts.graph, type(graph)) else graph.networkx,
@@ -117,19 +113,14 @@ class Chain:
             nominal=nominal,
             first=round,
         )
-
-        def plans() -> tuple[Method, list[tuple[AgentPlan, Contract]]]:
-            with blaming(kind):
-                method: Method = kind(settings, facts)
-                found = [method.plan(node.id, targets[node.id]) for node in nodes]
-            agents = len(members)
-            return method, [
-                (own, contract_of(settings, own.charges, targets[node.id], agents))
-                for node, own in zip(nodes, found, strict=True)
-            ]
-
-        method, found = run_on_all(world, plans)
-        for node, (own, contract) in zip(nodes, found, strict=True):
+        with blaming(kind):
+            method: Method = kind(settings, facts)
+            plans = [method.plan(node.id, targets[node.id]) for node in nodes]
+        contracts = [
+            contract_of(settings, own.charges, targets[node.id], len(members))
+            for node, own in zip(nodes, plans, strict=True)
+        ]
+        for node, own, contract in zip(nodes, plans, contracts, strict=True):
             agent, old = method.agent(node.id, own), node.agent
             agent.releases, agent.sent, agent.numbers = old.releases, old.sent, old.numbers
             agent.asked, agent.yes, agent.silent = old.asked, old.yes, old.silent

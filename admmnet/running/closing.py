@@ -15,14 +15,14 @@ from admmnet.record.finish import FINISH, model_of, read_end
 from admmnet.record.forms import Summary
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
-from admmnet.running.plan import Prepared
+from admmnet.running.plan import Plan
 from admmnet.running.readout import TailAverage, average
 from admmnet.transport import Transport, World, edge
 from admmnet.types import Matrix
 
 
 def answer(
-    plan: Prepared, transport: Transport, observer: Observer, tail: TailAverage, agents: Sequence[Node], done: int
+    plan: Plan, transport: Transport, observer: Observer, tail: TailAverage, agents: Sequence[Node], done: int
 ) -> Matrix:
     """Every agent's model: the average, its own last released vector, or the mean of its tail."""
     theta, asked, sent = observer.theta, plan.settings.answer, np.zeros(len(plan.graph), dtype=np.int64)
@@ -40,7 +40,7 @@ def answer(
     return theta
 
 
-def note_model(plan: Prepared, theta: Matrix, folder: Path, world: World) -> None:
+def note_model(plan: Plan, theta: Matrix, folder: Path, world: World) -> None:
     """Have on the disk that this agent has come to these models, before it gives others what they need for an end."""
     if world.start is not None and not world.shared_folder:
         ledger = run_folder.ledger_path(folder, world.rank, world.size)
@@ -54,16 +54,16 @@ def made_of(ledger: str, files: Mapping[str, bytes]) -> str:
     return hashlib.sha256(statement("made", ledger, *words)).hexdigest()
 
 
-def _model(plan: Prepared, theta: Matrix) -> bytes:
+def _model(plan: Plan, theta: Matrix) -> bytes:
     return run_folder.model_bytes(theta, plan.data.feature_names, _names(plan))
 
 
-def _names(plan: Prepared) -> Sequence[str]:
+def _names(plan: Plan) -> Sequence[str]:
     return plan.data.labels if plan.data.task == "classes" else ()
 
 
 def write_end(
-    plan: Prepared, observer: Observer, theta: Matrix, summary: Summary, folder: Path, transport: Transport
+    plan: Plan, observer: Observer, theta: Matrix, summary: Summary, folder: Path, transport: Transport
 ) -> None:
     """Write the model, the manifest and the summary; RunError if the disk refuses.
 

@@ -17,6 +17,7 @@ from admmnet.record import format
 from admmnet.record.folder import SUMMARY
 from admmnet.record.forms import Summary
 from admmnet.transport import Transport, is_writer
+from admmnet.transport.collective import share
 from admmnet.types import Matrix
 
 GO, STOP, FAILED = 0.0, 1.0, 2.0
@@ -116,7 +117,7 @@ class Listener:
         world = transport.world
         self._transport, self._on_round, self._agreeing = transport, on_round, False
         if stoppable and world.size > 1 and world.shared_folder:
-            self._agreeing = any(said is True for said in world.gather(on_round is not None, "listens"))
+            self._agreeing = any(said is True for said in share(world, on_round is not None, "listens"))
 
     def heard(self, round: int, event: Callable[[], RoundEvent]) -> bool:
         """Tell of a round, if there is whom to tell; return whether it is the last because somebody asked for that.
@@ -135,7 +136,7 @@ class Listener:
             except Exception as error:
                 verdict, failure = FAILED, error
         if self._agreeing:
-            said = self._transport.world.gather(verdict, "verdict")
+            said = share(self._transport.world, verdict, "verdict")
             verdict = max(value for value in said if value in (GO, STOP, FAILED))
         if failure is not None:
             failure.shared, failure.by_caller = self._agreeing, True  # type: ignore[attr-defined]

@@ -32,34 +32,27 @@ OWN = "a file of each agent's own"
 def arguments(
     world: World, config: RunConfig | None, typed: Mapping[str, Any], asked: Arguments, *, stoppable: bool
 ) -> tuple[RunConfig, Given | None]:
-    """Settings and records in memory of the arguments of ``run``, the same at every process.
+    """Settings and records in memory of the arguments of ``run``, in ``as_one``.
 
-    RequestError comes on every process, where arguments are wrong anywhere, differ, or leave an agent out.
+    RequestError if arguments are wrong, differ, or leave an agent out.
     """
-    read: list[tuple[RunConfig, Given | None]] = []
-
-    def told() -> Told:
-        if not isinstance(config, RunConfig | None):
-            raise RequestError(
-                f"run was given a {type(config).__name__} without a name: it takes a RunConfig there; records go by "
-                "name, run(X=X, y=y), run(shards=[(X, y), ...]) or run(data=frame, label=NAME)"
-            )
-        settings, given = taken({} if config is None else vars(config), typed, asked)
-        found = RunConfig(**settings)
-        if given is not None:
-            method, network = found.sections.method, found.sections.network
-            changes, given = checked(given, method, network, found.split, simulation=found.simulation)
-            found = found.changed(**changes) if changes else found
-        elif found.data in GIVEN and asked.loader is None:
-            raise RequestError(reserved(found.data))
-        read.append((found, given))
-        shown = partial(public_settings, found, digests=found.simulation)
-        own = {"account": found.account and "DIR", "stoppable": stoppable, "loader": asked.loader and "a function"}
-        own |= {name: getattr(found, name) for name in ("transport", "no_account", "out", "resume")}
-        return Told(given, lambda: shown() | own, simulation=found.simulation)
-
-    known = agreed(world, told)
-    found, given = read[0]
+    if not isinstance(config, RunConfig | None):
+        raise RequestError(
+            f"run was given a {type(config).__name__} without a name: it takes a RunConfig there; records go by "
+            "name, run(X=X, y=y), run(shards=[(X, y), ...]) or run(data=frame, label=NAME)"
+        )
+    settings, given = taken({} if config is None else vars(config), typed, asked)
+    found = RunConfig(**settings)
+    if given is not None:
+        method, network = found.sections.method, found.sections.network
+        changes, given = checked(given, method, network, found.split, simulation=found.simulation)
+        found = found.changed(**changes) if changes else found
+    elif found.data in GIVEN and asked.loader is None:
+        raise RequestError(reserved(found.data))
+    shown = partial(public_settings, found, digests=found.simulation)
+    own = {"account": found.account and "DIR", "stoppable": stoppable, "loader": asked.loader and "a function"}
+    own |= {name: getattr(found, name) for name in ("transport", "no_account", "out", "resume")}
+    known = agreed(world, Told(given, lambda: shown() | own, simulation=found.simulation))
     if known is None:
         return found, given
     agents = numbered(known, found.agents, named=found.topology is not None or found.topology_schedule is not None)

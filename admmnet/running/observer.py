@@ -16,7 +16,7 @@ from admmnet.holder.holder import SimulatedHolder
 from admmnet.record.folder import MetricsFile, mean_of
 from admmnet.running.events import RoundEvent, known
 from admmnet.running.node import Node
-from admmnet.running.plan import Prepared
+from admmnet.running.plan import Plan
 from admmnet.transport import Transport, edge, is_writer
 from admmnet.types import Integers, Matrix, Vector
 
@@ -44,7 +44,7 @@ class Observer:
     """
 
     def __init__(
-        self, plan: Prepared, transport: Transport, blocks: Sequence[Sequence[Node]], folder: Path, start: int
+        self, plan: Plan, transport: Transport, blocks: Sequence[Sequence[Node]], folder: Path, start: int
     ) -> None:
         self._plan, self._transport, self._blocks = plan, transport, blocks
         self._nodes = sorted((node for block in blocks for node in block), key=lambda node: node.id)

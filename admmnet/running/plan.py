@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from admmnet.config.run_config import Mode, RunSettings
+from admmnet.config.run_config import Mode, RunConfig, RunSettings
 from admmnet.data import DataSettings, Records
 from admmnet.errors import RequestError
 from admmnet.faults.model import FaultModel
@@ -32,14 +32,13 @@ from admmnet.privacy.contract import Contract
 from admmnet.privacy.conversion import ORDERS
 from admmnet.privacy.filters import Spend
 from admmnet.privacy.ledger.account import AccountFile
-from admmnet.privacy.settings import PrivacySettings
 from admmnet.running.accounts import check_gaussian, check_promise
 from admmnet.running.contract import contract_of
 from admmnet.running.loading import Holders
-from admmnet.running.told import nominal_of
+from admmnet.running.told import nominal_of, target_of
 from admmnet.solvers.losses import Loss, get_loss
 from admmnet.transport import World
-from admmnet.transport.collective import gather_owned, run_on_all
+from admmnet.transport.collective import gather_owned
 from admmnet.transport.settings import NetworkSettings
 from admmnet.types import Vector
 
@@ -52,12 +51,11 @@ class Texts(NamedTuple):
     shared: str
 
 
-class Prepared(Struct, frozen=True, dict=True):
-    """What a run is, the same on every process but for what is said to be of its own agents.
+class Plan(Struct, frozen=True, dict=True):
+    """A run, the same on every process but for what is said to be of its own agents; ``on_start`` gets it."""
 
-    The first sections of settings have every ``auto`` replaced that has one value for all agents.
-    """
-
+    config: RunConfig
+    """The settings, with every ``auto`` replaced that has one value for all agents; the next are sections of them."""
     request: DataSettings
     network: NetworkSettings
     settings: MethodSettings
@@ -149,57 +147,36 @@ def decide(
     *,
     changing: bool = False,
     accounted: bool = True,
-    opening: Callable[[], None] | None = None,
 ) -> Decided:
-    """Choose and calibrate from public facts; errors are raised on every process alike.
+    """Choose and calibrate from public facts, in ``as_one``.
 
-    ``changing`` says that members of the run will change, ``accounted`` that somebody has an account; ``opening`` opens
-    the ``accounts``, before all else.
+    ``changing`` says that members of the run will change, ``accounted`` that somebody has an account.
     RequestError if a setting is below what the method needs. BudgetError if a budget affords no release.
     """
     kind, mine = settings.chosen_method, owners[world.rank]
     around = graph if settings.algorithm in METHODS.own else graph.networkx
-
-    targets: dict[int, Target] = {}
-
-    def find() -> dict[int, Target]:
-        if opening is not None:
-            opening()
-        targets.update({i: _target(settings, i, accounts.get(i)) for i in mine})
-        return targets
-
-    unspent = None if accounted else partial(_target, settings, account=None)
-    nominal = nominal_of(settings, world, owners, find, unspent=unspent)
+    targets = {i: target_of(settings, i, accounts.get(i)) for i in mine}
+    nominal = nominal_of(settings, world, owners, targets, accounted=accounted)
     facts = Facts(around, public.counts, public.width, nominal, public.task, public.classes, alphas=public.alphas)
-
-    def plans() -> tuple[Prologue, Method, dict[int, tuple[AgentPlan, Contract]]]:
-        prologue = prologue_of(settings, facts, public.raw, wish, public.taken)
-        own = {i: replace(target, before=prologue.before(i, target)) for i, target in targets.items()}
-        with blaming(kind):
-            method = kind(settings, prologue.rest(facts))
-            anew = changing and renewed(method) and kind.private
-            return prologue, method, {i: _planned(settings, method, i, own[i], accounts.get(i), anew) for i in mine}
-
-    prologue, method, found = run_on_all(world, plans, apart=True)
-    planned = {i: plan for i, (plan, _) in found.items()}
-    contracts = {i: contract for i, (_, contract) in found.items()}
+    prologue = prologue_of(settings, facts, public.raw, wish, public.taken)
+    planned, contracts = dict[int, AgentPlan](), dict[int, Contract]()
+    with blaming(kind):
+        method = kind(settings, prologue.rest(facts))
+        anew = changing and renewed(method) and kind.private
+        for i, target in targets.items():
+            own = replace(target, before=prologue.before(i, target))
+            planned[i], contracts[i] = _planned(settings, method, i, own, accounts.get(i), anew)
     if isinstance(method, SumMethod) and settings.trust == "masked":  # all add noise for the strictest of them
-        own = {i: float(plan.noise) for i, plan in planned.items()}
+        ratio = {i: float(plan.noise) for i, plan in planned.items()}
 
         def fits(agent: int, ratio: Any) -> bool:
             """Whether it follows from the budget left: what (P5) and (P2) make of one differs by less than this."""
             near = math.sqrt(2.0 * method.facts.nominal[agent] / method.rounds)
             return type(ratio) in (int, float) and 0.5 * near <= ratio <= 2.0 * near
 
-        ratios = gather_owned(world, owners, own, fits, "share of sensitivity in the noise", topic="ratio")
+        ratios = gather_owned(world, owners, ratio, fits, "share of sensitivity in the noise", topic="ratio")
         planned = {i: replace(plan, noise=min(ratios.values())) for i, plan in planned.items()}
     return Decided(method, planned, contracts, prologue)
-
-
-def _target(settings: MethodSettings, agent: int, account: AccountFile | None) -> Target:
-    epsilon, delta = PrivacySettings.budget_of(settings, agent) if settings.budgeted else (math.inf, 1.0)
-    plain = Target(epsilon, delta, str(settings.accountant), form=str(settings.method))
-    return plain if account is None else replace(plain, spent=account.past, account=account.began)
 
 
 def _planned(

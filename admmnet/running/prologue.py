@@ -18,11 +18,11 @@ from admmnet.record.encoding import Found, found_in, read_found, write_found
 from admmnet.running.attempts import Attempts
 from admmnet.running.checkpoint.keeper import Keeper
 from admmnet.running.node import Node
-from admmnet.running.plan import Prepared
+from admmnet.running.plan import Plan
 from admmnet.running.readout import TailAverage
 from admmnet.running.rounds import Rounds
 from admmnet.transport import Transport, World, is_writer
-from admmnet.transport.collective import run_on_all
+from admmnet.transport.collective import share
 from admmnet.types import BEFORE
 
 _LOST = (
@@ -33,23 +33,25 @@ _LOST = (
 
 
 def run_prologue(
-    plan: Prepared,
+    plan: Plan,
     transport: Transport,
     blocks: list[list[Node]],
     receipts: Receipts | None,
     attempts: Attempts | None,
     keeper: Keeper,
     folder: Path,
+    known: tuple[Found, set[int]],
 ) -> tuple[Records, Found]:
     """Ask the stages, encode and whiten all records, and return those of tests, encoded alike.
 
-    What a stage finds is in the folder, and in a checkpoint, before the next one is asked. A run that goes on charges
-    none again: answers are repeated where all agents have theirs (docs/proofs.md, Theorem 30). RunError if agents were
-    given different totals. RequestError if a run goes on, and the folder lacks what it found.
+    Stages that are ``known_before`` are not asked. What a stage finds is in the folder, and in a checkpoint, before the
+    next one is asked. A run that goes on charges none again: answers are repeated where all agents have theirs
+    (docs/proofs.md, Theorem 30). RunError if agents were given different totals. RequestError if a run goes on, and the
+    folder lacks what it found.
     """
     if plan.data.encoding is not None and not plan.prologue.writes and is_writer(transport):
         write_whole({folder / ENCODING: encode(plan.data.encoding, indent=2)})
-    found, lost = _known(plan, transport, blocks, keeper, folder)
+    found, lost = known
     encoded = found.encoding is None
     if found and not plan.prologue.stages:
         _write(plan, transport, folder, found)
@@ -80,8 +82,8 @@ def run_prologue(
     return dataclasses.replace(plan.data, shards=shards, X_test=found.rows(plan.data.X_test)), found
 
 
-def _known(
-    plan: Prepared, transport: Transport, blocks: list[list[Node]], keeper: Keeper, folder: Path
+def known_before(
+    plan: Plan, transport: Transport, blocks: list[list[Node]], keeper: Keeper, folder: Path
 ) -> tuple[Found, set[int]]:
     """What an earlier start has found, and the stages that are not asked again, as somebody's answer is not there."""
     new, world = _beginning(plan), transport.world
@@ -90,35 +92,24 @@ def _known(
         return new, set()
     if hosts is not None and hosts.changed is not None and keeper.start <= 0:  # sums there need all
         return new, {stage.number for stage in plan.prologue.stages}
-
-    def read() -> tuple[Found, Found]:
-        try:
-            here = read_found(folder)[1] or new
-            return here, found_in(keeper.known, folder) if keeper.known else new
-        except CheckFailed as error:
-            raise RequestError(f"{error}: put back the file that the interrupted run wrote, or run anew") from None
-
-    here, kept = run_on_all(world, read)
+    try:
+        here = read_found(folder)[1] or new
+        kept = found_in(keeper.known, folder) if keeper.known else new
+    except CheckFailed as error:
+        raise RequestError(f"{error}: put back the file that the interrupted run wrote, or run anew") from None
     nodes = [node for block in blocks for node in block]
     charged = max((node.ledger.charged for node in nodes), default=BEFORE)
     lacking = [stage.number for stage in plan.prologue.stages if not keeper.repeats(stage.number, nodes)]
-    told = [
-        said
-        for said in world.gather([here.digest, charged, lacking], "stages")
-        if isinstance(said, list) and len(said) == 3
-    ]
+    words = share(transport.world, [here.digest, charged, lacking], "stages")
+    told = [said for said in words if isinstance(said, list) and len(said) == 3]
     last = max((said for _, said, _ in told if type(said) is int), default=BEFORE)
     lost = {number for _, _, said in told if isinstance(said, list) for number in said if type(number) is int}
     if keeper.start >= 0:
-
-        def same() -> None:
-            if here.text != kept.text:
-                raise RequestError(
-                    f"{folder / ENCODING} is not the one that the checkpoint knows of: put back the file that the "
-                    "interrupted run wrote, or run anew"
-                )
-
-        run_on_all(world, same)
+        if here.text != kept.text:
+            raise RequestError(
+                f"{folder / ENCODING} is not the one that the checkpoint knows of: put back the file that the "
+                "interrupted run wrote, or run anew"
+            )
         digests = [said for said, _, _ in told]
         if hosts is not None and here.digest != max(digests, key=digests.count):
             raise RunError("the others go on with another encoding than this agent has: it can but take their end")
@@ -128,7 +119,7 @@ def _known(
     return here if newer and all(said == here.digest for said, _, _ in told) else kept, lost
 
 
-def _beginning(plan: Prepared) -> Found:
+def _beginning(plan: Plan) -> Found:
     """What is known before the first sum."""
     encoding, taken = plan.prologue.encoding, plan.prologue.taken
     if taken is None:
@@ -136,33 +127,29 @@ def _beginning(plan: Prepared) -> Found:
     return Found(encoding, taken.whitening, taken.source, encoding_from=taken.digest)
 
 
-def _write(plan: Prepared, transport: Transport, folder: Path, found: Found) -> None:
+def _write(plan: Plan, transport: Transport, folder: Path, found: Found) -> None:
     """Have what was found on the disk before anything else is asked."""
-
-    def write() -> None:
-        if is_writer(transport):
-            write_found(folder, plan.data.encoding, found)
-
-    run_on_all(transport.world, write, apart=True)
+    if is_writer(transport):
+        write_found(folder, plan.data.encoding, found)
 
 
 def _same(world: World, found: Found) -> None:
     """See that all have found the same: else a total was changed on the way."""
-    digests = {i: said for i, said in enumerate(world.gather(found.digest, "found")) if said}
+    digests = {i: said for i, said in enumerate(share(world, found.digest, "found")) if said}
     if len({*digests.values()}) > 1:
         wrong = min(digests, key=lambda i: [*digests.values()].count(digests[i]))
         text = f"agent {wrong} received another total before the first round than most, or says so: start the run again"
         world.blame(wrong, text, RunError)
 
 
-def _encode(plan: Prepared, found: Found) -> None:
+def _encode(plan: Plan, found: Found) -> None:
     assert found.encoding is not None
     for holder in {id(holder): holder for holder, _ in plan.holders.values()}.values():
         holder.encode(found.encoding)
 
 
 def _asked(
-    plan: Prepared,
+    plan: Plan,
     stage: Stage,
     found: Found,
     transport: Transport,

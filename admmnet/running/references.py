@@ -21,13 +21,14 @@ from admmnet.methods.single_site.base import regularisation_of
 from admmnet.privacy.ledger.form import finite
 from admmnet.record.encoding import Found
 from admmnet.running.loading import Loader
-from admmnet.running.plan import Prepared
+from admmnet.running.plan import Plan
 from admmnet.running.sharing import KEPT
 from admmnet.solvers.accurate import WIDE
 from admmnet.solvers.kernel import Kernel, chosen
 from admmnet.solvers.losses import Loss
 from admmnet.solvers.newton import LocalSolver, WideSolver
 from admmnet.transport import Transport, is_writer
+from admmnet.transport.collective import share
 from admmnet.types import Matrix, Vector
 
 MOST = KEPT
@@ -49,7 +50,7 @@ def references(data: Records, pooled: float | None) -> dict[str, float | None]:
     return {name: finite(constant_figure(data.task, data.y_test)), "pooled": pooled}
 
 
-def pooled_figure(plan: Prepared, transport: Transport, loader: Loader | None, found: Found) -> float | None:
+def pooled_figure(plan: Plan, transport: Transport, loader: Loader | None, found: Found) -> float | None:
     """Test figure of the ``optimum`` for all training records of a simulation, the same at every process.
 
     The writer computes it, from its own holders' records and those it has read for others, else from all read again.
@@ -59,11 +60,11 @@ def pooled_figure(plan: Prepared, transport: Transport, loader: Loader | None, f
     if not plan.simulation:
         return None
     mine = finite(_pooled(plan, transport, loader, found)) if is_writer(transport) else None
-    answers = transport.world.gather(mine, "pooled")
+    answers = share(transport.world, mine, "pooled")
     return next((value for value in answers if type(value) is float and math.isfinite(value)), None)
 
 
-def _pooled(plan: Prepared, transport: Transport, loader: Loader | None, found: Found) -> float | None:
+def _pooled(plan: Plan, transport: Transport, loader: Loader | None, found: Found) -> float | None:
     settings, data, alone = plan.settings, plan.data, transport.world.size == 1
     size = sum(data.counts.values()) * plan.method.facts.size
     if not len(data.y_test) or size > MOST or (plan.request.per_agent and not alone):

@@ -14,7 +14,7 @@ from admmnet.errors import StopRun
 from admmnet.running.events import RoundEvent
 
 if TYPE_CHECKING:
-    from admmnet.running.plan import Prepared
+    from admmnet.running.plan import Plan
 
 LONGEST = 2**18
 """Bytes of a message at most, more than a socket takes in one piece."""
@@ -48,7 +48,7 @@ class Reporter:
     def __init__(self, line: int, *, answered: bool) -> None:
         self._line, self._answered = line, answered
 
-    def start(self, plan: Prepared) -> None:
+    def start(self, plan: Plan) -> None:
         """Say that the first round begins."""
         with suppress(OSError):  # full or closed: the bar stands still, the run does not
             self._send(AgentReport(advice=plan.advice, task=plan.task))

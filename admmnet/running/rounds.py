@@ -10,7 +10,7 @@ from admmnet.methods.sums import SumMethod
 from admmnet.running.attempts import Attempts
 from admmnet.running.node import Node, propose_all, taking_part
 from admmnet.running.notes import attempt_notes
-from admmnet.running.plan import Prepared
+from admmnet.running.plan import Plan
 from admmnet.running.together import Together
 from admmnet.running.trees import RoundTrees
 from admmnet.transport import Transport
@@ -27,7 +27,7 @@ class Rounds:
 
     def __init__(
         self,
-        plan: Prepared,
+        plan: Plan,
         transport: Transport,
         blocks: list[list[Node]],
         receipts: Receipts | None,

@@ -27,10 +27,11 @@ from admmnet.record.folder import ledger_name, mean_of, sha256
 from admmnet.record.forms import AgentEntry, Gate, Privacy, Summary, TestError
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
-from admmnet.running.plan import Prepared
+from admmnet.running.plan import Plan
 from admmnet.running.references import references
 from admmnet.solvers.kernel import NAMES, chosen
 from admmnet.transport import Transport
+from admmnet.transport.collective import share
 from admmnet.types import Figure, Vector, Whole
 from admmnet.version import __version__
 
@@ -45,7 +46,7 @@ TEST_RECORDS = "public by assumption: these figures cost no budget"
 
 
 def summarise(
-    plan: Prepared,
+    plan: Plan,
     rounds: int,
     agents: Sequence[Node],
     observer: Observer,
@@ -164,7 +165,7 @@ class Word(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 def heard(mine: Word, transport: Transport) -> list[Word]:
     """What all processes say of their own agents, this one's first; a word that cannot be read is left out."""
     words, agents = [mine], sum(map(len, transport.layout.owners))
-    answers = transport.world.gather(msgspec.to_builtins(mine), "figures")
+    answers = share(transport.world, msgspec.to_builtins(mine), "figures")
     for rank, (own, answer) in enumerate(zip(transport.layout.owners, answers, strict=True)):
         if rank == transport.world.rank:
             continue

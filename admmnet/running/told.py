@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -11,10 +12,12 @@ from admmnet.data import Records
 from admmnet.errors import RequestError
 from admmnet.methods.settings import MethodSettings
 from admmnet.privacy.calibrate import Target
+from admmnet.privacy.ledger.account import AccountFile
+from admmnet.privacy.settings import PrivacySettings
 from admmnet.running.loading import Holders
 from admmnet.running.topics import MOST_RECORDS
 from admmnet.transport import World
-from admmnet.transport.collective import owned, pairs_of, told_by_all
+from admmnet.transport.collective import owned, pairs_of, share
 
 LEAST_LEFT = 1e-9
 """Least share of a budget that another agent can say is left to it: less than the millionth below which it refuses."""
@@ -73,38 +76,41 @@ def nominal_of(
     settings: MethodSettings,
     world: World,
     owners: Sequence[Sequence[int]],
-    find: Callable[[], dict[int, Target]],
+    targets: Mapping[int, Target],
     *,
-    unspent: Callable[[int], Target] | None = None,
+    accounted: bool = True,
     lasting: bool = True,
 ) -> dict[int, float]:
-    """Nominal zCDP budget of every agent, eq. (19), where methods ask for it; ``find`` gives this process's targets.
+    """Nominal zCDP budget of every agent, eq. (19), where methods ask for it; ``targets`` are this process's.
 
     What is left only its owner knows. Others' budgets decide the penalty and nothing else. None is believed to be above
-    that of the agent's public epsilon and delta. Where nobody has an account, ``unspent`` gives all targets.
+    that of the agent's public epsilon and delta. Where nobody is ``accounted``, all budgets are public.
     """
-    shared = not settings.baseline and settings.budgeted and settings.method == "proven"
+    if settings.baseline or not settings.budgeted or settings.method != "proven":
+        return {}
     plain = cache(Target.nominal_rho)
 
     def valid(agent: int, rho: Any) -> bool:
         most = plain(Target(*settings.budget_of(agent)))
         return type(rho) in (int, float) and LEAST_LEFT * most < rho <= most * (1.0 + 1e-6)
 
-    def anew(target: Target) -> Target:
+    def left(target: Target) -> float:
         """At any order where nothing is spent: a resumed first run finds an order that its own plan has chosen."""
-        return replace(target, spent=None, account=None) if target.spent and not target.spent.rho else target
+        unspent = target.spent and not target.spent.rho
+        return plain(replace(target, spent=None, account=None) if unspent else target)
 
-    def left() -> dict[int, float]:
-        targets = find()
-        return {i: plain(anew(target)) for i, target in targets.items()} if shared else {}
-
-    known = unspent is not None or not shared  # nobody need wait for others' words
-    own, told = told_by_all(world, left, lambda found: {"left": pairs_of(found)}, topic="left", apart=known)
-    if not shared:
-        return {}
-    if unspent is None:
-        words = [said and said.get("left", ()) for said in told]
+    mine = {i: left(target) for i, target in targets.items()}
+    if accounted:
+        words = [said and said.get("left", ()) for said in share(world, {"left": pairs_of(mine)}, "left")]
     else:
-        words = [pairs_of({i: plain(unspent(i)) for i in agents}) for agents in owners]
+        words = [pairs_of({i: plain(target_of(settings, i)) for i in agents}) for agents in owners]
     absent: Callable[[int], float] = lambda i: plain(Target(*settings.budget_of(i)))  # noqa: E731
-    return owned(world, words, owners, own, valid, "budget left (rho)", lasting=lasting, absent=absent)
+    return owned(world, words, owners, mine, valid, "budget left (rho)", lasting=lasting, absent=absent)
+
+
+def target_of(settings: MethodSettings, agent: int, account: AccountFile | None = None) -> Target:
+    """Budget of an agent, and the part of it that its account has spent already."""
+    # as PrivacySettings has it: settings of another package's method do not say what was promised
+    epsilon, delta = PrivacySettings.budget_of(settings, agent) if settings.budgeted else (math.inf, 1.0)
+    plain = Target(epsilon, delta, str(settings.accountant), form=str(settings.method))
+    return plain if account is None else replace(plain, spent=account.past, account=account.began)

@@ -50,19 +50,6 @@ class Facts(_Told):
     """its test records, for which nobody is charged"""
 
 
-class Arguments(_Told):
-    """Where one command has started all: agents whose records a process holds in memory, none."""
-
-    own: list[Agent]
-    told: dict[str, None]
-
-
-class Drowned(_Told):
-    """Where one command has started all: how far noise exceeds a model."""
-
-    drowned: Annotated[float, Meta(ge=0.0)] | None
-
-
 class Left(_Told):
     """Nominal budget that an agent has left."""
 
@@ -116,12 +103,11 @@ def _figures(value: Figures, peer: Peer) -> bool:
 
 TABLE = {
     "ready": Topic(None),
-    "arguments": Topic(Arguments),
     "facts": Topic(Facts, _facts),
     "left": Topic(Left, _own("left")),
     "ratio": Topic(Ratio, _own("values")),
     "masks": Topic(MaskKeys, _own("values")),
-    "drowned": Topic(Drowned),
+    "drowned": Topic(Annotated[float, Meta(ge=0.0)]),
     "offers": Topic(tuple[Name, list[Round]]),
     "answered": Topic(tuple[Round, Round]),
     "stages": Topic(tuple[Hexadecimal, Annotated[int, Meta(ge=BEFORE, lt=2**31)], list[Round]]),

@@ -95,7 +95,7 @@ class World(Protocol):
     """Start of a run over hosts of their own; None elsewhere."""
 
     def gather(self, value: Any, topic: str = "ready") -> list[Any]:
-        """Collect one JSON value from every process, in rank order, at every process; None of those outside the start.
+        """Collect one JSON value, or ``Failed``, of every process, in rank order; None of those outside the start.
 
         Over ZeroMQ a value has the form of its ``topic`` (``running.topics``).
         """

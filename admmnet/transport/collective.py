@@ -64,49 +64,42 @@ class Failed(NamedTuple):
     text: str
 
 
-def run_on_all(world: World, step: Callable[[], T], *, apart: bool = False) -> T:
-    """Run a step on every process; if it fails anywhere, raise the first rank's error everywhere.
+def share(world: World, value: Any = None, topic: str = "ready") -> list[Any]:
+    """Words of all processes, a JSON value each, in rank order; None of those outside the start.
 
-    The error is marked ``shared``: every process raises it, so that one of them reports it. Told is
-    ``AdmmnetError.public`` alone, here too. A step ``apart`` waits for nobody on hosts of their own: an error there is
-    its agent's own, and ends the start.
+    If one has failed in ``as_one``, the first such error is raised at all. What was made until now is ``KEPT``.
     """
-    return told_by_all(world, step, lambda result: None, apart=apart)[0]
+    answers = world.gather(value, topic)
+    KEPT.keep()
+    _raise_first(answers)
+    return answers
 
 
-def told_by_all(
-    world: World,
-    step: Callable[[], T],
-    say: Callable[[T], Mapping[str, Any] | None],
-    *,
-    topic: str = "ready",
-    quoting: bool = False,
-    apart: bool = False,
-) -> tuple[T, list[Any]]:
-    """As ``run_on_all``, and the word of every process on its result, in the same exchange: of a step apart its own.
+@contextmanager
+def as_one(world: World, *, quoting: bool = False) -> Iterator[None]:
+    """Tell an error of this block in place of the next word that all ``share``, so that all raise the first rank's.
 
-    With ``quoting``, in simulations, an error may quote records. What the step has made is ``KEPT``.
+    It is marked ``shared``: every process raises it, so that one of them reports it. Told is ``AdmmnetError.public``
+    alone, here too, unless it is ``quoting`` records, in simulations. On hosts of their own an agent raises its own.
+    Every process shares something, and exchanges nothing else, between a block and the first message of a round.
     """
-    if apart and world.start is not None and not world.shared_folder:
-        result = step()
-        return result, [say(result)]
-    told: Mapping[str, Any] | Failed | None = None
-    mine: AdmmnetError | None = None
     try:
-        result = step()
-        told = say(result)
-        KEPT.keep()
+        yield
     except AdmmnetError as error:
-        mine = error
-        told = Failed(error.exit_code, str(error) if quoting else error.public)
-    answers = world.gather(told, topic)
+        if error.shared:
+            raise
+        answers = world.gather(Failed(error.exit_code, str(error) if quoting else error.public), "ready")
+        if isinstance(error, StartEnded):
+            raise error.of_all() from None
+        if world.start is None:
+            _raise_first(answers)
+        raise
+
+
+def _raise_first(answers: Sequence[Any]) -> None:
     for answer in answers:
-        if isinstance(answer, list | tuple):  # as JSON has a `Failed`
-            if mine is not None and (isinstance(mine, StartEnded) or world.start is not None):
-                raise mine.of_all() if isinstance(mine, StartEnded) else mine
-            code, text = answer
-            raise kind_of(code)(printable(text)).of_all()
-    return result, answers
+        if isinstance(answer, Failed):
+            raise kind_of(answer.code)(printable(answer.text)).of_all()
 
 
 def gather_owned(
@@ -125,7 +118,7 @@ def gather_owned(
     tells of other agents is ignored. An owner whose value is not ``valid`` is blamed by every process, as all judge the
     same answers.
     """
-    return owned(world, world.gather({"values": pairs_of(mine)}, topic), owners, mine, valid, what, lasting=lasting)
+    return owned(world, share(world, {"values": pairs_of(mine)}, topic), owners, mine, valid, what, lasting=lasting)
 
 
 def pairs_of(mine: Mapping[int, T]) -> list[list[Any]]:
@@ -189,9 +182,8 @@ def report_error(error: BaseException, world: World, *, debug: bool = False) -> 
     if not shared and world.size > 1 and world.name == "mpi":
         # where several ranks fail at once, the first one's abort comes before the others speak
         time.sleep(min(STAGGER * world.rank, 2.0))
-    # with zmq every process has a screen of its own, or a starter that drops what it has heard; what another
-    # process has told already is not told again
-    if not getattr(error, "told", False) and (not shared or world.rank == 0 or world.name == "zmq"):
+    # with zmq every process has a screen of its own, or a starter that drops what it has heard
+    if not shared or world.rank == 0 or world.name == "zmq":
         if debug:
             _trace(error)
         print(broken(f"admmnet: {describe_error(error)}", sys.stderr), file=sys.stderr, flush=True)  # noqa: T201 (the one place besides cli)

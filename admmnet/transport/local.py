@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from admmnet.transport import Inbox, Outgoing, Transport, Trees, Words, World
+from admmnet.transport.collective import Failed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +27,7 @@ class LocalWorld(World):
 
     def gather(self, value: Any, topic: str = "ready") -> list[Any]:
         """Return the value in a list, as JSON would carry it."""
-        return [json.loads(json.dumps(value))]
+        return [value if isinstance(value, Failed) else json.loads(json.dumps(value))]
 
     def abort(self, code: int, reason: str | None = None) -> NoReturn:
         """Leave."""

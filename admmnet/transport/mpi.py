@@ -21,6 +21,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from admmnet.graph.simple import Graph
 from admmnet.transport import Inbox, Outgoing, Parcel, Transport, Trees, Words, World
+from admmnet.transport.collective import Failed
 from admmnet.transport.stall import STALL
 from admmnet.transport.summing import part_of, total_of
 from admmnet.types import Integers, Matrix, Total, Vector
@@ -118,12 +119,14 @@ class MPIWorld(World):
 
     def gather(self, value: Any, topic: str = "ready") -> list[Any]:
         """See ``World.gather``: JSON, never pickle."""
-        mine = np.frombuffer(json.dumps(value).encode(), dtype=np.uint8)
+        word = {"failed": value} if isinstance(value, Failed) else {"said": value}
+        mine = np.frombuffer(json.dumps(word).encode(), dtype=np.uint8)
         sizes = np.empty(self.size, dtype=np.int64)
         wait(self._comm.Iallgather(np.array([mine.size], dtype=np.int64), sizes))
         everything = np.empty(int(sizes.sum()), dtype=np.uint8)
         wait(self._comm.Iallgatherv(mine, (everything, sizes.tolist())))
-        return [json.loads(part.tobytes()) for part in np.split(everything, np.cumsum(sizes)[:-1])]
+        words = [json.loads(part.tobytes()) for part in np.split(everything, np.cumsum(sizes)[:-1])]
+        return [word["said"] if "said" in word else Failed(*word["failed"]) for word in words]
 
     @cached_property
     def machine(self) -> MPIMachine:

@@ -16,7 +16,7 @@ from admmnet.cli import run_command_line
 from admmnet.data import sources
 from admmnet.holder import door
 from admmnet.holder.known import Known
-from admmnet.running import entrance, spawn, told
+from admmnet.running import loop, spawn, told
 from admmnet.transport import World
 from admmnet.transport.collective import end_all_on_error
 from tests.attacks.launched import records_of
@@ -85,7 +85,7 @@ def attack(name: str, *, defended: bool) -> None:
     if name == "bug":
         sources.read_npz = broken  # type: ignore[assignment, attr-defined]
         if not defended:
-            entrance.end_all_on_error = quoting  # type: ignore[assignment, attr-defined]
+            loop.end_all_on_error = quoting  # type: ignore[assignment, attr-defined]
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
@@ -17,12 +16,11 @@ from admmnet.methods import fixed
 from admmnet.record import folder as records
 from admmnet.record.forms import AgentEntry
 from admmnet.running.checkpoint.choosing import _offer
-from admmnet.running.plan import _target
 from admmnet.running.summary import Word, heard
-from admmnet.running.told import nominal_of
+from admmnet.running.told import nominal_of, target_of
 from admmnet.transport import Transport, World
 from admmnet.transport.begun import Begun
-from admmnet.transport.collective import gather_owned, owned, run_on_all
+from admmnet.transport.collective import Failed, gather_owned, owned, share
 
 OWNERS = ((0, 1), (2,))
 JUNK: list[Any] = [None, True, 0, -1, 2.5, 1e400, "7", [], {}, [7], 2**60, "\x1b[2J", [[2, [2]]], [[[2], 2]]]
@@ -37,7 +35,8 @@ class Heard(World):
         self.said = list(said)
 
     def gather(self, value: Any, topic: str = "ready") -> list[Any]:
-        return list(json.loads(json.dumps([value, self.said.pop(0) if self.said else None])))
+        said = self.said.pop(0) if self.said else None
+        return [one if isinstance(one, Failed) else json.loads(json.dumps(one)) for one in (value, said)]
 
     def abort(self, code: int, reason: str | None = None) -> NoReturn:
         raise NotImplementedError
@@ -81,19 +80,19 @@ def test_an_agent_that_takes_no_part_and_has_never_spoken_stands_with_a_public_v
 
 def test_another_process_steers_no_terminal() -> None:
     with pytest.raises(RunError) as caught:
-        run_on_all(Heard([3, "done\x1b[2J\x07"]), lambda: 7)
+        share(Heard(Failed(3, "done\x1b[2J\x07")), 7)
     assert str(caught.value) == "done?[2J?"
     with pytest.raises(RunError, match=r"^all is well$"):  # an exit code that is none of ours
-        run_on_all(Heard([0, "all is well"]), lambda: 7)
+        share(Heard(Failed(0, "all is well")), 7)
 
 
 def test_a_budget_left_is_its_owners_word_and_never_above_what_is_public() -> None:
     config = fixed(RunConfig(algorithm="pp-admm", delta=1e-4))
-    targets = {i: _target(config, i, None) for i in OWNERS[0]}
+    targets = {i: target_of(config, i) for i in OWNERS[0]}
     most = targets[0].nominal_rho()
 
     def told(*pairs: list[Any]) -> dict[int, float]:
-        return nominal_of(config, Heard({"left": list(pairs)}), OWNERS, lambda: targets)
+        return nominal_of(config, Heard({"left": list(pairs)}), OWNERS, targets)
 
     assert told([2, 0.25 * most], [0, 1e9], [1, 1e-300]) == {0: most, 1: most, 2: 0.25 * most}
     for rho in (2.0 * most, 0.0, -most, float("nan"), float("inf"), 1e-300, "1", None):
@@ -103,12 +102,13 @@ def test_a_budget_left_is_its_owners_word_and_never_above_what_is_public() -> No
 
 def test_where_nobody_has_an_account_no_word_of_a_budget_is_asked_for() -> None:
     config = fixed(RunConfig(algorithm="pp-admm", delta=1e-4))
-    plain = partial(_target, config, account=None)
+    plain = target_of(config, 0)
     deaf = Heard({"left": [[2, 1e-300]]})
     start = deaf.start = Begun("", 0, (0, 1), ((0, 1),))
     deaf.shared_folder = False
-    found = nominal_of(config, deaf, OWNERS, lambda: {i: plain(i) for i in OWNERS[0]}, unspent=plain)
-    assert found == dict.fromkeys(range(3), plain(0).nominal_rho())
+    found = nominal_of(config, deaf, OWNERS, dict.fromkeys(OWNERS[0], plain), accounted=False)
+    assert found == dict.fromkeys(range(3), plain.nominal_rho())
+    assert deaf.said
     assert start.facts == {"budget left (rho)": {str(i): rho for i, rho in found.items()}}  # for later starts
 
 

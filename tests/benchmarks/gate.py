@@ -24,7 +24,7 @@ import numpy as np
 from admmnet.data import DataSettings, Records, load
 from admmnet.methods.ipp_admm import Gate
 from admmnet.methods.pp_admm import ROUNDS
-from admmnet.running.entrance import Plan
+from admmnet.running.plan import Plan
 
 from .common import row, summary_of
 

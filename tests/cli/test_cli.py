@@ -21,7 +21,7 @@ from admmnet.cli.progress import Progress
 from admmnet.config.run_config import own_settings
 from admmnet.config.toml import common_settings
 from admmnet.report import tables
-from admmnet.running.entrance import Plan
+from admmnet.running.plan import Plan
 from tests.command_runs import Admmnet
 from tests.doc_pages import ROOT
 from tests.people_runs import put_summary

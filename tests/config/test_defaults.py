@@ -26,8 +26,7 @@ from admmnet.methods.convexity import missing_convexity, typical_penalty
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.contract import Contract
-from admmnet.running.entrance import Plan
-from admmnet.running.plan import Public, decide
+from admmnet.running.plan import Plan, Public, decide
 from admmnet.transport.local import LocalWorld
 
 

@@ -17,7 +17,7 @@ from admmnet import RequestError, RunConfig, run
 from admmnet.data import Records
 from admmnet.holder import Holder, SimulatedHolder
 from admmnet.holder.rows import row_slack
-from admmnet.running.entrance import Plan
+from admmnet.running.plan import Plan
 from admmnet.solvers.losses import get_loss
 from admmnet.solvers.radius import LARGEST_ROW
 from admmnet.transport import Transport

@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 from admmnet.methods.ipp_admm import Gate
 from admmnet.methods.pp_admm import PerturbedNoise
 from admmnet.rng import Purpose
-from admmnet.running.entrance import Plan
+from admmnet.running.plan import Plan
 from admmnet.types import Vector
 
 from .recording import SEED, SIZE, Said, shards_of

@@ -11,7 +11,7 @@ import numpy as np
 from admmnet import RunConfig, read_run, run
 from admmnet.data import DataSettings, load
 from admmnet.library import RunResult
-from admmnet.running.entrance import Plan
+from admmnet.running.plan import Plan
 from admmnet.transport import Inbox, Outgoing, Transport, Words
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Matrix, Vector

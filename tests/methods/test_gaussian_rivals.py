@@ -13,7 +13,7 @@ import pytest
 from admmnet import read_run
 from admmnet.privacy.events import Gaussian, ObjectivePerturbation
 from admmnet.rng import Purpose
-from admmnet.running.entrance import Plan
+from admmnet.running.plan import Plan
 from admmnet.types import Vector
 
 from .recording import SEED, Said

@@ -19,7 +19,7 @@ from admmnet.methods.joining import ASKED_IN, SLACK, JoiningState, core_of, leas
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.events import Gaussian, NoRecords
 from admmnet.rng import Purpose
-from admmnet.running.entrance import Plan
+from admmnet.running.plan import Plan
 from admmnet.types import Vector
 
 from .recording import Played, charges, play, shards_of, write_problem

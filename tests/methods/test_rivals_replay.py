@@ -14,7 +14,7 @@ import pytest
 from admmnet import read_run
 from admmnet.methods.rivals import PureNoise
 from admmnet.privacy.events import GammaNorm, Gaussian, NoRecords
-from admmnet.running.entrance import Plan
+from admmnet.running.plan import Plan
 from admmnet.types import Vector
 
 from .recording import SEED, SIZE, Said

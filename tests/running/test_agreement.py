@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +37,12 @@ class Pair(LocalWorld):
         return [self.told, self.told if self._other is None else self._other]
 
 
-def read(given: Given | None, **settings: Any) -> Callable[[], Told]:
+def read(given: Given | None, **settings: Any) -> Told:
     """What a process was given."""
     config = RunConfig(**({"data": given.kind} if given else {}) | settings)
     own = {name: getattr(config, name) for name in ("transport", "account", "no_account", "out", "resume")}
     shown = public_settings(config, digests=config.simulation) | own
-    return lambda: Told(given, lambda: shown, simulation=config.simulation)
+    return Told(given, lambda: shown, simulation=config.simulation)
 
 
 def told(given: Given | None, **settings: Any) -> dict[str, Any]:
@@ -129,16 +128,15 @@ def test_long_values_are_shown_where_they_differ() -> None:
     assert "process 1 was given topology = ..." in text
 
 
-@pytest.mark.parametrize("other", [{"told": {}}, {"own": 1}, {"own": ["1"]}, {"own": [-1]}, {"own": [True]}, {}])
-def test_a_host_that_does_not_say_whose_shards_it_has_is_named(other: dict[str, Any]) -> None:
-    class Hosts(Pair):
-        name = "zmq"
-
-    shards = Given("arrays", own={0: (X, y)}, whole=False)
-    given = read(shards, seed=0, topology="path:2")
-    assert agreed(Hosts({"own": [1]}), given) == {0, 1}
+@pytest.mark.parametrize("own", [None, 1, ["1"], [-1], [True]])
+def test_a_process_that_does_not_say_whose_shards_it_has_is_named(own: Any) -> None:
+    given = read(Given("arrays", own={0: (X, y)}, whole=False), seed=0, topology="path:2")
+    first = Pair()
+    assert agreed(first, given) == {0}
+    same = first.told["told"]
+    assert agreed(Pair({"own": [1], "told": same}), given) == {0, 1}
     with pytest.raises(RequestError, match="process 1 does not say which agents it has shards of") as caught:
-        agreed(Hosts(other), given)
+        agreed(Pair({"own": own, "told": same}), given)
     assert caught.value.shared
 
 

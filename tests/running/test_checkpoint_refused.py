@@ -219,7 +219,7 @@ def test_a_run_that_finishes_while_another_one_resumes_it(place: Place, monkeypa
     folder = place.interrupted("run", 3)
     config = resumed_config(folder)
     place.resume(folder)
-    monkeypatch.setattr("admmnet.running.entrance.resuming", lambda config: config)  # it looked before that
+    monkeypatch.setattr("admmnet.running.loop.resuming", lambda config: config)  # it looked before that
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     with pytest.raises(RequestError, match="is finished"):
         run(config)

@@ -13,7 +13,7 @@ from admmnet import RequestError, RoundEvent, StopRun, run
 from admmnet.cli import run_command_line
 from admmnet.holder.holder import SimulatedHolder
 from admmnet.running import observer
-from admmnet.running.entrance import Plan
+from admmnet.running.plan import Plan
 from admmnet.transport.local import LocalTransport
 from admmnet.types import Matrix
 from tests.people_runs import Stop, rows, small, stopping, write_people

@@ -13,7 +13,7 @@ from admmnet.graph.simple import Graph
 from admmnet.methods import METHODS
 from admmnet.methods.base import Facts
 from admmnet.methods.sums import SumMethod
-from admmnet.running.entrance import Plan
+from admmnet.running.plan import Plan
 
 AGENTS, SIZES = 210, 70
 """Three agents of every size; more sizes than a small cache holds."""

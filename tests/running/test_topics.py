@@ -33,12 +33,11 @@ FIGURES: dict[str, Any] = {
 }
 SAMPLES: dict[str, list[Any]] = {
     "ready": [None],
-    "arguments": [{"own": [2], "told": {"X": None}}],
     "facts": [FACTS, FACTS | {"deltas": []}, FACTS | {"deltas": [[2, None]]}],
     "left": [{"left": [[2, 0.25]]}, {"left": []}],
     "ratio": [{"values": [[2, 0.25]]}],
     "masks": [{"values": [[2, ["ab" * 32, "cd" * 64]]]}],
-    "drowned": [{"drowned": 1.5}, {"drowned": None}],
+    "drowned": [0.0, 1.5],
     "offers": [["abcd", [3, 4]]],
     "answered": [[3, 4]],
     "stages": [["ab" * 32, -3, [-4, -2]]],
@@ -51,7 +50,6 @@ SAMPLES: dict[str, list[Any]] = {
 NAN, HUGE = "NaN", "9" * 400
 BAD: dict[str, list[Any]] = {
     "ready": [0, "", [], True],
-    "arguments": [{"own": [-1], "told": {}}, {"own": [2**31], "told": {}}, {"own": [2], "told": {"X": 1}}, [], None],
     "facts": [
         *(FACTS | {"counts": [[1, 50]]}, FACTS | {"counts": []}, FACTS | {"counts": [[2, 50], [2, 50]]}),
         *(FACTS | {"counts": [[2, 101]]}, FACTS | {"counts": [[2, 0]]}, FACTS | {"counts": [[2, 1.5]]}),
@@ -67,7 +65,7 @@ BAD: dict[str, list[Any]] = {
         *({"values": [[2, ["xy", ""]]]}, {"values": [[2, ["ab" * 65, ""]]]}, {"values": [[2, ["ab"]]]}),
         {"values": [[1, ["ab", "cd"]]]},
     ],
-    "drowned": [{"drowned": -1.0}, {}, 1.0, {"drowned": "1"}],
+    "drowned": [-1.0, {}, None, "1"],
     "offers": [["x" * 65, []], ["x", [-6]], ["x", [2**31]], ["x", ["1"]], ["x"], ["x", [], 1]],
     "answered": [[1], [1, 2, 3], ["1", 2], [1.5, 2], None],
     "stages": [["xy", 0, []], ["ab", 0, [-6]], ["ab", 0], [None, 0, []]],

@@ -12,7 +12,15 @@ from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError,
 from admmnet.running.checkpoint.keeper import Keeper
 from admmnet.transport import Transport, World
 from admmnet.transport.begun import NEVER, Begun
-from admmnet.transport.collective import describe_error, gather_owned, install_exception_hook, report_error, run_on_all
+from admmnet.transport.collective import (
+    Failed,
+    as_one,
+    describe_error,
+    gather_owned,
+    install_exception_hook,
+    report_error,
+    share,
+)
 from admmnet.transport.zmq.transport import ZmqWorld
 
 
@@ -21,7 +29,7 @@ class Aborted(BaseException):
 
 
 class FakeWorld(World):
-    """One rank of several; the others' answers to ``gather`` are given."""
+    """One rank of several; the others' words in a ``gather`` are given."""
 
     def __init__(self, rank: int = 0, others: list[Any] | None = None) -> None:
         self.rank = rank
@@ -32,7 +40,7 @@ class FakeWorld(World):
 
     def gather(self, value: Any, topic: str = "ready") -> list[Any]:
         answers = [*self._others[: self.rank], value, *self._others[self.rank :]]
-        return list(json.loads(json.dumps(answers)))
+        return [one if isinstance(one, Failed) else json.loads(json.dumps(one)) for one in answers]
 
     def abort(self, code: int, reason: str | None = None) -> NoReturn:
         self.aborted = code
@@ -50,42 +58,30 @@ def _no_stagger(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("kind", [CheckFailed, RequestError, RunError, BudgetError])
 def test_an_error_elsewhere_is_raised_here(kind: type[AdmmnetError]) -> None:
-    world = FakeWorld(rank=0, others=[None, [kind.exit_code, "no such file"]])
+    world = FakeWorld(rank=0, others=[None, Failed(kind.exit_code, "no such file")])
     with pytest.raises(kind, match=r"^no such file$") as caught:
-        run_on_all(world, lambda: 7)
+        share(world, 7)
     assert caught.value.shared
-    assert run_on_all(FakeWorld(), lambda: 7) == 7
+    assert share(FakeWorld(others=[8, None]), 7) == [7, 8, None]
 
 
 def test_the_first_rank_with_an_error_is_quoted() -> None:
-    def step() -> None:
-        raise RunError("mine")
-
-    with pytest.raises(RequestError, match="theirs"):
-        run_on_all(FakeWorld(rank=1, others=[[2, "theirs"]]), step)
-    with pytest.raises(RunError, match="mine"):
-        run_on_all(FakeWorld(rank=0, others=[[2, "theirs"]]), step)
+    for rank, kind, first in ((1, RequestError, "theirs"), (0, RunError, "mine")):
+        world = FakeWorld(rank=rank, others=[Failed(2, "theirs")])
+        with pytest.raises(kind, match=first) as caught, as_one(world), as_one(world):
+            raise RunError("mine")
+        assert caught.value.shared
 
 
 def test_an_error_in_a_start_is_its_agents_own() -> None:
     """Where hosts have starts, an error that comes back is told to all by its agent alone."""
-    error = RunError("mine")
-
-    def step() -> None:
-        raise error
-
     world = FakeWorld(others=[None])
     world.start = Begun("a" * 64, 2, (0, 1), ((0, 1),))
-    with pytest.raises(RunError) as caught:
-        run_on_all(world, step)
-    assert caught.value is error
-    assert not error.shared
-    ended = StartEnded("the line was cut")
-    error = ended
-    with pytest.raises(StartEnded) as caught:
-        run_on_all(world, step)
-    assert caught.value is ended
-    assert ended.shared
+    for error in (RunError("mine"), StartEnded("the line was cut")):
+        with pytest.raises(RunError) as caught, as_one(world):
+            raise error
+        assert caught.value is error
+        assert error.shared is isinstance(error, StartEnded)
 
 
 def test_a_word_that_cannot_be_is_blamed_on_its_agent() -> None:

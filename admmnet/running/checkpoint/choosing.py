@@ -24,11 +24,11 @@ from admmnet.running.checkpoint.state import State
 from admmnet.solvers.kernel import NAMES, chosen
 from admmnet.transport import Transport
 from admmnet.transport.begun import NEVER
-from admmnet.transport.collective import run_on_all
+from admmnet.transport.collective import share
 from admmnet.version import __version__
 
 if TYPE_CHECKING:
-    from admmnet.running.plan import Prepared
+    from admmnet.running.plan import Plan
     from admmnet.transport.begun import Begun
 
 SCHEMA = 6
@@ -48,7 +48,7 @@ class Chosen:
     version or (seeded runs) these records.
     """
 
-    def __init__(self, plan: Prepared, transport: Transport, folder: Path) -> None:
+    def __init__(self, plan: Plan, transport: Transport, folder: Path) -> None:
         run = plan.run
         self._every, self._settings, self._seeded = run.checkpoint_every, plan.texts.kept, run.seeded
         self.kernel = NAMES[chosen(run.kernel)] if run.seeded else None  # of a run that must make the same bits
@@ -83,12 +83,11 @@ class Chosen:
     def _agreed(self, *, resumed: bool) -> int:
         """Round with which all begin, or the stage before it; what they go on from is read."""
         world = self._transport.world
-        mine = run_on_all(world, self._candidates, apart=True) if resumed else {0: []}
+        mine = self._candidates() if resumed else {0: []}
         if (begun := world.start) is not None and not world.shared_folder:  # else nobody remembers another start
             return self._formed(begun, mine, resumed=resumed)
-        offers = [
-            _offer(said) for said in world.gather([secrets.token_hex(8), sorted(mine)], "offers") if said is not None
-        ]
+        words = share(world, [secrets.token_hex(8), sorted(mine)], "offers")
+        offers = [_offer(said) for said in words if said is not None]
         common = set(mine).intersection(*(whole for _, whole in offers))
         if not common:
             raise RequestError(
@@ -96,29 +95,25 @@ class Chosen:
                 + ("; run anew" if self._seeded else "; run anew, with --account if spent budget must count")
             ).of_all()
         start = self.source = max(common)
-        run_on_all(world, lambda: self._load(mine[start], start, resumed=resumed))
+        self._load(mine[start], start, resumed=resumed)
         self.starts.append(Start(offers[0][0], start))
         return self._went_on(start, resumed=resumed)
 
     def _formed(self, begun: Begun, mine: Mapping[int, list[Path]], *, resumed: bool) -> int:
         """First round of a start that agents on hosts of their own have formed, each with what it has."""
-        world, start = self._transport.world, begun.round
+        start = begun.round
         changed = begun.rule != "replay" and begun.changed is not None
         if begun.rule != "replay" and begun.changed is None:  # nothing was charged but in stages
             start = self.first if resumed else 0
-
-        def read() -> None:
-            if begun.rule == "replay" and start not in mine:
-                raise RequestError(f"{self._folder} does not hold the checkpoint of {_since(start)} that it had")
-            self.source = max(mine) if changed else start
-            self._load(mine.get(self.source, []), self.source, resumed=resumed)
-            if changed and self._seeded:  # its charges stand: they are not those of this start
-                self._jump = begun.number
-                for i in self._transport.agents:
-                    book = audit.read(ledger_path(self._folder.parent, i, self._total), keep=False, alone=True)
-                    self.places[i], self._spent[i] = Place(start, book.count, book.line, book.digest), book.last
-
-        run_on_all(world, read, apart=True)
+        if begun.rule == "replay" and start not in mine:
+            raise RequestError(f"{self._folder} does not hold the checkpoint of {_since(start)} that it had")
+        self.source = max(mine) if changed else start
+        self._load(mine.get(self.source, []), self.source, resumed=resumed)
+        if changed and self._seeded:  # its charges stand: they are not those of this start
+            self._jump = begun.number
+            for i in self._transport.agents:
+                book = audit.read(ledger_path(self._folder.parent, i, self._total), keep=False, alone=True)
+                self.places[i], self._spent[i] = Place(start, book.count, book.line, book.digest), book.last
         self.starts.append(Start(begun.name[:16], start))
         return self._went_on(start, resumed=resumed, repeated=not changed)
 
@@ -150,7 +145,7 @@ class Chosen:
     def hold_void(self) -> None:
         """Find the rounds of masked sums that no start can repeat: bytes of two starts do not cancel."""
         own = [max(self.past[i].answers, default=max(self.start - 1, NEVER)) for i in self._transport.agents]
-        told = self._transport.world.gather([min(own), max(own)], "answered")
+        told = share(self._transport.world, [min(own), max(own)], "answered")
         low, high = (sorted(said[k] for said in told if said is not None) for k in (0, 1))
         # a sum needs all: agents are a round apart at most, whatever one of them says
         usual = high[(len(high) - 1) // 2]

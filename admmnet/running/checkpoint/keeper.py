@@ -29,14 +29,14 @@ from admmnet.transport import Transport
 from admmnet.version import __version__
 
 if TYPE_CHECKING:
-    from admmnet.running.plan import Prepared
+    from admmnet.running.plan import Plan
     from admmnet.solvers.blocks.solve import BlockSolver
 
 
 class Keeper(Chosen):
     """Writes a run's checkpoints and outboxes, and restores agents from the chosen one."""
 
-    def __init__(self, plan: Prepared, transport: Transport, folder: Path) -> None:
+    def __init__(self, plan: Plan, transport: Transport, folder: Path) -> None:
         method, tree = plan.method, spanning_tree(plan.graph, frozenset(transport.away))
         self._durable = not plan.simulation
         self._outbox: OutboxFile | None = None

@@ -270,9 +270,9 @@ class Member:
         """
         assert self.start is not None
         turn = self._next()
-        asked, topic = topic, ERROR if isinstance(value, Failure) else topic
-        self._speak(topic, turn, self.topics.write(topic, value))
-        found = self._heard(turn, set(self.start.members), asked)
+        failed = isinstance(value, Failure)  # whatever the others say
+        self._speak(ERROR if failed else topic, turn, self.topics.write(ERROR if failed else topic, value))
+        found = self._heard(turn, set(self.start.members), None if failed else topic)
         failures = {i: said for i, said in found.items() if isinstance(said, Failure)}
         own = failures.get(self.rank)
         for one in failures.values():
@@ -357,7 +357,7 @@ class Member:
         if known is None or known[0].run != word.run or known[0].age <= word.age:
             self._words[word.agent] = word, data
 
-    def _heard(self, turn: int, whom: Set[int], topic: str) -> dict[int, Any]:
+    def _heard(self, turn: int, whom: Set[int], topic: str | None) -> dict[int, Any]:
         """Wait for words to all; what the relay gives must be signed by these agents for this turn."""
         assert self.start is not None
         self._wait(lambda: set() if turn in self._said else whom - {self.rank} or whom)
@@ -367,7 +367,7 @@ class Member:
                 word = read_word(said.word, self._identities)
                 place = (word.run, word.start, word.to, word.turn, word.said)
                 mine = (self.start.run, self.start.name, -1, turn, digest_of(said.topic, said.payload))
-                if place != mine or said.topic not in (topic, ERROR):
+                if place != mine or (topic is not None and said.topic not in (topic, ERROR)):
                     raise BadFrame
                 found[word.agent] = self.topics.read(said.topic, said.payload, self.network.peers[word.agent])
                 self._note(word, said.word)

@@ -66,15 +66,18 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
         config.check_task()
     places = layout(graph, block_of(sections.network), world.size)
     owners, by_name = places.owners, simulation and not (config.simulate or config.seeded)
-    data = read_records(request, sections.method, loader, world, owners, simulation=simulation, by_name=by_name)
-    if source is not None:
-        check_columns(source, data, request)
-    how: dict[str, Any] = {"given": given, "simulation": simulation, "dependent": config.data_dependent}
-    holders = held(places.blocks[world.rank], data, sections.method, **how)
-    deltas = deltas_in(config.account, holders) if config.delta == "auto" and config.budgeted else {}
-    own: dict[str, Any] = {"machine": platform.node(), "kernel": NAMES[chosen(config.kernel)]}
-    own |= {"account": config.account is not None, "deltas": pairs_of(deltas)}
-    told = share(world, own | told_of(holders, data, world), "facts")
+    with ExitStack() as reading:
+        data = read_records(
+            request, sections.method, loader, world, owners, reading, simulation=simulation, by_name=by_name
+        )
+        if source is not None:
+            check_columns(source, data, request)
+        how: dict[str, Any] = {"given": given, "simulation": simulation, "dependent": config.data_dependent}
+        holders = held(places.blocks[world.rank], data, sections.method, **how)
+        deltas = deltas_in(config.account, holders) if config.delta == "auto" and config.budgeted else {}
+        own: dict[str, Any] = {"machine": platform.node(), "kernel": NAMES[chosen(config.kernel)]}
+        own |= {"account": config.account is not None, "deltas": pairs_of(deltas)}
+        told = share(world, own | told_of(holders, data, world), "facts")
     there = [one for one in told if one is not None]
     machines, mine, faults = [str(one.get("machine")) for one in there], owners[world.rank], sections.faults
     if config.seeded:  # the same bits on all processes, whatever is built where

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 
 from admmnet.config.modes import check_loaded
@@ -54,13 +55,15 @@ def read_records(
     loader: Loader | None,
     world: World,
     owners: Sequence[Sequence[int]],
+    opened: ExitStack,
     *,
     simulation: bool,
     by_name: bool,
 ) -> Records:
     """Records of this process's agents; an encoding that is made from them may show where ``data`` says so.
 
-    ``by_name`` says that it is a simulation because of the data's name. RequestError if they do not go with the
+    ``opened`` is closed once all have them. ``by_name`` says that it is a simulation because of the data's name.
+    RequestError if they do not go with the
     settings.
     """
     count = sum(map(len, owners))
@@ -68,7 +71,7 @@ def read_records(
     if private and data.schema and any(rule.open for rule in declared(data).rules):  # before anything is read
         raise RequestError(f"{data.data}: {_OPEN}")
     if loader is None and not method.baseline and simulation and not data.per_agent:
-        records = shared(data, count, world, owners)
+        records = shared(data, count, world, owners, opened)
     else:
         records = (loader or (load_whole if method.baseline else load))(data, count, owners[world.rank])
     if not isinstance(records, Records):

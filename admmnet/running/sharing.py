@@ -1,19 +1,24 @@
-"""Records that one process reads for all of its machine: encoded once, each process given the shards of its agents."""
+"""Records that the first process reads for all of its machine: encoded once, each takes its shards from a file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import fields, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+
+import numpy as np
 
 from admmnet.data import DataSettings, Records, TargetRange, load, load_each
 from admmnet.data.records import arrays_of
-from admmnet.errors import AdmmnetError, RunError
 from admmnet.holder.encoding import RawRows
 from admmnet.holder.rows import is_sparse
 from admmnet.record.encoding import Found, found_in
-from admmnet.transport import Parcel, World
+from admmnet.transport import World
+from admmnet.transport.collective import share
 
 KEPT = 4_000_000
 """Most numbers in all shards that the reader keeps for the optimum without privacy, which needs them all."""
@@ -21,59 +26,60 @@ _OTHERS = ("shards", "counts", "X_test", "y_test", "target", "raw")
 PLAIN = tuple(field.name for field in fields(Records) if field.name not in _OTHERS)
 
 
-def shared(settings: DataSettings, agents: int, world: World, owners: Sequence[Sequence[int]]) -> Records:
-    """As ``admmnet.data.load`` of this process's agents; where it can, its machine's first process reads for all.
+def shared(
+    settings: DataSettings, agents: int, world: World, owners: Sequence[Sequence[int]], opened: ExitStack
+) -> Records:
+    """As ``admmnet.data.load`` of this process's agents, in ``as_one``; under mpirun the first process reads for all.
 
-    Where it reads for the whole network and the records are few, it keeps all shards. What it finds wrong with them
-    it raises, and the others raise that it has.
+    It writes a file for each, in a folder that is there until ``opened`` is closed; on other machines there is none,
+    and each reads for itself. Of few records the first process keeps all shards.
     """
-    machine = world.machine
-    if machine is None:
+    if world.name != "mpi" or world.size == 1:
         return load(settings, agents, owners[world.rank])
-    here = machine.ranks
-    if world.rank != here[0]:
-        return _records(machine.take(here[0]))
-    groups = [owners[rank] for rank in here]
-    made, told, kept = load_each(settings, agents, groups), 0, dict[int, Any]()
-    own: Records | None = None
-    try:
-        for rank, records in zip(here, made, strict=True):
-            if own is None:
-                own = records
-                few = sum(own.counts.values()) * len(own.feature_names) <= KEPT
-            else:
-                machine.give(rank, _parcel(records))
-            told += 1
-            if few and len(here) == world.size:
+    own, kept, place = list[Records](), dict[int, Any](), ""
+    if world.rank == 0:
+        place = opened.enter_context(TemporaryDirectory(prefix="admmnet-", ignore_cleanup_errors=True))  # mode 0700
+        for rank, records in enumerate(load_each(settings, agents, owners)):
+            if rank:
+                _write(Path(place) / f"{rank}.npz", records)
+            own = own or [records]
+            if sum(records.counts.values()) * len(records.feature_names) <= KEPT:
                 kept |= records.shards
-    except AdmmnetError:
-        for rank in here[max(told, 1) :]:
-            machine.give(rank, Parcel(None))
-        raise
-    assert own is not None
-    return replace(own, shards=own.shards | kept)
+    file = Path(share(world, place)[0]) / f"{world.rank}.npz"
+    if own:
+        return replace(own[0], shards=own[0].shards | kept)
+    return _read(file) if file.exists() else load(settings, agents, owners[world.rank])
 
 
-def _parcel(records: Records) -> Parcel:
-    rows = [(agent, *pair) for agent, pair in records.shards.items()]
-    rows.append((-1, records.X_test, records.y_test))
+def _write(file: Path, records: Records) -> None:
+    rows = [*records.shards.items(), (-1, (records.X_test, records.y_test))]
     target = records.target
     words = {name: getattr(records, name) for name in PLAIN} | {
         "counts": list(records.counts.items()),
         "target": None if target is None else [target.low, target.high, target.centre],
         "raw": Found(records.raw).text,
-        "rows": [[agent, X.shape, _form(X)] for agent, X, _ in rows],
+        "rows": [
+            [agent, X.shape, "raw" if isinstance(X, RawRows) else "sparse" if is_sparse(X) else "dense"]
+            for agent, (X, _) in rows
+        ],
     }
-    return Parcel(words, [array for _, X, y in rows for array in (*arrays_of(X), y)])
+    np.savez(file, json.dumps(words), *[array for _, (X, y) in rows for array in (*arrays_of(X), y)])
 
 
-def _records(parcel: Parcel) -> Records:
-    if parcel.words is None:
-        raise RunError("the first process of this machine could not read the records")
-    words, arrays = dict(parcel.words), iter(parcel.arrays)
-    shards = {agent: (_rows(arrays, tuple(shape), form), next(arrays)) for agent, shape, form in words.pop("rows")}
-    X_test, y_test = shards.pop(-1)
-    raw = words.pop("raw")
+def _read(file: Path) -> Records:
+    with np.load(file, allow_pickle=False) as archive:
+        head, *rest = (archive[f"arr_{k}"] for k in range(len(archive.files)))
+    words, arrays = json.loads(str(head)), iter(rest)
+    shards: dict[int, Any] = {}
+    for agent, shape, form in words.pop("rows"):
+        if form == "sparse":
+            from scipy.sparse import csr_array
+
+            X: Any = csr_array((next(arrays), next(arrays), next(arrays)), shape=tuple(shape))
+        else:
+            X = next(arrays) if form == "dense" else RawRows(next(arrays), next(arrays), shape[1])
+        shards[agent] = X, next(arrays)
+    (X_test, y_test), raw = shards.pop(-1), words.pop("raw")
     target, counts = words.pop("target"), dict(words.pop("counts"))
     plain: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in words.items()}
     return Records(
@@ -85,15 +91,3 @@ def _records(parcel: Parcel) -> Records:
         raw=found_in(raw, Path()).encoding if raw else None,
         **plain,
     )
-
-
-def _form(X: Any) -> str:
-    return "raw" if isinstance(X, RawRows) else "sparse" if is_sparse(X) else "dense"
-
-
-def _rows(arrays: Iterator[Any], shape: tuple[int, int], form: str) -> Any:
-    if form != "sparse":
-        return next(arrays) if form == "dense" else RawRows(next(arrays), next(arrays), shape[1])
-    from scipy.sparse import csr_array
-
-    return csr_array((next(arrays), next(arrays), next(arrays)), shape=shape)

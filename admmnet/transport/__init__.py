@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from admmnet.errors import AdmmnetError, RequestError, RunError
 from admmnet.transport.layout import layout
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from admmnet.graph.simple import Graph
     from admmnet.graph.tree import Tree
     from admmnet.identity.keys import Identity
@@ -46,30 +43,10 @@ class Inbox(dict[int, dict[int, "Vector"]]):
         self.words = words
 
 
-class Parcel(NamedTuple):
-    """What one process of a machine gives another: a JSON value, and arrays."""
-
-    words: Any
-    arrays: Sequence[NDArray[Any]] = ()
-
-
 Trees = Callable[[frozenset[int]], "Tree | None"]
 """Spanning tree of a round where some agents are lost; None where the round is void."""
 
 _SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
-
-
-class Machine(Protocol):
-    """Processes of one machine, which one user has started."""
-
-    ranks: tuple[int, ...]
-    """This one and the others, ascending."""
-
-    def give(self, rank: int, parcel: Parcel) -> None:
-        """Give another one a parcel; it must ``take`` as many as it is given."""
-
-    def take(self, rank: int) -> Parcel:
-        """Wait for what another one gives."""
 
 
 class World(Protocol):
@@ -103,11 +80,6 @@ class World(Protocol):
     def blame(self, agent: int, fault: str, kind: type[AdmmnetError] = RequestError) -> NoReturn:
         """Raise that an agent has said what cannot be, at all processes alike."""
         raise kind(fault).of_all()
-
-    @cached_property
-    def machine(self) -> Machine | None:
-        """Processes of this machine, where they can give each other arrays."""
-        return None
 
     def abort(self, code: int, reason: str | None = None) -> NoReturn:
         """End all processes at once with this exit code; on hosts of their own they are told the reason."""

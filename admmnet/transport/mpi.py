@@ -11,16 +11,14 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from functools import cached_property
-from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 from mpi4py import MPI
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from admmnet.graph.simple import Graph
-from admmnet.transport import Inbox, Outgoing, Parcel, Transport, Trees, Words, World
+from admmnet.transport import Inbox, Outgoing, Transport, Trees, Words, World
 from admmnet.transport.collective import Failed
 from admmnet.transport.stall import STALL
 from admmnet.transport.summing import part_of, total_of
@@ -44,63 +42,6 @@ def wait(request: Any) -> None:
         while not request.Test():
             waited = time.perf_counter() - start
             time.sleep(min(max(0.05 * waited, SHORTEST_PAUSE), LONGEST_PAUSE))
-
-
-class _Coming:
-    """A message that is on its way from a rank, tested for like a request."""
-
-    def __init__(self, comm: Any, source: int, tag: int) -> None:
-        self._comm, self._source, self._tag = comm, source, tag
-        self._status, self._message = MPI.Status(), None
-
-    def Test(self) -> bool:
-        self._message = self._comm.Improbe(self._source, self._tag, self._status)
-        return self._message is not None
-
-    def take(self, kind: DTypeLike = np.int64) -> NDArray[Any]:
-        """Its numbers, as many as there are."""
-        wait(self)
-        buffer = np.empty(self._status.Get_count(MPI.BYTE) // np.dtype(kind).itemsize, dtype=kind)
-        wait(self._message.Irecv([buffer, MPI.BYTE]))  # type: ignore[attr-defined]
-        return buffer
-
-
-PIECE = 2**30
-"""Most bytes of an array in one message."""
-
-
-class MPIMachine:
-    """Ranks of one machine: of one name, and one start of its kernel where that says which it is."""
-
-    def __init__(self, world: MPIWorld, comm: Any) -> None:
-        # by messages: MPI's own split of a communicator spins, and ranks wait for cores on which others do
-        self._comm, boot = comm, Path("/proc/sys/kernel/random/boot_id")
-        names = world.gather([MPI.Get_processor_name(), boot.read_text() if boot.exists() else ""])
-        self.ranks = tuple(rank for rank, name in enumerate(names) if name == names[world.rank])
-
-    def give(self, rank: int, parcel: Parcel) -> None:
-        """See ``Machine.give``: a message of JSON, then the arrays, in pieces that any MPI can count."""
-        arrays = [np.ascontiguousarray(array) for array in parcel.arrays]
-        head = {"words": parcel.words, "arrays": [[array.dtype.str, array.shape] for array in arrays]}
-        bodies = [np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)]
-        bodies += [piece for array in arrays for piece in _pieces(array)]
-        for request in [self._comm.Isend([body, MPI.BYTE], rank) for body in bodies]:
-            wait(request)
-
-    def take(self, rank: int) -> Parcel:
-        """See ``Machine.take``."""
-        head = json.loads(_Coming(self._comm, rank, 0).take(np.uint8).tobytes())
-        arrays = [np.empty(shape, dtype=kind) for kind, shape in head["arrays"]]
-        for array in arrays:
-            for piece in _pieces(array):
-                wait(self._comm.Irecv([piece, MPI.BYTE], rank))
-        return Parcel(head["words"], arrays)
-
-
-def _pieces(array: NDArray[Any]) -> list[NDArray[np.uint8]]:
-    """Its bytes, in place: older MPI counts no more than 2 GiB of them in a message."""
-    flat = array.reshape(-1).view(np.uint8)
-    return [flat[start : start + PIECE] for start in range(0, flat.size, PIECE)]
 
 
 class MPIWorld(World):
@@ -127,11 +68,6 @@ class MPIWorld(World):
         wait(self._comm.Iallgatherv(mine, (everything, sizes.tolist())))
         words = [json.loads(part.tobytes()) for part in np.split(everything, np.cumsum(sizes)[:-1])]
         return [word["said"] if "said" in word else Failed(*word["failed"]) for word in words]
-
-    @cached_property
-    def machine(self) -> MPIMachine:
-        """See ``World.machine``."""
-        return MPIMachine(self, self._comm)
 
     def abort(self, code: int, reason: str | None = None) -> NoReturn:
         """End every rank."""

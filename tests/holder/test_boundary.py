@@ -26,9 +26,9 @@ SHARDS = {
     ("admmnet/running/entrance.py", "prepare"),
     # an argument of `run`, before anything is read of it
     ("admmnet/running/arguments.py", "taken"),
-    # simulations alone: one process reads for all of its machine
+    # simulations alone: the first rank reads for all of its machine
     ("admmnet/running/sharing.py", "shared"),
-    ("admmnet/running/sharing.py", "_parcel"),
+    ("admmnet/running/sharing.py", "_write"),
     # simulations alone: yardsticks take the run's encoding
     ("admmnet/running/prologue.py", "run_prologue"),
     # simulations alone: grids and figures on public data

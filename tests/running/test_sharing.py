@@ -1,8 +1,9 @@
-"""One process of a machine reads records for all: the others get what they would have read, bit for bit."""
+"""The first rank reads records for all of its machine: the others get what they would have read, bit for bit."""
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -15,35 +16,34 @@ from admmnet.data import loading as reading
 from admmnet.data.records import arrays_of
 from admmnet.data.source import Source
 from admmnet.data.sources import read_source
-from admmnet.errors import DataError, RunError
 from admmnet.running import sharing
 from admmnet.running.sharing import shared
-from admmnet.transport import Parcel
 from admmnet.transport.local import LocalWorld
 from tests.wide_files import write_wide
 
 OWNERS = ((0, 1), (2,), (3, 4))
 
 
-class Table:
-    """What the processes of a machine have given each other; process 0 of three is asked first."""
+class Seat(LocalWorld):
+    """A rank of three; what the first one has said is known to all."""
 
-    def __init__(self, ranks: tuple[int, ...] = (0, 1, 2)) -> None:
-        self.ranks, self._given = ranks, {rank: deque[Parcel]() for rank in ranks}
-        self._rank = 0
+    name, size = "mpi", 3
+    said: Any = None
 
-    def give(self, rank: int, parcel: Parcel) -> None:
-        self._given[rank].append(parcel)
+    def __init__(self, rank: int) -> None:
+        super().__init__()
+        self.rank = rank
 
-    def take(self, rank: int) -> Parcel:
-        assert rank == self.ranks[0]
-        return self._given[self._rank].popleft()
+    def gather(self, value: Any, topic: str = "ready") -> list[Any]:
+        if self.rank == 0:
+            Seat.said = value
+        return [Seat.said]
 
-    def seat(self, rank: int) -> Any:
-        """World of one of them."""
-        self._rank, world = rank, LocalWorld()
-        world.rank, world.size, world.machine = rank, 3, self
-        return world
+
+@pytest.fixture
+def opened() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
 
 
 def bits(X: Any) -> list[Any]:
@@ -77,7 +77,7 @@ def targets_of(file: str) -> DataSettings:
 
 @pytest.mark.parametrize("kind", ["census", "targets", "sparse", "raw"])
 def test_others_get_what_they_would_have_read(
-    kind: str, csv: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, csv: str, tmp_path: Path, opened: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if kind == "census":
         settings = DataSettings()
@@ -88,38 +88,26 @@ def test_others_get_what_they_would_have_read(
     else:
         settings = DataSettings(data=write_wide(tmp_path / "wide.libsvm"))
     expected = [load(settings, 5, mine) for mine in OWNERS]
-    table, reads = Table(), list[object]()
+    reads = list[object]()
 
     def read(given: DataSettings) -> Source:
         reads.append(given)
         return read_source(given)
 
     monkeypatch.setattr(reading, "read_source", read)
-    found = [shared(settings, 5, table.seat(rank), OWNERS) for rank in range(3)]
+    found = [shared(settings, 5, Seat(rank), OWNERS, opened) for rank in range(3)]
     assert len(reads) == 1
     for agent in (2, 3, 4):  # kept for the optimum of all
         del found[0].shards[agent]
-    for one, other in zip(found, expected, strict=True):
+    opened.close()  # as on another machine: there is no file
+    found.append(shared(settings, 5, Seat(2), OWNERS, opened))
+    for one, other in zip(found, [*expected, expected[2]], strict=True):
         assert_same(one, other)
+    assert len(reads) == 2
 
 
-def test_shards_of_others_are_kept_where_one_reads_for_the_whole_network(
-    csv: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shards_of_few_records_are_kept(csv: str, opened: ExitStack, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = targets_of(csv)
-    assert sorted(shared(settings, 5, Table().seat(0), OWNERS).shards) == [0, 1, 2, 3, 4]
-    assert sorted(shared(settings, 5, Table((0, 1)).seat(0), OWNERS).shards) == [0, 1]
+    assert sorted(shared(settings, 5, Seat(0), OWNERS, opened).shards) == [0, 1, 2, 3, 4]
     monkeypatch.setattr(sharing, "KEPT", 10)
-    assert sorted(shared(settings, 5, Table().seat(0), OWNERS).shards) == [0, 1]
-
-
-def test_nobody_waits_for_what_cannot_be_read(csv: str) -> None:
-    with Path(csv).open("a") as file:
-        file.write("wide,red,1\n")
-    settings = targets_of(csv)
-    table = Table()
-    with pytest.raises(DataError, match="line 62"):
-        shared(settings, 5, table.seat(0), OWNERS)
-    for rank in (1, 2):
-        with pytest.raises(RunError, match="could not read the records"):
-            shared(settings, 5, table.seat(rank), OWNERS)
+    assert sorted(shared(settings, 5, Seat(0), OWNERS, opened).shards) == [0, 1]

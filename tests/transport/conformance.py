@@ -16,9 +16,9 @@ import numpy as np
 from admmnet.evidence.members import agree
 from admmnet.graph import load_topology
 from admmnet.identity.keys import verify
-from admmnet.transport import Parcel, World, open_world
+from admmnet.transport import World, open_world
 
-from .spoken import GRAPHS, ODD, Say, assert_inbox, connected, exchange_rounds, spoken_at
+from .spoken import GRAPHS, Say, assert_inbox, connected, exchange_rounds, spoken_at
 from .sum_checks import SUM_CHECKS
 
 TABLE = np.arange(70.0).reshape(14, 5)
@@ -154,30 +154,6 @@ def members_agree_on_keys_and_on_the_name_of_the_run(world: World) -> None:
     assert len(set(first.keys.values())) == (world.size if world.name == "zmq" else 7)
 
 
-def processes_of_a_machine_give_each_other_arrays(world: World) -> None:
-    machine = world.machine
-    if machine is None:
-        return
-    assert world.rank in machine.ranks
-    assert list(machine.ranks) == sorted(machine.ranks)
-    assert machine.ranks == tuple(range(world.size))  # of these tests
-    sys.modules[type(machine).__module__].__dict__["PIECE"] = 1_000_003  # so that a large array takes several
-    large = np.arange(400_000.0).reshape(1000, 400)
-    given: list[np.ndarray] = [np.roll(ODD, 2), large, large[::3, ::2], np.arange(5, dtype=np.int32), np.zeros((0, 3))]
-    if world.rank == 0:
-        for rank in machine.ranks[1:]:
-            for words in ({"for": rank}, None):
-                machine.give(rank, Parcel(words, given if words else ()))
-    else:
-        words, arrays = machine.take(0)
-        assert words == {"for": world.rank}
-        for array, expected in zip(arrays, given, strict=True):
-            assert (array.dtype, array.shape) == (expected.dtype, expected.shape)
-            assert array.tobytes() == expected.tobytes()
-            array += 1  # it is the taker's own
-        assert machine.take(0) == (None, [])
-
-
 CHECKS: tuple[Callable[[World], None], ...] = (
     neighbours_are_heard_bit_for_bit,
     rounds_do_not_mix,
@@ -190,7 +166,6 @@ CHECKS: tuple[Callable[[World], None], ...] = (
     agents_may_lie_anywhere,
     *SUM_CHECKS,
     members_agree_on_keys_and_on_the_name_of_the_run,
-    processes_of_a_machine_give_each_other_arrays,
 )
 
 
